@@ -1,4 +1,4 @@
-//! What every handler can reach.
+//! The shared state of all handlers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,39 +24,39 @@ use crate::problem::Problem;
 use crate::proxies;
 use crate::rates::{self, Buckets};
 
-/// Scrapes of the metrics that may be in the store at once.
+/// Scrapes of the metrics that may read the store at once.
 const COUNTING: usize = 4;
 
-/// How long the store may take to show that it answers.
+/// How long the store may take to answer the probe.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// What every handler can reach. A clone is the same.
+/// The shared state of all handlers. Clones share it.
 #[derive(Clone)]
 pub(crate) struct App(Arc<AppInner>);
 
-/// What the clones share.
+/// The content that clones share.
 pub(crate) struct AppInner {
     pub(crate) options: Options,
     pub(crate) client: WorkflowClient,
-    /// Room for requests.
+    /// Slots for requests.
     pub(crate) pools: Pools,
-    /// How often one hook is called.
+    /// The rate of calls per hook.
     hook_rate: Option<Buckets>,
-    /// How often one client calls hooks and resume links.
+    /// The rate of calls of hooks and resume links per client.
     client_rate: Option<Buckets>,
-    /// Hooks that were called before, and will probably be called again.
+    /// Hooks that have started workflows before, and probably will again.
     pub(crate) hooks: Hooks,
-    /// Threads that may be in the store: for the client's as well as for what is done here.
+    /// Threads that may use the store at once, for the client and for handlers.
     blocking: Turns,
-    /// Threads that may count for the metrics, whatever the others wait for.
+    /// Threads that may count for the metrics; they do not wait for the others.
     counting: Turns,
-    /// The one thread that may be looking whether the store answers: its own, so that neither
-    /// many requests nor many such questions are in the way of the answer.
+    /// The one thread that probes the store: a separate one, so that neither other requests nor
+    /// other probes delay it.
     probing: Turns,
     token: Option<Digest>,
     names: Names,
     draining: AtomicBool,
-    /// Raised when streams are to end.
+    /// Set to true to end streams.
     closing: watch::Sender<bool>,
 }
 
@@ -82,7 +82,7 @@ impl App {
             blocking,
             counting: Turns::new(COUNTING),
             probing: Turns::new(1),
-            // Digests are of one length, so that comparing tells nothing of the token's.
+            // Digests have one length, so comparing them does not reveal the length of the token.
             token: token.map(|token| Digest::of(token.as_bytes())),
             names: Names::new(
                 &options.callers.hosts,
@@ -95,8 +95,8 @@ impl App {
         }))
     }
 
-    /// Does something with the store, on a thread that may block. It goes on if whoever asked
-    /// goes away, and holds its turn until it is through.
+    /// Runs a closure on a thread that may block. It continues if the request is dropped, and holds
+    /// its turn until it ends.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&AppInner) -> Result<T, Box<Problem>> + Send + 'static,
@@ -104,7 +104,7 @@ impl App {
         self.ask_by(&self.blocking, ask).await
     }
 
-    /// The same for the metrics, which wait for no other requests.
+    /// As [`Self::ask`], for the metrics, which do not wait for other requests.
     pub(crate) async fn count<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&AppInner) -> Result<T, Box<Problem>> + Send + 'static,
@@ -149,7 +149,7 @@ impl App {
     }
 }
 
-/// The client of a runtime that is here, or one that leaves runs to other processes.
+/// The client of the runtime in this process, or one that leaves runs to other processes.
 fn client(options: &Options) -> WorkflowClient {
     let Some(runtime) = &options.runtime else {
         let (store, clock) = (Arc::clone(&options.store), Arc::clone(&options.clock));
@@ -158,8 +158,8 @@ fn client(options: &Options) -> WorkflowClient {
     WorkflowClient::local(runtime)
 }
 
-/// What is said of a store that does not answer. Messages of the store name files and servers,
-/// so those are for the log.
+/// The problem of a store that does not answer. Its messages name files and servers, so they only
+/// go to the log.
 fn silent(detail: String) -> Box<Problem> {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, &codes::NO_STORE, detail)
         .help("The log of the host says what has happened, and the page of the code what to do.")
@@ -174,17 +174,17 @@ impl AppInner {
         self.options.store.as_ref()
     }
 
-    /// What runs the workflows, if this process does.
+    /// The runtime, if this process runs workflows.
     pub(crate) fn runtime(&self) -> Option<&Arc<Runtime>> {
         self.options.runtime.as_ref()
     }
 
-    /// What only some requests need.
+    /// The parts that only some requests need.
     pub(crate) fn resources(&self) -> &dyn Resources {
         self.options.resources.as_ref()
     }
 
-    /// Tells the planner of this process that something was published or retracted.
+    /// Notifies the planner of this process that a workflow was published or retracted.
     pub(crate) fn published(&self) {
         if let Some(runtime) = self.runtime() {
             runtime.published();
@@ -195,7 +195,7 @@ impl AppInner {
         &self.options.live_feed
     }
 
-    /// Takes a call of a hook into account, or refuses it.
+    /// Counts a call of a hook, or refuses it.
     pub(crate) fn admit_hook(&self, hook: Digest) -> Result<(), Box<Problem>> {
         let limited = &self.options.metrics.http.hooks_limited;
         let now = self.options.clock.monotonic();
@@ -210,7 +210,7 @@ impl AppInner {
         ))
     }
 
-    /// Takes a call of a client into account, or refuses it.
+    /// Counts a call of a client, or refuses it.
     pub(crate) fn admit_client(
         &self,
         peer: IpAddr,
@@ -232,7 +232,7 @@ impl AppInner {
         self.options.clock.wall_ms()
     }
 
-    /// Who sends a request with this token, or without one.
+    /// The caller of a request with this token, or without one.
     pub(crate) fn caller(&self, token: Option<&str>) -> Caller {
         let Some(wanted) = &self.token else {
             return Caller::Local;
@@ -245,12 +245,12 @@ impl AppInner {
         }
     }
 
-    /// What this host is called, and whose pages may send requests.
+    /// The names of this host, and the origins whose pages may send requests.
     pub(crate) fn names(&self) -> &Names {
         &self.names
     }
 
-    /// Takes in nothing more.
+    /// Refuses new work from now on.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
@@ -260,18 +260,18 @@ impl AppInner {
             || self.runtime().is_some_and(|runtime| runtime.is_draining())
     }
 
-    /// Ends what would not end by itself.
+    /// Ends streams, which would not end by themselves.
     pub(crate) fn close(&self) {
-        // Nobody listening is nothing to end.
+        // An error means that no stream is open.
         let _ = self.closing.send(true);
     }
 
-    /// Becomes true when streams are to end.
+    /// Becomes true when streams have to end.
     pub(crate) fn closing(&self) -> watch::Receiver<bool> {
         self.closing.subscribe()
     }
 
-    /// A definition that the store has, as it can be read.
+    /// A definition from the store, parsed.
     pub(crate) fn definition(&self, digest: Digest) -> Result<Option<Definition>, Box<Problem>> {
         let row = self.store().definition(digest)?;
         Ok(row.and_then(|row| windlass_model::file::read_canonical(&row.json).ok()))

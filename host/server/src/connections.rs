@@ -1,11 +1,11 @@
-//! Which connections there are, and which of them has to go when there are too many.
+//! The open connections, and which of them is closed when there are too many.
 //!
-//! A client that connects and says nothing costs a slot until a time-out. So where all slots are
-//! taken, the connection that has been idle for the longest time is closed for a new one: a
-//! client that sends its request at once is served, however many others hold connections open.
-//! Connections that carry a request are never closed for others. They are bounded by the pools
-//! (`pools.rs`); where nearly all slots carry requests at once, some further connections are
-//! taken, and on those that are too many only health and metrics are answered.
+//! An idle connection costs a slot until its time-out. So when all slots are taken, a new
+//! connection closes the one that has been idle for the longest time: a client that sends its
+//! request at once is served, even if others hold many connections open. Connections that carry a
+//! request are never closed for others. The pools (`pools.rs`) bound them; if nearly all slots
+//! carry requests, some further connections are accepted, and those beyond the limit serve health
+//! and metrics only.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -18,24 +18,24 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use windlass_model::metrics::Metrics;
 
-/// The most connections beyond those that are configured, for health and metrics alone.
+/// The most connections beyond the configured number, for health and metrics only.
 pub const RESERVED: usize = 64;
 
 /// All connections of a listener.
 pub(crate) struct Connections {
     /// How many may carry any request.
     most: usize,
-    /// How many there may be besides. So many of the youngest may be idle, whatever the others
-    /// do, so that a client has the time to send its request.
+    /// How many further ones there may be. As many of the youngest may be idle even if all others
+    /// are busy, so that a client has time to send its request.
     reserved: usize,
     open: Mutex<Open>,
-    /// Those that carry a request.
+    /// Connections that carry a request.
     busy: AtomicUsize,
-    /// Those that carry a request that is none for health and metrics.
+    /// Connections that carry a request other than health and metrics.
     working: AtomicUsize,
-    /// Counts what connections do: so it tells which one did something before another.
+    /// A counter of the connections' activities: it orders them in time.
     moves: AtomicU64,
-    /// A connection has ended, or carries no request any more.
+    /// Notified when a connection has ended, or carries no request any more.
     change: Notify,
     metrics: Arc<Metrics>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Connections {
 struct Open {
     next: u64,
     lines: HashMap<u64, Arc<ConnectionState>>,
-    /// Those among them that are told to close.
+    /// How many of them were told to close.
     closing: usize,
 }
 
@@ -54,33 +54,33 @@ struct ConnectionState {
     peer: SocketAddr,
     /// The address of this machine that the client connected to.
     local: IpAddr,
-    /// Requests that are worked on.
+    /// Requests in progress.
     now: AtomicUsize,
-    /// Those among them that are none for health and metrics.
+    /// Requests in progress other than health and metrics.
     working: AtomicUsize,
     /// Requests so far.
     begun: AtomicUsize,
-    /// The last of the moves that was its own.
+    /// The counter at its last activity.
     moved: AtomicU64,
     closing: AtomicBool,
     waker: AtomicWaker,
     all: Arc<Connections>,
 }
 
-/// What a request knows of the connection that it came by.
+/// The connection of a request.
 #[derive(Clone)]
 pub(crate) struct Connection(Arc<ConnectionState>);
 
-/// A connection as its socket has it. Dropping it ends the connection.
+/// The connection of a socket. Dropping it ends the connection.
 pub(crate) struct Entry(Arc<ConnectionState>);
 
-/// A request is being worked on.
+/// Marks a request in progress.
 pub(crate) struct Busy {
     line: Arc<ConnectionState>,
     asks: Asks,
 }
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asks {
     /// Health and metrics, which take no room from other requests.
@@ -120,13 +120,13 @@ impl Connections {
         }
     }
 
-    /// Waits until a connection has ended, after one was told to: there are no files left.
+    /// Closes an idle connection and waits until one has ended: the process has no files left.
     pub(crate) async fn relief(&self) {
         self.close_one(&mut self.open.lock(), None);
         self.change.notified().await;
     }
 
-    /// Takes a connection in, and tells another one to close if there are too many.
+    /// Adds a connection, and tells another one to close if there are too many.
     pub(crate) fn enter(self: &Arc<Self>, peer: SocketAddr, local: IpAddr) -> Entry {
         let mut open = self.open.lock();
         let no = open.next;
@@ -153,7 +153,7 @@ impl Connections {
         Entry(line)
     }
 
-    /// Tells the connection to close that has been idle for the longest time, if any is.
+    /// Tells the connection that has been idle for the longest time to close, if one is idle.
     fn close_one(&self, open: &mut Open, but: Option<u64>) {
         let idle = open.lines.values().filter(|line| {
             line.now.load(Ordering::Acquire) == 0
@@ -165,7 +165,7 @@ impl Connections {
         };
         oldest.closing.store(true, Ordering::Release);
         if oldest.now.load(Ordering::Acquire) > 0 && oldest.stay() {
-            // A request has come at this moment.
+            // A request has just arrived on it.
             return;
         }
         oldest.waker.wake();
@@ -179,29 +179,29 @@ impl Connections {
 }
 
 impl ConnectionState {
-    /// Takes it back that the connection has to close. Answers whether it had to.
+    /// Revokes the order to close. Returns whether there was one.
     fn stay(&self) -> bool {
         self.closing.swap(false, Ordering::AcqRel)
     }
 }
 
 impl Entry {
-    /// What requests get to know of it.
+    /// The handle for requests.
     pub(crate) fn connection(&self) -> Connection {
         Connection(Arc::clone(&self.0))
     }
 
-    /// Whether a request is being worked on.
+    /// Whether a request is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.0.now.load(Ordering::Acquire) > 0
     }
 
-    /// How many requests there have been.
+    /// How many requests the connection has had.
     pub(crate) fn begun(&self) -> usize {
         self.0.begun.load(Ordering::Acquire)
     }
 
-    /// The client has taken something of an answer.
+    /// Records that the client has read a part of an answer.
     pub(crate) fn moved(&self) {
         let last = self.0.all.next_move();
         self.0.moved.store(last, Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl Entry {
     pub(crate) fn poll_closing(&self, cx: &mut Context<'_>) -> Poll<()> {
         let line = &self.0;
         line.waker.register(cx.waker());
-        // A request may have come since, and then it is answered.
+        // If a request has arrived since, it is answered first.
         let closing = line.closing.load(Ordering::Acquire) && !self.is_busy();
         if closing {
             Poll::Ready(())
@@ -237,7 +237,7 @@ impl Drop for Entry {
 }
 
 impl Connection {
-    /// Says that a request is being worked on, for as long as what this answers is there.
+    /// Marks a request as in progress until the result is dropped.
     pub(crate) fn busy(&self, asks: Asks) -> Busy {
         let line = &self.0;
         line.begun.fetch_add(1, Ordering::AcqRel);
@@ -247,7 +247,7 @@ impl Connection {
         if line.now.fetch_add(1, Ordering::AcqRel) == 0 {
             line.all.busy.fetch_add(1, Ordering::AcqRel);
         }
-        // The request came before the end, and another connection goes.
+        // The request came before the close: this connection stays, and another one closes.
         if line.closing.load(Ordering::Acquire) {
             let mut open = line.all.open.lock();
             if line.stay() {
@@ -261,7 +261,7 @@ impl Connection {
         }
     }
 
-    /// Who is at the other end of it.
+    /// The address of the client.
     pub(crate) fn peer(&self) -> IpAddr {
         self.0.peer.ip()
     }
@@ -271,8 +271,8 @@ impl Connection {
         self.0.local
     }
 
-    /// Whether more connections carry requests than may, so that this one is for health and
-    /// metrics alone. Those that carry requests for health and metrics do not count.
+    /// Whether more connections carry requests than the limit, so that this one serves health and
+    /// metrics only. Connections with requests for health and metrics do not count.
     pub(crate) fn is_reserved(&self) -> bool {
         self.0.all.working.load(Ordering::Acquire) > self.0.all.most
     }
@@ -336,7 +336,7 @@ mod tests {
     fn the_one_that_was_idle_for_longest_makes_room() {
         let rig = Rig::new(4);
         let lines: Vec<Entry> = (0..4).map(|_| rig.enter()).collect();
-        // The first one has sent a request since, and the second one sends one now.
+        // The first connection has sent a request since, and the second one sends one now.
         drop(lines[0].connection().busy(Asks::Work));
         let busy = lines[1].connection().busy(Asks::Work);
         assert!(lines.iter().all(|line| !closes(line)), "there is room");

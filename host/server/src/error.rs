@@ -1,24 +1,25 @@
-//! Why the server cannot begin.
+//! Errors at the start of the server.
 
 use windlass_model::Code;
 
 use crate::codes;
 
-/// Why the server cannot begin.
+/// An error at the start of the server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It would listen beyond this machine, and anybody could do anything.
+    /// The server would listen beyond this machine without a token, so any client could do
+    /// anything.
     #[error("the server would listen on {0}, beyond this machine, without a token")]
     NoToken(std::net::SocketAddr),
-    /// The token is one that no request can bring.
+    /// No request can carry this token.
     #[error("the token has to be of 16 to 1024 visible ASCII characters")]
     BadToken,
     /// The address cannot be listened on.
     #[error("{address} cannot be listened on: {error}")]
     Listen {
-        /// Which.
+        /// The address.
         address: std::net::SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
 }
@@ -33,7 +34,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn help(&self) -> &'static str {
         match self {
             Self::NoToken(_) => {

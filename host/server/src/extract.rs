@@ -1,7 +1,7 @@
-//! What a request brings, checked: bodies, parameters of the query, parts of the path.
+//! Extracts and checks the parts of a request: bodies, parameters of the query, parts of the path.
 //!
-//! Bodies are bounded in size and in the time that they take to come. Whatever is wrong is
-//! answered by a problem.
+//! Bodies are bounded in size and in the time that they take to arrive. Every mistake is answered
+//! with a problem.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::codes;
 use crate::listen::now;
 use crate::problem::Problem;
 
-/// How long a text of a request may be, in bytes, where nothing else bounds it.
+/// How long a text of a request may be, in bytes, unless another bound applies.
 const TEXT_BYTES: usize = 1024;
 
 /// A JSON body.
@@ -41,7 +41,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Document<T> {
     }
 }
 
-/// Reads JSON of the right shape.
+/// Reads JSON into a type.
 pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Problem>> {
     serde_json::from_slice(bytes).map_err(|error| {
         let reply = match error.classify() {
@@ -56,13 +56,13 @@ pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Problem>>
     })
 }
 
-/// How long a body may take to come whatever its rate.
+/// How long a body may take to arrive regardless of its rate.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What is taken of a body that is not read, in bytes.
+/// How many bytes of a body are read that the handler does not need.
 const DRAINED_BYTES: usize = 64 * 1024;
 
-/// Reads a body to its end. It has to come within a time, and at a rate.
+/// Reads a body to its end. It has to arrive within a time, and at a minimum rate.
 pub(crate) async fn read(body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
     let bounds = app.bounds();
     if body.size_hint().lower() > bounds.body_bytes as u64 {
@@ -91,7 +91,7 @@ pub(crate) async fn read(body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
         if read.saturating_add(chunk.len()) > bounds.body_bytes {
             return Err(too_large(bounds.body_bytes));
         }
-        // Most bodies come in one piece, which is not copied.
+        // Most bodies arrive in one piece, which is not copied.
         if read == 0 {
             first = chunk;
             continue;
@@ -104,16 +104,16 @@ pub(crate) async fn read(body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
     Ok(if more.is_empty() { first } else { more.into() })
 }
 
-/// When further bytes have to have come, after the beginning; none: whenever.
+/// The time by which further bytes have to arrive; none without a minimum rate.
 fn due(read: usize, rate: u64) -> Option<Duration> {
     let ms = (read as u64).saturating_mul(1000).checked_div(rate)?;
     Some(GRACE + Duration::from_millis(ms))
 }
 
-/// Takes what has come of a body that is not needed, and waits for none of it: so a client that
-/// has sent a small one keeps its connection.
+/// Reads the bytes of an unneeded body that have arrived, without waiting: a client that has sent a
+/// small body keeps its connection.
 pub(crate) fn drain(headers: &HeaderMap, body: Body) {
-    // It waits for a word before it sends anything.
+    // The client waits for `100 Continue` before it sends the body.
     if headers.contains_key(header::EXPECT) {
         return;
     }
@@ -135,7 +135,7 @@ fn too_large(most: usize) -> Box<Problem> {
     )
 }
 
-/// Refuses a body of a media type that is not taken.
+/// Refuses a body whose media type is not accepted.
 pub(crate) fn check_media(
     headers: &HeaderMap,
     taken: impl Fn(&str) -> bool,
@@ -173,7 +173,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for QueryParams<T> {
     }
 }
 
-/// The runtime of this process, for requests that make no sense without one.
+/// The runtime of this process, for requests that need one.
 pub(crate) struct Running(pub(crate) Arc<Runtime>);
 
 impl FromRequestParts<App> for Running {
@@ -223,14 +223,14 @@ impl Named {
     }
 }
 
-/// Refuses texts that no store keeps.
+/// Refuses texts that the store cannot keep.
 pub(crate) fn check_text(what: &str, text: &str) -> Result<(), Box<Problem>> {
     let kind = valid::Kind::new(what, 0, TEXT_BYTES);
     kind.check(text)
         .map_err(|wrong| Problem::body(wrong.to_string()))
 }
 
-/// Refuses texts that no store keeps, where one is given.
+/// Refuses an optional text that the store cannot keep.
 pub(crate) fn check_optional(what: &str, text: Option<&str>) -> Result<(), Box<Problem>> {
     text.map_or(Ok(()), |text| check_text(what, text))
 }
@@ -254,7 +254,7 @@ pub(crate) fn text_header<'h>(
     })
 }
 
-/// How long somebody waits, in milliseconds: like `5s`.
+/// How long a request waits, in milliseconds, from a text like `5s`.
 pub(crate) fn wait_ms(text: Option<&str>, most_ms: u64) -> Result<u64, Box<Problem>> {
     let Some(text) = text else {
         return Ok(0);

@@ -1,25 +1,26 @@
-//! The page that asks: a form by the JSON Schema of an answer, and the answer that a form is.
+//! The page of a resume link: a form from the JSON Schema of an answer, and the answer from the
+//! fields of a form.
 //!
-//! A form has the properties of an object as fields, or one field for any other value. A schema
-//! that a form cannot show has a field for JSON; what does not fit is found by the schema itself.
+//! A form has the properties of an object as fields, or one field for any other value. If a form
+//! cannot show a schema, it has a field for JSON. The schema itself checks the answer.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// Fields of a form at most; further properties can be answered by programs only.
+/// The most fields of a form; a program can answer further properties.
 const FIELDS: usize = 50;
 
-/// Choices of a field at most; beyond, it is a text.
+/// The most choices of a field; with more, it is a text field.
 const CHOICES: usize = 100;
 
-/// References that are followed from one place.
+/// How many references are followed from one place.
 const HOPS: usize = 8;
 
-/// The name of the field of an answer that is no object.
+/// The name of the only field if the answer is no object.
 const WHOLE: &str = "answer";
 
-/// What a page asks.
+/// The form of an answer.
 pub(crate) struct Form {
     message: Option<String>,
     fields: Vec<Field>,
@@ -36,7 +37,7 @@ struct Field {
 }
 
 enum Kind {
-    /// One of these.
+    /// One of these values.
     Choice(Vec<Value>),
     Text {
         long: bool,
@@ -48,7 +49,7 @@ enum Kind {
 }
 
 impl Form {
-    /// The form of a question.
+    /// The form for a message and a schema.
     pub(crate) fn of(message: Option<String>, schema: Option<&Value>) -> Self {
         let mut form = Self {
             message,
@@ -72,12 +73,12 @@ impl Form {
         let fields = properties.iter().take(FIELDS);
         form.fields
             .extend(fields.map(|(name, schema)| field(name, schema, root, is_required(name))));
-        // What has to be answered is asked first.
+        // Required fields come first.
         form.fields.sort_by_key(|field| !field.required);
         form
     }
 
-    /// The answer that the fields of a form are; without fields, all that came.
+    /// The answer from the fields of a form; a form without fields passes all members on.
     pub(crate) fn answer(&self, mut given: Map<String, Value>) -> Value {
         if self.fields.is_empty() {
             return Value::Object(given);
@@ -99,12 +100,13 @@ impl Form {
         if self.whole {
             return answer.remove(WHOLE).unwrap_or_default();
         }
-        // What no field is for is an answer, too: the schema says whether it may be there.
+        // Members without a field are part of the answer, too: the schema decides whether they are
+        // allowed.
         answer.extend(given);
         Value::Object(answer)
     }
 
-    /// The page, with what was answered before, and what was wrong with that.
+    /// The page, with the previous answer and its mistakes, if there are any.
     pub(crate) fn page(&self, wrong: Option<&str>, before: &Map<String, Value>) -> String {
         let mut body = String::new();
         let message = self
@@ -161,7 +163,7 @@ fn followed<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
         };
         at = next;
     }
-    // What may be there or `null` is what may be there.
+    // An optional schema that also allows `null` is shown like the schema alone.
     let options = at.get("anyOf").and_then(Value::as_array);
     let mut some = options.into_iter().flatten().filter(|option| {
         let kind = option.get("type").and_then(Value::as_str);
@@ -218,7 +220,7 @@ fn kind(schema: &Value) -> Kind {
     }
 }
 
-/// The values of which the answer is one.
+/// The values from which the answer is chosen.
 fn choices(schema: &Value) -> Option<Vec<Value>> {
     let listed = schema.get("enum").and_then(Value::as_array).cloned();
     let single = || Some(vec![schema.get("const")?.clone()]);
@@ -234,10 +236,10 @@ fn choices(schema: &Value) -> Option<Vec<Value>> {
 }
 
 impl Field {
-    /// The value that the text of a field is; none if nothing was answered.
+    /// The value of a field's text; none if the field is empty.
     fn value(&self, text: Option<String>) -> Option<Value> {
         let Some(text) = text else {
-            // An unchecked box is not sent.
+            // A browser does not send an unchecked box.
             return matches!(self.kind, Kind::Boolean).then_some(Value::Bool(false));
         };
         let left_out = text.is_empty() && !self.required;
@@ -331,7 +333,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Text in which nothing is markup.
+/// Text with its markup characters escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for sign in text.chars() {

@@ -1,5 +1,4 @@
-//! What every request passes before it is looked at: is it allowed in, is there room, does it
-//! take too long.
+//! The gate that every request passes before its handler: permission, rates, a slot, a time limit.
 
 use std::time::Duration;
 
@@ -19,23 +18,23 @@ use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
 use crate::rules::{ForeignPages, Rule, Rules};
 
-/// The slot that a request takes among those that are worked on. A request that waits for long
-/// gives it back before. It ends with the request: what that leaves behind in the store when its
-/// client goes away, or it takes too long, is bounded by the turns that it holds there.
+/// The slot of a request in progress. A request that waits for long returns it before. The slot
+/// ends with the request. Work that the request leaves in the store, because its client is gone or
+/// its time is over, is bounded by the turns that it holds there.
 #[derive(Clone)]
 pub(crate) struct Room {
     slot: Arc<Mutex<Option<Slot>>>,
     connection: Option<Connection>,
 }
 
-/// A request that waits, in the pool of those who do. Its connection is not idle meanwhile.
+/// A waiting request, in the pool of waiting requests. Its connection does not count as idle.
 pub(crate) struct Waiting {
     _slot: Slot,
     _busy: Option<Busy>,
 }
 
 impl Room {
-    /// Waits from now on, for which there are other bounds.
+    /// Moves the request to a pool of waiting requests.
     pub(crate) fn wait(&self, app: &App, pool: Pool) -> Result<Waiting, Box<Problem>> {
         let slot = app.pools.try_enter(pool)?;
         self.slot.lock().take();
@@ -47,12 +46,12 @@ impl Room {
     }
 }
 
-/// A browser sends the request on behalf of a page of another origin. Only a call of a hook
-/// gets this far: its handler decides, since a signature excepts the call.
+/// A browser sends the request on behalf of a page of another origin. Only a call of a hook passes
+/// the gate with this mark: its handler decides, since a signature proves the sender.
 #[derive(Clone, Copy)]
 pub(crate) struct ForeignPage;
 
-/// Lets a request in, or answers it.
+/// Passes a request to its handler, or answers it.
 pub(crate) async fn gate(
     State((app, rules)): State<(App, Arc<Rules>)>,
     mut request: Request,
@@ -88,7 +87,7 @@ pub(crate) async fn gate(
         Ok(slot) => slot,
         Err(problem) => return problem.into_response(),
     };
-    // A hook may wait because its trigger says so.
+    // A hook may wait because its trigger asks for it.
     let waits = rule.pool == Pool::Hooks
         || request
             .uri()
@@ -96,9 +95,9 @@ pub(crate) async fn gate(
             .is_some_and(|query| query.contains("wait="));
     let bounds = app.bounds();
     let most_ms = bounds.timeout_ms + if waits { bounds.wait_ms } else { 0 };
-    // Whoever takes its time to bring a body has its own answer for that.
+    // Twice the time: a slow body has a limit and an answer of its own.
     let most = Duration::from_millis(most_ms.saturating_mul(2));
-    // Handlers that do not ask for it drop theirs before they begin.
+    // A handler that does not ask for the slot drops its clone before it begins.
     let room = Room {
         slot: Arc::new(Mutex::new(Some(slot))),
         connection,
@@ -116,8 +115,8 @@ pub(crate) async fn gate(
     }
 }
 
-/// Whether the caller of a request may do this, calls this host by its name, and is not a page
-/// of another origin in the browser of a caller who may.
+/// Whether the caller has the permission, names this host correctly, and the request is not sent by
+/// a page of another origin in the browser of a permitted caller.
 fn allowed(
     app: &App,
     rule: Rule,
@@ -164,7 +163,7 @@ pub(crate) fn foreign_page() -> Box<Problem> {
     )
 }
 
-/// Whether the connection and the client of a request may ask for this at all now.
+/// Whether the connection and the client of a request may send it now.
 fn admitted(
     app: &App,
     pool: Pool,
@@ -189,7 +188,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Why a request is not taken in for now.
+/// The reason why requests are refused for now.
 fn closed(app: &App, rule: Rule, method: &Method) -> Option<Box<Problem>> {
     if !rule.changes(method) {
         return None;

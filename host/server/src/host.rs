@@ -1,7 +1,7 @@
-//! The header `Host`, as RFC 9112, section 3.2 demands it: an HTTP/1.1 request has exactly one,
-//! and no request has two or a malformed one.
+//! The header `Host`, as RFC 9112, section 3.2 demands it: an HTTP/1.1 request has exactly one, and
+//! no request has two or a malformed one.
 //!
-//! A proxy and the host behind it may otherwise understand two different hosts in one request.
+//! Otherwise a proxy and the host behind it could read two different hosts from one request.
 
 use std::net::Ipv6Addr;
 
@@ -23,7 +23,7 @@ pub(crate) async fn demand(request: Request, next: Next) -> Response {
     }
 }
 
-/// What is wrong with the `Host` of a request, if anything is.
+/// The fault of the `Host` of a request, if there is one.
 fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     let mut hosts = headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -38,17 +38,17 @@ fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
 
 /// A host and perhaps a port: `uri-host [":" port]` (RFC 3986, section 3.2).
 pub(crate) struct Authority<'a> {
-    /// A name, or an address; one of IPv6 in its brackets. Never empty: RFC 9110, section 4.2.1
+    /// A name, or an address; an IPv6 address in its brackets. Never empty: RFC 9110, section 4.2.1
     /// forbids that for `http`.
     pub(crate) host: &'a str,
-    /// The port, if there is one that can be.
+    /// The port, if it is a valid number.
     pub(crate) port: Option<u16>,
     /// Whether there is a colon behind the host.
     pub(crate) has_port: bool,
 }
 
 impl<'a> Authority<'a> {
-    /// Reads a text; nothing if it is none.
+    /// Parses a text; none if it is malformed.
     pub(crate) fn read(text: &'a [u8]) -> Option<Self> {
         let end = match text.strip_prefix(b"[") {
             Some(inside) => {
@@ -90,7 +90,7 @@ fn is_literal(text: &[u8]) -> bool {
     text.parse::<Ipv6Addr>().is_ok() || future().is_some()
 }
 
-/// Whether a text is a `reg-name` with something in it; an IPv4 address is one, too.
+/// Whether a text is a non-empty `reg-name`; an IPv4 address is one, too.
 fn is_name(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some((byte, behind)) = rest.split_first() {

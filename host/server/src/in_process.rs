@@ -1,9 +1,9 @@
-//! The handlers without a listener, for a process that asks them itself: a command of the command
+//! The handlers without a listener, for a process that calls them itself: a command of the command
 //! line on a store.
 //!
 //! The process runs no workflows, and joins the store as a member only for a write that needs
-//! numbers. The user of the process may do anything: the requests need no token. They have no
-//! bounds but those of the store.
+//! numbers. The user of the process may do anything: the requests need no token. Only the store
+//! bounds them.
 
 use std::sync::Arc;
 
@@ -27,19 +27,19 @@ pub struct InProcess {
     router: Router,
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Debug)]
 pub struct Answer {
     /// The status.
     pub status: StatusCode,
     /// The body.
     pub body: Bytes,
-    /// What a problem comes from.
+    /// The cause of a problem.
     pub cause: Option<Cause>,
 }
 
 impl InProcess {
-    /// Handlers on a store, with what only some requests need.
+    /// The handlers on a store, with the parts that only some requests need.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -64,11 +64,12 @@ impl InProcess {
         }
     }
 
-    /// Answers a request. `target` is a path, perhaps with a query. To be called inside of tokio.
+    /// Answers a request. `target` is a path with an optional query. Must be called inside of
+    /// tokio.
     ///
     /// # Errors
     ///
-    /// The target or a header is malformed, or the answer breaks off.
+    /// The target or a header is malformed, or the answer is incomplete.
     pub async fn answer(
         &self,
         method: Method,

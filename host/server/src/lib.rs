@@ -1,12 +1,12 @@
-//! What people and other systems reach a host by: the HTTP API, webhooks, health and metrics.
+//! The HTTP interface of a host: the API, webhooks, health and metrics.
 //!
 //! A [`Server`] is made with [`Options`] and listens by a [`Handle`]. It decides nothing about a
-//! run: what it is asked for it hands to the runtime's client and to the store, on threads that
-//! may block, and what came of it is answered as JSON, or as a problem with a code. The document
-//! that describes all of it is [`openapi`], generated from the handlers.
+//! run: it passes requests to the runtime's client and to the store, on threads that may block, and
+//! answers with JSON, or with a problem that has a code. The document that describes all of it is
+//! [`openapi`], generated from the handlers.
 //!
-//! Everything is bounded ([`Bounds`]): connections, requests by pools, bodies, times; and rates,
-//! where an operator wants it.
+//! Everything is bounded ([`Bounds`]): connections, requests by pools, bodies, times; and rates, if
+//! an operator sets them.
 
 mod api;
 mod app;

@@ -1,10 +1,9 @@
-//! Connections: how they are accepted, and how long they may be idle.
+//! Accepts connections, and bounds their idle time.
 //!
-//! A connection on which no request is being worked on has to bring the head of one within a time,
-//! whatever it does meanwhile: a client that sends a header a byte a minute is cut off like one
-//! that sends nothing. A client that is answered has to take something of the answer within a
-//! time, or its connection would be kept for ever. Which connection goes where there are too many
-//! says `connections.rs`.
+//! A connection without a request in progress has to send the head of one within a time: a client
+//! that sends a header a byte a minute is cut off like one that sends nothing. A client that gets
+//! an answer has to read some of it within a time, or its connection would be kept for ever.
+//! `connections.rs` decides which connection is closed if there are too many.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,16 +20,17 @@ use tokio::time::Sleep;
 
 use crate::connections::{Connection, Connections, Entry};
 
-/// The most that a connection may bring before there is a request, in bytes: the head of one.
+/// The most bytes that a connection may send without completing the head of a request.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// How long accepting pauses where the system has no files left.
+/// How long accepting pauses when the process has no file descriptors left.
 const NO_FILES: Duration = Duration::from_millis(100);
 
 /// How long a connection may be without a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// Until the first request has come, or since the first byte of another one.
+    /// For the first request, from the start of the connection; for a later one, from its first
+    /// byte.
     pub(crate) head: Duration,
     /// Since the last answer.
     pub(crate) idle: Duration,
@@ -64,12 +64,12 @@ impl Listener {
                 Ok(accepted) => return accepted,
                 Err(error) => error,
             };
-            // The client has gone again.
+            // The client is gone already.
             if [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind()) {
                 continue;
             }
             tracing::warn!(%error, "no connection can be accepted");
-            // The one that ends now frees a file.
+            // The connection that ends now frees a file descriptor.
             let _ = tokio::time::timeout(NO_FILES, self.connections.relief()).await;
         }
     }
@@ -81,9 +81,9 @@ impl axum::serve::Listener for Listener {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let (stream, address) = self.next().await;
-        // A small answer is not held back for the next one.
+        // Send a small answer at once, without waiting for the next one.
         let _ = stream.set_nodelay(true);
-        // A connection that is gone by now has no address any more, and no request either.
+        // A connection that has ended already has no address, and sends no request.
         let local = stream
             .local_addr()
             .map_or(IpAddr::from([0; 16]), |local| local.ip());
@@ -110,18 +110,18 @@ impl Connected<IncomingStream<'_, Listener>> for Connection {
     }
 }
 
-/// A connection that may not be idle for long.
+/// A connection whose idle time is bounded.
 pub(crate) struct Bounded {
     stream: TcpStream,
     entry: Entry,
     patience: Patience,
-    /// When it has been without a request for too long.
+    /// Fires when the connection has been without a request for too long.
     left: Option<Pin<Box<Sleep>>>,
-    /// How many requests there had been when that was reckoned.
+    /// How many requests there had been when `left` was set.
     seen: usize,
-    /// What it has brought since, in bytes.
+    /// The bytes that it has sent since.
     brought: usize,
-    /// When nothing of an answer has been taken for too long.
+    /// Fires when the client has read nothing of an answer for too long.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -147,13 +147,13 @@ impl Bounded {
         }
     }
 
-    /// Whether the connection has brought more than the head of a request, and no request. The
-    /// bytes that come with the end of a head may be a body.
+    /// Whether the connection has sent more than the head of a request, but no request. The bytes
+    /// that arrive with the end of a head may be its body.
     fn is_flooded(&self) -> bool {
         self.brought > HEAD_BYTES && !self.entry.is_busy()
     }
 
-    /// Notes what the connection has brought while no request was worked on.
+    /// Counts bytes that arrived while no request was in progress.
     fn note(&mut self, bytes: usize) {
         if bytes == 0 || self.entry.is_busy() {
             return;
@@ -165,7 +165,7 @@ impl Bounded {
         self.brought = self.brought.saturating_add(bytes);
     }
 
-    /// What became of a write, which is an error once it has waited for too long.
+    /// The result of a write, which is an error if the write has waited for too long.
     fn written(
         &mut self,
         cx: &mut Context<'_>,
@@ -190,7 +190,7 @@ impl Bounded {
     }
 }
 
-/// This moment, by the clock that [`sleep`] counts by.
+/// The current time of the clock that [`sleep`] uses.
 pub(crate) fn now() -> tokio::time::Instant {
     sleep(Duration::ZERO).deadline()
 }
@@ -209,7 +209,7 @@ impl AsyncRead for Bounded {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // What has come, and was not read yet, may be a request.
+        // Bytes that have arrived, but are not read yet, may be a request.
         let closing = self.entry.poll_closing(cx).is_ready();
         if closing && self.brought > 0 {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));

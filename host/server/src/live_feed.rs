@@ -1,7 +1,7 @@
-//! Live runs, as those who watch them hear of them.
+//! The live feed: notifies watchers of a run that the run has changed.
 //!
-//! What is sent here is a hint: it may be missing, and what counts is read from the store. The
-//! runtime's threads call it for every step, so where nobody watches it costs one load.
+//! An update is a hint and may be lost; watchers read the state from the store. The runtime's
+//! threads call it for every step, so it costs one load while there is no watcher.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::sync::broadcast;
 use windlass_model::InstanceId;
 use windlass_runtime::{Observed, Observer};
 
-/// Beats that a slow watcher may lag behind; then it misses some, and nobody else does.
+/// Updates that a slow watcher may lag behind; then it misses some, and no other watcher does.
 const BEATS: usize = 64;
 
-/// Something has happened to a run.
+/// A change of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Update {
     /// A node is handed to its plugin.
@@ -25,25 +25,25 @@ pub(crate) enum Update {
         /// From 1.
         attempt: u32,
     },
-    /// Something will be in the store in a moment.
+    /// A change is about to be committed to the store.
     Moved,
 }
 
-/// Tells those who watch runs what happens to them.
+/// Notifies the watchers of a run of its changes.
 #[derive(Default)]
 pub struct LiveFeed {
-    /// How many watch.
+    /// The number of watchers.
     watchers: AtomicUsize,
     runs: Mutex<HashMap<InstanceId, broadcast::Sender<Update>>>,
 }
 
 impl LiveFeed {
-    /// Nobody watches anything yet.
+    /// A feed without watchers.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Watches a run until what this answers is dropped.
+    /// Watches a run until the result is dropped.
     pub(crate) fn watch(self: &Arc<Self>, instance: InstanceId) -> Watching {
         let beats = {
             let mut runs = self.runs.lock();
@@ -60,13 +60,13 @@ impl LiveFeed {
         }
     }
 
-    /// Something may have happened to any run: another process says so.
+    /// Notifies all watchers, because another process reports a change of some run.
     pub(crate) fn stir(&self) {
         if self.watchers.load(Ordering::Acquire) == 0 {
             return;
         }
         for sender in self.runs.lock().values() {
-            // Nobody there is nobody to tell.
+            // An error means that the run has no watcher left.
             let _ = sender.send(Update::Moved);
         }
     }
@@ -96,7 +96,7 @@ impl Observer for LiveFeed {
     }
 }
 
-/// Somebody watches a run.
+/// A watcher of a run.
 pub(crate) struct Watching {
     beats: Option<broadcast::Receiver<Update>>,
     instance: InstanceId,
@@ -104,7 +104,8 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// The next beat; none if some were missed, which only means to look.
+    /// The next update; none if some were missed, after which the watcher looks at the store as
+    /// well.
     pub(crate) async fn next(&mut self) -> Option<Update> {
         match &mut self.beats {
             Some(beats) => beats.recv().await.ok(),

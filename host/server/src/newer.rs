@@ -1,5 +1,4 @@
-//! The executions of a run that came after one that was seen: what a stream or an answer looks
-//! for again and again.
+//! The executions of a run after a known one, which streams and answers ask for repeatedly.
 
 use std::ops::ControlFlow;
 
@@ -9,15 +8,16 @@ use windlass_store::rows::ExecutionRow;
 use crate::app::AppInner;
 use crate::problem::Problem;
 
-/// Executions that are read at once.
+/// Executions per read.
 const READ: u32 = 200;
 
-/// Hands on the executions of a run that are newer than `last`, the newest first, until `take`
-/// breaks. The caller reads the head of the run before: its executions are in the store then.
+/// Passes the executions of a run that are newer than `last` to `take`, the newest first, until
+/// `take` breaks. The caller reads the head of the run before: then its executions are in the
+/// store.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub(crate) fn newer(
     app: &AppInner,
     instance: InstanceNo,
@@ -30,7 +30,7 @@ pub(crate) fn newer(
         let more = page.len() >= READ as usize;
         before = page.last().map(|run| run.no);
         for run in page {
-            // Not by comparing: each process counts for itself.
+            // Compare for equality, not order: each process numbers its executions by itself.
             if last == Some(run.no) || take(run).is_break() {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! How the server listens, and what it bounds.
+//! The options of the server, and its bounds.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,38 +13,37 @@ use windlass_store::Store;
 use crate::live_feed::LiveFeed;
 use crate::rates::Rate;
 
-/// How the server listens, and on whose behalf.
+/// The options of the server.
 pub struct Options {
-    /// Where to listen. Beyond loopback only with a token.
+    /// The address to listen on. An address beyond loopback needs a token.
     pub listen: SocketAddr,
-    /// What requests have to bring, if anything.
+    /// The token that requests have to carry, if one is required.
     pub token: Option<String>,
     /// How callers may reach this host, and how often.
     pub callers: Callers,
-    /// What the server is reached by from outside, like `https://flows.example`: what
-    /// `Location` begins with.
+    /// The URL by which clients reach the server from outside, like `https://flows.example`:
+    /// `Location` begins with it.
     pub public_url: Option<String>,
-    /// What is bounded.
+    /// The bounds.
     pub bounds: Bounds,
-    /// Where the work is kept.
+    /// The store of the runs.
     pub store: Arc<dyn Store>,
     /// Plugins, keys, locks and definitions, which only some requests need.
     pub resources: Arc<dyn Resources>,
-    /// What runs the workflows. A process that only looks at the store, or writes into it, has no
-    /// runtime.
+    /// The runtime. A process that only reads or writes the store has none.
     pub runtime: Option<Arc<Runtime>>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where requests are measured.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// What live runs are heard by: the observer of the runtime.
+    /// The live feed: the observer of the runtime.
     pub live_feed: Arc<LiveFeed>,
     /// The page that explains a code, as Markdown.
     pub page: fn(&str) -> Option<&'static str>,
 }
 
-/// How callers may reach this host, how often those without a token may come, and how they are
-/// told apart. By default their rate is not bounded.
+/// How callers may name this host, the rates of callers without a token, and how callers are told
+/// apart. By default the rates are not bounded.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
     /// Names of this host besides loopback's and its addresses: [`is_host`](crate::is_host).
@@ -53,41 +52,42 @@ pub struct Callers {
     /// Origins of pages that may send requests that change something:
     /// [`is_origin`](crate::is_origin).
     pub origins: Vec<String>,
-    /// Proxies that are believed about where a request comes from.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// How often one hook may be called.
+    /// The most calls of one hook.
     pub hook_rate: Option<Rate>,
-    /// How often one client may call hooks and resume links.
+    /// The most calls of hooks and resume links by one client.
     pub client_rate: Option<Rate>,
 }
 
-/// What is bounded. Every field is in the configuration reference.
+/// The bounds of the server. Every field is in the configuration reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections at once. For a further one, that which has been idle for longest is closed.
+    /// Concurrent connections. A further one closes the connection that has been idle for the
+    /// longest time.
     pub connections: usize,
-    /// Requests of the API that are worked on at once. Further ones wait a moment, and are then
-    /// answered with 503.
+    /// Concurrent requests of the API. Further ones wait for a second, and are then answered with
+    /// 503.
     pub requests: usize,
     /// The same for hooks and resume links.
     pub hooks: usize,
-    /// Streams of events at once.
+    /// Concurrent event streams.
     pub streams: usize,
-    /// Requests of the API that wait for runs at once.
+    /// Concurrent API requests that wait for runs.
     pub waiting: usize,
-    /// Hooks that wait for runs at once.
+    /// Concurrent hook calls that wait for runs.
     pub hooks_waiting: usize,
-    /// Reads and writes of the store at once.
+    /// Concurrent reads and writes of the store.
     pub blocking: usize,
-    /// The largest body, in bytes.
+    /// The largest request body, in bytes.
     pub body_bytes: usize,
-    /// How many bytes of a body have to come in each second, after a few; 0: none.
+    /// How many bytes of a body have to arrive in each second, after a grace period; 0: no minimum.
     pub body_rate: u64,
-    /// How long the head of a request may take to come, in milliseconds, from the beginning of
-    /// the connection or from its first byte.
+    /// How long the head of a request may take to arrive, in milliseconds, from the start of the
+    /// connection or from its first byte.
     pub header_ms: u64,
-    /// How long a request may take to come, and to be worked on, in milliseconds; what it
-    /// waits for a run comes on top.
+    /// How long a request may take to arrive and to be answered, in milliseconds; its wait for a
+    /// run is added.
     pub timeout_ms: u64,
     /// How long a request may wait for a run, in milliseconds.
     pub wait_ms: u64,
@@ -95,7 +95,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// The bounds of a process that answers its own requests: a command reads any file that the
-    /// store takes, and waits for as long as the user does.
+    /// store accepts, and waits as long as its user does.
     pub(crate) fn in_process() -> Self {
         Self {
             body_bytes: usize::MAX,

@@ -1,10 +1,10 @@
-//! Which names a request may call this host by, and which pages may send requests to it.
+//! The names of this host in requests, and the origins of pages that may send requests.
 //!
-//! A browser sends requests on behalf of any page that it shows. The page of a stranger reaches
-//! a host on the same machine in two ways. The stranger's own name resolves to the address of
-//! the host (DNS rebinding): then `Host` has that name. Or the page sends a form or a plain
-//! request to the host's address: then `Origin` and `Sec-Fetch-Site` say so. A program that is
-//! no browser sends neither, and is not concerned.
+//! A browser sends requests on behalf of any page that it shows. A stranger's page reaches a host
+//! on the same machine in two ways. Either the stranger's own name resolves to the address of the
+//! host (DNS rebinding): then `Host` has that name. Or the page sends a form or a plain request to
+//! the host's address: then `Origin` and `Sec-Fetch-Site` reveal it. A program that is no browser
+//! sends neither header, and is not affected.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -12,23 +12,23 @@ use axum::http::{HeaderMap, Uri, header};
 
 use crate::host::Authority;
 
-/// Where a browser says that a request comes from: `same-origin`, `same-site`, `cross-site`, or
-/// `none` where a person has entered the address.
+/// The header in which a browser classifies the origin of a request: `same-origin`, `same-site`,
+/// `cross-site`, or `none` if a person has entered the address.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// The longest name that is listed, in bytes.
+/// The longest name in the configuration, in bytes.
 const NAME_BYTES: usize = 255;
 
-/// What this host is called, and whose pages may send requests.
+/// The names of this host, and the origins whose pages may send requests.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Names of this host in lower case, without ports.
     hosts: Vec<String>,
-    /// Origins that are as good as this host's own, like `https://shop.example`.
+    /// Origins with the same rights as this host's own, like `https://shop.example`.
     origins: Vec<Origin>,
 }
 
-/// Where a page comes from: what RFC 6454 calls an origin.
+/// The origin of a page, in the sense of RFC 6454.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Origin {
     https: bool,
@@ -37,20 +37,21 @@ struct Origin {
     port: Option<u16>,
 }
 
-/// Whether `hosts` in the configuration may have this: a name or an address, without a port.
+/// Whether a text is valid in `hosts` of the configuration: a name or an address, without a port.
 pub fn is_host(text: &str) -> bool {
     let authority = Authority::read(text.as_bytes());
     text.len() <= NAME_BYTES
         && authority.is_some_and(|authority| !authority.has_port && !authority.host.is_empty())
 }
 
-/// Whether `origins` in the configuration may have this: a scheme, a host, perhaps a port.
+/// Whether a text is valid in `origins` of the configuration: a scheme, a host, and an optional
+/// port.
 pub fn is_origin(text: &str) -> bool {
     text.len() <= 2 * NAME_BYTES && Origin::read(text).is_some()
 }
 
 impl Names {
-    /// What the configuration lists. A public address is a name and an origin, too.
+    /// The names and origins of the configuration. The public URL is both a name and an origin.
     pub(crate) fn new(hosts: &[String], origins: &[String], public_url: Option<&str>) -> Self {
         let public = public_url.and_then(Origin::of_url);
         let listed = hosts.iter().map(|host| lower(host));
@@ -66,12 +67,12 @@ impl Names {
         }
     }
 
-    /// Whether a request calls this host by one of its names: `localhost`, a loopback address,
-    /// the address that the connection came to, or what the configuration lists. A request
-    /// without a name does not.
+    /// Whether a request calls this host by one of its names: `localhost`, a loopback address, the
+    /// address that the connection came to, or a name from the configuration. A request without a
+    /// name does not.
     pub(crate) fn are_used(&self, headers: &HeaderMap, uri: &Uri, local: Option<IpAddr>) -> bool {
         let named = headers.get(header::HOST).map(|host| host.as_bytes());
-        // An absolute target has a name, too, and has to agree with what is allowed.
+        // An absolute target has a name, too, which has to be one of this host.
         let target = uri
             .authority()
             .map(|authority| authority.as_str().as_bytes());
@@ -106,7 +107,7 @@ impl Names {
         let mut listed = has_origin;
         for text in origins {
             let Some(origin) = text.and_then(Origin::read) else {
-                // `null`, and whatever else is none.
+                // `null`, or a malformed origin.
                 return true;
             };
             let is_listed = self.origins.contains(&origin);
@@ -117,13 +118,13 @@ impl Names {
         }
         let sites = headers.get_all(SEC_FETCH_SITE);
         let mut sites = sites.iter().map(|value| value.as_bytes());
-        // A page whose origin is listed is of another site, and is meant.
+        // A page with a listed origin may be of another site.
         !listed && !sites.all(|site| matches!(site, b"same-origin" | b"none"))
     }
 }
 
 impl Origin {
-    /// Reads what the header `Origin` has.
+    /// Parses the value of `Origin`.
     fn read(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let https = match scheme {
@@ -139,7 +140,7 @@ impl Origin {
         })
     }
 
-    /// The origin of an address that has a path, perhaps.
+    /// The origin of a URL, which may have a path.
     fn of_url(url: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -147,8 +148,8 @@ impl Origin {
         Self::read(&format!("{scheme}://{authority}"))
     }
 
-    /// Whether this is the origin of a page from this host. How the page was fetched is not
-    /// known where a proxy ends TLS.
+    /// Whether this is the origin of a page from this host. The scheme is not compared: a proxy may
+    /// end TLS.
     fn is_at(&self, own: &Authority<'_>) -> bool {
         let port = own.port.filter(|port| *port != default_port(self.https));
         self.host == lower(own.host) && self.port == port
@@ -159,13 +160,13 @@ fn default_port(https: bool) -> u16 {
     if https { 443 } else { 80 }
 }
 
-/// A name as it is compared: in lower case, and without the dot that ends an absolute one.
+/// A name in the form that is compared: in lower case, without a final dot.
 fn lower(host: &str) -> String {
     let host = host.strip_suffix('.').unwrap_or(host);
     host.to_ascii_lowercase()
 }
 
-/// The address that a host is, with the one form for an IPv4 address within IPv6.
+/// The address that a host is, with an IPv4 address within IPv6 as an IPv4 address.
 fn address(host: &str) -> Option<IpAddr> {
     let literal = host
         .strip_prefix('[')
@@ -305,7 +306,7 @@ mod tests {
         check_page(&[host, good, ("sec-fetch-site", "cross-site")], true);
         let sites = [("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")];
         check_page(&[host, sites[0], sites[1]], true);
-        // Two origins: the listed one excuses no other.
+        // Of two origins, one is listed; the other one is still foreign.
         let listed = ("origin", "https://shop.example");
         check_page(&[host, listed, good, sites[1]], true);
         check_page(&[("origin", "http://localhost")], true);

@@ -1,7 +1,7 @@
 //! Lists, a page at a time.
 //!
-//! A cursor is opaque to whoever has it: it says which list it belongs to, and what the last
-//! item was. It stays good however much is written meanwhile.
+//! A cursor is opaque to the client. It names its list and the last item of the page, so it stays
+//! valid while rows are added and removed.
 
 use std::io;
 
@@ -12,38 +12,39 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::problem::Problem;
 
-/// Items of a page, unless somebody says otherwise.
+/// Items of a page by default.
 const USUAL: u32 = 50;
 
 /// Items of a page at most.
 const MOST: u32 = 500;
 
-/// A page ends with the item that brings it to so many bytes.
+/// A page ends with the item by which it reaches this size.
 const BYTES: usize = 4 * 1024 * 1024;
 
 /// One page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<T> {
-    /// What is on it.
+    /// The items of the page.
     pub(crate) items: Vec<T>,
-    /// What to give as `cursor` for the next page; not there on the last one.
+    /// The `cursor` of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
 }
 
-/// Which page of a list.
+/// Selects a page of a list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageAsked {
-    /// How many items at most.
+    /// The most items of the page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     pub(crate) limit: Option<u32>,
-    /// What the page before said as `next`.
+    /// `next` of the previous page.
     pub(crate) cursor: Option<String>,
 }
 
 impl PageAsked {
-    /// How many items, one more than are shown, so that it is known whether there are more.
+    /// How many rows to read: one more than the page shows, which tells whether there is another
+    /// page.
     pub(crate) fn look(&self) -> Result<u32, Box<Problem>> {
         Ok(self.limit()? + 1)
     }
@@ -56,7 +57,7 @@ impl PageAsked {
         Err(Problem::parameter(format!("`limit` is from 1 to {MOST}")))
     }
 
-    /// Where the page begins, in the terms of the list.
+    /// The position after which the page begins, as text of the list.
     pub(crate) fn after(&self, list: &str) -> Result<Option<String>, Box<Problem>> {
         let Some(cursor) = self.cursor.as_deref().filter(|text| !text.is_empty()) else {
             return Ok(None);
@@ -71,7 +72,7 @@ impl PageAsked {
         Ok(Some(place.to_owned()))
     }
 
-    /// The number that the page begins behind.
+    /// The number after which the page begins.
     pub(crate) fn after_number(&self, list: &str) -> Result<Option<i64>, Box<Problem>> {
         let after = self.after(list)?;
         let number = after.map(|place| place.parse());
@@ -80,8 +81,8 @@ impl PageAsked {
             .map_err(|_| Problem::parameter("`cursor` is none that this list has given out"))
     }
 
-    /// The page, given one row more than fits if there are more. It ends early where it would
-    /// be larger than an answer should be: the rest is on the next one.
+    /// Makes a page of the rows, of which there is one more if the list continues. The page ends
+    /// early if it would become too large; the remaining rows are on the next one.
     pub(crate) fn page<R, T: Serialize>(
         &self,
         list: &str,
@@ -105,15 +106,15 @@ impl PageAsked {
     }
 }
 
-/// How much an item adds to an answer, in bytes.
+/// The size of an item in an answer, in bytes.
 fn size<T: Serialize>(item: &T) -> usize {
     let mut count = Count(0);
-    // What cannot be written is found out by whoever writes the answer.
+    // A failure of the serialisation is reported when the answer is written.
     let _ = serde_json::to_writer(&mut count, item);
     count.0
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 struct Count(usize);
 
 impl io::Write for Count {

@@ -1,62 +1,63 @@
-//! Permissions by name, and who holds them. `rules.rs` says which route needs which.
+//! The permissions by name, and the callers that have them. `rules.rs` says which route needs
+//! which.
 
-/// What a caller may do. The token of the host holds all of them.
+/// A permission of a caller. The token of the host has all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Permission {
-    /// Nothing is needed: the address itself was given to the caller.
+    /// No permission is needed: the address itself is the secret, or public.
     Public,
-    /// Look at runs, their executions and results, and follow them.
+    /// Read runs, their executions and results, and follow them.
     RunsRead,
-    /// Create runs and let them begin.
+    /// Create runs and start them.
     RunsStart,
     /// Cancel, pause, unpause and retry runs.
     RunsControl,
     /// Delete runs that have ended.
     RunsDelete,
-    /// Take a run away with its whole history.
+    /// Export a run with its whole history.
     RunsExport,
-    /// Bring a run with its whole history.
+    /// Import a run with its whole history.
     RunsImport,
-    /// Bring a run that no known key has signed, together with `RunsImport`.
+    /// Import a run without a signature of a known key, together with `RunsImport`.
     ImportsUnsigned,
-    /// Look at triggers.
+    /// Read triggers.
     TriggersRead,
-    /// Schedule, fire, cancel and move triggers.
+    /// Schedule, fire, cancel and reschedule triggers.
     TriggersControl,
     /// Send stimuli and CloudEvents.
     StimuliSend,
-    /// Look at stimuli that wait.
+    /// Read queued and buffered stimuli.
     StimuliRead,
-    /// Look at bookmarks.
+    /// Read bookmarks.
     BookmarksRead,
     /// Resume runs by their bookmarks.
     BookmarksResume,
-    /// Look at dead letters.
+    /// Read dead letters.
     DeadLettersRead,
     /// Replay and delete dead letters.
     DeadLettersControl,
-    /// Look at definitions.
+    /// Read definitions.
     DefinitionsRead,
     /// Publish, revert and retract definitions.
     DefinitionsPublish,
-    /// Look at drafts.
+    /// Read drafts.
     DraftsRead,
-    /// Save and discard drafts.
+    /// Save and delete drafts.
     DraftsWrite,
-    /// Look at plugins.
+    /// Read plugins.
     PluginsRead,
-    /// Look at locks.
+    /// Read locks.
     LocksRead,
-    /// Look at the state of the host, its metrics and the description of its API.
+    /// Read the state of the host, its metrics and the description of its API.
     HostRead,
     /// Pause and unpause the host.
     HostPause,
-    /// Let the host look at definitions and their files again.
+    /// Reload definitions and their files.
     HostReload,
 }
 
 impl Permission {
-    /// Its name, as configuration and the document have it.
+    /// Its name in the configuration and in the document.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Public => "public",
@@ -88,14 +89,14 @@ impl Permission {
     }
 }
 
-/// Who sends a request.
+/// The caller of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A request with the token of the host.
     Token,
-    /// A request without a token, to a host that wants none.
+    /// A request to a host that requires no token.
     Local,
-    /// A request without the token that the host wants.
+    /// A request without the token that the host requires.
     Stranger,
 }
 

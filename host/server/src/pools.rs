@@ -1,9 +1,9 @@
-//! Room for requests, in pools that do not take it from each other.
+//! Slots for requests, in separate pools.
 //!
 //! Hooks and resume links need no token, so they may fill their own pool and no other. A request
-//! that waits for a run gives its slot up for one of a pool of those who wait, so that many who
-//! wait leave room for those who work; live streams, waiting requests of the API, and waiting
-//! hooks have a pool each. Health and metrics have one for themselves.
+//! that waits for a run exchanges its slot for one in a pool of waiting requests, so that waiting
+//! requests leave room for others. Live streams, waiting API requests and waiting hooks have a pool
+//! each. Health and metrics have their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,14 +39,14 @@ pub(crate) enum Pool {
     HooksWaiting,
 }
 
-/// All of them.
+/// All pools.
 pub(crate) struct Pools {
-    /// By the number of the pool.
+    /// Indexed by pool.
     rooms: [Arc<Semaphore>; POOLS.len()],
     metrics: Arc<Metrics>,
 }
 
-/// A place in a pool.
+/// A slot in a pool.
 pub(crate) struct Slot {
     pool: Pool,
     metrics: Arc<Metrics>,
@@ -117,9 +117,9 @@ impl Pools {
         Self { rooms, metrics }
     }
 
-    /// Takes a slot, and waits a moment for one if there is none.
+    /// Takes a slot, and waits a second for one if there is none.
     pub(crate) async fn enter(&self, pool: Pool) -> Result<Slot, Box<Problem>> {
-        // Most find a slot at once, and need no timer.
+        // Most requests find a slot at once, and need no timer.
         if let Some(slot) = self.take(pool) {
             return Ok(slot);
         }
@@ -141,7 +141,7 @@ impl Pools {
         self.take(pool).ok_or_else(|| self.refuse(pool))
     }
 
-    /// Slots that nobody has.
+    /// Free slots.
     #[cfg(test)]
     pub(crate) fn free(&self, pool: Pool) -> usize {
         self.rooms[pool as usize].available_permits()

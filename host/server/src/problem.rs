@@ -1,4 +1,4 @@
-//! What a request is answered with when it could not be done: RFC 9457, with our codes.
+//! The answer to a request that failed: RFC 9457, with our codes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::permissions::Permission;
 /// The media type of a problem.
 pub(crate) const MEDIA: &str = "application/problem+json";
 
-/// When to try again, in seconds, if nobody knows better.
+/// The default of `Retry-After`, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 
-/// What a request is answered with when it could not be done (RFC 9457).
+/// The answer to a request that failed (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// The page that explains it, relative to the server.
@@ -31,49 +31,49 @@ pub(crate) struct Problem {
     status: u16,
     /// Names the problem for people and programs, like `WL-H005`.
     code: String,
-    /// What happened, in one sentence.
+    /// The event, in one sentence.
     detail: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
-    /// Everything that is wrong with a workflow or an input.
+    /// All mistakes of a workflow or an input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Mistake>,
     #[serde(skip)]
     reply: StatusCode,
-    /// After how many seconds it may work without anybody doing anything.
+    /// After how many seconds the same request may succeed.
     #[serde(skip)]
     later_s: Option<u64>,
-    /// What it comes from.
+    /// The cause of the problem.
     #[serde(skip)]
     cause: Option<Cause>,
 }
 
-/// The error that a problem comes from, with all that it says. It leaves the process in no
-/// answer: its messages name files and servers of this machine, which a caller in the same
-/// process may read.
+/// The error that caused a problem, with its full message. It is never part of an answer: its
+/// messages name files and servers of this machine, which only a caller in the same process may
+/// read.
 #[derive(Clone, Debug)]
 pub enum Cause {
-    /// Of the store.
+    /// An error of the store.
     Store(Arc<windlass_store::Error>),
-    /// Of the runtime.
+    /// An error of the runtime.
     Runtime(Arc<windlass_runtime::Error>),
-    /// Of the provider of locks.
+    /// An error of the lock provider.
     Locks(Arc<windlass_locks::Error>),
-    /// Something that should not have happened.
+    /// An error that should not happen.
     Bug(String),
 }
 
-/// One thing that is wrong with a workflow or an input.
+/// A mistake in a workflow or an input.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Mistake {
-    /// Names the mistake.
+    /// The code of the mistake.
     code: String,
-    /// What is wrong, in one sentence.
+    /// The mistake, in one sentence.
     detail: String,
-    /// Where: a JSON pointer.
+    /// Its place: a JSON pointer.
     pointer: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
 }
@@ -133,17 +133,17 @@ impl Problem {
         self
     }
 
-    /// A part of the path, a parameter of the query or a header that means nothing.
+    /// The problem of a part of the path, a parameter of the query or a header that is not valid.
     pub(crate) fn parameter(detail: impl Into<String>) -> Box<Self> {
         Self::new(StatusCode::BAD_REQUEST, &codes::PARAMETER, detail)
     }
 
-    /// A body that is JSON and still means nothing.
+    /// The problem of a body that is JSON, but not valid.
     pub(crate) fn body(detail: impl Into<String>) -> Box<Self> {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, &codes::BODY, detail)
     }
 
-    /// A caller who may call the route asks it for more than that.
+    /// The problem of a request that needs a further permission of a caller who may call the route.
     pub(crate) fn forbidden(permission: Permission) -> Box<Self> {
         let detail = format!("the caller lacks the permission `{}`", permission.name());
         Self::new(StatusCode::FORBIDDEN, &codes::UNAUTHORISED, detail)
@@ -162,17 +162,17 @@ impl Problem {
             .help("Try again after the time that `Retry-After` names.")
     }
 
-    /// Beyond a rate that an operator has set.
+    /// The problem of a call beyond a rate that an operator has set.
     pub(crate) fn too_often(code: &Code, detail: &str, wait: Duration) -> Box<Self> {
         let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail)
             .help("Try again after the time that `Retry-After` names.");
-        // It has whole seconds only.
+        // The header has whole seconds only.
         let whole_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         problem.later_s = Some(whole_s.max(RETRY_AFTER_S));
         problem
     }
 
-    /// Something that should not have happened. What it was is for the log alone.
+    /// The problem of an error that should not happen. Only the log describes the error.
     pub(crate) fn bug(what: &dyn std::fmt::Display) -> Box<Self> {
         tracing::error!(error = %what, "a request failed");
         let detail = "the host could not carry the request out, and has logged why";
@@ -192,7 +192,7 @@ impl From<windlass_store::Error> for Box<Problem> {
         } else {
             StatusCode::INTERNAL_SERVER_ERROR
         };
-        // Messages of the store name files of this machine: those are for the log.
+        // Messages of the store name files of this machine, so they only go to the log.
         let detail = "the store could not carry the request out";
         Problem::new(reply, &error.code, detail).caused(Cause::Store(Arc::new(error)))
     }

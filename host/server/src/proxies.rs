@@ -1,8 +1,7 @@
-//! Which address a request comes from when proxies stand in front of the host.
+//! The address of the client if there are proxies in front of the host.
 //!
-//! `X-Forwarded-For` is what somebody has written, so only what a trusted proxy has added is
-//! believed: the header is read from its end, and the first address that belongs to no trusted
-//! proxy is the client's.
+//! Any client can send `X-Forwarded-For`, so only the entries of trusted proxies count: the header
+//! is read from its end, and the first address that belongs to no trusted proxy is the client's.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +10,7 @@ use ipnet::IpNet;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Reads a network as the configuration has it: `10.0.0.0/8`, or one address.
+/// Parses a network of the configuration: `10.0.0.0/8`, or one address.
 pub fn network(text: &str) -> Option<IpNet> {
     let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
     text.parse::<IpNet>().ok().or_else(address)
@@ -29,7 +28,7 @@ pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Ip
     }
     let lines = headers.get_all(FORWARDED_FOR).iter().rev();
     for line in lines {
-        // What cannot be read has been sent by somebody in front of those who are trusted.
+        // A line that is not text comes from beyond the trusted proxies.
         let Ok(line) = line.to_str() else {
             return client;
         };
@@ -46,7 +45,7 @@ pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Ip
     client
 }
 
-/// An address, perhaps with a port, as proxies write them.
+/// An address with an optional port, as proxies write it.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = || text.parse::<IpAddr>().ok();
     let with_port = || text.parse::<SocketAddr>().ok().map(|place| place.ip());

@@ -1,10 +1,10 @@
-//! How often a hook is called, and how often a client calls.
+//! The rates of calls per hook and per client.
 //!
-//! Each key has a bucket of tokens, kept as the one time at which it will be full again (the
-//! generic cell rate algorithm of ATM). A bucket that is full is as good as one that is not there,
-//! so the table has a fixed size: a key may lie in few places, and where all of them are taken,
-//! the bucket that is full the soonest is forgotten. A client with many addresses thereby gains no
-//! more than those addresses, and the table never grows.
+//! Each key has a bucket of tokens, stored as the time at which it will be full again (the generic
+//! cell rate algorithm of ATM). A full bucket is equal to a missing one, so the table has a fixed
+//! size: a key may be in few places, and if all of them are taken, the bucket that is full the
+//! soonest is dropped. A client with many addresses gains no more than the rate of each address,
+//! and the table never grows.
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,30 +12,30 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// Places that a key may lie in.
+/// Places that a key may be in.
 const WAYS: usize = 4;
 
 /// Rows of places: with 16 bytes for a bucket, 1 MiB for a table.
 const ROWS: usize = 16_384;
 
-/// How often something may happen: evenly so many times in each period, and as a burst.
+/// A rate: so many events in each period, evenly spread, and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// How often in each period. At least once.
+    /// Events in each period. At least 1.
     pub count: u32,
     /// The period.
     pub per: Duration,
-    /// How often at once, if it has not happened for a while. At least once.
+    /// Events at once after a period of rest. At least 1.
     pub burst: u32,
 }
 
 /// The buckets of one rate.
 pub(crate) struct Buckets {
-    /// Between two tokens, in nanoseconds.
+    /// The time between two tokens, in nanoseconds.
     step_ns: u64,
-    /// How far ahead of now a bucket may be full, in nanoseconds.
+    /// How far in the future a bucket may be full, in nanoseconds.
     most_ns: u64,
-    /// Nobody outside can tell which keys share a row.
+    /// The seed is random, so that no client knows which keys share a row.
     hasher: RandomState,
     rows: Mutex<Box<[Row]>>,
 }
@@ -45,7 +45,8 @@ type Row = [Bucket; WAYS];
 #[derive(Clone, Copy, Default)]
 struct Bucket {
     key: u64,
-    /// When it is full again, in nanoseconds of the monotonic clock; 0 is a place that is free.
+    /// The time at which it is full again, in nanoseconds of the monotonic clock; 0 is a free
+    /// place.
     full_ns: u64,
 }
 
@@ -61,7 +62,7 @@ impl Buckets {
         }
     }
 
-    /// Takes a token of a key's bucket; or says how long it is until there is one.
+    /// Takes a token of a key's bucket, or returns the time until there is one.
     pub(crate) fn take(&self, key: impl Hash, now: Duration) -> Result<(), Duration> {
         let key = self.hasher.hash_one(key);
         let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
@@ -93,7 +94,7 @@ impl Buckets {
     }
 }
 
-/// What of an address names a client: an IPv6 client has a network of 64 bits for itself.
+/// The part of an address that identifies a client: an IPv6 client has a network of 64 bits.
 pub(crate) fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -1,4 +1,4 @@
-//! Which handler answers what, and the document that says so.
+//! The routes with their handlers, and the OpenAPI document.
 
 use std::sync::Arc;
 
@@ -28,22 +28,22 @@ use crate::pools::Pool;
 use crate::problem::{MEDIA, Problem};
 use crate::rules::{self, ForeignPages, Routes, Rule};
 
-/// What the document says besides the handlers.
+/// The parts of the document that are not generated from the handlers.
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "Windlass", description = "Workflows whose nodes are WebAssembly components.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")),
-    // Its path has slashes, which a path of a document cannot have: it is routed by hand.
+    // Its path contains slashes, which a path of a document cannot: it is routed by hand.
     paths(webhooks::hook),
     components(schemas(Problem)),
     modifiers(&Token),
 )]
 struct Document;
 
-/// The token that requests bring, by its name in the document.
+/// The name of the token in the document.
 const TOKEN: &str = "token";
 
-/// Says what requests bring, unless an operation says otherwise.
+/// Adds the token to the document, for all operations that do not say otherwise.
 struct Token;
 
 impl Modify for Token {
@@ -131,7 +131,7 @@ pub fn openapi() -> OpenApi {
     let mut document = router.into_openapi();
     for (path, item) in &mut document.paths.paths {
         for (method, operation) in rules::operations(item) {
-            // What is not registered with a rule is the hook, routed by hand.
+            // Only the hook, which is routed by hand, has no registered rule.
             let rule = rules.get(path, &method).unwrap_or_else(Rule::hook);
             describe(rule, path, &method, operation);
         }
@@ -139,7 +139,7 @@ pub fn openapi() -> OpenApi {
     document
 }
 
-/// Says what an operation needs, and what it may be answered with besides its own answers.
+/// Adds the requirements of an operation, and its common responses, to the document.
 fn describe(rule: Rule, path: &str, method: &Method, operation: &mut Operation) {
     rules::mark(operation, rule.permission);
     if rule.permission == Permission::Public {
@@ -161,7 +161,7 @@ fn describe(rule: Rule, path: &str, method: &Method, operation: &mut Operation) 
     }
 }
 
-/// What any request may be answered with.
+/// Common responses of all requests.
 const ANY: [(&str, &str); 6] = [
     (
         "400",
@@ -187,22 +187,22 @@ const ANY: [(&str, &str); 6] = [
     ),
 ];
 
-/// What a request that needs a token may be answered with.
+/// Common responses of requests that need a token.
 const WITH_TOKEN: [(&str, &str); 1] = [("401", "The token is missing or wrong.")];
 
-/// What a request may be answered with that has to call the host by its name.
+/// Common responses of requests that have to name this host correctly.
 const WITH_NAME: [(&str, &str); 1] = [(
     "421",
     "The request has no token, and its `Host` is no name of this host.",
 )];
 
-/// What a request may be answered with that changes something.
+/// Common responses of requests that change something.
 const WITH_CHANGE: [(&str, &str); 1] = [(
     "403",
     "The request comes from a page in a browser that is not of this host.",
 )];
 
-/// What a request with a body may be answered with.
+/// Common responses of requests with a body.
 const WITH_BODY: [(&str, &str); 3] = [
     ("408", "The body has not come in time."),
     ("413", "The body is larger than it may be."),
@@ -226,7 +226,7 @@ fn problem(description: &str) -> Described {
         .build()
 }
 
-/// The handlers, with what all requests pass.
+/// The router, with the layers that all requests pass.
 pub(crate) fn router(app: &App) -> Router {
     let (router, mut rules) = documented().into_parts();
     let (router, _) = router.split_for_parts();
@@ -256,7 +256,7 @@ pub(crate) fn router(app: &App) -> Router {
 /// The pattern of the paths of hooks.
 const HOOK: &str = "/hooks/{*path}";
 
-/// Where the document is.
+/// The path of the document.
 const DOCUMENT: &str = "/api/openapi.json";
 
 async fn document(State(app): State<App>) -> Result<Response, Box<Problem>> {

@@ -1,8 +1,8 @@
-//! The rule of each route: which permission a request needs, whether it begins work, which pool
-//! its slot is of, and what is done with a page of another origin.
+//! The rule of each route: the permission that a request needs, whether it begins work, the pool of
+//! its slot, and the treatment of pages of another origin.
 //!
-//! A route and its rule are registered in one call ([`Routes::add`]), so a route without one does
-//! not exist. The rule is looked up before a request takes a slot or its body is read.
+//! A route and its rule are registered in one call ([`Routes::add`]), so every route has a rule.
+//! The rule is looked up before a request takes a slot or its body is read.
 
 use std::collections::HashMap;
 
@@ -17,29 +17,29 @@ use crate::app::App;
 use crate::permissions::Permission;
 use crate::pools::Pool;
 
-/// By what name the document says which permission an operation needs.
+/// The member of the document that names the permission of an operation.
 const IN_DOCUMENT: &str = "x-permission";
 
-/// What the gate does with a request for a route that comes from a page of another origin.
+/// How the gate treats a request from a page of another origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForeignPages {
-    /// Refused if the request changes something.
+    /// Refuses the request if it changes something.
     Refused,
-    /// The same, unless the request has the token, which no page knows.
+    /// As `Refused`, unless the request has the token, which no page knows.
     NeedToken,
-    /// The handler decides about a request without the token: a signature excepts it.
+    /// Lets the handler decide about a request without the token: a signature proves its sender.
     Handled,
 }
 
-/// What the gate goes by.
+/// The rule of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) permission: Permission,
-    /// Answered whatever else is going on, to every caller.
+    /// Every caller gets an answer, in every state of the host.
     pub(crate) is_free: bool,
-    /// Lets work begin, which is refused while the host is paused.
+    /// Starts work, which is refused while the host is paused.
     pub(crate) begins: bool,
-    /// Changes something even by a method that is safe elsewhere.
+    /// Changes something even with a method that is safe on other routes.
     always_changes: bool,
     pub(crate) pool: Pool,
     pub(crate) foreign_pages: ForeignPages,
@@ -59,7 +59,7 @@ impl From<Permission> for Rule {
 }
 
 impl Permission {
-    /// The rule of a route that lets work begin.
+    /// The rule of a route that starts work.
     pub(crate) fn begins(self) -> Rule {
         Rule {
             begins: true,
@@ -69,7 +69,7 @@ impl Permission {
 }
 
 impl Rule {
-    /// Of health: answered whatever else is going on.
+    /// The rule of health: it gets an answer in every state of the host.
     pub(crate) fn free() -> Self {
         Self {
             is_free: true,
@@ -77,7 +77,7 @@ impl Rule {
         }
     }
 
-    /// Of hooks: their callers have what their triggers verify, and begin a run by any method.
+    /// The rule of hooks: their triggers verify the callers, and any method may start a run.
     pub(crate) fn hook() -> Self {
         Self {
             always_changes: true,
@@ -109,12 +109,12 @@ impl Rule {
 pub(crate) struct Rules(HashMap<String, Vec<(Method, Rule)>>);
 
 impl Rules {
-    /// The rule of a request. A path that is no route, and a method that a route does not know,
-    /// are answered to callers who may look at the host: others learn nothing of what there is.
+    /// The rule of a request. An unknown path, and a method that a route does not have, need the
+    /// permission to read the host: other callers learn nothing about the routes.
     pub(crate) fn of(&self, request: &Request) -> Rule {
         let path = request.extensions().get::<MatchedPath>();
         let path = path.map_or("", MatchedPath::as_str);
-        // The router answers HEAD by the handler of GET.
+        // The router answers HEAD with the handler of GET.
         let method = match *request.method() {
             Method::HEAD => &Method::GET,
             ref method => method,
@@ -141,7 +141,7 @@ impl Rules {
     }
 }
 
-/// Routes that are put together, each with its rule.
+/// Collects routes, each with its rule.
 pub(crate) struct Routes {
     router: OpenApiRouter<App>,
     rules: Rules,
@@ -155,7 +155,7 @@ impl Routes {
         }
     }
 
-    /// Adds routes, all of which have one rule.
+    /// Adds routes that share a rule.
     pub(crate) fn add(mut self, rule: impl Into<Rule>, routes: UtoipaMethodRouter<App>) -> Self {
         let rule = rule.into();
         let (schemas, mut paths, methods) = routes;
@@ -173,13 +173,13 @@ impl Routes {
     }
 }
 
-/// Says in the document which permission an operation needs.
+/// Adds the permission that an operation needs to the document.
 pub(crate) fn mark(operation: &mut Operation, permission: Permission) {
     let extensions = operation.extensions.get_or_insert_with(Extensions::default);
     extensions.insert(IN_DOCUMENT.to_owned(), Value::from(permission.name()));
 }
 
-/// The operations of a path that the host has methods for.
+/// The operations of a path.
 pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     [
         (Method::GET, &mut item.get),

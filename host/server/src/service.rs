@@ -1,5 +1,5 @@
-//! The server: it listens, and it ends in two steps. First it takes in nothing more, so that
-//! what runs can be finished while whoever asks is still answered; then it closes.
+//! The server: it listens, and it ends in two steps. First it refuses new work, but still answers
+//! requests about runs while they are finished; then it closes.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::listen::{Listener, Patience};
 use crate::options::Options;
 use crate::routes;
 
-/// How long connections get to end by themselves when the server closes.
+/// How long connections may take to end by themselves when the server closes.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// The HTTP API, webhooks, health and metrics of a host.
@@ -29,7 +29,7 @@ pub struct Server {
     app: App,
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct Handle {
     app: App,
     address: SocketAddr,
@@ -38,11 +38,11 @@ pub struct Handle {
     _listener: Option<windlass_store::Listener>,
 }
 
-/// Whether a server may listen there with this token.
+/// Whether a server may listen on this address with this token.
 ///
 /// # Errors
 ///
-/// It would listen beyond this machine without a token, or the token cannot be one.
+/// It would listen beyond this machine without a token, or no request can carry the token.
 pub fn check(listen: SocketAddr, token: Option<&str>) -> Result<(), Error> {
     let good = |token: &str| {
         (16..=1024).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic())
@@ -61,7 +61,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// It would listen beyond this machine without a token, or the token cannot be one.
+    /// It would listen beyond this machine without a token, or no request can carry the token.
     pub fn new(options: Options) -> Result<Self, Error> {
         check(options.listen, options.token.as_deref())?;
         Ok(Self {
@@ -74,7 +74,7 @@ impl Server {
         routes::router(&self.app)
     }
 
-    /// Begins to listen. To be called inside of tokio.
+    /// Starts to listen. Must be called inside of tokio.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Server {
         let service = router.into_make_service_with_connect_info::<Connection>();
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, service).with_graceful_shutdown(async move {
-            // Whoever has dropped the handle wants it to end, too.
+            // Dropping the handle ends the server, too.
             let _ = stopped.await;
         });
         let task = tokio::spawn(async move {
@@ -106,7 +106,7 @@ impl Server {
                 tracing::error!(%error, "the server has ended");
             }
         });
-        // Word of other processes, which may have moved a run that somebody watches.
+        // Messages of other processes, which may have changed a run that a client follows.
         let live_feed = std::sync::Arc::clone(app.live_feed());
         let heard = app.store().listen(Box::new(move || live_feed.stir()));
         Ok(Handle {
@@ -119,7 +119,7 @@ impl Server {
     }
 }
 
-/// Puts the connection where the gate looks for it.
+/// Adds the connection to the request, where the gate looks for it.
 async fn connection(
     ConnectInfo(connection): ConnectInfo<Connection>,
     mut request: Request,
@@ -142,12 +142,12 @@ fn is_loopback(address: IpAddr) -> bool {
 }
 
 impl Handle {
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes in nothing more: what would change something is answered with 503 from now on.
+    /// Refuses new work: requests that start or change something are answered with 503 from now on.
     pub fn drain(&self) {
         self.app.drain();
     }

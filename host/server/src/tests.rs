@@ -1,4 +1,4 @@
-//! A server on a host of its own, asked without a socket.
+//! A server with its own runtime, called without a socket.
 
 use std::future::Future as _;
 use std::pin::pin;
@@ -29,7 +29,7 @@ use crate::{openapi, routes};
 
 const TOKEN: &str = "a-token-of-this-test";
 
-/// A clock that stands still unless somebody moves it.
+/// A clock that only the test moves.
 #[derive(Default)]
 struct Still(AtomicU64);
 
@@ -121,7 +121,7 @@ impl Rig {
         self.tokio.block_on(answered).unwrap()
     }
 
-    /// The code of the problem that a request with the token is answered with.
+    /// The code of the problem with which a request with the token is answered.
     fn code_of(&self, method: &Method, path: &str) -> Option<String> {
         let request = Request::builder().method(method).uri(path);
         let answered = self.answered(request.header("authorization", format!("Bearer {TOKEN}")));
@@ -155,7 +155,7 @@ fn requests_that_are_given_up_leave_no_more_behind_than_may_be_in_the_store() {
             Ok::<_, Box<Problem>>(())
         }));
         assert!(asked.poll(&mut context).is_pending());
-        // What the client does counts, too.
+        // Turns of the client count, too.
         let exists = rig
             .app
             .client
@@ -233,7 +233,7 @@ fn a_host_is_ready_while_its_lease_holds() {
     assert_eq!(rig.ready(), StatusCode::SERVICE_UNAVAILABLE);
     rig.store.set_faults(None);
     while rig.ready() != StatusCode::OK {
-        // It tries again after a while.
+        // The member renews its lease after a while.
         rig.clock.go_on(Duration::from_secs(1));
         rig.app.runtime().unwrap().wake();
         std::thread::yield_now();
@@ -253,7 +253,7 @@ fn what_the_document_says_of_the_token_is_so() {
             let open = operation["security"] == serde_json::json!([]);
             assert_ne!(refused, open, "{method} {path}");
             let said = operation["responses"].get("401").is_some();
-            // A hook that verifies its requests answers 401 of its own.
+            // A hook that verifies its requests answers 401 by itself.
             assert_eq!(
                 refused || path.starts_with("/hooks/"),
                 said,
@@ -278,7 +278,7 @@ fn every_route_has_a_permission() {
         }
     }
     assert!(names.len() > 20, "{names:?}");
-    // What the document does not have, and what is not there, is for nobody else either.
+    // Paths outside of the document, and unknown paths, need the token, too.
     for path in ["/api/openapi.json", "/nowhere", "/api/v1/nowhere"] {
         assert_eq!(
             rig.asked(&Method::GET, path),
@@ -315,7 +315,7 @@ fn a_pause_refuses_what_lets_work_begin_and_nothing_else() {
         let address = path.replace(['{', '}'], "");
         for method in item.as_object().unwrap().keys() {
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            // One ends the pause, and one says that it is on.
+            // One of them ends the pause, and the other one reports it.
             let of_pauses = ["/api/v1/admin/unpause", "/readyz"].contains(&path.as_str());
             if !of_pauses && rig.code_of(&method, &address).as_deref() == Some("WL-R085") {
                 refused.push(format!("{method} {path}"));
@@ -343,7 +343,7 @@ fn a_pause_refuses_what_lets_work_begin_and_nothing_else() {
     assert_eq!(refused, expected);
 }
 
-/// Resources of which nothing may be asked.
+/// Resources that no request may use.
 struct Nothing;
 
 impl Resources for Nothing {
@@ -352,7 +352,7 @@ impl Resources for Nothing {
     }
 }
 
-/// Handlers in a process that runs nothing.
+/// The handlers in a process that runs no workflows.
 struct Desk {
     handlers: InProcess,
     store: Arc<MemoryStore>,

@@ -1,4 +1,4 @@
-//! How stored things look from outside.
+//! The JSON of stored rows.
 
 pub(crate) mod sections;
 
@@ -16,12 +16,12 @@ use windlass_store::stimuli::Sent as Did;
 use crate::app::AppInner;
 use crate::problem::Problem;
 
-/// A moment, for people and for programs alike.
+/// A moment, in one form for people and programs.
 pub(crate) fn moment(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |at| at.to_string())
 }
 
-/// The value of a payload, wherever its bytes are; what is not JSON is shown as text.
+/// The value of a payload, inline or in a blob; a value that is not JSON becomes a text.
 pub(crate) fn value(app: &AppInner, payload: &Payload) -> Result<Value, Box<Problem>> {
     let bytes = match &payload.body {
         Body::Inline(bytes) => bytes.clone(),
@@ -34,7 +34,7 @@ pub(crate) fn value(app: &AppInner, payload: &Payload) -> Result<Value, Box<Prob
     })
 }
 
-/// A value that may not be there.
+/// The value of an optional payload.
 pub(crate) fn optional(
     app: &AppInner,
     payload: Option<&Payload>,
@@ -42,7 +42,7 @@ pub(crate) fn optional(
     payload.map(|payload| value(app, payload)).transpose()
 }
 
-/// JSON, or else text.
+/// The value as JSON, or else as text.
 pub(crate) fn read(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| text(bytes))
 }
@@ -51,16 +51,16 @@ fn text(bytes: &[u8]) -> Value {
     Value::String(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Why something failed.
+/// A failure.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Failure {
-    /// What kind of failure it is: like `retryable`.
+    /// The class of the failure: like `retryable`.
     class: &'static str,
-    /// The page that explains it, like `WL-R073`.
+    /// Its code, like `WL-R073`.
     code: String,
-    /// What happened.
+    /// Its message.
     message: String,
-    /// After how long the node wants to be tried again, in milliseconds.
+    /// The delay after which the node asks to be retried, in milliseconds.
     retry_after_ms: Option<u64>,
 }
 
@@ -84,21 +84,21 @@ pub(crate) struct Instance {
     pub(crate) workflow: String,
     /// The definition that it runs, by its digest.
     definition: String,
-    /// Like `running`; `completed`, `faulted` and `cancelled` are final.
+    /// The status: like `running`; `completed`, `faulted` and `cancelled` are final.
     pub(crate) status: &'static str,
-    /// What it is about.
+    /// Its subject.
     correlation: Option<String>,
-    /// When it was written down.
+    /// The time at which it was created.
     created: String,
-    /// When it ended.
+    /// The time at which it ended.
     finished: Option<String>,
-    /// Why it faulted.
+    /// The failure, if it faulted.
     failure: Option<Failure>,
-    /// The run that has called it.
+    /// The run that called it.
     parent: Option<Uuid>,
 }
 
-/// Finds names of workflows and nodes, each definition once.
+/// Resolves names of workflows and nodes, and reads each definition once.
 #[derive(Default)]
 pub(crate) struct Names {
     definitions: HashMap<Digest, Option<Definition>>,
@@ -187,7 +187,7 @@ pub(crate) fn node_name(definition: Option<&Definition>, position: u32) -> Strin
     name.unwrap_or_else(|| format!("#{position}"))
 }
 
-/// How a trigger is named by its run and its place there: those from outside have a plus.
+/// The name of a trigger: its run and its number there, with a plus sign for an external trigger.
 pub(crate) fn trigger_name(run: Uuid, seq: Seq) -> String {
     match seq.outside_no() {
         Some(no) => format!("{run}:+{no}"),
@@ -198,28 +198,28 @@ pub(crate) fn trigger_name(run: Uuid, seq: Seq) -> String {
 /// A trigger that has not been executed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Trigger {
-    /// How it is named.
+    /// Its name.
     trigger: String,
     /// Its run.
     instance: Uuid,
     /// The workflow of its run.
     workflow: Option<String>,
-    /// The node that it executes.
+    /// The node to execute.
     node: Option<String>,
-    /// What brought it about: like `timer`.
+    /// The type of trigger: like `timer`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// Like `pending`.
+    /// The state: like `pending`.
     state: &'static str,
-    /// When it is due; what waits for something else than time has no such moment.
+    /// The due time; absent if the trigger waits for something other than time.
     due: Option<String>,
-    /// Higher first among the due.
+    /// Among due triggers, higher priorities go first.
     priority: i32,
     /// Which attempt of the node it is, from 1.
     attempt: u32,
-    /// How often a host died with it.
+    /// How many hosts have died while they executed it.
     deliveries: u32,
-    /// What it was given.
+    /// Its payload.
     payload: Option<Value>,
 }
 
@@ -228,27 +228,27 @@ pub(crate) struct Trigger {
 pub(crate) struct Run {
     /// The node.
     node: String,
-    /// What triggered it.
+    /// The type of its trigger.
     trigger: &'static str,
-    /// Its place in the run.
+    /// Its number in the run.
     seq: u64,
-    /// From 1.
+    /// The attempt, from 1.
     attempt: u32,
-    /// How it ended: like `completed`.
+    /// The status: like `completed`.
     status: &'static str,
-    /// When it began.
+    /// The time at which it began.
     started: String,
     /// How long it took, in microseconds.
     took_us: u64,
-    /// What came out.
+    /// Its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Value>,
-    /// Why it failed.
+    /// Its failure.
     failure: Option<Failure>,
-    /// What it logged.
+    /// Its log lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     logs: Vec<Value>,
-    /// Nodes that were skipped because of what came out.
+    /// Nodes that were skipped because of its output.
     skipped: Vec<String>,
 }
 
@@ -271,7 +271,7 @@ impl Run {
         }
     }
 
-    /// With everything.
+    /// With all members.
     pub(crate) fn whole(
         app: &AppInner,
         definition: Option<&Definition>,
@@ -287,28 +287,28 @@ impl Run {
     }
 }
 
-/// What a stimulus, or a token, did.
+/// The result of a stimulus, or of resuming by a token.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Sent {
-    /// Runs that it started.
+    /// Runs that were started.
     pub(crate) started: Vec<Uuid>,
-    /// Runs that go on.
+    /// Runs that were resumed.
     pub(crate) resumed: Vec<Uuid>,
-    /// Runs because of which others did not start: their workflows allow one at a time.
+    /// Runs that prevented others from starting: their workflows allow one at a time.
     pub(crate) reserved: Vec<Uuid>,
-    /// It is kept for who comes later.
+    /// The stimulus is buffered until a run waits for it.
     buffered: bool,
-    /// There was nobody, and it is gone.
+    /// No run waited for the stimulus, and it was dropped.
     dropped: bool,
-    /// There is more to resume, which goes on in the background.
+    /// More runs will be resumed in the background.
     more: bool,
-    /// The same delivery came before, and `started` names the run that it started then.
+    /// The same delivery came before, and `started` contains the run that it started then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) existed: bool,
 }
 
 impl Sent {
-    /// Adds what a further stimulus did.
+    /// Adds the result of a further stimulus.
     pub(crate) fn add(&mut self, other: Self) {
         self.started.extend(other.started);
         self.resumed.extend(other.resumed);

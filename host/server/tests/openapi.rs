@@ -1,4 +1,4 @@
-//! The document that is checked in is the one that the handlers make.
+//! The checked-in document is the one that the handlers generate.
 
 use std::path::Path;
 

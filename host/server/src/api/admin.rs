@@ -1,4 +1,4 @@
-//! What operators do with the host as a whole.
+//! Pausing the host.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::view::moment;
 /// Whether the host is paused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Pause {
-    /// Nothing new is begun.
+    /// The host begins no new work.
     paused: bool,
-    /// Since when.
+    /// The time at which the pause began.
     since: Option<String>,
-    /// It survives a restart.
+    /// The pause survives a restart.
     persist: bool,
-    /// Steps that are being executed now.
+    /// Steps in progress.
     in_flight: u32,
 }
 
@@ -35,14 +35,14 @@ fn state(runtime: &Runtime, paused: Option<Paused>) -> Json<Pause> {
     })
 }
 
-/// Says whether the host is paused.
+/// Report whether the host is paused.
 #[utoipa::path(get, path = "/api/v1/admin/pause", tag = "admin",
     responses((status = 200, body = Pause)))]
 pub(crate) async fn show(Running(runtime): Running) -> Json<Pause> {
     state(&runtime, runtime.paused())
 }
 
-/// A wish for a pause.
+/// A request for a pause.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseWish {
@@ -51,7 +51,7 @@ pub(crate) struct PauseWish {
     persist: bool,
 }
 
-/// Begins nothing new from now on; what runs is finished, and what follows waits.
+/// Pause the host: work in progress is finished, and further work waits.
 #[utoipa::path(post, path = "/api/v1/admin/pause", tag = "admin", request_body = PauseWish,
     responses((status = 200, body = Pause)))]
 pub(crate) async fn pause(
@@ -65,7 +65,7 @@ pub(crate) async fn pause(
     Ok(state(&runtime, Some(paused)))
 }
 
-/// Goes on after a pause.
+/// End a pause.
 #[utoipa::path(post, path = "/api/v1/admin/unpause", tag = "admin",
     responses((status = 200, body = Pause)))]
 pub(crate) async fn unpause(

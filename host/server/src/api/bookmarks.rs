@@ -1,4 +1,4 @@
-//! Bookmarks: what runs wait for.
+//! Bookmarks: the waits of runs.
 
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -18,7 +18,7 @@ use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
 use crate::view::{Sent, moment, read};
 
-/// What a run waits for; without the token, which only whoever was given it has.
+/// A bookmark at which a run waits. The token is not shown: only its recipients have it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Bookmark {
     /// Its number.
@@ -27,22 +27,22 @@ pub(crate) struct Bookmark {
     instance: Uuid,
     /// The name of the event.
     name: String,
-    /// What the event has to match.
+    /// The value that the event's `match` has to equal.
     #[serde(rename = "match")]
     matches: Value,
-    /// What events may narrow themselves to.
+    /// The correlation that an event may name.
     correlation: Option<String>,
-    /// Only its token resumes it.
+    /// Only the token resumes it.
     private: bool,
-    /// Resuming it uses it up.
+    /// Resuming it deletes it.
     auto_burn: bool,
-    /// What the node has put down for itself.
+    /// Data that the node has stored with it.
     metadata: Option<Value>,
-    /// Since when it waits.
+    /// The time at which the wait began.
     created: String,
-    /// Until when.
+    /// The time at which the wait ends.
     expires: Option<String>,
-    /// A link that resumes it, where that was asked for.
+    /// A link that resumes it, if `links` was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
 }
@@ -68,18 +68,18 @@ fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
-    /// Only of this run.
+    /// Only bookmarks of this run.
     instance: Option<Uuid>,
-    /// Only of this name.
+    /// Only bookmarks of this name.
     name: Option<String>,
-    /// Only with this correlation.
+    /// Only bookmarks with this correlation.
     correlation: Option<String>,
-    /// Give a link for each, to callers who may resume.
+    /// Include a link for each bookmark, if the caller may resume.
     #[serde(default)]
     links: bool,
 }
 
-/// Lists what runs wait for, the oldest first.
+/// List the bookmarks at which runs wait, the oldest first.
 #[utoipa::path(get, path = "/api/v1/bookmarks", tag = "bookmarks", params(PageAsked, Filter),
     responses((status = 200, body = Page<Bookmark>)))]
 pub(crate) async fn list(
@@ -115,16 +115,16 @@ pub(crate) async fn list(
     .map(Json)
 }
 
-/// What whoever waits is given.
+/// The body of a request to resume.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Given {
-    /// `null` if it is not there.
+    /// Input for the waiting run. Default: `null`.
     #[serde(default)]
     input: Value,
 }
 
-/// Lets a run go on that waits at a bookmark.
+/// Resume the run that waits at a bookmark.
 #[utoipa::path(post, path = "/api/v1/bookmarks/{bookmark}/resume", tag = "bookmarks", request_body = Given,
     params(("bookmark" = String, Path, description = "Its number, or its token.")),
     responses((status = 200, body = Sent)))]

@@ -1,4 +1,4 @@
-//! Definitions: what is published, and when it starts what.
+//! Published definitions, and the due times of their schedules.
 //!
 //! An `ETag` is the digest of the published definition.
 
@@ -20,13 +20,13 @@ use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{moment, read};
 
-/// Versions of one workflow that are looked through.
+/// The most versions of one workflow that a request reads.
 const VERSIONS: u32 = 10_000;
 
-/// Coming times that are said unless somebody wants more.
+/// Due times per schedule by default.
 const COUNT: u16 = 5;
 
-/// Coming times that are said at most, of each schedule.
+/// The most due times per schedule.
 const MOST: u16 = 1_000;
 
 /// A version of a workflow.
@@ -34,13 +34,13 @@ const MOST: u16 = 1_000;
 pub(crate) struct Version {
     /// The workflow.
     workflow: String,
-    /// From 1.
+    /// The number of the version, from 1.
     version: u32,
     /// The definition, by its digest.
     definition: String,
-    /// When it was published.
+    /// The time at which it was published.
     published: String,
-    /// When it stopped being the published one.
+    /// The time at which it was retracted or replaced.
     retracted: Option<String>,
 }
 
@@ -58,12 +58,12 @@ fn version(row: &PublicationRow) -> Version {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
-    /// Also those that are not published any more, of each workflow the newest first.
+    /// Include versions that are no longer published, the newest of each workflow first.
     #[serde(default)]
     retracted: bool,
 }
 
-/// Lists the published workflows, by name.
+/// List the published workflows, by name.
 #[utoipa::path(get, path = "/api/v1/definitions", tag = "definitions", params(PageAsked, Filter),
     responses((status = 200, body = Page<Version>)))]
 pub(crate) async fn list(
@@ -89,7 +89,7 @@ pub(crate) async fn list(
     .map(Json)
 }
 
-/// Versions behind a place, by name and the newest first.
+/// Versions after a position, by name and the newest first.
 fn versions(
     app: &AppInner,
     after: Option<String>,
@@ -109,7 +109,7 @@ fn versions(
     };
     let (name, version) = place.split_once(' ').ok_or_else(unreadable)?;
     let version: u32 = version.parse().map_err(|_| unreadable())?;
-    // The rest of the workflow that the page before ended in.
+    // First the remaining versions of the workflow in which the previous page ended.
     let mut rows = of(Some(name.to_owned()), None, VERSIONS)?;
     rows.retain(|row| row.version < version);
     rows.truncate(limit as usize);
@@ -120,19 +120,19 @@ fn versions(
     Ok(rows)
 }
 
-/// Something that starts a workflow.
+/// A trigger that starts a workflow.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Starter {
     /// Its name in the definition.
     key: String,
     /// The event that starts it.
     event: Option<String>,
-    /// What the event has to match.
+    /// The value that the event's `match` has to equal.
     #[serde(rename = "match")]
     matches: Option<Value>,
-    /// When its schedule comes due next.
+    /// The next due time of its schedule.
     next: Option<String>,
-    /// The occurrence that its schedule has decided about last.
+    /// The last occurrence for which its schedule has decided whether to start a run.
     last: Option<String>,
     /// The run of that occurrence.
     instance: Option<Uuid>,
@@ -141,23 +141,23 @@ pub(crate) struct Starter {
 /// A version of a workflow, with its definition.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DefinitionShown {
-    /// What is known of every version.
+    /// The version without its definition.
     version: Version,
-    /// What starts it; only what is published is started by anything.
+    /// Its triggers; only a published version has any.
     triggers: Vec<Starter>,
     /// The definition.
     file: Value,
 }
 
-/// Which version.
+/// Selects a version.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// This version, and not the published one.
+    /// This version instead of the published one.
     version: Option<u32>,
 }
 
-/// Shows a workflow.
+/// Show a workflow.
 #[utoipa::path(get, path = "/api/v1/definitions/{name}", tag = "definitions",
     params(("name" = String, Path, description = "The workflow."), Which),
     responses((status = 200, body = DefinitionShown,
@@ -229,12 +229,12 @@ fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
     Ok(events.chain(schedules).collect())
 }
 
-/// No workflow of this name is published.
+/// The problem of a workflow that is not published.
 pub(crate) fn missing(name: &str) -> Box<Problem> {
     windlass_runtime::Error::NoWorkflow(name.to_owned()).into()
 }
 
-/// With the `ETag` of a definition.
+/// A response with the `ETag` of a definition.
 pub(crate) fn tagged(digest: Digest, mut response: Response) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&tag(digest)) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -247,34 +247,34 @@ pub(crate) fn tag(digest: Digest) -> String {
     format!("\"{}\"", digest.hex())
 }
 
-/// Which of the coming times.
+/// Selects due times.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Ahead {
-    /// Only of this trigger.
+    /// Only those of this trigger.
     trigger: Option<String>,
-    /// How many of each.
+    /// How many for each trigger.
     #[param(minimum = 1, maximum = 1000, default = 5)]
     count: Option<u16>,
 }
 
-/// A time at which a schedule comes due.
+/// A due time of a schedule.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Coming {
-    /// When.
+    /// The time.
     at: String,
-    /// Its name in the definition.
+    /// The name of the trigger in the definition.
     trigger: String,
 }
 
-/// The times at which the schedules of a workflow come due, soonest first.
+/// The due times of the schedules of a workflow, the soonest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Times {
-    /// The times.
+    /// The due times.
     items: Vec<Coming>,
 }
 
-/// Says when the schedules of a published workflow come due next.
+/// List the next due times of a published workflow's schedules.
 #[utoipa::path(get, path = "/api/v1/definitions/{name}/next", tag = "definitions",
     params(("name" = String, Path, description = "The workflow."), Ahead),
     responses((status = 200, body = Times)))]

@@ -1,7 +1,7 @@
-//! Drafts: what somebody is still working on, mistakes and all.
+//! Drafts: workflow texts that are not published yet, and may have mistakes.
 //!
-//! An `ETag` is the revision of the draft; the store holds it against `If-Match`, in the
-//! transaction that changes it.
+//! An `ETag` is the revision of the draft. The store compares it with `If-Match` in the transaction
+//! that changes the draft.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -26,9 +26,9 @@ pub(crate) struct Draft {
     workflow: String,
     /// Grows with each edit.
     revision: u64,
-    /// The version that it was made from.
+    /// The version from which it was made.
     based_on: Option<u32>,
-    /// When it was saved.
+    /// The time at which it was saved.
     saved: String,
 }
 
@@ -41,7 +41,7 @@ fn item(row: &DraftRow) -> Draft {
     }
 }
 
-/// Lists drafts, by name.
+/// List the drafts, by name.
 #[utoipa::path(get, path = "/api/v1/drafts", tag = "drafts", params(PageAsked),
     responses((status = 200, body = Page<Draft>)))]
 pub(crate) async fn list(
@@ -61,13 +61,13 @@ pub(crate) async fn list(
 /// A draft with its text.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DraftShown {
-    /// What is known of every draft.
+    /// The draft without its text.
     draft: Draft,
-    /// As it was written.
+    /// The text as it was saved.
     text: String,
 }
 
-/// Shows a draft.
+/// Show a draft.
 #[utoipa::path(get, path = "/api/v1/drafts/{name}", tag = "drafts",
     params(("name" = String, Path, description = "The workflow.")),
     responses((status = 200, body = DraftShown,
@@ -89,20 +89,20 @@ pub(crate) async fn show(
     Ok(tagged(row.revision, Json(shown).into_response()))
 }
 
-/// A draft that was saved.
+/// The result of saving a draft.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Saved {
     /// The workflow.
     workflow: String,
-    /// Which edit this is.
+    /// The revision that was saved.
     revision: u64,
-    /// What is wrong with it, so that it cannot be published yet.
+    /// Mistakes, which prevent its publication.
     problems: Vec<Mistake>,
-    /// What it may do and its author may not expect. It can be published all the same.
+    /// Warnings, which do not prevent its publication.
     warnings: Vec<Mistake>,
 }
 
-/// Saves a draft, with whatever is wrong with it.
+/// Save a draft, even if it has mistakes.
 #[utoipa::path(put, path = "/api/v1/drafts/{name}", tag = "drafts",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only over this revision."),
@@ -153,7 +153,7 @@ pub(crate) async fn save(
     Ok(tagged(revision, Json(body).into_response()))
 }
 
-/// Throws a draft away.
+/// Delete a draft.
 #[utoipa::path(delete, path = "/api/v1/drafts/{name}", tag = "drafts",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only this revision.")),
@@ -171,7 +171,7 @@ pub(crate) async fn discard(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Publishes a draft, which is gone then.
+/// Publish a draft, and delete it.
 #[utoipa::path(post, path = "/api/v1/drafts/{name}/publish", tag = "drafts",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only this revision.")),
@@ -200,7 +200,7 @@ pub(crate) async fn publish(
     Ok(Json(published.into()))
 }
 
-/// The revision that a request expects; 0 is none.
+/// The revision that a request expects; 0 means that there must be no draft.
 fn revision(headers: &HeaderMap) -> Result<Option<u64>, Box<Problem>> {
     let wrong = || Problem::parameter("`If-Match` is a revision, as `ETag` has it");
     match (

@@ -1,8 +1,8 @@
 //! CloudEvents 1.0, as structured and as binary messages over HTTP.
 //!
-//! An event is a stimulus whose name is its `type`. What it matches is up to whoever waits: with
-//! no `match`, every event of the type; or `source`, or `subject`, or both. So it is sent once
-//! for each of these that somebody may have asked for; each is a transaction of its own.
+//! An event is a stimulus whose name is its `type`. A subscriber chooses its `match`: none for
+//! every event of the type, or `source`, or `subject`, or both. So the event is sent once for each
+//! of these four forms, each in a transaction of its own.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -19,10 +19,10 @@ use crate::view::Sent;
 
 const STRUCTURED: &str = "application/cloudevents+json";
 
-/// Attributes that every event has.
+/// Attributes that every event must have.
 const REQUIRED: [&str; 4] = ["id", "source", "specversion", "type"];
 
-/// Takes a CloudEvent: what it starts is started, and who waits for it goes on.
+/// Receive a CloudEvent: start the workflows and resume the runs that match it.
 #[utoipa::path(post, path = "/events", tag = "events",
     request_body(description = "A structured event; or the data of one whose attributes are in \
         `ce-` headers.",
@@ -83,7 +83,7 @@ fn wrong(detail: impl Into<String>) -> Box<Problem> {
     .help("CloudEvents 1.0 are taken: structured as JSON, or binary with `ce-` headers.")
 }
 
-/// The event in its structured form, however it was sent.
+/// The event in its structured form, from either kind of message.
 fn read(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Box<Problem>> {
     let media = headers.get(header::CONTENT_TYPE);
     let media = media

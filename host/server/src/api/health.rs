@@ -1,4 +1,4 @@
-//! Health and metrics, for whoever looks after the host.
+//! Health and metrics, for operators.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -10,16 +10,16 @@ use crate::codes;
 use crate::extract::{Named, Running};
 use crate::problem::Problem;
 
-/// Answers as long as the process does.
+/// Answer while the process is alive.
 #[utoipa::path(get, path = "/livez", tag = "health", responses((status = 200, body = String)))]
 pub(crate) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// Answers whether the host takes in work.
+/// Report whether the host accepts work.
 ///
-/// Not while it is paused or shutting down, nor while its store does not answer or is damaged, nor
-/// while its lease in the store does not hold. The body says which.
+/// It does not while it is paused or shutting down, while its store does not answer or is damaged,
+/// or while its lease in the store does not hold. The body names the reason.
 #[utoipa::path(get, path = "/readyz", tag = "health",
     responses(
         (status = 200, body = String),
@@ -47,7 +47,7 @@ pub(crate) async fn readyz(
     Ok("ok\n")
 }
 
-/// What the host counts and measures, in the text format of Prometheus.
+/// Return the metrics of the host, in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, body = String)))]
 pub(crate) async fn metrics(
     State(app): State<App>,
@@ -61,7 +61,7 @@ pub(crate) async fn metrics(
     Ok((media, text).into_response())
 }
 
-/// The page that explains a code, as Markdown.
+/// Return the page that explains a code, as Markdown.
 #[utoipa::path(get, path = "/errors/{code}", tag = "health",
     params(("code" = String, Path, description = "Like `WL-H001`.")),
     responses((status = 200, body = String, content_type = "text/markdown")))]

@@ -1,4 +1,4 @@
-//! Runs: to look at them, to wait for them.
+//! Reading runs, and waiting for them.
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -22,20 +22,20 @@ use crate::problem::Problem;
 use crate::view::sections::Section;
 use crate::view::{Failure, Instance, Names, Run, Trigger, moment, optional, read};
 
-/// Which runs to list.
+/// Selects runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
-    /// Only in these statuses, separated by commas: like `running,suspended`.
+    /// Only runs in these statuses, separated by commas: like `running,suspended`.
     status: Option<String>,
-    /// Only of this workflow.
+    /// Only runs of this workflow.
     workflow: Option<String>,
-    /// Those whose ids begin like this, in one page. Together with nothing else.
+    /// Only runs whose ids begin like this, in one page. Excludes all other parameters.
     id: Option<String>,
 }
 
-/// Lists runs, the last number first: by the process that wrote them down, the one that joined
-/// last first, and then the newest first.
+/// List runs, the highest number first: those of the process that joined last come first, the
+/// newest of each process first.
 #[utoipa::path(get, path = "/api/v1/instances", tag = "instances", params(PageAsked, Filter),
     responses((status = 200, body = Page<Instance>)))]
 pub(crate) async fn list(
@@ -92,40 +92,40 @@ fn status(name: &str) -> Result<Status, Box<Problem>> {
     found.ok_or_else(|| Problem::parameter(format!("there is no status `{name}`")))
 }
 
-/// A run with all that is known of it.
+/// A run with its data, its triggers and its journal.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunShown {
-    /// What is known of every run.
+    /// The run as lists show it.
     instance: Instance,
-    /// What it works on.
+    /// Its input.
     input: Option<Value>,
     /// Its variables.
     vars: Map<String, Value>,
-    /// What came out.
+    /// Its output.
     output: Option<Value>,
-    /// What it is about to do, or waits for.
+    /// Its pending triggers and waits.
     triggers: Vec<Trigger>,
-    /// The critical sections that nodes of it wait for.
+    /// The critical sections for which its executions wait.
     mutexes: Vec<Section>,
-    /// Of a run that was imported: `unsigned`, or `signed by` the name of a key. The history of
-    /// an unsigned run may be forged.
+    /// For an imported run: `unsigned`, or `signed by` and the name of a key. The history of an
+    /// unsigned run may be forged.
     imported: Option<String>,
-    /// What happened to it as a whole.
+    /// Events that concern the run as a whole.
     journal: Vec<Entry>,
 }
 
-/// Something that happened to a run as a whole.
+/// An event that concerns a run as a whole.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Entry {
-    /// When.
+    /// The time of the event.
     at: String,
-    /// Like `incident`.
+    /// The kind of event, like `incident`.
     kind: String,
-    /// What exactly.
+    /// The details of the event.
     detail: Value,
 }
 
-/// Shows a run.
+/// Show a run.
 #[utoipa::path(get, path = "/api/v1/instances/{id}", tag = "instances",
     params(("id" = Uuid, Path, description = "The run.")),
     responses((status = 200, body = RunShown)))]
@@ -170,13 +170,13 @@ fn shown(app: &AppInner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
     })
 }
 
-/// The head of a run.
+/// The row of a run.
 pub(crate) fn find(app: &AppInner, id: InstanceId) -> Result<InstanceRow, Box<Problem>> {
     let missing = || windlass_runtime::Error::NotFound(id.to_string());
     Ok(app.store().instance(id)?.ok_or_else(missing)?)
 }
 
-/// Shows what a run did, node by node, the newest first.
+/// List the executions of a run, the newest first.
 #[utoipa::path(get, path = "/api/v1/instances/{id}/runs", tag = "instances",
     params(("id" = Uuid, Path, description = "The run."), PageAsked),
     responses((status = 200, body = Page<Run>)))]
@@ -191,7 +191,7 @@ pub(crate) async fn runs(
         let definition = app.definition(row.definition)?;
         let list = format!("runs {id}");
         let before = page.after_number(&list)?.map(ExecutionNo);
-        // A place in the history of another run would lead into that one's.
+        // A cursor from another run's history would lead into that history.
         if let Some(no) = before
             && app
                 .store()
@@ -210,26 +210,26 @@ pub(crate) async fn runs(
     .map(Json)
 }
 
-/// How long to wait.
+/// A wait for an outcome.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wait {
-    /// How long to wait for it, like `5s`; not at all if it is not there. Bounded by the host.
+    /// How long to wait, like `5s`. Default: no wait. The host bounds it.
     pub(crate) wait: Option<String>,
 }
 
-/// How a run stands.
+/// The status and the outcome of a run.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Outcome {
     /// Its id.
     id: Uuid,
     /// Like `running`; `completed`, `faulted` and `cancelled` are final.
     status: &'static str,
-    /// Whether what was asked for, or waited for, has happened.
+    /// Whether the requested or awaited change has happened.
     done: bool,
-    /// What came out, if it completed.
+    /// The output, if the run completed.
     output: Option<Value>,
-    /// Why it faulted.
+    /// The failure, if the run faulted.
     failure: Option<Failure>,
 }
 
@@ -249,7 +249,7 @@ impl Outcome {
     }
 }
 
-/// How a run ended, once it has, or how it stands after so long a wait.
+/// Return the outcome of a run, or its status if it has not ended by the end of the wait.
 #[utoipa::path(get, path = "/api/v1/instances/{id}/result", tag = "instances",
     params(("id" = Uuid, Path, description = "The run."), Wait),
     responses(
@@ -268,7 +268,7 @@ pub(crate) async fn result(
     answer(&app, standing).await
 }
 
-/// A standing, as it is answered.
+/// The response for a standing.
 pub(crate) async fn answer(
     app: &App,
     standing: Standing,

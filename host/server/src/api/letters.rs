@@ -1,4 +1,4 @@
-//! Dead letters: what could not be delivered.
+//! Dead letters: triggers, resumptions and stimuli that could not be delivered.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,30 +18,30 @@ use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Failure, moment, node_name, read};
 
-/// How many are thrown away at once.
+/// Dead letters that one transaction deletes.
 const SLICE: u32 = 500;
 
-/// Slices that one request throws away.
+/// Transactions of one request.
 const SLICES: u32 = 20;
 
-/// Something that could not be delivered.
+/// A trigger, resumption or stimulus that could not be delivered.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Letter {
     /// Its number.
     no: i64,
     /// `trigger`, `resume` or `stimulus`.
     kind: &'static str,
-    /// Why, in a word: like `stale`.
+    /// The reason, in a word: like `stale`.
     reason: String,
-    /// The run that it was for.
+    /// The run that it was addressed to.
     instance: Option<Uuid>,
-    /// When it died.
+    /// The time at which it was dead-lettered.
     died: String,
-    /// When it was tried again. That happens once.
+    /// The time at which it was replayed, which is possible once.
     replayed: Option<String>,
-    /// What went wrong.
+    /// The failure of the last delivery.
     failure: Option<Failure>,
-    /// What could not be delivered.
+    /// The content that could not be delivered.
     body: Value,
 }
 
@@ -76,7 +76,7 @@ fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
     })
 }
 
-/// The name of a node of a run, which may be gone.
+/// The name of a node of a run that may have been deleted.
 fn node_of(app: &AppInner, instance: InstanceNo, node: u32) -> Result<String, Box<Problem>> {
     let definition = match app.store().instance_by_no(instance)? {
         Some(row) => app.definition(row.definition)?,
@@ -85,17 +85,17 @@ fn node_of(app: &AppInner, instance: InstanceNo, node: u32) -> Result<String, Bo
     Ok(node_name(definition.as_ref(), node))
 }
 
-/// Which dead letters to list.
+/// Selects dead letters.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
-    /// Only of this kind: `trigger`, `resume` or `stimulus`.
+    /// Only dead letters of this kind: `trigger`, `resume` or `stimulus`.
     kind: Option<String>,
-    /// Only of this run.
+    /// Only dead letters of this run.
     instance: Option<Uuid>,
 }
 
-/// Lists what could not be delivered, the oldest first.
+/// List dead letters, the oldest first.
 #[utoipa::path(get, path = "/api/v1/dead-letters", tag = "dead letters", params(PageAsked, Filter),
     responses((status = 200, body = Page<Letter>)))]
 pub(crate) async fn list(
@@ -127,7 +127,7 @@ fn missing(no: i64) -> Box<Problem> {
     Problem::not_found(format!("there is no dead letter {no}"))
 }
 
-/// Shows a dead letter.
+/// Show a dead letter.
 #[utoipa::path(get, path = "/api/v1/dead-letters/{no}", tag = "dead letters",
     params(("no" = i64, Path, description = "Its number.")),
     responses((status = 200, body = Letter)))]
@@ -154,7 +154,7 @@ fn done(no: i64, lettered: Lettered) -> Result<StatusCode, Box<Problem>> {
     }
 }
 
-/// Tries a dead letter again. That happens once.
+/// Deliver a dead letter again, which is possible once.
 #[utoipa::path(post, path = "/api/v1/dead-letters/{no}/replay", tag = "dead letters",
     params(("no" = i64, Path, description = "Its number.")),
     responses((status = 204, description = "It is tried again."),
@@ -164,7 +164,7 @@ pub(crate) async fn replay(State(app): State<App>, no: Named) -> Result<StatusCo
     done(no, app.client.replay(LetterNo(no)).await?)
 }
 
-/// Throws a dead letter away.
+/// Delete a dead letter.
 #[utoipa::path(delete, path = "/api/v1/dead-letters/{no}", tag = "dead letters",
     params(("no" = i64, Path, description = "Its number.")),
     responses((status = 204, description = "It is gone."),
@@ -178,24 +178,24 @@ pub(crate) async fn delete(State(app): State<App>, no: Named) -> Result<StatusCo
     .await
 }
 
-/// Which dead letters to throw away.
+/// Selects the dead letters to delete.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Purge {
-    /// Those that are older than this, like `7d`.
+    /// Those older than this, like `7d`.
     older_than: String,
 }
 
-/// What was thrown away.
+/// The result of a purge.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Purged {
-    /// How many.
+    /// How many were deleted.
     deleted: u32,
-    /// There are more: ask again.
+    /// There are more: repeat the request.
     more: bool,
 }
 
-/// Throws the old dead letters away, at most 10,000 at once.
+/// Delete the dead letters older than a duration, at most 10,000 per request.
 #[utoipa::path(post, path = "/api/v1/dead-letters/purge", tag = "dead letters", request_body = Purge,
     responses((status = 200, body = Purged)))]
 pub(crate) async fn purge(

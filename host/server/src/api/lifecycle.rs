@@ -1,4 +1,4 @@
-//! What changes the course of a run.
+//! Commands that cancel, pause, continue, retry and delete runs.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::problem::Problem;
 
 type Answer = Result<(StatusCode, Json<Outcome>), Box<Problem>>;
 
-/// How long somebody waits, and the place that he takes meanwhile among those who wait.
+/// How long the request waits, and its slot in the pool of waiting requests.
 type Patience = (Duration, Option<Waiting>);
 
 pub(crate) fn patience(
@@ -37,7 +37,7 @@ pub(crate) fn patience(
     Ok((Duration::from_millis(wait_ms), stream))
 }
 
-/// Asks something of a run, waits for it if it is wished, and answers how the run stands.
+/// Sends a command to a run, waits if the request asks for it, and returns the run's status.
 async fn change<F>(
     app: App,
     room: Option<Extension<Room>>,
@@ -53,7 +53,7 @@ where
     answer(&app, standing).await
 }
 
-/// Ends a run: what runs is interrupted, what waits is dropped.
+/// Cancel a run: executions are interrupted, and waits are dropped.
 #[utoipa::path(post, path = "/api/v1/instances/{id}/cancel", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
@@ -73,7 +73,7 @@ pub(crate) async fn cancel(
     change(app, room, (id, wait), ask).await
 }
 
-/// Stops a run for a while: nothing of it begins, and what comes meanwhile is kept.
+/// Pause a run: nothing of it begins, and triggers that become due are kept.
 #[utoipa::path(post, path = "/api/v1/instances/{id}/pause", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
@@ -93,7 +93,7 @@ pub(crate) async fn pause(
     change(app, room, (id, wait), ask).await
 }
 
-/// Lets a paused run go on, with what has come meanwhile.
+/// Continue a paused run, with the triggers that became due meanwhile.
 #[utoipa::path(post, path = "/api/v1/instances/{id}/unpause", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
@@ -113,17 +113,17 @@ pub(crate) async fn unpause(
     change(app, room, (id, wait), ask).await
 }
 
-/// A wish to try a run again.
+/// A request to continue a run that failed or was cancelled.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Again {
-    /// The node to run again. Those that failed, if it is not there.
+    /// The node to continue from. Default: all nodes that failed.
     from: Option<String>,
-    /// What that node works on, in place of what it would; not if it is `null`.
+    /// Input for that node instead of its own; `null` keeps its own.
     input: Option<Value>,
 }
 
-/// Takes a run up again that failed or was cancelled.
+/// Continue a run that failed or was cancelled.
 #[utoipa::path(post, path = "/api/v1/instances/{id}/retry", tag = "instances", request_body = Again,
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
@@ -150,7 +150,7 @@ pub(crate) async fn retry(
     change(app, room, (id, wait), ask).await
 }
 
-/// Deletes a run for good. One that has not ended is cancelled first.
+/// Delete a run for good. A run that has not ended is cancelled first.
 #[utoipa::path(delete, path = "/api/v1/instances/{id}", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(

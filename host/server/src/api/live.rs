@@ -1,9 +1,9 @@
-//! Live runs: what a run does, as it does it.
+//! The event stream of a run.
 //!
-//! What is sent comes from the history in the store, in its order; the live feed only says when to
-//! look. So a stream that was broken off goes on where it was, in whatever process, and a slow
-//! client holds up nobody: it is sent no more than it takes, and is told if something was left
-//! out.
+//! The events come from the history in the store, in its order; the live feed only triggers a look
+//! at the store. So a stream that was interrupted continues at its position in any process. A slow
+//! client delays no other: it gets no more events than it reads, and a `gap` event if some were
+//! left out.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -32,16 +32,16 @@ use crate::pools::Pool;
 use crate::problem::Problem;
 use crate::view::{Failure, Run, optional};
 
-/// Executions that are sent at once. Of more, only the newest are.
+/// Executions that one look sends. If there are more, only the newest are sent.
 const AT_ONCE: usize = 1_000;
 
-/// The shortest time between two looks.
+/// The shortest time between two looks at the store.
 const SOON: Duration = Duration::from_millis(10);
 
-/// The longest time between two looks, whatever is heard.
+/// The longest time between two looks at the store, even without an update from the live feed.
 const LATE: Duration = Duration::from_secs(1);
 
-/// How often a stream in which nothing happens shows that it is there.
+/// How often an idle stream sends a comment, so that the client knows that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);
 
 /// One event of the stream.
@@ -50,18 +50,18 @@ const ALIVE: Duration = Duration::from_secs(15);
 pub(crate) struct StreamEvent {
     /// `node`, `started`, `status`, `gap` or `end`.
     event: String,
-    /// JSON, by the kind of event.
+    /// JSON, whose members depend on the event.
     data: String,
-    /// The execution, for `Last-Event-ID`; only with `node`.
+    /// The number of the execution, for `Last-Event-ID`; only with `node`.
     id: Option<String>,
 }
 
-/// Follows a run: its nodes, its status, its end.
+/// Follow a run: its executions, its status, its end.
 ///
 /// A stream of server-sent events: `node` for each execution, with its number as `id`; `started`
-/// for what begins, as far as this process runs it; `status`; `gap` if there were more executions
-/// than are sent at once; and `end`, after which the stream ends. A stream that was broken off
-/// goes on behind `Last-Event-ID`.
+/// when an execution begins in this process; `status`; `gap` if there were more executions than are
+/// sent at once; and `end`, after which the stream ends. A stream that was interrupted continues
+/// after `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/v1/instances/{id}/events", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has seen.")),
@@ -77,7 +77,7 @@ pub(crate) async fn events(
         .map(|text| text.parse().map(ExecutionNo))
         .transpose()
         .map_err(|_| Problem::parameter("`Last-Event-ID` is none that this stream has given"))?;
-    // Before the first look, so that nothing is missed in between.
+    // Watch before the first look, so that no update is missed in between.
     let watching = app.live_feed().watch(id);
     let row = app.ask(move |app| find(app, id)).await?;
     let digest = row.definition;
@@ -106,7 +106,7 @@ pub(crate) async fn events(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)))
 }
 
-/// Somebody follows a run.
+/// The state of one stream.
 struct Follow {
     app: App,
     id: InstanceId,
@@ -116,29 +116,29 @@ struct Follow {
     last: Option<ExecutionNo>,
     /// The status that was sent last.
     status: Option<Status>,
-    /// What is to be sent.
+    /// Events to send.
     ready: VecDeque<Event>,
-    /// How long the next look is waited for, if nothing is heard.
+    /// How long to wait for an update before the next look.
     pause: Duration,
-    /// Nothing comes any more.
+    /// No further event comes.
     ended: bool,
     closing: watch::Receiver<bool>,
     _stream: Option<Waiting>,
 }
 
-/// What a look has found.
+/// The result of a look at the store.
 struct Found {
     row: InstanceRow,
-    /// Oldest first.
+    /// The new executions, the oldest first.
     runs: Vec<ExecutionRow>,
-    /// There were more.
+    /// There were more executions than are sent at once.
     gap: bool,
-    /// How it ended, if it has.
+    /// The outcome of the run, if it has ended.
     end: Option<serde_json::Value>,
 }
 
 impl Follow {
-    /// The next event; none if the stream is over.
+    /// The next event; none if the stream has ended.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -150,7 +150,8 @@ impl Follow {
             let (id, last) = (self.id, self.last);
             match self.app.ask(move |app| look(app, id, last)).await {
                 Ok(found) => self.take(found),
-                // It was deleted, or the store is in trouble: whoever wants to know asks again.
+                // The run was deleted, or the store failed: the stream ends, and the client can ask
+                // again.
                 Err(_) => return None,
             }
             if self.ready.is_empty() && !self.ended {
@@ -159,7 +160,7 @@ impl Follow {
         }
     }
 
-    /// Makes events of what a look has found.
+    /// Makes events of the result of a look.
     fn take(&mut self, found: Found) {
         if found.gap {
             self.push("gap", None, &json!({ "left_out": true }));
@@ -193,7 +194,7 @@ impl Follow {
         });
     }
 
-    /// Waits until something may have happened.
+    /// Waits for an update or for the next look.
     async fn wait(&mut self) {
         let pause = self.pause;
         self.pause = pause.saturating_mul(2).min(LATE);
@@ -204,7 +205,7 @@ impl Follow {
                     let started = json!({ "node": &*node, "attempt": attempt });
                     self.push("started", None, &started);
                 }
-                // It is on its way to the store: the next looks come soon.
+                // The change is about to be committed: the next looks come soon.
                 Ok(_) => self.pause = SOON,
                 Err(_) => {}
             },
@@ -213,9 +214,9 @@ impl Follow {
     }
 }
 
-/// What there is of a run behind an execution.
+/// The state of a run, and its executions after `last`.
 fn look(app: &AppInner, id: InstanceId, last: Option<ExecutionNo>) -> Result<Found, Box<Problem>> {
-    // The head first: what it says has its executions in the store already.
+    // Read the head first: all executions that precede its status are in the store then.
     let row = find(app, id)?;
     let (mut runs, mut gap) = (Vec::new(), false);
     newer(app, row.no, last, |run| {
@@ -223,7 +224,7 @@ fn look(app: &AppInner, id: InstanceId, last: Option<ExecutionNo>) -> Result<Fou
             gap = true;
             return ControlFlow::Break(());
         }
-        // Of thousands of executions only what is sent is kept.
+        // Keep only the members that are sent: there may be thousands of executions.
         runs.push(ExecutionRow {
             output: None,
             logs: Vec::new(),

@@ -1,4 +1,4 @@
-//! Locks: who may act.
+//! The locks of a cluster.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,24 +13,24 @@ use crate::extract::QueryParams;
 use crate::page::{Page, PageAsked};
 use crate::problem::{Cause, Problem};
 
-/// Locks that are asked for.
+/// The most locks that one request reads.
 const LISTED: u32 = 10_000;
 
 /// A lock that is held.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Lock {
-    /// What is locked.
+    /// The key of the lock.
     key: String,
-    /// Who has it.
+    /// The holder.
     owner: String,
-    /// Grows with each holder, as far as the provider remembers. Fences nothing.
+    /// Grows with each holder, as far as the provider remembers. It fences nothing.
     token: u64,
-    /// How long its lease lasts from now if nobody renews it, in milliseconds; not there if it
+    /// How long the lease lasts from now without a renewal, in milliseconds; absent if the lock
     /// ends with its process.
     lease_ms: Option<u64>,
 }
 
-/// Lists the locks that are held, by key, as far as their provider can tell.
+/// List the held locks, by key, as far as their provider can list them.
 #[utoipa::path(get, path = "/api/v1/locks", tag = "locks", params(PageAsked),
     responses((status = 200, body = Page<Lock>)))]
 pub(crate) async fn list(
@@ -40,7 +40,8 @@ pub(crate) async fn list(
     let after = page.after("locks")?;
     let locks = app.ask(|app| Ok(app.resources().locks()?)).await?;
     let mut all = locks.provider.list(LISTED).await.map_err(unlisted)?;
-    // With a provider of its own, a burst of a run takes a lock there, and owning the run is none.
+    // With a provider of its own, a burst of a run takes a lock there, and ownership of the run is
+    // not a lock.
     if locks.ownership {
         let owned = app.ask(|app| Ok(client::owned(app.store(), LISTED)?));
         all.extend(owned.await?);

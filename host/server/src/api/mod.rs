@@ -1,4 +1,4 @@
-//! `/api/v1`, by what it is about.
+//! The handlers of `/api/v1`, by subject.
 
 pub(crate) mod admin;
 pub(crate) mod bookmarks;

@@ -1,4 +1,4 @@
-//! Plugins: who does the work.
+//! The loaded plugins.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ pub(crate) struct Plugin {
     package: String,
     /// The version of the package.
     version: String,
-    /// For people.
+    /// Its title, for people.
     title: String,
     /// The component, by its digest.
     digest: String,
-    /// Whether it cannot have side effects.
+    /// Whether the plugin can have no side effects.
     pure: bool,
-    /// Whether it consumes triggers.
+    /// Whether the plugin is a consumer of triggers.
     consumer: bool,
     /// Its node types.
     nodes: Vec<String>,
@@ -46,13 +46,13 @@ fn item(plugin: &Loaded) -> Plugin {
     }
 }
 
-/// The plugins of a host, which are loaded: this waits for nothing. No command asks its own process
-/// for them.
+/// The plugins of a host, which are loaded already, so this does not block. Commands use their own
+/// process's plugins without this API.
 fn loaded(app: &App) -> Result<Vec<Arc<Loaded>>, Box<Problem>> {
     Ok(app.resources().plugins()?.registry().iter())
 }
 
-/// Lists the plugins that are loaded here.
+/// List the loaded plugins.
 #[utoipa::path(get, path = "/api/v1/plugins", tag = "plugins", params(PageAsked),
     responses((status = 200, body = Page<Plugin>)))]
 pub(crate) async fn list(
@@ -71,17 +71,17 @@ pub(crate) async fn list(
 /// A node type.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Node {
-    /// As workflows name it.
+    /// The node type's name in workflows.
     id: String,
-    /// For people.
+    /// Its title, for people.
     title: String,
-    /// For people.
+    /// Its description, for people.
     description: String,
-    /// The ports that it may take.
+    /// Its output ports.
     ports: Vec<String>,
-    /// What the operator has to grant.
+    /// The capabilities that the operator has to grant.
     capabilities: Vec<String>,
-    /// Whether it may wait for somebody.
+    /// Whether a node may suspend its run until an event comes.
     suspends: bool,
     /// JSON Schema of its configuration.
     config: Value,
@@ -94,9 +94,9 @@ pub(crate) struct Node {
 /// A plugin with its node types.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PluginShown {
-    /// What is known of every plugin.
+    /// The plugin as lists show it.
     plugin: Plugin,
-    /// For people.
+    /// Its description, for people.
     description: String,
     /// The interfaces that it imports.
     imports: Vec<String>,
@@ -104,7 +104,7 @@ pub(crate) struct PluginShown {
     nodes: Vec<Node>,
 }
 
-/// Shows a plugin.
+/// Show a plugin.
 #[utoipa::path(get, path = "/api/v1/plugins/{package}", tag = "plugins",
     params(("package" = String, Path, description = "Its package.")),
     responses((status = 200, body = PluginShown)))]
@@ -117,7 +117,7 @@ pub(crate) async fn show(
         .into_iter()
         .filter(|plugin| plugin.description.package == package)
         .collect();
-    // Of several versions the newest is what workflows get that do not say which.
+    // Workflows that name no version get the newest one.
     of.sort_by(|a, b| a.description.version.cmp(&b.description.version));
     let missing = || Problem::not_found(format!("there is no plugin `{package}`"));
     let plugin = of.pop().ok_or_else(missing)?;

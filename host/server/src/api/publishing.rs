@@ -1,7 +1,7 @@
-//! Definitions: publishing them, taking them back, and going back to an old version.
+//! Publishing and retracting definitions, and reverting to an old version.
 //!
-//! What `If-Match` finds is held against what is published in the transaction that changes it,
-//! whoever else is at it.
+//! The store compares `If-Match` with the published definition in the transaction that changes it,
+//! so concurrent changes cannot overwrite each other.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -20,20 +20,20 @@ use crate::codes;
 use crate::extract::{self, Document, Named, check_media, check_optional};
 use crate::problem::{Mistake, Problem};
 
-/// What was published.
+/// The result of publishing.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Published {
     /// The workflow.
     workflow: String,
     /// Its version, from 1.
     version: u32,
-    /// It was published already, just so.
+    /// This version was published already.
     unchanged: bool,
-    /// How many of its triggers wait for events.
+    /// How many triggers wait for events.
     events: usize,
-    /// How many of its triggers wait for times.
+    /// How many triggers are schedules.
     schedules: usize,
-    /// What it may do and its author may not expect. It is published all the same.
+    /// Warnings, which do not prevent the publication.
     warnings: Vec<Mistake>,
 }
 
@@ -50,7 +50,7 @@ impl From<client::Published> for Published {
     }
 }
 
-/// Publishes a workflow. What runs stays on its version.
+/// Publish a workflow. Existing runs stay on their version.
 #[utoipa::path(put, path = "/api/v1/definitions/{name}", tag = "definitions",
     params(("name" = String, Path, description = "The workflow, as in the definition."),
         ("If-Match" = Option<String>, Header, description = "Only if this is published now."),
@@ -87,7 +87,7 @@ pub(crate) async fn publish(
     Ok(tagged(digest, Json(published).into_response()))
 }
 
-/// Reads a definition as it was sent: of this workflow, or of any.
+/// Reads a definition: of this workflow, or of any.
 pub(crate) fn definition(name: Option<&str>, bytes: &[u8]) -> Result<DefinitionRow, Box<Problem>> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| Problem::body("the definition is not UTF-8"))?;
@@ -108,16 +108,16 @@ pub(crate) fn definition(name: Option<&str>, bytes: &[u8]) -> Result<DefinitionR
     })
 }
 
-/// What was taken back.
+/// The result of retracting a workflow.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Retracted {
     /// The workflow.
     workflow: String,
-    /// The version that was published.
+    /// The version that was published before.
     version: u32,
 }
 
-/// Takes a workflow back: nothing starts it any more. What runs goes on.
+/// Retract a workflow: its triggers start no more runs. Existing runs continue.
 #[utoipa::path(delete, path = "/api/v1/definitions/{name}", tag = "definitions",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only if this is published now.")),
@@ -142,7 +142,7 @@ pub(crate) async fn retract(
     .await
 }
 
-/// What a request expects to be published.
+/// The published definition that a request expects.
 enum Expected {
     Anything,
     Nothing,
@@ -178,7 +178,7 @@ impl Expected {
     }
 }
 
-/// What is published is not what a request expects.
+/// The problem if the published definition is another one.
 fn otherwise(app: &AppInner, name: &str) -> Box<Problem> {
     let detail = match app.store().published(name) {
         Ok(Some(row)) => {
@@ -193,33 +193,33 @@ fn otherwise(app: &AppInner, name: &str) -> Box<Problem> {
         .help("Read the published version, and send the request again with its `ETag`.")
 }
 
-/// The version to go back to.
+/// The version to revert to.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Back {
     /// Its number.
     version: u32,
-    /// Make a draft of it, in place of the draft that there may be, and publish nothing.
+    /// Only make it a draft, in place of an existing draft, without publishing it.
     #[serde(default)]
     draft: bool,
 }
 
-/// What became of an old version.
+/// The result of reverting.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Reverted {
     /// The workflow.
     workflow: String,
     /// The old version.
     reverted_to: u32,
-    /// What it is published as.
+    /// The number of the new version.
     version: Option<u32>,
-    /// It was published already, just so.
+    /// This version was published already.
     unchanged: Option<bool>,
     /// The revision of the draft.
     draft: Option<u64>,
 }
 
-/// Publishes what an old version says, as a new version; or makes a draft of it.
+/// Publish an old version as a new version, or make a draft of it.
 #[utoipa::path(post, path = "/api/v1/definitions/{name}/revert", tag = "definitions",
     request_body = Back,
     params(("name" = String, Path, description = "The workflow.")),

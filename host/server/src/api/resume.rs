@@ -1,7 +1,7 @@
-//! Resume links: whoever has one lets a run go on.
+//! Resume links: the holder of a link can resume a run.
 //!
-//! Following a link shows a page that asks, and only its button resumes: what fetches links to
-//! show a preview of them, or to look for harm in them, resumes nothing.
+//! The link shows a page with a form, and only its button resumes the run: mail scanners and
+//! previews, which fetch links, resume nothing.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -19,7 +19,7 @@ use crate::form::{Form, document};
 use crate::problem::Problem;
 use crate::view::Sent;
 
-/// Shows a page that asks, as a form by what the node waits for.
+/// Show a page with a form for the answer that the node waits for.
 #[utoipa::path(get, path = "/resume/{token}", tag = "resume",
     params(("token" = String, Path, description = "What stands in the link.")),
     responses((status = 200, body = String, content_type = "text/html")))]
@@ -31,10 +31,10 @@ pub(crate) async fn ask(
     Ok(private(Html(form.page(None, &Map::new())).into_response()))
 }
 
-/// Lets the run go on that waits for this token.
+/// Resume the run that waits for this token.
 ///
-/// A JSON body, or the fields of a form, are what it is given. An answer that does not fit
-/// resumes nothing, and the link stays good.
+/// The input is a JSON body, or the fields of a form. An answer that does not fit the schema
+/// resumes nothing, and the link stays valid.
 #[utoipa::path(post, path = "/resume/{token}", tag = "resume",
     params(("token" = String, Path, description = "What stands in the link.")),
     request_body(description = "What the run is given.",
@@ -82,7 +82,7 @@ pub(crate) async fn resume(
     }))
 }
 
-/// What a token is for.
+/// The bookmark of a token.
 pub(crate) async fn target(app: &App, token: &str) -> Result<Target, Box<Problem>> {
     let token = token.to_owned();
     let read = app.ask(move |app| {
@@ -92,7 +92,7 @@ pub(crate) async fn target(app: &App, token: &str) -> Result<Target, Box<Problem
     read.await?.ok_or_else(gone)
 }
 
-/// The form of what waits for a token.
+/// The form for the bookmark of a token.
 async fn form(app: &App, token: &str) -> Result<Form, Box<Problem>> {
     let target = target(app, token).await?;
     let row = app.client.bookmark_of(target).await?.ok_or_else(gone)?;
@@ -107,7 +107,7 @@ fn gone() -> Box<Problem> {
     )
 }
 
-/// What came with a request.
+/// The kind of body that the request has.
 enum Given {
     Json(Value),
     Form(Map<String, Value>),
@@ -127,7 +127,7 @@ fn given(headers: &HeaderMap, bytes: &[u8]) -> Result<Given, Box<Problem>> {
     extract::json(bytes).map(Given::Json)
 }
 
-/// Nobody keeps the page, frames it, or learns of the link from it.
+/// The page must not be cached or framed, and must not reveal its link as a referrer.
 fn private(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [

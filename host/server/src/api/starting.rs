@@ -1,4 +1,4 @@
-//! Runs: how they begin.
+//! Starting runs.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,43 +20,43 @@ use crate::codes;
 use crate::extract::{Document, Named, check_optional, text_header};
 use crate::problem::Problem;
 
-/// A wish for a run.
+/// A request to start a run.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Start {
     /// The published workflow.
     workflow: Option<String>,
-    /// In place of a published workflow: a definition, as in a workflow file.
+    /// A definition, as in a workflow file, instead of a published workflow.
     definition: Option<Value>,
-    /// What it works on. `null` if it is not there.
+    /// The input. Default: `null`.
     #[serde(default)]
     input: Value,
-    /// The id of the run. The same id again with the same wish is the same run.
+    /// The id of the run. The same request with the same id returns the same run.
     id: Option<Uuid>,
-    /// What the run is about, for people and for finding it.
+    /// The subject of the run, for people and for searches.
     correlation: Option<String>,
-    /// Only write it down; it begins when it is asked to.
+    /// Only create the run; it begins on request.
     #[serde(default)]
     create_only: bool,
-    /// When it begins, like `2026-01-31T12:00:00Z`. Now, if neither this nor `after` is there.
+    /// The time at which it begins, like `2026-01-31T12:00:00Z`. Default: now, or `after`.
     at: Option<String>,
-    /// After how long it begins, like `90s`, by the clock of the host.
+    /// The delay after which it begins, like `90s`, by the clock of the host.
     after: Option<String>,
 }
 
-/// A run that was asked for.
+/// The run of a request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Started {
     /// Its id.
     id: Uuid,
-    /// The same wish was made before, and this is its run.
+    /// An earlier request has started this run.
     existed: bool,
 }
 
-/// Starts a run of a published workflow, or of a definition that comes with the wish.
+/// Start a run of a published workflow, or of a definition in the request.
 ///
-/// The answer comes when the run is written down durably: from then on it ends, here or
-/// elsewhere. With an `Idempotency-Key` the same wish can be made again without starting
+/// The response is sent after the run is stored durably: from then on it is executed to its end, on
+/// this host or another. With an `Idempotency-Key` the request can be repeated without starting
 /// another run, for as long as the run is kept.
 #[utoipa::path(
     post, path = "/api/v1/instances", tag = "instances", request_body = Start,
@@ -130,9 +130,9 @@ pub(crate) async fn start(
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], body).into_response())
 }
 
-/// What a run is to be started with: the published version; or, if there is a run of this name
-/// already, what that was started with, so that a wish made again is answered alike whatever
-/// was published meanwhile.
+/// The definition for a run: the published version; or, if the id names an existing run, the
+/// definition of that run, so that a repeated request gets the same response although another
+/// version was published meanwhile.
 fn published(
     app: &AppInner,
     workflow: &str,
@@ -151,7 +151,7 @@ fn published(
     definition.ok_or_else(|| Problem::bug(&"a published definition is not there"))
 }
 
-/// The id of the run that a key stands for.
+/// The id of the run that an idempotency key stands for.
 fn key_id(key: &str) -> Uuid {
     let digest = Digest::of(format!("idempotency-key\n{key}").as_bytes());
     let mut bytes = [0; 16];
@@ -162,7 +162,7 @@ fn key_id(key: &str) -> Uuid {
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Lets a run begin that was only created. One that has begun goes on, and is not begun twice.
+/// Start a run that was created without starting it. Repeating the request does nothing.
 #[utoipa::path(post, path = "/api/v1/instances/{id}/run", tag = "instances",
     params(("id" = Uuid, Path, description = "The run.")),
     responses(

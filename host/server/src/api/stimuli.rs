@@ -1,4 +1,4 @@
-//! Stimuli: something happened, and whoever waits for it, or is started by it, hears of it.
+//! Stimuli: events that start workflows and resume runs.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,36 +15,34 @@ use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Failure, Sent, moment, read, value};
 
-/// How long a stimulus is kept that nobody waits for, unless somebody says otherwise, in
-/// milliseconds.
+/// How long a stimulus is buffered by default, in milliseconds.
 pub(crate) const TTL_MS: u64 = 3_600_000;
 
-/// Something that happened.
+/// A request to send a stimulus.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Happened {
-    /// What it is called. Matched exactly.
+    /// The name of the event, which is matched exactly.
     #[schema(min_length = 1, max_length = 256)]
     name: String,
-    /// What it is about: equal to the `match` of whoever is meant. `null` if it is not there.
+    /// A value that has to equal the `match` of a trigger or a wait. Default: `null`.
     #[serde(default, rename = "match")]
     matches: Value,
-    /// Only for who waits with this correlation.
+    /// Only for runs that wait with this correlation.
     correlation: Option<String>,
     /// Only for this run.
     instance: Option<Uuid>,
-    /// What it brings. `null` if it is not there.
+    /// Input that the event carries. Default: `null`.
     #[serde(default)]
     input: Value,
-    /// `start`, `resume`, `start-and-resume`, or `buffer`, which keeps it if nobody waits yet.
-    /// Unless it is said: `buffer` for one run or correlation, otherwise `start-and-resume`.
+    /// `start`, `resume`, `start-and-resume`, or `buffer`, which keeps the stimulus until a run
+    /// waits for it. Default: `buffer` for one run or correlation, otherwise `start-and-resume`.
     delivery: Option<String>,
-    /// How long it is kept if it is buffered, like `1h`.
+    /// How long it is buffered, like `1h`.
     ttl: Option<String>,
 }
 
-/// Sends a stimulus: what it starts is started, and who waits for it goes on, in one
-/// transaction.
+/// Send a stimulus: start the workflows and resume the runs that match it, in one transaction.
 #[utoipa::path(post, path = "/api/v1/stimuli", tag = "stimuli", request_body = Happened,
     responses((status = 200, body = Sent)))]
 pub(crate) async fn send(
@@ -78,39 +76,39 @@ pub(crate) async fn send(
     Ok(Json(sent.into()))
 }
 
-/// A stimulus that waits.
+/// A queued or buffered stimulus.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WaitingStimulus {
-    /// Its number: later ones are larger.
+    /// Its number, which grows with each stimulus.
     no: i64,
-    /// `queued`, if it is to be delivered, or `buffered`, if it waits for its bookmark.
+    /// `queued` until it is delivered, or `buffered` until a run waits for it.
     state: &'static str,
     /// Its id.
     id: Uuid,
-    /// What it is called.
+    /// The name of the event.
     name: String,
-    /// What it is about.
+    /// Its `match`.
     #[serde(rename = "match")]
     matches: Value,
-    /// Only for who waits with this correlation.
+    /// Only for runs that wait with this correlation.
     correlation: Option<String>,
     /// Only for this run.
     instance: Option<Uuid>,
     /// The run that sent it.
     source: Option<Uuid>,
-    /// What is done with it.
+    /// How it is delivered.
     delivery: &'static str,
-    /// What it brings.
+    /// Its input.
     input: Value,
-    /// When it happened.
+    /// The time at which it was sent.
     sent: String,
-    /// Until when it waits for its bookmark.
+    /// The time at which a buffered stimulus expires.
     expires: Option<String>,
-    /// From when on it is delivered.
+    /// The time of the next attempt to deliver it.
     ready: Option<String>,
-    /// How often that has failed.
+    /// How often its delivery has failed.
     attempts: Option<u32>,
-    /// Why, the last time.
+    /// The failure of the last attempt.
     failure: Option<Failure>,
 }
 
@@ -143,7 +141,7 @@ fn item(app: &AppInner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Proble
     })
 }
 
-/// Lists stimuli that wait, to be delivered or for a bookmark, the oldest first.
+/// List queued and buffered stimuli, the oldest first.
 #[utoipa::path(get, path = "/api/v1/stimuli", tag = "stimuli", params(PageAsked),
     responses((status = 200, body = Page<WaitingStimulus>)))]
 pub(crate) async fn list(

@@ -1,4 +1,4 @@
-//! Runs that go from one store to another.
+//! Export of runs from a store, and import into another.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -17,8 +17,8 @@ use crate::extract::{Named, QueryParams, check_media, read};
 use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
 
-/// Takes a run out: one moment of it, with all that it needs to go on in another store. It stays
-/// where it is, and as it is. The host signs the document with the newest key of its keyring.
+/// Export a run: a snapshot with everything that another store needs to continue it. The run itself
+/// is not changed. The host signs the document with the newest key of its keyring.
 #[utoipa::path(get, path = "/api/v1/instances/{id}/export", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run.")),
     responses(
@@ -34,37 +34,37 @@ pub(crate) async fn export(State(app): State<App>, id: Named) -> Result<Response
     Ok((media, document).into_response())
 }
 
-/// Where a run goes.
+/// Options of an import.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct To {
-    /// Whether it takes the place of a run that has its id.
+    /// Replace the run with the same id.
     #[serde(default)]
     replace: bool,
-    /// The id that it gets, beside the run that it was.
+    /// The id of the imported run, which then is a copy beside the original.
     #[serde(rename = "as")]
     id: Option<Uuid>,
-    /// Whether a run is taken in that no known key has signed. Needs the permission
-    /// `imports.unsigned`, and marks the run for good.
+    /// Accept a run without a signature of a known key. Needs the permission `imports.unsigned`,
+    /// and marks the run for good.
     #[serde(default)]
     unsigned: bool,
 }
 
-/// A run that was taken in.
+/// The result of an import.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ImportedRun {
     /// Its id.
     id: Uuid,
-    /// Where it is in its life.
+    /// Its status.
     status: String,
-    /// `new`, `replaced`, or `already` if the same was imported before.
+    /// `new`, `replaced`, or `already` if the same export was imported before.
     result: String,
-    /// The name of the known key that has signed it.
+    /// The name of the known key that signed the export.
     signed_by: Option<String>,
 }
 
-/// Takes a run in. Nothing is done if no known key has signed it and the request does not say
-/// `unsigned`, if what comes is not in order, or if it cannot go there.
+/// Import a run. It is refused if no known key has signed it and the request does not say
+/// `unsigned`, if the document is not valid, or if its place is taken.
 #[utoipa::path(post, path = "/api/v1/instances/import", tag = "instances", params(To),
     request_body(content = serde_json::Value, description = "What `export` has answered."),
     responses(

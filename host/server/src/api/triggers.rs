@@ -1,4 +1,4 @@
-//! Triggers: what is about to happen, and what people schedule.
+//! Pending triggers, and triggers that people schedule.
 
 use axum::Json;
 use axum::extract::State;
@@ -19,38 +19,38 @@ use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Names, Trigger, trigger_name};
 
-/// A wish for a trigger.
+/// A request to schedule a trigger.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TriggerWish {
-    /// The run that it is for.
+    /// The run.
     instance: Uuid,
-    /// The node that it executes.
+    /// The node to execute.
     node: String,
-    /// Its id. The same id again with the same wish is the same trigger.
+    /// The id. The same request with the same id returns the same trigger.
     id: Option<Uuid>,
-    /// When it is due, like `2026-01-31T12:00:00Z`. Now, if neither this nor `after` is there.
+    /// The due time, like `2026-01-31T12:00:00Z`. Default: now, or `after`.
     at: Option<String>,
-    /// After how long it is due, like `90s`, by the clock of the host.
+    /// The delay until it is due, like `90s`, by the clock of the host.
     after: Option<String>,
-    /// Merged into the variables of the run before the node runs.
+    /// Members to merge into the variables of the run before the node runs.
     payload: Option<Map<String, Value>>,
-    /// Higher first among the due.
+    /// Among due triggers, higher priorities go first.
     #[serde(default)]
     #[schema(minimum = -100, maximum = 100)]
     priority: i32,
 }
 
-/// What became of a trigger.
+/// The result of a command on a trigger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Done {
-    /// How it is named.
+    /// The name of the trigger.
     trigger: String,
-    /// What became of it: like `scheduled`, `fired` or `running`.
+    /// The result: like `scheduled`, `fired` or `running`.
     result: &'static str,
 }
 
-/// Schedules a trigger for a run.
+/// Schedule a trigger for a run.
 #[utoipa::path(post, path = "/api/v1/triggers", tag = "triggers", request_body = TriggerWish,
     responses(
         (status = 201, body = Done, description = "It is written down."),
@@ -101,7 +101,7 @@ pub(crate) async fn schedule(
     }
 }
 
-/// The moment of a request, if it has one, in epoch milliseconds.
+/// The due time in a request, if it has one, in epoch milliseconds.
 pub(crate) fn due(
     app: &AppInner,
     at: Option<&str>,
@@ -123,15 +123,15 @@ pub(crate) fn due(
     }
 }
 
-/// Which triggers to list.
+/// Selects triggers.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
-    /// All triggers of this run, and not only what is pending.
+    /// All triggers of this run, not only pending ones.
     instance: Option<Uuid>,
 }
 
-/// Lists what is pending, or the triggers of a run, soonest first.
+/// List the pending triggers, or all triggers of a run, the soonest first.
 #[utoipa::path(get, path = "/api/v1/triggers", tag = "triggers", params(PageAsked, Filter),
     responses((status = 200, body = Page<Trigger>)))]
 pub(crate) async fn list(
@@ -163,7 +163,7 @@ pub(crate) async fn list(
     .map(Json)
 }
 
-/// The triggers of a run behind a place, soonest first.
+/// The triggers of a run after a position, the soonest first.
 fn of_run(
     app: &AppInner,
     run: InstanceId,
@@ -177,7 +177,7 @@ fn of_run(
     Ok(rows)
 }
 
-/// Where a page of pending triggers begins.
+/// The position at which a page of pending triggers begins.
 fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
     let numbers: Result<Vec<i64>, _> = text.split(' ').map(str::parse).collect();
     match numbers.as_deref() {
@@ -192,8 +192,7 @@ fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
     }
 }
 
-/// The trigger that is meant: by the UUID that it was scheduled with, or by its run and its
-/// place there.
+/// The trigger of a name: the UUID that it was scheduled with, or its run and its number there.
 fn target(app: &AppInner, named: &str) -> Result<TriggerTarget, Box<Problem>> {
     let unreadable = || {
         Problem::parameter(format!(
@@ -219,20 +218,20 @@ fn missing(named: &str) -> Box<Problem> {
     Problem::not_found(format!("there is no trigger {named}"))
 }
 
-/// A trigger, or what is left of it.
+/// A trigger, or its last known state.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TriggerShown {
-    /// How it is named by its run and its place there.
+    /// Its name: its run and its number there.
     trigger: String,
     /// Its run.
     instance: Uuid,
-    /// Like `pending`; `finished` or `closed` if it is gone.
+    /// The state: like `pending`, or `finished` or `closed` if the trigger is gone.
     state: &'static str,
-    /// What is known of it while it is there.
+    /// The trigger, as long as it exists.
     pending: Option<Trigger>,
 }
 
-/// Shows a trigger.
+/// Show a trigger.
 #[utoipa::path(get, path = "/api/v1/triggers/{trigger}", tag = "triggers",
     params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
     responses((status = 200, body = TriggerShown)))]
@@ -253,7 +252,8 @@ pub(crate) async fn show(
                 pending: Some(Names::default().trigger(app, &row)?),
             });
         }
-        // One that was named from outside is known for some time after it is gone.
+        // An external trigger that was scheduled with a UUID is remembered for some time after it
+        // is gone.
         let known = match target {
             TriggerTarget::Outside(id) => app.store().outside(id)?,
             TriggerTarget::Row(..) => None,
@@ -283,7 +283,8 @@ async fn touch(
     app.ask(move |app| {
         let result = match ask(app, target(app, &named)?)? {
             Touched::Done => done,
-            // Whoever runs it has been asked, or it happens just now anyway.
+            // The process that executes it gets the request, or the trigger is firing at this
+            // moment.
             Touched::Running => "running",
             Touched::NotFound => return Err(missing(&named)),
             Touched::Closed => return Err(late("the run is over", LOOK)),
@@ -305,7 +306,7 @@ async fn touch(
     .await
 }
 
-/// What to do where nothing can be done to a trigger.
+/// The help for a trigger that cannot be changed any more.
 const LOOK: &str = "look at the run, which says where it is now";
 
 fn late(why: &str, help: &str) -> Box<Problem> {
@@ -313,7 +314,7 @@ fn late(why: &str, help: &str) -> Box<Problem> {
     Problem::too_late(detail).help(help)
 }
 
-/// Lets a trigger happen now, whatever it says itself.
+/// Fire a trigger now, regardless of its due time.
 #[utoipa::path(post, path = "/api/v1/triggers/{trigger}/fire", tag = "triggers",
     params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
     responses((status = 200, body = Done),
@@ -325,7 +326,7 @@ pub(crate) async fn fire(State(app): State<App>, Named(named): Named) -> Touch {
     .await
 }
 
-/// Cancels a trigger; what runs is asked to stop.
+/// Cancel a trigger; an execution in progress is asked to stop.
 #[utoipa::path(post, path = "/api/v1/triggers/{trigger}/cancel", tag = "triggers",
     params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
     responses((status = 200, body = Done),
@@ -337,17 +338,17 @@ pub(crate) async fn cancel(State(app): State<App>, Named(named): Named) -> Touch
     .await
 }
 
-/// Another moment for a trigger.
+/// A new due time for a trigger.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct When {
-    /// When it is due, like `2026-01-31T12:00:00Z`. Now, if neither this nor `after` is there.
+    /// The due time, like `2026-01-31T12:00:00Z`. Default: now, or `after`.
     at: Option<String>,
-    /// After how long it is due, like `90s`, by the clock of the host.
+    /// The delay until it is due, like `90s`, by the clock of the host.
     after: Option<String>,
 }
 
-/// Moves a trigger to another moment.
+/// Change the due time of a trigger.
 #[utoipa::path(post, path = "/api/v1/triggers/{trigger}/reschedule", tag = "triggers", request_body = When,
     params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
     responses((status = 200, body = Done),

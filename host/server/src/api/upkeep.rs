@@ -1,7 +1,8 @@
-//! Looking at definitions again: those that are published, and the files that they come from.
+//! Refreshing published definitions, and reloading workflow files.
 //!
-//! One process of a cluster does it at a time. Whoever finds another one at it is answered 409,
-//! and what was asked for is done all the same: the other one looks again.
+//! One process of a cluster does it at a time. If another process is doing it, the request is
+//! answered with 409, and that process looks once more afterwards, so the request is still carried
+//! out.
 
 use std::path::Path;
 
@@ -17,31 +18,32 @@ use crate::app::App;
 use crate::extract::{Document, check_text};
 use crate::problem::{Mistake, Problem};
 
-/// Workflows that one request names at most.
+/// The most workflows that one request may name.
 const NAMES: usize = 1_000;
 
-/// Which workflows to look at again.
+/// Selects the workflows to refresh.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RefreshWish {
-    /// Their names; none: all that are published.
+    /// Names of workflows; none: all published workflows.
     #[serde(default)]
     #[schema(max_items = 1000)]
     names: Vec<String>,
 }
 
-/// What came of looking at published workflows again.
+/// The result of refreshing published workflows.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Refreshed {
-    /// What is indexed.
+    /// Workflows whose triggers are indexed.
     refreshed: Vec<Indexed>,
-    /// What cannot be indexed on the plugins of the host, and stays as it was.
+    /// Workflows whose triggers cannot be indexed with the plugins of the host; their index is
+    /// unchanged.
     failed: Vec<NotIndexed>,
-    /// What is not published.
+    /// Workflows that are not published.
     missing: Vec<String>,
 }
 
-/// A version that is indexed.
+/// A version whose triggers are indexed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Indexed {
     /// The workflow.
@@ -50,18 +52,18 @@ pub(crate) struct Indexed {
     version: u32,
 }
 
-/// A workflow that cannot be indexed.
+/// A workflow whose triggers cannot be indexed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NotIndexed {
     /// The workflow.
     workflow: String,
-    /// The page that explains why.
+    /// The code of the reason.
     code: String,
-    /// Why.
+    /// The reason.
     message: String,
 }
 
-/// Reads published workflows again, and indexes what starts them anew.
+/// Read published workflows again, and rebuild the index of their triggers.
 #[utoipa::path(post, path = "/api/v1/admin/refresh", tag = "admin", request_body = RefreshWish,
     responses((status = 200, body = Refreshed),
         (status = 409, body = Problem, content_type = "application/problem+json",
@@ -101,18 +103,18 @@ impl From<definitions::Refreshed> for Refreshed {
     }
 }
 
-/// What came of looking at the files again.
+/// The result of reloading workflow files.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Reloaded {
-    /// What was published, or was already.
+    /// Versions that are published from files.
     published: Vec<OfFile>,
-    /// What was taken back, because its file is gone.
+    /// Versions that were retracted because their files are gone.
     retracted: Vec<OfFile>,
-    /// What cannot be published. What was published before stays.
+    /// Files that cannot be published. Their published versions are unchanged.
     failed: Vec<NotPublished>,
 }
 
-/// A version that comes from a file.
+/// A version that was published from a file.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OfFile {
     /// The file, as the host names it.
@@ -121,7 +123,7 @@ pub(crate) struct OfFile {
     workflow: String,
     /// Its version.
     version: u32,
-    /// It was published already, just so.
+    /// This version was published already.
     #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<bool>,
 }
@@ -131,17 +133,17 @@ pub(crate) struct OfFile {
 pub(crate) struct NotPublished {
     /// The file, as the host names it.
     file: String,
-    /// The page that explains why.
+    /// The code of the reason.
     code: String,
-    /// Why.
+    /// The reason.
     message: String,
-    /// Everything that is wrong with the workflow in the file.
+    /// All mistakes in the file's workflow.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Mistake>,
 }
 
-/// Reads the directories of workflow files again, and publishes whatever differs from what is
-/// published.
+/// Read the directories of workflow files again, and publish each file that differs from its
+/// published version.
 #[utoipa::path(post, path = "/api/v1/admin/reload", tag = "admin",
     responses((status = 200, body = Reloaded),
         (status = 409, body = Problem, content_type = "application/problem+json",
@@ -190,7 +192,7 @@ impl From<definitions::Reloaded> for Reloaded {
     }
 }
 
-/// What was done, unless another process is at it.
+/// The result, or the problem that another process is in progress.
 fn done<T>(upkept: Upkept<T>) -> Result<T, Box<Problem>> {
     match upkept {
         Upkept::Done(done) => Ok(done),

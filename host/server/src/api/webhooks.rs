@@ -1,11 +1,10 @@
-//! Webhooks: requests that start workflows whose definitions have an `http` trigger, and that
-//! resume nodes that wait for such a request.
+//! Webhooks: requests that start workflows by `http` triggers, and resume nodes that wait for a
+//! request.
 //!
-//! A request is a stimulus: its name is fixed, and its match is the method and the path. The
-//! rules of stimuli hold for it. Triggers that verify, answer or have parameters are started
-//! here (`hooks/`). A hook is looked up before its body is read: a call of one that is not there
-//! costs reads of the store, and neither a write nor a body. A request is verified before
-//! anything is written.
+//! A request is a stimulus with a fixed name, whose match is the method and the path; the rules of
+//! stimuli apply. Triggers that verify, answer or have parameters are started here (`hooks/`). A
+//! hook is looked up before its body is read: a call of an unknown hook costs reads of the store,
+//! but no write and no body. A request is verified before anything is written.
 
 use axum::Json;
 use axum::extract::{Extension, Request, State};
@@ -29,12 +28,12 @@ use crate::pools::Pool;
 use crate::problem::Problem;
 use crate::view::Sent;
 
-/// Starts what is bound to a method and path, and resumes who waits for them.
+/// Start the workflows that are bound to a method and path, and resume the runs that wait for them.
 ///
-/// What is started gets `method`, `path`, `query`, `headers` and `body`, and `params` where its
-/// path has parameters. A trigger may verify its requests, and may answer with the output of a
-/// node. With `?wait=5s`, which needs the token of the host, the answer is how the run ended, if
-/// it does in time.
+/// The input of a run has `method`, `path`, `query`, `headers` and `body`, and `params` if its path
+/// has parameters. A trigger may verify its requests, and may answer with the output of a node.
+/// With `?wait=5s`, which needs the token of the host, the response is the outcome of the run, if
+/// it ends in time.
 #[utoipa::path(method(get, post, put, patch, delete), path = "/hooks/{path}", tag = "hooks",
     params(("path" = String, Path, description = "As the definition has it; it may have slashes."),
         ("wait" = Option<String>, Query, description = "How long to wait for the run.")),
@@ -49,7 +48,7 @@ use crate::view::Sent;
             page in a browser that is not of this host."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The workflow allows one run at a time, and there is one."),
-        // Whatever body comes, and none, is taken by each of the methods.
+        // Each method accepts any body, and none.
         (status = 408, body = Problem, content_type = "application/problem+json",
             description = "The body has not come in time."),
         (status = 413, body = Problem, content_type = "application/problem+json",
@@ -120,7 +119,7 @@ pub(crate) async fn hook(
         may_wait: caller != Caller::Stranger,
         patience_ms,
     };
-    // Before anything is written, so that nothing has happened if there is no room.
+    // Take the slot before anything is written: a request without a slot has no effect.
     let waiting = call.enter(room)?;
     let done = call.start(&input).await?;
     if done.sent.started.is_empty() && done.sent.resumed.is_empty() {
@@ -129,29 +128,29 @@ pub(crate) async fn hook(
     call.answer(done, waiting).await
 }
 
-/// A request that may start what it starts.
+/// A verified request, with the triggers that it may start.
 struct Call {
     app: App,
     found: Arc<Found>,
-    /// Places of direct triggers, each with the delivery.
+    /// The indices of direct triggers that accept the request, each with the delivery.
     accepted: Vec<(usize, Option<Digest>)>,
     /// Whether the sender asks to wait for the run.
     waits: bool,
-    /// Whether the sender may learn how a run ends.
+    /// Whether the sender may learn the outcome of a run.
     may_wait: bool,
     patience_ms: u64,
 }
 
-/// What a call has started and resumed.
+/// The runs that a call has started and resumed.
 #[derive(Default)]
 struct Called {
     sent: Sent,
-    /// The run that answers, and its node.
+    /// The run that answers the request, and its node.
     responds: Option<(InstanceId, String)>,
 }
 
 impl Call {
-    /// How long the sender waits, if at all, in milliseconds.
+    /// How long the sender waits, in milliseconds; 0 without a wait.
     fn most_ms(&self) -> u64 {
         let direct = self.accepted.iter();
         let direct = direct.filter_map(|(at, _)| self.found.direct.get(*at));
@@ -175,11 +174,11 @@ impl Call {
         }
     }
 
-    /// Sends the stimulus of the plain triggers, and then starts the direct ones, each for itself.
-    /// A delivery that has come before starts nothing.
+    /// Sends the stimulus of the plain triggers, and then starts the direct ones, each in its own
+    /// transaction. A repeated delivery starts nothing.
     ///
-    /// The runs of direct triggers are the record of the delivery. So the stimulus comes before
-    /// them: a request that is cut off in the middle is repeated, and then nothing is left out.
+    /// The runs of direct triggers record the delivery, so the stimulus precedes them: if a request
+    /// is interrupted in between, its repetition sends the stimulus again and leaves nothing out.
     async fn start(&self, input: &Input) -> Result<Called, Box<Problem>> {
         let (mut called, mut plain_sent) = (Called::default(), Sent::default());
         if let Some(plain) = self.found.plain
@@ -207,7 +206,7 @@ impl Call {
                     is_new = true;
                     continue;
                 }
-                // The others of the path have nothing to do with that.
+                // The failure of one trigger does not affect the others of the path.
                 Err(error) => {
                     refused.get_or_insert(error);
                     continue;
@@ -224,7 +223,8 @@ impl Call {
         called.sent.existed = !is_new;
         called.sent.add(plain_sent);
         match refused {
-            // A sender repeats what failed, and then the triggers that did not fail know it.
+            // The sender repeats the request, and the triggers that succeeded recognise the
+            // delivery.
             Some(error) => Err(error.into()),
             None => Ok(called),
         }
@@ -287,8 +287,8 @@ impl Call {
             let accepted = || (StatusCode::ACCEPTED, Json(&called.sent)).into_response();
             return Ok(answer.unwrap_or_else(accepted));
         }
-        // Where the run that was to answer did not start, the outcome of another one is for
-        // callers who may know it.
+        // If the run that should answer did not start, the outcome of another run is only for
+        // callers who may see it.
         let waits = self.waits && self.may_wait && !patience.is_zero();
         let waited = called.sent.started.first().copied();
         if let Some(id) = waited.filter(|_| waits) {
@@ -323,13 +323,13 @@ fn nothing(sent: &Sent, method: &str, path: &str) -> Box<Problem> {
     }
 }
 
-/// The parameters of a query, or the fields of a form; of several by one name, the last.
+/// The parameters of a query, or the fields of a form; for a repeated name, the last value.
 pub(crate) fn query(text: &str) -> Result<Map<String, Value>, Box<Problem>> {
     let last = |(name, value)| (name, Value::String(value));
     Ok(pairs(text)?.into_iter().map(last).collect())
 }
 
-/// The parameters of a query: text, and a list of texts where a name occurs several times.
+/// The parameters of a query: text, or a list of texts for a repeated name.
 fn all_of(pairs: Vec<(String, String)>) -> Map<String, Value> {
     let mut all = Map::new();
     for (name, value) in pairs {

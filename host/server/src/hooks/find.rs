@@ -12,14 +12,14 @@ use super::Rules;
 use crate::app::AppInner;
 use crate::problem::Problem;
 
-/// What a request may start.
+/// The triggers that a request may start.
 pub(crate) struct Found {
     /// The stimulus of plain triggers and of waits, if there are any.
     pub(crate) plain: Option<Digest>,
-    /// Direct triggers, all of one path.
+    /// Direct triggers, all with the same path.
     pub(crate) direct: Vec<Direct>,
-    /// What calls of the hook are counted by: its method and its path, with parameters as they
-    /// stand in the definition.
+    /// The key by which calls of the hook are counted: its method and its path, with the parameters
+    /// as in the definition.
     pub(crate) counted: Digest,
 }
 
@@ -39,8 +39,8 @@ impl Found {
         direct.any(|direct| direct.rules.verify.is_some())
     }
 
-    /// What a request may start that a page of another origin has caused: only triggers by whose
-    /// scheme such a page cannot prove anything.
+    /// The triggers that a page of another origin may start: only those whose scheme needs a proof
+    /// that such a page cannot give.
     pub(crate) fn for_foreign_page(mut self) -> Self {
         self.plain = None;
         self.direct.retain(|direct| {
@@ -55,14 +55,14 @@ impl Found {
         self.plain.is_none() && self.direct.is_empty()
     }
 
-    /// Whether a trigger lets its sender wait.
+    /// Whether a trigger answers with the output of a node.
     pub(crate) fn responds(&self) -> bool {
         let responds = |direct: &Direct| direct.rules.respond != Respond::Accepted;
         self.direct.iter().any(responds)
     }
 }
 
-/// What a request may start; none if there is no such hook. Nothing is written for the answer.
+/// Finds the triggers that a request may start; none if there is no such hook. Writes nothing.
 pub(crate) fn find(
     app: &AppInner,
     method: &str,
@@ -71,7 +71,7 @@ pub(crate) fn find(
     let store = app.store();
     let plain = stimulus_hash(http::STIMULUS, &http::matches(method, path))?;
     let rows = store.bindings(http::shape(method, path))?;
-    // A plain hook that is known by mistake must not hide direct triggers.
+    // A plain hook that is cached wrongly must not hide direct triggers.
     let is_known = rows.is_empty() && app.hooks.has(plain);
     let is_heard = is_known || store.is_heard(plain, app.now_ms())?;
     let matching = rows.into_iter().filter_map(|row| {
@@ -81,7 +81,7 @@ pub(crate) fn find(
     });
     let mut matching: Vec<_> = matching.collect();
     let best = matching.iter().map(|(rank, ..)| rank).min().cloned();
-    // The path of a plain trigger is all literal, which ranks first.
+    // The path of a plain trigger is all literal, and literal paths rank first.
     let best = best.filter(|best| !(is_heard && best.contains(&true)));
     matching.retain(|(rank, ..)| Some(rank) == best.as_ref());
     let counted = match matching.first() {
@@ -110,7 +110,7 @@ pub(crate) fn find(
     }))
 }
 
-/// The path that a trigger is published with, if it is for this method.
+/// The path with which a trigger is published, if it is for this method.
 fn pattern(row: &BindingRow, method: &str) -> Option<String> {
     let matches: Value = serde_json::from_slice(&row.binding.matches).ok()?;
     if matches.get("method")?.as_str()? != method {
@@ -119,7 +119,7 @@ fn pattern(row: &BindingRow, method: &str) -> Option<String> {
     matches.get("path")?.as_str().map(str::to_owned)
 }
 
-/// What a trigger says. None where its definition does not have it, which no publication does.
+/// The rules of a trigger. None if its definition does not contain it, which no publication allows.
 fn rules(app: &AppInner, row: &BindingRow) -> Result<Option<Arc<Rules>>, Box<Problem>> {
     let key = &row.binding.key;
     if let Some(known) = app.hooks.rules(row.definition, key) {

@@ -1,8 +1,8 @@
 //! The input of a run that a request starts.
 //!
-//! The text of a JSON body goes into the input as it was sent, so a number keeps all its digits.
-//! A body in which a member occurs twice is written again with the last of the two: otherwise
-//! the schema of the input and a node could read different values from one text.
+//! The text of a JSON body goes into the input unchanged, so a number keeps all its digits. A body
+//! with a repeated member is written again with the last of the two: otherwise the schema of the
+//! input and a node could read different values from one text.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -21,10 +21,10 @@ use windlass_model::http::Parameters;
 use crate::extract;
 use crate::problem::Problem;
 
-/// Headers that are not handed on: what they hold is between the sender and this host.
+/// Headers that a run does not get: their content is between the sender and this host.
 const KEPT_BACK: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
-/// What a request brings, without the parameters of its path.
+/// The parts of a request, without the parameters of its path.
 pub(crate) struct Input {
     method: String,
     path: String,
@@ -35,11 +35,11 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Reads what a request brings.
+    /// Reads the parts of a request.
     ///
     /// # Errors
     ///
-    /// The body calls itself JSON and is none, or nests too deeply.
+    /// The media type of the body is JSON and the body is not, or it nests too deeply.
     pub(crate) fn new(
         method: &str,
         path: &str,
@@ -87,7 +87,7 @@ impl Input {
     }
 }
 
-/// Appends a value of which the serialisation cannot fail: texts, and maps of texts as keys.
+/// Appends a value whose serialisation cannot fail: texts, and maps of texts as keys.
 fn put(text: &mut Vec<u8>, value: &impl Serialize) {
     text.extend(serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()));
 }
@@ -101,7 +101,7 @@ fn headers(headers: &HeaderMap) -> Map<String, Value> {
         .collect()
 }
 
-/// A body as a workflow gets it: JSON as it is, text as text, and anything else in Base64.
+/// The body for the workflow: JSON as it is, text as text, and any other in Base64.
 fn body_text(headers: &HeaderMap, bytes: &Bytes) -> Result<Bytes, Box<Problem>> {
     if bytes.is_empty() {
         return Ok(Bytes::from_static(b"null"));
@@ -123,7 +123,7 @@ fn body_text(headers: &HeaderMap, bytes: &Bytes) -> Result<Bytes, Box<Problem>> 
     Ok(text.into())
 }
 
-/// JSON as it was sent, if no member occurs twice in it.
+/// The JSON text as it was sent, if no member is repeated in it.
 fn json_text(bytes: &Bytes) -> Result<Bytes, Box<Problem>> {
     let repeats = Cell::new(false);
     let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -137,7 +137,7 @@ fn json_text(bytes: &Bytes) -> Result<Bytes, Box<Problem>> {
     Ok(text.into())
 }
 
-/// Reads a value to its end and keeps nothing of it. The reader bounds how deep it nests.
+/// Reads a value to its end without keeping it. The parser bounds its depth.
 struct Members<'a>(&'a Cell<bool>);
 
 impl<'de> DeserializeSeed<'de> for Members<'_> {

@@ -1,12 +1,12 @@
-//! What is behind a hook: which triggers a request may start, how it is verified, what its run
-//! gets and what its sender is answered.
+//! The handling of a hook: which triggers a request may start, how it is verified, the input of its
+//! run and the answer to its sender.
 //!
 //! A plain trigger is bound to a stimulus, and the store starts it. A direct trigger verifies,
 //! answers, or has parameters in its path ([`is_direct`](windlass_model::http::is_direct)): no
-//! stimulus has its hash, so the server alone starts it, after the checks that it asks for.
+//! stimulus has its hash, so only the server starts it, after the checks that the trigger demands.
 //!
-//! Bounds: one call looks into the store twice at most before its body is read. What triggers
-//! say is kept by the digest of their definition, which never changes, for [`KNOWN`] triggers.
+//! Bounds: one call reads the store twice at most before its body is read. The rules of triggers
+//! are cached by the digest of their definition, which never changes, for [`KNOWN`] triggers.
 
 mod find;
 mod input;
@@ -27,22 +27,22 @@ pub(crate) use input::Input;
 pub(crate) use respond::{answer, node_of};
 pub(crate) use verifying::accepted;
 
-/// Plain hooks and direct triggers that are known at once: only those that are published come in.
+/// The most cached plain hooks and direct triggers: only published ones are cached.
 const KNOWN: usize = 4096;
 
-/// The least time between two log lines about secrets that cannot be used.
+/// The shortest time between two log lines about unusable secrets.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// What is known of hooks that were called before.
+/// The cache of hooks that were called before.
 #[derive(Default)]
 pub(crate) struct Hooks {
     plain: Mutex<HashSet<Digest>>,
     rules: Mutex<HashMap<(Digest, String), Arc<Rules>>>,
-    /// When a secret that cannot be used was last logged, by the monotonic clock.
+    /// The time at which an unusable secret was last logged, by the monotonic clock.
     logged: Mutex<Option<Duration>>,
 }
 
-/// What a direct trigger says.
+/// The rules of a direct trigger.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) verify: Option<Verify>,
@@ -50,9 +50,8 @@ pub(crate) struct Rules {
 }
 
 impl Hooks {
-    /// Whether a plain hook has started workflows, and is not looked up again. The delivery
-    /// decides what a call does, so a hook that is here by mistake costs a transaction, and is
-    /// then forgotten.
+    /// Whether a plain hook is cached as one that starts workflows. Delivering the stimulus decides
+    /// what a call does, so a wrong entry costs one transaction, and is then removed.
     fn has(&self, hook: Digest) -> bool {
         self.plain.lock().contains(&hook)
     }
@@ -98,8 +97,7 @@ impl Hooks {
         Some(noted)
     }
 
-    /// Whether a secret that cannot be used is logged now: strangers may call a hook as often as
-    /// they like.
+    /// Whether an unusable secret is logged now: strangers may call a hook at any rate.
     fn may_log(&self, now: Duration) -> bool {
         let mut logged = self.logged.lock();
         let is_due = logged.is_none_or(|last| now.saturating_sub(last) >= LOG_EVERY);

@@ -1,8 +1,8 @@
 //! The answer that a node of a run gives to the sender of a request.
 //!
-//! The output of the node is data: it may say what a stranger has sent. So the answer runs no
-//! script in a browser, sets no cookie and no rule for the whole host, and has bounds:
-//! [`HEADERS`] headers of [`HEADER_BYTES`] each.
+//! The output of the node is data that may contain a stranger's text. So the answer runs no script
+//! in a browser, sets no cookie and no policy for the whole host, and has bounds: [`HEADERS`]
+//! headers of [`HEADER_BYTES`] each.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -27,14 +27,14 @@ const HEADERS: usize = 32;
 /// How long a header of an answer may be, in bytes.
 const HEADER_BYTES: usize = 4096;
 
-/// How long after a look the next one is, if nothing is heard meanwhile.
+/// The shortest time between two looks at the store.
 const SOON: Duration = Duration::from_millis(5);
 
-/// The longest time between two looks.
+/// The longest time between two looks at the store.
 const LATE: Duration = Duration::from_millis(200);
 
-/// Headers that an answer does not have: those of the connection, those that say how the body is
-/// sent, and those that concern more than this answer.
+/// Headers that an answer must not have: those of the connection, those about the encoding of the
+/// body, and those with an effect beyond this answer.
 const REFUSED: &[&str] = &[
     "accept-ch",
     "alt-svc",
@@ -65,7 +65,7 @@ const REFUSED: &[&str] = &[
     "x-content-type-options",
 ];
 
-/// The first of these triggers by which a node answers, with the node and how long it has.
+/// The first of these triggers with an answering node: the trigger, the node and its time limit.
 pub(crate) fn node_of<'d>(
     direct: impl IntoIterator<Item = &'d Direct>,
 ) -> Option<(&'d Direct, &'d str, u64)> {
@@ -77,22 +77,22 @@ pub(crate) fn node_of<'d>(
         })
 }
 
-/// What a look has found.
+/// The result of a look at the store.
 enum Look {
-    /// The node has given this.
+    /// The output of the node.
     Given(Value),
-    /// The run has ended without it.
+    /// The run has ended without an output of the node.
     Ended,
-    /// Not yet; the newest execution that was seen.
+    /// The run has not ended; with the newest execution that was read.
     Later(Option<ExecutionNo>),
 }
 
-/// The answer of a node; none if it did not come in time.
+/// Waits for the answer of a node; none if it did not come in time.
 ///
 /// # Errors
 ///
-/// The run has ended without the node, the node gave no answer that can be sent, or the store is
-/// in trouble.
+/// The run has ended without the node, the output of the node is no valid answer, or the store
+/// fails.
 pub(crate) async fn answer(
     app: &App,
     id: InstanceId,
@@ -109,7 +109,7 @@ pub(crate) async fn answer(
         let looked = app
             .ask(move |app| look(app, id, &wanted, place, last))
             .await?;
-        // A delivery that comes again can outlive its run.
+        // A repeated delivery can outlive its run.
         let Some((look, place)) = looked else {
             return Ok(None);
         };
@@ -131,7 +131,7 @@ pub(crate) async fn answer(
         tokio::select! {
             beat = tokio::time::timeout(pause.min(left), watching.next()) => {
                 pause = match beat {
-                    // It is on its way to the store: the next looks come soon.
+                    // The change is about to be committed: the next looks come soon.
                     Ok(_) => SOON,
                     Err(_) => pause.saturating_mul(2).min(LATE),
                 };
@@ -141,11 +141,11 @@ pub(crate) async fn answer(
     }
 }
 
-/// Where the node is in the run's definition.
+/// A definition, and the position of the node in it.
 type NodeOfDefinition = (Digest, Option<u32>);
 
-/// Looks for the first execution of a node that has completed, among those that are new. None:
-/// there is no such run any more.
+/// Looks for the first completed execution of a node among the new ones. None: the run does not
+/// exist any more.
 fn look(
     app: &AppInner,
     id: InstanceId,
@@ -153,7 +153,7 @@ fn look(
     known: Option<NodeOfDefinition>,
     last: Option<ExecutionNo>,
 ) -> Result<Option<(Look, NodeOfDefinition)>, Box<Problem>> {
-    // The head first: when it says that the run has ended, all executions are in the store.
+    // Read the head first: if it says that the run has ended, all executions are in the store.
     let Some(row) = app.store().instance(id)? else {
         return Ok(None);
     };
@@ -189,8 +189,8 @@ fn unanswered(node: &str, wrong: &str) -> Box<Problem> {
     Problem::new(StatusCode::BAD_GATEWAY, &codes::NO_ANSWER, detail)
 }
 
-/// Makes an answer of an output: `{ status, headers, body }`, each of which may be left out.
-/// Its body has at most so many bytes, as that of a request.
+/// Makes an answer of an output: `{ status, headers, body }`, each optional. The bound of its body
+/// is that of a request's body.
 fn read(output: &Value, most_bytes: usize) -> Result<Response, &'static str> {
     let Value::Object(members) = output else {
         return Err("its output is no object with `status`, `headers` and `body`");
@@ -219,7 +219,7 @@ fn read(output: &Value, most_bytes: usize) -> Result<Response, &'static str> {
     if let Some(media) = media.filter(|_| !headers.contains_key(header::CONTENT_TYPE)) {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     }
-    // The text of a stranger may be in it.
+    // The body may contain a stranger's text.
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static("sandbox; default-src 'none'"),

@@ -1,4 +1,4 @@
-//! Which of the triggers that a request may start accept it.
+//! Verification of a request by each trigger that it may start.
 
 use std::sync::Arc;
 
@@ -12,14 +12,15 @@ use crate::codes;
 use crate::problem::Problem;
 use crate::verify::{problem_of_secret, verify};
 
-/// The triggers that accept a request, by their places, each with the delivery by which a
-/// duplicate is known. Each trigger verifies for itself: a request that one refuses starts the
-/// others of the same path, and a plain trigger or a wait of that path (`is_heard`) goes on.
+/// The indices of the triggers that accept a request, each with the delivery that identifies
+/// duplicates. Each trigger verifies for itself: a request that one of them refuses still starts
+/// the others of the same path, and a plain trigger or a wait of that path (`is_heard`) still gets
+/// it.
 ///
 /// # Errors
 ///
-/// No trigger accepts the request and nothing else hears it: it is not from the sender, or a
-/// secret cannot be used. Which part failed is not told.
+/// No trigger accepts the request and no plain trigger or wait gets it: it is not from the sender,
+/// or a secret cannot be used. The error does not tell which check failed.
 pub(crate) fn accepted(
     app: &AppInner,
     direct: &[Direct],
@@ -56,7 +57,7 @@ pub(crate) fn accepted(
     ))
 }
 
-/// The values of the secrets that can verify, and whether those are all that the trigger names.
+/// The values of the usable secrets, and whether these are all that the trigger names.
 fn secrets(
     app: &AppInner,
     trigger: &Direct,

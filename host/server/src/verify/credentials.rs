@@ -26,7 +26,7 @@ pub(super) fn basic(user: &str, secrets: &[Arc<str>], headers: &HeaderMap) -> Op
     any_is(secrets, &[user.as_bytes(), b":"], &pair).then_some(())
 }
 
-/// Why no header can carry this token.
+/// The reason why no header can carry this token.
 pub(super) fn problem_of_token(secret: &str) -> Option<&'static str> {
     let blank = |byte: u8| byte == b' ' || byte == b'\t';
     let refused = |byte: u8| byte.is_ascii_control() && byte != b'\t';
@@ -41,19 +41,19 @@ pub(super) fn problem_of_token(secret: &str) -> Option<&'static str> {
     }
 }
 
-/// Why no header can carry this password.
+/// The reason why no header can carry this password.
 pub(super) fn problem_of_password(user: &str, secret: &str) -> Option<&'static str> {
     let bytes = base64::encoded_len(user.len() + 1 + secret.len(), true);
     let fits = bytes.is_some_and(|bytes| bytes <= room(BASIC));
     (!fits).then_some("the password is longer than the header `Authorization` may be (4096 bytes)")
 }
 
-/// Bytes that `Authorization` has behind the name of a scheme and a blank.
+/// The most bytes of `Authorization` after the name of a scheme and a blank.
 const fn room(scheme: &str) -> usize {
     HEADER_BYTES - scheme.len() - 1
 }
 
-/// What stands in `Authorization` behind the name of a scheme, in either case, and one blank.
+/// The value of `Authorization` after the name of a scheme, in upper or lower case, and one blank.
 fn credentials<'h>(headers: &'h HeaderMap, scheme: &str) -> Option<&'h [u8]> {
     let value = read::one(headers, header::AUTHORIZATION.as_str())?;
     let (name, rest) = value.split_at_checked(scheme.len())?;
@@ -61,8 +61,8 @@ fn credentials<'h>(headers: &'h HeaderMap, scheme: &str) -> Option<&'h [u8]> {
     rest.strip_prefix(b" ").filter(|_| named)
 }
 
-/// Whether one of the secrets, behind what is given first, is what was sent. Digests are compared:
-/// they have one length, whatever the lengths of the secrets. All secrets are tried.
+/// Whether one of the secrets, after the given prefix, equals the sent value. Digests are compared:
+/// they have one length, regardless of the lengths of the secrets. All secrets are tried.
 fn any_is(secrets: &[Arc<str>], first: &[&[u8]], sent: &[u8]) -> bool {
     let sent = Sha256::digest(sent);
     let mut found = Choice::from(0);

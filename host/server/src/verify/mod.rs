@@ -1,17 +1,16 @@
 //! Whether a request to a hook comes from its sender: the schemes by which senders sign requests.
 //!
 //! Each scheme is a pure function of the secrets, the headers, the body and the time. The caller
-//! gives the body as the sender has sent it: a body that was parsed and written again has another
-//! signature.
+//! passes the body unchanged: a body that was parsed and written again has another signature.
 //!
 //! Bounds: a header counts up to [`HEADER_BYTES`], a header with more than [`SIGNATURES`]
-//! signatures verifies nothing, and the body is hashed once for each secret and once for the
-//! digest of the delivery. A header that a scheme reads occurs once. Two values are refused,
-//! since a proxy in front of the host may have checked the other one.
+//! signatures verifies nothing, and the body is hashed once for each secret and once for the digest
+//! of the delivery. A header that a scheme reads occurs once. Two values are refused, since a proxy
+//! in front of the host may have checked the other one.
 //!
-//! Secrets, tags and passwords are compared in constant time, and every secret is tried with
-//! every signature. How long the answer takes tells which public part of a request was malformed
-//! or too old. It does not tell how much of a signature was right, or which secret matched.
+//! Secrets, tags and passwords are compared in constant time, and every secret is tried with every
+//! signature. How long the answer takes tells which public part of a request was malformed or too
+//! old. It does not tell how much of a signature was correct, or which secret matched.
 
 mod credentials;
 mod read;
@@ -32,18 +31,18 @@ pub const HEADER_BYTES: usize = 4096;
 /// How many signatures one header may list.
 pub const SIGNATURES: usize = 16;
 
-/// A request that comes from its sender.
+/// A request that is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Deliveries of one sender with the same digest are the same delivery. None where the scheme
-    /// signs nothing: a bearer token and a password say who sends, not what.
+    /// Deliveries of one sender with the same digest are the same delivery. None if the scheme
+    /// signs nothing: a bearer token and a password identify the sender, not the message.
     pub delivery: Option<Digest>,
 }
 
-/// Verifies a request by a scheme. `secrets` are the values of the secrets that the scheme
-/// names, any of which verifies; `now_ms` is the wall clock in milliseconds since 1970.
+/// Verifies a request by a scheme. `secrets` are the values of the secrets that the scheme names,
+/// any of which may match; `now_ms` is the wall clock in milliseconds since 1970.
 ///
-/// None: the request is not from the sender. Which part failed is not told.
+/// None: the request is not from the sender. The result does not tell which check failed.
 pub fn verify(
     by: &Verify,
     secrets: &[Arc<str>],
@@ -88,8 +87,8 @@ pub fn verify(
     Some(Verified { delivery })
 }
 
-/// Why a secret verifies nothing by this scheme, for the log. None for a secret that can verify.
-/// The text does not contain the secret.
+/// The reason why this scheme cannot use a secret, for the log. None for a usable secret. The text
+/// does not contain the secret.
 pub fn problem_of_secret(by: &Verify, secret: &str) -> Option<&'static str> {
     if secret.is_empty() {
         return Some("the secret is empty");
@@ -102,8 +101,8 @@ pub fn problem_of_secret(by: &Verify, secret: &str) -> Option<&'static str> {
     }
 }
 
-/// The digest of a delivery. The length of each part precedes the part, so that no two lists of
-/// parts have the same digest. The number counts versions: digests are stored.
+/// The digest of a delivery. The length of each part precedes the part, so that different lists of
+/// parts have different digests. The number is a version: digests are stored.
 fn delivery(scheme: &str, parts: &[&[u8]]) -> Digest {
     let mut hash = Sha256::new();
     hash.update(b"windlass.delivery.1");

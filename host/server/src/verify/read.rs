@@ -1,4 +1,4 @@
-//! Reads headers of hooks: one value of bounded length, tags in hex or Base64, times.
+//! Reads headers of hooks: a single value of bounded length, tags in hex or Base64, times.
 
 use axum::http::HeaderMap;
 use base64::Engine as _;
@@ -7,13 +7,13 @@ use windlass_model::http::Encoding;
 
 use super::HEADER_BYTES;
 
-/// What HMAC-SHA256 gives.
+/// The result of HMAC-SHA256.
 pub(super) type Tag = [u8; 32];
 
-/// Digits of the longest time, which is that of 64 bits.
+/// Digits of the longest time, a number of 64 bits.
 const TIME_DIGITS: usize = 20;
 
-/// The wall clock, and how far a signed time may be from it, in both directions.
+/// The wall clock, and how far a signed time may differ from it, in both directions.
 #[derive(Clone, Copy)]
 pub(super) struct Clock {
     now_ms: i64,
@@ -28,8 +28,8 @@ impl Clock {
         }
     }
 
-    /// Whether a time is near enough: seconds since 1970 as decimal digits of ASCII, without a
-    /// sign. A time that does not fit into 64 bits of milliseconds is not.
+    /// Whether a time is near enough to now: seconds since 1970 as ASCII decimal digits without a
+    /// sign. A time that exceeds 64 bits of milliseconds is not.
     pub(super) fn admits(self, time: &[u8]) -> bool {
         let Some(time_ms) = seconds(time).and_then(|seconds| seconds.checked_mul(1000)) else {
             return false;
@@ -64,12 +64,12 @@ pub(super) fn one_or_empty<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h
     }
 }
 
-/// A tag. Base64 has to be the one form that an encoder writes: padded, without spare bits.
+/// A tag. Base64 has to be in the form that an encoder writes: padded, without spare bits.
 pub(super) fn tag(text: &[u8], encoding: Encoding) -> Option<Tag> {
     match encoding {
         Encoding::Hex => hex(text),
         Encoding::Base64 => {
-            // 32 bytes are 44 characters. Another length is not decoded at all.
+            // 32 bytes are 44 characters. A text of another length is not decoded.
             let bytes = (text.len() == 44).then(|| STANDARD.decode(text))?.ok()?;
             bytes.try_into().ok()
         }

@@ -1,4 +1,5 @@
-//! Schemes that sign: HMAC-SHA256 (RFC 2104) over the body, and by some over a time and an id.
+//! Schemes that sign: HMAC-SHA256 (RFC 2104) over the body, and in some schemes over a time and an
+//! id.
 
 use std::sync::Arc;
 
@@ -14,11 +15,11 @@ use windlass_model::http::Encoding;
 use super::read::{self, Clock, Tag};
 use super::{SIGNATURES, delivery};
 
-/// What a secret of Standard Webhooks begins with.
+/// The prefix of a secret of Standard Webhooks.
 const STANDARD_PREFIX: &str = "whsec_";
 
-/// GitHub signs the body. The id of the delivery is not signed, so that it counts only together
-/// with the body: another id cannot pass for a delivery of another body.
+/// GitHub signs the body. It does not sign the id of the delivery, so the id counts only together
+/// with the body: another id does not make the same body a delivery of another body.
 pub(super) fn github(secrets: &[Arc<str>], headers: &HeaderMap, body: &[u8]) -> Option<Digest> {
     let text = read::one(headers, "x-hub-signature-256")?.strip_prefix(b"sha256=")?;
     let tag = read::tag(text, Encoding::Hex)?;
@@ -26,9 +27,9 @@ pub(super) fn github(secrets: &[Arc<str>], headers: &HeaderMap, body: &[u8]) -> 
     any_matches(plain(secrets), &[body], &[tag]).then(|| delivery("github", &[id, body]))
 }
 
-/// Stripe signs `TIME.BODY`. The sender signs each attempt of a delivery with a new time. The id
-/// of the event stands in the body, and some of the rest (`pending_webhooks`) may change between
-/// attempts: the id tells deliveries apart, and for a body without one the body itself.
+/// Stripe signs `TIME.BODY`. The sender signs each attempt of a delivery with a new time. The body
+/// contains the id of the event, and some other members (`pending_webhooks`) may change between
+/// attempts: so the id identifies the delivery, or the body itself if it has no id.
 pub(super) fn stripe(
     secrets: &[Arc<str>],
     headers: &HeaderMap,
@@ -49,14 +50,14 @@ pub(super) fn stripe(
     }
     let time = time.filter(|time| clock.admits(time))?;
     let tags = tags(&signatures, Encoding::Hex)?;
-    // The time has no dot in it, so that one message is not two.
+    // The time contains no dot, so two different messages have different texts.
     any_matches(plain(secrets), &[time, b".", body], &tags).then(|| match event_id(body) {
         Some(id) => delivery("stripe.event", &[id.as_bytes()]),
         None => delivery("stripe", &[body]),
     })
 }
 
-/// The id of Stripe's event: `id` of an object, at the outermost level and once.
+/// The id of Stripe's event: `id` of the outermost object, if it occurs once.
 fn event_id(body: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Event {
@@ -66,7 +67,7 @@ fn event_id(body: &[u8]) -> Option<String> {
     event.id.starts_with("evt_").then_some(event.id)
 }
 
-/// Standard Webhooks sign `ID.TIME.BODY`. A sender keeps the id when it repeats a delivery.
+/// Standard Webhooks signs `ID.TIME.BODY`. A sender keeps the id when it repeats a delivery.
 pub(super) fn standard(
     secrets: &[Arc<str>],
     headers: &HeaderMap,
@@ -74,8 +75,7 @@ pub(super) fn standard(
     clock: Clock,
 ) -> Option<Digest> {
     let id = read::one(headers, "webhook-id")?;
-    // With a dot in the id, the head of a signed body could pass for the time, and the time for a
-    // part of the id.
+    // If the id could contain a dot, one signed text could be read as another id, time and body.
     if id.is_empty() || id.contains(&b'.') {
         return None;
     }
@@ -96,8 +96,8 @@ pub(super) fn standard(
         .then(|| delivery("standard", &[id, body]))
 }
 
-/// A tag of the body in a header of the sender's own. The id of the delivery, empty where the
-/// sender gives none, is not signed: it counts only together with the body.
+/// A tag of the body in a header that the sender chooses. The id of the delivery, empty if the
+/// sender sends none, is not signed: it counts only together with the body.
 pub(super) fn generic(secrets: &[Arc<str>], tag: Tag, id: &[u8], body: &[u8]) -> Option<Digest> {
     any_matches(plain(secrets), &[body], &[tag]).then(|| match id {
         [] => delivery("hmac", &[body]),
@@ -105,8 +105,8 @@ pub(super) fn generic(secrets: &[Arc<str>], tag: Tag, id: &[u8], body: &[u8]) ->
     })
 }
 
-/// The key of a secret of Standard Webhooks: Base64 behind `whsec_`. The error says why the
-/// secret has none.
+/// The key of a secret of Standard Webhooks: Base64 after `whsec_`. The error says why the secret
+/// has none.
 pub(super) fn standard_key(secret: &str) -> Result<Vec<u8>, &'static str> {
     let text = secret
         .strip_prefix(STANDARD_PREFIX)
@@ -118,21 +118,21 @@ pub(super) fn standard_key(secret: &str) -> Result<Vec<u8>, &'static str> {
     }
 }
 
-/// Secrets that are keys as they stand. An empty one is none.
+/// Secrets that are keys as they are. An empty secret is left out.
 fn plain(secrets: &[Arc<str>]) -> impl Iterator<Item = &[u8]> {
     let keys = secrets.iter().map(|secret| secret.as_bytes());
     keys.filter(|key| !key.is_empty())
 }
 
-/// The tags of a list. A malformed one is left out: the sender may sign in a form of the future
-/// besides. None: there are too many.
+/// The tags of a list. A malformed one is left out: the sender may also sign in a future form.
+/// None: there are too many.
 fn tags(signatures: &[&[u8]], encoding: Encoding) -> Option<Vec<Tag>> {
     let read = |text: &&[u8]| read::tag(text, encoding);
     (signatures.len() <= SIGNATURES).then(|| signatures.iter().filter_map(read).collect())
 }
 
 /// Whether one of the tags is that of the message by one of the keys. Every pair is compared, so
-/// that the time does not tell which key is in use.
+/// that the time does not reveal which key is in use.
 fn any_matches<K: AsRef<[u8]>>(
     keys: impl Iterator<Item = K>,
     message: &[&[u8]],
@@ -143,7 +143,7 @@ fn any_matches<K: AsRef<[u8]>>(
     }
     let mut found = Choice::from(0);
     for key in keys {
-        // No length of a key is refused: a long one is hashed first.
+        // A key of any length is accepted: a long one is hashed first.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.as_ref()) else {
             continue;
         };

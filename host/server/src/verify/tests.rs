@@ -52,7 +52,7 @@ fn one_bit_of_a_header_is_authenticated() {
             for bit in 0..bytes.len() * 8 {
                 bytes[bit / 8] ^= 1 << (bit % 8);
                 let verified = case.replaced(name, &bytes).is_some();
-                // Digits of hex, and names of schemes, are the same in either case.
+                // Hex digits and names of schemes may be in upper or lower case.
                 let same = matches!(*name, "x-hub-signature-256" | "stripe-signature")
                     || matches!(&case.by, Verify::Hmac { encoding, .. } if *encoding == Encoding::Hex)
                     || (*name == "authorization" && bit / 8 < 6);
@@ -141,7 +141,7 @@ fn a_time_counts_within_the_tolerance_in_both_directions() {
     assert!(github().at(i64::MAX));
 }
 
-/// A message of Standard Webhooks whose signature is right for what its headers say.
+/// Whether a message of Standard Webhooks is verified that is signed as its headers say.
 fn signed_at(time: &str, id: &str, body: &str, now_ms: i64) -> bool {
     let key = [7; 32];
     let message = format!("{id}.{time}.{body}");
@@ -187,7 +187,7 @@ fn a_time_is_decimal_digits_that_fit() {
 #[test]
 fn one_signature_is_of_one_split_into_id_time_and_body() {
     assert!(signed_at("1", "a", "2.rest", NOW_MS));
-    // The same message: the time of the sender is a part of the id.
+    // The text is the same, but the sender's time is a part of the id.
     assert!(!signed_at("2", "a.1", "rest", NOW_MS));
     assert!(!signed_at("2", "", "rest", NOW_MS));
 }
@@ -271,7 +271,7 @@ fn a_scheme_takes_its_own_form_only() {
         let verified = case.replaced("x-hub-signature-256", value.as_bytes());
         assert_eq!(verified, None, "{value}");
     }
-    // A signature by GitHub's scheme is none by Stripe's, with the same secret and body.
+    // A signature by GitHub's scheme does not verify by Stripe's, with the same secret and body.
     for other in [stripe().by, standard().by, bearer().by, basic().by] {
         let secrets = [Arc::from(case.secret)];
         let verified = verify(&other, &secrets, &case.headers(), b"Hello, World!", NOW_MS);
@@ -326,7 +326,7 @@ fn a_scheme_takes_its_own_form_only() {
 fn an_empty_secret_verifies_nothing() {
     let tag = STANDARD.encode(windlass_model::mac::tag(&[0; 32], &[b"x"]));
     let hmac = hmac(Encoding::Base64, "");
-    // Zeros are the key that an empty secret would be.
+    // An empty secret would be a key of zeros.
     for (by, name, value) in [
         (&hmac, "x-signature", tag.as_str()),
         (&bearer().by, "authorization", "Bearer "),
@@ -409,7 +409,7 @@ fn a_delivery_is_the_same_for_a_duplicate_alone() {
     // The two forms of `hmac` sign the same body: one scheme, one delivery.
     assert_eq!(seen.len(), signed().len() - 1);
 
-    // Another id of GitHub, or none, is another delivery.
+    // Another id of GitHub, or a missing one, is another delivery.
     let case = github();
     let first = delivery(case.sent(&case.headers()));
     assert_ne!(
@@ -420,7 +420,7 @@ fn a_delivery_is_the_same_for_a_duplicate_alone() {
     headers.remove("x-github-delivery");
     assert_ne!(delivery(case.sent(&headers)), first);
 
-    // So it is of a sender of its own.
+    // The same holds for the scheme with chosen headers.
     let case = hmac_hex();
     let first = delivery(case.sent(&case.headers()));
     let ids = ["one", "two", ""].map(|id| {
@@ -442,7 +442,7 @@ fn a_delivery_is_the_same_for_a_duplicate_alone() {
     }
 }
 
-/// What `verify` says of a body, an id and a time that are signed with a key of the test's.
+/// The delivery of a body, an id and a time that are signed with a key of the test.
 fn standard_delivery(id: &str, time: &str, body: &str) -> Option<[u8; 32]> {
     let key = [7; 32];
     let message = format!("{id}.{time}.{body}");
@@ -493,14 +493,14 @@ fn another_attempt_is_the_same_delivery_and_another_body_or_id_is_not() {
     assert_eq!(stripe_delivery("1614265331", "body"), first);
     assert_ne!(stripe_delivery("1614265330", "bodx"), first);
 
-    // The event's id, where the body has one.
+    // The id of the event, if the body has one.
     let event = r#"{"id": "evt_1", "pending_webhooks": 2, "data": {"id": "in_1"}}"#;
     let first = stripe_delivery("1614265330", event);
     let later = event.replace(": 2", ": 1");
     assert_eq!(stripe_delivery("1614265331", &later), first);
     let others = [
         event.replace("evt_1", "evt_2"),
-        // None that counts: of something else, none, two, no text.
+        // Ids that do not count: of another object, missing, repeated, not a text.
         event.replace("evt_1", "in_1"),
         event.replace(r#""id": "evt_1", "#, ""),
         event.replace(
@@ -534,7 +534,7 @@ proptest! {
         for (name, form, bytes) in values {
             let hex: String = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
             let time = now_ms / 1000;
-            // Bytes as they are, and in the forms that reach the comparison.
+            // Raw bytes, and bytes in the forms that reach the comparison.
             let value = match form {
                 0 => bytes,
                 1 => format!("t={time},v1={hex}").into_bytes(),

@@ -1,4 +1,4 @@
-//! Critical sections that executions of a run wait for, as they look from outside.
+//! The JSON of critical sections for which executions of a run wait.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,52 +8,52 @@ use windlass_runtime::client::{self, Waits};
 
 use super::moment;
 
-/// A critical section that executions of a run wait for.
+/// A critical section for which executions of a run wait.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Section {
     /// The text of the `mutex`.
     mutex: String,
-    /// The execution that is in it; none if the run changed while it was read.
+    /// The execution in the section; absent if the run changed while it was read.
     holder: Option<Holder>,
-    /// The executions that wait for it, the next one first; at most 100 of them.
+    /// The waiting executions, the next one first; at most 100 of them.
     waiting: Vec<Execution>,
-    /// How many more of them there are.
+    /// How many more executions wait.
     more: usize,
 }
 
-/// An execution, by its place in the workflow.
+/// An execution, by its position in the workflow.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Execution {
     /// The node.
     node: String,
-    /// The places of the items that it is inside of, the outermost first.
+    /// The indices of the items that contain it, the outermost first.
     items: Vec<u32>,
 }
 
-/// The execution that is in a critical section.
+/// The execution in a critical section.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Holder {
     /// The node.
     node: String,
-    /// The places of the items that it is inside of, the outermost first.
+    /// The indices of the items that contain it, the outermost first.
     items: Vec<u32>,
-    /// What it waits for.
+    /// The subject of its own wait.
     waits_for: WaitsFor,
 }
 
-/// What an execution waits for.
+/// The subject of an execution's wait.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct WaitsFor {
     /// `nothing` (it is being executed, or is about to be), `time`, `retry`, `event`,
     /// `workflow`, `items` (it is a for-each) or `plugin` (which is not there).
     kind: &'static str,
-    /// When the wait is over at the latest.
+    /// The time at which the wait ends at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
     /// The stimuli that end the wait.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stimuli: Vec<Awaited>,
-    /// The run of the other workflow.
+    /// The run of the called workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     instance: Option<Uuid>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct WaitsFor {
 pub(crate) struct Awaited {
     /// Its name.
     name: String,
-    /// What its match has to equal.
+    /// The value that its `match` has to equal.
     #[serde(rename = "match")]
     matches: Value,
 }

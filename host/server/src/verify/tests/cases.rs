@@ -169,19 +169,19 @@ impl Case {
         headers(self.headers)
     }
 
-    /// The request with other headers.
+    /// Verifies the request with other headers.
     pub(super) fn sent(&self, headers: &HeaderMap) -> Option<Verified> {
         let secrets = [Arc::from(self.secret)];
         verify(&self.by, &secrets, headers, self.body.as_bytes(), NOW_MS)
     }
 
-    /// The request with another body.
+    /// Verifies the request with another body.
     pub(super) fn of_body(&self, body: &[u8]) -> Option<Verified> {
         let secrets = [Arc::from(self.secret)];
         verify(&self.by, &secrets, &self.headers(), body, NOW_MS)
     }
 
-    /// The request on a host that has other secrets.
+    /// Whether the request verifies on a host with other secrets.
     pub(super) fn with(&self, secrets: &[&str]) -> bool {
         let secrets: Vec<Arc<str>> = secrets.iter().map(|secret| Arc::from(*secret)).collect();
         let body = self.body.as_bytes();
@@ -194,11 +194,11 @@ impl Case {
         verify(&self.by, &secrets, &self.headers(), body, now_ms).is_some()
     }
 
-    /// The request with one header replaced.
+    /// Verifies the request with one header replaced.
     pub(super) fn replaced(&self, name: &str, value: &[u8]) -> Option<Verified> {
         let mut headers = self.headers();
         let name: HeaderName = name.parse().unwrap();
-        // No other value reaches a server.
+        // Other values cannot reach a server.
         headers.insert(name, HeaderValue::from_bytes(value).ok()?);
         self.sent(&headers)
     }
