@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Names an error for people and scripts, like `WL-D004`. The letter tells the area:
-/// `C` configuration, `D` definition, `L` locks, `P` plugin, `R` run, `S` store, `U` usage, `X` bug.
+/// Names an error for people and scripts, like `WL-D004`. The letter names the area: `C`
+/// configuration, `D` definition, `L` locks, `P` plugin, `R` run, `S` store, `U` usage, `X` bug.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Code(Cow<'static, str>);
@@ -17,7 +17,7 @@ impl Code {
         Self(Cow::Borrowed(code))
     }
 
-    /// A code that was read from somewhere.
+    /// A code that was read from a text.
     pub fn read(code: impl Into<String>) -> Self {
         Self(Cow::Owned(code.into()))
     }

@@ -1,7 +1,7 @@
-//! A workflow as it is kept: validated in form, with every default filled in.
+//! A workflow as it is stored: valid in form, with every default filled in.
 //!
-//! What a person writes is read by [`crate::file`], which turns it into this and reports what
-//! is wrong. Whether the graph makes sense is for the engine's compiler to say.
+//! [`crate::file`] reads the text of an author into this type and reports mistakes. The engine's
+//! compiler checks the graph.
 
 use std::collections::BTreeMap;
 
@@ -15,33 +15,33 @@ pub use crate::start_trigger::{Misfire, Overlap, StartTrigger, Timing};
 pub struct Definition {
     /// Its name: `[a-z_][a-z0-9_-]*`.
     pub name: String,
-    /// For people.
+    /// A description, for people.
     pub description: Option<String>,
-    /// JSON Schema of what a run takes.
+    /// JSON Schema of a run's input.
     pub input: Option<Value>,
-    /// What starts it, besides people, by key: `[a-z_][a-z0-9_]*`.
+    /// The triggers that start it, by key: `[a-z_][a-z0-9_]*`.
     pub triggers: BTreeMap<String, StartTrigger>,
-    /// The values that `vars` begin with; no templates.
+    /// The initial values of `vars`; no templates.
     pub vars: BTreeMap<String, Value>,
-    /// The outermost nodes, by name: `[a-z_][a-z0-9_]*`. Names are unique in the whole
-    /// workflow, bodies included, of which there are at most [`crate::limits::NODES`].
+    /// The outermost nodes, by name: `[a-z_][a-z0-9_]*`. Names are unique in the whole workflow,
+    /// bodies included. All nodes together are at most [`crate::limits::NODES`].
     pub nodes: BTreeMap<String, Node>,
-    /// Between the outermost nodes, in the order written. With those of the bodies at most
-    /// [`crate::limits::EDGES`].
+    /// The edges between the outermost nodes, in the order of the file. With those of the bodies at
+    /// most [`crate::limits::EDGES`].
     pub edges: Vec<Edge>,
-    /// What a run results in: a template. None: `null`.
+    /// The output of a run: a template. None: `null`.
     pub output: Option<Value>,
-    /// How runs of it behave.
+    /// Options of its runs.
     pub options: Options,
 }
 
 impl Definition {
-    /// Every node, those of bodies included, outer ones before the inner ones, with its name
-    /// and where it is: `/nodes/lines/nodes/quote`.
+    /// Every node, those of bodies included, outer ones before inner ones, with its name and its
+    /// pointer: `/nodes/lines/nodes/quote`.
     pub fn all_nodes(&self) -> Vec<(String, &str, &Node)> {
         let mut all = Vec::with_capacity(self.nodes.len());
         let mut bodies = vec![(String::new(), &self.nodes)];
-        // Taken from the front, so that a body comes after everything around it.
+        // Walk from the front, so that a body comes after everything around it.
         let mut at = 0;
         while let Some((around, nodes)) = bodies.get(at).cloned() {
             at += 1;
@@ -56,8 +56,8 @@ impl Definition {
         all
     }
 
-    /// The names of all nodes, those of bodies included, in order. A node's place in this list
-    /// is its number.
+    /// The names of all nodes, those of bodies included, in order. A node's index in this list is
+    /// its number.
     pub fn node_names(&self) -> Vec<&str> {
         let all = self.all_nodes();
         let mut names: Vec<&str> = all.into_iter().map(|(_, name, _)| name).collect();
@@ -69,44 +69,44 @@ impl Definition {
 /// One node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// What it does.
+    /// The kind of node.
     pub kind: NodeKind,
-    /// What it gets: a template. None: the output of what came before.
+    /// Its input: a template. None: the output of the preceding node.
     pub input: Option<Value>,
     /// When it runs, if several edges lead to it.
     pub join: Join,
     /// Take only the first edge whose condition is true.
     pub first: bool,
-    /// The workflow begins here.
+    /// Whether a run begins with this node.
     pub start: bool,
-    /// Whether and how it is tried again.
+    /// Whether and how it is retried.
     pub retry: Option<Retry>,
     /// How long one execution may take.
     pub timeout_ms: Option<u64>,
     /// How long it may take over all attempts, waits between them included.
     pub total_timeout_ms: Option<u64>,
-    /// How long it may stay suspended. Then it fails with class `deadline`.
+    /// How long it may stay suspended. After that it fails with class `deadline`.
     pub wait_timeout_ms: Option<u64>,
-    /// What a failure that is not tried again does.
+    /// The effect of a failure that is not retried.
     pub on_error: OnError,
-    /// Whether it runs several times.
+    /// Whether it runs several times in a row.
     pub repeat: Option<Repeat>,
     /// Nodes with the same text never run at the same time in one instance.
     pub mutex: Option<String>,
-    /// Its triggers are claimed before those with less. 0 unless said otherwise.
+    /// The priority of its triggers: higher ones are claimed first. Default: 0.
     pub priority: i32,
-    /// Which consumer executes its triggers. None: by their type.
+    /// The consumer of its triggers. None: chosen by the type of trigger.
     pub route: Option<String>,
-    /// The node that undoes it, when the run is faulted or cancelled after it completed.
+    /// The node that compensates it, if the run faults or is cancelled after it completed.
     pub compensate: Option<String>,
-    /// For people.
+    /// A title, for people.
     pub title: Option<String>,
-    /// For people.
+    /// A description, for people.
     pub description: Option<String>,
 }
 
 impl Node {
-    /// A node that does this, and has nothing else said of it.
+    /// A node of this kind with defaults for all else.
     pub fn new(kind: NodeKind) -> Self {
         Self {
             kind,
@@ -130,12 +130,12 @@ impl Node {
     }
 }
 
-/// What a node does.
+/// The kind of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeKind {
     /// Runs a node type of a plugin.
     Use {
-        /// Which.
+        /// The node type.
         node_type: UseRef,
         /// Its configuration: a template.
         with: Value,
@@ -144,30 +144,30 @@ pub enum NodeKind {
     ForEach(Box<ForEach>),
     /// Runs another workflow as a child, with the node's input as its input.
     Workflow {
-        /// Its name. Whatever version of it is published when the node runs.
+        /// Its name. The version is the one that is published when the node runs.
         name: String,
     },
-    /// Waits: a duration, an instant, or a template that gives one.
+    /// Waits: a duration, an instant, or a template that results in one.
     Wait(Value),
-    /// Waits for a stimulus, whose input is then the node's output.
+    /// Waits for a stimulus, whose input becomes the node's output.
     Event {
-        /// The name of the stimulus: a template that gives text.
+        /// The name of the stimulus: a template that results in text.
         name: Value,
-        /// What its `match` has to equal: a template. `null` unless said otherwise.
+        /// The value that its `match` has to equal: a template. Default: `null`.
         matches: Value,
-        /// Narrows it to stimuli with this correlation, too: a template that gives text.
+        /// Only stimuli with this correlation: a template that results in text.
         correlation: Option<Value>,
     },
-    /// Assigns variables: templates by name, each seeing the values from before the node.
+    /// Assigns variables: templates by name, each evaluated with the values from before the node.
     Set(BTreeMap<String, Value>),
     /// Ends this branch, or the whole run.
     End {
-        /// Cancel whatever else is going on, and complete.
+        /// Cancel all other executions, and complete.
         terminate: bool,
-        /// The output of the run, in place of the workflow's own: a template.
+        /// The output of the run, instead of the workflow's `output`: a template.
         output: Option<Value>,
     },
-    /// Fails, with this message: a template.
+    /// Fails with this message: a template.
     Fail(Value),
 }
 
@@ -176,11 +176,11 @@ pub enum NodeKind {
 pub struct ForEach {
     /// The list: a template.
     pub list: Value,
-    /// How many items are worked on at the same time. At least 1.
+    /// How many items are processed at the same time. At least 1.
     pub concurrency: u32,
-    /// What an item that fails does.
+    /// The effect of an item that fails.
     pub on_item_error: OnItemError,
-    /// What is done for each item.
+    /// The nodes that run for each item.
     pub body: Body,
 }
 
@@ -189,41 +189,43 @@ pub struct ForEach {
 pub struct Body {
     /// By name; unique in the whole workflow.
     pub nodes: BTreeMap<String, Node>,
-    /// Between the nodes of this body, in the order written. Ids are unique in the body.
+    /// The edges between the nodes of this body, in the order of the file. Ids are unique in the
+    /// body.
     pub edges: Vec<Edge>,
-    /// What one item results in: a template. None: `null`.
+    /// The result of one item: a template. None: `null`.
     pub output: Option<Value>,
 }
 
-/// What an item that fails does.
+/// The effect of an item that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnItemError {
-    /// The items that are being worked on are cancelled, and the node fails.
+    /// The items in progress are cancelled, and the node fails.
     #[default]
     Fail,
-    /// The result of the item is `null`, and the others go on.
+    /// The result of the item is `null`, and the others continue.
     Continue,
 }
 
 /// How often one node runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeat {
-    /// Executions in total, the first included. At least 1. None: until `until` says so.
+    /// Executions in total, the first included. At least 1. None: only `until` ends the repetition.
     pub max: Option<u32>,
     /// From the start of one execution to that of the next.
     pub every_ms: Option<u64>,
-    /// It ends once this expression is true after an execution. There is this, or `max`.
+    /// The repetition ends when this expression is true after an execution. Either this or `max` is
+    /// set.
     pub until: Option<String>,
 }
 
 /// A node type of a plugin: `package/name@requirement`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UseRef {
-    /// The plugin's name for itself.
+    /// The name of the plugin's package.
     pub package: String,
     /// The node type inside it.
     pub name: String,
-    /// A requirement on the package's version as semver writes it, like `1` or `1.2`. None: any.
+    /// A requirement on the package's version in semver syntax, like `1` or `1.2`. None: any.
     pub requirement: Option<String>,
 }
 
@@ -249,14 +251,14 @@ pub enum Join {
     Any,
     /// As `Any`, and the branches that lost are cancelled.
     Race,
-    /// At the n-th edge taken; skipped once that cannot happen any more.
+    /// At the n-th edge taken; skipped once n edges can no longer be taken.
     Count(u32),
     /// Once for each edge taken.
     Each,
 }
 
 impl Join {
-    /// Whether it waits for several decisions, so that it can be left waiting.
+    /// Whether it waits for several decisions, so that it may remain waiting.
     pub fn counts(self) -> bool {
         matches!(self, Self::AllActive | Self::All | Self::Count(_))
     }
@@ -265,19 +267,19 @@ impl Join {
 /// One edge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
-    /// Unique in the workflow; derived from the ends where none is given.
+    /// Unique in the workflow; derived from the ends if none is given.
     pub id: String,
     /// The node it leaves.
     pub from: String,
-    /// The port of that node; `done` unless said otherwise.
+    /// The port of that node. Default: `done`.
     pub port: String,
     /// The node it leads to.
     pub to: String,
-    /// When it is taken, given that its port was.
+    /// The condition under which it is taken, once its port was taken.
     pub when: When,
 }
 
-/// When an edge whose port was taken is taken.
+/// The condition of an edge whose port was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum When {
     /// Always.
@@ -285,11 +287,11 @@ pub enum When {
     Always,
     /// If this expression is true.
     If(String),
-    /// If no other edge of the same node and port was.
+    /// If no other edge of the same node and port is taken.
     Else,
 }
 
-/// How a failed execution is tried again.
+/// How a failed execution is retried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
     /// Executions in total, the first included. At least 1.
@@ -298,28 +300,28 @@ pub struct Retry {
     pub delay_ms: u64,
     /// How the delay grows.
     pub backoff: Backoff,
-    /// What it never grows beyond.
+    /// The bound of the delay.
     pub max_delay_ms: u64,
     /// Whether to wait a random part of the delay, at least half of it.
     pub jitter: bool,
-    /// Which failures are tried again.
+    /// The failure classes that are retried.
     pub classes: Vec<Class>,
 }
 
 /// How the delay between attempts grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backoff {
-    /// It stays.
+    /// It is constant.
     Fixed,
     /// It doubles.
     #[default]
     Exponential,
 }
 
-/// What a failure that is not tried again does.
+/// The effect of a failure that is not retried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// It is the workflow's to decide.
+    /// The workflow's `incidents` option decides.
     #[default]
     Fail,
     /// The node counts as done, with the output `null`.
@@ -328,14 +330,14 @@ pub enum OnError {
     Route,
 }
 
-/// How runs of a workflow behave.
+/// Options of the runs of a workflow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Whether runs exclude each other.
     pub activation: Activation,
-    /// When what nodes did is written down.
+    /// When the results of nodes are committed.
     pub commit: CommitStrategy,
-    /// What a failed node does to the run.
+    /// The effect of a failed node on the run.
     pub incidents: Incidents,
     /// How long a run may take.
     pub timeout_ms: Option<u64>,
@@ -343,13 +345,13 @@ pub struct Options {
     pub retention_ms: Option<u64>,
 }
 
-/// What a failed node does to the run.
+/// The effect of a failed node on the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Incidents {
-    /// The run is faulted, and what else is going on is cancelled.
+    /// The run faults, and all other executions are cancelled.
     #[default]
     Fault,
-    /// The branch ends there, the others go on, and the run completes with incidents.
+    /// The branch ends there, the others continue, and the run completes with incidents.
     Continue,
 }
 
@@ -363,16 +365,17 @@ pub enum Activation {
     Singleton,
     /// There is one run at a time with the same correlation id.
     CorrelatedSingleton,
-    /// There is one run at a time with the same correlation id, whatever its workflow is.
+    /// There is one run at a time with the same correlation id, over all workflows.
     Correlation,
 }
 
-/// When what nodes did is written down.
+/// When the results of nodes are committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitStrategy {
     /// After every node.
     #[default]
     EveryNode,
-    /// Nodes without effects share a commit; what precedes any other node is durable before it.
+    /// Nodes without effects share a commit; all results before a node with effects are durable
+    /// before it runs.
     Burst,
 }

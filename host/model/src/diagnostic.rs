@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where.
+//! A mistake in a file, and its place.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use crate::Code;
 pub struct Diagnostic {
     /// The page that explains it.
     pub code: Code,
-    /// What is wrong, in one sentence.
+    /// The mistake, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
-    /// Where it is.
+    /// The place of the mistake.
     pub place: Place,
-    /// Other places that have to do with it, each with a word about why.
+    /// Other places that are involved, each with a short explanation.
     pub related: Vec<(Place, String)>,
 }
 
@@ -29,7 +29,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place known by its pointer alone.
+    /// A place with a pointer and no span.
     pub fn at(pointer: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
@@ -50,7 +50,7 @@ impl Diagnostic {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds the remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -1,11 +1,11 @@
-//! Places where a test makes the process die or stop, to prove that nothing is lost by it.
+//! Places where a test makes the process die or stop, to prove that no data is lost.
 //!
 //! Compiled to nothing unless the feature `failpoints` is on, which no released binary has.
-//! `WINDLASS_FAILPOINTS=after-claim=abort@3,after-return=stop@1` aborts at the third time
-//! that `after-claim` is passed, and stops (as SIGSTOP does) at the first `after-return`; `panic`
-//! panics.
-//! `WINDLASS_CLOCK_OFFSET` names a file that says how many milliseconds the wall clock is ahead
-//! of the machine's; it is read whenever the clock is, so that a test can step it.
+//! `WINDLASS_FAILPOINTS=after-claim=abort@3,after-return=stop@1` aborts the process when it passes
+//! `after-claim` for the third time, and stops it (as SIGSTOP does) at the first `after-return`;
+//! `panic` panics. `WINDLASS_CLOCK_OFFSET` names a file with the number of milliseconds by which
+//! the wall clock is ahead of the machine's. The file is read at each reading of the clock, so that
+//! a test can step the clock.
 
 /// Passes the failpoint of this name.
 #[inline(always)]
@@ -16,7 +16,7 @@ pub fn pass(name: &str) {
     let _ = name;
 }
 
-/// Passes the failpoint `place:name`, for places that are passed on behalf of something named.
+/// Passes the failpoint `place:name`, for a place that concerns a named object.
 #[inline(always)]
 pub fn pass_for(place: &str, name: &str) {
     #[cfg(feature = "failpoints")]
@@ -25,7 +25,7 @@ pub fn pass_for(place: &str, name: &str) {
     let _ = (place, name);
 }
 
-/// How far a test has stepped the wall clock, in milliseconds.
+/// The offset of the wall clock that a test has set, in milliseconds.
 #[inline(always)]
 #[must_use]
 pub fn wall_offset_ms() -> i64 {

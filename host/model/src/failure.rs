@@ -1,4 +1,4 @@
-//! How an execution fails.
+//! Failures of executions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::Code;
 
-/// What kind of failure it is: retry policies choose by it.
+/// The class of a failure: retry policies choose by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// The node says that it may work later.
+    /// The node reports that a retry may succeed.
     Retryable,
-    /// The node says that it will not work.
+    /// The node reports that a retry cannot succeed.
     Permanent,
-    /// The configuration or the input is wrong.
+    /// The configuration or the input is not valid.
     Invalid,
     /// The guest crashed.
     Trap,
-    /// The call took longer than it may.
+    /// The call exceeded its time limit.
     Deadline,
     /// Memory, size or quota exceeded.
     Limit,
@@ -27,7 +27,7 @@ pub enum Class {
     Cancelled,
     /// A consumer rejected the trigger.
     Rejected,
-    /// The host died too often while it ran.
+    /// Too many hosts died during the execution.
     Lost,
 }
 
@@ -45,7 +45,7 @@ impl Class {
         Self::Lost,
     ];
 
-    /// As it is written in files and shown to people.
+    /// Its name in files and in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Retryable => "retryable",
@@ -86,18 +86,18 @@ impl FromStr for Class {
 /// One failed execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind.
+    /// The class.
     pub class: Class,
-    /// The page that explains it.
+    /// The code of the failure.
     pub code: Code,
-    /// What happened, in one sentence, for people.
+    /// The message, in one sentence, for people.
     pub message: String,
-    /// The soonest moment, from now, at which trying again makes sense.
+    /// The delay from now after which a retry makes sense.
     pub retry_after_ms: Option<u64>,
 }
 
 impl Failure {
-    /// A failure without a hint about when to try again.
+    /// A failure without a hint about the time of a retry.
     pub fn new(class: Class, code: Code, message: impl Into<String>) -> Self {
         Self {
             class,

@@ -1,10 +1,10 @@
-//! Requests as stimuli: how a definition that begins by one, and the request, find each other.
+//! Requests as stimuli: how a request and the triggers by `http` are matched.
 
 use serde_json::{Value, json};
 
 use crate::Digest;
 
-/// The name of every stimulus that a request is.
+/// The name of the stimulus of every request.
 pub const STIMULUS: &str = "windlass.http";
 
 /// The methods that a definition may name.
@@ -13,21 +13,20 @@ pub const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// How long a path may be, in bytes.
 pub const PATH_BYTES: usize = 256;
 
-/// Names of secrets, all of which verify: 1 to [`SECRETS`], so that a key can be rotated. They
-/// stand literally in the definition.
+/// Names of secrets, any of which verifies: 1 to [`SECRETS`], so that a key can be rotated. They
+/// are literals in the definition.
 pub type Secrets = Vec<String>;
 
 /// How many secrets one trigger may name.
 pub const SECRETS: usize = 4;
 
-/// How far the time in a signature may be from the host's clock unless said otherwise, in
-/// milliseconds.
+/// How far the time in a signature may differ from the host's clock by default, in milliseconds.
 pub const TOLERANCE_MS: u64 = 5 * 60 * 1000;
 
 /// The largest tolerance that a definition may name, in milliseconds.
 pub const MAX_TOLERANCE_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// How long a request waits for its answer unless said otherwise, in milliseconds.
+/// How long a request waits for its answer by default, in milliseconds.
 pub const WITHIN_MS: u64 = 10_000;
 
 /// The longest wait for an answer that a definition may name, in milliseconds. The host's own
@@ -37,7 +36,7 @@ pub const MAX_WITHIN_MS: u64 = 5 * 60 * 1000;
 /// How long the name of a secret, of a header, of a user or a prefix may be, in bytes.
 pub const WORD_BYTES: usize = 128;
 
-/// How a request to a hook is known to come from its sender.
+/// How a request to a hook is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verify {
     /// `X-Hub-Signature-256: sha256=HEX`, the HMAC-SHA256 of the body. The delivery's id is not
@@ -50,7 +49,7 @@ pub enum Verify {
     Stripe {
         /// The keys.
         secrets: Secrets,
-        /// How far the signed time may be from the host's clock.
+        /// How far the signed time may differ from the host's clock.
         tolerance_ms: u64,
     },
     /// Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`, which is the
@@ -58,7 +57,7 @@ pub enum Verify {
     Standard {
         /// The keys.
         secrets: Secrets,
-        /// How far the signed time may be from the host's clock.
+        /// How far the signed time may differ from the host's clock.
         tolerance_ms: u64,
     },
     /// The HMAC-SHA256 of the body in a header.
@@ -67,12 +66,12 @@ pub enum Verify {
         secrets: Secrets,
         /// The header, in lower case.
         header: String,
-        /// How the header writes bytes.
+        /// The encoding of the signature.
         encoding: Encoding,
-        /// What stands in the header before the signature. Empty unless said otherwise.
+        /// The prefix of the signature in the header. Default: empty.
         prefix: String,
-        /// The header with the delivery's id, in lower case, if the sender gives one. The id is
-        /// not signed.
+        /// The header with the delivery's id, in lower case, if the sender sends one. The id is not
+        /// signed.
         delivery: Option<String>,
     },
     /// `Authorization: Bearer SECRET`.
@@ -89,10 +88,10 @@ pub enum Verify {
     },
 }
 
-/// How a header writes the bytes of a signature.
+/// The encoding of a signature in a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// Two digits for each byte, in either case.
+    /// Two hexadecimal digits for each byte, in upper or lower case.
     #[default]
     Hex,
     /// Base64 with the standard alphabet.
@@ -112,21 +111,21 @@ impl Verify {
         }
     }
 
-    /// Whether a page of another origin in a browser cannot make a request that verifies. A
-    /// browser adds a password that its user has typed before to requests of any page; it adds
-    /// no bearer token and no signature.
+    /// Whether a page of another origin in a browser cannot make a request that verifies. A browser
+    /// adds a password that its user has typed before to requests of any page; it adds no bearer
+    /// token and no signature.
     pub fn excludes_pages(&self) -> bool {
         !matches!(self, Self::Basic { .. })
     }
 }
 
-/// What the sender of a request to a hook is answered.
+/// The answer to the sender of a request to a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Respond {
-    /// That the run is written down.
+    /// The run is stored.
     #[default]
     Accepted,
-    /// What a node gives: a status, headers and a body.
+    /// The output of a node: a status, headers and a body.
     Node {
         /// A node of the outermost level.
         node: String,
@@ -135,7 +134,7 @@ pub enum Respond {
     },
 }
 
-/// What a request is matched by.
+/// The match of a request.
 pub fn matches(method: &str, path: &str) -> Value {
     json!({ "method": method, "path": path })
 }
@@ -143,12 +142,12 @@ pub fn matches(method: &str, path: &str) -> Value {
 /// Parameters in the path of one trigger.
 pub const PARAMETERS: usize = 4;
 
-/// Whether a definition may name this path: a slash, and then parts of letters, digits, `-`,
-/// `.`, `_` and `~` with single slashes between them. There is nothing to decode in it, so that
-/// what is written is what is matched.
+/// Whether a definition may name this path: a slash, and then parts of letters, digits, `-`, `.`,
+/// `_` and `~` with single slashes between them. The path needs no decoding, so it is matched as it
+/// is written.
 ///
-/// A part other than the first may be a parameter, `{name}`. Names of parameters are like those
-/// of nodes and differ from each other, and a path has at most [`PARAMETERS`].
+/// A part other than the first may be a parameter, `{name}`. Names of parameters are like those of
+/// nodes and differ from each other, and a path has at most [`PARAMETERS`].
 pub fn is_path(path: &str) -> bool {
     let Some(rest) = path.strip_prefix('/').filter(|_| path.len() <= PATH_BYTES) else {
         return false;
@@ -197,9 +196,9 @@ pub fn is_direct(path: &str, verify: Option<&Verify>, respond: &Respond) -> bool
     verify.is_some() || *respond != Respond::Accepted || has_parameters(path)
 }
 
-/// What the direct triggers are found by that a request may start: SHA-256 of the method, the
-/// first part of the path and the number of its parts. The second zero byte keeps it apart from
-/// the hashes of stimuli, which have JSON there.
+/// The key of the direct triggers that a request may start: SHA-256 of the method, the first part
+/// of the path and the number of its parts. The second zero byte distinguishes it from the hashes
+/// of stimuli, which have JSON there.
 pub fn shape(method: &str, path: &str) -> Digest {
     let first = path.split('/').nth(1).unwrap_or_default();
     let parts = path.matches('/').count();
@@ -210,9 +209,9 @@ pub fn shape(method: &str, path: &str) -> Digest {
 /// The parameters of a path, by name.
 pub type Parameters = Vec<(String, String)>;
 
-/// The parameters that a request's path has by the path of a definition; none if the two do not
-/// match. A parameter is one part, decoded once. A value is never empty, `.` or `..`, has no
-/// slash and no control character, and has at most [`PATH_BYTES`].
+/// The parameters of a request's path by the path of a definition; none if the two do not match. A
+/// parameter is one part, decoded once. A value is never empty, `.` or `..`, has no slash and no
+/// control character, and has at most [`PATH_BYTES`].
 pub fn parameters(of: &str, path: &str) -> Option<Parameters> {
     if path.len() > REQUEST_PATH_BYTES {
         return None;
@@ -255,10 +254,10 @@ fn decoded(part: &str) -> Option<String> {
     (is_value && !text.contains(odd)).then_some(text)
 }
 
-/// How long the path of a request may be that has parameters, in bytes.
+/// How long the path of a request with parameters may be, in bytes.
 pub const REQUEST_PATH_BYTES: usize = 2048;
 
-/// How a path ranks among those that match a request: the least is taken. From left to right, a
+/// The rank of a path among those that match a request: the smallest wins. From left to right, a
 /// literal part comes before a parameter.
 pub fn rank(path: &str) -> Vec<bool> {
     path.split('/')

@@ -1,10 +1,10 @@
-//! The names of things.
+//! Ids and numbers.
 //!
-//! People and other systems name an instance by a UUID. Inside the store it has a number,
-//! because a number costs a third of the bytes in every row and index that mentions it.
-//! Numbers of instances, triggers and run records are handed out by the process that writes
-//! them, from a range that belongs to its incarnation, so that a row's number is known before
-//! the row is written and no two processes ever choose the same one.
+//! People and other systems name an instance by a UUID. In the store it has a number, because a
+//! number takes a third of the bytes in every row and index that contains it. The process that
+//! writes instances, triggers and execution rows numbers them from a range that belongs to its
+//! incarnation, so the number of a row is known before the row is written, and no two processes
+//! choose the same one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,7 +34,7 @@ number! {
     InstanceNo(i64)
 }
 number! {
-    /// The number of a run record inside one store.
+    /// The number of an execution row inside one store.
     ExecutionNo(i64)
 }
 number! {
@@ -42,8 +42,8 @@ number! {
     TriggerNo(i64)
 }
 number! {
-    /// The sequence number of a trigger inside its instance, taken by the engine from the
-    /// instance's state: doing a step again after a crash yields the same one.
+    /// The sequence number of a trigger inside its instance. The engine takes it from the
+    /// instance's state: repeating a step after a crash yields the same one.
     Seq(u64)
 }
 number! {
@@ -51,7 +51,7 @@ number! {
     Incarnation(i64)
 }
 number! {
-    /// How often the instance has changed hands. Only grows.
+    /// How often the ownership of the instance has changed. Only grows.
     Epoch(i64)
 }
 number! {
@@ -63,25 +63,26 @@ number! {
     Token(i64)
 }
 number! {
-    /// A bookmark inside one store, in the order in which they were made.
+    /// The number of a bookmark inside one store, in the order of creation.
     BookmarkNo(i64)
 }
 number! {
-    /// A stimulus that waits inside one store, in the order in which they came.
+    /// The number of a queued or buffered stimulus inside one store, in the order of arrival.
     StimulusNo(i64)
 }
 number! {
-    /// A dead letter inside one store, in the order in which they died.
+    /// The number of a dead letter inside one store, in the order in which they were dead-lettered.
     LetterNo(i64)
 }
 
 number! {
-    /// A scope of variables and outputs inside one instance: an item of a for-each, or the
-    /// root. Taken by the engine from the instance's state.
+    /// A scope of variables and outputs inside one instance: an item of a for-each, or the root.
+    /// The engine takes its number from the instance's state.
     ScopeNo(u64)
 }
 number! {
-    /// A row of the trigger index: what starts a published workflow. Kept while it is unchanged.
+    /// The number of a row of the trigger index, for a trigger of a published workflow. Kept while
+    /// the trigger is unchanged.
     BindingNo(i64)
 }
 number! {
@@ -89,32 +90,32 @@ number! {
     ScheduleNo(i64)
 }
 number! {
-    /// A request to look at definitions again, in the order in which they were made.
+    /// The number of a request to reload or refresh definitions, in the order of creation.
     UpkeepNo(i64)
 }
 
 impl ScopeNo {
-    /// The scope that every instance has.
+    /// The root scope, which every instance has.
     pub const ROOT: Self = Self(0);
 }
 
-/// Marks the sequence numbers of triggers that the engine did not make.
+/// Marks the sequence numbers of external triggers.
 const OUTSIDE: u64 = 1 << 63;
 
 impl Seq {
-    /// The sequence number of a trigger from outside the engine (people, control, stimuli that
-    /// came when nobody waited): unique in its instance, because its row's number is unique in
-    /// the store.
+    /// The sequence number of an external trigger, which the engine did not make (from people,
+    /// control requests, or stimuli that arrived while no node waited): unique in its instance,
+    /// because its row's number is unique in the store.
     pub fn outside(no: TriggerNo) -> Self {
         Self(OUTSIDE | no.0.cast_unsigned())
     }
 
-    /// Whether the engine did not make it.
+    /// Whether it is that of an external trigger.
     pub fn is_outside(self) -> bool {
         self.0 & OUTSIDE != 0
     }
 
-    /// The row of a trigger from outside.
+    /// The row of an external trigger.
     pub fn outside_no(self) -> Option<TriggerNo> {
         self.is_outside()
             .then(|| TriggerNo((self.0 & !OUTSIDE).cast_signed()))
@@ -145,19 +146,19 @@ macro_rules! id {
 }
 
 id! {
-    /// The instance as everybody outside knows it.
+    /// The id of an instance, as clients know it.
     InstanceId
 }
 id! {
-    /// A trigger that somebody outside scheduled, as they know it.
+    /// The id of an external trigger, as its client knows it.
     TriggerId
 }
 id! {
-    /// A stimulus, as whoever sent it knows it.
+    /// The id of a stimulus, as its sender knows it.
     StimulusId
 }
 
-/// SHA-256 of some bytes: of a component, a definition or a blob.
+/// SHA-256 of a component, a definition, a blob or other bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
@@ -226,10 +227,10 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Hands out the numbers that belong to one incarnation: the incarnation in the upper
-/// 31 bits, a counter in the lower 32.
+/// Assigns the numbers that belong to one incarnation: the incarnation in the upper 31 bits, a
+/// counter in the lower 32.
 ///
-/// A process that uses up a counter, four thousand million of one kind, gets `None` and has
+/// A process that uses up a counter, four thousand million numbers of one kind, gets `None` and has
 /// to join again.
 #[derive(Debug)]
 pub struct Numbers {
@@ -250,7 +251,7 @@ impl Numbers {
         }
     }
 
-    /// Whose numbers these are.
+    /// The incarnation to which the numbers belong.
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
@@ -265,13 +266,14 @@ impl Numbers {
         self.next(&self.triggers).map(TriggerNo)
     }
 
-    /// The next number for a run record.
+    /// The next number for an execution row.
     pub fn run(&self) -> Option<ExecutionNo> {
         self.next(&self.runs).map(ExecutionNo)
     }
 
     fn next(&self, counter: &AtomicU32) -> Option<i64> {
-        // A wrapped counter passes zero; everything from there on would repeat, so it stays.
+        // A wrapped counter reaches zero; every later number would be a repetition, so the counter
+        // stays there.
         let low = counter
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |value| {
                 (value != 0).then(|| value.wrapping_add(1))

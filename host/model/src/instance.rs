@@ -4,21 +4,21 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where an instance is in its life. Numbers are stored: they are never reused.
+/// The status of an instance. Numbers are stored: they are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Status {
-    /// Written down, not begun.
+    /// Created, not begun.
     #[default]
     Pending = 0,
-    /// Something of it runs, or waits for a retry.
+    /// An execution of it is in progress, or waits for a retry.
     Running = 1,
-    /// Everything that is left of it waits for a timer or a bookmark.
+    /// All its open executions wait for a timer or a bookmark.
     Suspended = 2,
-    /// A person stopped it for a while.
+    /// A person paused it.
     Paused = 3,
-    /// It ended well.
+    /// It succeeded.
     Completed = 4,
     /// It failed.
     Faulted = 5,
@@ -38,27 +38,27 @@ impl Status {
         Self::Cancelled,
     ];
 
-    /// Whether nothing follows.
+    /// Whether it is a final status.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Faulted | Self::Cancelled)
     }
 
-    /// The transition table: what may come after `self`.
+    /// The transition table: which status may follow `self`.
     pub fn may_become(self, next: Self) -> bool {
         use Status::{Cancelled, Completed, Faulted, Paused, Pending, Running, Suspended};
         match self {
             Pending => !matches!(next, Pending),
             Running => !matches!(next, Pending | Running),
             Suspended => !matches!(next, Pending | Suspended),
-            // What is at work when it is paused goes on to its end, and may be the last.
+            // Executions in progress finish after the pause, and may be the last ones.
             Paused => !matches!(next, Pending | Paused),
-            // Trying again what went wrong is the only way back.
+            // A retry is the only transition out of a failure.
             Faulted | Cancelled => matches!(next, Running | Suspended),
             Completed => false,
         }
     }
 
-    /// As it is shown to people.
+    /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",

@@ -1,4 +1,4 @@
-//! JSON that is kept as its text: what is stored, passed on and given back, and seldom read.
+//! JSON that is kept as text: it is stored, passed on and returned, and seldom parsed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::{RawValue, Value};
 
-/// One JSON value as its text. A text costs one pass over its bytes where a [`Value`] costs an
+/// One JSON value as its text. A text costs one pass over its bytes; a [`Value`] costs an
 /// allocation for each of its parts. Two texts are equal if their bytes are.
 #[derive(Clone, Debug)]
 pub struct JsonText(Arc<RawValue>);
 
 impl JsonText {
-    /// The text of what came from outside, which [`Value`] can read as well: nested 127 levels
-    /// at the most, and without numbers that no `f64` has.
+    /// A text of untrusted origin that [`Value`] can read as well: nested 127 levels at the most,
+    /// and without numbers that no `f64` has.
     ///
     /// # Errors
     ///
-    /// The bytes are not one JSON value, or are such a one that [`Value`] refuses.
+    /// The bytes are not one JSON value, or [`Value`] refuses them.
     pub fn checked(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice::<Readable>(bytes)?;
         Self::stored(bytes)
     }
 
-    /// The text of what was checked before it was stored.
+    /// A text that was checked before it was stored.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for JsonText {
     }
 }
 
-/// Anything that [`Value`] can read, forgotten as it is read.
+/// Accepts every value that [`Value`] can read, without keeping it.
 struct Readable;
 
 impl<'de> Deserialize<'de> for Readable {

@@ -1,7 +1,7 @@
-//! What things are: ids, triggers, workflow definitions, instances, payloads and failures.
+//! The data model: ids, triggers, workflow definitions, instances, payloads and failures.
 //!
-//! This crate knows no clock, no file, no thread and no network. Everything here is plain
-//! data with public fields, unless a type has an invariant to keep.
+//! This crate uses no clock, no file, no thread and no network. All types are plain data with
+//! public fields, unless a type has an invariant.
 
 pub mod clock;
 pub mod code;

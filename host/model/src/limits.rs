@@ -1,5 +1,5 @@
-//! Bounds that are not configurable because stored data or formats rest on them. Everything
-//! that an operator may tune is in the configuration instead.
+//! Bounds that cannot be configured because stored data or formats depend on them. Bounds that an
+//! operator may tune are in the configuration.
 
 /// Payloads over this many bytes are stored as blobs.
 pub const INLINE_PAYLOAD_BYTES: usize = 64 * 1024;
@@ -19,7 +19,7 @@ pub const WORKFLOW_NAME_BYTES: usize = 128;
 /// How deep a workflow file may nest.
 pub const NESTING: usize = 32;
 
-/// Decisions of one edge that may wait for the others of its join.
+/// Decisions of one edge that may wait for the other edges of its join.
 pub const WAITING_DECISIONS: usize = 1024;
 
 /// The shortest interval of a schedule, in milliseconds.
@@ -28,10 +28,11 @@ pub const INTERVAL_MS: u64 = 1_000;
 /// Occurrences that a schedule may catch up with.
 pub const CATCH_UP: u32 = 1_000;
 
-/// Items that a for-each may work on at the same time.
+/// Items that a for-each may process at the same time.
 pub const CONCURRENCY: u32 = 1_000;
 
-/// The highest priority of a trigger, and negated the lowest: claims look at each that is there.
+/// The highest priority of a trigger, and negated the lowest: a claim looks at each priority
+/// separately.
 pub const PRIORITY: i32 = 100;
 
 /// The priority of control triggers: before everything else.
@@ -43,26 +44,26 @@ pub const BOOKMARKS: usize = 64;
 /// How long the name of a bookmark or stimulus may be, in bytes.
 pub const STIMULUS_NAME_BYTES: usize = 256;
 
-/// How long a correlation id may be, in bytes. The key that a run reserves by it is longer by a
-/// workflow's name and a word, and an entry of PostgreSQL's indexes has 2,704 bytes.
+/// How long a correlation id may be, in bytes. The key by which a run reserves it also contains a
+/// workflow's name and a word, and an entry of PostgreSQL's indexes has at most 2,704 bytes.
 pub const CORRELATION_BYTES: usize = 1024;
 
 /// How long the name of a variable may be, in bytes.
 pub const VARIABLE_NAME_BYTES: usize = 256;
 
-/// How long what a bookmark or stimulus is matched by may be, in bytes of canonical JSON.
+/// How long the `match` of a bookmark or stimulus may be, in bytes of canonical JSON.
 pub const MATCH_BYTES: usize = 16 * 1024;
 
-/// How long a decision about the system as a whole may be, in bytes.
+/// How long a setting of the system as a whole may be, in bytes.
 pub const SETTING_BYTES: usize = 16 * 1024;
 
-/// How large a component may be that is kept for other processes, in bytes.
+/// How large a component may be that is stored for other processes, in bytes.
 pub const COMPONENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// Components that are kept for other processes.
+/// Components that are stored for other processes.
 pub const COMPONENTS: u64 = 512;
 
-/// How large all of them together may be, in bytes.
+/// How large all these components together may be, in bytes.
 pub const COMPONENTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Triggers that start one workflow.
@@ -74,25 +75,25 @@ pub const SCHEMA_VALUES: u64 = 100_000;
 /// How deep a JSON Schema may nest.
 pub const SCHEMA_NESTING: usize = 64;
 
-/// Subschemas in one JSON Schema, those that can be reached.
+/// Subschemas in one JSON Schema that can be reached.
 pub const SCHEMA_PARTS: usize = 10_000;
 
 /// How long the pointers to all keywords of a JSON Schema may be together, in bytes.
 pub const SCHEMA_PATHS_BYTES: usize = 32 * 1024 * 1024;
 
-/// Subschemas of a JSON Schema that may apply to one value, each counted as often as it does.
+/// Subschemas of a JSON Schema that may apply to one value, with repetitions.
 pub const SCHEMA_EXPANSIONS: u64 = 4_096;
 
-/// How deep they may apply each other.
+/// How deep subschemas may apply each other to one value.
 pub const SCHEMA_CHAIN: usize = 64;
 
-/// Steps of the search for what a JSON Schema needs while it is compiled.
+/// Steps of finding everything that a JSON Schema needs for its compilation.
 pub const SCHEMA_PREPARATION: u64 = 1_000_000;
 
 /// Steps that checking one value against a JSON Schema may take.
 pub const SCHEMA_STEPS: u64 = 100_000_000;
 
-/// How deep subschemas may apply each other to a value and to what is in it.
+/// How deep subschemas may apply each other to a value and to its members and items.
 pub const SCHEMA_DEPTH: usize = 512;
 
 /// How large the compiled patterns of one JSON Schema may be together, in bytes.
@@ -107,5 +108,5 @@ pub const PATTERN_BYTES: usize = 1024;
 /// How large a compiled pattern may be, in bytes.
 pub const PATTERN_PROGRAM_BYTES: usize = 256 * 1024;
 
-/// How much memory looking for a pattern may take besides, in bytes.
+/// How much additional memory a search for a pattern may take, in bytes.
 pub const PATTERN_CACHE_BYTES: usize = 256 * 1024;

@@ -6,18 +6,18 @@ use sha2::Sha256;
 /// How long a key is, in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// The tag of a message that is made of these parts, one behind the other. Where parts have no
-/// fixed length, the caller keeps one message from being split in two ways.
+/// The tag of a message that is the concatenation of these parts. If parts have no fixed length,
+/// the caller has to make the concatenation unambiguous.
 pub fn tag(key: &[u8; KEY_BYTES], parts: &[&[u8]]) -> [u8; 32] {
     with(key, parts).finalize().into_bytes().into()
 }
 
-/// Whether a tag is that of a message, in a time that tells nothing of the tag.
+/// Whether a tag is that of a message. The time that this takes does not depend on the tag.
 pub fn verify(key: &[u8; KEY_BYTES], parts: &[&[u8]], tag: &[u8]) -> bool {
     with(key, parts).verify_slice(tag).is_ok()
 }
 
-/// The same for the beginning of a tag.
+/// As [`verify`], for the beginning of a tag.
 pub fn verify_left(key: &[u8; KEY_BYTES], parts: &[&[u8]], tag: &[u8]) -> bool {
     with(key, parts).verify_truncated_left(tag).is_ok()
 }
@@ -39,8 +39,7 @@ fn with(key: &[u8; KEY_BYTES], parts: &[&[u8]]) -> Hmac<Sha256> {
 mod tests {
     use super::*;
 
-    /// Test case 1 of RFC 4231 has a key of twenty bytes, which zeros make longer without
-    /// making it another.
+    /// Test case 1 of RFC 4231 has a key of twenty bytes; zeros at its end do not change the tag.
     #[test]
     fn the_tag_is_that_of_the_standard() {
         let mut key = [0; KEY_BYTES];

@@ -1,9 +1,8 @@
-//! What a process counts and measures: the one place with the names, units and meaning of all
-//! metrics.
+//! The metrics of a process: the one place with the names, units and meaning of all metrics.
 //!
-//! Recording is a few atomic additions on what was looked up before, so that a step can afford
-//! it; nothing here waits, and the number of series is bounded. Whoever measures brings the
-//! time along. There is no identifier of a run or of a trigger in a label: those are in logs.
+//! Recording is a few atomic additions on a series that was looked up before, so a step can afford
+//! it; nothing here waits, and the number of series is bounded. The caller passes the measured
+//! time. No label contains an identifier of a run or of a trigger: those are in logs.
 
 mod http;
 mod series;
@@ -16,16 +15,16 @@ pub use series::{Counter, Family, Gauge, Histogram};
 
 use crate::TriggerType;
 
-/// What is known of a metric besides its value.
+/// The description of a metric.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// As it is scraped. Where there is a unit, it ends with it.
+    /// Its name when it is scraped. It ends with the unit, if there is one.
     pub name: &'static str,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// What it says, in one sentence.
+    /// Its meaning, in one sentence.
     pub help: &'static str,
 }
 
@@ -128,12 +127,12 @@ const DEAD_TRIGGERS: About = About {
     help: "Dead letters in the store that were not tried again, counted up to 10,000.",
 };
 
-/// Everything that one process counts and measures.
+/// The metrics of one process.
 #[derive(Debug)]
 pub struct Metrics {
     executions: Family,
     plugin_calls: Family,
-    /// Runs that this process began.
+    /// Runs that this process started.
     pub runs_started: Counter,
     /// In the store.
     pub triggers_due: Gauge,
@@ -147,7 +146,7 @@ pub struct Metrics {
     pub lock_wait: Histogram,
     /// Memberships, and locks of runs, that were lost.
     pub lease_lost: Counter,
-    /// Questions to a provider of locks that were repeated.
+    /// Requests to a lock provider that were repeated.
     pub lock_retries: Counter,
     /// Locks that ended with their lease.
     pub lock_release_failures: Counter,
@@ -190,19 +189,19 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Where the executions of a node are recorded, in microseconds. Looks it up: to be asked
-    /// once, and kept.
+    /// The histogram for the executions of a node, in microseconds. The look-up is slow: keep the
+    /// result.
     pub fn execution(&self, kind: TriggerType, node: &str) -> Arc<Histogram> {
         self.executions.series(&[kind.name(), node])
     }
 
-    /// Where the calls of a plugin are recorded, in microseconds, by its package. Looks it up:
-    /// to be asked once, and kept.
+    /// The histogram for the calls of a plugin, in microseconds, by its package. The look-up is
+    /// slow: keep the result.
     pub fn plugin_call(&self, package: &str) -> Arc<Histogram> {
         self.plugin_calls.series(&[package])
     }
 
-    /// All of it in the text format of Prometheus, version 0.0.4.
+    /// All metrics in the text format of Prometheus, version 0.0.4.
     pub fn text(&self) -> String {
         let mut text = text::Text::default();
         text.family(&TRIGGER_EXECUTION, &self.executions);
@@ -236,7 +235,7 @@ impl Metrics {
     }
 }
 
-/// Every metric there is, in the order of the text.
+/// Every metric, in the order of the text.
 pub const ALL: [About; 22] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,

@@ -1,24 +1,24 @@
-//! How an execution ends well.
+//! Outcomes of executions that do not fail.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{JsonText, Payload};
 
-/// What a node returned.
+/// The outcome that a node returned.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It is finished.
     Done(Done),
-    /// It waits for one of its bookmarks.
+    /// It waits at its bookmarks, for one of them.
     Suspend(Suspension),
-    /// It wants to be called again.
+    /// It asks to be called again.
     Again(Again),
 }
 
 /// A finished node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Done {
-    /// What later nodes see.
+    /// The output for later nodes.
     pub output: Payload,
     /// The ports taken; empty means `done`.
     pub ports: Vec<String>,
@@ -29,34 +29,34 @@ pub struct Done {
 pub struct Suspension {
     /// At least one; they form one wait group.
     pub bookmarks: Vec<Bookmark>,
-    /// Given back when the node is called again.
+    /// The state for the next call of the node.
     pub state: Option<Payload>,
 }
 
-/// Something to wait for.
+/// One of the events that a node waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bookmark {
-    /// Matched exactly.
+    /// The name, which is matched exactly.
     pub name: String,
-    /// Matched as canonical JSON.
+    /// The match, which is compared as canonical JSON.
     pub matches: serde_json::Value,
-    /// Narrows the match.
+    /// Only stimuli with this correlation.
     pub correlation: Option<String>,
     /// Only its token can resume it.
     pub private: bool,
-    /// Resuming uses it up.
+    /// Resuming deletes it.
     pub auto_burn: bool,
-    /// Given back unread.
+    /// Data for the node, which the host does not read.
     pub metadata: Option<JsonText>,
     /// Epoch milliseconds.
     pub expires_ms: Option<i64>,
 }
 
-/// A node that wants to be called again.
+/// A node that asks to be called again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
-    /// How long from now, in milliseconds.
+    /// The delay from now, in milliseconds.
     pub after_ms: u64,
-    /// Given back when the node is called again.
+    /// The state for the next call of the node.
     pub state: Option<Payload>,
 }

@@ -1,4 +1,4 @@
-//! Values that travel between nodes: bytes, parsed only where an expression looks into them.
+//! Values that travel between nodes: bytes, parsed only when an expression needs them.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ use crate::Digest;
 pub struct Payload {
     /// None means `application/json`.
     pub content_type: Option<String>,
-    /// The bytes, or where they are.
+    /// The bytes, or a reference to them.
     pub body: Body,
 }
 
-/// Where the bytes of a payload are.
+/// The bytes of a payload, or a reference to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Here.
+    /// The bytes themselves.
     Inline(Bytes),
-    /// In the blob store, by the digest of their content.
+    /// A blob in the store, by the digest of its content.
     Blob(BlobRef),
 }
 
@@ -63,7 +63,7 @@ impl Payload {
         }
     }
 
-    /// The length of the body in bytes, wherever it is.
+    /// The length of the body in bytes, inline or in a blob.
     pub fn len(&self) -> u64 {
         match &self.body {
             Body::Inline(bytes) => bytes.len() as u64,
@@ -71,12 +71,12 @@ impl Payload {
         }
     }
 
-    /// Whether the body has no bytes at all, which no JSON has.
+    /// Whether the body is empty, which no JSON is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes if they are here.
+    /// The bytes, if they are inline.
     pub fn inline(&self) -> Option<&Bytes> {
         match &self.body {
             Body::Inline(bytes) => Some(bytes),

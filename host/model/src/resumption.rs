@@ -1,7 +1,7 @@
-//! What the payload of a resumed trigger says: why it goes on, and with what.
+//! The payload of a resumed trigger: why the node run continues, and its input.
 //!
-//! The store writes these documents in the transaction that resumes, and the runtime reads
-//! them when the trigger has been claimed. They are JSON with a version.
+//! The store writes these documents in the transaction that resumes, and the runtime reads them
+//! after the trigger has been claimed. They are JSON with a version.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,35 +10,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlobRef, Body, Failure, InstanceId, JsonText, Payload, Seq};
 
-/// The version that is written.
+/// The version that is written now.
 const VERSION: u32 = 1;
 
-/// Why a node run that was suspended goes on.
+/// Why a suspended node run continues.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resumption {
-    /// A stimulus met one of its bookmarks, or somebody had the token of one.
+    /// A stimulus matched one of its bookmarks, or a client presented the token of one.
     Resumed {
         /// The bookmark's name.
         bookmark: String,
-        /// What was sent.
+        /// The input.
         input: Payload,
-        /// What the bookmark carried.
+        /// The bookmark's metadata.
         metadata: Option<JsonText>,
     },
-    /// The child that it waited for has ended.
+    /// The child run for which it waited has ended.
     Child {
-        /// The child.
+        /// The child run.
         instance: InstanceId,
-        /// Its last status, by name.
+        /// Its final status, by name.
         status: String,
-        /// What came out of it.
+        /// Its output.
         output: Option<Payload>,
-        /// Why it failed.
+        /// Its failure.
         failure: Option<Failure>,
     },
 }
 
-/// The bytes are no document that this version knows.
+/// The bytes are not a document of a known version.
 #[derive(Debug, thiserror::Error)]
 #[error("a stored document cannot be read: {0}")]
 pub struct Unreadable(String);
@@ -70,7 +70,7 @@ enum Why {
     Child,
 }
 
-/// A payload inside a document. Text stays text and is given back byte for byte.
+/// A payload inside a document. Text stays text and is returned byte for byte.
 #[derive(Serialize, Deserialize)]
 struct Reference {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,11 +160,11 @@ impl Resumption {
         json(&wire)
     }
 
-    /// What a document says.
+    /// Parses a document.
     ///
     /// # Errors
     ///
-    /// It is not one, or a newer version has written it.
+    /// The bytes are not a document, or a newer version has written them.
     pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
         let wire: Wire = versioned(bytes, |wire: &Wire| wire.v)?;
         let missing = |what: &str| Unreadable(format!("`{what}` is missing"));
@@ -184,12 +184,12 @@ impl Resumption {
     }
 }
 
-/// What a trigger that was not made by the engine says of what it is about.
+/// The subject of an external trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "op")]
 pub enum About {
-    /// A resumption of a node run that is not waiting for it right now: its payload is a
-    /// [`Resumption`], to be delivered when the node run is suspended again.
+    /// A resumption of a node run that is not waiting right now: its payload is a [`Resumption`],
+    /// which is delivered when the node run is suspended again.
     Resume {
         /// The sequence number of the node run's first trigger.
         first: Seq,
@@ -216,18 +216,18 @@ impl About {
         })
     }
 
-    /// What a document says.
+    /// Parses a document.
     ///
     /// # Errors
     ///
-    /// It is not one, or a newer version has written it.
+    /// The bytes are not a document, or a newer version has written them.
     pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
         versioned(bytes, |wire: &AboutWire| wire.v).map(|wire| wire.about)
     }
 }
 
 fn json(wire: &impl Serialize) -> Bytes {
-    // These have no maps with keys that are not texts, so they serialise.
+    // These types have no maps with keys other than texts, so serialisation cannot fail.
     Bytes::from(serde_json::to_vec(wire).unwrap_or_default())
 }
 
@@ -242,7 +242,7 @@ fn versioned<T: for<'de> Deserialize<'de>>(
     let read = serde_json::from_slice::<T>(bytes);
     let version = match &read {
         Ok(wire) => version(wire),
-        // A newer version may look different, and says so before all else.
+        // A newer version may have another form, so its version is checked first.
         Err(_) => match serde_json::from_slice::<Version>(bytes) {
             Ok(version) => version.v,
             Err(error) => return Err(Unreadable(error.to_string())),

@@ -1,15 +1,15 @@
-//! What is recorded of the execution of a node.
+//! The record of one execution of a node.
 
 use serde::{Deserialize, Serialize};
 
-/// How one execution ended. Numbers are stored: they are never reused.
+/// The result of one execution. Numbers are stored: they are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum ExecutionStatus {
     /// The node is finished.
     Completed = 0,
-    /// It failed, and is tried again later.
+    /// It failed, and is retried later.
     WaitingRetry = 1,
     /// It failed for good.
     Failed = 2,
@@ -17,7 +17,7 @@ pub enum ExecutionStatus {
     Suspended = 3,
     /// It was cancelled.
     Cancelled = 4,
-    /// It never ran: no path led to it.
+    /// It never ran, because no path led to it.
     Skipped = 5,
 }
 
@@ -32,7 +32,7 @@ impl ExecutionStatus {
         Self::Skipped,
     ];
 
-    /// As it is shown to people.
+    /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",

@@ -1,19 +1,19 @@
 //! References to secrets in definitions.
 //!
-//! A reference is an object `{ secret: NAME }` that stands in a definition as it is. What an
-//! expression results in is data, and data names no secret. So the host replaces the name in each
-//! literal reference by a handle before anything is rendered, and a request that names a secret
-//! has to bring the handle: data that looks like a reference has none.
+//! A reference is an object `{ secret: NAME }` that a definition contains literally. The result of
+//! an expression is data, and data must not name secrets. So the host replaces the name in each
+//! literal reference by a handle before anything is rendered, and a request for a secret has to
+//! contain the handle: data that looks like a reference contains none.
 
 use serde_json::Value;
 
-/// What a reference has as its only member.
+/// The only member of a reference.
 const MEMBER: &str = "secret";
 
-/// By what an expression is known.
+/// The beginnings of expressions.
 const EXPRESSIONS: [&str; 3] = ["{{", "{%", "{#"];
 
-/// What stands between the name of a secret and the number that makes it a handle.
+/// Separates the name of a secret from the number that makes it a handle.
 const SEPARATOR: char = '#';
 
 /// A secret that a definition refers to.
@@ -21,15 +21,15 @@ const SEPARATOR: char = '#';
 pub struct Reference {
     /// The name of the secret.
     pub name: Box<str>,
-    /// What stands in the configuration in its place.
+    /// The text that replaces the name in the configuration.
     pub handle: Box<str>,
 }
 
-/// Replaces the name in each literal reference of a value by a handle, which this number makes
-/// impossible to guess. Answers the references, each secret once.
+/// Replaces the name in each literal reference of a value by a handle, which the number makes
+/// impossible to guess. Returns the references, each secret once.
 pub fn bind(value: &mut Value, number: u128) -> Vec<Reference> {
     let mut references: Vec<Reference> = Vec::new();
-    // Values nest as deep as the reader of definitions lets them.
+    // The reader of definitions bounds how deep values nest.
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
@@ -58,7 +58,7 @@ pub fn bind(value: &mut Value, number: u128) -> Vec<Reference> {
     references
 }
 
-/// Whether a value has a literal reference in it.
+/// Whether a value contains a literal reference.
 pub fn are_in(value: &Value) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -77,7 +77,7 @@ pub fn are_in(value: &Value) -> bool {
     false
 }
 
-/// The name of a secret in what a guest asks for, which may be a handle.
+/// The name of a secret in a guest's request, which may be a handle.
 pub fn name_in(asked: &str) -> &str {
     asked.split(SEPARATOR).next().unwrap_or(asked)
 }

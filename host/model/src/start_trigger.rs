@@ -1,87 +1,87 @@
-//! What starts a workflow, besides people: the `triggers` of its file.
+//! The triggers that start a workflow: the `triggers` of its file.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::http::{Respond, Verify};
 
-/// What starts a workflow. It takes effect when the workflow is published.
+/// A trigger that starts a workflow. It takes effect when the workflow is published.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartTrigger {
-    /// A stimulus. Its input is the run's.
+    /// A stimulus. Its input becomes the run's input.
     Event {
         /// The name of the stimulus.
         name: String,
-        /// What its `match` has to equal. `null` unless said otherwise.
+        /// The value that its `match` has to equal. Default: `null`.
         matches: Value,
     },
-    /// A request to the host's web server. What it brings is the run's input.
+    /// A request to the host's web server. Its content becomes the run's input.
     Http {
-        /// One of [`crate::http::METHODS`]. `POST` unless said otherwise.
+        /// One of [`crate::http::METHODS`]. Default: `POST`.
         method: String,
-        /// What comes after `/hooks`: see [`crate::http::is_path`].
+        /// The path after `/hooks`: see [`crate::http::is_path`].
         path: String,
-        /// How a request is known to come from its sender. Without it, every request counts.
+        /// How requests are verified. Without it, every request counts.
         verify: Option<Verify>,
-        /// What the sender is answered.
+        /// The answer to the sender.
         respond: Respond,
     },
     /// A schedule of the calendar.
     Cron {
         /// Five fields, or six with seconds first.
         expression: String,
-        /// The name of an IANA time zone. `UTC` unless said otherwise.
+        /// The name of an IANA time zone. Default: `UTC`.
         timezone: String,
-        /// What all schedules have.
+        /// The options that all schedules have.
         timing: Timing,
     },
-    /// A schedule of equal intervals, counted from when it was first published.
+    /// A schedule of equal intervals, counted from its first publication.
     Every {
         /// From one occurrence to the next. At least [`crate::limits::INTERVAL_MS`].
         every_ms: u64,
-        /// What all schedules have.
+        /// The options that all schedules have.
         timing: Timing,
     },
 }
 
-/// How a schedule deals with what is late, and what runs of it get.
+/// The misfire policy of a schedule, its overlap policy, its jitter and the input of its runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Timing {
-    /// What becomes of occurrences that nobody was there for.
+    /// The policy for occurrences that became due while no host was running.
     pub misfire: Misfire,
-    /// What becomes of an occurrence whose predecessor is still running.
+    /// The policy for an occurrence while the previous one still runs.
     pub overlap: Overlap,
-    /// Each occurrence is late by a part of this that is its own.
+    /// Each occurrence is delayed by a part of this, which is always the same for one occurrence.
     pub jitter_ms: u64,
-    /// The input of the runs: a constant. `null` unless said otherwise.
+    /// The input of the runs: a constant. Default: `null`.
     pub input: Value,
 }
 
-/// What becomes of occurrences that nobody was there for.
+/// The policy for occurrences that became due while no host was running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Misfire {
-    /// Nothing.
+    /// They are dropped.
     Skip,
-    /// They happen as one, late.
+    /// The latest one happens, late, for all of them.
     #[default]
     FireOnce,
-    /// The latest ones happen one after another, at most so many.
+    /// The latest ones happen, one after another, at most so many.
     CatchUp(u32),
 }
 
-/// What becomes of an occurrence whose predecessor is still running.
+/// The policy for an occurrence while the previous one still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlap {
-    /// Both run.
+    /// Both run at the same time.
     Allow,
-    /// Nothing.
+    /// The occurrence is dropped.
     #[default]
     Skip,
-    /// It happens once the other has ended. At most one waits.
+    /// The occurrence happens after the previous one has ended. At most one waits.
     Queue,
-    /// The other is cancelled.
+    /// The previous one is cancelled.
     CancelPrevious,
 }

@@ -1,7 +1,7 @@
-//! Stimuli and how they find bookmarks.
+//! Stimuli, and how they match bookmarks.
 //!
-//! A stimulus and a bookmark meet if their name and their match are equal. Both sides compute
-//! one hash of the two, here and nowhere else, so that meeting is one look into an index.
+//! A stimulus matches a bookmark if their names and their matches are equal. Both sides compute one
+//! hash of the two, only in this module, so that matching is one look-up in an index.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,38 +12,38 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Digest, InstanceId, Payload, ScopeNo, Seq};
 
-/// Something that happened, told to whoever waits for it.
+/// An event that is sent to the runs that wait for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stimulus {
-    /// Matched exactly.
+    /// The name, which is matched exactly.
     pub name: String,
-    /// Matched as canonical JSON.
+    /// The match, which is compared as canonical JSON.
     pub matches: Value,
     /// Only bookmarks with this correlation; none: all.
     pub correlation: Option<String>,
     /// Only bookmarks of this instance, and nothing is started; none: all.
     pub instance: Option<InstanceId>,
-    /// What whoever waits is given.
+    /// The input of the resumed or started runs.
     pub input: Payload,
-    /// What is done with it.
+    /// How it is delivered.
     pub delivery: Delivery,
-    /// How long it is kept if nobody waits for it and it is to be buffered, in milliseconds.
+    /// How long it is buffered if no run waits for it, in milliseconds.
     pub ttl_ms: u64,
 }
 
-/// What is done with a stimulus. Numbers are stored: they are never reused.
+/// How a stimulus is delivered. Numbers are stored: they are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Delivery {
-    /// It starts what is bound to it.
+    /// It starts the workflows whose triggers match.
     Start = 0,
-    /// It resumes who waits for it.
+    /// It resumes the runs that wait for it.
     Resume = 1,
     /// Both.
     #[default]
     StartAndResume = 2,
-    /// Both, and if there was nothing to start or resume it is kept for who comes later.
+    /// Both, and if no run was started or resumed, it is kept until a run waits for it.
     Buffer = 3,
 }
 
@@ -56,8 +56,7 @@ impl Delivery {
         Self::Buffer,
     ];
 
-    /// What is done if the sender does not say: a stimulus that is meant for somebody in
-    /// particular is kept for them.
+    /// The default of the sender: a stimulus for one run or correlation is buffered.
     pub fn unsaid(narrowed: bool) -> Self {
         if narrowed {
             Self::Buffer
@@ -71,12 +70,12 @@ impl Delivery {
         !matches!(self, Self::Resume)
     }
 
-    /// Whether it may resume.
+    /// Whether it may resume runs.
     pub fn resumes(self) -> bool {
         !matches!(self, Self::Start)
     }
 
-    /// As it is written in files and shown to people.
+    /// Its name in files and in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -114,8 +113,8 @@ impl FromStr for Delivery {
     }
 }
 
-/// JSON in the one form in which equal values have equal bytes: keys sorted, no blanks,
-/// whole numbers without a fraction.
+/// JSON in a form in which equal values have equal bytes: keys sorted, no blanks, whole numbers
+/// without a fraction.
 pub fn canonical(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     write(value, &mut out);
@@ -159,7 +158,7 @@ fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// The integer that a floating point number is, if it is one that all readers agree on.
+/// The integer that a floating point number is, if all parsers agree on it.
 fn whole(number: &serde_json::Number) -> Option<i64> {
     /// Beyond 2^53 not every integer is a floating point number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -171,9 +170,9 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
 
-/// What stimuli and bookmarks are matched by: SHA-256 of the name, a zero byte, and the
-/// canonical JSON of the match. A private bookmark adds a zero byte and its node run, so that
-/// no stimulus ever has its hash.
+/// The hash by which stimuli and bookmarks match: SHA-256 of the name, a zero byte, and the
+/// canonical JSON of the match. A private bookmark adds a zero byte and its node run, so that no
+/// stimulus ever has its hash.
 pub fn hash(name: &str, matches: &[u8], private: Option<(InstanceId, Seq)>) -> Digest {
     let mut sha = Sha256::new();
     sha.update(name.as_bytes());
@@ -187,14 +186,14 @@ pub fn hash(name: &str, matches: &[u8], private: Option<(InstanceId, Seq)>) -> D
     Digest(sha.finalize().into())
 }
 
-/// Names one wait of a node in all runs there are: what resume tokens are for.
+/// Identifies one wait of a node among all runs: the subject of resume tokens.
 ///
-/// No secret: a token proves besides that the host has made it.
+/// It is no secret: a token also proves that the host has made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitId(pub [u8; 16]);
 
 impl WaitId {
-    /// A phase of a node run that is there.
+    /// A phase of an existing node run.
     pub fn of_run(instance: InstanceId, first: Seq, phase: u32) -> Self {
         Self::new(
             b"run",
@@ -206,8 +205,8 @@ impl WaitId {
         )
     }
 
-    /// A phase of the visit of a node, which may be still to come. Visits of a node in one scope
-    /// are counted from 1.
+    /// A phase of the visit of a node that may be in the future. Visits of a node in one scope are
+    /// counted from 1.
     pub fn of_visit(
         instance: InstanceId,
         scope: ScopeNo,
@@ -229,7 +228,7 @@ impl WaitId {
 
     fn new(kind: &[u8], parts: &[&[u8]]) -> Self {
         let mut sha = Sha256::new();
-        // No text has this byte: no token of an earlier version has such a digest.
+        // No text contains this byte, so no token of an earlier version has such a digest.
         sha.update([0xff]);
         sha.update(kind);
         sha.update([0]);
@@ -241,19 +240,19 @@ impl WaitId {
         Self(bytes)
     }
 
-    /// What the store knows a bookmark of this wait by.
+    /// The digest by which the store finds a bookmark of this wait.
     pub fn digest(&self, bookmark: BookmarkTag) -> Digest {
         Digest::of(&[&[0xff][..], b"bookmark", &self.0, &bookmark.0].concat())
     }
 }
 
-/// Which bookmark of a wait: the beginning of a digest of its name.
+/// Identifies a bookmark of a wait: the beginning of a digest of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BookmarkTag(pub [u8; 8]);
 
 impl BookmarkTag {
-    /// The first bookmark of a wait, whatever its name is: for links that are made before the
-    /// node has said what it waits for.
+    /// The first bookmark of a wait, regardless of its name: for links that are made before the
+    /// node has named its bookmarks.
     pub const ANY: Self = Self([0; 8]);
 
     /// The bookmark of this name.
@@ -263,7 +262,7 @@ impl BookmarkTag {
     }
 }
 
-/// What the store keeps of a resume token that an earlier version has made.
+/// The digest by which the store finds a resume token that an earlier version made.
 pub fn token_digest(token: &str) -> Digest {
     Digest::of(token.as_bytes())
 }

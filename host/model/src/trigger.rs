@@ -1,8 +1,8 @@
-//! The trigger: one piece of work, and when it is due.
+//! The trigger: a unit of work, and its due time.
 
 use serde::{Deserialize, Serialize};
 
-/// What brings a trigger about. Numbers are stored: they are never reused.
+/// The type of a trigger. Numbers are stored: they are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -13,9 +13,9 @@ pub enum TriggerType {
     Next = 1,
     /// A node again, after a failure.
     Retry = 2,
-    /// A node again, because it asked for it.
+    /// A node again, because it asked to be called again.
     Loop = 3,
-    /// An instant that was waited for.
+    /// The end of a wait for an instant.
     Timer = 4,
     /// A schedule.
     Cron = 5,
@@ -25,17 +25,17 @@ pub enum TriggerType {
     Event = 7,
     /// A bookmark.
     Resume = 8,
-    /// A sub-workflow that has ended.
+    /// The end of a child run.
     Child = 9,
     /// Cancels the instance.
     Cancel = 10,
-    /// Stops the instance for a while.
+    /// Pauses the instance.
     Pause = 11,
-    /// Lets a paused instance go on.
+    /// Ends the pause of the instance.
     Unpause = 12,
-    /// Changes something of the instance: cancels one of its triggers, for one.
+    /// Changes the instance, for example cancels one of its triggers.
     Alter = 13,
-    /// Removes the instance.
+    /// Deletes the instance.
     Delete = 14,
 }
 
@@ -59,7 +59,7 @@ impl TriggerType {
         Self::Delete,
     ];
 
-    /// As it is shown to people, to consumers and in metrics.
+    /// Its name for people, for consumers and in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -90,8 +90,8 @@ impl TriggerType {
         self as u8
     }
 
-    /// Control types change an instance without running a node: no consumer sees them, they
-    /// need no room among the workers, and they are never parked.
+    /// Control types change an instance without executing a node: no consumer gets them, they need
+    /// no worker slot, and they are never parked.
     pub fn is_control(self) -> bool {
         matches!(
             self,
@@ -99,30 +99,29 @@ impl TriggerType {
         )
     }
 
-    /// Whether it pauses a run or ends its pause: of those the one that was asked for last
-    /// counts.
+    /// Whether it pauses a run or ends its pause: the later request wins.
     pub fn is_pausing(self) -> bool {
         matches!(self, Self::Pause | Self::Unpause)
     }
 }
 
-/// Where a trigger row is in its life. A finished one is gone; its run record remains.
+/// The state of a trigger row. A finished one is deleted; its execution row remains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum TriggerState {
-    /// Waits for its time, and then for somebody to claim it.
+    /// Waits for its due time, and then for a claim.
     Pending = 0,
     /// Belongs to the process that owns its instance.
     Claimed = 1,
-    /// Cannot run now (its consumer or plugin is missing) and is kept out of the due index.
+    /// Cannot be executed now (its consumer or plugin is missing) and is kept out of the due index.
     Parked = 2,
-    /// Will not run any more; kept for people to look at.
+    /// Will not be executed any more; kept for people to look at.
     Dead = 3,
 }
 
 impl TriggerState {
-    /// As it is shown to people.
+    /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",

@@ -1,34 +1,34 @@
-//! Which texts are keys: what people, systems and components name things by, and what stores find
-//! them by.
+//! Validation of keys: texts by which people, systems and components name objects, and by which
+//! stores find them.
 //!
-//! Wherever a key enters, it is checked here, so that every store takes what is let through, and
-//! all of them take the same. Two things are refused: the character U+0000, which PostgreSQL
-//! cannot keep in a text, and what is longer than an index entry may be. Payloads are not keys:
-//! they are kept as bytes, and any JSON is one.
+//! Every key is checked here when it enters the system, so that every store accepts all keys that
+//! pass. Two things are refused: the character U+0000, which PostgreSQL cannot keep in a text, and
+//! texts that are longer than an index entry may be. Payloads are not keys: they are kept as bytes,
+//! and may be any JSON.
 
 use crate::limits::{CORRELATION_BYTES, STIMULUS_NAME_BYTES, VARIABLE_NAME_BYTES};
 
-/// A text that is not what it is to be.
+/// The reason why a text is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// It is empty, or too long.
     #[error("{what} has {least} to {most} bytes, and not {bytes}")]
     Length {
-        /// What kind of text it is.
+        /// The kind of text.
         what: String,
-        /// Bytes that it has at least.
+        /// The fewest bytes.
         least: usize,
-        /// Bytes that it has at most.
+        /// The most bytes.
         most: usize,
-        /// Bytes that it has.
+        /// The bytes of the text.
         bytes: usize,
     },
-    /// It has the character U+0000 in it.
+    /// It contains the character U+0000.
     #[error("{what} has no zero character (U+0000), and this one has one at byte {at}")]
     Zero {
-        /// What kind of text it is.
+        /// The kind of text.
         what: String,
-        /// Where the first one is, counted from 0.
+        /// The position of the first one, counted from 0.
         at: usize,
     },
 }
@@ -41,32 +41,32 @@ pub struct Kind<'w> {
     most: usize,
 }
 
-/// What a run, a bookmark or a stimulus is about.
+/// The correlation id of a run, a bookmark or a stimulus.
 pub const CORRELATION: Kind<'_> = Kind::new("a correlation id", 0, CORRELATION_BYTES);
 
-/// What a stimulus is called.
+/// The name of a stimulus.
 pub const EVENT: Kind<'_> = Kind::new("the name of an event", 1, STIMULUS_NAME_BYTES);
 
-/// What a bookmark is called.
+/// The name of a bookmark.
 pub const BOOKMARK: Kind<'_> = Kind::new("the name of a bookmark", 1, STIMULUS_NAME_BYTES);
 
-/// What a node is called.
+/// The name of a node.
 pub const NODE: Kind<'_> = Kind::new("the name of a node", 1, STIMULUS_NAME_BYTES);
 
-/// What a variable is called.
+/// The name of a variable.
 pub const VARIABLE: Kind<'_> = Kind::new("the name of a variable", 0, VARIABLE_NAME_BYTES);
 
 impl<'w> Kind<'w> {
-    /// Texts of so many bytes, named like `a correlation id`.
+    /// A kind of texts with so many bytes, whose name is like `a correlation id`.
     pub const fn new(what: &'w str, least: usize, most: usize) -> Self {
         Self { what, least, most }
     }
 
-    /// Whether a text is of this kind.
+    /// Checks that a text is of this kind.
     ///
     /// # Errors
     ///
-    /// Why not. The text itself is not repeated: it may be long, and anything.
+    /// The reason. The text itself is not repeated: it may be long, and untrusted.
     pub fn check(self, text: &str) -> Result<(), Invalid> {
         let Self { what, least, most } = self;
         let (what, bytes) = (|| what.to_owned(), text.len());
@@ -84,16 +84,16 @@ impl<'w> Kind<'w> {
         }
     }
 
-    /// Whether all of these are of this kind.
+    /// Checks that all texts are of this kind.
     ///
     /// # Errors
     ///
-    /// Why the first one is not that is not.
+    /// The reason for the first one that is not.
     pub fn check_all<'t>(self, texts: impl IntoIterator<Item = &'t String>) -> Result<(), Invalid> {
         texts.into_iter().try_for_each(|text| self.check(text))
     }
 
-    /// The same for a text that may be missing.
+    /// As [`Self::check`], for an optional text.
     ///
     /// # Errors
     ///
@@ -103,8 +103,8 @@ impl<'w> Kind<'w> {
     }
 }
 
-/// Text for people that somebody else has written: control characters become blanks, and what is
-/// over `most` bytes is cut off.
+/// Foreign text made safe for people: control characters become blanks, and the text is cut after
+/// `most` bytes.
 pub fn plain(text: &str, most: usize) -> String {
     let mut plain = String::with_capacity(text.len().min(most));
     for char in text.chars() {

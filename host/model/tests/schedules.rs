@@ -1,13 +1,13 @@
-//! Years of occurrences, held against a walk over the minutes.
+//! Compares years of occurrences with a walk over the minutes.
 //!
-//! The walk knows nothing of how the schedule is computed. It goes through the minutes as the
-//! clocks of a place show them, one after another; a minute that matches for the first time
-//! happens, one that was shown before does not, and what a clock leaves out happens when it
-//! goes on. What fields mean it reads for itself.
+//! The walk does not use the algorithm of the schedule. It goes through the minutes as the clocks
+//! of a place show them, one after another: a matching minute happens when it is shown for the
+//! first time, not when it is repeated, and a skipped minute happens when the clock continues after
+//! the gap. The walk interprets the fields by itself.
 //!
-//! Zones whose clocks do the same in those years share a walk, and each is asked by itself.
-//! `WINDLASS_SCHEDULE_SEED` replays a seed, and `WINDLASS_SCHEDULE_SAMPLES` takes more
-//! expressions for each zone than the one that every test run takes.
+//! Zones whose clocks agree in those years share a walk, and each is compared by itself.
+//! `WINDLASS_SCHEDULE_SEED` replays a seed, and `WINDLASS_SCHEDULE_SAMPLES` sets the number of
+//! expressions for each zone, which otherwise is one.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
@@ -21,11 +21,11 @@ use windlass_model::schedule::Schedule;
 
 const MINUTE_MS: i64 = 60_000;
 const DAY: i64 = 24 * 60;
-/// How long before the years that are compared the walk begins, in minutes: long enough to
-/// know what the clocks have shown when an hour is being repeated at the beginning.
+/// How long before the compared years the walk begins, in minutes: long enough to know which times
+/// the clocks have shown if an hour is being repeated at the beginning.
 const LEAD: i64 = 2 * DAY;
 
-/// A source of numbers that is the same everywhere.
+/// A deterministic source of numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -43,7 +43,7 @@ impl Dice {
     }
 }
 
-/// One field: which values it takes, and how that was written.
+/// One field: its values, and its text.
 struct Field {
     text: String,
     takes: u64,
@@ -108,7 +108,8 @@ struct Expression {
 }
 
 impl Expression {
-    /// Mostly at night, when clocks are changed; never so often that five years are too many.
+    /// Mostly at night, when clocks are changed; rare enough that five years are a quick
+    /// comparison.
     fn any(dice: &mut Dice) -> Self {
         let minutes = match dice.roll(6) {
             0 => Field::steps(dice, 0, 59, 7),
@@ -157,7 +158,7 @@ impl Expression {
         )
     }
 
-    /// Whether it takes a day, by its number since 1970.
+    /// Whether it matches a day, given by its number since 1970.
     fn takes_day(&self, day: i64) -> bool {
         let (_, month, of_month) = civil(day);
         // 1 January 1970 was a Thursday.
@@ -170,7 +171,7 @@ impl Expression {
         day && self.months.takes(month)
     }
 
-    /// Whether it takes a minute of a day that it takes.
+    /// Whether it matches a minute of a matching day.
     fn takes_minute(&self, minute: i64) -> bool {
         self.minutes.takes(minute % 60) && self.hours.takes(minute / 60)
     }
@@ -194,11 +195,11 @@ fn civil(day: i64) -> (i64, i64, i64) {
     unreachable!("a year has no more days")
 }
 
-/// What the clocks of a place do: from when on they are how many minutes ahead of UTC.
+/// The offsets of a place: from which minute on its clocks are how many minutes ahead of UTC.
 type Clocks = Vec<(i64, i64)>;
 
-/// The clocks of a zone between two instants, in minutes. None: its offset has seconds, or
-/// changes between two minutes, as none does any more.
+/// The offsets of a zone between two instants, in minutes. None: an offset has seconds, or changes
+/// within a minute, which no zone does any more.
 fn clocks(zone: &TimeZone, from: i64, until: i64) -> Option<Clocks> {
     let at = |minute: i64| Timestamp::from_millisecond(minute * MINUTE_MS).unwrap();
     let ahead = |instant: Timestamp| {
@@ -221,7 +222,7 @@ fn clocks(zone: &TimeZone, from: i64, until: i64) -> Option<Clocks> {
     Some(clocks)
 }
 
-/// Walks from one instant up to another and answers when the expression happens, in minutes.
+/// Walks from one instant to another and returns the minutes at which the expression happens.
 fn walk(expression: &Expression, clocks: &Clocks, from: i64, until: i64) -> Vec<i64> {
     let mut found = Vec::new();
     // The next minute that the clocks have not shown yet.
@@ -240,8 +241,8 @@ fn walk(expression: &Expression, clocks: &Clocks, from: i64, until: i64) -> Vec<
         if let Some((_, now_ahead)) = changes.next_if(|(at, _)| *at == minute) {
             ahead = *now_ahead;
         }
-        // What has been shown by now and had not been before: usually one minute, none while
-        // an hour is repeated, and many when one was left out.
+        // The times that are shown now and were not before: usually one minute, none while an hour
+        // is repeated, and many after a gap.
         let mut happens = false;
         while fresh <= minute + ahead {
             happens |= takes(fresh);
@@ -270,8 +271,8 @@ fn five_years_in_every_zone_are_as_a_walk_over_the_minutes_finds_them() {
     let samples = number("WINDLASS_SCHEDULE_SAMPLES").unwrap_or(1);
     let mut dice = Dice(seed);
     let day = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() / MINUTE_MS;
-    // Five years that have begun, so that governments can not change them any more, from a
-    // day and a minute in one of them that the seed chooses.
+    // Five years in the past, whose rules no government can change any more, from a day and a
+    // minute that the seed chooses.
     let from = day("2020-01-01T00:00:00Z") + i64::try_from(dice.roll(366 * 1440)).unwrap();
     let until = from + 5 * 366 * DAY;
 
@@ -298,7 +299,7 @@ fn five_years_in_every_zone_are_as_a_walk_over_the_minutes_finds_them() {
         for (name, (expression, expected)) in names.iter().zip(walked.iter().cycle()) {
             occurrences += compare(expression, name, expected, from, until);
         }
-        // A group with fewer zones than expressions has some left.
+        // A group with fewer zones than expressions leaves some expressions uncompared.
         for (expression, expected) in walked.iter().skip(names.len()) {
             occurrences += compare(expression, names.first().unwrap(), expected, from, until);
         }
@@ -310,7 +311,7 @@ fn five_years_in_every_zone_are_as_a_walk_over_the_minutes_finds_them() {
     assert!(occurrences > 100_000, "there was something to compare");
 }
 
-/// Compares, and answers how many occurrences there were.
+/// Compares, and returns the number of occurrences.
 fn compare(expression: &str, timezone: &str, expected: &[i64], from: i64, until: i64) -> usize {
     let schedule = Schedule::of(&StartTrigger::Cron {
         expression: expression.to_owned(),
@@ -318,7 +319,7 @@ fn compare(expression: &str, timezone: &str, expected: &[i64], from: i64, until:
         timing: Timing::default(),
     });
     let Some(Ok(schedule)) = schedule else {
-        // Some samples never happen, like the 30th of February; then nothing was walked by.
+        // Some samples never happen, like the 30th of February; then the walk found nothing.
         assert!(expected.is_empty(), "{expression} is refused, and happens");
         return 0;
     };

@@ -2,7 +2,7 @@
 
 use windlass_model::Status;
 
-/// What may follow each status.
+/// The statuses that may follow each status.
 const MAY: [(Status, &[Status]); 7] = {
     use Status::{Cancelled, Completed, Faulted, Paused, Pending, Running, Suspended};
     [
@@ -12,10 +12,10 @@ const MAY: [(Status, &[Status]); 7] = {
         ),
         (Running, &[Suspended, Paused, Completed, Faulted, Cancelled]),
         (Suspended, &[Running, Paused, Completed, Faulted, Cancelled]),
-        // What is at work when it is paused may be the last.
+        // Executions in progress finish after the pause, and may be the last ones.
         (Paused, &[Running, Suspended, Completed, Faulted, Cancelled]),
         (Completed, &[]),
-        // It is tried again; all that it has left may wait.
+        // A retry: all its remaining executions may be waits.
         (Faulted, &[Running, Suspended]),
         (Cancelled, &[Running, Suspended]),
     ]

@@ -1,7 +1,7 @@
-//! Workflow files: what is said about bad ones, what is read from good ones.
+//! Workflow files: the mistakes in invalid ones, and the definitions of valid ones.
 //!
-//! `cases/*.yaml` and `cases/*.json` are read, and what becomes of each is held against the
-//! `.txt` beside it. `BLESS=1` writes those anew.
+//! `cases/*.yaml` and `cases/*.json` are read, and each result is compared with the `.txt` beside
+//! the file. `BLESS=1` writes those anew.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
@@ -124,7 +124,7 @@ fn the_canonical_form_gives_the_same_definition() {
                 "{}",
                 case.0.display()
             );
-            // It is a form of its own: reading it as a file changes nothing.
+            // It is a fixed point: reading it as a file changes nothing.
             let text = String::from_utf8(canonical.clone()).unwrap();
             let again = windlass_model::file::read(&text, "canonical.json");
             assert_eq!(again.definition, Some(definition));
@@ -334,7 +334,7 @@ proptest! {
     ) {
         let text = parts.concat();
         let read = read(&text, "w.yaml");
-        // Every place lies inside the text, at whole characters.
+        // Every place lies inside the text, at character boundaries.
         for diagnostic in &read.diagnostics {
             if let Some(span) = &diagnostic.place.span {
                 prop_assert!(text.get(span.clone()).is_some(), "{diagnostic:?}");

@@ -1,4 +1,4 @@
-//! Durations and instants, as they are written in files and given by templates.
+//! Durations and instants, in the syntax of files and templates.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,8 +15,8 @@ const UNITS: [(&str, u64); 6] = [
     ("w", 604_800_000),
 ];
 
-/// Reads `200ms`, `5s`, `90m`, `3d`, `1h30m`, or ISO 8601 like `PT1H30M` and `P3D`, in which a
-/// day has 24 hours. None if it is none of these, negative, or over a hundred years.
+/// Reads `200ms`, `5s`, `90m`, `3d`, `1h30m`, or ISO 8601 like `PT1H30M` and `P3D`, in which a day
+/// has 24 hours. None if the text is malformed, negative, or over a hundred years.
 pub fn parse_duration_ms(text: &str) -> Option<u64> {
     let ms = if text.starts_with(['P', 'p']) {
         iso(text)?
@@ -58,7 +58,7 @@ fn units(text: &str) -> Option<u64> {
 }
 
 fn iso(text: &str) -> Option<u64> {
-    // Days and weeks are not in a duration of jiff's, for a day can have 23 hours; here it has 24.
+    // jiff's durations exclude days and weeks, because a day may have 23 hours; here a day has 24.
     let text = text.to_ascii_uppercase();
     let (date, time) = text
         .strip_prefix('P')?

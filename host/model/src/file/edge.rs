@@ -1,4 +1,4 @@
-//! Edges, short and long.
+//! Edges, in the short and the long form.
 
 use super::reader::{Reader, Report, is_name};
 use super::tree::{Kind, Node};
@@ -182,7 +182,7 @@ fn when(reader: &mut Reader, node: &Node) -> When {
     }
 }
 
-/// An expression that is true or not.
+/// A condition: an expression, or a constant.
 pub(super) fn condition(reader: &mut Reader, node: &Node) -> Option<String> {
     match &node.kind {
         Kind::Text { text, plain } => {
@@ -194,7 +194,7 @@ pub(super) fn condition(reader: &mut Reader, node: &Node) -> Option<String> {
             }
             Some(text.clone())
         }
-        // An expression may be nothing but `true`.
+        // An expression may be just `true`.
         Kind::Bool(value) => Some(value.to_string()),
         _ => {
             reader
@@ -205,7 +205,7 @@ pub(super) fn condition(reader: &mut Reader, node: &Node) -> Option<String> {
     }
 }
 
-/// Text with a quote that does not end was probably cut where YAML saw a comment.
+/// Text with an unclosed quote was probably cut by a `#`, which begins a comment in YAML.
 fn cut_by_comment(text: &str) -> bool {
     let mut quote = None;
     let mut escaped = false;

@@ -1,8 +1,8 @@
-//! The format as types, from which its JSON Schema is made. Editors complete and check files
-//! with it. The reader does not use these types, because it reports more than they could say;
-//! a test holds both against each other.
+//! The format as types, from which its JSON Schema is generated. Editors complete and check files
+//! with it. The reader does not use these types, because its reports are more precise; a test
+//! compares both.
 
-// The fields are only ever described.
+// The fields are never read.
 #![expect(dead_code, reason = "schemars reads the types; no code builds them")]
 
 mod hook;
@@ -14,11 +14,11 @@ use serde_json::Value;
 
 use hook::Http;
 
-/// The JSON Schema of the format, as it is checked in at `docs/workflow.schema.json`.
+/// The JSON Schema of the format, which is checked in at `docs/workflow.schema.json`.
 pub fn json_schema() -> Value {
     let mut schema = schema_for!(Workflow).to_value();
     forbid_null(&mut schema);
-    // `end:` with nothing behind it says all that most ends have to say.
+    // `end:` with no value suffices for most ends.
     if let Some(kind) = schema.pointer_mut("/$defs/End/type") {
         *kind = Value::from(vec!["object", "null"]);
     }
@@ -28,7 +28,7 @@ pub fn json_schema() -> Value {
     schema
 }
 
-/// A key that may be left out may not be `null` instead: most likely its value was forgotten.
+/// An optional key may not be `null`: most likely its value was forgotten.
 fn forbid_null(schema: &mut Value) {
     let null = Value::from("null");
     match schema {
@@ -62,54 +62,54 @@ struct Workflow {
     /// Its name. Consists of a-z, 0-9, `_` and `-`.
     #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*$"), length(max = 128))]
     workflow: String,
-    /// For people.
+    /// A description, for people.
     description: Option<String>,
-    /// JSON Schema of what a run takes.
+    /// JSON Schema of a run's input.
     input: Option<Value>,
-    /// What starts it, besides people, by key.
+    /// The triggers that start it, by key.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$", "maxLength": 128}, "maxProperties" = 1000))]
     triggers: Option<BTreeMap<String, Trigger>>,
-    /// The values that `vars` begin with: constants, by name.
+    /// The initial values of `vars`: constants, by name.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$"}))]
     vars: Option<BTreeMap<String, Value>>,
     /// The nodes, by name.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$", "maxLength": 128}, "minProperties" = 1, "maxProperties" = 10000))]
     nodes: BTreeMap<String, Node>,
-    /// What follows what.
+    /// The edges between the nodes.
     #[schemars(length(max = 50000))]
     edges: Option<Vec<EdgeForm>>,
-    /// What a run results in; may hold expressions.
+    /// The output of a run; may hold expressions.
     output: Option<Value>,
-    /// How runs behave.
+    /// Options of its runs.
     options: Option<Options>,
-    /// What an editor keeps for itself. No rule reads it.
+    /// Data of an editor. The host ignores it.
     layout: Option<Value>,
 }
 
-/// What starts a workflow: exactly one of `event`, `cron`, `every` and `http`.
+/// A trigger that starts the workflow: exactly one of `event`, `cron`, `every` and `http`.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
 #[schemars(extend("oneOf" = [{"required": ["event"]}, {"required": ["cron"]}, {"required": ["every"]}, {"required": ["http"]}]))]
 #[schemars(extend("dependentRequired" = {"match": ["event"], "timezone": ["cron"]}))]
 struct Trigger {
-    /// A stimulus of this name. Its input is the run's.
+    /// A stimulus of this name. Its input becomes the run's input.
     event: Option<EventName>,
-    /// What the `match` of the stimulus has to equal: a constant.
+    /// The value that the `match` of the stimulus has to equal: a constant.
     r#match: Option<Value>,
     /// A schedule of the calendar: five fields, or six with seconds first.
     cron: Option<String>,
-    /// An IANA time zone. `UTC` unless said otherwise.
+    /// An IANA time zone. Default: `UTC`.
     timezone: Option<String>,
     /// From one occurrence to the next; at least a second.
     every: Option<Duration>,
-    /// A request to the host's web server, below `/hooks`. What it brings is the run's input.
+    /// A request to the host's web server, below `/hooks`. Its content becomes the run's input.
     http: Option<Http>,
-    /// What becomes of occurrences that nobody was there for. `fire-once` unless said otherwise.
+    /// What to do about occurrences that became due while no host was running. Default:
+    /// `fire-once`.
     misfire: Option<Misfire>,
-    /// What becomes of an occurrence whose predecessor is still running. `skip` unless said
-    /// otherwise.
+    /// What to do about an occurrence while the previous one still runs. Default: `skip`.
     overlap: Option<Overlap>,
-    /// Each occurrence is late by a part of this that is its own.
+    /// Delay each occurrence by a part of this, which is always the same for one occurrence.
     jitter: Option<Duration>,
     /// The input of the runs of a schedule: a constant.
     input: Option<Value>,
@@ -120,46 +120,46 @@ struct Trigger {
 #[schemars(transparent)]
 struct EventName(#[schemars(length(min = 1, max = 256))] String);
 
-/// What becomes of occurrences that nobody was there for.
+/// What to do about occurrences that became due while no host was running.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum Misfire {
-    /// By name.
+    /// One of the named policies.
     Named(MisfireName),
-    /// The latest ones happen one after another.
+    /// Run the latest ones, one after another.
     CatchUp(CatchUp),
 }
 
-/// What becomes of occurrences that nobody was there for.
+/// What to do about occurrences that became due while no host was running.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 enum MisfireName {
-    /// Nothing.
+    /// Drop them.
     Skip,
-    /// They happen as one, late.
+    /// Run the latest one, late, for all of them.
     FireOnce,
 }
 
-/// The latest occurrences happen one after another.
+/// Run the latest occurrences, one after another.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
 struct CatchUp {
-    /// At most so many.
+    /// How many occurrences at most.
     #[schemars(range(min = 1, max = 1000))]
     catch_up: u32,
 }
 
-/// What becomes of an occurrence whose predecessor is still running.
+/// What to do about an occurrence while the previous one still runs.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 enum Overlap {
-    /// Both run.
+    /// Run both at the same time.
     Allow,
-    /// Nothing.
+    /// Drop the occurrence.
     Skip,
-    /// It happens once the other has ended. At most one waits.
+    /// Run the occurrence after the previous one has ended. At most one waits.
     Queue,
-    /// The other is cancelled.
+    /// Cancel the previous one.
     CancelPrevious,
 }
 
@@ -172,12 +172,12 @@ struct Node {
     /// A node type of a plugin: `package/node` or `package/node@requirement`.
     #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*/[a-z_][a-z0-9_-]*(@.+)?$"))]
     r#use: Option<String>,
-    /// Runs `nodes` for each item: a list, or an expression that gives one.
+    /// Runs `nodes` for each item: a list, or an expression that results in one.
     for_each: Option<List>,
     /// Runs the published workflow of this name as a child.
     #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*$"), length(max = 128))]
     workflow: Option<String>,
-    /// Waits: a duration, an instant, or an expression that gives one.
+    /// Waits: a duration, an instant, or an expression that results in one.
     wait: Option<String>,
     /// Waits for a stimulus of this name; may hold expressions.
     event: Option<Event>,
@@ -188,34 +188,34 @@ struct Node {
     end: Option<End>,
     /// Fails with this message; may hold expressions.
     fail: Option<String>,
-    /// What is done for each item, by name; names are unique in the whole workflow.
+    /// The nodes that run for each item, by name; names are unique in the whole workflow.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$", "maxLength": 128}, "minProperties" = 1, "maxProperties" = 10000))]
     nodes: Option<BTreeMap<String, Node>>,
-    /// What follows what among `nodes`.
+    /// The edges between `nodes`.
     #[schemars(length(max = 50000))]
     edges: Option<Vec<EdgeForm>>,
-    /// What one item results in; may hold expressions.
+    /// The result of one item; may hold expressions.
     output: Option<Value>,
-    /// How many items are worked on at the same time. 16 unless said otherwise.
+    /// How many items are processed at the same time. Default: 16.
     #[schemars(range(min = 1, max = 1000))]
     concurrency: Option<u32>,
-    /// What an item that fails does. `fail` unless said otherwise.
+    /// The effect of an item that fails. Default: `fail`.
     on_item_error: Option<OnItemError>,
-    /// What the `match` of the stimulus has to equal; may hold expressions.
+    /// The value that the `match` of the stimulus has to equal; may hold expressions.
     r#match: Option<Value>,
-    /// Narrows the event to stimuli with this correlation; may hold expressions.
+    /// Only stimuli with this correlation; may hold expressions.
     correlation: Option<String>,
-    /// The configuration of the node type: a map, or an expression that gives one.
+    /// The configuration of the node type: a map, or an expression that results in one.
     with: Option<Config>,
-    /// What the node gets; may hold expressions. Without it: the output of what came before.
+    /// The input of the node; may hold expressions. Default: the output of the preceding node.
     input: Option<Value>,
     /// When it runs, if several edges lead to it.
     join: Option<Join>,
     /// Take only the first edge whose condition is true.
     first: Option<bool>,
-    /// The workflow begins here.
+    /// The run begins with this node.
     start: Option<bool>,
-    /// How it is tried again.
+    /// How it is retried.
     retry: Option<Retry>,
     /// How long one execution may take.
     timeout: Option<Duration>,
@@ -223,33 +223,33 @@ struct Node {
     total_timeout: Option<Duration>,
     /// How long it may stay suspended.
     wait_timeout: Option<Duration>,
-    /// What a failure that is not tried again does.
+    /// The effect of a failure that is not retried.
     on_error: Option<OnError>,
-    /// Runs it several times.
+    /// Runs it several times in a row.
     repeat: Option<Repeat>,
     /// Nodes with the same text never run at the same time in one instance.
     #[schemars(length(min = 1, max = 128))]
     mutex: Option<String>,
-    /// Among what is due, higher goes first. 0 unless said otherwise.
+    /// The priority of its triggers: among due triggers, higher ones go first. Default: 0.
     #[schemars(range(min = -100, max = 100))]
     priority: Option<i32>,
-    /// Which consumer executes its triggers.
+    /// The consumer of its triggers.
     #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*$"), length(max = 128))]
     route: Option<String>,
-    /// The node that undoes this one.
+    /// The node that compensates this one.
     #[schemars(regex(pattern = "^[a-z_][a-z0-9_]*$"), length(max = 128))]
     compensate: Option<String>,
-    /// For people.
+    /// A title, for people.
     title: Option<String>,
-    /// For people.
+    /// A description, for people.
     description: Option<String>,
 }
 
-/// A list, or an expression that gives one.
+/// A list, or an expression that results in one.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum List {
-    /// An expression that gives a list.
+    /// An expression that results in a list.
     Template(#[schemars(regex(pattern = r"\{\{"))] String),
     /// Items; may hold expressions.
     Items(Vec<Value>),
@@ -259,9 +259,9 @@ enum List {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum Event {
-    /// Of this name.
+    /// The name of the stimulus.
     Name(EventName),
-    /// With all that is asked of it in one map.
+    /// A map with the name, the match and the correlation.
     Map(EventMap),
 }
 
@@ -271,19 +271,19 @@ enum Event {
 struct EventMap {
     /// Its name; may hold expressions.
     event: EventName,
-    /// What its `match` has to equal; may hold expressions.
+    /// The value that its `match` has to equal; may hold expressions.
     r#match: Option<Value>,
-    /// Narrows it to this correlation; may hold expressions.
+    /// Only stimuli with this correlation; may hold expressions.
     correlation: Option<String>,
 }
 
-/// What an item that fails does.
+/// The effect of an item that fails.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 enum OnItemError {
-    /// The items that are being worked on are cancelled, and the node fails.
+    /// The items in progress are cancelled, and the node fails.
     Fail,
-    /// The result of the item is `null`, and the others go on.
+    /// The result of the item is `null`, and the others continue.
     Continue,
 }
 
@@ -297,7 +297,7 @@ struct Repeat {
     max: Option<u32>,
     /// From the start of one execution to that of the next.
     every: Option<Duration>,
-    /// It ends once this is true after an execution.
+    /// The repetition ends when this is true after an execution.
     until: Option<Condition>,
 }
 
@@ -307,7 +307,7 @@ struct Repeat {
 enum Config {
     /// By name; values may hold expressions.
     Map(BTreeMap<String, Value>),
-    /// An expression that gives a map.
+    /// An expression that results in a map.
     Template(String),
 }
 
@@ -325,9 +325,9 @@ struct Duration(
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
 struct End {
-    /// Cancel whatever else is going on, and complete.
+    /// Cancel all other executions, and complete.
     terminate: Option<bool>,
-    /// The output of the run, in place of the workflow's own; may hold expressions.
+    /// The output of the run, instead of the workflow's `output`; may hold expressions.
     output: Option<Value>,
 }
 
@@ -335,7 +335,7 @@ struct End {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum Join {
-    /// By name.
+    /// One of the named joins.
     Named(JoinName),
     /// At the n-th edge taken.
     Count(JoinCount),
@@ -361,27 +361,27 @@ enum JoinName {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct JoinCount {
-    /// How many.
+    /// The number of edges.
     #[schemars(range(min = 1))]
     count: u32,
 }
 
-/// How a failed execution is tried again.
+/// How a failed execution is retried.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
 struct Retry {
-    /// Executions in total, the first included. 3 unless said otherwise.
+    /// Executions in total, the first included. Default: 3.
     #[schemars(range(min = 1))]
     max_attempts: Option<u32>,
-    /// Before the second execution. `1s` unless said otherwise.
+    /// Before the second execution. Default: `1s`.
     delay: Option<Duration>,
-    /// How the delay grows. `exponential` unless said otherwise.
+    /// How the delay grows. Default: `exponential`.
     backoff: Option<Backoff>,
-    /// What it never grows beyond. `5m` unless said otherwise.
+    /// The bound of the delay. Default: `5m`.
     max_delay: Option<Duration>,
-    /// Whether to wait a random part of the delay. `true` unless said otherwise.
+    /// Whether to wait a random part of the delay. Default: `true`.
     jitter: Option<bool>,
-    /// Which failures are tried again. `[retryable, deadline]` unless said otherwise.
+    /// The failure classes that are retried. Default: `[retryable, deadline]`.
     classes: Option<Vec<ClassName>>,
 }
 
@@ -389,7 +389,7 @@ struct Retry {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 enum Backoff {
-    /// It stays.
+    /// It is constant.
     Fixed,
     /// It doubles.
     Exponential,
@@ -410,11 +410,11 @@ enum ClassName {
     Lost,
 }
 
-/// What a failure that is not tried again does.
+/// The effect of a failure that is not retried.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 enum OnError {
-    /// It is the workflow's to decide.
+    /// The workflow's `incidents` option decides.
     Fail,
     /// The node counts as done, with the output `null`.
     Continue,
@@ -428,7 +428,7 @@ enum OnError {
 enum EdgeForm {
     /// `a -> b` or `a.port -> b`.
     Short(#[schemars(regex(pattern = "->"))] String),
-    /// With more to it.
+    /// The long form.
     Long(Edge),
     /// `a -> b: condition`, or `a -> b: else`.
     Conditional(
@@ -453,25 +453,25 @@ enum Condition {
 struct Edge {
     /// The node it leaves.
     from: String,
-    /// The port of that node; `done` unless said otherwise.
+    /// The port of that node. Default: `done`.
     port: Option<String>,
     /// The node it leads to.
     to: String,
     /// A condition, or `else`.
     when: Option<Condition>,
-    /// Unique in the workflow; needed where two edges lead from one port to one node.
+    /// Unique in the workflow; needed if two edges lead from one port to one node.
     id: Option<String>,
 }
 
-/// How runs behave.
+/// Options of the runs of a workflow.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
 struct Options {
-    /// Whether runs exclude each other. `always` unless said otherwise.
+    /// Whether runs exclude each other. Default: `always`.
     activation: Option<Activation>,
-    /// When what nodes did is written down. `every-node` unless said otherwise.
+    /// When the results of nodes are committed. Default: `every-node`.
     commit: Option<Commit>,
-    /// What a failed node does to the run.
+    /// The effect of a failed node on the run.
     incidents: Option<Incidents>,
     /// How long a run may take.
     timeout: Option<Duration>,
@@ -489,11 +489,11 @@ enum Activation {
     Singleton,
     /// There is one run at a time with the same correlation id.
     CorrelatedSingleton,
-    /// There is one run at a time with the same correlation id, whatever its workflow is.
+    /// There is one run at a time with the same correlation id, over all workflows.
     Correlation,
 }
 
-/// When what nodes did is written down.
+/// When the results of nodes are committed.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 enum Commit {
@@ -503,13 +503,13 @@ enum Commit {
     Burst,
 }
 
-/// What a failed node does to the run.
+/// The effect of a failed node on the run.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 enum Incidents {
-    /// The run is faulted.
+    /// The run faults.
     Fault,
-    /// The branch ends there, and the others go on.
+    /// The branch ends there, and the others continue.
     Continue,
 }
 

@@ -1,5 +1,4 @@
-//! A trigger by a request: its method and path, how the request is verified, and what its
-//! sender is answered.
+//! A trigger by a request: its method and path, its verification, and the answer to its sender.
 
 use super::keys;
 use super::reader::{Reader, list};
@@ -63,7 +62,7 @@ fn hook_path(reader: &mut Reader, tree: &Tree) -> Option<String> {
     None
 }
 
-/// How a request is verified. None only with a report, so that a mistake never leaves a trigger
+/// How a request is verified. None only with a report, so that a mistake never results in a trigger
 /// that every request starts.
 fn verified(reader: &mut Reader, tree: &Tree) -> Option<Verify> {
     constant(reader, tree, LITERAL);
@@ -156,7 +155,7 @@ fn scheme(reader: &mut Reader, name: &str, tree: &Tree) -> Option<Verify> {
     })
 }
 
-/// The names of the secrets: `secret`, or `secrets` where there are several.
+/// The names of the secrets: `secret`, or `secrets` for several.
 fn secrets(reader: &mut Reader, tree: &Tree) -> Option<Secrets> {
     let name = |reader: &mut Reader, tree: &Tree| {
         let text = reader.text(tree)?.to_owned();
@@ -204,7 +203,7 @@ fn secrets(reader: &mut Reader, tree: &Tree) -> Option<Secrets> {
     }
 }
 
-/// A word of a scheme that has to be there.
+/// A required text of a scheme.
 fn wanted(
     reader: &mut Reader,
     tree: &Tree,
@@ -222,7 +221,7 @@ fn wanted(
     word(reader, tree, key, is_right)
 }
 
-/// A word of a scheme, if it is there.
+/// An optional text of a scheme.
 fn word(
     reader: &mut Reader,
     tree: &Tree,
@@ -266,7 +265,7 @@ fn bounded(reader: &mut Reader, tree: &Tree, key: &str, (unsaid, most): (u64, u6
     })
 }
 
-/// What the sender is answered.
+/// The answer to the sender.
 fn answered(reader: &mut Reader, tree: &Tree) -> Option<Respond> {
     let Kind::Map(entries) = &tree.kind else {
         let choices = [("accepted", ())];

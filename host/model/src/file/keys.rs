@@ -1,10 +1,10 @@
-//! Every key of the format. The reader knows a key if it is here, and a test holds these lists
-//! against the JSON Schema.
+//! Every key of the format. The reader knows a key only if it is here, and a test compares these
+//! lists with the JSON Schema.
 
-/// What an editor keeps for itself: positions and colours.
+/// Data of an editor, like positions and colours.
 pub(super) const LAYOUT: &str = "layout";
 
-/// Merges one map into another in YAML 1.1. The tree reports it.
+/// Merges one map into another in YAML 1.1. The tree reports it as a mistake.
 pub(super) const MERGE: &str = "<<";
 
 pub(super) const WORKFLOW: &[&str] = &[
@@ -20,7 +20,7 @@ pub(super) const WORKFLOW: &[&str] = &[
     LAYOUT,
 ];
 
-/// What a node does: it has exactly one of these.
+/// The kinds of nodes: a node has exactly one of these.
 pub(super) const KINDS: &[&str] = &[
     "use", "for-each", "workflow", "wait", "event", "set", "end", "fail",
 ];
@@ -32,10 +32,10 @@ pub(super) const OF_KIND: &[(&str, &[&str])] = &[
     ("event", &["match", "correlation"]),
 ];
 
-/// What stands beside `for-each`.
+/// The keys that belong to `for-each`.
 pub(super) const FOR_EACH: &[&str] = &["nodes", "edges", "output", "concurrency", "on-item-error"];
 
-/// Keys that every node may have, whatever it does.
+/// Keys that every node may have, of any kind.
 pub(super) const NODE: &[&str] = &[
     "input",
     "join",
@@ -72,7 +72,7 @@ pub(super) const REPEAT: &[&str] = &["max", "every", "until"];
 
 pub(super) const END: &[&str] = &["terminate", "output"];
 
-/// What starts a workflow: a trigger has exactly one of these.
+/// The kinds of triggers: a trigger has exactly one of these.
 pub(super) const TRIGGER_KINDS: &[&str] = &["event", "cron", "every", "http"];
 
 /// Keys of a trigger, by its kind, the kind included.
@@ -86,10 +86,10 @@ pub(super) const TRIGGERS: &[(&str, &[&str])] = &[
     ("http", &["http"]),
 ];
 
-/// What a trigger by `http` says.
+/// The keys of a trigger by `http`.
 pub(super) const HTTP: &[&str] = &["method", "path", "verify", "respond"];
 
-/// How a request is verified: `verify` has exactly one of these.
+/// The schemes for verification: `verify` has exactly one of these.
 pub(super) const SCHEMES: &[&str] = &[
     "github",
     "stripe",
@@ -99,7 +99,7 @@ pub(super) const SCHEMES: &[&str] = &[
     "basic",
 ];
 
-/// Schemes that sign no time and have nothing to say but their secrets.
+/// Schemes that sign no time and have no keys except their secrets.
 pub(super) const PLAIN_SCHEME: &[&str] = &["secret", "secrets"];
 
 /// Schemes that sign a time.
@@ -111,7 +111,7 @@ pub(super) const HMAC_SCHEME: &[&str] = &[
 
 pub(super) const BASIC_SCHEME: &[&str] = &["secret", "secrets", "user"];
 
-/// A node that answers.
+/// The keys of an answering node.
 pub(super) const RESPOND: &[&str] = &["node", "within"];
 
 pub(super) const OPTIONS: &[&str] = &["activation", "commit", "incidents", "timeout", "retention"];

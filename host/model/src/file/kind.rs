@@ -1,4 +1,4 @@
-//! What a node does.
+//! The kind of a node.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::definition::{Body, ForEach, NodeKind, OnItemError, UseRef};
 use crate::nearest::nearest;
 use crate::{limits, valid};
 
-/// Items worked on at the same time, unless said otherwise.
+/// Items processed at the same time by default.
 const CONCURRENCY: u32 = 16;
 
-/// What it does: exactly one of [`keys::KINDS`].
+/// The kind: exactly one of [`keys::KINDS`].
 pub(super) fn read(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
     let entry = only(reader, tree)?;
     let value = &entry.value;
@@ -43,7 +43,7 @@ pub(super) fn read(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
     })
 }
 
-/// The one entry that says what the node does.
+/// The one entry that names the kind of the node.
 fn only<'t>(reader: &mut Reader, tree: &'t Tree) -> Option<&'t Entry> {
     let Kind::Map(entries) = &tree.kind else {
         return None;
@@ -51,7 +51,7 @@ fn only<'t>(reader: &mut Reader, tree: &'t Tree) -> Option<&'t Entry> {
     let is_kind = |entry: &&Entry| keys::KINDS.contains(&entry.key.as_str());
     let mut kinds = entries.iter().filter(is_kind);
     let Some(first) = kinds.next() else {
-        // What is misspelt or a merge key has its error already.
+        // A misspelt key or a merge key has its own error already.
         let excused = |entry: &Entry| {
             entry.key == keys::MERGE || nearest(&entry.key, keys::KINDS.iter().copied()).is_some()
         };
@@ -110,7 +110,7 @@ fn with(tree: &Tree) -> Value {
     tree.get("with").map_or_else(none, Tree::to_value)
 }
 
-/// `for-each` and what stands beside it.
+/// `for-each` and the keys that belong to it.
 fn for_each(reader: &mut Reader, tree: &Tree, items: &Tree) -> NodeKind {
     let mut each = ForEach {
         list: reader.at("for-each", |reader| item_list(reader, items)),
@@ -206,7 +206,7 @@ pub(super) fn event_name(reader: &mut Reader, tree: &Tree) -> String {
     let Some(text) = reader.text(tree) else {
         return String::new();
     };
-    // What was accepted once is read, whatever was accepted then.
+    // A definition that was accepted before is read again, even if the rules were different then.
     if let Err(wrong) = valid::EVENT.check(text)
         && !reader.stored
     {
@@ -229,7 +229,7 @@ fn wait(reader: &mut Reader, tree: &Tree) -> Value {
                 reader.report(codes::BAD_DURATION, message, tree).help(help);
             }
         }
-        // Its error is that of a duration.
+        // Another value gets the error of a duration.
         _ => drop(reader.duration(tree)),
     }
     tree.to_value()

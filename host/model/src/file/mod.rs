@@ -1,13 +1,12 @@
 //! Reads workflow files: YAML 1.2 or JSON, into a [`Definition`].
 //!
-//! A file is first read into a tree in which every value knows where it stands, and the tree
-//! then into a definition. Both steps go to the end and report everything that they find, so
-//! that a person mends a file once. What a definition means (whether an edge leads to a node
-//! that exists, whether an expression parses) is for the engine to say; [`SourceMap`] then
-//! tells where in the file that is.
+//! A file is first read into a tree in which every value has its position, and the tree then into a
+//! definition. Both steps go to the end and report all mistakes, so that the author corrects a file
+//! once. The engine checks the meaning of a definition (whether an edge leads to a node that
+//! exists, whether an expression parses); [`SourceMap`] then gives the position in the file.
 //!
-//! Bounds: [`limits::WORKFLOW_BYTES`], [`limits::NESTING`], [`limits::NODES`],
-//! [`limits::EDGES`], [`DIAGNOSTICS`], and as many bytes again by aliases as a file may have.
+//! Bounds: [`limits::WORKFLOW_BYTES`], [`limits::NESTING`], [`limits::NODES`], [`limits::EDGES`],
+//! [`DIAGNOSTICS`]. Aliases may add as many bytes as a file may have.
 
 mod duration;
 mod edge;
@@ -33,17 +32,17 @@ pub use source_map::SourceMap;
 use crate::{Definition, Diagnostic, Place, codes, limits};
 use reader::Reader;
 
-/// Mistakes reported of one file.
+/// The most mistakes reported for one file.
 pub const DIAGNOSTICS: usize = 100;
 
-/// What became of a file.
+/// The result of reading a file.
 #[derive(Debug)]
 pub struct Read {
-    /// The workflow, if nothing is wrong with the file.
+    /// The workflow, if the file has no mistakes.
     pub definition: Option<Definition>,
-    /// What is wrong, in the order of the file; at most [`DIAGNOSTICS`].
+    /// The mistakes, in the order of the file; at most [`DIAGNOSTICS`].
     pub diagnostics: Vec<Diagnostic>,
-    /// Where things are in the file.
+    /// The positions of values in the file.
     pub map: SourceMap,
 }
 
@@ -55,7 +54,7 @@ impl Read {
     }
 }
 
-/// Reads a workflow file. One whose `name` ends in `.json` has to be JSON, others are YAML.
+/// Reads a workflow file. A file whose `name` ends in `.json` has to be JSON, others are YAML.
 pub fn read(text: &str, name: &str) -> Read {
     let mut diagnostics = Vec::new();
     let tree = if text.len() > limits::WORKFLOW_BYTES {
@@ -91,12 +90,12 @@ pub fn read(text: &str, name: &str) -> Read {
     }
 }
 
-/// Reads the canonical form, as [`Read::canonical`] gives it. The schema of the input is not
+/// Reads the canonical form, which [`Read::canonical`] returns. The schema of the input is not
 /// compiled: [`crate::schema::Schema::compile`] may refuse it.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it; at most [`DIAGNOSTICS`] mistakes.
+/// All mistakes; at most [`DIAGNOSTICS`].
 pub fn read_canonical(json: &[u8]) -> Result<Definition, Vec<Diagnostic>> {
     let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| {
         vec![Diagnostic::new(

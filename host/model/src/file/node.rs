@@ -1,4 +1,4 @@
-//! Nodes: their names, and the keys that any of them may have.
+//! Nodes: their names, and the keys of all kinds.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
     };
     check_keys(reader, tree, entries);
     let kind = kind::read(reader, tree);
-    // Without a kind there is no node, but the rest of it is read for its mistakes.
+    // Without a kind there is no node, but its other keys are read to report their mistakes.
     let mut node = Node::new(kind.clone().unwrap_or(NodeKind::Fail(Value::Null)));
     for entry in entries {
         reader.at(&entry.key, |reader| key(reader, &mut node, entry));
@@ -99,7 +99,7 @@ fn check_keys(reader: &mut Reader, tree: &Tree, entries: &[Entry]) {
         .chain(keys::NODE)
         .copied()
         .collect();
-    // What belongs to another kind is known, and has an error of its own.
+    // A key of another kind is known, and has an error of its own.
     let stray = |key: &str| kinds().find(|(kind, keys)| !has(kind) && keys.contains(&key));
     let shared = |key: &str| keys::WORKFLOW.contains(&key);
     let strays: Vec<&str> = entries
@@ -148,7 +148,7 @@ fn check_keys(reader: &mut Reader, tree: &Tree, entries: &[Entry]) {
     }
 }
 
-/// Constant, because what excludes what is decided before anything is evaluated.
+/// Constant, because the engine decides about exclusion before it evaluates any expression.
 fn mutex(reader: &mut Reader, tree: &Tree) -> Option<String> {
     let text = reader.text(tree)?;
     if text.is_empty() || text.len() > MUTEX_BYTES {
@@ -161,7 +161,7 @@ fn mutex(reader: &mut Reader, tree: &Tree) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The name of something else.
+/// The name of another object.
 fn named(reader: &mut Reader, tree: &Tree, what: &str, hyphens: bool) -> Option<String> {
     let text = reader.text(tree)?;
     if !is_name(text, hyphens) {

@@ -9,12 +9,12 @@ use super::tree::{Entry, Kind, Node};
 use super::{scalar, syntax};
 use crate::{Diagnostic, Place, codes, limits};
 
-/// What aliases may add to a document, in bytes; a value counts for a few more than its text.
+/// The most bytes that aliases may add to a document; a value counts for a few more than its text.
 const ALIAS_BYTES: usize = limits::WORKFLOW_BYTES;
 const VALUE_BYTES: usize = 16;
 
-/// Reads `text`. What it returns stands for the text although mistakes were reported, unless
-/// the text has no structure that could be followed.
+/// Reads `text`. The result represents the text even if mistakes were reported, unless the
+/// structure of the text cannot be parsed.
 pub(super) fn parse(text: &str, json: bool, diagnostics: &mut Vec<Diagnostic>) -> Option<Node> {
     if json && let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
         diagnostics.push(syntax::json_mistake(text, &error));
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str, json: bool, diagnostics: &mut Vec<Diagnostic>) -
                 }
             }
             Err(error) => {
-                // What follows from the missing rest would only confuse.
+                // Mistakes that follow from the missing rest would only confuse.
                 diagnostics.push(syntax::yaml_mistake(text, &error));
                 return None;
             }
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str, json: bool, diagnostics: &mut Vec<Diagnostic>) -
     builder.finish(diagnostics)
 }
 
-/// Reading cannot go on; what is wrong has been reported.
+/// Parsing has to stop; the reason has been reported.
 struct Stop;
 
 struct Builder<'a> {
@@ -188,7 +188,7 @@ impl<'a> Builder<'a> {
         self.add(Node { span, kind }, open.anchor)
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to the open list or map.
     fn add(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
         if anchor != 0 {
             let bytes = weigh(&node);
@@ -218,7 +218,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A value that stands where a key is due.
+    /// A value in the position of a key.
     fn key(&mut self, node: Node) -> Result<(), Stop> {
         let text = match &node.kind {
             Kind::Text { text, .. } => text.clone(),
@@ -353,7 +353,7 @@ impl<'a> Builder<'a> {
         Node { span, kind }
     }
 
-    /// Tags of one's own mean nothing here; mostly they are a `!` that was to be text.
+    /// Custom tags have no meaning here; mostly they are a `!` that should have been text.
     fn check_tag(&mut self, tag: Option<&Tag>, wanted: &str, span: &Span) {
         let Some(tag) = tag else { return };
         if tag.core_suffix() == Some(wanted) {

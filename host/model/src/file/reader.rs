@@ -1,7 +1,7 @@
-//! Walks a tree, knowing where it is and collecting what is wrong.
+//! Walks a tree, tracks its position and collects mistakes.
 //!
-//! Every reading function gives a value of its type whatever stands in the file, so that
-//! reading goes on; a definition read with mistakes is thrown away.
+//! Every reading function returns a value of its type even if the file has a mistake there, so that
+//! reading continues; a definition that was read with mistakes is discarded.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ const NAME_BYTES: usize = 128;
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Whether a definition is read that has been accepted before: what it says about its input
-    /// is checked where a run begins, so that runs that have begun go on whatever the bounds.
+    /// Whether the definition was accepted before: then the schema of its input is checked only
+    /// where a run begins, so that existing runs continue even if the bounds have changed.
     pub(super) stored: bool,
-    /// Nodes and edges met so far, those of bodies included.
+    /// Nodes and edges so far, those of bodies included.
     pub(super) nodes: usize,
     pub(super) edges: usize,
     pointer: String,
-    /// Where each name of a node stands first.
+    /// The first position of each node name.
     names: BTreeMap<String, Place>,
 }
 
@@ -33,7 +33,7 @@ impl Reader {
         Self::default()
     }
 
-    /// Reads what is at `name` below here.
+    /// Reads the value at `name` below the current position.
     pub(super) fn at<T>(&mut self, name: impl AsRef<str>, read: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
         self.pointer.push('/');
@@ -72,12 +72,12 @@ impl Reader {
         self.push(Diagnostic::new(code, message, place))
     }
 
-    /// Reports what somebody else found out about the value that is here, and `within` it. A
-    /// span counts from the beginning of that one's text.
+    /// Reports the mistake that another part has found in the value at this position, in the text
+    /// of `within`. A span is relative to the beginning of that text.
     pub(super) fn adopt(&mut self, mut found: Diagnostic, within: Option<&Node>) {
         found.place.pointer.insert_str(0, &self.pointer);
         let text = within.and_then(|node| match &node.kind {
-            // Only where nothing is escaped, what is in the text stands so in the file.
+            // The positions in the text are those in the file only if nothing is escaped.
             Kind::Text { text, plain } => {
                 let quotes = if *plain { 0 } else { 2 };
                 (node.span.len() == text.len() + quotes).then(|| node.span.start + quotes / 2)
@@ -90,7 +90,8 @@ impl Reader {
     }
 
     fn push(&mut self, diagnostic: Diagnostic) -> Report<'_> {
-        // One more than is shown, so that a file that is only wrong there is not taken for right.
+        // Keep one more than is shown, so that a file whose only mistakes are beyond the bound is
+        // still refused.
         if self.diagnostics.len() > super::DIAGNOSTICS {
             return Report(None);
         }
@@ -98,7 +99,7 @@ impl Reader {
         Report(self.diagnostics.last_mut())
     }
 
-    /// Reports that `node` is not what is wanted here.
+    /// Reports that `node` has another type than `wanted`.
     pub(super) fn wrong_type(&mut self, node: &Node, wanted: &str) -> Report<'_> {
         let message = format!("expected {wanted}, found {}", node.describe());
         self.report(codes::WRONG_TYPE, message, node)
@@ -172,7 +173,7 @@ impl Reader {
         }
     }
 
-    /// A whole number from 1 on.
+    /// A whole number of at least 1.
     pub(super) fn count(&mut self, node: &Node) -> u32 {
         let number = match &node.kind {
             Kind::Number(number) => number
@@ -238,7 +239,7 @@ impl Reader {
         0
     }
 
-    /// One of several words.
+    /// One of several names.
     pub(super) fn choice<T: Copy>(&mut self, node: &Node, choices: &[(&str, T)]) -> Option<T> {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         let text = match &node.kind {
@@ -265,7 +266,7 @@ impl Reader {
         found.map(|(_, value)| *value)
     }
 
-    /// Notes the name of a node, which no other node may have, whatever body it is in.
+    /// Records the name of a node. No other node may have it, in any body.
     pub(super) fn take_node_name(&mut self, entry: &Entry) {
         let place = Place {
             pointer: format!("{}/{}", self.pointer, escape(&entry.key)),
@@ -275,7 +276,7 @@ impl Reader {
             self.names.insert(entry.key.clone(), place);
             return;
         };
-        // In one map it is a key that stands twice, which has its error already.
+        // In one map it is a repeated key, which has its error already.
         if first.pointer == place.pointer {
             return;
         }
@@ -329,7 +330,7 @@ impl Report<'_> {
     }
 }
 
-/// `[a-z_][a-z0-9_]*`, with hyphens where `hyphens` says so.
+/// `[a-z_][a-z0-9_]*`, with hyphens if `hyphens` is set.
 pub(super) fn is_name(text: &str, hyphens: bool) -> bool {
     let mut bytes = text.bytes();
     text.len() <= NAME_BYTES
@@ -344,7 +345,7 @@ pub(super) fn is_name(text: &str, hyphens: bool) -> bool {
         })
 }
 
-/// What a name was probably meant to be.
+/// The name that the author probably intended.
 fn repair(name: &str) -> String {
     let lower = name.chars().take(NAME_BYTES).flat_map(char::to_lowercase);
     lower
@@ -352,7 +353,7 @@ fn repair(name: &str) -> String {
         .collect()
 }
 
-/// Names, as a person lists them.
+/// Names as a list in a sentence.
 pub(super) fn list(names: &[&str]) -> String {
     names
         .iter()
@@ -361,7 +362,7 @@ pub(super) fn list(names: &[&str]) -> String {
         .join(", ")
 }
 
-/// The part of a value that is underlined. What is large is found by its pointer, at its key.
+/// The part of a value that is underlined: for a large value, its key.
 fn shown(node: &Node) -> Option<std::ops::Range<usize>> {
     match node.kind {
         Kind::List(_) | Kind::Map(_) | Kind::Null => None,

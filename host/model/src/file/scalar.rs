@@ -1,13 +1,13 @@
-//! What unquoted text means: the core schema of YAML 1.2, and nothing of YAML 1.1.
+//! The meaning of unquoted text: the core schema of YAML 1.2, and nothing of YAML 1.1.
 //!
-//! Where the two disagree in silence, so that a reader of the file and the reader of the
-//! machine could understand different things, the value is refused.
+//! If the two silently disagree, so that a person and a parser could read different values, the
+//! value is refused.
 
 use serde_json::Number;
 
 use super::tree::Kind;
 
-/// Why text without quotes is refused.
+/// The reason why text without quotes is refused.
 pub(super) struct Ambiguous {
     pub(super) message: String,
     pub(super) help: String,

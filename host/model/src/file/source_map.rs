@@ -1,11 +1,11 @@
-//! Where things are in a file.
+//! The positions of values in a file.
 
 use std::ops::Range;
 
 use super::tree::{Kind, Node};
 use crate::{Diagnostic, Place};
 
-/// Tells where in a file a JSON pointer leads, for mistakes that are found after reading.
+/// Maps a JSON pointer to a position in the file, for mistakes that are found after reading.
 #[derive(Debug, Default)]
 pub struct SourceMap {
     tree: Option<Node>,
@@ -20,7 +20,7 @@ impl SourceMap {
         self.tree.as_ref()
     }
 
-    /// Gives a diagnostic its spans in the file, where it has none yet.
+    /// Adds the missing spans of a diagnostic.
     pub fn locate(&self, diagnostic: &mut Diagnostic) {
         self.place(&mut diagnostic.place);
         diagnostic
@@ -29,8 +29,8 @@ impl SourceMap {
             .for_each(|(place, _)| self.place(place));
     }
 
-    /// Byte offsets of what a pointer leads to, or of the innermost thing on the way there that
-    /// exists. What is a list or a map is shown by its key. None without a tree.
+    /// Byte offsets of the value at a pointer, or of the innermost existing value on the path to
+    /// it. A list or a map is represented by its key. None without a tree.
     pub fn span(&self, pointer: &str) -> Option<Range<usize>> {
         let mut node = self.tree.as_ref()?;
         let mut shown = first_line_of(node);
@@ -44,7 +44,7 @@ impl SourceMap {
                     (None, item)
                 }
                 Kind::Map(entries) => {
-                    // The condition of a short edge has no name of its own in the file.
+                    // The condition of a short edge has no key of its own in the file.
                     let only = entries.first().filter(|_| entries.len() == 1);
                     let named = entries.iter().find(|entry| entry.key == name);
                     let Some(entry) = named.or(only) else { break };
@@ -68,7 +68,7 @@ impl SourceMap {
     }
 }
 
-/// A whole map is too much to underline; its first key will do.
+/// A whole map is too much to underline; its first key suffices.
 fn first_line_of(node: &Node) -> Range<usize> {
     match &node.kind {
         Kind::Map(entries) => entries

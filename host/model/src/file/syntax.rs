@@ -1,7 +1,7 @@
-//! What a mistake in the syntax of YAML or JSON probably is.
+//! The probable cause of a syntax error in YAML or JSON.
 //!
-//! YAML's own words for them ("mapping values are not allowed in this context") help nobody,
-//! so the line is looked at for what usually leads to them.
+//! YAML's own messages ("mapping values are not allowed in this context") are no help to authors,
+//! so the line is searched for the usual causes.
 
 use std::ops::Range;
 
@@ -124,7 +124,7 @@ pub(super) fn json_mistake(text: &str, error: &serde_json::Error) -> Diagnostic 
     diagnostic
 }
 
-/// What stands behind the key or dash of a line, if it does not begin with a quote.
+/// The value after the key or dash of a line, if it does not begin with a quote.
 fn unquoted_value(line: &str) -> &str {
     let line = line.trim().trim_start_matches("- ").trim_start();
     let value = line
@@ -139,7 +139,7 @@ fn unquoted_value(line: &str) -> &str {
 
 fn line_at(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
-    // A mistake is often noticed at the beginning of the line after it.
+    // A parser often notices a mistake only at the beginning of the next line.
     let before = before.strip_suffix('\n').unwrap_or(before);
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
     text.get(start..)
@@ -147,7 +147,7 @@ fn line_at(text: &str, at: usize) -> &str {
         .unwrap_or_default()
 }
 
-/// One character, so that there is something to underline.
+/// The range of one character, so that the message has a part to underline.
 fn char_at(text: &str, at: usize) -> Range<usize> {
     let start = (0..=at)
         .rev()

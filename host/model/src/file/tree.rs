@@ -1,4 +1,4 @@
-//! A document in which every value knows where it stands.
+//! A document in which every value has its position.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Null,
     Bool(bool),
     Number(Number),
-    /// `plain` text stands in the file without quotes.
+    /// `plain` text has no quotes in the file.
     Text {
         text: String,
         plain: bool,
@@ -34,7 +34,7 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// As a person would call it.
+    /// The type of the value in a person's words.
     pub(super) fn describe(&self) -> String {
         match &self.kind {
             Kind::Null => "nothing".to_owned(),
@@ -73,7 +73,7 @@ impl Node {
         }
     }
 
-    /// A tree that stands nowhere.
+    /// A tree without positions.
     pub(super) fn from_value(value: Value) -> Self {
         let kind = match value {
             Value::Null => Kind::Null,

@@ -1,4 +1,4 @@
-//! What starts a workflow, besides people.
+//! The triggers that start a workflow.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
             StartTrigger::Every { every_ms, timing }
         }
     };
-    // What could not be read has its error, and would only get another one.
+    // A trigger with a mistake has its error already, and would only get another one.
     if reader.diagnostics.len() == mistakes {
         for found in schedule::check(&trigger, "") {
             let at = found.place.pointer.trim_start_matches('/');
@@ -89,7 +89,7 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
     Some(trigger)
 }
 
-/// What a stimulus is held against.
+/// The value that the `match` of a stimulus has to equal.
 fn matched(reader: &mut Reader, tree: &Tree) {
     constant(reader, tree, MATCH);
     let bytes = canonical(&tree.to_value()).len();
@@ -100,7 +100,7 @@ fn matched(reader: &mut Reader, tree: &Tree) {
     }
 }
 
-/// The one entry that says what starts the workflow, and the keys that go with it.
+/// The one entry that names the kind of trigger, and the keys of that kind.
 fn only_kind<'t>(
     reader: &mut Reader,
     tree: &Tree,

@@ -100,7 +100,7 @@ fn vars(reader: &mut Reader, node: &Node) -> BTreeMap<String, serde_json::Value>
         .collect()
 }
 
-/// What a constant is, and what to do where it should be none.
+/// The message about a value that has to be a constant, and the remedy.
 pub(super) type Constant = (&'static str, &'static str);
 
 const VARIABLE: Constant = (
@@ -108,7 +108,7 @@ const VARIABLE: Constant = (
     "compute it in a node with `set`",
 );
 
-/// What stands here is taken as it is written, and an expression would be taken as text.
+/// The value is used as it is written: an expression would be used as text.
 pub(super) fn constant(reader: &mut Reader, node: &Node, (message, help): Constant) {
     match &node.kind {
         Kind::Text { text, .. } if text.contains("{{") || text.contains("{%") => {
@@ -170,7 +170,7 @@ fn options(reader: &mut Reader, node: &Node) -> Options {
     options
 }
 
-/// Reports more of something than there may be in a whole workflow.
+/// Reports a count that exceeds the bound of a whole workflow.
 pub(super) fn check_count(reader: &mut Reader, node: &Node, count: usize, what: &str) {
     let (before, limit) = match what {
         "nodes" => (&mut reader.nodes, limits::NODES),

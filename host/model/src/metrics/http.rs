@@ -1,4 +1,4 @@
-//! What the HTTP server counts: its pools, its connections, and whom it has turned away.
+//! The metrics of the HTTP server: its pools, its connections, and the requests that it refused.
 
 use super::{About, Counter, Gauge};
 
@@ -39,22 +39,22 @@ pub(super) const LIMITED: About = About {
     help: "Requests that were answered with 429 because of the rate of their `hook` or `client`.",
 };
 
-/// What the HTTP server counts.
+/// The metrics of the HTTP server.
 #[derive(Debug, Default)]
 pub struct Http {
-    /// That are open.
+    /// Open connections.
     pub connections: Gauge,
-    /// That were closed to make room.
+    /// Connections that were closed to make room.
     pub evicted: Counter,
-    /// By the number of the pool in [`POOLS`].
+    /// Indexed by the position of the pool in [`POOLS`].
     pub pools: [Slots; POOLS.len()],
-    /// Requests beyond the rate of their hook.
+    /// Requests refused because of the rate of their hook.
     pub hooks_limited: Counter,
-    /// Requests beyond the rate of their client.
+    /// Requests refused because of the rate of their client.
     pub clients_limited: Counter,
 }
 
-/// The pools, by the names of their settings in `[server]` where they have one.
+/// The names of the pools: those of their settings in `[server]`, if they have one.
 pub const POOLS: [&str; 6] = [
     "health",
     "requests",
@@ -64,14 +64,14 @@ pub const POOLS: [&str; 6] = [
     "hooks-waiting",
 ];
 
-/// What is known of one pool.
+/// The metrics of one pool.
 #[derive(Debug, Default)]
 pub struct Slots {
-    /// How many there are.
+    /// Slots.
     pub all: Gauge,
-    /// How many are taken.
+    /// Slots in use.
     pub used: Gauge,
-    /// Requests that found none.
+    /// Requests that found no free slot.
     pub refused: Counter,
 }
 

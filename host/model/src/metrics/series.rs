@@ -1,12 +1,12 @@
-//! Numbers that many threads change at once.
+//! Numbers that many threads change concurrently.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most series of one family; what comes later shares one whose labels are [`OTHER`].
+/// The most series of one family; further ones share a series with the labels [`OTHER`].
 pub(super) const MAX_SERIES: usize = 2_000;
-/// Stands for what found no place of its own.
+/// The label of series that exceed the bound.
 pub(super) const OTHER: &str = "other";
 
 /// Upper bounds of times, in microseconds: from a call of a warm plugin to a long request.
@@ -31,62 +31,62 @@ const TIMES_US: [u64; 19] = [
     30_000_000,
     300_000_000,
 ];
-/// Upper bounds of numbers of things.
+/// Upper bounds of counts.
 const COUNTS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
 
-/// Only grows.
+/// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts this many more.
+    /// Adds to the count.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// How many so far.
+    /// The count.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Goes up and down.
+/// A number that goes up and down.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
 
 impl Gauge {
-    /// It is this much now.
+    /// Sets the value.
     pub fn set(&self, now: u64) {
         self.0.store(now, Ordering::Relaxed);
     }
 
-    /// It is this much more.
+    /// Adds to the value.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// It is this much less. Only what was added may be taken away.
+    /// Subtracts an amount that was added before.
     pub fn sub(&self, less: u64) {
         self.0.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// How much it was when somebody looked last.
+    /// The value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How values are distributed over buckets of fixed bounds.
+/// The distribution of values over buckets of fixed bounds.
 #[derive(Debug)]
 pub struct Histogram {
-    /// What the values are counted in, per unit that is shown.
+    /// How many units of the recorded values make one shown unit.
     pub(super) scale: u64,
     pub(super) bounds: &'static [u64],
-    /// The numbers of each share of the threads, one share behind the other.
+    /// The numbers of each share of the threads, one share after another.
     lines: Box<[CacheLine]>,
 }
 
-/// Numbers that share a line of the processor's cache, and none with others.
+/// Numbers that have a line of the processor's cache to themselves.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct CacheLine([AtomicU64; LINE]);
@@ -94,7 +94,7 @@ struct CacheLine([AtomicU64; LINE]);
 /// Numbers in a line.
 const LINE: usize = 8;
 
-/// Into how many shares threads are divided: those of one share wait for each other's lines.
+/// The number of shares into which threads are divided: threads of one share contend for its lines.
 const SHARES: usize = 4;
 
 /// The share of this thread.
@@ -103,17 +103,17 @@ fn share() -> usize {
     thread_local! {
         static SHARE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARES;
     }
-    // A thread that ends has none any more.
+    // The thread-local is gone while a thread ends.
     SHARE.try_with(|share| *share).unwrap_or(0)
 }
 
 impl Histogram {
-    /// Of times, recorded in microseconds and shown in seconds.
+    /// A histogram of times, recorded in microseconds and shown in seconds.
     pub fn of_time() -> Self {
         Self::new(&TIMES_US, 1_000_000)
     }
 
-    /// Of numbers of things.
+    /// A histogram of counts.
     pub fn of_counts() -> Self {
         Self::new(&COUNTS, 1)
     }
@@ -128,7 +128,7 @@ impl Histogram {
         }
     }
 
-    /// A number of a share: a bucket, or behind the last one the sum.
+    /// A number of a share: a bucket, or after the last one the sum.
     fn number(&self, share: usize, at: usize) -> Option<&AtomicU64> {
         let line = share * lines_of(self.bounds) + at / LINE;
         self.lines.get(line)?.0.get(at % LINE)
@@ -140,7 +140,7 @@ impl Histogram {
         each.map(|it| it.load(Ordering::Relaxed)).sum()
     }
 
-    /// Takes a value in.
+    /// Records a value.
     pub fn record(&self, value: u64) {
         let share = share();
         let at = self.bounds.partition_point(|bound| *bound < value);
@@ -152,12 +152,12 @@ impl Histogram {
         }
     }
 
-    /// How many values were taken in.
+    /// The count of recorded values.
     pub fn count(&self) -> u64 {
         self.each().sum()
     }
 
-    /// How many fell into each bucket; the last has no bound.
+    /// The count of each bucket; the last bucket has no bound.
     pub(super) fn each(&self) -> impl Iterator<Item = u64> {
         (0..=self.bounds.len()).map(|at| self.total(at))
     }
@@ -167,8 +167,8 @@ impl Histogram {
     }
 }
 
-/// How many lines a share has: a bucket for each bound, one for what exceeds all of them, and
-/// the sum.
+/// How many lines a share has: a bucket for each bound, one for values beyond all of them, and the
+/// sum.
 fn lines_of(bounds: &[u64]) -> usize {
     (bounds.len() + 2).div_ceil(LINE)
 }
@@ -178,7 +178,7 @@ fn lines_of(bounds: &[u64]) -> usize {
 pub struct Family(Mutex<BTreeMap<Vec<String>, Arc<Histogram>>>);
 
 impl Family {
-    /// The histogram of these values of the labels, which stays for as long as the family.
+    /// The histogram for these labels, which exists as long as the family.
     pub fn series(&self, labels: &[&str]) -> Arc<Histogram> {
         let mut series = self.lock();
         let key: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
@@ -201,7 +201,7 @@ impl Family {
         series.iter().map(copy).collect()
     }
 
-    /// A thread that died here left nothing half done.
+    /// Takes the lock. The map is consistent even if a thread panicked while it held the lock.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<String>, Arc<Histogram>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

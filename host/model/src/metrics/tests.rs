@@ -1,4 +1,4 @@
-//! What is recorded is what is shown, and the page in `docs` says what there is.
+//! The text contains the recorded values, and the page in `docs` lists all metrics.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -19,7 +19,7 @@ impl Text {
         let _ = writeln!(self.0, "{} {}", about.name, gauge.get());
     }
 
-    /// One value for each value of the one label.
+    /// A value for each value of the one label.
     pub(super) fn labelled(
         &mut self,
         about: &About,
@@ -88,7 +88,7 @@ impl Text {
     }
 }
 
-/// A value in the unit that is shown, exactly.
+/// A value in the shown unit, without rounding.
 fn shown(value: u64, scale: u64) -> String {
     let (whole, rest) = (value / scale, value % scale);
     if rest == 0 {

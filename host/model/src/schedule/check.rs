@@ -1,4 +1,4 @@
-//! What can be wrong with a schedule, beyond its form.
+//! Checks of a schedule beyond its form.
 
 use crate::definition::{Misfire, StartTrigger, Timing};
 use crate::diagnostic::{Diagnostic, Place};
@@ -6,10 +6,10 @@ use crate::{codes, limits};
 
 use super::Schedule;
 
-/// What is wrong with a start trigger's schedule: nothing, for one that is not a schedule.
+/// The mistakes in a start trigger's schedule; none for a trigger without a schedule.
 ///
-/// Pointers begin with `at`, the trigger's own: `/triggers/nightly/cron`. A span counts from
-/// the beginning of the value that the pointer names.
+/// Pointers begin with `at`, the trigger's own: `/triggers/nightly/cron`. A span is relative to the
+/// beginning of the value that the pointer names.
 pub fn check(trigger: &StartTrigger, at: &str) -> Vec<Diagnostic> {
     let Some(Err(mut wrong)) = Schedule::of(trigger) else {
         return Vec::new();

@@ -1,8 +1,8 @@
 //! Cron expressions in a time zone.
 //!
-//! The library reads the expression and searches the calendar. It never sees a time zone: its
-//! own rules for clocks that are put forward and back differ by the kind of expression and
-//! give up after two hours, ours are those of [`super::zone`] for every expression.
+//! The library parses the expression and searches the calendar. It gets no time zone: its own rules
+//! for clock changes differ by the kind of expression and give up after two hours; ours are those
+//! of [`super::zone`] for every expression.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use crate::{Code, codes};
 /// The longest expression, in bytes.
 const LONGEST: usize = 512;
 
-/// What the fields are called, and what they take.
+/// The names of the fields, and the values that they accept.
 const FIELDS: [(&str, &str); 6] = [
     ("seconds", "0 to 59"),
     ("minutes", "0 to 59"),
@@ -43,12 +43,12 @@ pub struct CronRule {
 }
 
 impl CronRule {
-    /// Reads five fields (minutes, hours, day of month, month, day of week), or six with
-    /// seconds first, or `@hourly` and its like; and the name of an IANA time zone.
+    /// Reads five fields (minutes, hours, day of month, month, day of week), or six with seconds
+    /// first, or a shorthand like `@hourly`; and the name of an IANA time zone.
     ///
     /// # Errors
     ///
-    /// What is wrong, at `/cron` (with the bytes inside the expression) and `/timezone`.
+    /// The mistakes, at `/cron` (with the bytes inside the expression) and `/timezone`.
     pub fn parse(expression: &str, timezone: &str) -> Result<Self, Vec<Diagnostic>> {
         let cron = read(expression);
         let zone = zone::ZONES.get(timezone);
@@ -110,7 +110,7 @@ fn read(expression: &str) -> Result<Cron, Box<Diagnostic>> {
     }
 }
 
-/// Tries the fields one by one, so that a mistake is told with its field.
+/// Tries the fields one by one, so that a mistake is reported with its field.
 fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Box<Diagnostic>> {
     let fields: Vec<(Range<usize>, &str)> = expression
         .split_whitespace()
@@ -138,7 +138,7 @@ fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Box<Diagnos
             .iter()
             .map(|(other, _)| if other == name { field } else { "*" })
             .collect();
-        // The library takes a list of nothing, and would then try every hour of 3,000 years.
+        // The library accepts an empty list, and would then try every hour of 3,000 years.
         let is_empty = field.split(',').all(str::is_empty);
         if is_empty || !plausible(name, field) || parser.parse(&alone.join(" ")).is_err() {
             return Err(mistake(
@@ -155,8 +155,8 @@ fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Box<Diagnos
     Ok(())
 }
 
-/// Whether the words of a field are words of that field: the library puts numbers in their
-/// place before it looks at fields, so that `jan` would be an hour, and `1mon` eleven.
+/// Whether the words of a field belong to that field: the library replaces words by numbers before
+/// it splits the fields, so `jan` would be valid as an hour, and `1mon` would be eleven.
 fn plausible(name: &str, field: &str) -> bool {
     const MONTHS: [&str; 12] = [
         "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",

@@ -1,11 +1,11 @@
-//! When schedules are due: cron expressions and intervals, as functions of the planned time.
+//! The due times of schedules: cron expressions and intervals, as functions of the planned time.
 //!
-//! An occurrence is an instant that a schedule was *planned* for. Everything follows from
-//! that instant and never from when somebody came round to it: the next occurrence, its id,
-//! and how late its jitter makes it. So every process computes the same, a clock that is
-//! stepped changes nothing, and intervals do not drift.
+//! An occurrence is an instant for which a schedule *planned* a run. All results depend on that
+//! instant, and not on the time at which a process evaluates the schedule: the next occurrence, its
+//! id, and its jitter. So every process computes the same results, a stepped clock changes nothing,
+//! and intervals do not drift.
 //!
-//! Whoever calls brings the time. Instants are milliseconds since 1970-01-01T00:00:00Z.
+//! The caller passes the time. Instants are milliseconds since 1970-01-01T00:00:00Z.
 
 mod check;
 mod cron;
@@ -22,10 +22,10 @@ pub use spec::{UnreadableSpec, decode, encode};
 
 use crate::definition::{Misfire, StartTrigger, Timing};
 
-/// How long after its time an occurrence still counts as being in time, in milliseconds.
+/// How long after its planned time an occurrence still counts as on time, in milliseconds.
 pub const GRACE_MS: i64 = 60_000;
 
-/// A schedule that has been checked, ready to be asked.
+/// A schedule that has been checked.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     rule: Rule,
@@ -38,22 +38,22 @@ enum Rule {
     Every(i64),
 }
 
-/// What of a schedule is due, by its misfire policy.
+/// The due occurrences of a schedule, by its misfire policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due {
-    /// The occurrences that happen, oldest first. At most as many as are caught up with.
+    /// The occurrences that happen, the oldest first. At most as many as the policy allows.
     pub happen: Vec<i64>,
-    /// The latest occurrence that is due: after the plan nothing up to here is looked at
-    /// again. None: nothing is due.
+    /// The latest due occurrence: once it is planned, no occurrence up to it is considered again.
+    /// None: no occurrence is due.
     pub last: Option<i64>,
 }
 
 impl Schedule {
-    /// The schedule of a start trigger; none for one that is not a schedule.
+    /// The schedule of a start trigger; none for a trigger without a schedule.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, with pointers that begin at the trigger.
+    /// The mistakes, with pointers that begin at the trigger.
     pub fn of(trigger: &StartTrigger) -> Option<Result<Self, Vec<crate::Diagnostic>>> {
         let (rule, timing) = match trigger {
             StartTrigger::Event { .. } | StartTrigger::Http { .. } => return None,
@@ -83,18 +83,18 @@ impl Schedule {
         }
     }
 
-    /// What all schedules have.
+    /// The options that all schedules have.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// Whether it goes by the calendar, and not by an interval.
+    /// Whether it is a cron expression, and not an interval.
     pub fn is_cron(&self) -> bool {
         matches!(self.rule, Rule::Cron(_))
     }
 
-    /// The first occurrence after an instant. Intervals are counted from `since_ms`, when the
-    /// schedule was published. None: never again.
+    /// The first occurrence after an instant. Intervals are counted from `since_ms`, the time when
+    /// the schedule was published. None: there is none.
     pub fn next_after(&self, since_ms: i64, after_ms: i64) -> Option<i64> {
         match &self.rule {
             Rule::Cron(cron) => cron.next_after(after_ms.max(since_ms)),
@@ -125,9 +125,9 @@ impl Schedule {
         })
     }
 
-    /// What is due at `now_ms`, given the last occurrence that was decided about.
+    /// The due occurrences at `now_ms`, given the last occurrence that was planned.
     ///
-    /// * `skip`: the latest, if it is in time: at most [`GRACE_MS`] late.
+    /// * `skip`: the latest, if it is at most [`GRACE_MS`] late.
     /// * `fire-once`: the latest, however late it is; it stands for those before it.
     /// * `catch-up: n`: the latest `n`.
     pub fn due(&self, since_ms: i64, last_planned_ms: Option<i64>, now_ms: i64) -> Due {

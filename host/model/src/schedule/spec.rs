@@ -1,7 +1,7 @@
-//! A schedule as stores keep it: JSON with a version.
+//! The stored form of a schedule: JSON with a version.
 //!
-//! Two schedules are the same if these bytes are: then publishing another version of the
-//! workflow changes nothing of what is planned.
+//! Two schedules are the same if these bytes are: then publishing another version of the workflow
+//! does not change the plan.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::definition::{StartTrigger, Timing};
 
 const VERSION: u32 = 1;
 
-/// What the store has is no schedule that this version reads.
+/// The stored bytes are not a schedule that this version can read.
 #[derive(Debug, thiserror::Error)]
 #[error("the schedule cannot be read: {0}")]
 pub struct UnreadableSpec(String);
@@ -36,7 +36,7 @@ enum Rule {
     },
 }
 
-/// The schedule of a start trigger as bytes; none for one that is not a schedule.
+/// The schedule of a start trigger as bytes; none for a trigger without a schedule.
 pub fn encode(trigger: &StartTrigger) -> Option<Bytes> {
     let (rule, timing) = match trigger {
         StartTrigger::Event { .. } | StartTrigger::Http { .. } => return None,
@@ -58,15 +58,15 @@ pub fn encode(trigger: &StartTrigger) -> Option<Bytes> {
         rule,
         timing: timing.clone(),
     };
-    // Nothing in it can fail to be JSON: strings, numbers, and a value that was JSON before.
+    // Every part serialises to JSON: strings, numbers, and a value that was JSON before.
     serde_json::to_vec(&spec).ok().map(Bytes::from)
 }
 
-/// Reads what [`encode`] wrote.
+/// Reads the bytes that [`encode`] wrote.
 ///
 /// # Errors
 ///
-/// It is not that, or of a version that came later.
+/// The bytes are not a schedule, or a newer version wrote them.
 pub fn decode(spec: &[u8]) -> Result<Schedule, UnreadableSpec> {
     let read: Spec =
         serde_json::from_slice(spec).map_err(|error| UnreadableSpec(error.to_string()))?;

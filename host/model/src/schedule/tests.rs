@@ -1,5 +1,4 @@
-//! What schedules do, told by cases. `tests/schedules.rs` compares years of them with a walk
-//! over the minutes.
+//! Schedules, by example. `tests/schedules.rs` compares years of them with a walk over the minutes.
 
 use serde_json::Value;
 
@@ -32,7 +31,7 @@ fn ms(instant: &str) -> i64 {
     parse_instant_ms(instant).unwrap()
 }
 
-/// The occurrences after an instant are these.
+/// Checks the occurrences after an instant.
 fn follows(expression: &str, timezone: &str, after: &str, expected: &[&str]) {
     let schedule = ready(&cron(expression, timezone));
     let after = ms(after);
@@ -50,7 +49,7 @@ fn follows(expression: &str, timezone: &str, after: &str, expected: &[&str]) {
         })
         .collect();
     assert_eq!(found, wanted, "{expression} in {timezone}: {said:?}");
-    // And backwards, each is the last one until just before the next.
+    // Backwards, each one is the latest until just before the next.
     for pair in wanted.windows(2) {
         let [one, next] = pair else { continue };
         assert_eq!(schedule.latest(i64::MIN, next - 1), Some(*one));
@@ -71,7 +70,7 @@ fn a_time_that_the_clock_leaves_out_happens_at_the_next_instant() {
             "2026-03-30T02:30:00+02:00",
         ],
     );
-    // New York, 8 March 2026, and all times left out at once: they happen once, with 03:00.
+    // New York, 8 March 2026, and all skipped times at once: they happen once, at 03:00.
     follows(
         "*/15 * * * *",
         "America/New_York",
@@ -114,7 +113,7 @@ fn a_time_that_the_clock_repeats_happens_the_first_time() {
             "2026-10-25T03:00:00+01:00",
         ],
     );
-    // Asked in the middle of the second time round.
+    // Asked in the middle of the repeated hour.
     follows(
         "*/30 * * * *",
         "Europe/Berlin",
@@ -161,7 +160,8 @@ fn days_that_a_place_skipped_or_repeated_are_no_exception() {
         "1993-08-20T00:00:00Z",
         &["1993-08-20T12:00:00-12:00", "1993-08-22T00:00:00+12:00"],
     );
-    // Greenland moves at midnight: 29 March 2026 begins an hour late in the evening of 28.
+    // Greenland changes its clocks at midnight: 29 March 2026 begins an hour late, at the end of
+    // the 28th.
     follows(
         "30 23 * * *",
         "America/Nuuk",
@@ -290,9 +290,9 @@ fn intervals_are_counted_from_the_plan_and_do_not_drift() {
     assert_eq!(schedule.next_after(since, since), Some(10_003));
     assert_eq!(schedule.next_after(since, 10_002), Some(10_003));
     assert_eq!(schedule.next_after(since, 10_003), Some(20_003));
-    // Looked at late, the next one is where it was.
+    // Asked late, the next occurrence is the same.
     assert_eq!(schedule.next_after(since, 19_999), Some(20_003));
-    // A clock before the beginning.
+    // A clock before the start of the schedule.
     assert_eq!(schedule.next_after(since, -50_000), Some(10_003));
     assert_eq!(schedule.next_after(since, i64::MAX), None);
 }
@@ -308,7 +308,7 @@ fn what_was_missed_goes_by_its_policy() {
         assert_eq!(due(misfire, None, 9_999), nothing);
         assert_eq!(due(misfire, None, 10_000), (vec![10_000], Some(10_000)));
         assert_eq!(due(misfire, Some(10_000), 10_000), nothing);
-        // The clock was put back after the plan.
+        // The clock was set back after the plan.
         assert_eq!(due(misfire, Some(100_000), 10_000), nothing);
     }
     assert_eq!(

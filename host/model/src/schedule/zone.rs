@@ -1,10 +1,9 @@
-//! Between the calendar of a place and instants, with the rules for what a calendar does twice
-//! a year.
+//! Converts between local time and instants, with the rules for clock changes.
 //!
-//! `instant(t)` is the first instant at which the clocks of the place have come to show `t` or
-//! more. So a time that does not exist happens at the next instant that does, and a time that
-//! exists twice happens at the first of the two. The function never falls, which is why the
-//! order of times is the order of instants.
+//! `instant(t)` is the first instant at which the clocks of the zone show `t` or more. So a time
+//! that does not exist happens at the next instant that does, and a time that exists twice happens
+//! at the first of the two. The function is monotonic, so the order of times is the order of
+//! instants.
 
 use std::sync::LazyLock;
 
@@ -12,7 +11,7 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
 
-/// The zones that are compiled in, so that every machine and every process knows the same.
+/// The compiled-in zones, so that every machine and every process has the same rules.
 pub(super) static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 /// The instant of a time on the clocks of this zone. None: beyond the year 9999.
@@ -22,7 +21,7 @@ pub(super) fn instant(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(time).ok(),
         AmbiguousOffset::Fold { before, .. } => before.to_timestamp(time).ok(),
         AmbiguousOffset::Gap { after, .. } => {
-            // With the offset that comes after the gap, a time inside it lies before it.
+            // With the offset after the gap, a time in the gap lies before it.
             let ahead = after.to_timestamp(time).ok()?;
             zone.following(ahead)
                 .map(|change| change.timestamp())
@@ -31,8 +30,8 @@ pub(super) fn instant(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {
     }
 }
 
-/// The latest time that the clocks of this zone have shown up to an instant, in whole
-/// seconds: times up to here have happened, and later ones have not.
+/// The latest time that the clocks of this zone have shown up to an instant, in whole seconds:
+/// times up to it have happened, and later ones have not.
 pub(super) fn reached(zone: &TimeZone, instant: Timestamp) -> Option<DateTime> {
     let time = zone.to_datetime(instant);
     let ambiguous = zone.to_ambiguous_timestamp(time);
@@ -42,7 +41,7 @@ pub(super) fn reached(zone: &TimeZone, instant: Timestamp) -> Option<DateTime> {
     if zone.to_offset(instant) == before {
         return whole(time);
     }
-    // The second time round: the clocks had come as far as the moment they were put back.
+    // In the repeated hour: the clocks have already shown all times up to the moment of the change.
     let back = SignedDuration::from_secs(i64::from(before.seconds() - after.seconds()));
     let change = zone
         .preceding(instant.checked_add(SignedDuration::from_nanos(1)).ok()?)

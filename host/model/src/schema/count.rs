@@ -1,12 +1,12 @@
-//! How many steps it takes to check a value against a schema, counted before it is checked.
+//! Counts how many steps checking a value against a schema takes, before it is checked.
 //!
-//! A step is a keyword looked at for a value, a member, an item, or a stretch of text. What the
-//! count says is never less than what the validator does: each branch of each choice counts, and
-//! so does each pattern of names. Counting visits a value once for each set of parts that apply
-//! to it, not once for each time that they do, and stops at the bound.
+//! A step is a keyword evaluated for a value, a member, an item, or a part of a text. The count is
+//! never less than the work of the validator: each branch of each choice counts, and so does each
+//! pattern of names. Counting visits a value once for each set of parts that apply to it, not once
+//! for each time that they do, and stops at the bound.
 //!
-//! Schemas that are not recursive have a fixed number of steps for a value of one byte. Where it
-//! is within the bound when multiplied with the size of the value, nothing is counted at all.
+//! Schemas that are not recursive have a fixed number of steps for a value of one byte. If this
+//! number, multiplied by the size of the value, is within the bound, nothing is counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -17,30 +17,31 @@ use super::Refused;
 use super::plan::{Here, Part, Plan};
 use crate::{codes, limits};
 
-/// What is done with a value at a part.
+/// The purpose of applying a part to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Mode {
-    /// Mistakes are looked for.
+    /// Find the mistakes.
     Explain,
-    /// Whether it fits.
+    /// Decide whether the value fits.
     Fit,
-    /// Which members and items have been looked at, for `unevaluatedProperties` and its kin.
+    /// Find the members and items that were evaluated, for `unevaluatedProperties` and
+    /// `unevaluatedItems`.
     Mark,
 }
 
-/// A part in a mode. Sorted, each stands before all that it applies to the same value.
+/// A part in a mode. In sorted order, each precedes all that it applies to the same value.
 type Visit = (u32, Mode);
 
-/// Visits, each with how often it happens.
+/// Visits, each with its multiplicity.
 type Visits = Vec<(Visit, u64)>;
 
-/// Bytes of a text that are one more step where there is no pattern, as for its length.
+/// Bytes of a text that count as one more step without a pattern, as for its length.
 const TEXT: u64 = 64;
 
 /// Steps for `uniqueItems` of a list, times the list's size.
 const UNIQUE: u64 = 4;
 
-/// How many values there are in one, itself included.
+/// The number of values in a value, itself included.
 pub(super) fn values(value: &Value) -> u64 {
     match value {
         Value::Array(items) => 1 + items.iter().map(values).sum::<u64>(),
@@ -81,7 +82,7 @@ fn add_size(value: &Value, bound: u64, sum: &mut u64) {
     }
 }
 
-/// What a schema costs whatever the value, worked out once.
+/// The cost of a schema independent of the value, computed once.
 #[derive(Debug)]
 pub(super) struct Costs {
     /// The most steps for each unit of a value's size; none if the schema is recursive.
@@ -111,7 +112,7 @@ impl Plan {
                     required = required.saturating_add(r.saturating_mul(times));
                     height = height.max(h);
                 });
-                // Marking counts where there is something unevaluated, which fitting leads to.
+                // Only fitting leads to marking, and only with an unevaluated keyword.
                 if mode == Mode::Fit {
                     if visits > limits::SCHEMA_EXPANSIONS {
                         let message = format!(
@@ -129,7 +130,7 @@ impl Plan {
                     }
                     preparation = preparation.saturating_add(visits);
                     if content.here.iter().any(|(_, kind)| *kind == Here::Choice) {
-                        // The validator looks for a property that tells branches apart.
+                        // The validator searches for a property that distinguishes the branches.
                         preparation =
                             preparation.saturating_add(visits.saturating_mul(required) / 16);
                     }
@@ -149,8 +150,8 @@ impl Plan {
         })
     }
 
-    /// The steps of all parts together, each as often as there are ways to it. None if there is
-    /// no end of them, or they nest too deeply to be sure of every value.
+    /// The steps of all parts together, each as often as there are paths to it. None if the number
+    /// is unbounded, or the parts nest too deeply for some value.
     fn flat(&self) -> Option<u64> {
         let root = (self.root, Mode::Fit);
         let mut done: HashMap<Visit, Option<(u64, usize)>> = HashMap::new();
@@ -159,7 +160,7 @@ impl Plan {
             if !entered {
                 match done.get(&visit) {
                     Some(Some(_)) => continue,
-                    // On the way to itself.
+                    // The part leads to itself.
                     Some(None) => return None,
                     None => {}
                 }
@@ -188,7 +189,7 @@ impl Plan {
         done.get(&root).copied().flatten().map(|(steps, _)| steps)
     }
 
-    /// What a visit applies to the same value, and how often.
+    /// The parts that a visit applies to the same value, with their multiplicity.
     fn here(&self, (number, mode): Visit, mut to: impl FnMut(Visit, u64)) {
         use Mode::{Explain, Fit, Mark};
         let part = self.part(number);
@@ -213,7 +214,7 @@ impl Plan {
         }
     }
 
-    /// What a visit applies to a member.
+    /// The parts that a visit applies to a member.
     fn member(&self, (number, mode): Visit, key: &str, mut to: impl FnMut(Visit)) {
         let part = self.part(number);
         if mode != Mode::Mark {
@@ -227,7 +228,7 @@ impl Plan {
             .for_each(|other| to((*other, Mode::Fit)));
     }
 
-    /// What a visit applies to an item.
+    /// The parts that a visit applies to an item.
     fn item(&self, (number, mode): Visit, index: usize, mut to: impl FnMut(Visit)) {
         let part = self.part(number);
         if mode != Mode::Mark {
@@ -239,7 +240,7 @@ impl Plan {
         }
     }
 
-    /// Everything that a visit may apply to anything.
+    /// All parts that a visit may apply.
     fn all(&self, visit: Visit, mut to: impl FnMut(Visit, u64)) {
         self.here(visit, &mut to);
         let part = self.part(visit.0);
@@ -270,7 +271,7 @@ impl Plan {
     }
 }
 
-/// Parts that apply to one value, with all that these apply to the same one.
+/// The parts that apply to one value, with all that these apply to the same one.
 #[derive(Default)]
 struct Closure {
     fixed: u64,
@@ -280,12 +281,12 @@ struct Closure {
     item: u64,
     unique: u64,
     height: usize,
-    /// Those that look below.
+    /// The visits that apply parts to members or items.
     objects: Visits,
     lists: Visits,
-    /// What is applied to names.
+    /// The visits that apply to names.
     names: Visits,
-    /// Items from here on are looked at alike.
+    /// Items from this index on are treated alike.
     prefix: usize,
 }
 
@@ -375,9 +376,9 @@ impl Counter<'_> {
     }
 
     fn closure(&mut self, begin: &[(Visit, u64)]) -> Rc<Closure> {
-        /// Closures that are kept. Others are worked out again.
+        /// The most closures in the cache. Others are computed again.
         const KEPT: usize = 1024;
-        /// Parts that look below, in one that is kept.
+        /// The most visits below in a closure that is cached.
         const LARGE: usize = 256;
         if let Some(known) = self.known.get(begin) {
             return Rc::clone(known);
@@ -411,7 +412,7 @@ impl Counter<'_> {
 
 impl Closure {
     fn add(&mut self, part: &Part, visit: Visit, times: u64, height: usize) {
-        // Explaining looks at what fails once more.
+        // The explaining validator evaluates failing parts twice.
         let twice = if visit.1 == Mode::Explain { 2 } else { 1 };
         let sum = |to: &mut u64, steps: u64| {
             *to = to.saturating_add(times.saturating_mul(steps).saturating_mul(twice));
@@ -430,7 +431,7 @@ impl Closure {
             self.lists.push((visit, times));
         }
         if marks {
-            // Each is looked at to see whether any is left.
+            // Each member and item is checked for being unevaluated.
             sum(&mut self.member, 1);
             sum(&mut self.item, 1);
             return;

@@ -1,14 +1,13 @@
-//! JSON Schema: what plugins and workflows say about the values that they take.
+//! JSON Schema: the values that plugins and workflows accept.
 //!
-//! The only module that names the library behind it. References lead nowhere but into the
-//! schema itself: nothing is ever fetched or read for one. Drafts 4 to 2020-12 are understood,
-//! the last being the default. `format` is a remark, not a rule.
+//! The only module that names the library behind it. References lead only into the schema itself:
+//! nothing is ever fetched or read for one. Drafts 4 to 2020-12 are supported, the last being the
+//! default. `format` is an annotation, not an assertion.
 //!
-//! Schemas and values come from strangers, and small ones can ask for any amount of work. So a
-//! schema is read as a graph first (`plan.rs`) and refused if too much of it applies to one
-//! value; before a value is checked, the steps that it takes are counted (`count.rs`). Patterns
-//! are looked for in linear time (`patterns.rs`), and so are items that are there twice
-//! (`unique.rs`).
+//! Schemas and values come from strangers, and small ones can cause any amount of work. So a schema
+//! is read as a graph first (`plan.rs`) and refused if too much of it applies to one value; before
+//! a value is checked, the steps are counted (`count.rs`). Patterns are matched in linear time
+//! (`patterns.rs`), and so are duplicate items found (`unique.rs`).
 
 mod count;
 mod patterns;
@@ -29,26 +28,27 @@ use self::unique::UniqueItems;
 use crate::nearest::did_you_mean;
 use crate::{Code, Diagnostic, Place, codes, limits};
 
-/// Mistakes reported of one value.
+/// The most mistakes reported for one value.
 const MISTAKES: usize = 50;
 
-/// Steps up to which all mistakes of a value are gathered: the validator gathers them before
-/// the first can be had, and each takes some hundred bytes.
+/// Steps up to which all mistakes of a value are collected: the validator collects them before it
+/// returns the first one, and each takes some hundred bytes.
 const GATHERED: u64 = 50_000;
 
-/// Characters of a name or text from outside in a message.
+/// The most characters of a foreign name or text in a message.
 const SHOWN: usize = 120;
 
-/// Why a schema is refused.
+/// The reason why a schema is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// [`codes::BAD_SCHEMA`] if it is none, and else what it asks too much of.
+    /// [`codes::BAD_SCHEMA`] if it is not a schema, and otherwise the code of the bound that it
+    /// exceeds.
     pub code: Code,
-    /// Where in the schema.
+    /// The place in the schema.
     pub pointer: String,
-    /// What is wrong there.
+    /// The mistake there.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub help: Option<String>,
 }
 
@@ -89,12 +89,12 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles a schema, once the work of compiling it is known to be bounded.
+    /// Compiles a schema, after checking that the work of compiling it is bounded.
     ///
     /// # Errors
     ///
-    /// It is no schema, refers to what is not in it, has a pattern that cannot be looked for in
-    /// linear time, or exceeds one of the bounds named `SCHEMA_…` in [`crate::limits`].
+    /// It is not a schema, refers to something outside of it, has a pattern that cannot be matched
+    /// in linear time, or exceeds one of the bounds named `SCHEMA_…` in [`crate::limits`].
     pub fn compile(schema: &Value) -> Result<Self, Refused> {
         let plan = Plan::read(schema)?;
         let costs = plan.costs()?;
@@ -117,16 +117,16 @@ impl Schema {
         })
     }
 
-    /// How large its patterns are, once compiled, in bytes.
+    /// The size of its compiled patterns, in bytes.
     pub fn patterns_bytes(&self) -> usize {
         self.plan.programs
     }
 
-    /// What is wrong with a value that stands at `pointer`: at most fifty mistakes.
+    /// The mistakes of a value at `pointer`: at most fifty.
     ///
-    /// A value that takes more than [`crate::limits::SCHEMA_STEPS`] steps to check has one
-    /// mistake, [`codes::SCHEMA_STEPS`], and is not checked. So the time that this takes is
-    /// bounded, and so are the memory and the stack.
+    /// A value that takes more than [`crate::limits::SCHEMA_STEPS`] steps to check has one mistake,
+    /// [`codes::SCHEMA_STEPS`], and is not checked. So the time, the memory and the stack of the
+    /// check are bounded.
     pub fn check(&self, value: &Value, pointer: &str) -> Vec<Diagnostic> {
         let steps = |mode| self.plan.steps(&self.costs, mode, value);
         if steps(Mode::Fit).is_none() {
@@ -145,7 +145,7 @@ impl Schema {
                     }
                 }
             }
-            // The first mistake has all others of a choice in it.
+            // The first mistake of a choice contains all mistakes of its branches.
             Some(_) if !self.costs.choices => {
                 if let Err(error) = self.validator.validate(value) {
                     self.report(&error, pointer, &mut diagnostics);
@@ -198,7 +198,7 @@ impl Schema {
         }
     }
 
-    /// The properties that are known where an unknown one was found.
+    /// The known properties in the place of an unknown one.
     fn siblings(&self, error: &ValidationError<'_>) -> Vec<&str> {
         let path = error.schema_path().as_str();
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -269,7 +269,7 @@ fn beyond(pointer: &str) -> Diagnostic {
     Diagnostic::new(codes::SCHEMA_STEPS, message, Place::at(pointer)).help(help)
 }
 
-/// The beginning of a text, marked if there is more of it.
+/// The beginning of a text, with an ellipsis if it was cut.
 fn clipped(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -309,7 +309,7 @@ fn short(value: &Value) -> String {
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// A name, escaped for a JSON pointer.
 pub(crate) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

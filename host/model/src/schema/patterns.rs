@@ -1,8 +1,8 @@
 //! Regular expressions in schemas.
 //!
-//! Texts are looked through in time linear in the text and in the compiled pattern. Look-around
-//! and back-references cannot be had that way, and a repetition of a repetition compiles to a
-//! large program; both are refused where the schema is read.
+//! Matching takes time linear in the text and in the compiled pattern. Look-around and
+//! back-references make that impossible, and a repetition of a repetition compiles to a large
+//! program; both are refused when the schema is read.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use serde_json::json;
 use super::Refused;
 use crate::{codes, limits};
 
-/// The smallest size by which patterns are told apart, in bytes.
+/// Sizes of patterns below this are not distinguished, in bytes.
 const SMALLEST: usize = 1024;
 
 /// Steps for each byte of a text and each [`SMALLEST`] bytes of a program.
 const STEPS: u64 = 8;
 
-/// How the validator looks for patterns.
+/// The validator's options for patterns.
 pub(super) fn options<'i>() -> ValidationOptions<'i> {
     linear(limits::PATTERN_PROGRAM_BYTES)
 }
@@ -38,12 +38,12 @@ pub(super) struct Patterns<'a> {
 }
 
 impl<'a> Patterns<'a> {
-    /// Bytes of all compiled patterns.
+    /// The size of all compiled patterns, in bytes.
     pub(super) fn programs(&self) -> usize {
         self.programs
     }
 
-    /// Steps that a pattern costs for each byte of a text.
+    /// The steps of a pattern for each byte of a text.
     pub(super) fn weight(&mut self, pattern: &'a str, pointer: &str) -> Result<u64, Refused> {
         if let Some(weight) = self.known.get(pattern) {
             return Ok(*weight);
@@ -65,7 +65,7 @@ impl<'a> Patterns<'a> {
     }
 }
 
-/// How large a pattern is once compiled, in bytes, rounded up to a power of two.
+/// The size of a compiled pattern in bytes, rounded up to a power of two.
 fn weigh(pattern: &str) -> Result<usize, (String, &'static str)> {
     let shown = super::clipped(pattern);
     if pattern.len() > limits::PATTERN_BYTES {

@@ -1,11 +1,11 @@
-//! What a schema asks for, as a graph of its parts, so that work can be counted before it begins.
+//! A schema as a graph of its parts, by which work can be counted before it begins.
 //!
-//! A part is a subschema. It applies others to the same value (`$ref`, `allOf`, `if`, …) and
-//! to the members or items below it. Both kinds of edges multiply: ten definitions that each
-//! refer twice to the next ask for a thousand visits of one value.
+//! A part is a subschema. It applies others to the same value (`$ref`, `allOf`, `if`, …) and to the
+//! members or items below it. Both kinds of edges multiply: ten definitions that each refer twice
+//! to the next cause a thousand visits of one value.
 //!
-//! Building the graph is linear in the schema, and the bounds in [`crate::limits`] are charged
-//! before memory is taken. It happens before the validator is compiled, whose own compilation
+//! Building the graph is linear in the schema, and the bounds in [`crate::limits`] are checked
+//! before memory is allocated. It is built before the validator is compiled, whose own compilation
 //! may be exponential in the schema.
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use crate::{codes, limits};
 pub(super) enum Here {
     /// `allOf`.
     Each,
-    /// `anyOf` and `oneOf`: tried, and gone through again to explain why none fits.
+    /// `anyOf` and `oneOf`: tried, and evaluated again to explain why none fits.
     Choice,
     /// `if`.
     If,
@@ -29,16 +29,16 @@ pub(super) enum Here {
     Not,
     /// `then`, `else`, `dependentSchemas`.
     Along,
-    /// `$ref` and its kin.
+    /// `$ref` and the other references.
     Ref,
 }
 
-/// A subschema. Parts are named by their place in [`Plan::parts`].
+/// A subschema. Parts are named by their index in [`Plan::parts`].
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// Steps that every visit takes: one for each keyword and for each value listed in one.
+    /// Steps of every visit: one for each keyword and for each value listed in one.
     pub(super) weight: u64,
-    /// Steps for each byte of a text: what its patterns cost.
+    /// Steps for each byte of a text: the cost of its patterns.
     pub(super) text: u64,
     /// Steps for each byte of a member's name.
     pub(super) names_text: u64,
@@ -46,7 +46,7 @@ pub(super) struct Part {
     pub(super) required: u64,
     /// `uniqueItems`.
     pub(super) unique: bool,
-    /// What is applied to the same value.
+    /// The parts that it applies to the same value.
     pub(super) here: Vec<(u32, Here)>,
     /// `properties`.
     pub(super) properties: HashMap<Box<str>, u32>,
@@ -69,12 +69,12 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Whether it has to know what others have looked at.
+    /// Whether it needs to know which members or items others have evaluated.
     pub(super) fn unevaluated(&self) -> bool {
         self.other_members.is_some() || self.other_items.is_some()
     }
 
-    /// Whether it looks at members of an object.
+    /// Whether it applies to members of an object.
     pub(super) fn has_members(&self) -> bool {
         !self.properties.is_empty()
             || !self.patterned.is_empty()
@@ -83,7 +83,7 @@ impl Part {
             || self.other_members.is_some()
     }
 
-    /// Whether it looks at items of a list.
+    /// Whether it applies to items of a list.
     pub(super) fn has_items(&self) -> bool {
         !self.prefix.is_empty()
             || self.items.is_some()
@@ -91,7 +91,7 @@ impl Part {
             || self.other_items.is_some()
     }
 
-    /// All that it applies below.
+    /// All parts that it applies to members, names or items.
     pub(super) fn below(&self) -> impl Iterator<Item = u32> {
         let lone = [
             self.rest,
@@ -133,9 +133,9 @@ fn at(numbers: &[u32], part: u32) -> u32 {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) parts: Vec<Part>,
-    /// Where the whole begins.
+    /// The part of the whole schema.
     pub(super) root: u32,
-    /// Where each part stands, for messages.
+    /// The pointer of each part, for messages.
     pub(super) pointers: Vec<String>,
     /// Bytes of all compiled patterns.
     pub(super) programs: usize,
@@ -146,8 +146,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// A bound is exceeded, a reference leads out or back to the same value, or a pattern
-    /// cannot be looked for in linear time.
+    /// A bound is exceeded, a reference leads outside or back to the same value, or a pattern
+    /// cannot be matched in linear time.
     pub(super) fn read(schema: &Value) -> Result<Self, Refused> {
         let mut reader = Reader {
             references: References::read(schema)?,
@@ -171,7 +171,7 @@ impl Plan {
         plan.ordered()
     }
 
-    /// Puts every part before those that it applies to the same value.
+    /// Sorts every part before those that it applies to the same value.
     fn ordered(mut self) -> Result<Self, Refused> {
         let mut waits: Vec<u32> = vec![0; self.parts.len()];
         for part in &self.parts {
@@ -225,8 +225,8 @@ impl Plan {
         Ok(self)
     }
 
-    /// A schema that applies itself to the same value. Parts that wait for others are on such a
-    /// circle or behind one; a walk backwards through them ends on it.
+    /// The error for a schema that applies itself to the same value. Parts that still wait are on
+    /// such a circle or behind one; a walk backwards through them ends on it.
     fn circle(&self, waits: &[u32]) -> Refused {
         let waiting = |part: &u32| waits.get(*part as usize).is_some_and(|waits| *waits > 0);
         let mut before: HashMap<u32, u32> = HashMap::new();
@@ -256,7 +256,7 @@ impl Plan {
 
 struct Reader<'a> {
     references: References<'a>,
-    /// Parts by where they are in memory: several references may lead to one.
+    /// Parts by their address in memory: several references may lead to one.
     known: HashMap<*const Value, u32>,
     parts: Vec<Part>,
     pointers: Vec<String>,
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
         Ok(part)
     }
 
-    /// A subschema below a pointer, if it is one. What is none is reported by the compiler.
+    /// A subschema below a pointer, if the value is one. The compiler reports a value that is not.
     fn sub(&mut self, schema: &'a Value, above: &str, key: &str) -> Result<Option<u32>, Refused> {
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! What references in a schema lead to.
+//! The targets of references in a schema.
 //!
-//! A schema is one resource: `$id` and `$schema` stand at its root alone, and a reference leads
-//! to a place in it. So nothing has to be fetched, and a dynamic reference is a plain one.
+//! A schema is one resource: `$id` and `$schema` occur at its root only, and a reference leads to a
+//! place in it. So nothing has to be fetched, and a dynamic reference is a plain one.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::Refused;
 use crate::{codes, limits};
 
-/// Keywords whose values are data, in which nothing is a schema.
+/// Keywords whose values are data, which contain no schemas.
 const DATA: [&str; 5] = ["enum", "const", "default", "examples", "example"];
 
 /// Keywords whose values are maps from names to schemas.
@@ -29,12 +29,12 @@ pub(super) struct References<'a> {
     root: &'a Value,
     /// The schema's own name, without a fragment.
     id: Option<&'a str>,
-    /// What has an anchor, and where; none if several have the same.
+    /// The value and the pointer of each anchor; none if it is ambiguous.
     anchors: HashMap<&'a str, Option<(&'a Value, String)>>,
 }
 
 impl<'a> References<'a> {
-    /// Looks through a schema once.
+    /// Reads the names and anchors of a schema.
     pub(super) fn read(root: &'a Value) -> Result<Self, Refused> {
         let id = ["$id", "id"].iter().find_map(|key| root.get(key)?.as_str());
         let mut references = Self {
@@ -90,7 +90,8 @@ impl<'a> References<'a> {
         Ok(())
     }
 
-    /// Whether an object below the root is a schema of its own, with a name or of another draft.
+    /// Whether an object below the root is a schema resource of its own, with a name or of another
+    /// draft.
     fn own(&self, schema: &Value) -> bool {
         let dialect = schema.get("$schema").filter(|dialect| dialect.is_string());
         dialect.is_some() && dialect != self.root.get("$schema")
@@ -100,7 +101,7 @@ impl<'a> References<'a> {
                 .any(|id| !id.starts_with('#'))
     }
 
-    /// The keywords that name a schema: the first draft that is understood has another one.
+    /// The keywords that name a schema: the oldest supported draft uses another one.
     fn ids(&self) -> impl Iterator<Item = &'static str> + use<> {
         let dialect = self.root.get("$schema").and_then(Value::as_str);
         let old = dialect.is_some_and(|dialect| dialect.contains("draft-04"));
@@ -131,7 +132,7 @@ impl<'a> References<'a> {
             .or_insert_with(|| Some((schema, pointer.to_owned())));
     }
 
-    /// What a reference leads to, and where that is; nothing if it is no text or says nothing.
+    /// The target of a reference and its pointer; none if the reference is not a text or is empty.
     pub(super) fn resolve(
         &self,
         reference: &Value,
@@ -177,7 +178,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Whether nothing on the way is a schema of its own: data may hold such.
+    /// Whether no value on the path is a schema resource of its own: data may contain such.
     fn plain(&self, pointer: &str) -> bool {
         let ends = pointer.match_indices('/').map(|(end, _)| end).skip(1);
         ends.chain([pointer.len()]).all(|end| {
@@ -193,7 +194,7 @@ fn nested(pointer: String) -> Refused {
         .help("take it out, and refer to the subschema by its place, like `#/$defs/name`")
 }
 
-/// Members and items alike, by name.
+/// Members or items, by name.
 fn members(value: &Value) -> impl Iterator<Item = (Cow<'_, str>, &Value)> {
     let members = value.as_object().into_iter().flatten();
     let items = value.as_array().into_iter().flatten().enumerate();
@@ -202,7 +203,8 @@ fn members(value: &Value) -> impl Iterator<Item = (Cow<'_, str>, &Value)> {
         .chain(items.map(|(index, item)| (Cow::Owned(index.to_string()), item)))
 }
 
-/// A pointer to what is below, unless it would be very long: then its anchors are not named well.
+/// A pointer to a value below, unless it would be very long: then messages name its anchors
+/// imprecisely.
 fn limited(pointer: &str, key: &str) -> String {
     const LONGEST: usize = 256;
     if pointer.len() + key.len() > LONGEST {
@@ -211,7 +213,7 @@ fn limited(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", super::escape(key))
 }
 
-/// A fragment of a URI as the text that it stands for.
+/// The decoded fragment of a URI.
 fn decoded(fragment: &str) -> Option<Cow<'_, str>> {
     if !fragment.contains('%') {
         return Some(Cow::Borrowed(fragment));

@@ -1,9 +1,9 @@
-//! What it takes to prepare `unevaluatedProperties` and `unevaluatedItems`.
+//! The cost of preparing `unevaluatedProperties` and `unevaluatedItems`.
 //!
-//! The validator prepares them by going through all that applies to the same value, again for
-//! each way there is to it, and through what is written below. So a schema in which little
-//! applies to any one value may take exponential time to prepare. The same walk is made here
-//! first, without preparing anything, and stops at the bound.
+//! The validator prepares them by walking through all parts that apply to the same value, again for
+//! each path to them, and through the parts written below. So a schema in which little applies to
+//! any one value may take exponential time to prepare. The same walk is made here first, without
+//! preparing anything, and stops at the bound.
 
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Whether the walk may go on.
+    /// Counts a step. Returns whether the walk may continue.
     fn step(&mut self, depth: usize) -> bool {
         *self.visits = self.visits.saturating_add(1);
         if depth > DEEPEST {
@@ -44,8 +44,8 @@ impl Walk<'_> {
         *self.visits <= limits::SCHEMA_PREPARATION
     }
 
-    /// A part, for what it applies to the same value. What stands in one place is compiled once
-    /// in it; behind a reference there is another place.
+    /// Visits a part for the parts that it applies to the same value. A part that is written in one
+    /// place is compiled once there; a reference leads to another place.
     fn applied(&mut self, part: u32, place: &mut HashSet<u32>, depth: usize) {
         if self.open.contains(&part) || !self.step(depth) {
             return;
@@ -80,7 +80,7 @@ impl Walk<'_> {
         self.open.pop();
     }
 
-    /// A part that is compiled with all that is written in it.
+    /// Visits a part that is compiled with all parts that are written in it.
     fn compiled(&mut self, part: u32, place: &mut HashSet<u32>, depth: usize) {
         if !place.insert(part) || !self.step(depth) {
             return;

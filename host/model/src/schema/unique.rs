@@ -1,15 +1,15 @@
 //! `uniqueItems` in time linear in the list.
 //!
 //! The library's own check compares pairs of items whose hashes are equal, and lists that differ
-//! in nothing but brackets have equal ones. Here items are compared by a text that is the same
-//! for equal items alone.
+//! only in brackets have equal ones. Here items are compared by a text that is equal only for equal
+//! items.
 
 use std::collections::HashMap;
 
 use jsonschema::{Keyword, ValidationError};
 use serde_json::{Number, Value};
 
-/// Whether a list must not hold an item twice.
+/// Whether a list must not contain an item twice.
 pub(super) struct UniqueItems(pub(super) bool);
 
 impl<'i> Keyword<'i> for UniqueItems {
@@ -29,7 +29,7 @@ impl<'i> Keyword<'i> for UniqueItems {
 }
 
 impl UniqueItems {
-    /// Two places of the same item, counted from 0.
+    /// Two indices of the same item.
     fn twice(&self, list: &Value) -> Option<(usize, usize)> {
         let items = list.as_array().filter(|_| self.0)?;
         let mut known = HashMap::with_capacity(items.len());
@@ -41,8 +41,8 @@ impl UniqueItems {
     }
 }
 
-/// A value as bytes, the same for two values if and only if JSON Schema holds them for equal:
-/// numbers by what they mean, objects without an order.
+/// Writes a value as bytes that are equal for two values if and only if JSON Schema considers them
+/// equal: numbers by their value, objects without an order.
 fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.push(b'n'),
@@ -75,13 +75,13 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
 }
 
 fn write_number(number: &Number, out: &mut Vec<u8>) {
-    /// 2 to the 64th: whole numbers from here on have no other form but that of a float.
+    /// 2 to the 64th: larger whole numbers are only represented as floats.
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;
     let float = number.as_f64().unwrap_or_default();
     let whole = match (number.as_i64(), number.as_u64()) {
         (Some(whole), _) => Some(i128::from(whole)),
         (_, Some(whole)) => Some(i128::from(whole)),
-        // Exact, because a float without a fraction in these bounds is a whole number.
+        // Exact, because a float without a fraction within these bounds is a whole number.
         _ if float.fract() == 0.0 && float.abs() < BEYOND => Some(float as i128),
         _ => None,
     };

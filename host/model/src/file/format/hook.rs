@@ -1,4 +1,4 @@
-//! The part of the format that triggers by `http` have.
+//! The part of the format for triggers by `http`.
 
 use schemars::JsonSchema;
 
@@ -8,21 +8,21 @@ use super::Duration;
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct Http {
-    /// `POST` unless said otherwise.
+    /// Default: `POST`.
     method: Option<HttpMethod>,
-    /// What comes after `/hooks`: like `/orders/new`, or `/orders/{id}` with a parameter.
+    /// The path after `/hooks`: like `/orders/new`, or `/orders/{id}` with a parameter.
     #[schemars(
         length(max = 256),
         regex(pattern = r"^/[A-Za-z0-9._~-]+(/([A-Za-z0-9._~-]+|\{[a-z_][a-z0-9_]*\}))*$")
     )]
     path: String,
-    /// How a request is known to come from its sender. Without it, every request counts.
+    /// How requests are verified. Without it, every request counts.
     verify: Option<Verify>,
-    /// What the sender is answered. `accepted` unless said otherwise.
+    /// The answer to the sender. Default: `accepted`.
     respond: Option<Respond>,
 }
 
-/// How a request is known to come from its sender: exactly one scheme.
+/// How requests are verified: exactly one scheme.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
@@ -55,7 +55,7 @@ struct SecretName(
 struct PlainScheme {
     /// The name of the secret.
     secret: Option<SecretName>,
-    /// The names of several secrets, each of which verifies.
+    /// The names of several secrets, any of which verifies.
     #[schemars(length(min = 1, max = 4))]
     secrets: Option<Vec<SecretName>>,
 }
@@ -67,10 +67,10 @@ struct PlainScheme {
 struct TimedScheme {
     /// The name of the secret.
     secret: Option<SecretName>,
-    /// The names of several secrets, each of which verifies.
+    /// The names of several secrets, any of which verifies.
     #[schemars(length(min = 1, max = 4))]
     secrets: Option<Vec<SecretName>>,
-    /// How far the signed time may be from the host's clock. `5m` unless said otherwise.
+    /// How far the signed time may differ from the host's clock. Default: `5m`.
     tolerance: Option<Duration>,
 }
 
@@ -81,18 +81,18 @@ struct TimedScheme {
 struct HmacScheme {
     /// The name of the secret.
     secret: Option<SecretName>,
-    /// The names of several secrets, each of which verifies.
+    /// The names of several secrets, any of which verifies.
     #[schemars(length(min = 1, max = 4))]
     secrets: Option<Vec<SecretName>>,
     /// The name of the header.
     #[schemars(length(min = 1, max = 128))]
     header: String,
-    /// How the header writes the signature. `hex` unless said otherwise.
+    /// The encoding of the signature in the header. Default: `hex`.
     encoding: Option<Encoding>,
-    /// What stands in the header before the signature, like `sha256=`.
+    /// The prefix of the signature in the header, like `sha256=`.
     #[schemars(length(max = 128))]
     prefix: Option<String>,
-    /// The name of the header with the id of the delivery, by which a repeated delivery is known.
+    /// The name of the header with the id of the delivery, which identifies repeated deliveries.
     /// Without it, requests with equal bodies are one delivery.
     #[schemars(length(min = 1, max = 128))]
     delivery: Option<String>,
@@ -105,7 +105,7 @@ struct HmacScheme {
 struct BasicScheme {
     /// The name of the secret.
     secret: Option<SecretName>,
-    /// The names of several secrets, each of which verifies.
+    /// The names of several secrets, any of which verifies.
     #[schemars(length(min = 1, max = 4))]
     secrets: Option<Vec<SecretName>>,
     /// The user's name.
@@ -113,31 +113,31 @@ struct BasicScheme {
     user: String,
 }
 
-/// How a header writes a signature.
+/// The encoding of a signature in a header.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 enum Encoding {
-    /// Two digits for each byte.
+    /// Two hexadecimal digits for each byte.
     Hex,
-    /// The standard alphabet.
+    /// Base64 with the standard alphabet.
     Base64,
 }
 
-/// What the sender of a request is answered.
+/// The answer to the sender of a request.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum Respond {
-    /// `accepted`: that the run is written down.
+    /// `accepted`: the run is stored.
     Word(RespondWord),
-    /// What a node gives.
+    /// The output of a node.
     Node(RespondNode),
 }
 
-/// What the sender of a request is answered.
+/// The answer to the sender of a request.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 enum RespondWord {
-    /// That the run is written down.
+    /// The run is stored.
     Accepted,
 }
 
@@ -147,7 +147,7 @@ enum RespondWord {
 struct RespondNode {
     /// A node of the outermost level.
     node: String,
-    /// How long the sender waits for it. `10s` unless said otherwise.
+    /// How long the sender waits for it. Default: `10s`.
     within: Option<Duration>,
 }
 
@@ -155,14 +155,14 @@ struct RespondNode {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "UPPERCASE")]
 enum HttpMethod {
-    /// Reads, elsewhere: here it begins a run like the others.
+    /// Starts a run, like the other methods.
     Get,
-    /// The usual one.
+    /// The most common method.
     Post,
-    /// For senders that insist on it.
+    /// For senders that require it.
     Put,
-    /// For senders that insist on it.
+    /// For senders that require it.
     Patch,
-    /// For senders that insist on it.
+    /// For senders that require it.
     Delete,
 }

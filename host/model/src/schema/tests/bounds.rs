@@ -1,4 +1,4 @@
-//! Schemas and values that ask for too much work.
+//! Schemas and values that would cause too much work.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ fn is_refused(schema: &Value, code: Code) {
     assert_eq!(refused.code, code, "{refused}");
 }
 
-/// `levels` definitions, each of which is made of the next one.
+/// `levels` definitions, each of which uses the next one.
 fn levels(levels: usize, each: impl Fn(Value) -> Value) -> Value {
     let mut defs = Map::new();
     for level in 0..levels {
@@ -59,7 +59,7 @@ fn every_draft_has_the_same_bounds() {
     ] {
         let mut schema = levels(40, |next| json!({ "allOf": [next, next] }));
         schema["$schema"] = json!(draft);
-        // Before 2019-09 nothing counts beside a reference.
+        // Before 2019-09, other keywords beside a reference are ignored.
         schema["allOf"] = json!([{ "$ref": "#/$defs/l0" }]);
         schema.as_object_mut().unwrap().remove("$ref");
         is_refused(&schema, codes::SCHEMA_BOUNDS);
@@ -96,7 +96,7 @@ fn references_stay_in_one_schema() {
         json!({ "$dynamicRef": "other.json#x" }),
         json!({ "$defs": { "a": { "$id": "https://example.com/a" } } }),
         json!({ "$defs": { "a": { "$schema": "http://json-schema.org/draft-07/schema#" } } }),
-        // Data is no schema, until something refers to it.
+        // Data is not a schema, unless a reference leads to it.
         json!({ "default": { "$id": "x", "type": "string" }, "$ref": "#/default" }),
         json!({ "$ref": "#twice", "$defs": {
             "a": { "$anchor": "twice" }, "b": { "$anchor": "twice" } } }),
@@ -279,14 +279,14 @@ fn usual_patterns_are_taken() {
     ] {
         let schema = Schema::compile(&json!({ "pattern": pattern })).unwrap();
         assert_eq!(schema.check(&json!(text), ""), [], "{pattern}");
-        // Long texts, too.
+        // The same for long texts.
         schema.check(&json!("x".repeat(100_000)), "");
     }
 }
 
 #[test]
 fn unique_items_take_linear_time() {
-    // Lists that differ in nothing but their brackets.
+    // Lists that differ only in their brackets.
     fn brackets(pairs: usize, count: usize) -> Vec<Value> {
         let mut all = vec![json!([[], []])];
         for _ in 1..pairs {
@@ -340,7 +340,7 @@ fn long_chains_of_references_are_refused() {
         &levels(1_000, |next| json!({ "allOf": [next] })),
         codes::SCHEMA_BOUNDS,
     );
-    // Not for the same value.
+    // Only chains for the same value are refused, not those through items.
     Schema::compile(&levels(4_000, |next| json!({ "items": next }))).unwrap();
 }
 
@@ -428,7 +428,7 @@ fn formats_are_remarks() {
     }
 }
 
-/// The stack of a thread that checks values, with something left for what calls it.
+/// The stack of a thread that checks values, reduced by a reserve for its callers.
 const STACK_BYTES: usize = 1536 * 1024;
 
 #[test]
@@ -447,7 +447,7 @@ fn the_deepest_value_fits_the_stack() {
             schema.check(&deep(depth, json!(1)), "");
             schema.check(&deep(depth, json!([])), "");
         }
-        // And the deepest schema is compiled and dropped.
+        // The deepest schema can be compiled and dropped as well.
         let deep = (0..62).fold(json!({ "$ref": "#/$defs/l0" }), |inner, level| {
             match level % 3 {
                 0 => json!({ "items": inner }),

@@ -1,4 +1,4 @@
-//! The count of steps is never less than what the validator does.
+//! The count of steps is never less than the work of the validator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use super::super::count::Mode;
 use super::super::plan::Plan;
 use super::super::{Schema, patterns};
 
-/// A keyword that counts how often the schema that it stands in is applied.
+/// A keyword that counts how often its schema is applied.
 struct Visit(Arc<AtomicU64>);
 
 impl<'i> Keyword<'i> for Visit {
@@ -165,7 +165,7 @@ proptest! {
     }
 }
 
-/// Any JSON whose keys and texts are likely to mean something in a schema.
+/// Any JSON whose keys and texts are likely to be keywords of a schema.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(vec![
         "$ref",

@@ -1,4 +1,4 @@
-//! What schemas say about values, and what they may not ask for.
+//! Checks of values by schemas, and the bounds of schemas.
 
 mod bounds;
 mod counting;
