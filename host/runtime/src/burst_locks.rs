@@ -1,9 +1,9 @@
-//! Asks for the locks of bursts and gives them back, where no worker has to wait for it.
+//! Takes and releases the locks of bursts on tokio tasks, so that no worker waits for a lock.
 //!
-//! Bounds: an attempt at a time for each instance; what the provider's trouble may take is
-//! bounded by the retry pipeline, and giving back by [`RELEASE`]. A lock that is not to be had
-//! costs its claim, which is given back after [`PAUSE`], so that whoever contends for it asks
-//! some ten times in a second and not thousands.
+//! Bounds: one attempt at a time for each instance; the retry pipeline bounds the time that
+//! provider errors may take, and [`RELEASE`] bounds a release. If a lock cannot be taken, the claim
+//! of its burst is given back after [`PAUSE`], so that a contending process tries about ten times
+//! in a second and not thousands of times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,31 +19,31 @@ use crate::shard::{Message, Order, Shard, Taken};
 
 mod line;
 
-/// How long a claim is kept whose lock somebody else has, before it is given back.
+/// How long a claim is kept before it is given back, if another process holds its lock.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long giving a lock back may take. After that its lease ends it. Longer than providers
-/// wait for their backends, so that they are the ones who give up, and count it.
+/// The time limit of a release. After that, the lease ends the lock. It exceeds the time-outs of
+/// the providers, so that a provider times out first and counts the error.
 const RELEASE: Duration = Duration::from_secs(10);
 
-/// Carries out what shards want of locks.
+/// Carries out the lock orders of shards.
 pub(crate) struct BurstLocks {
     locks: Arc<dyn LockProvider>,
     io: Handle,
-    /// Whoever asks for a lock here stands behind whoever asks for it, or gives it back, already.
+    /// For each instance, the queue of requests and releases of its lock in this process.
     lines: Arc<Lines>,
-    /// Locks that are asked for, held, or given back.
+    /// The number of locks that are requested, held, or being released.
     busy: Arc<AtomicUsize>,
 }
 
-/// A lock that is held for a burst, and what watches over it.
+/// A lock that is held for a burst, and the task that watches for its loss.
 pub(crate) struct BurstLock {
     lock: Box<dyn HeldLock>,
     watch: Option<AbortHandle>,
     busy: Option<Busy>,
 }
 
-/// Counts a lock from when it is asked for until it is given back, wherever it is meanwhile.
+/// Counts a lock from its request until its release has ended.
 struct Busy(Arc<AtomicUsize>);
 
 impl Busy {
@@ -60,7 +60,7 @@ impl Drop for Busy {
 }
 
 impl BurstLock {
-    /// A lock that nobody watches.
+    /// A lock without a watching task.
     #[cfg(test)]
     pub(crate) fn unwatched(lock: Box<dyn HeldLock>) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl BurstLock {
         }
     }
 
-    /// What is held.
+    /// The lock that is held.
     #[cfg(test)]
     pub(crate) fn into_lock(self) -> Box<dyn HeldLock> {
         self.lock
@@ -87,7 +87,7 @@ impl BurstLocks {
         })
     }
 
-    /// Carries out the orders of a shard, which hears what came of them.
+    /// Carries out the orders of a shard, which receives the results as messages.
     pub(crate) fn carry_out(self: &Arc<Self>, shard: &Arc<Shard>, orders: Vec<Order>) {
         for order in orders {
             match order {
@@ -97,7 +97,7 @@ impl BurstLocks {
         }
     }
 
-    /// Whether no lock is asked for, held, or being given back.
+    /// Whether no lock is requested, held, or being released.
     pub(crate) fn is_idle(&self) -> bool {
         self.busy.load(Ordering::Acquire) == 0
     }
@@ -205,7 +205,7 @@ mod tests {
         let keeper = BurstLocks::new(Arc::new(locks), tokio.handle().clone());
         let shard = Shard::new(0);
         let (no, id, epoch) = (InstanceNo(7), InstanceId(uuid::Uuid::nil()), Epoch(1));
-        // Nothing of what is spawned goes on outside of this.
+        // Spawned tasks make progress only inside this call.
         let go_on = || tokio.block_on(tokio::task::yield_now());
         assert!(keeper.is_idle());
         keeper.carry_out(&shard, vec![Order::Take { no, id, epoch }]);

@@ -1,4 +1,4 @@
-//! The one place where real time and real randomness enter.
+//! The only module that reads the real time and real randomness.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -42,7 +42,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A new name for an instance: time-ordered, so that the index over names grows at its end.
+/// A new id for a run: ordered by time, so that the index over ids grows at its end.
 #[expect(clippy::disallowed_methods, reason = "this is the module that may")]
 pub fn new_instance_id() -> InstanceId {
     InstanceId(Uuid::now_v7())

@@ -1,15 +1,16 @@
-//! Plugins that reach the processes of a cluster through their store.
+//! Exchanges plugins between the processes of a cluster through their store.
 //!
-//! Whatever a process has loaded from its folder it keeps in the store for the others, and what
-//! others keep there it loads, under the grants that its own configuration gives. What comes from
-//! the store has no file: its digest, its signature or the library proves that a grant is about
-//! it. A run names its components by digest, so whichever process takes it over finds them.
+//! A process keeps in the store all components that it loads from its folder, and loads the
+//! components that other processes keep there, under the grants of its own configuration. A
+//! component from the store has no file: its digest, its signature or the library proves that a
+//! grant applies to it. A run names its components by digest, so every process that takes the run
+//! over finds them.
 //!
-//! A file of the process's own is preferred to what the store has of the same version.
+//! A process prefers its own file to a component of the same version from the store.
 //!
-//! Now and then each process says which components it has files of, and which the published
-//! workflows use. What nobody has named for a week, and no run names, is forgotten, and then
-//! nobody has it any more who has no file of it.
+//! At intervals each process reports the components of its files and of the published workflows. A
+//! component that no process has reported for a week, and that no run uses, is deleted from the
+//! store. Then only processes with a file of it have it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,30 +28,30 @@ use crate::catalog;
 use crate::error::Error;
 use crate::shared::Base;
 
-/// Components that are looked at in one go.
+/// The number of components in one read.
 const PAGE: u32 = 64;
 
-/// From one look to the next, at least.
+/// The shortest time between two rounds.
 const PACE: Duration = Duration::from_secs(1);
 
-/// From one look to the next, if nobody says that there is something new.
+/// The longest time between two rounds without a notification.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// How often it is said what is used, and looked for what is not.
+/// How often used components are reported and unused ones deleted.
 const UPKEEP: Duration = Duration::from_secs(3_600);
 
-/// For how long what nobody uses is kept, in milliseconds.
+/// How long an unused component is kept, in milliseconds.
 const KEPT_MS: u64 = 7 * 24 * 3_600_000;
 
-/// What the store says of a component that it will not keep, whoever asks.
+/// The store's refusals of a component that are final for every process.
 const REFUSALS: [Code; 2] = [
     windlass_store::codes::CONTRADICTION,
     windlass_store::codes::TOO_MANY_COMPONENTS,
 ];
 
-/// The component of this digest: what is here, or what somebody keeps in the store. The store is
-/// also asked about what is here without a proof, since a signature may have come. May compile
-/// it.
+/// The component with this digest, loaded here or kept in the store. The store is also read if the
+/// component is loaded without a proof, since a signature may have arrived. May compile the
+/// component.
 pub(crate) fn find(
     store: &dyn Store,
     plugins: &Host,
@@ -67,7 +68,7 @@ pub(crate) fn find(
     }
 }
 
-/// The component of this digest that somebody keeps in the store, with what its signature proves.
+/// The component with this digest from the store, with the proof of its signature.
 fn stored(
     store: &dyn Store,
     plugins: &Host,
@@ -76,18 +77,18 @@ fn stored(
     let Some(Stored { bytes, signature }) = store.component(*digest)? else {
         return Ok(None);
     };
-    // A file that holds it stays the place where it is from.
+    // If a file contains the component, that file remains its source.
     let here = plugins.registry().by_digest(digest);
     let name = here.map_or_else(
         || digest.to_string(),
         |plugin| plugin.file.display().to_string(),
     );
     let plugin = plugins.load_signed(&name, bytes.to_vec(), signature.as_deref())?;
-    // What was damaged on its way is another component.
+    // A component that was damaged on the way has another digest.
     Ok((plugin.digest == *digest).then_some(plugin))
 }
 
-/// Begins to exchange components; `changed` is called when plugins have come.
+/// Begins to exchange components; `changed` is called when plugins have arrived.
 ///
 /// # Errors
 ///
@@ -114,43 +115,44 @@ pub(crate) fn share(
     })
 }
 
-/// What a process has given and taken.
+/// The exchange of one process with the store.
 struct Exchange {
     store: Arc<dyn Store>,
     plugins: Arc<Host>,
     clock: Arc<dyn Clock>,
-    /// The newest that was looked at.
+    /// The newest generation that was read.
     generation: i64,
-    /// What the store has, as far as it was looked at, and the mark of its signature; whether or
-    /// not it was taken.
+    /// The components in the store as far as they were read, whether or not they were loaded, each
+    /// with the mark of its signature.
     known: Known,
-    /// The signatures that this process vouches for and that the store has had: each is given
-    /// once, so that two processes that trust different keys do not go on in turns.
+    /// The signatures that this process vouches for and that the store has had. Each is written
+    /// once, so that two processes that trust different keys do not replace each other's signature
+    /// for ever.
     vouched: FxHashSet<(Digest, Digest)>,
-    /// What the store has not taken.
+    /// The components that the store has refused.
     refused: FxHashSet<Digest>,
-    /// What could not be read or kept here, to be tried again.
+    /// The components that could not be read or loaded, to be tried again.
     missed: Vec<Offer>,
-    /// When to say again what is used.
+    /// When to report the used components again.
     upkeep: Duration,
 }
 
-/// Components, and by what their signatures are known: the digest of the text.
+/// Components with the mark of their signature: the digest of its text.
 type Known = FxHashMap<Digest, Option<Digest>>;
 
-/// A component that the store has.
+/// A component in the store.
 struct Offer {
     digest: Digest,
     name: String,
     version: String,
 }
 
-/// What became of an offer.
+/// The result of an offer.
 enum Taking {
     Taken,
-    /// It is of no use here.
+    /// This process does not use it.
     Left,
-    /// It could not be read or kept.
+    /// It could not be read or loaded.
     Missed,
 }
 
@@ -170,7 +172,8 @@ impl Exchange {
         }
     }
 
-    /// Takes what is new, and gives what nobody has given. Answers whether something was taken.
+    /// Loads new components, and writes those that are missing in the store. Returns whether a
+    /// component was loaded.
     fn round(&mut self) -> Result<bool, Error> {
         let now = self.clock.monotonic();
         let mut taken = self.take_missed()?;
@@ -179,7 +182,7 @@ impl Exchange {
             self.give_all()?;
             return Ok(taken);
         }
-        // From the beginning, to see what is not there any more.
+        // Read from the beginning, to find components that were deleted.
         self.generation = 0;
         let mut there = Known::default();
         taken |= self.look(&mut there)?;
@@ -192,18 +195,19 @@ impl Exchange {
         Ok(taken)
     }
 
-    /// Takes what is new, and adds what was looked at to what is there.
+    /// Loads new components, and adds the components that it has read to `there`.
     fn look(&mut self, there: &mut Known) -> Result<bool, Error> {
         let mut taken = false;
         loop {
             let page = self.store.components(self.generation, PAGE)?;
             for row in &page {
-                // What was seen before and is not used was left, or its file was taken away.
+                // A component that was seen before and is not loaded was refused here, or its file
+                // was removed.
                 let before = self.known.insert(row.digest, row.signature);
                 let here = self.plugins.registry().by_digest(&row.digest);
                 let is_wanted = match (before, here) {
                     (None, None) => true,
-                    // A new signature may prove now what was loaded without a proof.
+                    // A new signature may prove a component that was loaded without a proof.
                     (before, Some(here)) if row.signature.is_some() => {
                         before != Some(row.signature) && here.is_unproved()
                     }
@@ -256,8 +260,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes what came from the store and was forgotten there out of use: nobody would find it
-    /// who takes a run over.
+    /// Unloads components from the store that the store has deleted as unused: a process that takes
+    /// a run over would not find them.
     fn drop_forgotten(&self) {
         for plugin in self.plugins.registry().iter() {
             if self.is_from_store(&plugin) && !self.known.contains_key(&plugin.digest) {
@@ -267,12 +271,12 @@ impl Exchange {
         }
     }
 
-    /// Whether no file of this process holds it.
+    /// Whether no file of this process contains it.
     fn is_from_store(&self, plugin: &Plugin) -> bool {
         self.plugins.registry().files(&plugin.digest) == [place(plugin)]
     }
 
-    /// Says what is used, and lets the store forget what is not.
+    /// Reports the used components, and lets the store delete unused ones.
     fn sweep(&self) -> Result<(), Error> {
         let plugins = self.plugins.registry().iter().into_iter();
         let own = plugins.filter(|plugin| !self.is_from_store(plugin));
@@ -292,7 +296,7 @@ impl Exchange {
         }
     }
 
-    /// Adds what published workflows run on if they start now.
+    /// Adds the components that runs of published workflows would start with now.
     fn add_published(&self, used: &mut FxHashSet<Digest>) -> Result<(), Error> {
         let mut query = PublicationQuery {
             limit: PAGE,
@@ -312,7 +316,7 @@ impl Exchange {
         }
     }
 
-    /// Takes what somebody else has given, and answers whether it did.
+    /// Loads an offered component. Returns whether it was loaded.
     fn take(&mut self, offer: Offer) -> Result<bool, Error> {
         let taking = self.load(&offer);
         if matches!(taking, Ok(Taking::Missed) | Err(_)) {
@@ -321,7 +325,7 @@ impl Exchange {
         taking.map(|taking| matches!(taking, Taking::Taken))
     }
 
-    /// Takes what could not be read or kept before.
+    /// Tries the components again that could not be read or loaded before.
     fn take_missed(&mut self) -> Result<bool, Error> {
         let mut taken = false;
         let mut offers = std::mem::take(&mut self.missed).into_iter();
@@ -337,7 +341,7 @@ impl Exchange {
         Ok(taken)
     }
 
-    /// Loads what somebody else has given. What cannot be used is said once.
+    /// Loads an offered component. A component that cannot be used is logged once.
     fn load(&self, offer: &Offer) -> Result<Taking, Error> {
         let Offer {
             digest,
@@ -358,7 +362,7 @@ impl Exchange {
         };
         let registry = self.plugins.registry();
         if registry.by_digest(digest).is_some() {
-            // It is here, and the question was whether its signature proves it.
+            // The component is loaded here; only its signature was new.
             if plugin.is_unproved() || !registry.replace(&plugin) {
                 return Ok(Taking::Left);
             }
@@ -377,7 +381,7 @@ impl Exchange {
         }
     }
 
-    /// Keeps a component in the store, and answers whether it is there.
+    /// Writes a component to the store. Returns whether the store has it.
     fn give(&self, plugin: &Plugin, signed: Option<Signed>) -> Result<bool, Error> {
         let new = NewComponent {
             digest: plugin.digest,
@@ -401,8 +405,8 @@ impl Exchange {
     }
 }
 
-/// What the registry has in the place of a file: of one version the newest that was given is
-/// used, in the place of the one before.
+/// The registry's path of a component without a file. Of one version, the component that was
+/// written last replaces the one before.
 fn place(plugin: &Plugin) -> PathBuf {
     let description = &plugin.description;
     PathBuf::from(format!(

@@ -1,9 +1,10 @@
-//! Names that follow from what they are for: doing a step again after a crash gives the same.
+//! Ids that are derived from their purpose: a step that is repeated after a crash uses the same
+//! ids.
 
 use uuid::{Builder, Uuid};
 use windlass_model::{Digest, InstanceId, Seq, StimulusId};
 
-/// What a derived name is for. Told apart so that no two uses ever meet.
+/// The purpose of a derived id. Different purposes never give the same id.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Use {
@@ -18,17 +19,17 @@ pub(crate) fn child(parent: InstanceId, first: Seq, phase: u32) -> InstanceId {
     InstanceId(derive(Use::Child, parent.0, first.0, u64::from(phase)))
 }
 
-/// A stimulus that an execution sends: the one at this place among them.
+/// The stimulus at this position among those that an execution sends.
 pub(crate) fn sent(instance: InstanceId, seq: Seq, place: usize) -> StimulusId {
     StimulusId(derive(Use::Sent, instance.0, seq.0, place as u64))
 }
 
-/// The stimulus that announces what went wrong for good in a step.
+/// The stimulus that announces the incident of a step.
 pub(crate) fn incident(instance: InstanceId, seq: Seq) -> StimulusId {
     StimulusId(derive(Use::Incident, instance.0, seq.0, 0))
 }
 
-/// The run that a delivery of a sender starts by this trigger of a workflow.
+/// The run that a delivery starts by this trigger of a workflow.
 pub(crate) fn delivery(workflow: &str, trigger: &str, delivery: Digest) -> InstanceId {
     let mut bytes = vec![Use::Delivery as u8];
     for text in [workflow, trigger] {

@@ -1,13 +1,13 @@
 use windlass_model::{Code, Diagnostic};
 use windlass_store::write::Fenced;
 
-/// What the runtime could not do.
+/// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store is in trouble.
+    /// The store fails.
     #[error(transparent)]
     Store(#[from] windlass_store::Error),
-    /// The definition is wrong, with everything that is wrong about it.
+    /// The definition is wrong, with all its mistakes.
     #[error("the workflow has {} mistake(s)", .0.len())]
     Definition(Vec<Diagnostic>),
     /// The input does not fit the workflow.
@@ -16,45 +16,45 @@ pub enum Error {
     /// The id is taken by another request.
     #[error("{message}")]
     Conflict {
-        /// What it is taken by.
+        /// The request that has the id.
         message: String,
     },
     /// A run that excludes this one has not ended.
     #[error("run {by} has not ended, and the workflow allows one at a time")]
     Reserved {
-        /// That one.
+        /// The other run.
         by: windlass_model::InstanceId,
     },
     /// There is no such run.
     #[error("there is no run {0}")]
     NotFound(String),
-    /// A run of this id was deleted, and nothing brings it back.
+    /// A run with this id was deleted, and its id cannot be used again.
     #[error("run {0} was deleted")]
     Deleted(windlass_model::InstanceId),
-    /// As the run stands, what was asked for cannot be done, and nothing was.
+    /// The operation is not possible in the present state of the run, and nothing was changed.
     #[error("{message}")]
     NotNow {
         /// The page that explains it.
         code: Code,
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         message: String,
-        /// What to do about it.
+        /// The remedy.
         help: Option<String>,
     },
-    /// What was asked for cannot be done, and nothing was.
+    /// The operation was refused, and nothing was changed.
     #[error("{message}")]
     Refused {
         /// The page that explains it.
         code: Code,
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         message: String,
-        /// What to do about it.
+        /// The remedy.
         help: Option<String>,
     },
     /// There is no workflow of this name.
     #[error("there is no published workflow `{0}`")]
     NoWorkflow(String),
-    /// The plugin host is in trouble.
+    /// The plugin host fails.
     #[error(transparent)]
     Plugins(#[from] windlass_plugins::Error),
     /// The keyring cannot be used.
@@ -63,18 +63,18 @@ pub enum Error {
     /// The process is shutting down.
     #[error("the host is shutting down and takes no more work")]
     Draining,
-    /// Somebody has paused the process.
+    /// An administrator has paused the process.
     #[error("the host is paused and takes no new work")]
     Paused,
-    /// What the store has cannot be understood.
+    /// Data in the store cannot be decoded.
     #[error("{0}")]
     Unreadable(String),
-    /// What is to be forgotten cannot be written down before.
+    /// A run cannot be archived before it is deleted.
     #[error("the archive {} cannot be written: {error}", directory.display())]
     Archive {
         /// The directory.
         directory: std::path::PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// A part of the process that an operation needs could not be made.
@@ -85,8 +85,8 @@ pub enum Error {
     Start(#[from] std::io::Error),
 }
 
-/// An operation that sets no fence was fenced off: the membership of this process has ended, or the
-/// store is at fault.
+/// A verb without a fence was fenced off: the membership of this process has ended, or the store is
+/// at fault.
 impl From<Fenced> for Error {
     fn from(fenced: Fenced) -> Self {
         let message = format!("the store gave an unexpected answer: {fenced:?}");

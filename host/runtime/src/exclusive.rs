@@ -1,9 +1,9 @@
-//! What one process at a time does, of several that share a store.
+//! Work that one process at a time does, of several that share a store.
 //!
-//! The locks keep others from doing the same work at the same time, and decide nothing: whatever
-//! is done under them is correct without, because the store's transactions are. So zero wait is
-//! enough, a lock that is lost ends the work early, and one that cannot be given back ends with
-//! its lease.
+//! The locks prevent other processes from doing the same work at the same time, and guarantee
+//! nothing: the work is correct without them, because the transactions of the store are. So it is
+//! enough to try a lock without waiting, a lost lock ends the work early, and a lock that cannot be
+//! released ends with its lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use windlass_locks::{HeldLock, Key, LockProvider};
 
 use crate::error::Error;
 
-/// How long giving a lock back may take. After that its lease ends it. Longer than providers
-/// wait for their backends, so that they are the ones who give up, and count it.
+/// The time limit of a release. After that, the lease ends the lock. It exceeds the time-outs of
+/// the providers, so that a provider times out first and counts the error.
 const RELEASE: Duration = Duration::from_secs(10);
 
 /// Takes locks for threads that may block.
@@ -29,8 +29,8 @@ impl Exclusive {
         Self { locks, io }
     }
 
-    /// Does something while it holds all of these, taken in this order and without waiting;
-    /// none if somebody has one of them. The work may ask whether they are still held.
+    /// Runs work while it holds all of these locks, taken in this order and without waiting; none
+    /// if another holder has one of them. The work can check whether the locks are still held.
     pub(crate) fn try_do<T>(
         &self,
         keys: &[Key],
@@ -39,7 +39,7 @@ impl Exclusive {
         self.try_within(Duration::ZERO, keys, work)
     }
 
-    /// As [`Self::try_do`], but waits so long for each lock.
+    /// As [`Self::try_do`], but waits up to `at_most` for each lock.
     pub(crate) fn try_within<T>(
         &self,
         at_most: Duration,
@@ -55,7 +55,7 @@ impl Exclusive {
             };
             match self.io.block_on(taken) {
                 Ok(Some(lock)) => held.push(lock),
-                // Another thread of this process is somebody, too.
+                // A lock of another thread of this process counts as taken, too.
                 Ok(None) | Err(windlass_locks::Error::Reentrant(_)) => {
                     self.give_back(held);
                     return Ok(None);
@@ -72,8 +72,8 @@ impl Exclusive {
         Ok(Some(done))
     }
 
-    /// Does something while it holds this, which it waits for. If it is not to be had in that
-    /// time, it is done without: see the top of this file.
+    /// Waits for this lock and runs work while it holds the lock. If the lock cannot be taken in
+    /// time, the work runs without it: see the top of this file.
     pub(crate) fn wait_and_do<T>(
         &self,
         key: &Key,
@@ -93,7 +93,7 @@ impl Exclusive {
         Ok(done)
     }
 
-    /// The last one that was taken comes first.
+    /// Releases the locks in reverse order.
     fn give_back(&self, held: Vec<Box<dyn HeldLock>>) {
         for lock in held.into_iter().rev() {
             let key = lock.key().clone();

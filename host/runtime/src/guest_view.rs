@@ -1,5 +1,4 @@
-//! What a guest sees of the workflow's memory and of blobs: the store, as it was when the
-//! guest was called.
+//! The memory and the blobs that a guest can read: the store, as of the call of the guest.
 
 use std::sync::Arc;
 
@@ -16,12 +15,12 @@ use crate::shard::OwnedInstance;
 struct View {
     store: Arc<dyn Store>,
     instance: InstanceNo,
-    /// The scopes that are seen, from the inside.
+    /// The visible scopes, innermost first.
     scopes: Vec<ScopeNo>,
     latest: FxHashMap<String, ExecutionNo>,
 }
 
-/// What a guest that is called for this instance can read.
+/// The memory that a guest called for this instance can read.
 pub(crate) fn memory(
     owned: &OwnedInstance,
     scope: ScopeNo,
@@ -81,7 +80,7 @@ impl Memory for View {
 }
 
 impl View {
-    /// A variable: that of the innermost scope which has it.
+    /// A variable, from the innermost scope that has it.
     fn var(&self, name: &str) -> windlass_store::Result<Option<Payload>> {
         for scope in &self.scopes {
             let vars = self.store.vars(self.instance, *scope)?;
@@ -132,7 +131,7 @@ struct StoredBlobs {
 
 impl StoredBlobs {
     fn whole(&self, digest: &Digest) -> Result<Option<Bytes>, BlobError> {
-        // The size is part of a reference for the sake of limits; it does not name the blob.
+        // The size in a reference only serves limits; the digest alone names the blob.
         let blob = BlobRef {
             digest: *digest,
             size: 0,

@@ -1,9 +1,9 @@
-//! Keeps hosts of one store from having different keyrings.
+//! Ensures that the hosts of one store have the same keyring.
 //!
-//! The store has the fingerprint of the key that its hosts sign with: a digest that tells nothing
-//! of the key. A host that lacks that key would refuse the links of the others, so it does not
-//! join. A host that has the key among its older ones has a newer key, and writes the fingerprint
-//! of that one: so a key is rotated host by host.
+//! The store has the fingerprint of the signing key of its hosts: a digest that reveals nothing of
+//! the key. A host without that key would refuse the links of the other hosts, so it does not join.
+//! A host that has the key among its older keys has a newer key, and writes the fingerprint of the
+//! newer one: so a key is rotated host by host.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ const SETTING: &str = "keyring";
 /// The version of the setting.
 const VERSION: u32 = 1;
 
-/// What the derived key is for of which the store has a digest.
+/// The purpose of the derived key whose digest is the fingerprint.
 const PURPOSE: &str = "windlass keyring 1";
 
 #[derive(Serialize, Deserialize)]
@@ -34,7 +34,7 @@ struct Setting {
 ///
 /// # Errors
 ///
-/// The host lacks that key, the keyring cannot be read, or the store is in trouble.
+/// The host lacks that key, the keyring cannot be read, or the store fails.
 pub fn check(store: &dyn Store, keys: &Keys) -> Result<(), Error> {
     let ring = keys.ring()?;
     let newest = fingerprint(ring.newest());
@@ -61,11 +61,11 @@ pub fn check(store: &dyn Store, keys: &Keys) -> Result<(), Error> {
     })
 }
 
-/// Makes the newest key of a keyring the one that every host of the store needs.
+/// Makes the newest key of a keyring the key that every host of the store needs.
 ///
 /// # Errors
 ///
-/// The keyring cannot be read, or the store is in trouble.
+/// The keyring cannot be read, or the store fails.
 pub fn adopt(store: &dyn Store, keys: &Keys) -> Result<(), Error> {
     write(store, fingerprint(keys.ring()?.newest()))
 }
@@ -124,7 +124,7 @@ mod tests {
         let stranger = Keyring::random();
         let refused = check(&stranger).unwrap_err();
         assert_eq!(refused.code(), codes::OTHER_KEYRING, "{refused}");
-        // A host with a newer key joins, and one that has not got it does not any more.
+        // A host with a newer key joins, and afterwards a host without that key cannot join.
         let old = ring.clone();
         ring.rotate().unwrap();
         check(&ring).unwrap();

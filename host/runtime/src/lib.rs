@@ -1,11 +1,11 @@
-//! When it happens.
+//! When work happens.
 //!
-//! A [`Runtime`] is one process's part in running workflows: it is a member of a store, claims
-//! what is due, offers each trigger to its consumer, runs the node that the engine names, and
-//! commits what came of it. To follow a trigger, read in this order: `scheduler/core.rs`
-//! (when), `scheduler/driver.rs` (the claim), `shard/step.rs` (consumer and node),
-//! `shard/settle.rs` (the engine), `shard/commit.rs` (the transaction), and `shard/state.rs`
-//! (its acknowledgement, and the next trigger).
+//! A [`Runtime`] is the part of one process in running workflows. It is a member of a store, claims
+//! due triggers, offers each trigger to its consumer, runs the node that the engine names, and
+//! commits the results. To follow a trigger, read in this order: `scheduler/core.rs` (when),
+//! `scheduler/driver.rs` (the claim), `shard/step.rs` (consumer and node), `shard/settle.rs` (the
+//! engine), `shard/commit.rs` (the transaction), and `shard/shard_state.rs` (its acknowledgement,
+//! and the next trigger).
 
 mod burst_locks;
 mod catalog;

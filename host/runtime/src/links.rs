@@ -1,4 +1,4 @@
-//! Links and tokens by which runs go on.
+//! Links and tokens that resume runs.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Links {
         Self { keys, base }
     }
 
-    /// Links of a process that keeps no keyring: they end with it.
+    /// Links of a process without a stored keyring: they are invalid after the process ends.
     pub fn of_test() -> Self {
         let keys = Keys::fixed(windlass_keys::Keyring::random());
         Self::new(Arc::new(keys), "")
@@ -62,7 +62,7 @@ impl ResumeTokens for Links {
     }
 }
 
-/// A wait, and whether links for it may have been made before the node named what it waits for.
+/// A wait, and whether links for it may have been made before the node named its bookmarks.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
     pub(crate) id: WaitId,
@@ -84,7 +84,7 @@ impl Wait {
         }
     }
 
-    /// The same where the node run is looked for in a state.
+    /// As `of`, for a node run in a state.
     pub(crate) fn of_run(
         id: InstanceId,
         graph: &Graph,
@@ -97,7 +97,7 @@ impl Wait {
         Self::of(id, (first, phase), visit)
     }
 
-    /// By what the store knows the bookmark at this place of the wait.
+    /// The digest by which the store finds the bookmark at this position of the wait.
     pub(crate) fn bookmark(&self, at: usize, name: &str) -> windlass_model::Digest {
         self.id.digest(match (self.linked, at) {
             (true, 0) => BookmarkTag::ANY,

@@ -1,23 +1,23 @@
-//! Lets a program watch runs as they go: for a progress display, and for metrics.
+//! Lets a program observe runs as they execute: for a progress display, and for metrics.
 
 use windlass_model::{ExecutionStatus, Failure, InstanceId, Status, TriggerType};
 
-/// Is told what happens, from the runtime's threads: it must return at once.
+/// Receives observations on the runtime's threads: it must return at once.
 pub trait Observer: Send + Sync + 'static {
-    /// Something happened.
+    /// Called for each observation.
     fn observe(&self, event: &Observed<'_>);
 }
 
-/// What happened.
+/// An observation.
 #[derive(Clone, Debug)]
 pub enum Observed<'a> {
-    /// A node is handed to its plugin.
+    /// A node is passed to its plugin.
     Started {
         /// The run.
         instance: InstanceId,
         /// The node.
         node: &'a str,
-        /// From 1.
+        /// The attempt, from 1.
         attempt: u32,
     },
     /// An execution has ended; its commit is on its way.
@@ -26,24 +26,24 @@ pub enum Observed<'a> {
         instance: InstanceId,
         /// The node.
         node: &'a str,
-        /// What triggered it.
+        /// The type of its trigger.
         kind: TriggerType,
-        /// From 1.
+        /// The attempt, from 1.
         attempt: u32,
-        /// How it ended.
+        /// The status of the execution.
         status: ExecutionStatus,
-        /// Why it failed.
+        /// The failure.
         failure: Option<&'a Failure>,
-        /// Nodes that will not run because of what came out.
+        /// Nodes that this result skips.
         skipped: &'a [&'a str],
-        /// How long it took, in microseconds.
+        /// The duration, in microseconds.
         took_us: u64,
     },
     /// A run has ended, durably.
     Ended {
         /// The run.
         instance: InstanceId,
-        /// How.
+        /// The final status.
         status: Status,
     },
 }

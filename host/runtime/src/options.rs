@@ -1,4 +1,4 @@
-//! How a process takes part.
+//! The options of a process that runs workflows.
 
 use std::sync::Arc;
 
@@ -16,44 +16,44 @@ pub use crate::shard::BurstBounds;
 use crate::topology::Topology;
 use crate::watching::PluginFolders;
 
-/// Finds a workflow by its name: none if there is none. Called where blocking is allowed.
+/// Finds a workflow by its name; none if there is none. It may block.
 pub type UnpublishedLookup =
     Box<dyn Fn(&str) -> Result<Option<DefinitionRow>, Error> + Send + Sync>;
 
-/// How a process takes part. What is not here is decided by the store and the plugin host
-/// that are passed in.
+/// The options of a process that runs workflows. The store and the plugin host that are passed in
+/// have their own settings.
 pub struct Options {
-    /// Where the work is kept.
+    /// The store of the runs.
     pub store: Arc<dyn Store>,
-    /// Who does the work.
+    /// The plugin host that executes nodes.
     pub plugins: Arc<windlass_plugins::Host>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where nodes that do I/O run.
+    /// The tokio runtime for nodes that do I/O.
     pub io: tokio::runtime::Handle,
-    /// What the process calls itself, for people: like `serve`.
+    /// The name of the process, for people: like `serve`.
     pub name: String,
-    /// Which work it claims.
+    /// The work that it claims.
     pub scope: Scope,
-    /// How the scheduler behaves.
+    /// The settings of the scheduler.
     pub scheduler: Settings,
     /// Threads that run pure nodes. At least 1.
     pub workers: usize,
-    /// Further threads, for when a pure node is slow.
+    /// Additional threads, used while a pure node is slow.
     pub spare_workers: usize,
-    /// How long an instance is kept before others get their turn.
+    /// How long an instance is kept before other instances have their turn.
     pub burst: BurstBounds,
     /// Workflows that a run may call although they are not published.
     pub beside: Option<UnpublishedLookup>,
-    /// Makes the links by which runs go on.
+    /// Makes the links that resume runs.
     pub links: Arc<Links>,
-    /// The keys that exports are signed with, and by which imports are known.
+    /// The keys that sign exports and verify imports.
     pub exports: Arc<ExportKeys>,
-    /// Whether other processes do the same on the same store, and how they keep apart.
+    /// Whether other processes work on the same store, and how they exclude each other.
     pub topology: Topology,
-    /// Executions that one run may have.
+    /// The limit of executions of one run.
     pub max_steps: u64,
-    /// Who is told what happens.
+    /// The observer of runs.
     pub observer: Option<Arc<dyn Observer>>,
     /// Folders whose plugins are loaded while the process runs.
     pub plugin_folders: Option<PluginFolders>,

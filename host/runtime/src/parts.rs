@@ -1,5 +1,4 @@
-//! What a process consists of, put together and not yet in motion: threads set it in motion, or
-//! a simulation does.
+//! The parts of a process, assembled but not running: threads or a simulation drive them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,13 +21,13 @@ use crate::shared::{
 };
 use crate::wait::Waiters;
 
-/// A member of the store, and everything that makes up its process.
+/// A member of the store, and all parts of its process.
 pub(crate) struct Parts {
     pub(crate) shared: Arc<RuntimeShared>,
     pub(crate) driver: Driver,
     pub(crate) inbox: Inbox,
     pub(crate) membership: Arc<Membership>,
-    /// Where the store answers the scheduler.
+    /// The sink to which the store sends its answers for the scheduler.
     pub(crate) sink: Arc<dyn Sink>,
 }
 
@@ -49,7 +48,8 @@ impl Parts {
             exports,
             ..
         } = options;
-        // Whoever runs only his own has been asked for it just now.
+        // A process that claims only its own runs was started to run them, so it ignores a stored
+        // pause.
         let pause = match scope {
             Scope::All => Pause::begin(store.as_ref())?,
             Scope::Own => Pause::default(),
@@ -101,7 +101,7 @@ impl Parts {
             listeners,
             shards: (0..workers.max(1)).map(Shard::new).collect(),
         });
-        // What was put aside may run with the plugins that there are now.
+        // Parked triggers may be executable with the current plugins.
         shared.base.store.write(Unpark)?;
         let sink = sink(&mailbox);
         let driver = Driver {

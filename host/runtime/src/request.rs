@@ -1,4 +1,4 @@
-//! A wish for a run, and what it takes to write it down.
+//! A request for a run, and how it becomes a stored run.
 
 use std::sync::Arc;
 
@@ -14,32 +14,32 @@ use crate::clock::new_instance_id;
 use crate::error::Error;
 use crate::reserving;
 
-/// A wish for a run.
+/// A request for a run.
 #[derive(Clone, Debug)]
 pub struct StartRequest {
-    /// What to run. Compiled and checked when the request is carried out.
+    /// The definition. It is compiled and checked when the request is carried out.
     pub definition: DefinitionRow,
-    /// What to run it on: JSON.
+    /// The input: JSON.
     pub input: Payload,
-    /// The name of the run. The same name with the same request is the same run.
+    /// The id of the run. The same id with the same request is the same run.
     pub id: Option<InstanceId>,
-    /// What the run is about.
+    /// The correlation id of the run.
     pub correlation: Option<String>,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub struct Started {
     /// The run.
     pub id: InstanceId,
     /// Its number in the store.
     pub no: InstanceNo,
-    /// The run that was there already, if the same request had been made before.
+    /// The existing run, if the same request had been made before.
     pub existing: Option<Box<InstanceRow>>,
 }
 
 impl StartRequest {
-    /// What makes two requests the same.
+    /// The identity of a request: equal requests have equal digests.
     fn digest(&self) -> Digest {
         let mut bytes = self.definition.digest.0.to_vec();
         bytes.extend_from_slice(self.correlation.as_deref().unwrap_or_default().as_bytes());
@@ -91,7 +91,7 @@ impl StartRequest {
         }
     }
 
-    /// The instance to be written, with the state that the engine begins with.
+    /// The new instance, with the initial state from the engine.
     pub(crate) fn instance(
         &self,
         prepared: &Prepared,
@@ -149,7 +149,7 @@ impl StartRequest {
         Ok((new, state))
     }
 
-    /// What to answer when the store has been asked to create the run of this name and number.
+    /// The result of a request after the store was asked to create this run.
     pub(crate) fn answered(
         &self,
         created: OrFenced<Created>,
@@ -167,7 +167,7 @@ impl StartRequest {
         }
     }
 
-    /// What to answer when a run of this name is there already.
+    /// The result of a request if a run with its id exists.
     fn existing(&self, row: Box<InstanceRow>) -> Result<Started, Error> {
         if row.request != self.digest() {
             return Err(Error::Conflict {

@@ -1,17 +1,17 @@
-//! What a run reserves while it lasts, and what it needs nobody else to have reserved.
+//! The keys that a run reserves while it lasts, and the keys that no other run may have reserved.
 //!
-//! Every run with a correlation id reserves that, whatever its workflow says, so that one of
-//! another workflow can exclude it. A run without one matches none.
+//! Every run reserves its correlation id, regardless of its workflow, so that a run of another
+//! workflow can exclude it. A run without a correlation id matches no other run.
 
 use windlass_model::definition::Activation;
 
-/// What an instance reserves, and which of that excludes others.
+/// The keys that an instance reserves, and which of them exclude other runs.
 pub(crate) fn of(
     activation: Activation,
     workflow: &str,
     correlation: Option<&str>,
 ) -> (Vec<String>, Option<String>) {
-    // The name of a workflow has no colon, so no key is two things.
+    // Workflow names contain no colon, so keys cannot collide.
     let shared = correlation.map(|id| format!("correlation:{id}"));
     let exclusive = match activation {
         Activation::Always => None,

@@ -1,4 +1,4 @@
-//! One process that runs workflows: the parts put together.
+//! One process that runs workflows, assembled from its parts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,16 +32,16 @@ use crate::topology::Topology;
 use crate::wait::{Ended, RunResult};
 use crate::workers::Workers;
 
-/// How often a run that another process has is looked at.
+/// The interval at which a run of another process is read.
 const POLL: Duration = Duration::from_millis(100);
 
-/// How often a drain looks whether it is through.
+/// The interval at which a drain checks its progress.
 const DRAIN_POLL: Duration = Duration::from_millis(2);
 
-/// How far what waits in the store is counted for the metrics.
+/// The limit up to which waiting rows are counted for the metrics.
 const BACKLOG: u32 = 10_000;
 
-/// How long interrupted guests get to return.
+/// How long interrupted guests have to return.
 const INTERRUPT: Duration = Duration::from_secs(2);
 
 /// One process that runs workflows.
@@ -55,22 +55,22 @@ pub struct Runtime {
     stopped: AtomicBool,
 }
 
-/// How far a run is.
+/// The progress of a run.
 enum Look {
     Ended(RunResult),
     Suspended,
     Running,
 }
 
-/// How a drain went.
+/// The result of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// Whether everything that ran could be committed before the deadline.
+    /// Whether everything in progress was committed before the deadline.
     pub in_time: bool,
-    /// Triggers that were carried out meanwhile.
+    /// The number of triggers that were carried out meanwhile.
     pub finished: u64,
-    /// Triggers that had been claimed and were not carried out: they were given back, or are
-    /// left to whoever finds out that this process is gone.
+    /// The number of claimed triggers that were not carried out. They were given back, or another
+    /// process recovers them once it detects that this process is gone.
     pub left: u64,
 }
 
@@ -79,7 +79,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// The store is in trouble, or threads cannot be started.
+    /// The store fails, or threads cannot be started.
     pub fn start(mut options: Options) -> Result<Arc<Self>, Error> {
         let threads = options.workers.max(1) + options.spare_workers;
         let scan_ms = options.scheduler.scan_interval_ms;
@@ -119,22 +119,22 @@ impl Runtime {
         }))
     }
 
-    /// Publishes what directories of workflow files hold, now and whenever they change.
+    /// Publishes the workflow files of directories, now and whenever they change.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub fn publish_from(&self, options: definitions::Options) -> Result<Arc<Definitions>, Error> {
         self.workers.publish_from(&self.shared.base, options)
     }
 
-    /// Starts a run in this process. The answer comes when the run is written down durably;
-    /// from then on it ends, here or elsewhere.
+    /// Starts a run in this process. Returns once the run is durable. From then on it will end,
+    /// here or in another process.
     ///
     /// # Errors
     ///
-    /// The definition or the input is wrong, the id is taken, the process is draining, or the
-    /// store is in trouble.
+    /// The definition or the input is wrong, the id is taken, the process is draining, or the store
+    /// fails.
     pub async fn run(&self, request: &StartRequest) -> Result<Started, Error> {
         if self.shared.intake.is_draining() {
             return Err(Error::Draining);
@@ -170,8 +170,8 @@ impl Runtime {
         Ok(started)
     }
 
-    /// What is to run. Compiling a definition, or a plugin of it, takes a while, and is done
-    /// where it holds up nobody.
+    /// The prepared definition of the request. Compiling a definition or its plugins is slow, so it
+    /// runs on a thread for blocking tasks.
     pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
         let shared = Arc::clone(&self.shared);
         let definition = &request.definition;
@@ -192,35 +192,35 @@ impl Runtime {
         prepared.await.map_err(std::io::Error::from)?
     }
 
-    /// Makes this process claim a run that was started before, by itself or by another that
-    /// is gone.
+    /// Makes this process claim a run that was started before, by itself or by a process that is
+    /// gone.
     pub fn adopt(&self, no: InstanceNo) {
         self.shared.intake.claim_too(no);
         self.shared.intake.scheduler.send(Event::Woken);
     }
 
-    /// Waits until a run has ended, whoever runs it.
+    /// Waits until a run has ended, in any process.
     ///
     /// # Errors
     ///
-    /// There is no such run, or the store is in trouble.
+    /// There is no such run, or the store fails.
     pub async fn wait(&self, no: InstanceNo) -> Result<RunResult, Error> {
         let ended = self.until(no, true).await?;
         ended.ok_or_else(|| Error::NotFound(no.to_string()))
     }
 
-    /// Waits until a run has ended, or until nothing of it goes on before somebody resumes it
-    /// or a time comes: none then.
+    /// Waits until a run has ended, or until it is suspended and only a stimulus or a timer
+    /// continues it: none then.
     ///
     /// # Errors
     ///
-    /// There is no such run, or the store is in trouble.
+    /// There is no such run, or the store fails.
     pub async fn wait_unless_suspended(&self, no: InstanceNo) -> Result<Option<RunResult>, Error> {
         self.until(no, false).await
     }
 
     async fn until(&self, no: InstanceNo, patient: bool) -> Result<Option<RunResult>, Error> {
-        // One that is here says so itself, and nobody has to ask the store.
+        // A run in this process notifies its waiter, so the store need not be read.
         let waiters = &self.shared.listeners.waiters;
         let mut here = patient.then(|| waiters.add_if_here(no)).flatten();
         loop {
@@ -252,14 +252,14 @@ impl Runtime {
                     }
                     .into());
                 }
-                // Given back, forgotten, or simply not over yet: look again in a while.
+                // The run was given back or forgotten, or has not ended yet: read again later.
                 Ok(_) => breathe(POLL).await,
                 Err(_) => {}
             }
         }
     }
 
-    /// Asks the store, which may be far away: where it holds up nobody.
+    /// Reads the store on a thread for blocking tasks, since the store may be remote.
     async fn look(&self, no: InstanceNo) -> Result<Look, Error> {
         let store = Arc::clone(&self.shared.base.store);
         let looked = self.shared.base.io.spawn_blocking(move || {
@@ -275,13 +275,13 @@ impl Runtime {
         looked.await.map_err(std::io::Error::from)?
     }
 
-    /// Whether this process is alone on its store, or one of several.
+    /// Whether this process is the only one on its store.
     pub fn topology(&self) -> &Topology {
         &self.shared.base.topology
     }
 
-    /// What this process counts and measures, in the text format of Prometheus.
-    /// Looks into the store for what waits there; if that fails, what was known stands.
+    /// The metrics of this process in the text format of Prometheus. Reads the numbers of waiting
+    /// rows from the store; if that fails, the last known numbers are used.
     pub fn metrics(&self) -> String {
         let (shared, metrics) = (&self.shared, &self.shared.base.metrics);
         match shared
@@ -298,11 +298,11 @@ impl Runtime {
         metrics.text()
     }
 
-    /// Begins to forget what is over, for as long as what it gives back is kept.
+    /// Begins retention, for as long as the returned worker is kept.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub fn retain(&self, options: retention::Options) -> Result<Periodic, Error> {
         let (store, clock) = (&self.shared.base.store, &self.shared.base.clock);
         let sweeper = retention::Sweeper::new(Arc::clone(store), Arc::clone(clock), options);
@@ -311,35 +311,35 @@ impl Runtime {
         Ok(worker)
     }
 
-    /// What makes the links by which runs go on.
+    /// Makes the links that resume runs.
     pub fn links(&self) -> &Arc<Links> {
         &self.shared.base.links
     }
 
-    /// The keys that exports are signed with, and by which imports are known.
+    /// The keys that sign exports and verify imports.
     pub fn exports(&self) -> &Arc<ExportKeys> {
         &self.shared.base.exports
     }
 
-    /// Something was published by this process: [`Store::notify`](windlass_store::Store::notify)
-    /// tells only the others.
+    /// To be called after this process has published:
+    /// [`Store::notify`](windlass_store::Store::notify) notifies only other processes.
     pub fn published(&self) {
         self.workers.published();
     }
 
-    /// Somebody in this process has written something into the store that is to be looked at:
-    /// [`Store::notify`](windlass_store::Store::notify) tells only the others.
+    /// To be called after this process has written rows that the scheduler has to read:
+    /// [`Store::notify`](windlass_store::Store::notify) notifies only other processes.
     pub fn wake(&self) {
         self.shared.intake.scheduler.send(Event::Woken);
     }
 
-    /// Begins nothing new from now on; what runs is finished, and what follows waits. With
-    /// `persist` so does every process on the store, those that begin later and, within a scan
-    /// interval, those that run. A pause that is on keeps its beginning.
+    /// Pauses: no execution begins from now on, executions in progress are finished, and their
+    /// successors wait. With `persist`, this holds for every process on the store: those that start
+    /// later and, within a scan interval, those that run. A current pause keeps its beginning.
     ///
     /// # Errors
     ///
-    /// The pause is to survive a restart, and the store is in trouble: then nothing is paused.
+    /// The pause is to survive a restart, and the store fails: then nothing is paused.
     pub fn pause(&self, persist: bool) -> Result<Paused, Error> {
         let shared = &self.shared;
         let (store, now_ms) = (shared.base.store.as_ref(), shared.base.clock.wall_ms());
@@ -349,12 +349,11 @@ impl Runtime {
         Ok(paused)
     }
 
-    /// Goes on after a pause, and ends what the store says of one, for every process. Answers
-    /// the pause that was on.
+    /// Ends a pause, including a stored one for every process. Returns the pause that was on.
     ///
     /// # Errors
     ///
-    /// The store is in trouble: then it stays paused.
+    /// The store fails: then the process stays paused.
     pub fn unpause(&self) -> Result<Option<Paused>, Error> {
         let shared = &self.shared;
         let (store, now_ms) = (shared.base.store.as_ref(), shared.base.clock.wall_ms());
@@ -364,13 +363,13 @@ impl Runtime {
         Ok(paused)
     }
 
-    /// The pause that is on.
+    /// The current pause.
     pub fn paused(&self) -> Option<Paused> {
         self.shared.intake.pause.now()
     }
 
-    /// Whether its lease in the store holds. While it does not, nothing is begun here, and
-    /// whatever has been claimed may be done elsewhere.
+    /// Whether its lease in the store is valid. Otherwise no execution begins here, and another
+    /// process may execute the claimed triggers.
     pub fn is_trusted(&self) -> bool {
         self.membership.is_trusted(self.shared.base.now())
     }
@@ -380,8 +379,8 @@ impl Runtime {
         self.shared.intake.is_draining()
     }
 
-    /// Stops claiming, lets what runs commit, and leaves. At the deadline guests are
-    /// interrupted and their triggers given back: a shutdown is never a failure of a run.
+    /// Stops claiming, lets executions in progress commit, and leaves the store. At the deadline,
+    /// guests are interrupted and their triggers given back: a shutdown never fails a run.
     pub async fn drain(&self, deadline: Duration) -> Drained {
         let finished_before = self.shared.intake.flow.finished();
         let begun = u64::from(self.in_flight());
@@ -411,7 +410,7 @@ impl Runtime {
         let shared = &self.shared;
         let end = shared.base.clock.monotonic() + within;
         loop {
-            // A shard that is empty asks for no lock any more, so the locks come after it.
+            // An empty shard requests no more locks, so the locks are checked after the shards.
             let keeper = shared.bursts.burst_locks.as_ref();
             if shared.shards.iter().all(|shard| shard.is_empty())
                 && keeper.is_none_or(|keeper| keeper.is_idle())
@@ -438,7 +437,7 @@ impl Runtime {
         }
         let incarnation = self.membership.numbers().incarnation();
         if let Err(error) = self.shared.base.store.write(Leave { incarnation }) {
-            // Others find out by the file lock or the lease.
+            // Other members detect the end by the file lock or the lease.
             tracing::warn!(code = %error.code, %error, "could not sign off from the store");
         }
         self.shared.base.store.notify();
@@ -446,17 +445,17 @@ impl Runtime {
         self.workers.stop_watching();
     }
 
-    /// How many triggers are claimed and not finished.
+    /// The number of claimed triggers that are not finished.
     pub fn in_flight(&self) -> u32 {
         self.shared.intake.flow.in_flight()
     }
 }
 
-/// How a run ended, as the store has it; none if it has not.
+/// The result of a run from the store; none if the run has not ended.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub fn result_of(
     store: &dyn windlass_store::Store,
     row: InstanceRow,

@@ -1,4 +1,4 @@
-//! What every part of the runtime can reach.
+//! The state that all parts of the runtime share.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::shard::{BurstBounds, Message, Shard};
 use crate::topology::Topology;
 use crate::wait::Waiters;
 
-/// Does something where it holds nobody up.
+/// Runs work on another thread, where it delays no shard.
 pub(crate) type Aside = fn(&Handle, Box<dyn FnOnce() + Send>);
 
-/// What every part of the runtime can reach. Each takes the parts that it needs.
+/// The state that all parts of the runtime share. Each part takes only the fields that it needs.
 pub(crate) struct RuntimeShared {
     pub(crate) base: Base,
     pub(crate) intake: Intake,
@@ -38,7 +38,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) shards: Vec<Arc<Shard>>,
 }
 
-/// What a process works with, whatever it does.
+/// The basic parts of a process.
 pub(crate) struct Base {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -48,58 +48,58 @@ pub(crate) struct Base {
     pub(crate) io: Handle,
     /// Makes resume tokens and links.
     pub(crate) links: Arc<Links>,
-    /// The keys that exports are signed with, and by which imports are known.
+    /// The keys that sign exports and verify imports.
     pub(crate) exports: Arc<ExportKeys>,
-    /// Whether this process is alone.
+    /// Whether this process is the only one on its store.
     pub(crate) topology: Topology,
 }
 
-/// What is claimed, and whether anything new may begin.
+/// The claimed triggers, and whether new executions may begin.
 pub(crate) struct Intake {
     pub(crate) scheduler: Mailbox,
     pub(crate) flow: Flow,
-    /// The instances that a process claims which claims only its own.
+    /// The instances of a process that claims only its own.
     pub(crate) own: Option<Mutex<Vec<InstanceNo>>>,
     pub(crate) draining: AtomicBool,
-    /// Whether a person wants nothing to be begun for a while.
+    /// The administrative pause.
     pub(crate) pause: Pause,
 }
 
-/// What the steps of runs are made by and bounded by.
+/// Settings and limits of bursts.
 pub(crate) struct Bursts {
     pub(crate) bounds: BurstBounds,
     pub(crate) max_steps: u64,
     pub(crate) suspects: Suspects,
-    /// Raised when a drain's deadline has passed.
+    /// Set when a drain's deadline has passed.
     pub(crate) overdue: Overdue,
-    /// Looks after the locks of bursts, where they have any.
+    /// Takes and releases the locks of bursts, if they have any.
     pub(crate) burst_locks: Option<Arc<BurstLocks>>,
     /// Workflows that are not published, by name.
     pub(crate) beside: Option<UnpublishedLookup>,
-    /// Where a shard's thread leaves what would hold it up.
+    /// Runs work that would delay a shard's thread.
     pub(crate) aside: Aside,
 }
 
-/// What hears of steps and of the ends of runs.
+/// The recipients of observations and of the ends of runs.
 pub(crate) struct Listeners {
     pub(crate) waiters: Waiters,
     /// Occurrences of schedules that wait for a run to end.
     pub(crate) standby: Arc<Standby>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
-    /// Wakes the worker that sends what nodes have sent.
+    /// Wakes the worker that sends queued stimuli.
     pub(crate) queue: Bell,
 }
 
 impl RuntimeShared {
-    /// The shard that an instance belongs to.
+    /// The shard of an instance.
     pub(crate) fn shard(&self, instance: InstanceNo) -> Option<&Arc<Shard>> {
-        // Numbers count up in their lower half, so consecutive instances alternate.
+        // Numbers count up in their lower half, so consecutive instances go to different shards.
         let count = i64::try_from(self.shards.len()).unwrap_or(1).max(1);
         self.shards
             .get(usize::try_from(instance.0.rem_euclid(count)).unwrap_or(0))
     }
 
-    /// Hands something to every shard.
+    /// Sends a message to every shard.
     pub(crate) fn broadcast(&self, message: impl Fn() -> Message) {
         for shard in &self.shards {
             shard.send(message());
@@ -117,14 +117,14 @@ impl Base {
 }
 
 impl Intake {
-    /// Something is no longer in flight.
+    /// Counts triggers that are no longer in flight.
     pub(crate) fn landed(&self, count: u32) {
         if self.flow.landed(count) {
             self.scheduler.send(Event::Room);
         }
     }
 
-    /// Notes an instance for a process that claims only its own.
+    /// Adds an instance, if the process claims only its own.
     pub(crate) fn claim_too(&self, no: InstanceNo) {
         if let Some(own) = &self.own {
             own.lock().push(no);
@@ -135,20 +135,20 @@ impl Intake {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// One that was in flight was carried out.
+    /// Counts a trigger that was carried out.
     pub(crate) fn finished(&self) {
         self.flow.finished.fetch_add(1, Ordering::AcqRel);
         self.landed(1);
     }
 
-    /// Whether nothing new is begun: what is claimed is given back, and what follows is left
-    /// for later.
+    /// Whether no execution may begin: claimed triggers are given back, and successors stay
+    /// pending.
     pub(crate) fn begins_nothing(&self) -> bool {
         self.is_draining() || self.pause.is_on()
     }
 }
 
-/// Whether a drain's deadline has passed: what is being evaluated then is interrupted.
+/// Whether a drain's deadline has passed: current evaluations are interrupted then.
 pub(crate) struct Overdue {
     raised: Arc<AtomicBool>,
     interrupt: Interrupt,
@@ -171,13 +171,13 @@ impl Overdue {
     }
 }
 
-/// Counts the triggers that are claimed and not finished, and bounds them.
+/// Counts and limits the triggers that are claimed and not finished.
 pub(crate) struct Flow {
     in_flight: AtomicU32,
-    /// Those that were carried out, as far as it is for this process to say.
+    /// The number of triggers that this process has carried out.
     finished: AtomicU64,
     limit: u32,
-    /// Somebody wants to know when there is room again.
+    /// Whether the scheduler waits for room.
     watched: AtomicBool,
 }
 
@@ -195,22 +195,22 @@ impl Flow {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// How many were carried out so far.
+    /// The number of triggers carried out so far.
     pub(crate) fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }
 
-    /// Counts what was claimed already, whether or not there is room.
+    /// Counts triggers that are claimed already, even without room.
     pub(crate) fn took(&self, count: u32) {
         self.in_flight.fetch_add(count, Ordering::AcqRel);
     }
 
-    /// How many more there may be.
+    /// How many more triggers may be in flight.
     pub(crate) fn room(&self) -> u32 {
         self.limit.saturating_sub(self.in_flight())
     }
 
-    /// Takes one place if there is one.
+    /// Takes one place, if there is room.
     pub(crate) fn try_take(&self) -> bool {
         self.in_flight
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
@@ -219,7 +219,7 @@ impl Flow {
             .is_ok()
     }
 
-    /// Gives places back; answers whether somebody is waiting for that and there is room.
+    /// Returns places. The result says whether the scheduler waits and there is room now.
     fn landed(&self, count: u32) -> bool {
         let before = self.in_flight.fetch_sub(count, Ordering::AcqRel);
         before.saturating_sub(count) <= self.limit / 2
@@ -227,16 +227,16 @@ impl Flow {
             && self.watched.swap(false, Ordering::AcqRel)
     }
 
-    /// Asks to be told when in-flight work has gone down to half of the bound. Answers true
-    /// if that is the case already.
+    /// Requests a notification when in-flight work has gone down to half of the limit. Returns true
+    /// if that is already so.
     pub(crate) fn watch(&self) -> bool {
         self.watched.store(true, Ordering::Release);
         self.in_flight() <= self.limit / 2 && self.watched.swap(false, Ordering::AcqRel)
     }
 }
 
-/// Lets suspects run one at a time in this process, each after it was marked: so that a host
-/// that dies knows whom to blame, and the innocent are not blamed.
+/// Runs suspects one at a time in this process, each after it was marked. So if the host dies, the
+/// marked trigger is known as the cause, and no other trigger is blamed.
 #[derive(Default)]
 pub(crate) struct Suspects {
     queue: Mutex<SuspectQueue>,
@@ -249,7 +249,7 @@ struct SuspectQueue {
 }
 
 impl Suspects {
-    /// Stands in line; answers true if it is this one's turn right away.
+    /// Joins the queue. Returns true if the suspect may run at once.
     pub(crate) fn enter(&self, instance: InstanceNo, seq: Seq) -> bool {
         let mut line = self.queue.lock();
         if line.running.is_none() {
@@ -260,7 +260,7 @@ impl Suspects {
         false
     }
 
-    /// Leaves the line, from wherever in it. Answers whose turn it is now, if it changed.
+    /// Leaves the queue, from any position. Returns the next suspect, if there is a new one.
     pub(crate) fn leave(&self, instance: InstanceNo, seq: Seq) -> Option<(InstanceNo, Seq)> {
         let mut line = self.queue.lock();
         if line.running == Some((instance, seq)) {

@@ -1,5 +1,5 @@
-//! A process that delivers something takes what comes of it itself, as far as it has room: so that
-//! nobody has to look for that, and what waited goes on one transaction sooner.
+//! Claims the runs that a delivery of this process starts or resumes, as far as there is room. So
+//! no further claim is needed, and the resumed runs continue one transaction sooner.
 
 use windlass_model::{InstanceId, Numbers};
 use windlass_store::codes::UNKNOWN_OUTCOME;
@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
 
-/// So much of what one delivery resumes is taken at most, in instances and in triggers of each.
-/// The rest is for whoever claims it: there may be others.
+/// The limit of instances that one delivery claims, and of triggers of each. The rest is left to
+/// claims, because other processes may have room.
 const MOST: u32 = 16;
 
 impl RuntimeShared {
-    /// Who takes what is delivered now: this process, if it would claim what is due.
+    /// The claimer of a delivery: this process, if it would claim due triggers now.
     fn claim_for(&self, numbers: &Numbers) -> Option<ClaimFor> {
         let room = self.intake.flow.room().min(MOST);
         let claims = room > 0 && !self.intake.begins_nothing() && self.intake.own.is_none();
@@ -25,8 +25,8 @@ impl RuntimeShared {
         })
     }
 
-    /// Delivers something. Hands over what was taken, and tells everybody if there is more that
-    /// is due.
+    /// Delivers, and passes on the claimed instances. Notifies all processes if more triggers are
+    /// due.
     pub(crate) fn delivered(
         &self,
         numbers: &Numbers,
@@ -35,8 +35,8 @@ impl RuntimeShared {
         let claim_for = self.claim_for(numbers);
         let mut sent = deliver(claim_for).inspect_err(|error| {
             if claim_for.is_some() && error.code() == UNKNOWN_OUTCOME {
-                // This process may hold what it knows nothing of, and would never run. As a new
-                // member it holds nothing.
+                // This process may own instances that it does not know and would never run. It
+                // rejoins: a new member owns nothing.
                 self.intake.scheduler.send(Event::Lost);
             }
         })?;

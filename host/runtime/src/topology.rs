@@ -1,8 +1,8 @@
-//! Whether a process is alone on its store, or one of several.
+//! Whether a process is the only one on its store, or one of several.
 //!
-//! This is all that differs: the execution of a run, the verbs of the store and the engine are
-//! the same. Where a process is one of several, what may be done by one at a time is done under
-//! a lock that all of them see, and a burst too if the lock says more than the store itself.
+//! There is no other difference: the execution of a run, the verbs of the store and the engine are
+//! the same. If a process is one of several, exclusive work is done under a lock that all of them
+//! see, and so is a burst if the lock guarantees more than the store itself.
 
 use std::sync::Arc;
 
@@ -11,29 +11,28 @@ use windlass_locks::LockProvider;
 /// How a process shares its store.
 #[derive(Clone, Default)]
 pub enum Topology {
-    /// It counts on nobody else: what is to be done by one at a time is done.
+    /// The process is the only one: exclusive work needs no lock.
     #[default]
     Local,
-    /// It is one of several, which know of each other by locks.
+    /// The process is one of several, which exclude each other by locks.
     Distributed(Distribution),
 }
 
-/// What makes a process one of several.
+/// The settings of one of several processes.
 #[derive(Clone)]
 pub struct Distribution {
-    /// Gives out the locks that all processes see.
+    /// The provider of the locks that all processes see.
     pub locks: Arc<dyn LockProvider>,
-    /// What keeps a second process out of the burst of an instance.
+    /// How a second process is kept out of the burst of an instance.
     pub burst: BurstLock,
 }
 
-/// What keeps a second process out of the burst of an instance, besides the fences.
+/// How a second process is kept out of the burst of an instance, besides the fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BurstLock {
-    /// The ownership in the store, which costs nothing on top: for where the store is what
-    /// gives out the locks, too.
+    /// By the ownership in the store, at no extra cost: for a store that is also the lock provider.
     Ownership,
-    /// Ownership, and then the lock `workflow-instance:{id}` of the provider.
+    /// By ownership, and then by the lock `workflow-instance:{id}` of the provider.
     Provider,
 }
 

@@ -1,4 +1,4 @@
-//! How a run ended, as those who wait for it hear of it.
+//! The results of runs, and the waiters for them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,41 +9,41 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
 use windlass_model::{Code, Failure, InstanceId, InstanceNo, Payload, Status};
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
-    /// Which run.
+    /// The id of the run.
     pub id: InstanceId,
-    /// One of the final statuses.
+    /// The final status.
     pub status: Status,
-    /// What came out, if it completed.
+    /// The output of a completed run.
     pub output: Option<Payload>,
-    /// Why it faulted.
+    /// The failure of a faulted run.
     pub failure: Option<Failure>,
 }
 
-/// What a waiter in this process hears.
+/// A notification to a waiter in this process.
 #[derive(Clone, Debug)]
 pub(crate) enum Ended {
     /// The run has ended, durably.
     Finally(RunResult),
-    /// The process cannot go on with it; the run itself is not lost.
+    /// The process cannot continue the run; the run itself is not lost.
     Interrupted {
         code: Code,
         message: String,
         help: Option<String>,
     },
-    /// The process does not run it any more; somebody else may.
+    /// The process does not run it any more; another process may.
     GivenBack,
 }
 
-/// Those who wait for runs to end.
+/// The waiters for the ends of runs.
 #[derive(Default)]
 pub(crate) struct Waiters {
     list: Arc<Mutex<Waiting>>,
 }
 
-/// Somebody who waits for a run, until this is dropped.
+/// A waiter for a run, until it is dropped.
 pub(crate) struct Waiter {
     instance: InstanceNo,
     ended: oneshot::Receiver<Ended>,
@@ -52,20 +52,19 @@ pub(crate) struct Waiter {
 
 #[derive(Default)]
 struct Waiting {
-    /// The runs that are in a shard: what becomes of them will be told.
+    /// The runs in a shard: their end or departure will be reported.
     here: FxHashSet<InstanceNo>,
     waiting: FxHashMap<InstanceNo, Vec<oneshot::Sender<Ended>>>,
 }
 
 impl Waiters {
-    /// Hears how a run ends, if it ends in this process.
+    /// Adds a waiter that is notified if the run ends in this process.
     pub(crate) fn add(&self, instance: InstanceNo) -> Waiter {
         let ended = self.list.lock().add(instance);
         self.waiter(instance, ended)
     }
 
-    /// The same, for a run that is in one of the shards now: nobody has to look whether it has
-    /// ended before.
+    /// Adds a waiter for a run that is in a shard now, so that the store need not be read first.
     pub(crate) fn add_if_here(&self, instance: InstanceNo) -> Option<Waiter> {
         let ended = {
             let mut list = self.list.lock();
@@ -83,12 +82,12 @@ impl Waiters {
         }
     }
 
-    /// A run is in a shard.
+    /// Reports that a run has entered a shard.
     pub(crate) fn came(&self, instance: InstanceNo) {
         self.list.lock().here.insert(instance);
     }
 
-    /// A run is in none any more. What became of it, if anything, is told after that.
+    /// Reports that a run has left its shard. Its end, if it has ended, is reported after that.
     pub(crate) fn left(&self, instance: InstanceNo) {
         self.list.lock().here.remove(&instance);
     }
@@ -96,7 +95,7 @@ impl Waiters {
     pub(crate) fn tell(&self, instance: InstanceNo, ended: &Ended) {
         let waiting = self.list.lock().waiting.remove(&instance);
         for sender in waiting.into_iter().flatten() {
-            // Whoever has stopped waiting does not want to know.
+            // The waiter may be gone.
             let _ = sender.send(ended.clone());
         }
     }
@@ -119,7 +118,7 @@ impl Future for Waiter {
 }
 
 impl Drop for Waiter {
-    /// Leaves nothing behind, also where nobody will ever say anything of the run again.
+    /// Removes the waiter's entry, even if the run is never reported again.
     fn drop(&mut self) {
         self.ended.close();
         let mut list = self.list.lock();
@@ -165,7 +164,7 @@ mod tests {
         }
         assert_eq!(waiters.list.lock().waiting[&RUN].len(), 1);
         drop(other);
-        // As who looks once more when he has been told.
+        // Each waiter adds itself again once it is notified.
         for run in (0..100).map(InstanceNo) {
             let told = waiters.add(run);
             waiters.tell(run, &Ended::GivenBack);

@@ -1,9 +1,9 @@
-//! The workers of a process beside its scheduler and its shards: what each is started with, what
-//! wakes it, and when it ends.
+//! The workers of a process beside its scheduler and its shards: their start, their bells, and
+//! their end.
 //!
-//! They end in three steps: those that begin something as soon as a drain begins, those that runs
-//! need when the process leaves, and those that watch folders after that, since a look may take
-//! as long as compiling takes.
+//! They end in three steps. Workers that begin new work end as soon as a drain begins. Workers that
+//! runs need end when the process leaves the store. Workers that watch folders end after that,
+//! since a look may take as long as compiling.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +25,15 @@ use crate::watching::{PluginFolders, PluginNews, Publisher, Watch};
 /// The workers of a process.
 pub(crate) struct Workers {
     bells: Bells,
-    /// Of schedules, and of components.
+    /// The workers for schedules and components.
     planning: Mutex<Vec<Periodic>>,
-    /// Of the queue, and of pauses.
+    /// The workers for the queue and for pauses.
     serving: Mutex<Vec<Periodic>>,
-    /// Of plugins, and of workflow files.
+    /// The workers for plugins and workflow files.
     watching: Mutex<Vec<Watch>>,
 }
 
-/// What wakes the workers. A bell that has no worker is rung in vain.
+/// The bells of the workers. Ringing a bell without a worker has no effect.
 #[derive(Clone, Default)]
 struct Bells {
     schedules: Bell,
@@ -43,11 +43,11 @@ struct Bells {
 }
 
 impl Workers {
-    /// Starts all but those that watch folders.
+    /// Starts all workers except those that watch folders.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub(crate) fn start(
         shared: &Arc<RuntimeShared>,
         membership: &Arc<Membership>,
@@ -61,7 +61,7 @@ impl Workers {
             pause::watch(shared, bells.pause.clone(), scan)?,
         ];
         let mut planning = Vec::new();
-        // A process that claims only its own plans nothing.
+        // A process that claims only its own runs plans no schedules.
         if shared.intake.own.is_none() {
             let bell = bells.schedules.clone();
             planning.push(schedules::start(shared, membership, bell, scan_ms)?);
@@ -75,7 +75,7 @@ impl Workers {
         })
     }
 
-    /// What wakes those that follow other processes.
+    /// Wakes the workers that follow other processes.
     pub(crate) fn wake(&self) -> impl Fn() + Send + Sync + 'static {
         let bells = self.bells.clone();
         move || {
@@ -85,17 +85,17 @@ impl Workers {
         }
     }
 
-    /// Something was published by this process.
+    /// To be called after this process has published.
     pub(crate) fn published(&self) {
         self.bells.schedules.ring();
     }
 
-    /// Loads what comes into folders: runs that were put aside for want of it may go on, and
-    /// other processes may want it.
+    /// Loads new plugins from folders: parked runs may need them, and other processes may want
+    /// them.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub(crate) fn watch_plugins(
         &self,
         folders: PluginFolders,
@@ -120,11 +120,11 @@ impl Workers {
         Ok(())
     }
 
-    /// Publishes what directories hold, now and whenever they change.
+    /// Publishes the files of directories, now and whenever they change.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub(crate) fn publish_from(
         &self,
         base: &Base,
@@ -148,17 +148,17 @@ impl Workers {
         Ok(definitions)
     }
 
-    /// Ends those that begin something.
+    /// Ends the workers that begin new work.
     pub(crate) fn stop_planning(&self) {
         self.planning.lock().clear();
     }
 
-    /// Ends those that runs need.
+    /// Ends the workers that runs need.
     pub(crate) fn stop_serving(&self) {
         self.serving.lock().clear();
     }
 
-    /// Ends those that watch folders, after the look that is under way.
+    /// Ends the workers that watch folders, after their current look.
     pub(crate) fn stop_watching(&self) {
         self.watching.lock().clear();
     }

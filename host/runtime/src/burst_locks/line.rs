@@ -1,8 +1,9 @@
-//! Keeps what is done about the lock of one instance in order, one thing at a time.
+//! Runs the requests and releases of one instance's lock one at a time, in order.
 //!
-//! A process that lost its membership and claims an instance anew may have several things under
-//! way for one lock: a request of the burst that is void, what that has to give back, and the
-//! request of the next burst. Done at once, a request would meet its own process's lock.
+//! A process that lost its membership and claims an instance anew may have several operations under
+//! way for one lock: the void request of the earlier burst, the release that follows from it, and
+//! the request of the next burst. If they ran at once, a request would conflict with the lock of
+//! its own process.
 
 use std::sync::Arc;
 
@@ -11,29 +12,29 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 use windlass_model::InstanceNo;
 
-/// A line for each instance about whose lock something is under way.
+/// A queue for each instance with lock operations under way.
 #[derive(Default)]
 pub(super) struct Lines(Mutex<Ends>);
 
 #[derive(Default)]
 struct Ends {
     last: FxHashMap<InstanceNo, (u64, watch::Receiver<()>)>,
-    /// Tells the places of a line from each other.
+    /// The number of the latest position: it distinguishes the positions of a queue.
     places: u64,
 }
 
-/// A place in a line, which is left by dropping it.
+/// A position in a queue. Dropping it leaves the queue.
 pub(super) struct QueuePosition {
     lines: Arc<Lines>,
     no: InstanceNo,
     number: u64,
-    /// Ends when whoever is in front leaves: nothing is ever sent.
+    /// Closes when the position in front leaves: no value is ever sent.
     before: Option<watch::Receiver<()>>,
     _over: watch::Sender<()>,
 }
 
 impl Lines {
-    /// Stands in line for the lock of an instance.
+    /// Joins the queue for the lock of an instance.
     pub(super) fn join(self: &Arc<Self>, no: InstanceNo) -> QueuePosition {
         let (over, left) = watch::channel(());
         let mut ends = self.0.lock();
@@ -51,7 +52,7 @@ impl Lines {
 }
 
 impl QueuePosition {
-    /// Waits until nobody is in front.
+    /// Waits until no position is in front.
     pub(super) async fn comes_up(&mut self) {
         if let Some(before) = &mut self.before {
             let _ = before.changed().await;
@@ -88,7 +89,7 @@ mod tests {
         let [mut first, mut second, mut third] = [7, 7, 7].map(|no| lines.join(InstanceNo(no)));
         assert!(is_up(&mut first) && !is_up(&mut second) && !is_up(&mut third));
         drop(first);
-        // The one that comes now stands behind those who are there still.
+        // A new position stands behind the positions that remain.
         let mut fourth = lines.join(InstanceNo(7));
         assert!(is_up(&mut second) && !is_up(&mut third) && !is_up(&mut fourth));
         drop(second);

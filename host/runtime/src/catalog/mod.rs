@@ -1,7 +1,7 @@
-//! Definitions made ready to run: compiled, with every node's plugin found and pinned.
+//! Definitions prepared to run: compiled, with the plugin of every node found and pinned.
 //!
-//! A prepared definition is named by what it runs and on which components, so that a plugin
-//! loaded later changes only what starts later.
+//! The key of a prepared definition is the definition and its pinned components, so that a plugin
+//! loaded later changes only runs that start later.
 
 mod pins;
 mod prepare;
@@ -27,10 +27,11 @@ pub(crate) use pins::Pins;
 pub(crate) use prepare::{answering_nodes, is_pure, schedule_inputs, uses};
 pub use prepare::{check, warnings};
 
-/// Prepared definitions that are kept at most. What is in use lives on outside.
+/// The limit of prepared definitions that are kept. Those in use stay in memory through other
+/// references.
 const KEPT: usize = 1_000;
 
-/// A definition, ready to run.
+/// A definition, prepared to run.
 pub(crate) struct Prepared {
     pub(crate) definition: Arc<DefinitionRow>,
     pub(crate) pins: Arc<PinsRow>,
@@ -38,49 +39,49 @@ pub(crate) struct Prepared {
     pub(crate) graph: Graph,
     /// By node.
     pub(crate) nodes: Vec<Executor>,
-    /// Which component each use was pinned to.
+    /// The component to which each use is pinned.
     pub(crate) uses: Vec<(UseRef, Digest)>,
-    /// What its input has to fit. A run that was started earlier goes on although the schema
-    /// is refused now; none starts.
+    /// The schema of its input. If the schema is refused now, runs that started earlier continue,
+    /// and no run starts.
     pub(crate) input: Option<Result<Schema, Refused>>,
-    /// Whether incidents start it: what such a run comes to is not announced in turn.
+    /// Whether an incident starts its runs: incidents of such runs start no further runs.
     pub(crate) hears_incidents: bool,
-    /// The values that `vars` begin with, as JSON.
+    /// The initial values of `vars`, as JSON.
     pub(crate) vars: Vec<(String, bytes::Bytes)>,
 }
 
-/// Who runs a node.
+/// The executor of a node.
 pub(crate) struct Executor {
     /// The node's name.
     pub(crate) name: Arc<str>,
     /// The plugin, unless the host runs the node itself.
     pub(crate) plugin: Option<Arc<Plugin>>,
-    /// The node type as the plugin knows it.
+    /// The name of the node type within the plugin.
     pub(crate) node_type: Arc<str>,
-    /// Why the node fails without being executed, if it does.
+    /// The failure of a node that fails without being executed.
     pub(crate) refused: Option<Box<Failure>>,
-    /// What the rendered configuration has to fit.
+    /// The schema of the rendered configuration.
     pub(crate) config: Option<Arc<Schema>>,
     /// The secrets that the definition of the node refers to.
     pub(crate) secrets: Arc<[Reference]>,
-    /// Whether the plugin can ask for memory or blobs.
+    /// Whether the plugin can read memory or blobs.
     pub(crate) reads: bool,
-    /// Whether an execution that is done again, because the host died before it was durable,
-    /// goes unnoticed: nothing outside sees it, and it sees nothing that is not durable.
+    /// Whether an execution can be repeated without a trace if the host dies before its commit is
+    /// durable: it has no outside effects, and reads only durable data.
     pub(crate) pure: bool,
-    /// How long it was executed, in microseconds, by the type of the trigger.
+    /// Execution times in microseconds, by the type of the trigger.
     times: [OnceLock<Arc<Histogram>>; TriggerType::ALL.len()],
 }
 
 impl Executor {
-    /// Where an execution is recorded. Looked up when the first one ends.
+    /// The histogram for an execution. It is looked up when the first execution ends.
     pub(crate) fn times(&self, kind: TriggerType, metrics: &Metrics) -> Option<&Histogram> {
         let place = TriggerType::ALL.iter().position(|other| *other == kind)?;
         let times = self.times.get(place)?;
         Some(times.get_or_init(|| metrics.execution(kind, &self.name)))
     }
 
-    /// Checks a configuration that was rendered for this execution.
+    /// Checks the rendered configuration of an execution.
     pub(crate) fn check_config(&self, json: &[u8]) -> Result<(), Failure> {
         let Some(schema) = &self.config else {
             return Ok(());
@@ -102,21 +103,21 @@ impl Executor {
     }
 }
 
-/// What has been prepared so far.
+/// The definitions prepared so far.
 #[derive(Default)]
 pub(crate) struct Catalog {
     known: Mutex<FxHashMap<(Digest, Digest), Arc<Prepared>>>,
-    /// By definition, what was last prepared for a new run.
+    /// By definition, the version last prepared for a new run.
     latest: Mutex<FxHashMap<Digest, Arc<Prepared>>>,
 }
 
 impl Catalog {
-    /// What is at hand.
+    /// A definition that is already prepared.
     pub(crate) fn known(&self, definition: Digest, pins: Digest) -> Option<Arc<Prepared>> {
         self.known.lock().get(&(definition, pins)).cloned()
     }
 
-    /// What is at hand, or else prepared from what the store has. Slow then.
+    /// A prepared definition. If it is not cached, it is prepared from the store, which is slow.
     pub(crate) fn load(
         &self,
         store: &dyn windlass_store::Store,
@@ -140,8 +141,8 @@ impl Catalog {
         Ok(self.keep(prepared))
     }
 
-    /// What a run from another store goes on with: what is at hand, or else prepared from what
-    /// came with it. Slow then.
+    /// The prepared definition of a run from another store. If it is not cached, it is prepared
+    /// from the imported document, which is slow.
     pub(crate) fn carried(
         &self,
         definition: DefinitionRow,
@@ -159,7 +160,7 @@ impl Catalog {
         Ok(self.keep(Arc::new(prepared)))
     }
 
-    /// Prepares a definition for runs that start now, on the plugins there are now.
+    /// Prepares a definition for runs that start now, on the current plugins.
     pub(crate) fn prepare(
         &self,
         definition: DefinitionRow,
@@ -184,8 +185,8 @@ impl Catalog {
         Ok(prepared)
     }
 
-    /// What was last prepared for a definition, if a run that starts now would get the same
-    /// components. Starting a run goes through here, so nothing is parsed again.
+    /// The version last prepared for a definition, if a run that starts now would get the same
+    /// components. A start uses this, so that it need not parse the definition again.
     pub(crate) fn current(
         &self,
         definition: Digest,
@@ -201,8 +202,8 @@ impl Catalog {
         same.then_some(latest)
     }
 
-    /// Forgets what was prepared with components that were loaded anew since. Runs that are in
-    /// memory go on with them until they leave it.
+    /// Drops definitions prepared with components that have been replaced since. Runs in memory
+    /// keep using them until they leave memory.
     pub(crate) fn forget_replaced(&self, plugins: &windlass_plugins::Host) {
         let is_replaced = |executor: &Executor| {
             let plugin = executor.plugin.as_ref();

@@ -1,4 +1,4 @@
-//! Which components a run uses, as the store keeps it.
+//! The components that a run uses, in their stored form.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use windlass_store::rows::PinsRow;
 /// The version of the document.
 const VERSION: u32 = 1;
 
-/// Which components a run uses, by what its nodes ask for (`package/name@requirement`).
+/// The components that a run uses, by the uses of its nodes (`package/name@requirement`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pins {
     windlass: u32,
@@ -25,7 +25,7 @@ impl Pins {
     }
 
     pub(crate) fn to_row(&self) -> PinsRow {
-        // A map with text keys always serialises.
+        // Serialising a map with text keys cannot fail.
         let json = serde_json::to_vec(self).unwrap_or_default();
         PinsRow {
             digest: Digest::of(&json),

@@ -1,4 +1,4 @@
-//! From a definition to something that can run.
+//! Prepares a definition to run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::components;
 use crate::error::Error;
 use crate::shard::INCIDENT;
 
-/// Who runs what a definition uses.
+/// The plugins and node types that a definition uses.
 type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
 
-/// What a definition uses and the configuration denies.
+/// The components that a definition uses and the configuration denies.
 type Denied = BTreeMap<UseRef, Digest>;
 
-/// Everything that is wrong with a definition on the plugins there are: its graph, its
-/// expressions, and every configuration that can be checked before it runs.
+/// All mistakes in a definition on the current plugins: in its graph, its expressions, and every
+/// configuration that can be checked before it runs.
 pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     let (uses, mut wrong) = find(definition, plugins);
     match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
@@ -41,8 +41,8 @@ pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     wrong
 }
 
-/// The nodes that are to answer requests and are not at the outermost level. What is published
-/// already keeps its answers.
+/// The nodes that answer requests and are not at the outermost level. A published workflow keeps
+/// its answering nodes.
 pub(crate) fn answering_nodes(definition: &Definition) -> Vec<Diagnostic> {
     let of = |(key, trigger): (&String, &StartTrigger)| {
         let StartTrigger::Http {
@@ -66,12 +66,12 @@ pub(crate) fn answering_nodes(definition: &Definition) -> Vec<Diagnostic> {
     definition.triggers.iter().filter_map(of).collect()
 }
 
-/// The inputs of schedules that the workflow does not take: no occurrence of these could begin.
-/// What is published already starts all the same by its other triggers.
+/// The schedule inputs that the workflow's schema refuses: no occurrence of these schedules could
+/// begin. A workflow that is already published still starts by its other triggers.
 pub(crate) fn schedule_inputs(definition: &Definition) -> Vec<Diagnostic> {
     let schema = definition.input.as_ref().map(Schema::compile);
     let Some(Ok(schema)) = schema else {
-        // A schema that is refused is told of elsewhere.
+        // A refused schema is reported elsewhere.
         return Vec::new();
     };
     let mut wrong = Vec::new();
@@ -99,7 +99,8 @@ pub(crate) fn schedule_inputs(definition: &Definition) -> Vec<Diagnostic> {
     wrong
 }
 
-/// What a definition may do and its author may not expect. It runs all the same.
+/// Behaviour of a definition that its author may not expect. These warnings do not prevent it from
+/// running.
 pub fn warnings(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     let suspends = |asked: &UseRef| {
         let found = plugins.registry().node(asked);
@@ -110,8 +111,8 @@ pub fn warnings(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     found
 }
 
-/// Secrets that verify requests to hooks, and that this host does not have for the workflow. A
-/// warning, because the process that publishes need not be the one that serves.
+/// Secrets that verify requests to hooks, and that this host lacks for the workflow. This is a
+/// warning, because the process that publishes may not be the process that serves.
 fn missing_secrets(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     let (known, mut found) = (plugins.secrets(), Vec::new());
     for (key, trigger) in &definition.triggers {
@@ -137,7 +138,7 @@ fn missing_secrets(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     found
 }
 
-/// The definition behind a row, and the components that it would run on if it started now.
+/// The definition of a row, and the components of a run that starts now.
 pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition, PinsRow), Error> {
     let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
     let (uses, wrong) = find(&definition, plugins);
@@ -151,7 +152,7 @@ pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition
     Ok((definition, Pins::new(uses).to_row()))
 }
 
-/// The components that a definition would run on if it started now, as far as they are there.
+/// The components of a run that starts now, as far as they are loaded.
 pub(crate) fn uses(row: &DefinitionRow, plugins: &Host) -> Vec<Digest> {
     let Ok(definition) = windlass_model::file::read_canonical(&row.json) else {
         return Vec::new();
@@ -160,7 +161,7 @@ pub(crate) fn uses(row: &DefinitionRow, plugins: &Host) -> Vec<Digest> {
     uses.values().map(|(plugin, _)| plugin.digest).collect()
 }
 
-/// Prepares a definition for the first time: everything that is wrong with it is an error.
+/// Prepares a definition for the first time: every mistake is an error.
 pub(super) fn assemble(
     definition: &Definition,
     row: DefinitionRow,
@@ -180,7 +181,8 @@ pub(super) fn assemble(
     }
 }
 
-/// Prepares what a run was started with. It was checked then.
+/// Prepares the definition and the components of an existing run. They were checked when the run
+/// started.
 pub(super) fn from_store(
     row: DefinitionRow,
     pins: PinsRow,
@@ -223,8 +225,8 @@ fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
     (uses, wrong)
 }
 
-/// The components that the pins name, from the content store if need be; and those that are
-/// denied. A run that has begun with one of these goes on, and fails where it is called.
+/// The pinned components, from the content store if needed, and those that are denied. A run that
+/// has begun continues, and fails when it calls a denied component.
 fn pinned(
     definition: &Definition,
     pins: &PinsRow,
@@ -321,10 +323,10 @@ fn build(
     })
 }
 
-/// The references to secrets of a definition, by node.
+/// The secret references of a definition, by node.
 type References = HashMap<String, Arc<[Reference]>>;
 
-/// The definition with handles in place of the names in its references to secrets, if it has any.
+/// The definition with handles in place of the names in its secret references, if it has any.
 fn bind_references(definition: &Definition) -> (Option<Definition>, References) {
     let mut references = References::new();
     let refers = |(_, _, node): (_, _, &Node)| match &node.kind {
@@ -354,8 +356,8 @@ fn hears_incidents(trigger: &StartTrigger) -> bool {
     matches!(trigger, StartTrigger::Event { name, .. } if name == INCIDENT)
 }
 
-/// What configurations have to fit, compiled once for all nodes of a type. The plugin's schemas
-/// were checked when it was loaded.
+/// The configuration schemas, compiled once for all nodes of a type. A plugin's schemas are checked
+/// when the plugin is loaded.
 type Schemas<'a> = HashMap<&'a UseRef, Arc<Schema>>;
 
 fn schemas(uses: &Uses) -> Schemas<'_> {
@@ -367,7 +369,7 @@ fn schemas(uses: &Uses) -> Schemas<'_> {
         .collect()
 }
 
-/// What is wrong with the schema of the input of a workflow.
+/// The diagnostic for a refused input schema of a workflow.
 fn input_refused(refused: &Refused) -> Diagnostic {
     let place = Place::at(format!("/input{}", refused.pointer));
     let diagnostic = Diagnostic::new(refused.code.clone(), refused.message.clone(), place);
@@ -377,7 +379,7 @@ fn input_refused(refused: &Refused) -> Diagnostic {
     }
 }
 
-/// Why a node of a denied component fails.
+/// The failure of a node whose component is denied.
 fn refusal(kind: &PlanKind, denied: &Denied) -> Option<Box<Failure>> {
     let PlanKind::Use { node_type, .. } = kind else {
         return None;
@@ -426,12 +428,12 @@ fn executor(
     }
 }
 
-/// Whether a plugin has no effects, and reads nothing but what it is given.
+/// Whether a plugin has no effects and reads nothing but its input.
 pub(crate) fn is_pure(plugin: &Plugin) -> bool {
     plugin.purity == Purity::Pure && !plugin.reads
 }
 
-/// Checks the configurations that have no expressions in them.
+/// Checks the configurations without expressions.
 fn check_configs(graph: &Graph, uses: &Uses) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     let schemas = schemas(uses);

@@ -1,4 +1,5 @@
-//! What changes the course of a run: each is a trigger that whoever runs it comes to.
+//! Operations that change the course of a run. Each writes a trigger that the owner of the run
+//! carries out.
 
 use std::time::Duration;
 
@@ -19,50 +20,50 @@ use super::workflow::{ClientInner, WorkflowClient};
 use super::{question, used_up};
 use crate::error::Error;
 
-/// How many rows of a deleted run are cleared away at once.
+/// The number of rows of a deleted run that one transaction removes.
 const SLICE: u32 = 1_000;
 
 impl WorkflowClient {
-    /// Ends a run: what runs is interrupted, what waits is dropped, and what can be undone is.
-    /// One that has ended by itself meanwhile is answered as it has.
+    /// Cancels a run: executions are interrupted, waits are dropped, and completed nodes are undone
+    /// where possible. If the run ends by itself meanwhile, the answer is its own result.
     ///
     /// # Errors
     ///
-    /// There is no such run, it had ended, or the store is in trouble.
+    /// There is no such run, it had ended, or the store fails.
     pub async fn cancel(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Cancel).await?;
         self.until(id, patience, |row| row.status.is_final()).await
     }
 
-    /// Stops a run for a while: nothing of it begins. What is at it goes on to its end and is
-    /// kept, and so is what comes meanwhile.
+    /// Pauses a run: no further execution begins. Executions in progress end and their results are
+    /// kept, as are stimuli and triggers that arrive meanwhile.
     ///
     /// # Errors
     ///
-    /// There is no such run, it has ended, or the store is in trouble.
+    /// There is no such run, it has ended, or the store fails.
     pub async fn pause(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Pause).await?;
         self.until(id, patience, |row| row.status == Status::Paused)
             .await
     }
 
-    /// Lets a paused run go on, with what has come meanwhile.
+    /// Continues a paused run, with the stimuli and triggers that arrived meanwhile.
     ///
     /// # Errors
     ///
-    /// There is no such run, it has ended, or the store is in trouble.
+    /// There is no such run, it has ended, or the store fails.
     pub async fn unpause(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Unpause).await?;
         self.until(id, patience, |row| row.status != Status::Paused)
             .await
     }
 
-    /// Deletes a run for good. One that has not ended is cancelled first. Answers whether it is
-    /// gone; if not, it is as soon as it has come to its end.
+    /// Deletes a run for good. A run that has not ended is cancelled first. Returns whether the run
+    /// is deleted; otherwise it is deleted once it has ended.
     ///
     /// # Errors
     ///
-    /// There is no such run, or the store is in trouble.
+    /// There is no such run, or the store fails.
     pub async fn delete(&self, id: InstanceId, patience: Duration) -> Result<bool, Error> {
         let Some(no) = self.ask(move |inner| inner.delete(id)).await? else {
             return Ok(true);
@@ -77,21 +78,21 @@ impl WorkflowClient {
         }
     }
 
-    /// The bookmark that a token is for, if it is there.
+    /// The bookmark of a token, if it exists.
     ///
     /// # Errors
     ///
-    /// The store is in trouble.
+    /// The store fails.
     pub async fn bookmark_of(&self, target: Target) -> Result<Option<BookmarkRow>, Error> {
         self.ask(move |inner| bookmark_of(inner.store.as_ref(), &target))
             .await
     }
 
-    /// Resumes what a token is for.
+    /// Resumes the bookmark of a token.
     ///
     /// # Errors
     ///
-    /// The answer does not fit, and the run goes on waiting; or the store is in trouble.
+    /// The answer does not fit, and the run keeps waiting; or the store fails.
     pub async fn resume(&self, target: Target, input: Payload) -> Result<Sent, Error> {
         self.ask(move |inner| {
             let row = bookmark_of(inner.store.as_ref(), &target)?;
@@ -100,7 +101,7 @@ impl WorkflowClient {
         .await
     }
 
-    /// Lets a run go on that waits at a bookmark, as whoever operates the store may.
+    /// Resumes a run that waits at a bookmark, on the authority of an operator of the store.
     ///
     /// # Errors
     ///
@@ -116,8 +117,8 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// The stimulus is out of bounds, its input does not fit a workflow that it starts, such a
-    /// workflow cannot be prepared on the plugins that there are, or the store is in trouble. Then
-    /// nothing has happened.
+    /// workflow cannot be prepared on the current plugins, or the store fails. Nothing has changed
+    /// then.
     pub async fn send(&self, id: StimulusId, stimulus: Stimulus) -> Result<Sent, Error> {
         self.ask(move |inner| inner.send(id, &stimulus)).await
     }
@@ -128,7 +129,7 @@ impl WorkflowClient {
 }
 
 impl ClientInner {
-    /// Resumes a bookmark, if it is there, with an answer that fits.
+    /// Resumes a bookmark, if it exists and the answer fits.
     fn resume(&self, row: Option<BookmarkRow>, input: Payload) -> Result<Sent, Error> {
         let Some(row) = row else {
             return Ok(Sent {
@@ -191,7 +192,8 @@ impl ClientInner {
         }
     }
 
-    /// Deletes a run, or asks for it: then its number, since it is still there.
+    /// Deletes a run, or requests its deletion. In that case the run still exists, and its number
+    /// is returned.
     fn delete(&self, instance: InstanceId) -> Result<Option<InstanceNo>, Error> {
         let row = self.store.instance(instance)?;
         let lived = self.numbered(|numbers| {
@@ -214,7 +216,7 @@ impl ClientInner {
         }
     }
 
-    /// Clears away what is left behind a tombstone. If that stops half-way, retention goes on.
+    /// Removes the rows behind a tombstone. If that stops half-way, retention removes the rest.
     pub(super) fn clear(&self, instance: InstanceNo) -> Result<(), Error> {
         let clear = Clear {
             instance,

@@ -1,4 +1,4 @@
-//! Publishing: from then on, what a definition names starts it.
+//! Publishing a definition: from then on, its triggers start runs.
 
 use std::sync::Arc;
 
@@ -17,35 +17,35 @@ use crate::catalog::Catalog;
 use crate::codes;
 use crate::error::Error;
 
-/// How often a workflow is looked at again because somebody publishes it meanwhile.
+/// How often publishing is tried again when other processes publish the same workflow meanwhile.
 pub(crate) const TRIES: usize = 16;
 
-/// Where a definition is published from.
+/// The limits of the source of a definition.
 const PLACE: valid::Kind<'_> = valid::Kind::new("the path of a workflow file", 1, 2_048);
 
-/// What became of a definition that was to be published.
+/// The result of publishing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
     /// The workflow.
     pub name: String,
     /// Its version, from 1.
     pub version: u32,
-    /// It was published already, just so.
+    /// The same definition was already published.
     pub unchanged: bool,
-    /// How many of its triggers wait for stimuli.
+    /// The number of its triggers that wait for stimuli.
     pub events: usize,
-    /// How many of its triggers wait for times.
+    /// The number of its schedules.
     pub schedules: usize,
-    /// What it may do and its author may not expect.
+    /// Behaviour that its author may not expect.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Makes a definition the published version of its workflow. What runs stays on its version.
+/// Publishes a definition as a version of its workflow. Existing runs keep their version.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with the definition on the plugins that there are, or the store is
-/// in trouble. Then the version before stays published.
+/// All mistakes in the definition on the current plugins, or the store fails. The earlier version
+/// stays published then.
 pub fn publish(
     store: &dyn Store,
     plugins: &Host,
@@ -56,18 +56,18 @@ pub fn publish(
     Ok(published.ok_or(Fenced)?)
 }
 
-/// What a version is made from, and what it counts on.
+/// The expectations and the source of a version to be published.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct From {
-    /// The version that has to be the published one.
+    /// The version that has to be published at present.
     pub(crate) only: Option<u32>,
     /// The revision of its draft.
     pub(crate) draft: Option<u64>,
-    /// The place that it was read from.
+    /// The place from which it was read.
     pub(crate) source: Option<String>,
 }
 
-/// As [`publish`]; none if what it counts on has moved on.
+/// As [`publish`]; none if an expectation does not hold any more.
 pub(crate) fn publish_from(
     store: &dyn Store,
     plugins: &Host,
@@ -75,7 +75,7 @@ pub(crate) fn publish_from(
     definition: DefinitionRow,
     from: &From,
 ) -> Result<Option<Published>, Error> {
-    // What cannot run is not published: compiling it finds out.
+    // Compiling finds the mistakes, so that no definition is published that cannot run.
     Catalog::default().prepare(definition.clone(), plugins)?;
     let read = windlass_model::file::read_canonical(&definition.json).map_err(Error::Definition)?;
     let mut wrong = crate::catalog::schedule_inputs(&read);
@@ -114,12 +114,12 @@ pub(crate) fn publish_from(
     }))
 }
 
-/// As [`publish`], only if what is published is as `expected`; otherwise none. The store holds
-/// it against that in the transaction that publishes, whoever else publishes meanwhile.
+/// As [`publish`], only if the published version is as `expected`; otherwise none. The store checks
+/// this in the transaction that publishes, so concurrent publishing cannot break it.
 ///
 /// # Errors
 ///
-/// As [`publish`]; or others publish it again and again.
+/// As [`publish`]; or other processes keep publishing the same workflow.
 pub fn publish_if(
     store: &dyn Store,
     plugins: &Host,
@@ -136,12 +136,12 @@ pub fn publish_if(
     })
 }
 
-/// Takes the published version of a workflow back, with what starts it, only if what is published
-/// is as `expected`; otherwise none. Answers the version, or none if there was no published one.
+/// Retracts the published version of a workflow and its triggers, only if the version is as
+/// `expected`; otherwise none. Returns the version, or none if there was no published version.
 ///
 /// # Errors
 ///
-/// The store is in trouble, or others publish it again and again.
+/// The store fails, or other processes keep publishing the same workflow.
 pub fn retract_if(
     store: &dyn Store,
     now_ms: i64,
@@ -158,8 +158,8 @@ pub fn retract_if(
     })
 }
 
-/// Changes what is published if it is as expected, and looks again where somebody else was
-/// faster. The change gets the version that it counts on, 0 for none.
+/// Changes the published version if it is as expected, and tries again if another process has
+/// changed it first. The change gets the expected version number, 0 for none.
 fn over<T>(
     store: &dyn Store,
     name: &str,
@@ -179,7 +179,7 @@ fn over<T>(
     Err(busy(name))
 }
 
-/// Others publish a workflow faster than it can be looked at.
+/// The error if other processes keep publishing the same workflow.
 pub(crate) fn busy(name: &str) -> Error {
     Error::NotNow {
         code: codes::IN_PROGRESS,
@@ -228,7 +228,7 @@ fn bindings(definition: &Definition) -> Vec<NewBinding> {
 fn schedules(definition: &Definition, now_ms: i64) -> Vec<NewSchedule> {
     let of = |(key, trigger): (&String, &StartTrigger)| {
         let spec = schedule::encode(trigger)?;
-        // The file was checked, so there is nothing wrong with the schedule.
+        // The file was checked, so the schedule is valid.
         let schedule = Schedule::of(trigger)?.ok()?;
         let next_ms = schedule.next_after(now_ms, now_ms).unwrap_or(i64::MAX);
         let key = key.clone();

@@ -1,9 +1,9 @@
-//! Runs that a request starts by a trigger of its own: the server has found the trigger and
+//! Runs started by a request to a trigger of a workflow: the server has found the trigger and
 //! verified the request, and no stimulus is sent.
 //!
-//! The id of such a run follows from the workflow, the trigger and the delivery, so the run is
-//! the record of the delivery: the same delivery finds it for as long as the run is kept, and
-//! afterwards its tombstone. Nothing else is stored.
+//! The id of such a run follows from the workflow, the trigger and the delivery, so the run is the
+//! record of the delivery. A repeated delivery finds the run while it is kept, and its tombstone
+//! afterwards. No other record is stored.
 
 use windlass_model::{Digest, InstanceId, Payload, TriggerType};
 use windlass_store::Writer as _;
@@ -23,18 +23,18 @@ pub struct Delivery {
     pub workflow: String,
     /// The key of the trigger.
     pub trigger: String,
-    /// By which a delivery that comes again is known; none: each request is another one.
+    /// Identifies repeated deliveries; none: every request counts as a new delivery.
     pub delivery: Option<Digest>,
     /// The input of the run: JSON.
     pub input: Payload,
 }
 
-/// What a request has started.
+/// The run that a request has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// The run.
     pub id: InstanceId,
-    /// The same delivery came before, and this is its run.
+    /// Whether an earlier request of the same delivery started the run.
     pub existed: bool,
 }
 
@@ -44,16 +44,16 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// The input does not fit the workflow, a run that excludes this one has not ended, another
-    /// start has taken the id, or the store is in trouble. Then nothing has happened.
+    /// start has taken the id, or the store fails. Nothing has changed then.
     pub async fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
         self.ask(move |inner| inner.deliver(delivery)).await
     }
 
-    /// Whether the run of this delivery is there.
+    /// Whether the run of this delivery exists.
     ///
     /// # Errors
     ///
-    /// The store is in trouble.
+    /// The store fails.
     pub async fn is_delivered(
         &self,
         workflow: &str,
@@ -75,7 +75,7 @@ impl ClientInner {
             input,
         } = delivery;
         let id = delivery.map(|delivery| derived::delivery(&workflow, &trigger, delivery));
-        // Before anything is prepared, so that a duplicate costs one read.
+        // Looked up before anything is prepared, so that a duplicate costs one read.
         if let Some(id) = id
             && let Some(row) = self.store.instance(id)?
         {
@@ -102,8 +102,8 @@ impl ClientInner {
             for trigger in &mut new.triggers {
                 trigger.kind = TriggerType::Event;
             }
-            // Headers and times differ between two requests of one delivery, so the input says
-            // nothing about whether they are the same.
+            // Headers and times differ between two requests of one delivery, so their inputs cannot
+            // tell whether they are the same.
             if let Some(id) = id {
                 new.request = wish(id);
             }
@@ -116,7 +116,7 @@ impl ClientInner {
                     Ok(Delivered { id, existed: false })
                 }
                 Created::Exists(row) => found(id, row.request),
-                // The delivery was worked off, and its run deleted.
+                // The delivery was processed before, and its run has been deleted.
                 Created::Deleted => Ok(Delivered { id, existed: true }),
                 Created::Reserved { by } => Err(Error::Reserved { by }),
             }
@@ -124,7 +124,7 @@ impl ClientInner {
     }
 }
 
-/// What is stored as the wish of a run that a delivery starts.
+/// The stored request digest of a run that a delivery starts.
 fn wish(id: InstanceId) -> Digest {
     Digest::of(id.0.as_bytes())
 }

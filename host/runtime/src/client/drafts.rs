@@ -1,8 +1,8 @@
-//! Drafts, and versions that come back.
+//! Drafts, and old versions that are published again.
 //!
-//! A draft is saved with whatever is wrong with it, for whoever writes a workflow stops in the
-//! middle of it too; what is wrong is reported with each save. Publishing a draft needs it to
-//! be right, and removes it in the same transaction.
+//! A draft is saved even with mistakes, because authors also save unfinished workflows; every save
+//! reports the mistakes. Publishing a draft requires it to be correct, and removes it in the same
+//! transaction.
 
 use bytes::Bytes;
 use windlass_model::limits::WORKFLOW_BYTES;
@@ -19,39 +19,39 @@ use super::tell;
 use crate::codes;
 use crate::error::Error;
 
-/// Versions that are looked through at most.
+/// The limit of versions that are searched.
 const VERSIONS: u32 = 100_000;
 
-/// A draft that is to be saved.
+/// A draft to be saved.
 #[derive(Clone, Debug, Default)]
 pub struct SaveDraft {
-    /// The workflow; none: as the text says.
+    /// The workflow; none: the name in the text.
     pub name: Option<String>,
-    /// What was written.
+    /// The text of the draft.
     pub text: String,
-    /// Save it only over this revision, 0 for only if there is none; none: over any.
+    /// The revision that may be overwritten, 0 for no draft; none: any.
     pub expected: Option<u64>,
 }
 
-/// What became of a draft.
+/// The result of saving a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedDraft {
     /// The workflow.
     pub name: String,
-    /// Which edit this is.
+    /// The revision of the draft.
     pub revision: u64,
-    /// What is wrong with it, so that it cannot be published yet.
+    /// The mistakes that prevent its publication.
     pub problems: Vec<Diagnostic>,
-    /// What it may do and its author may not expect.
+    /// Behaviour that its author may not expect.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Saves a draft, with whatever is wrong with it.
+/// Saves a draft, even with mistakes.
 ///
 /// # Errors
 ///
-/// It is too long, nobody can tell which workflow it is of, or there is another revision than
-/// was expected; or the store is in trouble. Then the draft is as before.
+/// The draft is too long, its text and the caller name no workflow, the revision is not the
+/// expected one, or the store fails. The draft is unchanged then.
 pub fn save_draft(
     store: &dyn Store,
     plugins: &Host,
@@ -100,11 +100,11 @@ pub fn save_draft(
     })
 }
 
-/// The workflow that a text says it is of, whatever is wrong with it.
+/// The name of the workflow in a text that may have mistakes.
 ///
 /// # Errors
 ///
-/// It does not say that.
+/// The text has no name.
 pub fn draft_name(text: &str) -> Result<String, Error> {
     let read = file::read(text, "draft");
     let said = said(read.definition.as_ref(), text);
@@ -127,12 +127,11 @@ fn draft(store: &dyn Store, name: &str) -> Result<DraftRow, Error> {
     store.draft(name)?.ok_or_else(|| no_draft(name))
 }
 
-/// Publishes the draft of a workflow, which is gone then. `expected`: only this revision.
+/// Publishes the draft of a workflow and removes it. `expected`: only this revision.
 ///
 /// # Errors
 ///
-/// There is no draft, it has changed, something is wrong with it, or the store is in trouble.
-/// Then it stays a draft.
+/// There is no draft, it has changed, it has mistakes, or the store fails. It stays a draft then.
 pub fn publish_draft(
     store: &dyn Store,
     plugins: &Host,
@@ -153,11 +152,11 @@ pub fn publish_draft(
     published.ok_or_else(|| moved(name))
 }
 
-/// Throws the draft of a workflow away. `expected`: only this revision.
+/// Discards the draft of a workflow. `expected`: only this revision.
 ///
 /// # Errors
 ///
-/// There is no such draft, or the store is in trouble.
+/// There is no such draft, or the store fails.
 pub fn discard_draft(store: &dyn Store, name: &str, expected: Option<u64>) -> Result<(), Error> {
     let discard = DiscardDraft {
         name: name.to_owned(),
@@ -170,12 +169,11 @@ pub fn discard_draft(store: &dyn Store, name: &str, expected: Option<u64>) -> Re
     }
 }
 
-/// Publishes an old version again, as a new one.
+/// Publishes an old version again, as a new version.
 ///
 /// # Errors
 ///
-/// There is no such version, it cannot run on the plugins that there are now, or the store is
-/// in trouble.
+/// There is no such version, it cannot run on the current plugins, or the store fails.
 pub fn revert(
     store: &dyn Store,
     plugins: &Host,
@@ -186,13 +184,12 @@ pub fn revert(
     publish(store, plugins, now_ms, of_version(store, name, version)?)
 }
 
-/// Makes a draft of an old version, in place of the draft that there may be. Answers its
+/// Makes a draft of an old version, and replaces the current draft, if there is one. Returns the
 /// revision.
 ///
 /// # Errors
 ///
-/// There is no such version, there is another draft than was expected, or the store is in
-/// trouble.
+/// There is no such version, the revision of the draft is not the expected one, or the store fails.
 pub fn revert_to_draft(
     store: &dyn Store,
     now_ms: i64,
@@ -244,7 +241,7 @@ fn save(
     tell(store, draft)?.map_err(|Fenced| moved(name))
 }
 
-/// What a draft says, if nothing is wrong with it.
+/// The definition of a draft without mistakes.
 fn definition_of(draft: &DraftRow) -> Result<DefinitionRow, Error> {
     let text = String::from_utf8_lossy(&draft.content);
     let read = file::read(&text, "draft");
@@ -263,7 +260,7 @@ fn definition_of(draft: &DraftRow) -> Result<DefinitionRow, Error> {
     }
 }
 
-/// The name of a workflow whose text cannot be read as a whole.
+/// The name of a workflow in a text that cannot be read as a whole.
 fn name_in(text: &str) -> Option<&str> {
     let rest = text
         .lines()

@@ -1,4 +1,4 @@
-//! Dead letters: tried again, or thrown away.
+//! Dead letters: replaying and deleting them.
 
 use windlass_model::LetterNo;
 use windlass_store::letters::{DeleteLetter, Lettered, PurgeLetters, ReplayLetter};
@@ -9,14 +9,13 @@ use super::{tell, used_up};
 use crate::error::Error;
 
 impl WorkflowClient {
-    /// Tries a dead letter again. That happens once. What came from outside gets a row that is
-    /// due now, and a stimulus goes to the queue. Of a run that failed or was cancelled, the
-    /// node is tried again that the letter is of, as by [`Self::retry`], and is given again what
-    /// it was given.
+    /// Replays a dead letter, which is possible once. An external trigger gets a row that is due
+    /// now, and a stimulus is put into the queue. If the letter belongs to a run that failed or was
+    /// cancelled, its node is retried as by [`Self::retry`], with the same resumption.
     ///
     /// # Errors
     ///
-    /// The run cannot be tried again, or the store is in trouble.
+    /// The run cannot be retried, or the store fails.
     pub async fn replay(&self, no: LetterNo) -> Result<Lettered, Error> {
         self.ask(move |inner| inner.replay(no)).await
     }
@@ -33,28 +32,28 @@ impl ClientInner {
             return Ok(Lettered::Done);
         }
         if let Some(runtime) = self.runtime() {
-            // A stimulus is in the queue now.
+            // The queue now has a stimulus.
             runtime.shared.listeners.queue.ring();
         }
         Ok(lettered)
     }
 }
 
-/// Throws a dead letter away.
+/// Deletes a dead letter.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub fn throw_letter_away(store: &dyn Store, no: LetterNo) -> Result<Lettered, Error> {
     tell(store, DeleteLetter { no })
 }
 
-/// Throws away at most `limit` of the dead letters from before a moment, in epoch
-/// milliseconds. Answers how many.
+/// Deletes at most `limit` dead letters older than `before_ms`, in epoch milliseconds. Returns how
+/// many.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub fn purge_letters(store: &dyn Store, before_ms: i64, limit: u32) -> Result<u32, Error> {
     Ok(store.write(PurgeLetters { before_ms, limit })?)
 }

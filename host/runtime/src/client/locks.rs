@@ -1,4 +1,4 @@
-//! Who holds which lock, for people.
+//! Lists locks and their holders for people.
 
 use windlass_locks::{Key, Listed};
 use windlass_model::Status;
@@ -7,19 +7,19 @@ use windlass_store::read::InstanceQuery;
 
 use crate::error::Error;
 
-/// Runs that are looked through for owners; beyond, older ones are left out.
+/// The limit of runs that are searched for owners; older runs are left out.
 const LOOKED_THROUGH: u32 = 10_000;
 
-/// Runs that are read at once.
+/// The number of runs in one read.
 const PAGE: u32 = 500;
 
-/// The runs that a process owns at this moment, as locks: where no provider is configured for
-/// it, ownership in the store is the lock `workflow-instance:{id}`, and its epoch the token. It
-/// lasts for as long as the owner is a member. By key, and at most `limit`.
+/// The runs that processes own now, as locks. Without a configured provider, ownership in the store
+/// is the lock `workflow-instance:{id}`, and its epoch is the token. The lock lasts as long as the
+/// owner's membership. Sorted by key, at most `limit`.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub fn owned(store: &dyn Store, limit: u32) -> Result<Vec<Listed>, Error> {
     let members = store.members()?;
     let (mut owned, mut seen, mut before) = (Vec::new(), 0, None);

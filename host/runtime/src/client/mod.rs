@@ -1,12 +1,12 @@
-//! What people and other systems ask of a store.
+//! Operations that people and other systems carry out on a store.
 //!
-//! [`WorkflowClient`] is what is done with runs: the same in a process that runs workflows and
-//! in one that does not. The rest are plain functions: publish and retract, touch triggers, and
-//! look after dead letters. They work in any process: a host that serves the store picks up what
-//! they write, and they only wait for it to be durable. Nothing is run here.
+//! [`WorkflowClient`] has the operations on runs, which are the same in every process, whether or
+//! not it runs workflows. The others are plain functions: publish and retract, change triggers, and
+//! manage dead letters. They work in any process: they return once their writes are durable, and a
+//! host that serves the store acts on those writes. No run is executed here.
 //!
-//! Bounds: each is a handful of transactions. A stimulus that more than
-//! [`windlass_store::stimuli::Send::LIMIT`] bookmarks wait for goes on in the background.
+//! Bounds: each operation is a handful of transactions. A stimulus for more than
+//! [`windlass_store::stimuli::Send::LIMIT`] bookmarks is delivered to the rest in the background.
 
 mod controls;
 mod definitions;
@@ -61,11 +61,11 @@ use windlass_store::{Store, Verb, Writer as _};
 use crate::error::Error;
 use crate::scheduler::driver::Membership;
 
-/// The lease of a member that only writes something down.
+/// The lease of a member that only writes, in milliseconds.
 const LEASE_MS: u64 = 30_000;
 
-/// Does something that takes numbers. These belong to members, so the process is one for as
-/// long as it takes.
+/// Runs an operation that takes numbers. Numbers belong to members, so the process is a member for
+/// the duration of the operation.
 pub(crate) fn as_member<T>(
     store: &dyn Store,
     now_ms: i64,
@@ -81,12 +81,12 @@ pub(crate) fn as_member<T>(
     answer
 }
 
-/// The numbers of one membership suffice for four thousand million of a kind.
+/// The error if the numbers of a membership are used up: one membership has 2^32 of each kind.
 pub(crate) fn used_up() -> Error {
     Error::Unreadable("the numbers of this membership are used up".to_owned())
 }
 
-/// Carries out a verb that takes no numbers, and tells other processes.
+/// Writes a verb that takes no numbers, and notifies other processes.
 fn tell<V: Verb>(store: &dyn Store, verb: V) -> Result<V::Answer, Error> {
     let answer = store.write(verb)?;
     store.notify();

@@ -1,4 +1,4 @@
-//! Runs that go from one store to another.
+//! Moves runs from one store to another.
 
 use std::collections::BTreeSet;
 
@@ -16,19 +16,19 @@ use crate::codes;
 use crate::error::Error;
 use crate::transfer::{self, Accept, ImportTarget, Incoming, Seal};
 
-/// What became of an import.
+/// The effect of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It is there now.
+    /// The run was added.
     New,
-    /// It is there now, in place of what had its id.
+    /// The run was added in place of the run that had its id.
     Replaced,
-    /// The same was imported before, and nothing was done.
+    /// The same document was imported before, and nothing was changed.
     Already,
 }
 
 impl How {
-    /// As it is shown to people.
+    /// The name that people see.
     pub fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -41,36 +41,36 @@ impl How {
 /// A run that was imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// Which.
+    /// The id of the run.
     pub id: InstanceId,
-    /// Where it is in its life.
+    /// The status of the run.
     pub status: Status,
-    /// What was done.
+    /// The effect of the import.
     pub how: How,
-    /// What vouches for the document.
+    /// The signature of the document.
     pub seal: Seal,
 }
 
 impl WorkflowClient {
-    /// Takes a run out as a document: one moment of it, with all that it needs to go on in
-    /// another store. It stays where it is, and as it is.
+    /// Exports a run as a document: a snapshot with everything that the run needs to continue in
+    /// another store. The run itself does not change.
     ///
     /// # Errors
     ///
-    /// There is no such run; it has children that have not ended, or is itself one that has
-    /// not; it is too large; or the store is in trouble.
+    /// There is no such run; it has children that have not ended, or is a child that has not ended;
+    /// it is too large; or the store fails.
     pub async fn export(&self, id: InstanceId) -> Result<Bytes, Error> {
         let keys = self.exports()?;
         self.ask(move |inner| inner.export(id, &keys)).await
     }
 
-    /// Takes a run in. Nothing is done if no known key has signed the document and `accept` does
-    /// not allow that, if the document is not in order, if its components are not here, or if it
-    /// cannot go to that place; importing the same again changes nothing.
+    /// Imports a run. The import is refused if no known key has signed the document and `accept`
+    /// does not allow that, if the document is invalid, if a component is missing, or if the id
+    /// cannot be used. Importing the same document again changes nothing.
     ///
     /// # Errors
     ///
-    /// Any of these, or the store is in trouble.
+    /// The import is refused, or the store fails.
     pub async fn import(
         &self,
         document: Bytes,
@@ -116,8 +116,8 @@ impl ClientInner {
         transfer::written(&taken, &records, &taken.blobs, keys, self.clock.wall_ms())
     }
 
-    /// The records that go with a run, oldest first: the newest, and what it needs of older
-    /// ones. Records never change, so the moment at which one is read does not matter.
+    /// The execution records in an export, oldest first: the newest records, and older ones that
+    /// the run needs. Records never change, so they can be read at different times.
     fn records(
         &self,
         taken: &Snapshot,
@@ -181,9 +181,8 @@ impl ClientInner {
     }
 }
 
-/// Refuses a run that is pinned to a component which the configuration denies. A run that
-/// began here goes on until it comes to such a node; one that comes from elsewhere is not
-/// taken in to fail there.
+/// Refuses a run that is pinned to a component which the configuration denies. A run of this store
+/// continues until it reaches such a node, but an imported run would only fail here.
 fn check_denied(pins: &PinsRow, host: &Host) -> Result<(), Error> {
     let pins = Pins::from_row(pins).map_err(transfer::malformed)?;
     let mut uses = pins.uses.iter();
@@ -209,7 +208,7 @@ fn no_export(message: String, help: &str) -> Error {
     }
 }
 
-/// What is too large now may not be so later.
+/// The error for a run that is too large now. It may become smaller later.
 fn too_large(error: windlass_store::Error) -> Error {
     if error.code != windlass_store::codes::TOO_LARGE {
         return error.into();
@@ -221,7 +220,7 @@ fn too_large(error: windlass_store::Error) -> Error {
     }
 }
 
-/// A component that is not here is known by its digest only.
+/// A missing component is known only by its digest.
 fn missing_component(error: Error) -> Error {
     match error {
         Error::Plugins(missing) if missing.code == windlass_plugins::codes::NOT_STORED => {
@@ -242,7 +241,7 @@ fn missing_component(error: Error) -> Error {
     }
 }
 
-/// Why a run cannot go where it was to go.
+/// Why a run cannot be imported under this id.
 fn why(id: InstanceId, refused: Stored) -> Error {
     let (message, help) = match refused {
         Stored::Deleted => return Error::Deleted(id),

@@ -1,4 +1,4 @@
-//! Looking at runs, and waiting for them.
+//! Reads the status of runs, and waits for their end.
 
 use std::time::Duration;
 
@@ -10,46 +10,46 @@ use crate::error::Error;
 use crate::runtime::result_of;
 use crate::wait::{RunResult, Waiter};
 
-/// How long after the first look at a run the second one is, without any word of it.
+/// The time between the first and the second read of a run without a notification.
 const SOON: Duration = Duration::from_millis(5);
 
-/// The longest time between two looks.
+/// The longest time between two reads.
 const LATER: Duration = Duration::from_millis(100);
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// Which.
+    /// The id of the run.
     pub id: InstanceId,
-    /// Where it is in its life.
+    /// The status of the run.
     pub status: Status,
-    /// How it ended, if it has.
+    /// The result of a run that has ended.
     pub result: Option<RunResult>,
-    /// Whether what was asked for or waited for has happened.
+    /// Whether the requested or awaited change has happened.
     pub done: bool,
 }
 
 impl WorkflowClient {
-    /// Whether there is such a run; a deleted one is not.
+    /// Whether the run exists; a deleted run does not.
     ///
     /// # Errors
     ///
-    /// The store is in trouble.
+    /// The store fails.
     pub async fn exists(&self, id: InstanceId) -> Result<bool, Error> {
         let row = self.ask(move |inner| Ok(inner.store.instance(id)?)).await?;
         Ok(row.is_some())
     }
 
-    /// How a run stands, once it has ended or so much time has passed.
+    /// The state of a run, once it has ended or `patience` has passed.
     ///
     /// # Errors
     ///
-    /// There is no such run, or the store is in trouble.
+    /// There is no such run, or the store fails.
     pub async fn result(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
         self.until(id, patience, |row| row.status.is_final()).await
     }
 
-    /// Waits until something holds of a run, or so much time has passed.
+    /// Waits until `holds` is true of a run, or `patience` has passed.
     pub(super) async fn until(
         &self,
         id: InstanceId,
@@ -102,7 +102,7 @@ impl ClientInner {
         Ok((row, result))
     }
 
-    /// Hears of the end of a run, if this process runs it.
+    /// Waits for the end of a run, if this process runs workflows.
     fn waiter(&self, no: InstanceNo) -> Option<Waiter> {
         self.runtime()
             .map(|runtime| runtime.shared.listeners.waiters.add(no))

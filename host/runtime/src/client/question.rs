@@ -1,5 +1,5 @@
-//! What a bookmark asks: its metadata may have a `message` for people and a `schema` that
-//! answers have to fit.
+//! The question of a bookmark: its metadata may have a `message` for people and a `schema` for
+//! answers.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -15,20 +15,20 @@ use windlass_store::stimuli::BookmarkRow;
 use crate::codes;
 use crate::error::Error;
 
-/// Mistakes of an answer that are told.
+/// The limit of mistakes that an error about an answer lists.
 const TOLD: usize = 5;
 
-/// What a bookmark asks.
+/// The question of a bookmark.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
-    /// For people.
+    /// The message for people.
     pub message: Option<String>,
-    /// The JSON Schema of an answer.
+    /// The JSON Schema of the answer.
     pub schema: Option<Value>,
 }
 
 impl Question {
-    /// What this bookmark asks.
+    /// The question of this bookmark.
     pub fn of(row: &BookmarkRow) -> Self {
         let metadata = row.bookmark.metadata.as_deref();
         let metadata = metadata.and_then(|json| serde_json::from_slice(json).ok());
@@ -43,17 +43,17 @@ impl Question {
     }
 }
 
-/// Schemas that were compiled before, at most [`COMPILED`]: many bookmarks ask alike, and a third
-/// more answers go in where each does not compile its schema anew.
+/// Compiled schemas, at most [`COMPILED`]. Many bookmarks have the same schema; without this cache
+/// a third fewer answers per second are accepted.
 static KNOWN: LazyLock<Mutex<FxHashMap<Digest, Arc<Schema>>>> = LazyLock::new(Mutex::default);
 
-/// Schemas that are kept compiled.
+/// The limit of cached schemas.
 const COMPILED: usize = 64;
 
-/// How long the text of a schema that is kept compiled may be, in bytes.
+/// The limit of the text of a cached schema, in bytes.
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// The text of the schema of an answer, as it stands in the metadata of a bookmark.
+/// The text of the answer schema in the metadata of a bookmark.
 fn schema_of(row: &BookmarkRow) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct QuestionMetadata<'a> {
@@ -61,7 +61,7 @@ fn schema_of(row: &BookmarkRow) -> Option<Cow<'_, str>> {
         schema: Option<&'a RawValue>,
     }
     let metadata = row.bookmark.metadata.as_deref()?;
-    // A struct can be read of an array, too.
+    // serde also reads a struct from an array, so this checks that the metadata is an object.
     if metadata.first() == Some(&b'{')
         && let Ok(QuestionMetadata {
             schema: Some(schema),
@@ -69,7 +69,7 @@ fn schema_of(row: &BookmarkRow) -> Option<Cow<'_, str>> {
     {
         return Some(Cow::Borrowed(schema.get()));
     }
-    // None, `null`, or several of which the last one counts.
+    // There is no schema, it is `null`, or there are several and the last one counts.
     let schema = Question::of(row).schema?;
     Some(Cow::Owned(schema.to_string()))
 }
@@ -99,7 +99,7 @@ fn compiled(text: &str) -> Result<Arc<Schema>, String> {
 ///
 /// # Errors
 ///
-/// The answer does not fit the schema of the bookmark, or the schema is none.
+/// The answer does not fit the schema of the bookmark, or the schema is invalid.
 pub(super) fn check(row: &BookmarkRow, answer: &Payload) -> Result<(), Error> {
     let Some(schema) = schema_of(row) else {
         return Ok(());

@@ -1,7 +1,7 @@
-//! What only some operations of a client need: plugins, keys, locks, definitions.
+//! Parts that only some operations of a client need: plugins, keys, locks, definitions.
 //!
-//! A process that runs workflows has all of these from its start. A command of the command line
-//! has none of them: each is made when the first operation asks for it, so a command that only
+//! A process that runs workflows has all of these from its start. A command of the command line has
+//! none of them: each part is made for the first operation that needs it, so a command that only
 //! reads the store starts no plugin host and opens no keyring.
 
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::error::Error;
 use crate::links::Links;
 use crate::runtime::Runtime;
 
-/// The locks that are listed.
+/// The locks to be listed.
 pub struct Locks {
-    /// The configured provider, whether or not this process takes locks of it.
+    /// The configured provider, even if this process takes no locks from it.
     pub provider: Arc<dyn LockProvider>,
-    /// The provider is the store: owning a run is holding its lock.
+    /// Whether the store is the provider: owning a run is holding its lock.
     pub ownership: bool,
 }
 
-/// Makes what an operation needs, or gives what is there. Every method may block, and answers the
-/// same part each time. Without an implementation a part is missing, which is an error.
+/// Makes the parts that an operation needs, or returns existing ones. Every method may block, and
+/// returns the same part each time. A part without an implementation is missing, which is an error.
 pub trait Resources: Send + Sync {
-    /// The plugin host. The components of a run that exists come from the store, so the plugins
-    /// of the directories need not be loaded.
+    /// The plugin host. The components of an existing run come from the store, so the plugins of
+    /// the directories need not be loaded.
     ///
     /// # Errors
     ///
     /// The configuration of plugins is wrong, or the host cannot start.
     fn host(&self) -> Result<Arc<Host>, Error>;
 
-    /// The plugin host with the plugins of the directories loaded: what new runs and published
-    /// definitions are checked against.
+    /// The plugin host with the plugins of the directories loaded: new runs and published
+    /// definitions are checked against them.
     ///
     /// # Errors
     ///
@@ -44,16 +44,16 @@ pub trait Resources: Send + Sync {
         self.host()
     }
 
-    /// What makes and reads resume links.
+    /// Makes and reads resume links.
     ///
     /// # Errors
     ///
-    /// The keyring has no place.
+    /// There is no place for the keyring.
     fn links(&self) -> Result<Arc<Links>, Error> {
         Err(lacks("resume links"))
     }
 
-    /// The keys that exports are signed with, and by which imports are known.
+    /// The keys that sign exports and verify imports.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ pub trait Resources: Send + Sync {
         Err(lacks("a keyring"))
     }
 
-    /// The locks that are listed.
+    /// The locks to be listed.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ pub trait Resources: Send + Sync {
         Err(lacks("locks"))
     }
 
-    /// Where definitions come from.
+    /// The sources of definitions.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ pub trait Resources: Send + Sync {
     }
 }
 
-/// What a process that runs workflows has by itself.
+/// The parts of a process that runs workflows.
 impl Resources for Runtime {
     fn host(&self) -> Result<Arc<Host>, Error> {
         Ok(Arc::clone(&self.shared.base.plugins))
@@ -96,7 +96,7 @@ impl Resources for Runtime {
     }
 }
 
-/// A client that has plugins, and nothing else.
+/// A client that has plugins and no other part.
 impl Resources for Arc<Host> {
     fn host(&self) -> Result<Self, Error> {
         Ok(Self::clone(self))

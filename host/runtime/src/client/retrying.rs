@@ -1,8 +1,8 @@
-//! Trying again what failed.
+//! Retries runs that failed.
 //!
-//! A run that has ended has no owner and no trigger that could be claimed, so this is one of
-//! the few operations that are no trigger: the next state is made here, from the one that the
-//! run ended with, and written if the run still has that.
+//! A run that has ended has no owner and no trigger that could be claimed, so this is one of the
+//! few operations that are no trigger. The next state is made here from the final state of the run,
+//! and written if the run still has that state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -30,31 +30,31 @@ use crate::codes;
 use crate::error::Error;
 use crate::reserving;
 
-/// Run records looked at for what came before a node.
+/// The limit of execution records that are searched for the inputs of a node.
 const RECORDS: u32 = 100_000;
 
-/// Records read at once.
+/// The number of records in one read.
 const PAGE: u32 = 500;
 
-/// How a run is to be tried again.
+/// How to retry a run.
 #[derive(Clone, Debug, Default)]
 pub struct Retry {
-    /// The node to run. None: those that failed, and those that were cut off with them. A node
-    /// that had done its work runs again, and the run starts over from there.
+    /// The node to run. `None`: the nodes that failed, and those that were cut off with them. If
+    /// the node had completed, the run starts over from it.
     pub from: Option<String>,
-    /// What that node works on, in place of what it would: JSON.
+    /// The input of that node as JSON, in place of its own input.
     pub input: Option<Payload>,
 }
 
 impl WorkflowClient {
-    /// Takes a run up again that failed or was cancelled. What runs again is a new run of its
-    /// node, with an idempotency key of its own. Waits for the end of the run, if asked to.
+    /// Retries a run that failed or was cancelled. Each node that runs again has a new node run,
+    /// with its own idempotency key. Waits for the end of the run for up to `patience`.
     ///
     /// # Errors
     ///
-    /// There is no such run; it has not failed; it is a child, whose parent was told; what it
-    /// did was undone; there is nothing of it to run again, or no such node; another run has
-    /// what it reserves; its definition or a component is missing; or the store is in trouble.
+    /// There is no such run; it has not failed; it is a child whose parent has received its result;
+    /// its nodes were undone; it has no node to run again, or no such node; another run holds its
+    /// reservation; its definition or a component is missing; or the store fails.
     pub async fn retry(
         &self,
         id: InstanceId,
@@ -71,8 +71,7 @@ impl ClientInner {
         self.retry_for(id, retry, None)
     }
 
-    /// Tries a run again, on behalf of a dead letter if one is given: in the transaction that
-    /// marks that as tried again.
+    /// Retries a run. If a dead letter is given, the same transaction marks it as replayed.
     fn retry_for(
         &self,
         id: InstanceId,
@@ -115,9 +114,8 @@ impl ClientInner {
         Ok(())
     }
 
-    /// Tries a dead letter again whose trigger the engine made, and whose run came to its end
-    /// without it: its node runs again, and is given what it was given then. None if the run is
-    /// not like that.
+    /// Retries the node of a dead letter if the engine made its trigger and its run ended without
+    /// executing it. The node runs again with the same resumption. None for any other letter.
     pub(super) fn retry_letter(&self, no: LetterNo) -> Result<Option<()>, Error> {
         let store = self.store.as_ref();
         let Some(row) = store.dead_letter(no)? else {
@@ -193,7 +191,7 @@ impl ClientInner {
         })
     }
 
-    /// What is asked for, in the words of the engine.
+    /// Translates the request for the engine.
     fn how(
         &self,
         instance: InstanceNo,
@@ -220,7 +218,7 @@ impl ClientInner {
         })
     }
 
-    /// The latest outputs of what leads to a node.
+    /// The latest outputs of the nodes that lead to a node.
     fn before(
         &self,
         instance: InstanceNo,
@@ -256,8 +254,8 @@ impl ClientInner {
     }
 }
 
-/// What a node run was given that nobody has heard is given to the one that takes its place: as
-/// soon as that waits.
+/// A trigger that gives a resumption which was never consumed to the new node run, as soon as that
+/// waits.
 fn given_again(
     new: &Reopen,
     dead: &DeadTrigger,
@@ -280,14 +278,14 @@ fn given_again(
         due_ms: new.at_ms,
         claimed: false,
         attempt: 1,
-        // What is tried again is a new run of its node, so this trigger is its first.
+        // A retried node has a new node run, so this trigger is its first.
         detail: About::Resume { first: again.seq }.encode(),
         payload: Some(payload.clone()),
         priority: again.priority,
     }))
 }
 
-/// The rows of what is to run. Whoever claims them begins at once.
+/// The trigger rows of the commands. They are due now or as the engine says.
 fn triggers(
     graph: &Graph,
     commands: &[Command],
@@ -329,7 +327,7 @@ fn triggers(
     Ok(triggers)
 }
 
-/// A value as it is carried by a trigger: one that is large is a blob.
+/// A value as a trigger carries it: a large value becomes a blob.
 fn kept(input: Payload, blobs: &mut Vec<NewBlob>) -> Payload {
     let Some(bytes) = input.inline().filter(|it| it.len() > INLINE_PAYLOAD_BYTES) else {
         return input;

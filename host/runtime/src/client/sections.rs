@@ -1,9 +1,9 @@
-//! Critical sections that executions of a run wait for, and why each is taken.
+//! Critical sections that executions of a run wait for, and why each is held.
 //!
-//! Reads the store and changes nothing. The reads are no one transaction: while a run goes on,
+//! Reads the store and changes nothing. The reads are not one transaction: while the run continues,
 //! a section may show no holder.
 //!
-//! Bounds: the rows of one run. [`WAITING`] of those that wait for one section are named.
+//! Bounds: the rows of one run. At most [`WAITING`] waiting executions of a section are named.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use windlass_store::stimuli::BookmarkQuery;
 
 use crate::error::Error;
 
-/// How many of the executions that wait for one section are named.
+/// The limit of named executions that wait for one section.
 const WAITING: usize = 100;
 
-/// How many of the bookmarks and children of a run are looked through.
+/// The limit of bookmarks and children of a run that are searched.
 const LOOKED_AT: u32 = 1_000;
 
 /// A critical section that executions wait for.
@@ -26,11 +26,11 @@ const LOOKED_AT: u32 = 1_000;
 pub struct Section {
     /// The text of the `mutex`.
     pub mutex: String,
-    /// The execution that is in it; none if the run changed while it was read.
+    /// The execution that holds it; none if the run changed while it was read.
     pub holder: Option<Holder>,
     /// Executions that wait for it, the next one first.
     pub waiting: Vec<Execution>,
-    /// How many more of them there are.
+    /// The number of further waiting executions.
     pub more: usize,
 }
 
@@ -39,36 +39,36 @@ pub struct Section {
 pub struct Execution {
     /// The node.
     pub node: String,
-    /// The places of the items that it is inside of, the outermost first.
+    /// The indexes of the items that contain it, the outermost first.
     pub items: Vec<u32>,
 }
 
-/// An execution that is in a critical section.
+/// An execution that holds a critical section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Which.
+    /// The execution.
     pub execution: Execution,
-    /// What it waits for.
+    /// The reason why it still holds the section.
     pub waits: Waits,
 }
 
-/// What an execution waits for.
+/// The event that an execution waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// Nothing: it is being executed, or is about to be.
+    /// No event: it is being executed, or is about to be.
     Nothing,
-    /// A moment, in epoch milliseconds.
+    /// An instant, in epoch milliseconds.
     Time(i64),
-    /// Another attempt, at this moment in epoch milliseconds.
+    /// The next attempt, at this instant in epoch milliseconds.
     Retry(i64),
-    /// One of these stimuli: name and match, as JSON. And for no longer than until this moment
-    /// in epoch milliseconds.
+    /// One of these stimuli (name and match, as JSON), until this instant in epoch milliseconds at
+    /// the latest.
     Events(Vec<(String, String)>, Option<i64>),
-    /// The run of another workflow; none if it is not known which.
+    /// The run of another workflow; none if the run is not known.
     Child(Option<InstanceId>),
     /// The items of its list.
     Items,
-    /// Its plugin or its consumer, which is not there.
+    /// Its plugin or its consumer, which is missing.
     Parked,
 }
 
@@ -76,7 +76,7 @@ pub enum Waits {
 ///
 /// # Errors
 ///
-/// The store is in trouble, or has something that cannot be read.
+/// The store fails, or has data that cannot be read.
 pub fn sections(
     store: &dyn Store,
     row: &InstanceRow,
@@ -151,7 +151,7 @@ fn unreadable(error: windlass_engine::Corrupt) -> Error {
     Error::Unreadable(error.to_string())
 }
 
-/// The execution that a trigger stands for; none if the engine did not make it.
+/// The execution of a trigger; none if the engine did not make the trigger.
 fn open(row: &TriggerRow) -> Option<Result<Open, windlass_engine::Corrupt>> {
     let node = row.node.filter(|_| !row.seq.is_outside())?;
     let open = OpenRow {
@@ -174,7 +174,7 @@ fn waits_for(
     Ok(match (trigger.state, trigger.kind) {
         (TriggerState::Parked, _) => Waits::Parked,
         (TriggerState::Claimed | TriggerState::Dead, _) => Waits::Nothing,
-        // A resumption that was delivered is about to be executed.
+        // The resumption was delivered, and the execution is about to run.
         (TriggerState::Pending, _) if trigger.payload.is_some() => Waits::Nothing,
         (TriggerState::Pending, TriggerType::Resume) => {
             let first = open.iter().find(|open| open.seq == trigger.seq);

@@ -1,4 +1,4 @@
-//! How runs begin.
+//! Creates and starts runs.
 
 use windlass_model::InstanceId;
 use windlass_store::Writer as _;
@@ -9,40 +9,40 @@ use crate::codes;
 use crate::error::Error;
 use crate::request::{StartRequest, Started};
 
-/// What became of asking a run to begin.
+/// The result of starting a created run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// It is due now.
     Now,
-    /// It had begun before, and goes on.
+    /// It had begun before, and continues.
     Before,
 }
 
-/// When a run that is written down begins.
+/// When a created run begins.
 #[derive(Clone, Copy, Debug)]
 enum Due {
     Now,
-    /// In epoch milliseconds.
+    /// At this instant, in epoch milliseconds.
     At(i64),
     WhenTold,
 }
 
 impl WorkflowClient {
-    /// Writes a run down that begins when [`Self::run`] says so. The same id again with the
-    /// same request is the run that is there.
+    /// Creates a run that begins when [`Self::run`] is called. The same id with the same request
+    /// returns the existing run.
     ///
     /// # Errors
     ///
-    /// The definition or the input is wrong, the id is taken by another request or was
-    /// deleted, a run that excludes this one has not ended, or the store is in trouble.
+    /// The definition or the input is wrong, the id belongs to another request or to a deleted run,
+    /// a run that excludes this one has not ended, or the store fails.
     pub async fn create(&self, request: StartRequest) -> Result<Started, Error> {
         self.ask(move |inner| inner.create(&request, Due::WhenTold))
             .await
     }
 
-    /// Writes a run down that begins at a moment, in epoch milliseconds, or when [`Self::run`]
-    /// says so before that. Its time-outs count from then on. The same id again with the same
-    /// request is the run that is there, whenever that begins.
+    /// Creates a run that begins at `at_ms`, in epoch milliseconds, or when [`Self::run`] is called
+    /// before. Its time-outs count from then on. The same id with the same request returns the
+    /// existing run, whenever that run begins.
     ///
     /// # Errors
     ///
@@ -52,17 +52,17 @@ impl WorkflowClient {
             .await
     }
 
-    /// Lets a run begin that was created. One that has begun goes on, and is not begun twice.
+    /// Starts a created run. A run that has begun continues, and does not begin twice.
     ///
     /// # Errors
     ///
-    /// There is no such run, it has ended, or the store is in trouble.
+    /// There is no such run, it has ended, or the store fails.
     pub async fn run(&self, id: InstanceId) -> Result<Begun, Error> {
         self.ask(move |inner| inner.begin(id)).await
     }
 
-    /// Writes a run down with what starts it, before anything of it runs. The same id again
-    /// with the same request is the run that is there, and begins if it was only created.
+    /// Creates a run and starts it. The run is durable before any of its nodes runs. The same id
+    /// with the same request returns the existing run, and starts it if it was only created.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl WorkflowClient {
                     .current(request.definition.digest, plugins)
                     .is_none()
                 {
-                    // Here, because compiling takes a turn.
+                    // Compiled here, because compiling takes a turn.
                     let definition = request.definition.clone();
                     let compile = |inner: &ClientInner| {
                         let plugins = inner.resources().plugins()?;
@@ -140,7 +140,7 @@ impl ClientInner {
         }
     }
 
-    /// Begins a run that was there when somebody wanted it to run; it may be over by now.
+    /// Starts an existing run; it may have ended meanwhile.
     fn begin_if_open(&self, id: InstanceId) -> Result<(), Error> {
         match self.begin(id) {
             Ok(_) | Err(Error::NotNow { .. } | Error::NotFound(_)) => Ok(()),
@@ -149,7 +149,7 @@ impl ClientInner {
     }
 }
 
-/// The run has ended.
+/// The error for a run that has ended.
 pub(super) fn ended(id: InstanceId) -> Error {
     Error::NotNow {
         code: codes::ENDED,

@@ -1,4 +1,5 @@
-//! Sending: what a stimulus starts is prepared here, and what it resumes is found by the store.
+//! Sends stimuli: the runs that a stimulus starts are prepared here, and the runs that it resumes
+//! are found by the store.
 
 use std::sync::Arc;
 
@@ -20,17 +21,17 @@ use crate::error::Error;
 use crate::request::StartRequest;
 use crate::shared::RuntimeShared;
 
-/// How often what a stimulus starts is looked up again because somebody has published
-/// something in between. Whoever publishes without a pause comes in between every other time.
+/// How often a send is tried again because a workflow was published in between. A process that
+/// publishes without pause comes in between every other time.
 const TRIES: usize = 64;
 
-/// A new name for a stimulus.
+/// A new id for a stimulus.
 pub fn new_stimulus_id() -> StimulusId {
     StimulusId(crate::clock::new_instance_id().0)
 }
 
-/// Sends a stimulus in a process that runs workflows: it claims the runs that the stimulus starts
-/// and resumes, if it has room.
+/// Sends a stimulus in a process that runs workflows. The process claims the runs that the stimulus
+/// starts and resumes, if it has room.
 pub(crate) fn send_here(
     shared: &RuntimeShared,
     store: &dyn Store,
@@ -59,11 +60,11 @@ pub(crate) fn send_here(
     })
 }
 
-/// The bookmark that a token is for, if it is there.
+/// The bookmark of a token, if it exists.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub(super) fn bookmark_of(
     store: &dyn Store,
     target: &Target,
@@ -75,12 +76,12 @@ pub(super) fn bookmark_of(
     if let Some(row) = store.bookmark_by_token(wait.digest(tag))? {
         return Ok(Some(row));
     }
-    // The first bookmark of a wait whose links may be older than its name.
+    // The first bookmark of a wait. Its links may be older than its name.
     let first = store.bookmark_by_token(wait.digest(BookmarkTag::ANY))?;
     Ok(first.filter(|row| BookmarkTag::of(&row.bookmark.name) == tag))
 }
 
-/// What the store finds the bindings and bookmarks of a stimulus by.
+/// The hash by which the store finds the bindings and bookmarks of a stimulus.
 ///
 /// # Errors
 ///
@@ -109,7 +110,7 @@ fn refused(message: String) -> Error {
     }
 }
 
-/// A stimulus as the store takes it.
+/// A stimulus in the form that the store takes.
 pub(super) fn written(
     id: StimulusId,
     stimulus: &Stimulus,
@@ -134,12 +135,12 @@ pub(super) fn written(
     })
 }
 
-/// Makes a definition ready for a run that begins now.
+/// Prepares a definition for a run that begins now.
 type Prepare<'a> = dyn Fn(DefinitionRow) -> Result<Arc<Prepared>, Error> + 'a;
 
-/// Prepares what a stimulus starts, and sends the stimulus. If a workflow is published in between,
-/// the store says so, and it is prepared again. None: it was to come from the queue, and another
-/// process has sent it.
+/// Prepares the runs that a stimulus starts, and sends the stimulus. If a workflow is published in
+/// between, the store reports that, and the runs are prepared again. None: the stimulus was in the
+/// queue, and another process has sent it.
 pub(crate) fn send(
     store: &dyn Store,
     prepare: &Prepare<'_>,
@@ -180,7 +181,7 @@ pub(crate) fn send(
     })
 }
 
-/// The instance that a stimulus starts by one trigger of a workflow.
+/// The run that a stimulus starts by one trigger of a workflow.
 fn started(
     store: &dyn Store,
     prepare: &Prepare<'_>,

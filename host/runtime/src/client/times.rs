@@ -1,4 +1,4 @@
-//! When schedules come due.
+//! The due times of schedules.
 
 use windlass_model::schedule::{self, Schedule};
 use windlass_store::Store;
@@ -6,27 +6,27 @@ use windlass_store::published::ScheduleQuery;
 
 use crate::error::Error;
 
-/// Schedules of one workflow that are looked at.
+/// The limit of schedules of one workflow that are read.
 const SCHEDULES: u32 = 10_000;
 
-/// A schedule, and from when on it is asked.
+/// A schedule, and the time from which its occurrences are computed.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// Its name in the definition.
     pub key: String,
-    /// When it comes due.
+    /// The schedule itself.
     pub schedule: Schedule,
-    /// Since when it is there, in epoch milliseconds: intervals count from then.
+    /// Since when it exists, in epoch milliseconds: intervals count from then.
     pub since_ms: i64,
-    /// Only what comes due later than this, in epoch milliseconds.
+    /// Only occurrences after this time count, in epoch milliseconds.
     pub after_ms: i64,
 }
 
-/// The schedules of a published workflow, each from where it has been planned to.
+/// The schedules of a published workflow, each from the time up to which it has been planned.
 ///
 /// # Errors
 ///
-/// No workflow of this name is published, or the store is in trouble.
+/// No workflow of this name is published, or the store fails.
 pub fn plans(store: &dyn Store, now_ms: i64, workflow: &str) -> Result<Vec<Planned>, Error> {
     if store.published(workflow)?.is_none() {
         return Err(Error::NoWorkflow(workflow.to_owned()));
@@ -49,8 +49,8 @@ pub fn plans(store: &dyn Store, now_ms: i64, workflow: &str) -> Result<Vec<Plann
     rows.into_iter().map(plan).collect()
 }
 
-/// The coming times of these, `count` of each, soonest first: in epoch milliseconds, with the
-/// name of the schedule.
+/// The next times of these schedules, `count` of each, soonest first: in epoch milliseconds, with
+/// the name of the schedule.
 pub fn times(plans: &[Planned], count: usize) -> Vec<(i64, String)> {
     let mut times: Vec<(i64, String)> = plans
         .iter()

@@ -1,4 +1,4 @@
-//! Triggers that people schedule, and what they do with any trigger.
+//! Triggers that people schedule, and operations on any trigger.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -14,29 +14,29 @@ use super::{tell, used_up};
 use crate::codes;
 use crate::error::Error;
 
-/// A wish for a trigger.
+/// A request for a trigger.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Its name. The same name with the same wish is the same trigger.
+    /// Its id. The same id with the same request is the same trigger.
     pub id: Option<TriggerId>,
-    /// The instance that it is for, which it does not keep open.
+    /// Its run. The trigger does not keep the run open.
     pub instance: InstanceId,
     /// The node to run.
     pub node: String,
-    /// When, in epoch milliseconds; none: now.
+    /// The due time, in epoch milliseconds; none: now.
     pub due_ms: Option<i64>,
-    /// Merged into the variables before the node runs.
+    /// Variables that are assigned before the node runs.
     pub payload: Option<Map<String, Value>>,
-    /// Higher first among the due.
+    /// Of the due triggers, those with a higher priority are claimed first.
     pub priority: i32,
 }
 
 impl WorkflowClient {
-    /// Schedules a trigger. Answers its name, and what became of it.
+    /// Schedules a trigger. Returns its id and the effect.
     ///
     /// # Errors
     ///
-    /// The instance's workflow has no such node, or the store is in trouble.
+    /// The workflow of the run has no such node, or the store fails.
     pub async fn schedule(&self, wish: Schedule) -> Result<(TriggerId, Scheduled), Error> {
         self.ask(move |inner| inner.schedule(wish)).await
     }
@@ -90,30 +90,30 @@ impl ClientInner {
     }
 }
 
-/// Makes a trigger due now, whatever it says itself.
+/// Makes a trigger due now, in place of its own due time.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub fn fire(store: &dyn Store, now_ms: i64, target: TriggerTarget) -> Result<Touched, Error> {
     let at_ms = now_ms;
     tell(store, Fire { target, at_ms })
 }
 
-/// Makes a trigger due at another time, in epoch milliseconds.
+/// Changes the due time of a trigger, in epoch milliseconds.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub fn reschedule(store: &dyn Store, target: TriggerTarget, due_ms: i64) -> Result<Touched, Error> {
     tell(store, Reschedule { target, due_ms })
 }
 
-/// Cancels a trigger; what runs is asked to stop.
+/// Cancels a trigger; an execution in progress is asked to stop.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub fn cancel_trigger(
     store: &dyn Store,
     now_ms: i64,
@@ -132,7 +132,7 @@ fn definition(store: &dyn Store, digest: Digest) -> Result<Definition, Error> {
     windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)
 }
 
-/// Nodes are numbered by name, those of all bodies together.
+/// Nodes are numbered by name, over all bodies together.
 fn position(definition: &Definition, name: &str) -> Result<u32, Error> {
     let names = definition.node_names();
     let at = names.binary_search(&name).ok();

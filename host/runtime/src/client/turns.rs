@@ -1,27 +1,26 @@
-//! Who may block a thread, and how many at once.
+//! Bounds how many operations block a thread at once.
 //!
-//! Whoever asks may go away at any time: a connection ends, or somebody has waited for long
-//! enough. What has begun on a thread cannot be stopped, so it keeps its turn to its end; and
-//! what has not begun by then never does. So what is at work, and what waits for a thread, is
-//! bounded however many ask and go away.
+//! The caller may be gone at any time: a connection ends, or a caller gives up waiting. An
+//! operation that runs on a thread cannot be stopped, so it keeps its turn until it ends. An
+//! operation that has not begun by then never begins. So the number of running and of queued
+//! operations is bounded, however many callers come and go.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinError;
 
-/// Turns that are given out in the order in which they are asked for. A clone gives out the
-/// same.
+/// A semaphore whose turns are granted in the order of the requests. Clones share the turns.
 #[derive(Clone)]
 pub struct Turns(Arc<Semaphore>);
 
-/// A turn that is not spent yet.
+/// A turn that has not been used yet.
 pub struct Turn {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Turns {
-    /// So many at once.
+    /// Turns for `count` operations at once.
     pub fn new(count: usize) -> Self {
         Self(Arc::new(Semaphore::new(count)))
     }
@@ -29,18 +28,18 @@ impl Turns {
     /// Waits for a turn.
     pub async fn next(&self) -> Turn {
         let permit = Arc::clone(&self.0).acquire_owned().await;
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         let _permit = permit.ok();
         Turn { _permit }
     }
 }
 
 impl Turn {
-    /// Does something that blocks. It goes on if nobody waits for its answer any more.
+    /// Runs a blocking operation. It runs to its end even if its caller is gone.
     ///
     /// # Errors
     ///
-    /// It has panicked, or tokio is shutting down.
+    /// The operation has panicked, or tokio is shutting down.
     pub async fn spend<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -1,5 +1,5 @@
-//! Stimuli that wait: in the queue, because they were sent by a node or could not be delivered
-//! at once, or kept for a bookmark that is not there yet.
+//! Waiting stimuli: queued ones, which a node sent or which could not be delivered at once, and
+//! buffered ones, whose bookmark does not exist yet.
 
 use windlass_model::StimulusNo;
 use windlass_store::Store;
@@ -7,17 +7,17 @@ use windlass_store::stimuli::{BufferedRow, NewStimulus, QueuedRow, StimulusQuery
 
 use crate::error::Error;
 
-/// A stimulus that waits.
+/// A waiting stimulus.
 #[derive(Clone, Debug)]
 pub enum Waiting {
-    /// To be delivered.
+    /// Queued for delivery.
     Queued(QueuedRow),
-    /// For its bookmark.
+    /// Buffered until its bookmark exists.
     Buffered(BufferedRow),
 }
 
 impl Waiting {
-    /// Its number: later ones are larger.
+    /// Its number. Later stimuli have higher numbers.
     pub fn no(&self) -> StimulusNo {
         match self {
             Self::Queued(row) => row.no,
@@ -25,7 +25,7 @@ impl Waiting {
         }
     }
 
-    /// What waits, without its blobs.
+    /// The stimulus, without its blobs.
     pub fn stimulus(&self) -> &NewStimulus {
         match self {
             Self::Queued(row) => &row.stimulus,
@@ -34,12 +34,12 @@ impl Waiting {
     }
 }
 
-/// Stimuli that wait, the oldest first, from behind a known one; at most `limit`. The two kinds
-/// are two reads: what goes from one to the other in between may be in neither.
+/// Waiting stimuli, the oldest first, after a known one; at most `limit`. The two kinds are two
+/// reads: a stimulus that changes its kind in between may be missing.
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// The store fails.
 pub fn waiting(
     store: &dyn Store,
     after: Option<StimulusNo>,

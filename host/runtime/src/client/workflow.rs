@@ -1,4 +1,4 @@
-//! The client: where it is, and what its operations have in common.
+//! The client: how it reaches the store, and the common parts of its operations.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,17 +13,17 @@ use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::scheduler::core::Event;
 
-/// What is done with runs, from anywhere.
+/// The operations on runs, for any process.
 ///
 /// Made by [`WorkflowClient::local`] in a process that runs workflows, and by
 /// [`WorkflowClient::detached`] in any other process on the same store. The operations are the
-/// same. What changes a run is written down for whoever runs it, durably, and happens there: a
-/// client holds no lock. Operations that take a `patience` wait so long for it to have
-/// happened; zero does not wait.
+/// same. A change to a run is written durably and carried out by the owner of the run: a client
+/// holds no lock. Operations with a `patience` wait up to that time for the change; zero does not
+/// wait.
 ///
-/// Its futures are polled inside of a tokio runtime; what blocks is done on its threads for
-/// that, [`WorkflowClient::TURNS`] at once unless somebody says otherwise. A clone is the same
-/// client.
+/// The futures have to be polled inside a tokio runtime. Blocking work runs on the runtime's
+/// threads for blocking tasks: [`WorkflowClient::TURNS`] operations at once, unless the caller sets
+/// another bound. Clones are the same client.
 #[derive(Clone)]
 pub struct WorkflowClient {
     pub(super) inner: Arc<ClientInner>,
@@ -38,23 +38,23 @@ pub(crate) struct ClientInner {
     hints: OnceLock<Hints>,
 }
 
-/// Where the client is.
+/// How the client reaches the store.
 enum Attachment {
-    /// In a process that runs workflows: its numbers, waiters and shards are used.
+    /// In a process that runs workflows: the client uses its numbers, waiters and shards.
     Local(Arc<Runtime>),
-    /// Somewhere else. Definitions are compiled here, on plugins that are loaded when an operation
-    /// needs them.
+    /// In any other process: the client compiles definitions itself, on plugins that are loaded
+    /// when an operation needs them.
     Detached(Catalog, Arc<dyn Resources>),
 }
 
-/// Word from other processes, which is never more than a hint.
+/// Notifications from other processes, which are only hints.
 struct Hints {
     heard: Arc<Notify>,
     _listener: Option<Listener>,
 }
 
 impl WorkflowClient {
-    /// How much of what a client is asked for is at the store at once. The rest waits.
+    /// The number of operations of a client that use the store at once. Further operations wait.
     pub const TURNS: usize = 64;
 
     /// A client in a process that runs workflows.
@@ -67,8 +67,8 @@ impl WorkflowClient {
         Self::new(store, clock, Attachment::Local(Arc::clone(runtime)))
     }
 
-    /// A client in any process on the store. It is a member of that only for as long as it
-    /// writes what needs a number.
+    /// A client in any process on the store. The client is a member of the store only while it
+    /// writes rows that need a number.
     pub fn detached(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -95,15 +95,15 @@ impl WorkflowClient {
         }
     }
 
-    /// The same client, which exports and imports runs with these keys. Otherwise a client in a
-    /// process that runs workflows has the keys of that process, and any other asks its resources.
+    /// The same client with these keys for exports and imports. Otherwise a local client uses the
+    /// keys of its process, and a detached client uses its resources.
     #[must_use]
     pub fn with_exports(self, keys: Arc<ExportKeys>) -> Self {
         let exports = Some(keys);
         Self { exports, ..self }
     }
 
-    /// The keys that exports are signed with.
+    /// The keys that sign exports.
     pub(super) fn exports(&self) -> Result<Arc<ExportKeys>, Error> {
         match &self.exports {
             Some(keys) => Ok(Arc::clone(keys)),
@@ -111,13 +111,13 @@ impl WorkflowClient {
         }
     }
 
-    /// The same client, for somebody who has a bound for all that he does with the store.
+    /// The same client, with a bound that the caller shares between all its work on the store.
     #[must_use]
     pub fn with_turns(self, turns: Turns) -> Self {
         Self { turns, ..self }
     }
 
-    /// Does something that blocks, when it is its turn.
+    /// Runs a blocking operation when it has a turn.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&ClientInner) -> Result<T, Error> + Send + 'static,
@@ -127,7 +127,7 @@ impl WorkflowClient {
         asked.await.map_err(std::io::Error::from)?
     }
 
-    /// Does something that blocks, on this thread.
+    /// Runs a blocking operation on this thread.
     #[cfg(test)]
     pub(crate) fn now<T>(&self, ask: impl FnOnce(&ClientInner) -> T) -> T {
         ask(&self.inner)
@@ -149,7 +149,7 @@ impl ClientInner {
         }
     }
 
-    /// What only some operations need.
+    /// The parts that only some operations need.
     pub(super) fn resources(&self) -> &dyn Resources {
         match &self.place {
             Attachment::Local(runtime) => runtime.as_ref(),
@@ -157,7 +157,7 @@ impl ClientInner {
         }
     }
 
-    /// Does something that takes numbers, and tells everybody that there is something new.
+    /// Runs an operation that takes numbers, and notifies all processes.
     pub(super) fn numbered<T>(
         &self,
         ask: impl FnOnce(&Numbers) -> Result<T, Error>,
@@ -170,7 +170,7 @@ impl ClientInner {
         Ok(answer)
     }
 
-    /// Carries out a verb that takes no numbers, and tells every process.
+    /// Writes a verb that takes no numbers, and notifies all processes.
     pub(super) fn tell<V: Verb>(&self, verb: V) -> Result<V::Answer, Error> {
         let answer = self.store.write(verb)?;
         self.told();
@@ -184,12 +184,12 @@ impl ClientInner {
         }
     }
 
-    /// Rings when another process may have done something.
+    /// Notified when another process may have changed the store.
     pub(super) fn heard(&self) -> Arc<Notify> {
         let hints = self.hints.get_or_init(|| {
             let heard = Arc::new(Notify::new());
             let ring = Arc::clone(&heard);
-            // Without hints, whoever waits looks by himself.
+            // Without hints, a waiting operation reads again at intervals.
             let listener = self.store.listen(Box::new(move || ring.notify_waiters()));
             Hints {
                 heard,
@@ -225,7 +225,7 @@ mod tests {
         let client = WorkflowClient::detached(store, clock, Arc::new(host));
         let client = client.with_turns(Turns::new(1));
         let mut context = Context::from_waker(Waker::noop());
-        // Each question holds one of these for as long as it is there.
+        // Each pending operation holds a clone while it exists.
         let alive = Arc::new(());
         let (answer, answered) = channel::<()>();
         let answered = Arc::new(parking_lot::Mutex::new(answered));

@@ -1,4 +1,4 @@
-//! What processes give each other through the store, and what they forget.
+//! The exchange of components between processes through the store, and their deletion.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use windlass_store::rows::DefinitionRow;
 use super::*;
 use crate::client;
 
-/// Stands still until it is moved.
+/// A clock that moves only when the test advances it.
 #[derive(Default)]
 struct Stepped(AtomicU64);
 
@@ -61,7 +61,7 @@ impl World {
         exchange
     }
 
-    /// A process without files that grants `teller` what it wants where this key has signed it.
+    /// A process without files that grants `teller` its capabilities if this key has signed it.
     fn granting(&self, name: &str, key: Option<&Signer>) -> Exchange {
         let mut options = windlass_plugins::Options::in_dir(self.dir.path().join(name));
         if let Some(key) = key {
@@ -76,7 +76,7 @@ impl World {
         Exchange::new(Arc::clone(&self.store), host, clock)
     }
 
-    /// What the store keeps, by name.
+    /// The names of the components in the store.
     fn kept(&self) -> Vec<String> {
         let rows = self.store.components(0, 100).unwrap();
         rows.into_iter().map(|row| row.name).collect()
@@ -121,7 +121,8 @@ fn what_one_has_the_others_get_and_nobody_uses_is_forgotten() {
         json,
     };
     client::publish(&*world.store, &lacks.plugins, 0, row).unwrap();
-    // Who had the files has gone; a published workflow uses one, and one is the newest.
+    // The process with the files is gone. A published workflow uses one of the components, and one
+    // is the newest.
     drop(brings);
     world.clock.advance(Duration::from_millis(KEPT_MS));
     lacks.round().unwrap();
@@ -133,7 +134,7 @@ fn what_one_has_the_others_get_and_nobody_uses_is_forgotten() {
     world.clock.advance(UPKEEP);
     lacks.round().unwrap();
     assert_eq!(world.kept(), ["echo", "steps"]);
-    // What the store has forgotten nobody has who has no file of it.
+    // A component that the store has deleted remains only in processes with a file of it.
     world.clock.advance(UPKEEP);
     lacks.round().unwrap();
     assert_eq!(names(&lacks), ["echo", "steps"]);
@@ -160,7 +161,7 @@ fn what_could_not_be_kept_is_taken_when_the_trouble_is_over() {
     assert_eq!(names(&lacks), ["echo"]);
 }
 
-/// Whether the process has `teller`, and with the grants that its settings give.
+/// Whether the process has `teller`, and whether its settings grant the capabilities.
 fn grants(exchange: &Exchange) -> Option<bool> {
     let plugins = exchange.plugins.registry().iter();
     let teller = plugins
@@ -173,7 +174,7 @@ fn signer() -> Signer {
     Signer::of(&Key::random(), "test").unwrap()
 }
 
-/// `teller` in a file of a folder of this name.
+/// `teller` as a file in a folder of this name.
 fn teller(world: &World, folder: &str) -> (PathBuf, Vec<u8>) {
     let folder = world.dir.path().join(folder);
     std::fs::create_dir_all(&folder).unwrap();
@@ -183,7 +184,7 @@ fn teller(world: &World, folder: &str) -> (PathBuf, Vec<u8>) {
     (file, bytes)
 }
 
-/// Writes a signature by this key beside a file, and answers it.
+/// Writes a signature by this key beside a file, and returns it.
 fn sign(key: &Signer, file: &Path) -> String {
     let signature = key.sign(&std::fs::read(file).unwrap(), "a plugin");
     let signature = signature.to_string();
@@ -192,7 +193,7 @@ fn sign(key: &Signer, file: &Path) -> String {
     signature
 }
 
-/// The signature that the store keeps.
+/// The signature in the store.
 fn kept_signature(world: &World, bytes: &[u8]) -> Option<String> {
     let stored = world.store.component(Digest::of(bytes)).unwrap();
     stored.unwrap().signature
@@ -305,7 +306,7 @@ fn a_component_stays_with_its_file_when_its_signature_comes_from_the_store() {
         let plugin = registry.file(&file).unwrap();
         assert_eq!((&plugin.file, plugin.grants().events), (&file, granted));
         assert!(!member.is_from_store(&plugin));
-        // The watcher finds what it has.
+        // The watcher finds its own component.
         load(member, &file);
         assert!(Arc::ptr_eq(&registry.file(&file).unwrap(), &plugin));
         registry.remove(&file);
@@ -323,7 +324,7 @@ fn a_signature_reaches_the_others_with_its_component() {
     let bytes = std::fs::read(fixture("teller")).unwrap();
     windlass_files::write(&file, &bytes).unwrap();
 
-    // A component without a signature proves nothing.
+    // A component without a signature has no proof.
     let mut unsigned = world.process("unsigned", &[]);
     load(&unsigned, &file);
     unsigned.round().unwrap();
@@ -334,7 +335,7 @@ fn a_signature_reaches_the_others_with_its_component() {
         assert_eq!(grants(member), Some(false));
     }
 
-    // The member that has the signature gives it, whether or not its settings name the key.
+    // The member that has the signature writes it, whether or not its settings name the key.
     let signature = key.sign(&bytes, "a plugin").to_string();
     let beside = world.dir.path().join("teller.wasm.minisig");
     windlass_files::write(&beside, signature.as_bytes()).unwrap();
@@ -347,7 +348,7 @@ fn a_signature_reaches_the_others_with_its_component() {
     assert!(later.round().unwrap());
     assert_eq!(grants(&later), Some(true));
 
-    // The others find the signature when they look at everything again.
+    // The others find the signature when they read everything again.
     world.clock.advance(UPKEEP);
     for (member, granted) in [(&mut trusts, true), (&mut distrusts, false)] {
         member.round().unwrap();

@@ -1,32 +1,32 @@
-//! The files of the directories: which there are, and which have changed since the last look.
+//! The files of the directories: which exist, and which have changed since the last look.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Files that are looked at in one directory.
+/// The limit of files in one directory.
 const MAX_FILES: usize = 10_000;
 
-/// When a file was changed, and its length.
+/// The modification time of a file, and its length.
 pub(super) type Stamp = (Option<SystemTime>, u64);
 
-/// What is known of files.
+/// The known files.
 #[derive(Default)]
 pub(super) struct Files {
-    /// As they were when they were last looked at.
+    /// The files as the last look found them.
     pub(super) seen: BTreeMap<PathBuf, Seen>,
-    /// What earlier processes had published from them is known.
+    /// Whether the sources that earlier processes published have been read.
     pub(super) begun: bool,
 }
 
-/// A file as it was when it was last looked at.
+/// A file as the last look found it.
 pub(super) struct Seen {
     pub(super) stamp: Stamp,
-    /// The workflow in it; none if it could not be published.
+    /// The workflow in the file; none if it could not be published.
     pub(super) workflow: Option<String>,
 }
 
-/// What there is.
+/// The files and directories that exist.
 #[derive(Default)]
 pub(super) struct Present {
     /// The directories that can be read.
@@ -35,8 +35,8 @@ pub(super) struct Present {
 }
 
 impl Present {
-    /// Looks into the directories. One that is not there says nothing about its files: what it
-    /// is on may just not be there at the moment.
+    /// Reads the directories. A missing directory proves nothing about its files: its disk may be
+    /// unmounted.
     pub(super) fn of(directories: &[PathBuf]) -> Self {
         let mut present = Self::default();
         for directory in directories {
@@ -50,7 +50,7 @@ impl Present {
         present
     }
 
-    /// Whether a file that is not there was taken away, as far as its directory tells.
+    /// Whether a missing file was removed, as far as its directory tells.
     pub(super) fn lacks(&self, file: &Path) -> bool {
         let directory = file.parent();
         let known = self
@@ -60,7 +60,7 @@ impl Present {
         known && !self.files.contains_key(file)
     }
 
-    /// Whether a directory has no file at all.
+    /// Whether a directory has no files.
     pub(super) fn is_empty(&self, directory: &Path) -> bool {
         !self
             .files
@@ -70,7 +70,7 @@ impl Present {
 }
 
 impl Files {
-    /// Whether a look would find something to do.
+    /// Whether a look would find changes.
     pub(super) fn differ(&self, present: &Present, again: bool) -> bool {
         let new = present
             .files
@@ -79,7 +79,8 @@ impl Files {
         new || !self.begun || self.seen.keys().any(|file| present.lacks(file))
     }
 
-    /// Whether there is nothing to do about a file; `again`: not if it could not be published.
+    /// Whether a file is unchanged. With `again`, a file that could not be published counts as
+    /// changed.
     pub(super) fn knows(&self, file: &Path, stamp: &Stamp, again: bool) -> bool {
         let seen = self.seen.get(file);
         seen.is_some_and(|seen| seen.stamp == *stamp && (seen.workflow.is_some() || !again))

@@ -1,13 +1,15 @@
-//! Where definitions come from, and looking at them again.
+//! The sources of definitions, and reading them again.
 //!
-//! Definitions come from files in directories, and through the store from whoever publishes.
-//! *Reloading* reads the files again; *refreshing* reads what is published again and indexes
-//! what starts it anew. Where several processes share the store, each is done by one at a time,
-//! and whoever finds another at it is told so. No request is forgotten by that: it is written
-//! down before the lock is tried, and who holds the lock looks again after giving it back.
+//! Definitions come from files in directories, and from clients that publish through the store.
+//! *Reloading* reads the files again; *refreshing* reads the published definitions again and
+//! rebuilds the index of their triggers. If several processes share the store, one process at a
+//! time does each of these, and another caller is told that the operation is in progress. No
+//! request is lost by that: a request is written before the lock is tried, and the holder of the
+//! lock reads the requests again after it has released the lock.
 //!
-//! Refreshing everything takes the lock of everything and then that of each workflow;
-//! refreshing some takes theirs, in the same order. So the two keep each other out, too.
+//! Refreshing everything takes the lock of everything and then the lock of each workflow;
+//! refreshing some workflows takes their locks in the same order. So the two also exclude each
+//! other.
 
 mod files;
 mod refresh;
@@ -31,49 +33,49 @@ use crate::topology::Topology;
 pub use self::refresh::Refreshed;
 pub use self::reload::{Failed, Reloaded};
 
-/// Where definitions are read from.
+/// The settings for sources of definitions.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Directories with workflow files.
     pub directories: Vec<PathBuf>,
-    /// What becomes of what a file has published when it is taken away.
+    /// How the removal of a file affects its published workflow.
     pub on_removal: OnRemoval,
-    /// Whether there is a web server, without which triggers by `http` start nothing.
+    /// Whether there is a web server; without one, triggers by `http` cannot start runs.
     pub web: bool,
 }
 
-/// What becomes of what a file has published when it is taken away.
+/// How the removal of a file affects its published workflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRemoval {
-    /// It is taken back, unless something newer has come from elsewhere.
+    /// The workflow is retracted, unless a newer version has come from another source.
     #[default]
     Retract,
-    /// It stays published.
+    /// The workflow stays published.
     Keep,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Upkept<T> {
     /// It was carried out here.
     Done(T),
-    /// Another process is at it, and carries it out.
+    /// Another process carries it out at present.
     AlreadyInProgress,
 }
 
-/// The definitions of a store, as one process looks after them. Every method may block.
+/// The definitions of a store, as one process manages them. Every method may block.
 pub struct Definitions {
     store: Arc<dyn Store>,
     plugins: Arc<Host>,
     clock: Arc<dyn Clock>,
     options: Options,
-    /// Only where there are other processes.
+    /// Set only if there are other processes.
     exclusive: Option<Exclusive>,
     files: Mutex<files::Files>,
 }
 
 impl Definitions {
-    /// Nothing has been looked at yet. `io` is where locks are waited for.
+    /// Definitions that have not been read yet. Waiting for locks happens on `io`.
     pub fn new(
         store: Arc<dyn Store>,
         plugins: Arc<Host>,
@@ -82,7 +84,7 @@ impl Definitions {
         topology: &Topology,
         mut options: Options,
     ) -> Self {
-        // What is published from a file is known by its path, wherever one looks from.
+        // The source of a definition is an absolute path, whatever the working directory.
         for directory in &mut options.directories {
             if let Ok(whole) = std::path::absolute(&*directory) {
                 *directory = whole;
@@ -99,13 +101,13 @@ impl Definitions {
         }
     }
 
-    /// The directories that files are read from.
+    /// The directories from which files are read.
     pub fn directories(&self) -> &[PathBuf] {
         &self.options.directories
     }
 
-    /// Does something that one process at a time does; none if another is at it. On one machine
-    /// there is nobody to keep out.
+    /// Runs work that one process at a time may do; none if another process does it. On one machine
+    /// no lock is needed.
     fn exclusively<T>(
         &self,
         keys: &[Key],
@@ -114,7 +116,7 @@ impl Definitions {
         self.exclusively_within(Duration::ZERO, keys, work)
     }
 
-    /// As [`Self::alone`], but waits so long for each lock.
+    /// As `exclusively`, but waits up to `at_most` for each lock.
     fn exclusively_within<T>(
         &self,
         at_most: Duration,
@@ -127,7 +129,7 @@ impl Definitions {
         }
     }
 
-    /// Indexes what starts a workflow, while nobody else does.
+    /// Indexes the triggers of a workflow while no other process does.
     fn index<T>(&self, workflow: &str, work: impl FnOnce() -> T) -> Result<T, Error> {
         match &self.exclusive {
             None => Ok(work()),

@@ -1,4 +1,4 @@
-//! Reading what is published again, and the requests for that and for reloading.
+//! Reads published definitions again, and handles the requests for refreshing and reloading.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,35 +14,36 @@ use crate::client::{From, Published, TRIES, busy, publish_from};
 use crate::codes;
 use crate::error::Error;
 
-/// How long indexing a workflow waits for another process that does.
+/// How long indexing a workflow waits for another process that indexes it.
 pub(super) const INDEXING: Duration = Duration::from_secs(30);
 
-/// How long a request that was left behind waits for its locks: somebody who got only some of
-/// them is about to give these back, and does not look again.
+/// How long a pending request waits for its locks: a process that got only some of them is about to
+/// release these, and does not read the requests again.
 const BRIEFLY: Duration = Duration::from_secs(1);
 
-/// Published workflows that are looked up at once.
+/// The number of published workflows in one read.
 const PAGE: u32 = 1_000;
 
-/// What came of refreshing.
+/// The result of refreshing.
 #[derive(Debug, Default)]
 pub struct Refreshed {
-    /// What is published and indexed.
+    /// The published workflows that were indexed.
     pub refreshed: Vec<Published>,
-    /// What cannot be indexed on the plugins that there are, and why. It stays as it was.
+    /// The workflows that cannot be indexed on the current plugins, and why. Their index is
+    /// unchanged.
     pub failed: Vec<(String, Error)>,
-    /// What is not published.
+    /// The names that are not published.
     pub missing: Vec<String>,
 }
 
 impl Definitions {
-    /// Reads published definitions again, and indexes what starts them anew: those of these
-    /// names, or all if there are none. Rows that are right keep their numbers.
+    /// Reads published definitions again, and rebuilds the index of their triggers: those with
+    /// these names, or all if there are none. Correct rows keep their numbers.
     ///
     /// # Errors
     ///
-    /// The store, or what gives out the locks, is in trouble. Then the request waits for the
-    /// next one who looks.
+    /// The store or the lock provider fails. The request stays for the next process that reads
+    /// requests.
     pub fn refresh(&self, names: &[String]) -> Result<Upkept<Refreshed>, Error> {
         let what = if names.is_empty() {
             Upkeep::RefreshAll
@@ -63,7 +64,8 @@ impl Definitions {
         Ok(Upkept::Done(refreshed))
     }
 
-    /// Carries out the requests that nobody else is at, like those of processes that died.
+    /// Carries out the pending requests that no other process handles, such as those of processes
+    /// that died.
     ///
     /// # Errors
     ///
@@ -90,7 +92,7 @@ impl Definitions {
                 return Ok(());
             };
             let done = self.exclusively_within(BRIEFLY, &self.keys(&row.what)?, |held| {
-                // Whoever had the lock before may have done it.
+                // The previous holder of the lock may have done it.
                 if !self.waits(row.no)? {
                     return Ok(());
                 }
@@ -103,7 +105,7 @@ impl Definitions {
             })?;
             match done {
                 Some(done) => done?,
-                // Who has the lock looks again.
+                // The holder of the lock reads the requests again.
                 None => drop(busy.insert(row.no)),
             }
         }
@@ -124,7 +126,7 @@ impl Definitions {
         Ok(rows.iter().any(|row| row.no == no))
     }
 
-    /// The locks of a request, in the order in which everybody takes them.
+    /// The locks of a request, in the order in which every process takes them.
     fn keys(&self, what: &Upkeep) -> Result<Vec<Key>, Error> {
         let of = |names: &BTreeSet<String>| {
             let keys = names.iter().map(|name| Key::refresh(name));

@@ -1,8 +1,8 @@
-//! Reading the files again, and publishing what has changed.
+//! Reads the files again, and publishes those that have changed.
 //!
-//! What a file says is published when it says something else than the last time: so whoever
-//! publishes another version by hand is not overruled by a restart. Only a reload that somebody
-//! asks for publishes whatever differs from what is published.
+//! A file is published when its content differs from the last published content of that file. So a
+//! restart does not overrule a version that a user has published by hand. Only an explicit reload
+//! publishes every file that differs from the published version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -24,19 +24,19 @@ use crate::client::{From, Published, publish_from};
 use crate::codes;
 use crate::error::Error;
 
-/// Sources that are looked up at once.
+/// The number of sources in one read.
 const PAGE: u32 = 1_000;
 
-/// What came of looking at the files.
+/// The result of looking at the files.
 #[derive(Debug, Default)]
 pub struct Reloaded {
-    /// What was published, or was already.
+    /// The files that were published, now or before.
     pub published: Vec<(PathBuf, Published)>,
-    /// Files that were taken away, with the workflow and the version that was taken back.
+    /// Removed files, with the workflow and the version that were retracted.
     pub retracted: Vec<(PathBuf, String, u32)>,
-    /// Directories that have lost all their files at once: nothing is taken back for that.
+    /// Directories that have lost all their files at once: their workflows are not retracted.
     pub emptied: Vec<PathBuf>,
-    /// What cannot be published, and why. What was published before stays.
+    /// The files that cannot be published, and why. The earlier versions stay published.
     pub failed: Vec<Failed>,
 }
 
@@ -47,17 +47,17 @@ pub struct Failed {
     pub file: PathBuf,
     /// Its text, as far as it could be read.
     pub text: Arc<str>,
-    /// Why. Mistakes in the text have their places.
+    /// Why it cannot be published. Mistakes in the text have their places.
     pub error: Error,
 }
 
 impl Definitions {
-    /// Reads all files again, and publishes whatever differs from what is published.
+    /// Reads all files again, and publishes every file that differs from the published version.
     ///
     /// # Errors
     ///
-    /// The store, or what gives out the locks, is in trouble. Then the request waits for the
-    /// next one who looks.
+    /// The store or the lock provider fails. The request stays for the next process that reads
+    /// requests.
     pub fn reload(&self) -> Result<Upkept<Reloaded>, Error> {
         let no = self.request(Upkeep::Reload)?;
         let done = self.exclusively(&[Key::reload()], |held| {
@@ -73,12 +73,12 @@ impl Definitions {
         Ok(Upkept::Done(reloaded))
     }
 
-    /// Looks at the files, and publishes what has changed since the last look. `again`: also
-    /// what could not be published then. Costs the store nothing if nothing has changed.
+    /// Looks at the files, and publishes those that have changed since the last look. With `again`,
+    /// also those that could not be published then. If no file has changed, the store is not used.
     ///
     /// # Errors
     ///
-    /// As [`Self::reload`]; the next look finds the same again.
+    /// As [`Self::reload`]; the next look finds the same files again.
     pub fn look(&self, again: bool) -> Result<Upkept<Reloaded>, Error> {
         let present = Present::of(&self.options.directories);
         if !self.files.lock().differ(&present, again) {
@@ -90,7 +90,8 @@ impl Definitions {
             return Ok(Upkept::AlreadyInProgress);
         };
         let reloaded = reloaded?;
-        // Whoever asked meanwhile was told that somebody is at it.
+        // A caller that asked meanwhile was told that a reload is in progress, so its request is
+        // carried out now.
         self.catch_up_reloading()?;
         Ok(Upkept::Done(reloaded))
     }
@@ -117,7 +118,7 @@ impl Definitions {
         Ok(reloaded)
     }
 
-    /// Takes back what came from files that are not there any more.
+    /// Retracts the workflows of files that were removed.
     fn drop_missing(
         &self,
         files: &mut Files,
@@ -137,7 +138,8 @@ impl Definitions {
             of.entry(directory).or_default().push(file);
         }
         for (directory, lost) in of {
-            // Several files that go at once and leave none look like a disk that is not there.
+            // If several files vanish at once and the directory is empty, its disk is probably
+            // unmounted.
             if lost.len() > 1 && present.is_empty(&directory) && !force {
                 files.seen.retain(|file, _| !lost.contains(file));
                 reloaded.emptied.push(directory);
@@ -153,7 +155,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// Files that something was published from, whoever did it.
+    /// The files from which any process has published a workflow.
     fn places(&self) -> Result<Vec<PathBuf>, Error> {
         let mut places = Vec::new();
         let mut after: Option<String> = None;
@@ -181,7 +183,7 @@ impl Definitions {
         Ok(version.map(|version| (row.workflow, version)))
     }
 
-    /// Publishes what a file says, and notes that it was looked at.
+    /// Publishes the content of a file, and records the look.
     fn take_in(
         &self,
         files: &mut Files,
@@ -208,8 +210,8 @@ impl Definitions {
         Ok(())
     }
 
-    /// The text of a file, and what became of it: the workflow, and the version if it was
-    /// looked at.
+    /// The text of a file and the result: the workflow, and the version if it was compared with the
+    /// published one.
     #[expect(clippy::type_complexity, reason = "the text belongs to the error, too")]
     fn publish_file(
         &self,
@@ -290,7 +292,7 @@ impl Definitions {
 }
 
 fn text_of(path: &Path) -> Result<Arc<str>, Error> {
-    // One byte more than may be, so that the reader sees that it is too long.
+    // One byte more than the limit, so that the reader notices a text that is too long.
     let bound = limits::WORKFLOW_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(bound).read_to_end(&mut bytes));

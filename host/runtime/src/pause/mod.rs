@@ -1,11 +1,11 @@
-//! An administrative pause: nothing is claimed, nothing new is begun, and what runs is finished.
+//! An administrative pause: no work is claimed, no execution begins, and executions in progress are
+//! finished.
 //!
-//! There are two of them. One belongs to this process alone, and ends with it. The other one
-//! survives restarts: it is written into the store, where every process on that store finds it,
-//! those that begin as well as those that run ([`watch`]). A process is paused while one of the
-//! two is on.
+//! There are two kinds of pause. One belongs to this process alone, and ends with it. The other is
+//! written into the store and survives restarts: every process on that store obeys it, whether it
+//! starts or already runs ([`watch`]). A process is paused while one of the two is on.
 //!
-//! Clocks that measure patience stand still meanwhile: [`Pause::back`].
+//! Clocks that measure a patience stop during a pause: [`Pause::back`].
 
 mod watch;
 
@@ -22,58 +22,58 @@ use crate::error::Error;
 
 pub(crate) use watch::{tell, watch};
 
-/// The name of the decision in the store.
+/// The name of the setting in the store.
 const SETTING: &str = "pause";
 
-/// Pauses that are remembered, for clocks that stood still meanwhile.
+/// The limit of past pauses that are remembered for such clocks.
 const REMEMBERED: usize = 64;
 
-/// What is known of a pause.
+/// The state of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paused {
-    /// Since when, in epoch milliseconds.
+    /// The beginning, in epoch milliseconds.
     pub since_ms: i64,
     /// Whether it survives a restart.
     pub persist: bool,
 }
 
-/// As the store keeps it.
+/// The stored form.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     v: u32,
     since_ms: i64,
 }
 
-/// Whether the process is paused, and when it was.
+/// Whether the process is paused, and its past pauses.
 #[derive(Default)]
 pub(crate) struct Pause {
     on: AtomicBool,
     times: Mutex<Times>,
-    /// What the store says is changed, or read and followed, by one thread after the other: or
-    /// what was read before somebody changed it would be followed after.
+    /// Only one thread at a time changes the stored pause, or reads and applies it. Otherwise a
+    /// thread could apply an old value that it read before another thread changed it.
     turn: Mutex<()>,
 }
 
 #[derive(Default)]
 struct Times {
-    /// The pause of this process alone, since when, in epoch milliseconds.
+    /// The beginning of the pause of this process, in epoch milliseconds.
     own: Option<i64>,
-    /// The pause that the store knows, since when, in epoch milliseconds.
+    /// The beginning of the stored pause, in epoch milliseconds.
     stored: Option<i64>,
-    /// Since when one of them is on.
+    /// The beginning of the current pause of either kind.
     since_ms: Option<i64>,
-    /// From when to when, oldest first, in epoch milliseconds.
+    /// The beginning and the end of past pauses, oldest first, in epoch milliseconds.
     over: VecDeque<(i64, i64)>,
 }
 
-/// What has changed for the process.
+/// A change of the pause of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It is paused now.
+    /// The process is paused now.
     Paused,
-    /// It goes on now.
+    /// The process continues now.
     Over,
-    /// Nothing.
+    /// No change.
     Same,
 }
 
@@ -85,7 +85,7 @@ impl Times {
 }
 
 impl Pause {
-    /// As the store says that it is to begin.
+    /// The pause at the start of a process, from the store.
     pub(crate) fn begin(store: &dyn Store) -> Result<Self, Error> {
         let pause = Self::default();
         let stored = stored(store)?;
@@ -93,12 +93,12 @@ impl Pause {
         Ok(pause)
     }
 
-    /// Whether the process is paused now: cheap enough for every step.
+    /// Whether the process is paused now. Cheap enough for every step.
     pub(crate) fn is_on(&self) -> bool {
         self.on.load(Ordering::Acquire)
     }
 
-    /// What is known of the pause that is on.
+    /// The state of the current pause.
     pub(crate) fn now(&self) -> Option<Paused> {
         self.times.lock().paused()
     }
@@ -125,8 +125,8 @@ impl Pause {
         }
     }
 
-    /// The moment that lies `ms` before now on a clock that stood still in every pause, in
-    /// epoch milliseconds.
+    /// The time `ms` milliseconds before now on a clock that stops during pauses, in epoch
+    /// milliseconds.
     pub(crate) fn back(&self, now_ms: i64, ms: i64) -> i64 {
         let times = self.times.lock();
         let on = times.since_ms.map(|since_ms| (since_ms, now_ms));
@@ -143,7 +143,8 @@ impl Pause {
         at_ms.saturating_sub(left_ms)
     }
 
-    /// Pauses; a pause that is on keeps its beginning. With `persist` it is that of the store.
+    /// Pauses the process; a current pause keeps its beginning. With `persist`, the pause is
+    /// stored.
     pub(crate) fn pause(
         &self,
         store: &dyn Store,
@@ -173,7 +174,7 @@ impl Pause {
         Ok(Paused { since_ms, persist })
     }
 
-    /// Ends the pause, also the one that is written down. Answers the one that was on.
+    /// Ends the pause, including a stored one. Returns the pause that was on.
     pub(crate) fn unpause(&self, store: &dyn Store, now_ms: i64) -> Result<Option<Paused>, Error> {
         let _turn = self.turn.lock();
         let name = SETTING.to_owned();
@@ -186,7 +187,7 @@ impl Pause {
         Ok(before)
     }
 
-    /// Follows what the store says by now: another process may have paused, or gone on.
+    /// Applies the stored pause: another process may have paused or continued.
     pub(crate) fn follow(&self, store: &dyn Store, now_ms: i64) -> Result<Turn, Error> {
         let _turn = self.turn.lock();
         let stored = stored(store)?;
@@ -194,7 +195,7 @@ impl Pause {
     }
 }
 
-/// The pause that the store knows: since when, in epoch milliseconds.
+/// The beginning of the stored pause, in epoch milliseconds.
 fn stored(store: &dyn Store) -> Result<Option<i64>, Error> {
     let Some(bytes) = store.setting(SETTING)? else {
         return Ok(None);
@@ -208,7 +209,7 @@ fn stored(store: &dyn Store) -> Result<Option<i64>, Error> {
 mod tests {
     use super::{Pause, Turn};
 
-    /// The moment 100 ms before `now_ms`, with these pauses.
+    /// The time 100 ms before `now_ms`, with these pauses.
     #[track_caller]
     fn check(over: &[(i64, i64)], on: Option<i64>, now_ms: i64, expected: i64) {
         let pause = Pause::default();

@@ -1,7 +1,7 @@
-//! Follows the pause that the store knows, which another process may begin and end.
+//! Follows the stored pause, which another process may begin and end.
 //!
-//! It looks when word comes of other processes, once in [`BREATH`] at most, and every scan
-//! interval in case that word was lost.
+//! The watcher reads it after a notification from another process, at most once in [`BREATH`], and
+//! at every scan interval in case a notification was lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::scheduler::core::Event;
 use crate::shard::Message;
 use crate::shared::RuntimeShared;
 
-/// How long nobody looks again, whatever is heard: under load there is word all the time.
+/// The shortest time between two reads: under load, notifications arrive all the time.
 const BREATH: Duration = Duration::from_secs(1);
 
-/// Begins to follow, and looks at least that often.
+/// Begins to follow the stored pause, and reads it at least once per `every`.
 ///
 /// # Errors
 ///
-/// The system has no thread to give.
+/// The system cannot start another thread.
 pub(crate) fn watch(
     shared: &Arc<RuntimeShared>,
     bell: Bell,
@@ -44,7 +44,7 @@ fn look(shared: &RuntimeShared) {
         Ok(Turn::Paused) => tracing::warn!("paused by another process: nothing new is begun"),
         Ok(Turn::Over) => tracing::info!("another process has ended the pause"),
         Ok(Turn::Same) => return,
-        // What was known holds until the store can say something again.
+        // The last known pause holds until the store can be read again.
         Err(error) => {
             tracing::debug!(code = %error.code(), %error, "cannot look whether there is a pause");
             return;
@@ -53,7 +53,7 @@ fn look(shared: &RuntimeShared) {
     tell(shared);
 }
 
-/// Tells the parts of the process whether it is paused now.
+/// Notifies the parts of the process of a changed pause.
 pub(crate) fn tell(shared: &RuntimeShared) {
     if shared.intake.pause.is_on() {
         shared.intake.scheduler.send(Event::Pause);

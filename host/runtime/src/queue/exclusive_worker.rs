@@ -1,4 +1,4 @@
-//! The worker of the queue where several processes share a store: one at a time is at it.
+//! The worker of the queue if several processes share a store: one process at a time works on it.
 
 use windlass_locks::Key;
 
@@ -6,8 +6,8 @@ use super::{Round, Worker};
 use crate::error::Error;
 use crate::exclusive::Exclusive;
 
-/// Takes the lock without waiting, and leaves the queue to whoever has it. Nothing is lost by
-/// that: the one who skips looks again in a while, and what is in the queue stays there.
+/// Takes the lock without waiting, and leaves the queue to the holder of the lock. No stimulus is
+/// lost by that: it stays in the queue, and this process tries again later.
 pub(crate) struct ExclusiveWorker<W> {
     inner: W,
     exclusive: Exclusive,

@@ -1,12 +1,12 @@
-//! The worker that sends what nodes have sent.
+//! The worker that sends the queued stimuli of nodes.
 //!
-//! A node's stimuli are written to the queue by its commit, so that they are sent if and only
-//! if the commit lasts. Taking one from the queue and delivering it is one transaction of the
-//! store: however many processes work on the queue, each stimulus is delivered once.
+//! The commit of a node writes its stimuli to the queue, so that they are sent if and only if the
+//! commit is durable. Taking a stimulus from the queue and delivering it is one transaction of the
+//! store: each stimulus is delivered once, however many processes work on the queue.
 //!
-//! The worker wakes when it is rung for, at most every [`PACE`], and otherwise every [`IDLE`].
-//! Then it sends all that there is, page by page. Where several processes share the store, the
-//! same worker is wrapped, so that one at a time is at it ([`exclusive_worker`]).
+//! The worker wakes when its bell rings, at most every [`PACE`], and otherwise every [`IDLE`]. Then
+//! it sends all queued stimuli, page by page. If several processes share the store, the worker is
+//! wrapped so that one process at a time works on the queue ([`exclusive_worker`]).
 
 mod exclusive_worker;
 mod sender;
@@ -25,52 +25,52 @@ use crate::exclusive::Exclusive;
 use crate::scheduler::driver::Membership;
 use crate::shared::RuntimeShared;
 
-/// Looks at the queue when nobody rang.
+/// The longest time between two rounds.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// From one look to the next, at least.
+/// The shortest time between two rounds.
 const PACE: Duration = Duration::from_millis(500);
 
-/// How long the queue is left to another process before it is looked at again.
+/// The delay before the next round if another process works on the queue.
 const RESIGNAL: Duration = Duration::from_secs(2);
 
-/// Stimuli taken at once.
+/// The number of stimuli in one read.
 const PAGE: u32 = 50;
 
-/// Old ones that are cleared away at once.
+/// The number of expired stimuli that one write removes.
 const EXPIRED: u32 = 500;
 
-/// Pages of one round, after which old ones are cleared away, and others may have the lock.
+/// The limit of pages in one round. After a round, expired stimuli are removed, and another process
+/// may take the lock.
 const PAGES: u32 = 200;
 
-/// How often a stimulus is tried before it is a dead letter.
+/// The number of attempts before a stimulus becomes a dead letter.
 const ATTEMPTS: u32 = 3;
 
-/// How long a stimulus is tried before it is a dead letter, in milliseconds. The clock stands
-/// still in a pause.
+/// The time of attempts before a stimulus becomes a dead letter, in milliseconds. Pauses do not
+/// count.
 const PATIENCE_MS: i64 = 10 * 60 * 1_000;
 
-/// How long a stimulus waits that has failed for the first time; doubled each time, in
-/// milliseconds.
+/// The delay after the first failed attempt, in milliseconds; doubled after each further one.
 const BACKOFF_MS: i64 = 1_000;
 
-/// Looks after the queue.
+/// Works on the queue.
 pub(crate) trait Worker {
-    /// Sends what there is, for as long as it may go on.
+    /// Sends the queued stimuli while `go_on` is true.
     fn round(&self, go_on: &dyn Fn() -> bool) -> Result<Round, Error>;
 }
 
-/// What came of one round.
+/// The result of one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// The queue was looked after.
+    /// The round is over.
     Done {
-        /// There may be more to send now.
+        /// Whether there may be more stimuli to send now.
         more: bool,
-        /// When to try again what could not be sent, in epoch milliseconds.
+        /// When to try stimuli again that could not be sent, in epoch milliseconds.
         again_ms: Option<i64>,
     },
-    /// Another process is at it.
+    /// Another process works on the queue.
     Busy,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn start(
     })
 }
 
-/// When to look again after a round; none: after one that failed.
+/// The time until the next round. `None`: the round failed.
 fn rest(round: Option<Round>, now_ms: i64) -> Rest {
     match round {
         Some(Round::Done { more: true, .. }) => Rest::NONE,

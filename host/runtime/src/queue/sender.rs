@@ -1,4 +1,4 @@
-//! Sends what is in the queue, in order within an instance, and clears away what is too old.
+//! Sends the queued stimuli, in order within an instance, and removes expired ones.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
 use crate::shared::RuntimeShared;
 
-/// The worker of a process, as it is on one machine.
+/// The worker of one process, without a lock.
 pub(crate) struct Sender {
     shared: Arc<RuntimeShared>,
     membership: Arc<Membership>,
@@ -28,8 +28,8 @@ impl Sender {
         }
     }
 
-    /// Sends a page. Answers whether there may be more that can be sent now, and when the next
-    /// of those that could not be sent is tried again.
+    /// Sends a page. Returns whether there may be more stimuli to send now, and when the next
+    /// failed stimulus is tried again.
     fn page(&self, now_ms: i64) -> Result<(bool, Option<i64>), Error> {
         let shared = &*self.shared;
         let query = StimulusQuery {
@@ -44,7 +44,7 @@ impl Sender {
         let mut failing: FxHashSet<InstanceNo> = FxHashSet::default();
         let (mut moved, mut again_ms) = (false, None);
         for row in page {
-            // What an instance sent after something that has to wait waits with it.
+            // Stimuli that an instance sent after a failed one wait with it, to keep their order.
             if row.source.is_some_and(|source| failing.contains(&source)) {
                 continue;
             }
@@ -56,15 +56,15 @@ impl Sender {
                     .catalog
                     .prepare(definition, &shared.base.plugins)
             };
-            // What many of them resume is claimed together.
+            // No runs are claimed here: the runs that several stimuli resume are claimed together.
             match send(store, &prepare, &numbers, stimulus, None, now_ms) {
                 Ok(Some(sent)) => {
                     moved |= !sent.started.is_empty() || !sent.resumed.is_empty();
                     more |= sent.more;
                 }
-                // Another process has.
+                // Another process has sent it.
                 Ok(None) => {}
-                // That is no fault of the stimulus: it stays where it is for the next round.
+                // The stimulus is not at fault: it stays queued for the next round.
                 Err(Error::Store(error)) if error.transient => return Err(error.into()),
                 Err(error) => {
                     failing.extend(row.source);
@@ -80,7 +80,7 @@ impl Sender {
         Ok((more, again_ms))
     }
 
-    /// A stimulus could not be sent: it waits, or becomes a dead letter. Answers when it is
+    /// Postpones a stimulus that could not be sent, or makes it a dead letter. Returns when it is
     /// tried again.
     fn put_off(&self, row: QueuedRow, error: &Error, now_ms: i64) -> Result<Option<i64>, Error> {
         tracing::warn!(code = %error.code(), %error, stimulus = row.stimulus.name, "a stimulus cannot be sent");
@@ -92,7 +92,7 @@ impl Sender {
                 error: failure,
                 at_ms: now_ms,
             };
-            // What has waited for it goes on at once.
+            // Later stimuli of the instance are sent at once.
             (op, now_ms)
         } else {
             let ready_ms = now_ms.saturating_add(BACKOFF_MS << row.attempts.min(10));
@@ -103,12 +103,12 @@ impl Sender {
             };
             (op, ready_ms)
         };
-        // If another process has sent it meanwhile, there is nothing to put off.
+        // If another process has sent it meanwhile, this write changes nothing.
         let _ = self.shared.base.store.write(op)?;
         Ok(Some(again_ms))
     }
 
-    /// Clears away what is too old. Answers whether there may be more of it.
+    /// Removes expired stimuli. Returns whether there may be more of them.
     fn expire(&self, now_ms: i64) -> Result<bool, Error> {
         let expired = self.shared.base.store.write(Expire {
             queued_before_ms: self.shared.intake.pause.back(now_ms, PATIENCE_MS),
@@ -124,7 +124,7 @@ impl Worker for Sender {
         let shared = &*self.shared;
         let (mut more, mut again_ms) = (true, None);
         for _ in 0..PAGES {
-            // Whoever ends the pause rings.
+            // The end of a pause rings the bell.
             if shared.intake.pause.is_on() || !go_on() {
                 return Ok(Round::Done {
                     more: false,

@@ -1,4 +1,4 @@
-//! When the worker looks, and who keeps out of whose way.
+//! When the worker reads the queue, and how workers exclude each other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,7 +34,7 @@ fn a_round_says_when_the_next_one_is() {
     check(None, Rest::exactly(RESIGNAL));
 }
 
-/// Counts its rounds, and whether each could have gone on.
+/// Counts its rounds, and whether each was allowed to continue.
 #[derive(Default)]
 struct Counting(AtomicU32);
 

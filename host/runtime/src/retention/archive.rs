@@ -1,8 +1,8 @@
-//! Runs written down before they are forgotten: one file for each day, one line for each run.
+//! Archives runs before they are deleted: one file for each day, one line for each run.
 //!
-//! A line is on the disk before its run is deleted. A death in between leaves a run that is
-//! archived again, so a run may have more than one line; and a death in the middle of a line
-//! leaves a torn one, which the next line does not continue.
+//! A line is on the disk before its run is deleted. If the process dies in between, the run is
+//! archived again, so a run may have more than one line. If it dies in the middle of a line, the
+//! line is torn, and the next run begins a new line.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
@@ -17,10 +17,10 @@ use windlass_store::rows::InstanceRow;
 use super::line::{ArchiveLine, Head, Names};
 use crate::error::Error;
 
-/// Records that are in memory at once.
+/// The number of records in memory at once.
 const PAGE: u32 = 256;
 
-/// A directory that runs are written down in.
+/// A directory of archived runs.
 pub(super) struct Archive {
     directory: PathBuf,
 }
@@ -30,7 +30,7 @@ impl Archive {
         Self { directory }
     }
 
-    /// Adds a run, with everything that is known of it, and flushes it to the disk.
+    /// Adds a run with all its data, and flushes it to the disk.
     pub(super) fn add(&self, store: &dyn Store, row: &InstanceRow) -> Result<(), Error> {
         let names = Names::of(store, row)?;
         let head = Head::read(store, row)?;
@@ -60,7 +60,7 @@ impl Archive {
         file.sync_data().map_err(failed)
     }
 
-    /// The file of a day, ready for another line.
+    /// The file of a day, ready for the next line.
     fn open(&self, finished_ms: i64) -> Result<BufWriter<File>, Error> {
         let open = || {
             windlass_files::make_directory(&self.directory)?;
@@ -79,7 +79,7 @@ impl Archive {
         open().map_err(|error| self.failed(error))
     }
 
-    /// Copies a large value beside the files, unless it is there.
+    /// Copies a large value into the archive directory, unless it is there.
     fn keep_blob(&self, store: &dyn Store, payload: &Payload) -> Result<(), Error> {
         let Body::Blob(blob) = &payload.body else {
             return Ok(());
@@ -103,7 +103,7 @@ impl Archive {
     }
 }
 
-/// A file that is there is whole.
+/// A file under its final name is complete.
 fn write_whole(directory: &Path, path: &Path, blob: &BlobRef, bytes: &[u8]) -> io::Result<()> {
     windlass_files::make_directory(directory)?;
     let unfinished = directory.join(format!("{}.part", blob.digest.hex()));
@@ -118,11 +118,11 @@ fn write_whole(directory: &Path, path: &Path, blob: &BlobRef, bytes: &[u8]) -> i
     fs::rename(&unfinished, path)
 }
 
-/// Keeps others out until the file is closed: two that write a line each would mix them up.
+/// Locks the file until it is closed: two processes that write lines would mix them.
 fn lock(file: &File) -> io::Result<()> {
     match file.try_lock() {
         Ok(()) => Ok(()),
-        // A disk that cannot lock can be written all the same.
+        // A file system without locks can still be written.
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -138,7 +138,7 @@ fn ends_a_line(file: &mut File) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// The day of a moment, in UTC.
+/// The date of a time, in UTC.
 fn day(at_ms: i64) -> String {
     let moment = Timestamp::from_millisecond(at_ms).unwrap_or_default();
     moment.to_zoned(TimeZone::UTC).date().to_string()

@@ -1,4 +1,4 @@
-//! How a run looks in the archive.
+//! The format of a run in the archive.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ use crate::error::Error;
 /// The version of the lines.
 const VERSION: u32 = 1;
 
-/// What a line says first.
+/// The first members of a line.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Head {
@@ -60,7 +60,7 @@ impl Head {
         })
     }
 
-    /// Every value of it.
+    /// All payloads of the run.
     pub(super) fn payloads(&self) -> impl Iterator<Item = &Payload> {
         let vars = self.vars.iter().map(|(_, value)| value);
         self.input.iter().chain(vars).chain(&self.output)
@@ -126,7 +126,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Writes a run, its executions as they come: there may be many.
+/// Writes a run, one execution at a time: there may be many.
 pub(super) struct ArchiveLine<W: Write> {
     file: W,
     first: bool,
@@ -193,7 +193,7 @@ fn open(file: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     file.write_all(&text)
 }
 
-/// A value as what it is: `json`, or `base64`, or `blob`, which is the name of a file beside.
+/// Writes a value by its type: `json`, or `base64`, or `blob`, which is the name of a file beside.
 fn write_value(file: &mut impl Write, value: &Payload) -> io::Result<()> {
     match &value.body {
         Body::Blob(blob) => {
@@ -202,8 +202,8 @@ fn write_value(file: &mut impl Write, value: &Payload) -> io::Result<()> {
         }
         Body::Inline(bytes) if is_json(value, bytes) => {
             file.write_all(b"{\"json\":")?;
-            // The text as it is, numbers to the last digit, but on one line: a line break in
-            // JSON is never part of a string.
+            // Copies the text unchanged, with all digits of numbers, but on one line: a line break
+            // in JSON is never part of a string.
             for part in bytes.split(|byte| matches!(byte, b'\n' | b'\r')) {
                 file.write_all(part)?;
             }

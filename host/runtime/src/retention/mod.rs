@@ -1,8 +1,8 @@
-//! Keeps what has ended for a while, archives it, and forgets it.
+//! Keeps ended runs for a while, archives them, and deletes them.
 //!
-//! One process at a time does it for everybody on a store. It goes in slices, each a write of
-//! its own that is bounded by a number of rows, so that work in between never waits long; and
-//! whatever it is interrupted in, the next round goes on with.
+//! One process at a time does this for all processes on a store. It works in slices: each is a
+//! separate write with a limited number of rows, so that other writes never wait long. An
+//! interrupted round is continued by the next round.
 
 mod archive;
 mod line;
@@ -16,21 +16,21 @@ pub use sweeper::{Round, Sweeper};
 
 use std::path::PathBuf;
 
-/// How long things are kept, and what becomes of them then.
+/// The settings of retention.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How long a run is kept after it has ended, in milliseconds.
     pub keep_ms: u64,
-    /// How often it is looked for what is over, in milliseconds. At least 1.
+    /// The interval between rounds, in milliseconds. At least 1.
     pub every_ms: u64,
-    /// How long a large value is kept that nothing refers to any more, in milliseconds: it may
-    /// be on its way into another run.
+    /// How long an unreferenced large value is kept, in milliseconds: a new run may be about to
+    /// refer to it.
     pub grace_ms: u64,
-    /// Where runs are written down before they are forgotten, a file for each day on which
-    /// they ended. None: nowhere.
+    /// The directory in which runs are archived before they are deleted, a file for each day on
+    /// which they ended. None: runs are not archived.
     pub archive: Option<PathBuf>,
-    /// Rows that are deleted by one write at most; fewer if they take long, so that no other
-    /// write waits for long.
+    /// The limit of rows that one write deletes. Slow writes delete fewer, so that no other write
+    /// waits long.
     pub slice_rows: u32,
 }
 

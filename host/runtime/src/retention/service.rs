@@ -1,4 +1,4 @@
-//! The worker that does the rounds.
+//! The worker that calls the sweeper.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use windlass_periodic::{Periodic, Rest};
 
 use super::{Round, Sweeper};
 
-/// Begins with a round at once, and ends within a slice. `member` says as whom the process acts
-/// at the moment.
+/// Begins with a round at once, and ends within a slice. `member` returns the current incarnation
+/// of the process.
 ///
 /// # Errors
 ///
-/// The system has no thread to give.
+/// The system cannot start another thread.
 pub(crate) fn start(
     sweeper: Sweeper,
     member: impl Fn() -> Incarnation + Send + 'static,

@@ -15,50 +15,50 @@ use super::Options;
 use super::archive::Archive;
 use crate::error::Error;
 
-/// The duty that the processes on a store share.
+/// The name of the duty that one process on a store has at a time.
 const DUTY: &str = "retention";
 
-/// Runs that are looked up at once.
+/// The number of runs in one read.
 const PAGE: u32 = 256;
 
-/// A slice that takes longer is followed by a smaller one: nobody is to wait for 50 ms, and
-/// what else waits for the writer is part of the time.
+/// A slice that takes longer is followed by a smaller one: no other write should wait 50 ms, and
+/// this time includes the wait for the writer.
 const SLOW: Duration = Duration::from_millis(20);
 
 /// A slice that takes less is followed by a larger one.
 const QUICK: Duration = Duration::from_millis(8);
 
-/// Rows of the first slice, before it is known what a row costs.
+/// The rows of the first slice, before the cost of a row is known.
 const FIRST: u32 = 128;
 
-/// Rows of a slice however long they take.
+/// The fewest rows of a slice, however long they take.
 const SMALLEST: u32 = 16;
 
-/// What one round did.
+/// The result of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// Runs that are gone.
+    /// The number of deleted runs.
     pub forgotten: u64,
-    /// Other things that are gone: dead letters, large values, free pages.
+    /// The number of other deleted items: dead letters, large values, free pages.
     pub swept: u64,
-    /// How long the longest slice took, the wait for the writer included.
+    /// The time of the longest slice, including the wait for the writer.
     pub longest: Duration,
 }
 
-/// Does the rounds; whoever calls it says when.
+/// Does rounds of retention when it is called.
 pub struct Sweeper {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     options: Options,
     archive: Option<Archive>,
-    /// Rows of the next slice.
+    /// The rows of the next slice.
     rows: AtomicU32,
-    /// The longest slice of this round, in microseconds.
+    /// The time of the longest slice of this round, in microseconds.
     longest_us: AtomicU64,
 }
 
 impl Sweeper {
-    /// A sweeper that has done nothing yet.
+    /// A sweeper that has done no round yet.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, options: Options) -> Self {
         let archive = options.archive.clone().map(Archive::new);
         Self {
@@ -71,26 +71,25 @@ impl Sweeper {
         }
     }
 
-    /// How the sweeper was set up.
+    /// The settings of the sweeper.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Forgets what is over, if that is this member's duty now; none if it is not. Ends early
-    /// once `stop` says so, between two slices.
+    /// Deletes runs whose retention is over, if this member has the duty now; none otherwise. Ends
+    /// early between two slices if `stop` returns true.
     ///
     /// # Errors
     ///
-    /// The store is in trouble, or the archive cannot be written: what could not be archived
-    /// is kept.
+    /// The store fails, or the archive cannot be written: a run that could not be archived is kept.
     pub fn round(
         &self,
         incarnation: Incarnation,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Round>, Error> {
         let at_ms = self.clock.wall_ms();
-        // Those who ask do not wake at the same moment: half of the interval keeps them from
-        // all coming too early.
+        // Members do not wake at the same moment. With half of the interval, the duty is free when
+        // the first of them wakes.
         if !self.is_my_duty(incarnation, Some(self.options.every_ms / 2))? {
             return Ok(None);
         }
@@ -102,7 +101,7 @@ impl Sweeper {
         let mut last = Vec::new();
         while !stop() {
             let expired = self.store.expired(before_ms, at_ms, PAGE)?;
-            // What was there before and still is cannot be forgotten now.
+            // Runs that remain after a pass cannot be deleted now.
             if expired.is_empty() || expired == last {
                 break;
             }
@@ -124,7 +123,7 @@ impl Sweeper {
         Ok(Some(round))
     }
 
-    /// Takes the duty anew in time, so that nobody else takes it in the middle of a long round.
+    /// Renews the duty in time, so that no other member takes it during a long round.
     fn is_still_my_duty(&self, incarnation: Incarnation, renewed: &Cell<Duration>) -> bool {
         let now = self.clock.monotonic();
         let passed = now.saturating_sub(renewed.get());
@@ -152,7 +151,7 @@ impl Sweeper {
     }
 
     fn archive(&self, expired: &ExpiredRow) -> Result<(), Error> {
-        // One that has begun to be forgotten was archived before that.
+        // A run whose deletion has begun was archived before.
         let (Some(archive), Some(_)) = (&self.archive, expired.id) else {
             return Ok(());
         };
@@ -179,8 +178,8 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Carries one slice out, and makes the next one smaller if it took long: how much a row
-    /// costs depends on the disk and on what is in it.
+    /// Carries out one slice, and adjusts the size of the next: the cost of a row depends on the
+    /// disk and on its content.
     fn slice<V: Verb>(&self, verb: impl FnOnce(u32) -> V) -> Result<V::Answer, Error> {
         let rows = self.rows.load(Ordering::Relaxed);
         let begun = self.clock.monotonic();

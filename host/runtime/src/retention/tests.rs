@@ -1,4 +1,4 @@
-//! Rounds over a store in memory, with a clock that moves when it is told to.
+//! Rounds over a store in memory, with a clock that only the tests move.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ const DAY_MS: i64 = 24 * 3_600_000;
 struct TestClock {
     wall_ms: AtomicI64,
     monotonic_ms: AtomicU64,
-    /// How far each look at the monotonic time moves it on.
+    /// How far each read of the monotonic time advances it.
     step_ms: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl TestClock {
         self.wall_ms.store(ms, Ordering::SeqCst);
     }
 
-    /// Moves both times on.
+    /// Advances both times.
     fn pass(&self, ms: u32) {
         self.wall_ms.fetch_add(ms.into(), Ordering::SeqCst);
         self.monotonic_ms.fetch_add(ms.into(), Ordering::SeqCst);
@@ -90,7 +90,7 @@ impl World {
         sweeper.round(self.numbers.incarnation(), &|| false)
     }
 
-    /// A run of so many executions that ends now.
+    /// A run with this number of executions that ends now.
     fn ended(&self, executions: u32, output: &Payload) -> (InstanceNo, InstanceId) {
         let (no, trigger) = (
             self.numbers.instance().unwrap(),
@@ -289,7 +289,7 @@ fn a_long_round_is_one_members_alone() {
     world.clock.set(8 * DAY_MS);
     let round = mine.round(world.numbers.incarnation(), &stop).unwrap();
     assert_eq!(round.unwrap().forgotten, 20);
-    // Who is held up for so long that another has begun ends where it is.
+    // A member that is delayed until another member has taken the duty stops between two slices.
     world.ended(1, &Payload::null());
     world.clock.set(17 * DAY_MS);
     let held_up = || {
@@ -337,7 +337,7 @@ fn large_values_go_once_their_grace_period_is_over() {
     world.clock.set(8 * DAY_MS + 3_700_000);
     assert_eq!(
         world.round(&sweeper).unwrap(),
-        // The value, and the run's definition and pins.
+        // The value, and the definition and the pins of the run.
         Some(Round {
             swept: 3,
             ..Round::default()
@@ -477,7 +477,7 @@ fn slices_become_smaller_while_they_take_long() {
         if let Write::Forget(forget) = write {
             let mut seen = seen.lock();
             seen.push(forget.rows);
-            // The store looks at the time itself, once for each write.
+            // The store also reads the time, once for each write.
             clock
                 .step_ms
                 .store(if seen.len() < 5 { 30 } else { 0 }, Ordering::SeqCst);

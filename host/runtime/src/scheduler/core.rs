@@ -1,42 +1,43 @@
 //! The scheduler as a pure state machine: `step(event, now) -> actions`.
 //!
-//! It decides when to claim, when to bury the dead, when to renew the lease and when to look
-//! again. It holds no trigger in memory: a claim's answer says when the next one comes due, so
-//! the near horizon is one number however many timers are pending. Timers only ever say *when*
-//! to claim; what is claimed is for the store to decide.
+//! It decides when to claim, when to reap dead members, when to renew the lease and when to scan.
+//! It holds no triggers: the answer to a claim contains the next due time, so the near horizon is
+//! one number however many timers are pending. Timers only decide *when* to claim; the store
+//! decides which triggers are claimed.
 //!
-//! The same code is driven by a thread in production and by hand in tests.
+//! A thread drives this code in production, and tests drive it by hand.
 
-/// What time it is, on both clocks.
+/// The time on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Epoch milliseconds: decides what is due.
+    /// Epoch milliseconds: decides which triggers are due.
     pub wall_ms: i64,
     /// Milliseconds that never go back: bounds every wait.
     pub monotonic_ms: u64,
 }
 
-/// How the scheduler behaves. Every field is in the configuration reference.
+/// The settings of the scheduler. Every field is in the configuration reference.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Between two looks at the store when nothing else calls for one. At least 1 s.
+    /// The interval between two scans without another reason to claim, in milliseconds. At least 1
+    /// s.
     pub scan_interval_ms: u64,
-    /// How long others trust in this process without hearing of it.
+    /// How long other members treat this process as alive after its last renewal, in milliseconds.
     pub lease_ms: u64,
-    /// How far ahead a due time is waited for precisely; later ones are found by a scan.
+    /// How far ahead a due time is waited for exactly, in milliseconds; scans find later triggers.
     pub near_horizon_ms: u64,
     /// Instances per claim.
     pub claim_instances: u32,
     /// Triggers per instance and claim.
     pub claim_triggers: u32,
-    /// Triggers in flight at most; claiming stops there.
+    /// The limit of triggers in flight; the process stops claiming there.
     pub in_flight: u32,
-    /// Instances freed of dead members per burial.
+    /// The limit of instances that one reaping frees of dead members.
     pub bury_instances: u32,
 }
 
-/// How long after a claim the next one waits at most, in milliseconds, beside another process that
-/// writes: as long as the claim took.
+/// The longest rest between two claims, in milliseconds, while another process waits to write. The
+/// rest lasts as long as the claim before took.
 const MAX_REST_MS: u64 = 10;
 
 impl Default for Settings {
@@ -53,50 +54,50 @@ impl Default for Settings {
     }
 }
 
-/// What the scheduler learns.
+/// An input of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Membership was gained; the attempt began at this monotonic time.
+    /// The process became a member; the attempt began at this monotonic time.
     Joined {
         /// Milliseconds of the monotonic clock.
         asked_ms: u64,
     },
     /// Time passed.
     Tick,
-    /// Another process, or a plugin that appeared, may have made work.
+    /// Another process, or a newly loaded plugin, may have made work.
     Woken,
-    /// A trigger that this process may claim comes due then.
+    /// A trigger that this process may claim comes due at this time.
     Due(i64),
     /// The claim was answered.
     Claimed {
-        /// Whether there may be more that is due.
+        /// Whether more triggers may be due.
         more: bool,
-        /// When the next one comes due.
+        /// The next due time.
         next_due_ms: Option<i64>,
         /// Whether writes have waited for another process lately.
         contended: bool,
     },
-    /// The claim failed; the store is in trouble.
+    /// The claim failed because of the store.
     ClaimFailed,
-    /// The burial was answered.
+    /// The reaping was answered.
     Buried {
-        /// How many instances it freed.
+        /// The number of instances that it freed.
         freed: u32,
     },
-    /// The burial failed.
+    /// The reaping failed.
     BuryFailed,
     /// The lease was renewed; the attempt began at this monotonic time.
     Renewed {
         /// Milliseconds of the monotonic clock.
         asked_ms: u64,
     },
-    /// The renewal failed, but the membership may still stand.
+    /// The renewal failed, but the membership may still be valid.
     RenewFailed,
-    /// The membership is gone.
+    /// The membership has ended.
     Lost,
-    /// Becoming a member anew failed.
+    /// The process could not become a member again.
     JoinFailed,
-    /// In-flight work went down while the scheduler was waiting for that.
+    /// In-flight work has gone down, as requested by `WatchRoom`.
     Room,
     /// Stop claiming.
     Drain,
@@ -106,26 +107,26 @@ pub enum Event {
     Unpause,
 }
 
-/// What is to be done.
+/// An output of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Claim what is due.
+    /// Claim due triggers.
     Claim {
         /// Bound on instances.
         instances: u32,
         /// Bound on triggers of each.
         triggers: u32,
     },
-    /// Remove dead members and free what they hold.
+    /// Remove dead members and free their instances.
     Bury {
         /// Bound on instances.
         limit: u32,
     },
     /// Extend the lease.
     Renew,
-    /// Interrupt every guest, forget everything owned, and become a member anew.
+    /// Interrupt every guest, drop all owned instances, and join as a new member.
     Rejoin,
-    /// Tell when in-flight work has gone down.
+    /// Send `Room` when in-flight work has gone down.
     WatchRoom,
 }
 
@@ -138,24 +139,25 @@ pub struct Core {
     next_renewal_ms: u64,
     renewing: bool,
     next_scan_ms: u64,
-    /// The earliest wall time at which something is known to come due.
+    /// The earliest known due time, on the wall clock.
     next_due_ms: Option<i64>,
-    /// A claim is on its way since then, on the monotonic clock.
+    /// When the claim in progress began, on the monotonic clock.
     claiming: Option<u64>,
-    /// No claim begins before that, on the monotonic clock.
+    /// The earliest time of the next claim, on the monotonic clock.
     next_claim_ms: u64,
-    /// A burial is on its way.
+    /// Whether a reaping is in progress.
     burying: bool,
-    /// What dead members held is not all free yet: nothing is claimed before that.
+    /// Whether some instances of dead members are not yet free; the process claims nothing before
+    /// that.
     recovering: bool,
-    /// A claim is wanted as soon as there is room.
+    /// Whether to claim as soon as there is room.
     starved: bool,
     draining: bool,
     paused: bool,
 }
 
 impl Core {
-    /// A scheduler that is no member yet, and may be paused from the beginning.
+    /// A scheduler that is not a member yet, and may be paused from the start.
     pub fn new(settings: Settings, paused: bool) -> Self {
         Self {
             settings,
@@ -174,8 +176,8 @@ impl Core {
         }
     }
 
-    /// Takes in what happened and says what to do. `in_flight` is the number of triggers that
-    /// this process has claimed and not finished.
+    /// Processes an event and returns the actions. `in_flight` is the number of triggers that this
+    /// process has claimed and not finished.
     pub fn step(&mut self, event: Event, now: Now, in_flight: u32) -> Vec<Action> {
         let mut actions = Vec::new();
         match event {
@@ -190,7 +192,7 @@ impl Core {
             } => self.claimed(more, next_due_ms, contended, now),
             Event::ClaimFailed => {
                 self.claiming = None;
-                // The store is in trouble; the next scan tries again.
+                // The store failed; the next scan tries again.
                 self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms.min(1_000);
             }
             Event::Buried { freed } => self.buried(freed, now, &mut actions),
@@ -214,13 +216,13 @@ impl Core {
         actions
     }
 
-    /// How long to sleep, in milliseconds, if nothing happens before.
+    /// How long to sleep without an event, in milliseconds.
     pub fn sleep_ms(&self, now: Now) -> u64 {
         let mut wake = self.next_renewal_ms;
         if let Some(until) = self.trusted_until_ms {
             wake = wake.min(until);
         }
-        // What has to wait for an answer of the store is called for by that answer.
+        // Work that waits for an answer of the store continues with that answer.
         if !self.draining && !self.recovering && self.is_trusted(now) {
             wake = wake.min(self.next_scan_ms);
             if let Some(due) = self.next_due_ms
@@ -229,8 +231,8 @@ impl Core {
                 && !self.paused
             {
                 let wait = u64::try_from(due.saturating_sub(now.wall_ms)).unwrap_or(0);
-                // The wall clock may be stepped while we sleep, so never sleep past a second
-                // for its sake.
+                // The wall clock may be stepped during the sleep, so the sleep for a due time lasts
+                // a second at most.
                 let claim_ms = now.monotonic_ms.saturating_add(wait.min(1_000));
                 wake = wake.min(claim_ms.max(self.next_claim_ms));
             }
@@ -244,7 +246,8 @@ impl Core {
             .is_some_and(|until| now.monotonic_ms < until)
     }
 
-    /// Until when this process may act as a member, on the monotonic clock, if it is one.
+    /// Until when this process may act as a member, on the monotonic clock; none if it is no
+    /// member.
     pub fn trusted_until_ms(&self) -> Option<u64> {
         self.trusted_until_ms
     }
@@ -272,7 +275,7 @@ impl Core {
         self.renewing = false;
         self.claiming = None;
         self.burying = false;
-        // Nothing more to do by itself until the driver reports the new membership.
+        // The scheduler does nothing more until the driver reports the new membership.
         self.next_renewal_ms = u64::MAX;
         actions.push(Action::Rejoin);
     }
@@ -308,12 +311,12 @@ impl Core {
         if more {
             self.note_due(now.wall_ms);
         } else if contended {
-            // The other process waits for the transaction of each claim: one that takes much costs
-            // it less than several that take little.
+            // Each transaction delays the other process, so one claim of many instances delays it
+            // less than several claims of few.
             let took_ms = now.monotonic_ms.saturating_sub(asked_ms);
             self.next_claim_ms = now.monotonic_ms + took_ms.min(MAX_REST_MS);
         }
-        // What was noted while the claim was on its way stands beside what it found.
+        // Due times reported during the claim are compared with those that the claim found.
         let horizon = now
             .wall_ms
             .saturating_add_unsigned(self.settings.near_horizon_ms);
@@ -336,7 +339,7 @@ impl Core {
         self.recovering = false;
     }
 
-    /// A burial that failed is tried again by the next scan; work that is free need not wait.
+    /// The next scan tries a failed reaping again; work that is free need not wait.
     fn bury_failed(&mut self, now: Now) {
         self.burying = false;
         if std::mem::take(&mut self.recovering) {
@@ -373,8 +376,8 @@ impl Core {
         self.next_due_ms = None;
         actions.push(Action::Claim {
             instances: self.settings.claim_instances.min(room),
-            // What is claimed is out of reach of what comes later and is more urgent: so no
-            // more is taken of one instance than there is room for.
+            // Claimed triggers cannot be overtaken by later, more urgent ones. So a claim takes no
+            // more triggers of one instance than there is room for.
             triggers: self.settings.claim_triggers.min(room),
         });
     }

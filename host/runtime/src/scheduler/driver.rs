@@ -1,5 +1,5 @@
-//! The thread that drives the scheduler's core: it sleeps, asks the store, and hands what was
-//! claimed to the shards.
+//! The thread that drives the scheduler's core: it sleeps, calls the store, and passes claimed work
+//! to the shards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,17 +20,17 @@ use crate::error::Error;
 use crate::shard::{Arrival, Message, REASON_BYTES};
 use crate::shared::RuntimeShared;
 
-/// Where events for the scheduler are sent.
+/// Sends events to the scheduler.
 #[derive(Clone)]
 pub(crate) struct Mailbox {
     sender: Sender<Mail>,
 }
 
-/// What the scheduler's thread receives.
+/// A message to the scheduler's thread.
 pub(crate) enum Mail {
     Event(Event),
     Claimed(Claims),
-    /// What was claimed by something else than a claim of the scheduler's.
+    /// Instances claimed by another operation than the scheduler's claim.
     Taken(Vec<ClaimedInstance>),
     Stop,
 }
@@ -42,13 +42,14 @@ impl Mailbox {
     }
 
     pub(crate) fn send(&self, event: Event) {
-        // After the scheduler has stopped nobody needs to know.
+        // After the scheduler has stopped, events can be dropped.
         let _ = self.sender.send(Mail::Event(event));
     }
 
-    /// Hands over what was taken.
+    /// Passes claimed instances to the scheduler.
     pub(crate) fn taken(&self, taken: Vec<ClaimedInstance>) {
-        // If the scheduler has stopped, leaving the store gives it back.
+        // If the scheduler has stopped, the instances are given back when the process leaves the
+        // store.
         let _ = self.sender.send(Mail::Taken(taken));
     }
 
@@ -64,22 +65,22 @@ pub(crate) struct Inbox {
 
 #[cfg(test)]
 impl Inbox {
-    /// What was received, without waiting.
+    /// The next message, without waiting.
     pub(crate) fn next(&self) -> Option<Mail> {
         self.receiver.try_recv().ok()
     }
 }
 
-/// Which work this process claims.
+/// The work that a process claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Whatever is due.
+    /// All due triggers.
     All,
-    /// Only what belongs to the instances that it started or was asked to continue.
+    /// Only triggers of instances that it started or was asked to continue.
     Own,
 }
 
-/// What the driver needs besides the shared parts.
+/// The parts that the driver needs besides the shared ones.
 pub(crate) struct Driver {
     pub(crate) shared: Arc<RuntimeShared>,
     pub(crate) core: Core,
@@ -87,12 +88,12 @@ pub(crate) struct Driver {
     pub(crate) sink: Arc<dyn Sink>,
 }
 
-/// This process as a member of the store.
+/// The membership of this process in the store.
 pub(crate) struct Membership {
     name: String,
     lease_ms: u64,
     numbers: Mutex<Arc<Numbers>>,
-    /// What the scheduler knows of the lease: until when it holds, on the monotonic clock.
+    /// The end of the lease as the scheduler knows it, on the monotonic clock.
     trusted_until_ms: AtomicU64,
 }
 
@@ -109,7 +110,7 @@ impl Membership {
             name,
             lease_ms,
             numbers: Mutex::new(numbers),
-            // Who has just joined is trusted; the scheduler says for how long.
+            // A new member is trusted; the scheduler sets the end of the trust.
             trusted_until_ms: AtomicU64::new(u64::MAX),
         })
     }
@@ -139,7 +140,7 @@ impl Membership {
     }
 }
 
-/// Turns the store's answers into events.
+/// Converts the store's answers to events.
 struct Answers {
     mailbox: Mailbox,
 }
@@ -147,7 +148,7 @@ struct Answers {
 const CLAIM: Ticket = 0;
 const BURY: Ticket = 1;
 const UNPARK: Ticket = 2;
-/// Renewals carry the time of their attempt behind this.
+/// The ticket of a renewal. The time of the attempt is encoded behind it.
 const RENEW: Ticket = 3;
 
 impl Sink for Answers {
@@ -157,8 +158,8 @@ impl Sink for Answers {
                 CLAIM => match Claim::answer(answer) {
                     Ok(claims) => Mail::Claimed(claims),
                     Err(error) if error.code == windlass_store::codes::UNKNOWN_OUTCOME => {
-                        // This process may hold what it knows nothing of, and would never run.
-                        // As a new member it holds nothing.
+                        // This process may own instances that it does not know and would never run.
+                        // It rejoins: a new member owns nothing.
                         complain("tell which instances were claimed", &error);
                         Mail::Event(Event::Lost)
                     }
@@ -201,12 +202,12 @@ fn complain(what: &str, error: &windlass_store::Error) {
     tracing::warn!(code = %error.code, %error, "cannot {what}");
 }
 
-/// Brings back what was put aside, and looks for it when that is durable.
+/// Unparks triggers, and makes the scheduler claim them once that is durable.
 pub(crate) fn unpark(store: &dyn windlass_store::Store, sink: &Arc<dyn Sink>) {
     store.submit(sink, vec![(UNPARK, Unpark.into())]);
 }
 
-/// The sink that belongs to a mailbox.
+/// The sink for a mailbox.
 pub(crate) fn sink(mailbox: &Mailbox) -> Arc<dyn Sink> {
     Arc::new(Answers {
         mailbox: mailbox.clone(),
@@ -214,7 +215,7 @@ pub(crate) fn sink(mailbox: &Mailbox) -> Arc<dyn Sink> {
 }
 
 impl Driver {
-    /// Runs until it is told to stop.
+    /// Runs until the scheduler is stopped.
     pub(crate) fn run(mut self, inbox: &Inbox) {
         self.begin();
         loop {
@@ -228,18 +229,18 @@ impl Driver {
         }
     }
 
-    /// Begins to act as the member that this process has become.
+    /// Begins to act as a new member.
     pub(crate) fn begin(&mut self) {
         let asked_ms = self.shared.base.now().monotonic_ms;
         self.step(Event::Joined { asked_ms });
     }
 
-    /// How long there is nothing to do if nothing is received, in milliseconds.
+    /// The time until the next action without a message, in milliseconds.
     pub(crate) fn sleep_ms(&self) -> u64 {
         self.core.sleep_ms(self.shared.base.now()).min(60_000)
     }
 
-    /// Takes in what was received.
+    /// Processes a message.
     pub(crate) fn take(&mut self, mail: Mail) {
         match mail {
             Mail::Event(event) => self.step(event),
@@ -254,7 +255,7 @@ impl Driver {
         let actions = self
             .core
             .step(event, now, self.shared.intake.flow.in_flight());
-        // Before acting, which may wait for the store.
+        // Set before the actions, because they may wait for the store.
         let until_ms = self.core.trusted_until_ms().unwrap_or(0);
         let trusted = &self.membership.trusted_until_ms;
         trusted.store(until_ms, Ordering::Release);
@@ -306,8 +307,8 @@ impl Driver {
         store.submit(&self.sink, vec![(ticket, verb.into())]);
     }
 
-    /// Forgets everything owned and becomes a member anew. What was owned is found again by a
-    /// claim, here or elsewhere, under a new epoch.
+    /// Drops all owned instances and joins as a new member. A later claim, here or elsewhere, finds
+    /// the instances again under a new epoch.
     fn rejoin(&mut self) {
         tracing::error!("the membership is lost: interrupting everything and joining again");
         self.shared.base.metrics.lease_lost.add(1);
@@ -317,7 +318,7 @@ impl Driver {
         let store = self.shared.base.store.as_ref();
         let incarnation = membership.numbers().incarnation();
         if let Err(error) = store.write(Leave { incarnation }) {
-            // Others, or the next burial, find out by the lease.
+            // Other members, or the next reaping, detect it by the lease.
             tracing::warn!(code = %error.code, %error, "could not sign off from the store");
         }
         match Membership::enter(store, &membership.name, membership.lease_ms, asked.wall_ms) {
@@ -351,7 +352,8 @@ impl Driver {
         });
     }
 
-    /// What was taken by the way. A claim would have said when more of it comes due.
+    /// Passes on instances claimed outside the scheduler's claims. Unlike a claim's answer, these
+    /// do not contain the next due time, so it is computed here.
     fn taken(&mut self, taken: Vec<ClaimedInstance>) {
         tracing::trace!(instances = taken.len(), "taken");
         let others = taken.iter().flat_map(|claimed| &claimed.others);
@@ -363,11 +365,11 @@ impl Driver {
         }
     }
 
-    /// Hands claimed work to the shards.
+    /// Passes claimed work to the shards.
     fn hand_out(&self, instances: Vec<ClaimedInstance>) {
         let now = self.shared.base.now();
         let me = Some(self.membership.numbers().incarnation());
-        // What was claimed by the member that this process was before is not held any more.
+        // Instances that an earlier incarnation of this process claimed are not owned any more.
         for claimed in instances.into_iter().filter(|one| one.row.owner == me) {
             self.shared.intake.flow.took(claimed.count());
             for trigger in &claimed.claimed {
@@ -380,8 +382,8 @@ impl Driver {
         }
     }
 
-    /// Hands claimed work to its shard, preparing its definition aside if it is not known yet:
-    /// compiling one, or a plugin of it, must not hold up the others.
+    /// Passes claimed work to its shard. An unknown definition is prepared on another thread:
+    /// compiling it or its plugins must not delay other instances.
     fn dispatch(&self, claimed: ClaimedInstance) {
         let numbers = self.membership.numbers();
         let (definition, pins) = (claimed.row.definition, claimed.row.pins);
@@ -422,15 +424,15 @@ impl RuntimeShared {
         }
     }
 
-    /// Gives back what could not be looked up, because the store is in trouble: it is claimed
-    /// again when that is over.
+    /// Gives an instance back that could not be read because the store failed. It is claimed again
+    /// when the store works.
     fn unread(&self, claimed: &ClaimedInstance, numbers: &Numbers, error: &windlass_store::Error) {
         let run = claimed.row.id;
         tracing::warn!(instance = %run, code = %error.code, %error, "cannot read what a run needs");
         self.owe(claimed, numbers);
     }
 
-    /// The same as [`Self::park`], for those who must not wait.
+    /// As [`Self::park`], for callers that must not block.
     pub(crate) fn put_aside(
         self: &Arc<Self>,
         claimed: ClaimedInstance,
@@ -442,8 +444,8 @@ impl RuntimeShared {
         (self.bursts.aside)(&self.base.io, Box::new(park));
     }
 
-    /// Puts aside what cannot run here: its definition or one of its plugins is missing. It
-    /// stays in the store and comes back when plugins change.
+    /// Parks the triggers of an instance that cannot run here: its definition or one of its plugins
+    /// is missing. They stay in the store and are unparked when plugins change.
     fn park(&self, claimed: &ClaimedInstance, numbers: &Numbers, reason: &str) {
         let row = &claimed.row;
         let reason = plain(reason, REASON_BYTES);
@@ -466,7 +468,7 @@ impl RuntimeShared {
         self.owe(claimed, numbers);
     }
 
-    /// Leaves it to the shard to give back what it was never shown, until that succeeds.
+    /// Makes the shard give back an instance that it never received, until that succeeds.
     fn owe(&self, claimed: &ClaimedInstance, numbers: &Numbers) {
         let fence = fence(claimed, numbers);
         if let Some(shard) = self.shard(fence.instance) {

@@ -1,4 +1,4 @@
-//! When something happens: a state machine without any I/O, and the thread that drives it.
+//! When work happens: a state machine without I/O, and the thread that drives it.
 
 pub mod core;
 pub(crate) mod driver;

@@ -1,9 +1,9 @@
-//! Schedules: what starts workflows by the clock.
+//! Schedules: they start workflows by the clock.
 //!
-//! A schedule is a row that says when to look at it next. Any member that claims everything
-//! looks; the store lets one of them decide about an occurrence, in one transaction that makes
-//! the instance and moves the schedule on. So nobody is in charge, nobody can die in between,
-//! and a member that comes too late is told that the schedule has moved on.
+//! A schedule is a row with the time of its next occurrence. All members that claim all work read
+//! it; the store lets one of them decide about an occurrence, in one transaction that creates the
+//! run and moves the schedule on. So there is no leader that could die, and a member that comes too
+//! late is told that the schedule has moved on.
 
 mod planner;
 mod service;

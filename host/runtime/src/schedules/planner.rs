@@ -1,9 +1,9 @@
-//! Decides what is due, and writes it down. Knows no thread and asks no clock.
+//! Decides which occurrences are due, and writes them. Uses no thread and no clock.
 //!
-//! Bounded: a turn plans at most [`PER_TURN`] occurrences of schedules that are well, and at most
-//! [`TROUBLED`] of those in trouble, and says whether there are more. A schedule of which an
-//! occurrence cannot be planned is in trouble: the store keeps how often in a row that has
-//! happened, and when planning is tried again. So no number of them delays the others.
+//! Bounds: a turn plans at most [`PER_TURN`] occurrences of healthy schedules and at most
+//! [`TROUBLED`] of failing ones, and reports whether there are more. A schedule is failing if an
+//! occurrence of it cannot be planned: the store counts its consecutive failures, and has the time
+//! of the next attempt. So failing schedules do not delay the others, however many there are.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -19,32 +19,31 @@ use super::standby::Standby;
 use crate::error::Error;
 use crate::scheduler::core::Now;
 
-/// Occurrences planned in one turn at most.
+/// The limit of occurrences planned in one turn.
 const PER_TURN: usize = 256;
 
-/// Schedules in trouble that are tried again in one turn at most.
+/// The limit of failing schedules that one turn tries again.
 const TROUBLED: usize = PER_TURN / 8;
 
-/// How long a schedule is put off that is in trouble for the first time, and at most; doubled
-/// each time.
+/// The first and the longest delay of a failing schedule; it doubles each time.
 const PUT_OFF_MS: (i64, i64) = (10_000, 10 * 60 * 1_000);
 
-/// How soon a queued occurrence is looked at again, at least and at most, if nobody says that
-/// the run before is over: it may end in another process.
+/// The shortest and the longest time until a queued occurrence is tried again without a
+/// notification that the run before has ended: that run may end in another process.
 const QUEUED_MS: (i64, i64) = (500, 5_000);
 
-/// An occurrence that is to become an instance.
+/// An occurrence for which a run is to be created.
 pub(crate) struct Occurrence<'a> {
     pub(crate) row: &'a ScheduleRow,
     pub(crate) schedule: &'a Schedule,
-    /// The id of the instance.
+    /// The id of the run.
     pub(crate) id: InstanceId,
-    /// When its trigger is due: as planned, and later by the jitter.
+    /// When its trigger is due: the planned time plus the jitter.
     pub(crate) due_ms: i64,
 }
 
 impl Occurrence<'_> {
-    /// The type of the trigger that it begins with.
+    /// The type of its first trigger.
     pub(crate) fn kind(&self) -> TriggerType {
         if self.schedule.is_cron() {
             TriggerType::Cron
@@ -54,21 +53,21 @@ impl Occurrence<'_> {
     }
 }
 
-/// What a planner cannot make by itself.
+/// Makes the parts of a plan that need a process.
 pub(crate) trait Maker {
-    /// The instance of an occurrence, as it is to be written.
+    /// The instance of an occurrence, to be written.
     fn instance(&self, occurrence: &Occurrence<'_>) -> Result<NewInstance, Error>;
 
-    /// A number for a trigger that cancels.
+    /// A number for a cancelling trigger.
     fn trigger(&self) -> Option<TriggerNo>;
 }
 
-/// How a turn went.
+/// The result of a turn.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Instances made.
+    /// The number of runs created.
     pub(crate) made: u32,
-    /// The turn was cut short: there is more to do right away.
+    /// Whether the turn was cut short and more occurrences are due now.
     pub(crate) more: bool,
     /// When the next schedule is due, in epoch milliseconds; none if there is none.
     pub(crate) next_ms: Option<i64>,
@@ -76,17 +75,17 @@ pub(crate) struct Turn {
 
 #[derive(Default)]
 pub(crate) struct Planner {
-    /// Who waits for which run.
+    /// The occurrences that wait for runs to end.
     pub(super) standby: Arc<Standby>,
 }
 
 impl Planner {
-    /// A planner that is told by this line when a run is over that it waits for.
+    /// A planner that is notified through `standby` when a run ends for which an occurrence waits.
     pub(super) fn behind(standby: Arc<Standby>) -> Self {
         Self { standby }
     }
 
-    /// Plans what is due.
+    /// Plans due occurrences.
     pub(crate) fn turn(
         &mut self,
         store: &dyn Store,
@@ -125,8 +124,8 @@ impl Planner {
         Ok(turn)
     }
 
-    /// Plans one occurrence of each schedule, all of them in one go. Answers the schedules
-    /// that have moved on, as they are now, if more of them is due.
+    /// Plans one occurrence of each schedule, all in one batch. Returns the schedules that have
+    /// moved on and are due again, with their new state.
     fn round(
         &mut self,
         store: &dyn Store,
@@ -148,7 +147,7 @@ impl Planner {
                     planned.push((row, plan.planned_ms, plan.next_ms));
                     plans.push(plan);
                 }
-                // That says nothing about the schedule.
+                // The store failed, so the schedule itself is not failing.
                 Err(Error::Store(error)) if !error.is_refusal() => return Err(error),
                 Err(error) => put_off.push(trouble(&row, &error, now)),
             }
@@ -178,7 +177,7 @@ impl Planner {
                         "an occurrence is skipped"
                     );
                 }
-                // It was told when to look again, or somebody else has decided.
+                // The row has the time of the next attempt, or another member has decided.
                 Ok(Ok(Planned::Queued | Planned::Stale)) => {
                     turn.more = true;
                     continue;
@@ -187,7 +186,7 @@ impl Planner {
                     put_off.push(trouble(&row, &error, now));
                     continue;
                 }
-                // The store is in trouble, or the membership is gone: the schedule stays due.
+                // The store failed, or the membership has ended: the schedule stays due.
                 Err(error) => {
                     tracing::warn!(code = %error.code, %error, "cannot write an occurrence");
                     continue;
@@ -216,7 +215,7 @@ impl Planner {
     }
 }
 
-/// The first schedules that are in trouble or not, and one more than are wanted.
+/// The first failing or healthy schedules, and one more than the limit.
 fn listed(
     store: &dyn Store,
     troubled: bool,
@@ -230,7 +229,7 @@ fn listed(
     })
 }
 
-/// What is written about a schedule of which no occurrence can be planned.
+/// The write for a schedule whose occurrence cannot be planned.
 fn trouble(row: &ScheduleRow, error: &dyn std::fmt::Display, now: Now) -> PutOff {
     let (first_ms, most_ms) = PUT_OFF_MS;
     let again_in_ms = (first_ms << row.troubles.min(10)).min(most_ms);
@@ -242,7 +241,7 @@ fn trouble(row: &ScheduleRow, error: &dyn std::fmt::Display, now: Now) -> PutOff
     }
 }
 
-/// What to do about the first occurrence of a schedule that is due.
+/// The plan for the first due occurrence of a schedule.
 fn plan(
     store: &dyn Store,
     maker: &dyn Maker,
@@ -264,8 +263,9 @@ fn plan(
         at_ms: now_ms,
     };
     let Some(last_ms) = due.last else {
-        // The row says that it is due, and it is not: the clock was stepped back after the
-        // occurrence was decided about. Nothing is planned twice; it only moves on.
+        // The row says that the schedule is due, and no occurrence is: the clock was stepped back
+        // after the occurrence was decided. The schedule moves on, and no occurrence is planned
+        // twice.
         let decided = row.last_planned_ms.unwrap_or(row.since_ms);
         return Ok(moved(decided, None));
     };
@@ -302,8 +302,7 @@ fn plan(
     })
 }
 
-/// Whether an occurrence that is late was not missed, but stood in the queue behind the
-/// instance before it.
+/// Whether a late occurrence was not missed, but waited in the queue behind the run before it.
 fn waited(
     store: &dyn Store,
     schedule: &Schedule,
@@ -324,14 +323,14 @@ fn waited(
     }))
 }
 
-/// When to look again at an occurrence that queues: seldom, if it has waited for long already.
+/// When to try a queued occurrence again: the longer it has waited, the later.
 fn again_ms(planned_ms: i64, now_ms: i64) -> i64 {
     let waited_ms = now_ms.saturating_sub(planned_ms);
     let (least, most) = QUEUED_MS;
     now_ms.saturating_add((waited_ms / 4).clamp(least, most))
 }
 
-/// Hands over all verbs together, so that they share a flush, and waits for the answers.
+/// Submits all verbs together, so that they share a flush, and waits for the answers.
 fn write_all<V: Verb>(store: &dyn Store, verbs: Vec<V>) -> Vec<windlass_store::Result<V::Answer>> {
     struct Answers(Sender<(Ticket, windlass_store::Result<Wrote>)>);
     impl Sink for Answers {
@@ -350,7 +349,7 @@ fn write_all<V: Verb>(store: &dyn Store, verbs: Vec<V>) -> Vec<windlass_store::R
     let writes = verbs.into_iter().map(Into::into);
     store.submit(&sink, (0..).zip(writes).collect());
     drop(sink);
-    // A sink is answered in order, and each write once.
+    // A sink receives the answers in order, one for each write.
     answers
         .iter()
         .take(count)

@@ -1,4 +1,4 @@
-//! The thread that plans, and what it makes instances with.
+//! The thread that plans occurrences, and the maker of their runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
 use crate::shared::RuntimeShared;
 
-/// How long the store is left alone after it was in trouble.
+/// How long the planner waits after the store has failed.
 const TROUBLE: Duration = Duration::from_secs(1);
 
-/// How often schedules are looked at for the asking, at most.
+/// The shortest time between two turns that a bell has caused.
 const BREATH: Duration = Duration::from_millis(20);
 
-/// Begins to plan. What is due is looked at when it comes due, when the bell rings, and every
-/// `scan_ms` in case that a clock was stepped or a publication was not heard of.
+/// Begins to plan. A turn happens when a schedule is due, when the bell rings, and every `scan_ms`
+/// in case that a clock was stepped or a notification of a publication was lost.
 ///
 /// # Errors
 ///
-/// The system has no thread to give.
+/// The system cannot start another thread.
 pub(crate) fn start(
     shared: &Arc<RuntimeShared>,
     membership: &Arc<Membership>,
@@ -41,7 +41,7 @@ pub(crate) fn start(
     })
 }
 
-/// Plans what is due, and answers when to look again.
+/// Plans due occurrences. Returns the rest until the next turn.
 fn plan(planner: &mut Planner, maker: &Ready, scan_ms: u64) -> Rest {
     let shared = &maker.shared;
     let now = shared.base.now();
@@ -66,14 +66,14 @@ fn plan(planner: &mut Planner, maker: &Ready, scan_ms: u64) -> Rest {
     Rest::until_rung(BREATH.min(rest), rest)
 }
 
-/// Makes instances of the definitions that the store has, on the plugins that there are now.
+/// Makes runs of stored definitions, on the current plugins.
 pub(crate) struct Ready {
     shared: Arc<RuntimeShared>,
     membership: Arc<Membership>,
 }
 
 impl Ready {
-    /// Of a process.
+    /// The maker of a process.
     pub(crate) fn new(shared: &Arc<RuntimeShared>, membership: &Arc<Membership>) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -109,7 +109,7 @@ impl Maker for Ready {
             .prepare(definition, &shared.base.plugins)?;
         request.check(&prepared)?;
         let numbers = self.membership.numbers();
-        // Time begins to count for it when it is due, which the jitter may have put off.
+        // Its time-outs count from the due time, which includes the jitter.
         let (mut new, _) = request.instance(&prepared, &numbers, None, occurrence.due_ms)?;
         new.created_ms = shared.base.clock.wall_ms();
         for trigger in &mut new.triggers {

@@ -1,7 +1,8 @@
-//! Occurrences that stand in line behind a run, and the word that the run is over.
+//! Occurrences that wait for a run to end, and the notification that it has ended.
 //!
-//! A hint: a run that ends in another process tells nobody here, and who waits for it finds
-//! out by looking again. Bounded by [`WAITING`]; what is forgotten is noted anew by that look.
+//! The notification is a hint: a run that ends in another process does not notify this one, so a
+//! waiting occurrence is also tried again after a while. Bounded by [`WAITING`]; a dropped entry is
+//! added again by the next attempt.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,13 +10,13 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use windlass_model::{InstanceId, ScheduleNo};
 
-/// Runs that are waited for at most.
+/// The limit of runs that are waited for.
 const WAITING: usize = 1_000;
 
-/// Who waits for which run.
+/// The schedules whose occurrences wait for runs.
 #[derive(Default)]
 pub(crate) struct Standby {
-    /// Whether anybody waits: every run that ends asks.
+    /// Whether there are entries: checked for every run that ends.
     awaited: AtomicBool,
     inner: Mutex<StandbyInner>,
 }
@@ -23,19 +24,19 @@ pub(crate) struct Standby {
 #[derive(Default)]
 struct StandbyInner {
     behind: FxHashMap<InstanceId, ScheduleNo>,
-    /// Schedules whose turn it is.
+    /// Schedules whose run has ended.
     ready: Vec<ScheduleNo>,
     wake: Option<Box<dyn Fn() + Send>>,
 }
 
 impl Standby {
-    /// Somebody is to be woken when a run is over that is waited for.
+    /// Sets the function to be called when an awaited run has ended.
     pub(super) fn wakes(&self, wake: impl Fn() + Send + 'static) {
         self.inner.lock().wake = Some(Box::new(wake));
     }
 
-    /// An occurrence of a schedule is about to wait for a run. Said before the store is asked,
-    /// so that an end in between is not missed.
+    /// Adds a schedule that is about to wait for a run. Called before the store is asked, so that
+    /// an end in between is not missed.
     pub(super) fn join(&self, instance: InstanceId, schedule: ScheduleNo) {
         let mut inner = self.inner.lock();
         if inner.behind.len() >= WAITING {
@@ -45,7 +46,7 @@ impl Standby {
         self.awaited.store(true, Ordering::SeqCst);
     }
 
-    /// Nobody waits for a run any more.
+    /// Removes the entry of a run.
     pub(super) fn leave(&self, instance: InstanceId) {
         let mut inner = self.inner.lock();
         inner.behind.remove(&instance);
@@ -53,12 +54,12 @@ impl Standby {
             .store(!inner.behind.is_empty(), Ordering::SeqCst);
     }
 
-    /// The schedules whose turn it has become since this was last asked.
+    /// The schedules whose run has ended since the last call.
     pub(super) fn ready(&self) -> Vec<ScheduleNo> {
         std::mem::take(&mut self.inner.lock().ready)
     }
 
-    /// A run is over, durably.
+    /// Reports the durable end of a run.
     pub(crate) fn ended(&self, instance: InstanceId) {
         if !self.awaited.load(Ordering::SeqCst) {
             return;

@@ -1,4 +1,4 @@
-//! What planners do, on a store in memory and a clock that goes where it is told.
+//! Planners on a store in memory, with a clock that the tests set.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::scheduler::core::Now;
 
 const HOUR: i64 = 3_600_000;
 
-/// Leases are not what is looked at here.
+/// A clock that does not move: leases do not matter here.
 struct Still;
 
 impl Clock for Still {
@@ -92,7 +92,7 @@ impl Member {
         rows
     }
 
-    /// Which of these planned times have an instance; there are no others.
+    /// The times among `possible` for which a run exists; no other runs exist.
     #[track_caller]
     fn made(&self, key: &str, possible: impl IntoIterator<Item = i64>) -> Vec<i64> {
         let mut ids: BTreeMap<InstanceId, i64> = possible
@@ -130,7 +130,7 @@ impl Member {
         assert!(matches!(published, Ok(Ok(_))), "{published:?}");
     }
 
-    /// Ends every instance whose trigger is due.
+    /// Ends every run whose trigger is due.
     fn finish(&self, now_ms: i64) {
         let claim = Claim {
             incarnation: self.incarnation,
@@ -195,9 +195,9 @@ fn definition() -> Arc<DefinitionRow> {
 struct Hand<'a> {
     numbers: &'a Numbers,
     wall_ms: i64,
-    /// The beginning of the keys of which no instance can be made.
+    /// The prefix of the keys whose runs cannot be made.
     refuses: Option<&'a str>,
-    /// How many instances were asked for.
+    /// The number of runs requested.
     asked: Cell<u32>,
 }
 
@@ -283,7 +283,7 @@ fn of_several_members_one_makes_each_occurrence_and_it_never_drifts() {
     let store = Arc::clone(&first.store);
     let mut members: Vec<Member> = vec![first];
     members.extend((0..2).map(|_| Member::of(store.another())));
-    // They look at odd times, each at its own.
+    // The members take turns at irregular times, each at its own.
     for turn in 0..200 {
         for (at, member) in (0..).zip(&mut members) {
             let now = turn * 61 + at * 17;
@@ -321,7 +321,7 @@ fn a_clock_that_is_stepped_by_an_hour_loses_and_doubles_nothing() {
         let wall = real + step.get();
         reached = reached.max(wall);
         member.turn(wall, real.cast_unsigned());
-        // One of them has not heard of it.
+        // One member is not notified.
         other.turn(real, real.cast_unsigned());
         reached = reached.max(real);
         real += 60_000;
@@ -351,14 +351,14 @@ fn what_nobody_was_there_for_goes_by_the_misfire_policy() {
         let turn = member.turn(5 * HOUR + 120_000, 0);
         assert_eq!(turn.next_ms, Some(5 * HOUR + 600_000), "{misfire:?}");
         assert_eq!(member.made("t", (1..40).map(|n| n * 600_000)), expected);
-        // In time, it happens whatever the policy is.
+        // An occurrence that is not late happens under every policy.
         member.turn(5 * HOUR + 600_001, 0);
         let made = member.made("t", (1..40).map(|n| n * 600_000));
         assert_eq!(made.last(), Some(&(5 * HOUR + 600_000)), "{misfire:?}");
     }
 }
 
-/// Occurrences every second; the run of the first is over at 3.2 s, that of others at once.
+/// Occurrences every second. The first run ends at 3.2 s, the others at once.
 fn overlapping(overlap: Overlap) -> (Vec<i64>, Member) {
     let mut member = start();
     member.publish("t", &every(1_000, Misfire::FireOnce, overlap), 1_000);
@@ -377,7 +377,7 @@ fn an_occurrence_goes_by_the_overlap_policy_while_the_one_before_is_running() {
     assert_eq!(made, [1_000, 2_000, 3_000, 4_000, 5_000]);
     let (made, _) = overlapping(Overlap::Skip);
     assert_eq!(made, [1_000, 4_000, 5_000]);
-    // The one that waits is the latest; it begins once the first is over.
+    // The latest occurrence waits, and begins once the first run has ended.
     let (made, member) = overlapping(Overlap::Queue);
     assert_eq!(made, [1_000, 3_000, 4_000, 5_000]);
     let waited = member
@@ -423,7 +423,7 @@ fn one_that_waits_in_the_queue_begins_when_the_run_before_is_over() {
     assert_eq!(woken.load(Ordering::SeqCst), 0, "nobody waits for it yet");
     member.turn(1_200_000, 0);
     member.finish(1_200_010);
-    // It was told to look again later, and somebody says that it is time.
+    // The next attempt would be later, but the notification comes now.
     assert_eq!(member.turn(1_200_020, 0).made, 0);
     member.planner.standby.ended(first);
     assert_eq!(woken.load(Ordering::SeqCst), 1);
@@ -438,7 +438,7 @@ fn one_that_waited_in_the_queue_was_not_missed() {
     let trigger = every(10 * 60_000, Misfire::Skip, Overlap::Queue);
     member.publish("t", &trigger, 600_000);
     member.turn(600_000, 0);
-    // The second has to wait for five minutes, which is far over the grace.
+    // The second occurrence has to wait for five minutes, far longer than the grace.
     for now in (1_200_000..1_500_000).step_by(1_000) {
         member.turn(now, 0);
     }
@@ -475,7 +475,7 @@ fn what_cannot_be_made_holds_up_nobody_and_is_tried_again() {
     assert_eq!(turn.made, 2);
     assert_eq!(turn.next_ms, Some(3_000));
     assert_eq!(member.turn_with(&hand(3_000), 0).made, 1);
-    // Ten seconds later it can be made, and nothing of it is lost that is to be caught up with.
+    // Ten seconds later the runs can be made, and no occurrence is lost that is to be caught up.
     let turn = member.turn(12_000, 0);
     assert_eq!(turn.made, 9 + 9);
 }
@@ -529,7 +529,7 @@ fn an_occurrence_that_is_left_out_ends_no_trouble() {
         troubles.push(row.troubles);
         now_ms = row.next_ms;
     }
-    // Three attempts within the grace of the first occurrence, which is left out then.
+    // Three attempts within the grace of the first occurrence, which is skipped then.
     assert_eq!(troubles, [1, 2, 3, 3, 4, 4, 5, 5]);
 }
 
@@ -554,7 +554,7 @@ fn any_number_of_schedules_in_trouble_delays_none_that_is_well() {
         refuses: Some("bad"),
         asked: Cell::new(0),
     };
-    // Nobody knows yet which ones are in trouble: each is tried once.
+    // No schedule is known as failing yet: each is tried once.
     let mut made = 0;
     for turns in 1.. {
         let turn = member.turn_with(&hand(60_001), 0);
@@ -564,7 +564,7 @@ fn any_number_of_schedules_in_trouble_delays_none_that_is_well() {
             break;
         }
     }
-    // From then on the one that is well comes first, and of the others some in each turn.
+    // From then on the healthy schedule comes first, with some of the failing ones in each turn.
     for minute in 2..10 {
         let hand = hand(minute * 60_000 + 1);
         let turn = member.turn_with(&hand, 0);

@@ -1,5 +1,5 @@
-//! The current trigger, as log lines and spans name it: passed explicitly, the same on all
-//! paths. Guests are told the same through their interface `context`.
+//! The current trigger in log lines and spans: passed explicitly, the same on all paths. Guests
+//! read the same through their interface `context`.
 
 use windlass_engine::NodeIx;
 use windlass_model::{InstanceId, Seq};
@@ -7,18 +7,18 @@ use windlass_plugins::CallContext;
 
 use super::owned::OwnedInstance;
 
-/// What a log line about a trigger says besides its message.
+/// The fields of a log line about a trigger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TriggerContext<'a> {
     pub(crate) instance: InstanceId,
     pub(crate) trigger: Seq,
-    /// Empty if it is aimed at none.
+    /// Empty if the trigger has no node.
     pub(crate) node: &'a str,
     pub(crate) attempt: u32,
 }
 
 impl<'a> TriggerContext<'a> {
-    /// Of a call.
+    /// The context of a call.
     pub(crate) fn of(cx: &'a CallContext) -> Self {
         Self {
             instance: cx.instance,
@@ -28,7 +28,7 @@ impl<'a> TriggerContext<'a> {
         }
     }
 
-    /// A span around what is done for it. It costs nothing unless somebody listens.
+    /// A span around the work for the trigger. It costs nothing without a subscriber.
     pub(crate) fn span(&self) -> tracing::Span {
         let Self {
             instance,
@@ -41,10 +41,10 @@ impl<'a> TriggerContext<'a> {
 }
 
 impl OwnedInstance {
-    /// Of a trigger of this instance.
+    /// The context of a trigger of this instance.
     pub(crate) fn about(&self, trigger: Seq) -> TriggerContext<'_> {
         let open = self.state.run_of(trigger);
-        // One from outside has no run before it is let in.
+        // An external trigger has no open execution before it is admitted.
         let outside = || self.held.get(&trigger)?.outside.as_ref()?.node.map(NodeIx);
         let node = open.map(|open| open.node).or_else(outside);
         let plan = node.and_then(|node| self.prepared.graph.node(node));

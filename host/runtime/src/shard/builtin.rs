@@ -12,7 +12,7 @@ use super::work::{Address, Patch};
 use crate::codes;
 use crate::shared::Base;
 
-/// The instant that a duration from now, or an instant, names.
+/// Parses a duration from now, or an instant.
 fn until(text: &str, now_ms: i64) -> Result<i64, String> {
     parse_duration_ms(text)
         .map(|ms| now_ms.saturating_add_unsigned(ms))
@@ -21,7 +21,7 @@ fn until(text: &str, now_ms: i64) -> Result<i64, String> {
 }
 
 impl OwnedInstance {
-    /// Until when a `wait` node waits.
+    /// The end of the wait of a `wait` node.
     pub(super) fn wait_until(
         &mut self,
         to: Address,
@@ -53,7 +53,8 @@ impl OwnedInstance {
         }
     }
 
-    /// The variables that a `set` node assigns. All of them see the values from before it.
+    /// The variables that a `set` node assigns. All of its templates see the values from before the
+    /// node.
     pub(super) fn assignments(
         &mut self,
         open: &Open,
@@ -71,7 +72,7 @@ impl OwnedInstance {
         Ok(Settled::Set(assigned))
     }
 
-    /// What an `end` node ends with.
+    /// The result of an `end` node.
     pub(super) fn end(
         &mut self,
         open: &Open,
@@ -91,7 +92,7 @@ impl OwnedInstance {
         })
     }
 
-    /// How a `fail` node fails.
+    /// The failure of a `fail` node.
     pub(super) fn fail(
         &mut self,
         open: &Open,

@@ -1,18 +1,18 @@
-//! How long one process keeps an instance before others get their turn.
+//! Bounds how long one process keeps an instance.
 //!
-//! An instance is owned for a burst: until nothing of it is left to run here, or until the
-//! burst has taken its share of steps or time. Beyond that its successors are written as
-//! pending, nothing more of it is begun, and the commit that finds nothing of it running gives
-//! it back. Then whoever claims next may have it, this process included.
+//! An instance is owned for a burst: until nothing of it is left to run here, or until the burst
+//! has used up its share of steps or time. After that, its successors are written as pending, no
+//! further execution begins, and the commit after which none is in progress gives the instance
+//! back. Then any process may claim it, this one included.
 
 use std::time::Duration;
 
-/// What a burst may take. Every field is in the configuration reference.
+/// The limits of a burst. Every field is in the configuration reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BurstBounds {
     /// Commits of one instance in a row. At least 1.
     pub steps: u32,
-    /// Milliseconds since the instance was taken. At least 1.
+    /// Milliseconds since the instance was claimed. At least 1.
     pub time_ms: u64,
 }
 
@@ -25,7 +25,7 @@ impl Default for BurstBounds {
     }
 }
 
-/// The burst that an instance is in.
+/// The current burst of an instance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burst {
     steps: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    /// A burst that begins at this moment of the monotonic clock.
+    /// A burst that begins at this monotonic time.
     pub(crate) fn begin(now: Duration) -> Self {
         Self {
             steps: 0,
@@ -43,14 +43,14 @@ impl Burst {
         }
     }
 
-    /// Counts a commit. Once it is over, a burst stays so.
+    /// Counts a commit. A burst that is over stays over.
     pub(crate) fn count(&mut self, bounds: BurstBounds, now: Duration) {
         self.steps = self.steps.saturating_add(1);
         let lasted = now.saturating_sub(self.began);
         self.over |= self.steps >= bounds.steps || lasted >= Duration::from_millis(bounds.time_ms);
     }
 
-    /// Whether others are to get their turn.
+    /// Whether the burst has used up its share.
     pub(crate) fn is_over(self) -> bool {
         self.over
     }
@@ -67,7 +67,8 @@ mod tests {
         time_ms: 100,
     };
 
-    /// After which of the commits at these milliseconds a burst that began at 1,000 is over.
+    /// `expected` says after which of the commits at these milliseconds a burst that began at 1,000
+    /// is over.
     fn check(commits_ms: &[u64], expected: &[bool]) {
         let mut burst = Burst::begin(Duration::from_secs(1));
         let over = commits_ms.iter().map(|ms| {

@@ -1,4 +1,4 @@
-//! What goes into a guest call: its context, its configuration and its input.
+//! Assembles a guest call: its context, its configuration and its input.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::codes;
 use crate::guest_view;
 use crate::shared::Base;
 
-/// What is known of an execution before it begins, whoever made its trigger.
+/// The facts about an execution before it begins, for engine and external triggers.
 pub(super) struct CallFacts {
     pub(super) node: Option<NodeIx>,
     pub(super) scope: ScopeNo,
@@ -28,7 +28,7 @@ pub(super) struct CallFacts {
 }
 
 impl OwnedInstance {
-    /// What a trigger asks for. None: it belongs to nothing.
+    /// The facts about a trigger. None: it belongs to no execution.
     pub(super) fn asked(&self, seq: Seq) -> Option<CallFacts> {
         if let Some(open) = self.state.run_of(seq) {
             return Some(CallFacts {
@@ -49,13 +49,13 @@ impl OwnedInstance {
         })
     }
 
-    /// What brought a step about, and the number of the execution.
+    /// The type of the trigger of a step, and the attempt.
     pub(super) fn step_of(&self, seq: Seq) -> (TriggerType, u32) {
         let open = self.state.run_of(seq);
         open.map_or_else(|| (self.kind(seq), 1), |open| (open.kind, open.attempt))
     }
 
-    /// What a guest can ask about the call.
+    /// The context that a guest can read during the call.
     pub(super) fn context(
         &self,
         to: Address,
@@ -135,7 +135,7 @@ impl OwnedInstance {
         })
     }
 
-    /// What a node gets to work on.
+    /// The input of a node.
     pub(super) fn input(
         &mut self,
         open: &Open,
@@ -171,7 +171,7 @@ impl OwnedInstance {
         })
     }
 
-    /// Renders a template with what it names.
+    /// Renders a template with the values that it names.
     pub(super) fn render(
         &mut self,
         scope: ScopeNo,
@@ -191,7 +191,7 @@ impl OwnedInstance {
         )?;
         template.render(&values).map_err(|error| {
             let (class, code) = match error.kind {
-                // As with a guest that is interrupted, this is no failure of the run.
+                // As with an interrupted guest, this is no failure of the run.
                 ExprErrorKind::Interrupted => (Class::Cancelled, codes::RENDER),
                 _ if error.is_over_budget() => (Class::Limit, codes::EXPRESSION_BUDGET),
                 _ => (Class::Invalid, codes::RENDER),
@@ -200,7 +200,7 @@ impl OwnedInstance {
         })
     }
 
-    /// Renders a whole value; one that is passed on as it is is never parsed.
+    /// Renders a whole value; a value that is passed on unchanged is never parsed.
     pub(super) fn render_whole(
         &mut self,
         scope: ScopeNo,
@@ -216,7 +216,7 @@ impl OwnedInstance {
         self.render(scope, template, patch, base).map(Payload::json)
     }
 
-    /// The value that a template passes on whole, if it can be passed on without parsing.
+    /// The value that a template passes on unchanged, if that is possible without parsing.
     fn aliased(
         &mut self,
         scope: ScopeNo,
@@ -236,14 +236,14 @@ impl OwnedInstance {
                     None => Ok(None),
                 }
             }
-            // A variable may be patched for this attempt alone: let the template see to that.
+            // The patch may replace a variable for this attempt: the template is rendered then.
             Alias::Var(_) if !patch.is_empty() => Ok(None),
             Alias::Var(name) => self.var(store, scope, name),
         }
     }
 
-    /// The output of what came before, byte for byte; several as an object by node. An entry
-    /// of the workflow gets the run's input, and one of a for-each the item.
+    /// The output of the node before, byte for byte; several outputs as an object by node. An entry
+    /// of the workflow gets the run's input, and an entry of a for-each gets the item.
     fn default_input(
         &mut self,
         open: &Open,
@@ -268,7 +268,7 @@ impl OwnedInstance {
             if json.len() > 1 {
                 json.push(b',');
             }
-            // Names of nodes need no escaping.
+            // Node names need no escaping.
             json.extend_from_slice(format!("\"{name}\":").as_bytes());
             let output = self.memory.output(store, *run)?;
             json.extend_from_slice(&json_of(store, &output)?);
@@ -278,7 +278,7 @@ impl OwnedInstance {
     }
 }
 
-/// How long this execution may take: what is left of all attempts bounds it.
+/// The time limit of this execution: at most the rest of the time for all attempts.
 fn time_left(open: &Open, to: Address, timeout_ms: Option<u64>) -> Option<Duration> {
     let left_ms = open
         .give_up_ms
@@ -290,7 +290,7 @@ fn time_left(open: &Open, to: Address, timeout_ms: Option<u64>) -> Option<Durati
     ms.map(Duration::from_millis)
 }
 
-/// What is asked about is not there any more.
+/// The error if the instance or its execution is gone.
 pub(super) fn gone() -> Unread {
     Unread::Value(Failure::new(Class::Cancelled, codes::RENDER, "it is gone"))
 }

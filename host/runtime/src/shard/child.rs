@@ -1,4 +1,4 @@
-//! Sub-workflows: a node run that waits for an instance of its own.
+//! Sub-workflows: a node run that waits for a run of its own.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::error::Error;
 use crate::request::StartRequest;
 use crate::shared::RuntimeShared;
 
-/// How many parents an instance may have above it.
+/// The limit of parents above an instance.
 const DEPTH: u32 = 32;
 
-/// What a node run starts as its child has been looked up.
+/// The prepared workflow of a child, after its look-up.
 pub(crate) struct Resolved {
     to: Address,
     input: Payload,
@@ -32,7 +32,7 @@ pub(crate) struct Resolved {
 }
 
 impl OwnedInstance {
-    /// Begins a node that runs a workflow, or ends it once that has ended.
+    /// Begins a node that runs a workflow, or ends the node once that run has ended.
     pub(super) fn child(
         &mut self,
         to: Address,
@@ -43,7 +43,7 @@ impl OwnedInstance {
     ) -> Result<Begun, Unread> {
         let again = open.kind == TriggerType::Retry;
         match self.given(open)? {
-            // A retry starts it anew, unless the child did its part.
+            // A retry starts a new child, unless the child completed.
             Some(Resumption::Child { status, .. })
                 if again && status != Status::Completed.name() => {}
             Some(Resumption::Child {
@@ -65,7 +65,7 @@ impl OwnedInstance {
         let input = self.input(open, patch, &shared.base)?;
         let (patch, name) = (patch.clone(), name.to_owned());
         let all = Arc::clone(shared);
-        // Looking a workflow up reads the store, and preparing it may compile.
+        // Looking up a workflow reads the store, and preparing it may compile.
         let look = move || {
             let found = all.resolve(&name);
             if let Some(shard) = all.shard(to.instance) {
@@ -81,7 +81,7 @@ impl OwnedInstance {
         Ok(Begun::Elsewhere)
     }
 
-    /// The child, but for the row that waits for it.
+    /// The child, except for the row that waits for it.
     fn new_child(
         &self,
         to: Address,
@@ -94,7 +94,7 @@ impl OwnedInstance {
         let request = StartRequest {
             definition: (*prepared.definition).clone(),
             input,
-            // Named by the phase in which it is waited for.
+            // The id contains the phase in which the node waits for the child.
             id: Some(derived::child(self.id, first, phase.saturating_add(1))),
             correlation: self.correlation.as_deref().map(str::to_owned),
         };
@@ -122,7 +122,7 @@ impl OwnedInstance {
 }
 
 impl ShardState {
-    /// What a node run starts has been looked up.
+    /// Continues a node run after the look-up of its child's workflow.
     pub(super) fn resolved(&mut self, resolved: Resolved, shared: &Arc<RuntimeShared>) {
         let Resolved {
             to,
@@ -162,8 +162,8 @@ impl ShardState {
 }
 
 impl RuntimeShared {
-    /// The workflow of this name: the published version, or else what lies beside the file that
-    /// is being run.
+    /// The workflow with this name: the published version, or else a file beside the one that is
+    /// run.
     fn resolve(&self, name: &str) -> Result<Arc<Prepared>, Error> {
         let published = match self.base.store.published(name)? {
             Some(row) => self.base.store.definition(row.definition)?,
@@ -179,7 +179,7 @@ impl RuntimeShared {
     }
 }
 
-/// How a node run ends whose child has ended.
+/// The end of a node run whose child has ended.
 fn reported(status: &str, output: Option<Payload>, failure: Option<Failure>) -> Settled {
     if status == Status::Completed.name() {
         return Settled::done(output.unwrap_or_else(Payload::null));

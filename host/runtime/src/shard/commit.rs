@@ -1,4 +1,4 @@
-//! Lines up the commit of a step: one transaction with all that it did.
+//! Prepares the commit of a step: one transaction with all its results.
 
 use std::sync::Arc;
 
@@ -23,34 +23,34 @@ use crate::derived;
 use crate::shared::RuntimeShared;
 use crate::wait::RunResult;
 
-/// What a step did, ready to be committed.
+/// The results of a step, ready to be committed.
 #[derive(Default)]
 pub(super) struct Step {
-    /// The node run that it was part of, as it was before.
+    /// The node run of the step, in its earlier state.
     pub(super) before: Option<Before>,
     pub(super) record: Option<ExecutionRow>,
     pub(super) commands: Vec<Command>,
     pub(super) vars: Vec<(ScopeNo, String, Payload)>,
     pub(super) blobs: Vec<NewBlob>,
     pub(super) effects: Effects,
-    /// What the node run waits for from now on.
+    /// The bookmarks for which the node run waits now.
     pub(super) bookmarks: Vec<Bookmark>,
-    /// Whom it waits for from now on.
+    /// The child for which the node run waits now.
     pub(super) child: Option<Box<NewInstance>>,
     pub(super) items: Vec<NewItem>,
     pub(super) lists_done: Vec<Seq>,
     pub(super) dead: Vec<NewDeadLetter>,
-    /// Further rows that are not wanted any more.
+    /// Further rows to be removed.
     pub(super) removed: Vec<Removed>,
-    /// A trigger from outside is offered again then, in epoch milliseconds.
+    /// When an external trigger is offered again, in epoch milliseconds.
     pub(super) again_ms: Option<i64>,
     pub(super) now_ms: i64,
-    /// How the run ends, if it does.
+    /// How the run ends, if the step ends it.
     pub(super) finish: Option<Ending>,
 }
 
 impl Step {
-    /// A step of a node run, or of none, that has done nothing yet.
+    /// An empty step, of a node run or of none.
     pub(super) fn new(before: Option<Before>, now_ms: i64) -> Self {
         Self {
             before,
@@ -59,7 +59,7 @@ impl Step {
         }
     }
 
-    /// What the consumer asked for comes before what the node did.
+    /// Puts the consumer's requests before those of the node.
     pub(super) fn ask_first(&mut self, asked: Extras) {
         let Extras { effects, blobs, .. } = asked;
         let by_node = std::mem::replace(&mut self.effects, effects);
@@ -78,7 +78,7 @@ pub(super) struct Ending {
     pub(super) failure: Option<Failure>,
 }
 
-/// What the commands of a step come to.
+/// The rows that result from the commands of a step.
 #[derive(Default)]
 pub(super) struct Rows {
     pub(super) triggers: Vec<NewTrigger>,
@@ -93,11 +93,11 @@ pub(super) struct Rows {
     cancels: Vec<InstanceId>,
     /// The row that waits for a bookmark or a child from now on.
     waits: Option<(TriggerNo, Seq)>,
-    /// Whether the node run that the step is part of goes on in the same phase.
+    /// Whether the node run of the step continues in the same phase.
     same_phase: bool,
 }
 
-/// The trigger that a step uses up, and the node run behind it.
+/// The trigger that a step uses up, and its node run.
 struct Used {
     held: HeldTrigger,
     before: Option<Before>,
@@ -105,7 +105,7 @@ struct Used {
 }
 
 impl ShardState {
-    /// Hands a step over with the next batch.
+    /// Queues the commit of a step for the next batch.
     pub(super) fn commit(&mut self, to: Address, step: Step, shared: &Arc<RuntimeShared>) {
         windlass_model::failpoint::pass("before-commit");
         if !step.bookmarks.is_empty() {
@@ -218,8 +218,8 @@ impl OwnedInstance {
         Some((commit, then, rows.ahead))
     }
 
-    /// The resumptions in rows that the step wanted to write before it ended the run: no row is
-    /// written then, so the store does not know them.
+    /// The resumptions in rows that the step would have written if it had not ended the run. The
+    /// rows are not written, so the store does not know these resumptions.
     fn unwritten(&self, rows: &Rows) -> impl Iterator<Item = DeadTrigger> {
         let instance = self.no;
         let resumes = rows.triggers.iter().filter(|new| new.resumes());
@@ -244,8 +244,8 @@ impl OwnedInstance {
         }
     }
 
-    /// Whether the instance is given back with the step that is being lined up: nothing of it
-    /// is left to run here, or nothing is to be begun and nothing of it runs now.
+    /// Whether the instance is given back with this step: nothing of it is left to run here, or no
+    /// execution may begin and none is in progress.
     fn is_to_go(&self) -> bool {
         if self.is_halted() {
             !self.is_running()
@@ -295,7 +295,7 @@ impl OwnedInstance {
                     detail,
                 });
             }
-            // The rest was carried out before the commit was lined up.
+            // The other commands were carried out before.
             Command::Skip(_)
             | Command::Refuted { .. }
             | Command::Finish { .. }
@@ -307,7 +307,7 @@ impl OwnedInstance {
         Some(())
     }
 
-    /// Something open is not wanted any more, nor is what it waits for.
+    /// Cancels an open execution, and its wait.
     fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &RuntimeShared) {
         if let Some(held) = self.held.remove(&open.seq) {
             held.leaves(self.no, open.seq, shared);
@@ -325,8 +325,8 @@ impl OwnedInstance {
         rows.cancelled.push(open);
     }
 
-    /// Writes the trigger row of something that is to be executed. It is written as claimed,
-    /// and dispatched as soon as the commit is durable, if there is room for it here.
+    /// Writes the trigger row of an open execution. If there is room here, the row is written as
+    /// claimed, and dispatched as soon as the commit is durable.
     fn write_open(
         &mut self,
         open: &Open,
@@ -342,7 +342,7 @@ impl OwnedInstance {
             && !same_phase
             && let Some(given) = self.take_late(open.first, rows, shared)
         {
-            // Somebody has resumed it while it was not waiting.
+            // A resumption arrived while the node run was not waiting.
             (payload, due_ms) = (Some(given), None);
         }
         let claimed = due_ms.is_none()
@@ -362,7 +362,7 @@ impl OwnedInstance {
             .graph
             .node(open.node)
             .map_or(0, |plan| plan.priority);
-        // One from outside that was put off is still what it was.
+        // An external trigger that was postponed keeps its own row.
         let outside = used.held.outside.as_ref().filter(|_| open.seq.is_outside());
         let trigger = match outside {
             Some(outside) => outside_row(outside, open.seq, due_ms, payload),
@@ -390,8 +390,8 @@ impl OwnedInstance {
         Some(())
     }
 
-    /// Whether something may begin before what led to it is durable. Commits become durable in
-    /// their order, so whatever else follows begins only when all of it is.
+    /// Whether an execution may begin before the commit that leads to it is durable. Commits become
+    /// durable in their order, so every other successor begins only after all of them are durable.
     fn runs_ahead(&self, open: &Open, shared: &RuntimeShared) -> bool {
         let graph = &self.prepared.graph;
         if graph.options().commit != CommitStrategy::Burst {
@@ -403,7 +403,7 @@ impl OwnedInstance {
         node.is_some_and(|node| node.pure) && consumer.is_some_and(|plugin| is_pure(&plugin))
     }
 
-    /// Takes a resumption that came while a node run was not waiting.
+    /// Takes a resumption that arrived while the node run was not waiting.
     fn take_late(&mut self, first: Seq, rows: &mut Rows, shared: &RuntimeShared) -> Option<Bytes> {
         let seq = self.late_for(first)?;
         let held = self.held.remove(&seq)?;
@@ -419,13 +419,13 @@ impl OwnedInstance {
         used: &HeldTrigger,
         rows: &mut Rows,
     ) -> Option<TriggerNo> {
-        // The first successor takes the place of the row that is used up.
+        // The first successor replaces the row that is used up.
         let (no, token) = if rows.triggers.is_empty() {
             (used.no, used.token.0)
         } else {
             (self.numbers.trigger()?, 0)
         };
-        // Every claim counts, and nothing else.
+        // The token counts the claims of a row.
         let token = Token(token + i64::from(trigger.claimed));
         trigger.no = no;
         let stage = if trigger.claimed {
@@ -442,8 +442,8 @@ impl OwnedInstance {
         Some(no)
     }
 
-    /// What else follows from a step: triggers that a guest scheduled, the trigger from
-    /// outside itself if it is offered again, and the end of bookmarks.
+    /// Writes the other consequences of a step: triggers that a guest scheduled, an external
+    /// trigger that is offered again, and the end of bookmarks.
     fn go_on(&mut self, to: Address, step: &Step, used: &Used, rows: &mut Rows) -> Option<()> {
         if let (Some(again_ms), Some(outside)) = (step.again_ms, &used.held.outside) {
             let trigger = outside_row(outside, to.seq, again_ms, used.held.given.clone());
@@ -465,7 +465,7 @@ impl OwnedInstance {
             && used.held.given.is_none()
             && step.record.is_some()
         {
-            // The child has not reported in time, and nobody waits for it any more.
+            // The child has not ended in time, and the node does not wait for it any more.
             let child = derived::child(self.id, before.first, before.phase);
             rows.cancels.push(child);
         }
@@ -475,7 +475,7 @@ impl OwnedInstance {
         Some(())
     }
 
-    /// Triggers that a guest scheduled for its own run.
+    /// Writes the triggers that a guest scheduled for its own run.
     fn schedule(&mut self, step: &Step, used: &Used, rows: &mut Rows) -> Option<()> {
         for scheduled in &step.effects.scheduled {
             let no = self.numbers.trigger()?;
@@ -498,8 +498,8 @@ impl OwnedInstance {
                 ..HeldTrigger::new(no, Token(0), Stage::Waiting)
             };
             if rows.triggers.is_empty() {
-                // Nothing else takes the place of the row that is used up, and this one has a
-                // number of its own: that row is turned into it under the other's number.
+                // No other row replaces the row that is used up, so that row is turned into this
+                // one, under the number of the used row.
                 let (used_no, token) = (used.held.no, used.held.token);
                 trigger.no = used_no;
                 self.held.insert(
@@ -519,7 +519,7 @@ impl OwnedInstance {
         Some(())
     }
 
-    /// The bookmarks and children that a node run waits for, tied to its row.
+    /// The bookmarks and the child for which a node run waits, tied to its row.
     fn waits(
         &self,
         step: &mut Step,
@@ -542,7 +542,7 @@ impl OwnedInstance {
         (bookmarks, child.into_iter().collect())
     }
 
-    /// The records of a step: of what was executed, and of what it cancelled.
+    /// The execution records of a step: of the execution, and of those that it cancelled.
     fn records(
         &mut self,
         record: Option<ExecutionRow>,
@@ -577,7 +577,7 @@ impl OwnedInstance {
         Some(runs)
     }
 
-    /// The run has ended: whatever is left of it is not wanted any more.
+    /// Drops all triggers of a run that has ended.
     fn let_go(&mut self, shared: &RuntimeShared) {
         for (seq, held) in std::mem::take(&mut self.held) {
             held.leaves(self.no, seq, shared);
@@ -585,7 +585,7 @@ impl OwnedInstance {
     }
 }
 
-/// The row of a trigger from outside.
+/// The row of an external trigger.
 fn outside_row(outside: &Outside, seq: Seq, due_ms: i64, payload: Option<Bytes>) -> NewTrigger {
     NewTrigger {
         no: TriggerNo(0),

@@ -1,9 +1,10 @@
-//! What was claimed of instances that are not here.
+//! Buffers claimed triggers of instances that are not in this shard.
 //!
-//! Word of further triggers can overtake the word that their instance was taken: whoever delivers
-//! takes instances in a thread of his own, and what is not known of a definition is looked up
-//! aside. Such triggers wait here for their burst. Or the burst was given back while the claim
-//! was on its way: then the store has made them pending again, and they are to be claimed anew.
+//! The message about further triggers can arrive before the message that their instance was
+//! claimed: a process that delivers a stimulus claims instances on its own thread, and an unknown
+//! definition is prepared on another thread. Such triggers wait here for their burst. It is also
+//! possible that the burst was given back while the claim was in progress: then the store has made
+//! the triggers pending again, and they have to be claimed again.
 
 use rustc_hash::FxHashMap;
 use windlass_model::{Clock, Epoch, InstanceNo};
@@ -16,7 +17,7 @@ use crate::shared::Intake;
 #[derive(Default)]
 pub(super) struct Early {
     claims: FxHashMap<InstanceNo, Vec<ClaimedInstance>>,
-    /// Those that were there at the last look: if they are at the next one, nobody comes.
+    /// The claims at the last check. A claim that is still here at the next check is dropped.
     seen: Vec<(InstanceNo, Epoch)>,
 }
 
@@ -25,7 +26,7 @@ impl Early {
         self.claims.entry(claimed.row.no).or_default().push(claimed);
     }
 
-    /// Takes what waits for a burst that is here now. What is of an earlier one is void.
+    /// Takes the claims of a burst that is here now. Claims of an earlier burst are void.
     pub(super) fn of(
         &mut self,
         no: InstanceNo,
@@ -43,7 +44,7 @@ impl Early {
         its
     }
 
-    /// A burst was given back, durably: what was claimed of it is pending again.
+    /// Drops the claims of a burst that was given back, durably: their triggers are pending again.
     pub(super) fn given_back(
         &mut self,
         no: InstanceNo,
@@ -61,7 +62,7 @@ impl Early {
         intake.scheduler.send(Event::Due(clock.wall_ms()));
     }
 
-    /// Drops what was here at the last look already.
+    /// Drops the claims that were here at the last check.
     pub(super) fn retry(&mut self, intake: &Intake) {
         let all = self.claims.values().flatten();
         let all: Vec<_> = all.map(|one| (one.row.no, one.row.epoch)).collect();
@@ -72,7 +73,7 @@ impl Early {
         }
     }
 
-    /// Drops all: the process holds nothing of it any more.
+    /// Drops all claims: the process owns none of their instances any more.
     pub(super) fn clear(&mut self, intake: &Intake) {
         self.seen.clear();
         for claimed in std::mem::take(&mut self.claims).into_values().flatten() {

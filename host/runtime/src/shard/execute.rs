@@ -1,4 +1,4 @@
-//! Runs the node that a trigger is aimed at, or asks a guest to.
+//! Runs the node of a trigger, or prepares the guest call for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use super::work::{Address, Patch, Work};
 use crate::observe::Observed;
 use crate::shared::{Base, RuntimeShared};
 
-/// How a node begins.
+/// The beginning of a node.
 #[expect(
     clippy::large_enum_variant,
     reason = "it is passed on at once: a box would cost each call an allocation"
 )]
 pub(super) enum Begun {
-    /// It is over already.
+    /// The node has ended already.
     Settled(Settled),
-    /// A guest is to be called.
+    /// A guest has to be called.
     Work(Option<Work>),
-    /// Somebody looks up what it needs, and tells.
+    /// A look-up is in progress on another thread, which sends its result.
     Elsewhere,
 }
 
 impl ShardState {
-    /// Runs the node, with what a consumer assigned.
+    /// Runs the node, with the variables that a consumer assigned.
     pub(super) fn execute(
         &mut self,
         to: Address,
@@ -69,7 +69,7 @@ impl ShardState {
             Err(Unread::Value(failure))
                 if shared.intake.is_draining() && failure.class == Class::Cancelled =>
             {
-                // A shutdown is never a failure of the run.
+                // A shutdown never fails a run.
                 self.interrupted(to, shared);
             }
             Err(Unread::Value(failure)) => {
@@ -80,7 +80,7 @@ impl ShardState {
         None
     }
 
-    /// The node has returned.
+    /// Processes the return of a node.
     pub(super) fn executed(
         &mut self,
         to: Address,
@@ -114,7 +114,7 @@ impl ShardState {
                 },
             },
             Err(failure) if shared.intake.is_draining() && failure.class == Class::Cancelled => {
-                // A shutdown is never a failure of the run.
+                // A shutdown never fails a run.
                 self.interrupted(to, shared);
                 return;
             }
@@ -123,8 +123,8 @@ impl ShardState {
         self.settle(to, settled, ran, shared);
     }
 
-    /// The plugin takes no call of this workflow now. The trigger is put off, which is neither
-    /// an attempt nor an execution.
+    /// Postpones the trigger if the plugin takes no call of this workflow now. This counts neither
+    /// as an attempt nor as an execution.
     fn deferred_call(
         &mut self,
         to: Address,
@@ -133,7 +133,8 @@ impl ShardState {
         shared: &Arc<RuntimeShared>,
     ) {
         if let Some(owned) = self.owned.get_mut(&to.instance) {
-            // The consumer is asked again when the trigger is due, and asks for effects again.
+            // When the trigger is due again, the consumer is called again and makes its requests
+            // again.
             if let Some(held) = owned.held.get_mut(&to.seq) {
                 held.asked = None;
             }
@@ -144,10 +145,10 @@ impl ShardState {
     }
 }
 
-/// When a trigger is due again that is put off for this long, in epoch milliseconds.
+/// The due time of a trigger that is postponed by this duration, in epoch milliseconds.
 pub(super) fn put_off_until(clock: &dyn Clock, after: Duration) -> i64 {
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-    // A whole millisecond later: never before the time is over.
+    // Rounded up by a millisecond, so that the trigger is never due too early.
     let after_ms = after_ms.saturating_add(1);
     clock.wall_ms().saturating_add_unsigned(after_ms)
 }
@@ -205,7 +206,7 @@ impl OwnedInstance {
         Ok(Begun::Settled(settled))
     }
 
-    /// An `event` node: it waits for a stimulus, and results in what that brought.
+    /// An `event` node: it waits for a stimulus, and its output is the payload of the stimulus.
     fn event(
         &mut self,
         open: &Open,
@@ -244,7 +245,7 @@ impl OwnedInstance {
         })
     }
 
-    /// A template that gives text.
+    /// A template that results in text.
     fn text(
         &mut self,
         scope: windlass_model::ScopeNo,
@@ -264,7 +265,7 @@ impl OwnedInstance {
         }
     }
 
-    /// A for-each: first its list, and after the last item what they all came to.
+    /// A for-each: first its list and, after the last item, the outputs of all items.
     fn for_each(
         &mut self,
         open: &Open,

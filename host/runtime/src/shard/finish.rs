@@ -1,4 +1,4 @@
-//! How items and runs end: their outputs are rendered.
+//! Renders the outputs of items and runs when they end.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::codes;
 use crate::shared::{Base, Bursts};
 
 impl OwnedInstance {
-    /// Renders what the items of for-eaches come to, as often as the engine asks for it.
-    /// What follows from that is part of the same step.
+    /// Renders the outputs of for-each items as often as the engine requests it. The consequences
+    /// belong to the same step.
     pub(super) fn emit(
         &mut self,
         step: &mut Step,
@@ -74,7 +74,7 @@ impl OwnedInstance {
         });
     }
 
-    /// What one item comes to.
+    /// The output of one item.
     fn item_output(
         &mut self,
         scope: ScopeNo,
@@ -94,8 +94,8 @@ impl OwnedInstance {
         }
     }
 
-    /// How the run ends, if the step ends it. Renders the workflow's output; if that cannot be
-    /// made, the run has failed after all, and what can be undone is.
+    /// The end of the run, if the step ends it. Renders the workflow's output; if that fails, the
+    /// run is faulted after all, and its completed nodes are undone where possible.
     pub(super) fn finish(
         &mut self,
         step: &mut Step,
@@ -145,7 +145,7 @@ impl OwnedInstance {
     }
 }
 
-/// How the run ends with these commands, and whose output is its.
+/// The final status in these commands, and the execution whose output is the run's.
 fn ended(commands: &[Command]) -> Option<(Status, Option<ExecutionNo>)> {
     match commands.last() {
         Some(Command::Finish { status, output, .. }) => Some((*status, *output)),
@@ -153,7 +153,7 @@ fn ended(commands: &[Command]) -> Option<(Status, Option<ExecutionNo>)> {
     }
 }
 
-/// How the run ends with these commands, if it has no output.
+/// The end of the run in these commands, if it has no output.
 fn failed(commands: &[Command]) -> Option<Ending> {
     match commands.last() {
         Some(Command::Finish {

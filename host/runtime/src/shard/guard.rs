@@ -1,10 +1,10 @@
-//! The lock around a burst, for where ownership in the store is not enough.
+//! The lock around a burst, for stores whose ownership is not enough.
 //!
-//! With a provider of locks besides the store, an instance that was claimed is not touched
-//! before its lock `workflow-instance:{id}` is there. Asking for it and giving it back are
-//! orders that a shard hands out with its writes, so that no worker waits for them; the
-//! [`BurstLocks`](crate::burst_locks::BurstLocks) carries them out. Where no provider is
-//! configured nothing of this happens.
+//! With a lock provider besides the store, a claimed instance is not touched before its lock
+//! `workflow-instance:{id}` is held. A shard returns its requests and releases of locks together
+//! with its writes, so that no worker waits for a lock; the
+//! [`BurstLocks`](crate::burst_locks::BurstLocks) carries them out. Without a configured provider
+//! this module does nothing.
 
 use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
 
@@ -15,68 +15,68 @@ use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
 use crate::wait::Ended;
 
-/// After how long an instance that was shut out is claimed again, in milliseconds.
+/// The delay before an instance is claimed again whose lock could not be held, in milliseconds.
 const AGAIN_MS: i64 = 100;
 
-/// What stands before the execution of an instance.
+/// The condition under which an instance may execute.
 pub(crate) enum Guard {
-    /// Nothing.
+    /// No condition.
     Open,
-    /// A lock that was asked for.
-    Asked,
-    /// Nothing, because this is held.
-    Held(BurstLock),
+    /// The lock was requested, and the instance waits for it.
+    Extras,
+    /// This lock is held, so the instance may execute.
+    HeldLock(BurstLock),
 }
 
-/// What a shard wants of a lock.
+/// A lock operation that a shard orders.
 pub(crate) enum Order {
-    /// The lock of an instance, for a burst.
+    /// Take the lock of an instance for a burst.
     Take {
-        /// Which.
+        /// The instance.
         no: InstanceNo,
-        /// Its name.
+        /// Its id.
         id: InstanceId,
-        /// Of which burst.
+        /// The burst.
         epoch: Epoch,
     },
-    /// The burst is over.
+    /// Release the lock of a burst that is over.
     Give {
-        /// Of which instance.
+        /// The instance.
         no: InstanceNo,
-        /// What is held.
-        burst_lock: BurstLock,
+        /// The lock.
+        door: BurstLock,
     },
 }
 
-/// What came of asking for a lock.
+/// The result of a lock request.
 pub(crate) enum Taken {
-    /// The burst may begin.
-    Held(BurstLock),
-    /// Somebody has it, or nobody can tell.
+    /// The lock is held, and the burst may begin.
+    HeldLock(BurstLock),
+    /// Another process has the lock, or the provider fails.
     Refused,
-    /// It was held, and is not any more.
+    /// The lock was held and is lost.
     Lost,
 }
 
 impl ShardState {
-    /// Asks for the lock of a burst, if it needs one.
+    /// Requests the lock of a burst, if it needs one.
     pub(super) fn ask(&mut self, no: InstanceNo, shared: &RuntimeShared) {
         if shared.base.topology.burst_locks().is_none() {
             return;
         }
         if let Some(owned) = self.owned.get_mut(&no) {
-            owned.guard = Guard::Asked;
+            owned.guard = Guard::Extras;
             let (id, epoch) = (owned.id, owned.epoch);
             self.orders.push(Order::Take { no, id, epoch });
         }
     }
 
-    /// Takes the orders that are to be carried out.
+    /// Takes the pending orders.
     pub(crate) fn take_orders(&mut self) -> Vec<Order> {
         std::mem::take(&mut self.orders)
     }
 
-    /// The lock of a burst has come, or not, or went.
+    /// Processes the result of a lock request, or the loss of a lock.
     pub(super) fn locked(
         &mut self,
         no: InstanceNo,
@@ -86,19 +86,19 @@ impl ShardState {
     ) {
         let owned = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch);
         match (taken, owned) {
-            (Taken::Held(burst_lock), Some(owned)) if matches!(owned.guard, Guard::Asked) => {
-                owned.guard = Guard::Held(burst_lock);
+            (Taken::HeldLock(door), Some(owned)) if matches!(owned.guard, Guard::Extras) => {
+                owned.guard = Guard::HeldLock(door);
                 for seq in owned.lined_up() {
                     self.make_ready(no, seq, shared);
                 }
             }
-            // The burst has ended, or was given up, while the lock was on its way.
-            (Taken::Held(burst_lock), _) => self.orders.push(Order::Give { no, burst_lock }),
-            (Taken::Refused, Some(owned)) if matches!(owned.guard, Guard::Asked) => {
+            // The burst has ended, or was given up, while the request was in progress.
+            (Taken::HeldLock(door), _) => self.orders.push(Order::Give { no, door }),
+            (Taken::Refused, Some(owned)) if matches!(owned.guard, Guard::Extras) => {
                 tracing::debug!(instance = %owned.id, "the lock of a run is not to be had: giving it back");
                 self.shut_out(no, epoch, shared);
             }
-            (Taken::Lost, Some(owned)) if matches!(owned.guard, Guard::Held(_)) => {
+            (Taken::Lost, Some(owned)) if matches!(owned.guard, Guard::HeldLock(_)) => {
                 tracing::warn!(instance = %owned.id, "the lock of a run is lost: interrupting it");
                 shared.base.metrics.lease_lost.add(1);
                 self.shut_out(no, epoch, shared);
@@ -107,32 +107,29 @@ impl ShardState {
         }
     }
 
-    /// Nothing of an instance may go on here: it is given back, and what its guests still
-    /// return is thrown away. What is on its way to the store is decided there.
+    /// Stops an instance here: it is given back, and later results of its guests are dropped. The
+    /// store decides about commits that are in progress.
     pub(super) fn shut_out(&mut self, no: InstanceNo, epoch: Epoch, shared: &RuntimeShared) {
         let Some((_, fence)) = self.drop_hot(no, epoch, shared) else {
             return;
         };
         self.release(fence);
         shared.listeners.waiters.tell(no, &Ended::GivenBack);
-        // By then it is given back. Whoever has its lock may need some time yet.
+        // The instance is given back by then. The holder of its lock may need more time.
         let again_ms = shared.base.now().wall_ms.saturating_add(AGAIN_MS);
         shared.intake.scheduler.send(Event::Due(again_ms));
     }
 
-    /// A burst is over: its lock goes.
+    /// Releases the lock of a burst that is over.
     pub(super) fn unlock(&mut self, owned: &mut OwnedInstance) {
-        if let Guard::Held(burst_lock) = std::mem::replace(&mut owned.guard, Guard::Open) {
-            self.orders.push(Order::Give {
-                no: owned.no,
-                burst_lock,
-            });
+        if let Guard::HeldLock(door) = std::mem::replace(&mut owned.guard, Guard::Open) {
+            self.orders.push(Order::Give { no: owned.no, door });
         }
     }
 }
 
 impl OwnedInstance {
-    /// What is claimed and has not begun, in order.
+    /// The claimed triggers that have not begun, in order.
     fn lined_up(&self) -> Vec<Seq> {
         let ready = self.held.iter();
         let ready = ready.filter(|(_, held)| matches!(held.stage, Stage::Ready));
@@ -143,14 +140,14 @@ impl OwnedInstance {
         places.into_iter().map(|(.., seq)| seq).collect()
     }
 
-    /// Whether it has to wait for its lock.
+    /// Whether the instance waits for its lock.
     pub(super) fn is_shut(&self) -> bool {
-        matches!(self.guard, Guard::Asked)
+        matches!(self.guard, Guard::Extras)
     }
 }
 
-/// Where something stands in line: control first, in the order in which it was asked for, of
-/// which the numbers of what comes from outside say nothing.
+/// The sort key of a trigger. Control triggers come first, in the order of their requests. Sequence
+/// numbers of external triggers do not tell that order.
 fn place(seq: Seq, outside: Option<&Outside>) -> (bool, i64, Seq) {
     match outside.filter(|outside| outside.kind.is_control()) {
         Some(control) => (false, control.due_ms, seq),

@@ -1,9 +1,9 @@
-//! Since when a shard's driving thread has been inside a guest.
+//! The time since which a shard's driving thread has been inside a guest.
 //!
-//! The thread and the watch both change it, and a thread that was relieved may come back from
-//! its guest long after its successor has entered another. So nobody ever takes away a mark
-//! but the one that he put there or looked at: a shard whose mark is wiped while its driver is
-//! in a guest would never be relieved, and stand still for as long as that guest.
+//! The thread and the watch both change the mark, and a relieved thread may return from its guest
+//! long after its successor has entered another. So each of them removes only the mark that it has
+//! set or read. Otherwise a shard could lose its mark while its driver is in a guest, and would not
+//! be relieved before that guest returns.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,35 +11,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct GuestMark(AtomicU64);
 
-/// The mark that a thread has put there.
+/// A mark that a thread has set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Since(u64);
 
 impl GuestMark {
-    /// The driving thread enters a guest, at this millisecond of the monotonic clock.
+    /// Sets the mark: the driving thread enters a guest at this millisecond of the monotonic clock.
     pub(crate) fn enter(&self, now_ms: u64) -> Since {
-        // Zero stands for no mark.
+        // Zero means that there is no mark.
         let since = now_ms.max(1);
         self.0.store(since, Ordering::Release);
         Since(since)
     }
 
-    /// A thread has left the guest that it entered then. If it was relieved meanwhile, the
-    /// mark is another thread's, and stays.
+    /// Removes the mark of a thread that has left its guest. If the thread was relieved meanwhile,
+    /// the mark belongs to another thread and stays.
     pub(crate) fn leave(&self, since: Since) {
         let _ = self
             .0
             .compare_exchange(since.0, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// The mark, if the driving thread has been in one guest for longer than this.
+    /// The mark, if the driving thread has been in one guest for longer than `patience_ms`.
     pub(crate) fn beyond(&self, patience_ms: u64, now_ms: u64) -> Option<Since> {
         let since = self.0.load(Ordering::Acquire);
         (since != 0 && now_ms.saturating_sub(since) > patience_ms).then_some(Since(since))
     }
 
-    /// Takes the mark away in order to relieve its thread. Answers false if that thread has
-    /// left the guest since the watch looked: then it is not to be relieved.
+    /// Removes the mark in order to relieve its thread. Returns false if that thread has left the
+    /// guest since the watch read the mark: then the thread must not be relieved.
     pub(crate) fn relieve(&self, since: Since) -> bool {
         self.0
             .compare_exchange(since.0, 0, Ordering::AcqRel, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What an instance knows, read from the store only where an expression looks.
+//! The data of an instance, read from the store only when an expression needs it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,42 +17,42 @@ use super::work::Patch;
 use crate::codes;
 use crate::links::Links;
 
-/// Outputs that are kept in memory at most once nothing is on its way to the store.
+/// The limit of outputs kept in memory when no commit is in progress.
 const KEPT_OUTPUTS: usize = 64;
 
-/// Lists that are kept in memory at most once nothing is on its way to the store.
+/// The limit of lists kept in memory when no commit is in progress.
 const KEPT_LISTS: usize = 16;
 
-/// Items of a for-each that are read at once.
+/// The number of items in one read.
 const PAGE: u32 = 256;
 
-/// The largest payload that an expression may look into, in bytes.
+/// The largest payload that an expression may read, in bytes.
 const EXPRESSION_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The part of what an instance knows that is in memory.
+/// The data of an instance that is in memory.
 #[derive(Default)]
 pub(crate) struct Memory {
     input: Option<Payload>,
     vars: FxHashMap<ScopeNo, Vars>,
-    /// Every output whose commit is on its way is here.
+    /// Outputs by execution. Every output whose commit is in progress is here.
     outputs: FxHashMap<ExecutionNo, Payload>,
-    /// Lists of for-eaches, taken apart.
+    /// The items of lists.
     lists: FxHashMap<ExecutionNo, Arc<[Bytes]>>,
-    /// What came out of items, by list and place. Every one whose commit is on its way is here.
+    /// Outputs of items, by list and index. Every output whose commit is in progress is here.
     items: FxHashMap<Seq, BTreeMap<u32, Payload>>,
 }
 
 /// The variables of one scope.
 #[derive(Default)]
 struct Vars {
-    /// Whether these are all; otherwise those that were assigned since the store was read.
+    /// Whether these are all variables; otherwise only those assigned since the store was read.
     all: bool,
     known: FxHashMap<String, Payload>,
 }
 
-/// Why something could not be read.
+/// Why data could not be read.
 pub(crate) enum Unread {
-    /// The store is in trouble; it is not the run's fault.
+    /// The store fails; the run is not at fault.
     Store(windlass_store::Error),
     /// The value cannot be used.
     Value(Failure),
@@ -78,7 +78,7 @@ impl Memory {
         }
     }
 
-    /// A scope begins, with no variables.
+    /// Adds a scope without variables.
     pub(crate) fn open_scope(&mut self, scope: ScopeNo) {
         let vars = Vars {
             all: true,
@@ -87,12 +87,12 @@ impl Memory {
         self.vars.insert(scope, vars);
     }
 
-    /// A scope is over.
+    /// Removes a scope.
     pub(crate) fn close_scope(&mut self, scope: ScopeNo) {
         self.vars.remove(&scope);
     }
 
-    /// What the run works on.
+    /// The input of the run.
     pub(crate) fn input(&mut self, store: &dyn Store, no: InstanceNo) -> Result<Payload, Unread> {
         if let Some(input) = &self.input {
             return Ok(input.clone());
@@ -101,7 +101,7 @@ impl Memory {
         Ok(self.input.insert(input).clone())
     }
 
-    /// The variables of one scope, without those around it.
+    /// The variables of one scope, without those of the scopes around it.
     pub(crate) fn vars(
         &mut self,
         store: &dyn Store,
@@ -110,7 +110,7 @@ impl Memory {
     ) -> Result<&FxHashMap<String, Payload>, Unread> {
         let vars = self.vars.entry(scope).or_default();
         if !vars.all {
-            // What was assigned here may not have reached the store yet.
+            // The commit of an assignment may still be in progress.
             let mut all: FxHashMap<_, _> = store.vars(no, scope)?.into_iter().collect();
             all.extend(vars.known.drain());
             *vars = Vars {
@@ -121,7 +121,7 @@ impl Memory {
         Ok(&vars.known)
     }
 
-    /// Notes variables whose assignment is on its way to the store.
+    /// Adds assigned variables whose commit is in progress.
     pub(crate) fn assign(&mut self, scope: ScopeNo, assigned: &[(String, Payload)]) {
         if !assigned.is_empty() {
             let vars = self.vars.entry(scope).or_default();
@@ -129,7 +129,7 @@ impl Memory {
         }
     }
 
-    /// Notes an output whose record is on its way to the store.
+    /// Adds an output whose commit is in progress.
     pub(crate) fn keep(&mut self, run: ExecutionNo, output: Payload) {
         self.outputs.insert(run, output);
     }
@@ -168,17 +168,17 @@ impl Memory {
         Ok(items.get(index as usize).cloned().unwrap_or_default())
     }
 
-    /// Notes a list that was just made.
+    /// Adds a list that was just made.
     pub(crate) fn keep_list(&mut self, list: ExecutionNo, items: Arc<[Bytes]>) {
         self.lists.insert(list, items);
     }
 
-    /// Notes what came out of an item; it is on its way to the store.
+    /// Adds the output of an item, whose commit is in progress.
     pub(crate) fn keep_item(&mut self, list: Seq, index: u32, output: Payload) {
         self.items.entry(list).or_default().insert(index, output);
     }
 
-    /// What came out of the items of a list, as a JSON array with a place for each item.
+    /// The outputs of the items of a list, as a JSON array with one value for each item.
     pub(crate) fn collect(
         &mut self,
         store: &dyn Store,
@@ -197,7 +197,7 @@ impl Memory {
                 page = store.items(no, list, index, PAGE)?.into_iter().peekable();
                 read = index.saturating_add(PAGE);
             }
-            // A page is by place, and need not have every one.
+            // A page is in the order of the indexes and may have gaps.
             while page.next_if(|(at, _)| *at < index).is_some() {}
             let stored = page.next_if(|(at, _)| *at == index);
             let fresh = self.items.get(&list).and_then(|kept| kept.get(&index));
@@ -219,12 +219,12 @@ impl Memory {
         Ok(json.into())
     }
 
-    /// A for-each is over.
+    /// Removes the list of a for-each that has ended.
     pub(crate) fn forget_list(&mut self, list: Seq) {
         self.items.remove(&list);
     }
 
-    /// Lets go of what the store has. Only to be called while nothing is on its way there.
+    /// Drops data that the store has. May be called only while no commit is in progress.
     pub(crate) fn shrink(&mut self) {
         if self.outputs.len() > KEPT_OUTPUTS {
             self.outputs.clear();
@@ -237,7 +237,7 @@ impl Memory {
     }
 }
 
-/// A JSON array as its items.
+/// The items of a JSON array.
 pub(crate) fn take_apart(json: &[u8]) -> Result<Arc<[Bytes]>, Failure> {
     let invalid = |what: String| Failure::new(Class::Invalid, codes::RENDER, what);
     match serde_json::from_slice(json) {
@@ -276,8 +276,8 @@ pub(crate) fn json_of(store: &dyn Store, payload: &Payload) -> Result<Bytes, Unr
 }
 
 impl OwnedInstance {
-    /// The values that compiled expressions name, as a scope sees them, with a consumer's
-    /// patch laid over them.
+    /// The values that compiled expressions name, as seen from a scope; a consumer's patch replaces
+    /// variables.
     pub(crate) fn values(
         &mut self,
         store: &dyn Store,
@@ -327,7 +327,7 @@ impl OwnedInstance {
         Ok(values)
     }
 
-    /// The link for the wait in which a node is, or to which it comes next.
+    /// Adds the link for the current or next wait of a node.
     fn fill_link(
         &self,
         graph: &Graph,
@@ -377,7 +377,7 @@ impl OwnedInstance {
         Ok(())
     }
 
-    /// The item that a scope is for, as JSON; none outside of every for-each.
+    /// The item of a scope, as JSON; none outside of every for-each.
     pub(crate) fn item(
         &mut self,
         store: &dyn Store,
@@ -389,7 +389,7 @@ impl OwnedInstance {
         self.memory.item(store, list, index).map(Some)
     }
 
-    /// A variable, as a scope sees it: its own, or else that of the nearest scope around it.
+    /// A variable as seen from a scope: its own, or else that of the nearest scope around it.
     pub(crate) fn var(
         &mut self,
         store: &dyn Store,
@@ -413,7 +413,7 @@ impl OwnedInstance {
         patch: &Patch,
         values: &mut Values,
     ) -> Result<(), Unread> {
-        // The last of several with one name counts: so what is around comes first.
+        // Of several values with one name the last counts, so outer scopes come first.
         let around: Vec<ScopeNo> = self.state.around(scope).collect();
         for scope in around.into_iter().rev() {
             for (name, payload) in self.memory.vars(store, self.no, scope)? {

@@ -1,8 +1,8 @@
-//! Where instances live while they run.
+//! The shards: they hold instances while these run.
 //!
-//! Every instance belongs to one shard, by its number, and everything that happens to it
-//! happens under that shard's mutex: so its results are applied one after another and its
-//! commits queue in that order. The mutex is never held over a guest call or a flush.
+//! The number of an instance decides its shard, and all changes to the instance happen under that
+//! shard's mutex: so its results are applied one after another, and its commits queue in that
+//! order. The mutex is never held during a guest call or a flush.
 
 mod about;
 mod builtin;
@@ -51,49 +51,49 @@ pub(crate) use sends::INCIDENT;
 pub(crate) use shard_state::ShardState;
 pub(crate) use step::REASON_BYTES;
 
-/// What other threads hand to a shard.
+/// A message from another thread to a shard.
 pub(crate) enum Message {
-    /// Work that was claimed for one of its instances.
+    /// Claimed triggers of one of its instances.
     Arrived(Box<Arrival>),
     /// A new instance, to be written and then run.
     Born(Box<Birth>),
-    /// What a node run starts as its child has been looked up.
+    /// The prepared workflow of a child.
     Resolved(Box<Resolved>),
-    /// A guest call has returned on some other thread.
+    /// A guest call has returned on another thread.
     Returned(Box<Returned>),
     /// Answers of the store.
     Answers(Vec<(Ticket, windlass_store::Result<Wrote>)>),
-    /// It is this suspect's turn to run alone.
+    /// This suspect may run alone now.
     SuspectsTurn(InstanceNo, Seq),
-    /// What came of asking for the lock of a burst, or what became of it.
+    /// The result of a lock request, or the loss of a lock.
     Locked {
-        /// Of which instance.
+        /// The instance.
         no: InstanceNo,
-        /// Of which burst.
+        /// The burst.
         epoch: Epoch,
-        /// What came of it.
+        /// The result.
         taken: Taken,
     },
-    /// The membership is gone: nothing here is owned any more.
+    /// The membership has ended: no instance here is owned any more.
     Forget,
-    /// To be given back, though it was claimed and never came here.
+    /// Give back an instance that was claimed and never arrived here.
     Owed(Fence),
-    /// Try again to give back what could not be given back before.
+    /// Try again to give back instances, if that failed before.
     Retry,
-    /// Start nothing more, and give back what has nothing running.
+    /// Begin no further execution, and give back instances without one in progress.
     Drain,
-    /// Interrupt what still runs.
+    /// Interrupt all executions.
     Interrupt,
 }
 
-/// Claimed work, with everything that is needed to run it.
+/// Claimed triggers, with everything that is needed to run them.
 pub(crate) struct Arrival {
     pub(crate) claimed: ClaimedInstance,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,
 }
 
-/// Where the answer to the creation of an instance goes.
+/// The channel for the answer to the creation of an instance.
 pub(crate) type Reply = oneshot::Sender<Result<OrFenced<Created>, Error>>;
 
 /// A new instance that this process will run.
@@ -105,15 +105,16 @@ pub(crate) struct Birth {
     pub(crate) reply: Reply,
 }
 
-/// One shard: a mailbox, and the state behind a mutex.
+/// A shard: a mailbox, and the state behind a mutex.
 pub(crate) struct Shard {
     pub(crate) index: usize,
     inbox: Mutex<Vec<Message>>,
     bell: Condvar,
     pub(crate) state: Mutex<ShardState>,
-    /// Which thread drives the shard: raised to take it away from one that is stuck in a guest.
+    /// The number of the driving thread's turn: raised to relieve a thread that is stuck in a
+    /// guest.
     pub(crate) driver: AtomicU64,
-    /// Since when the driving thread has been in a guest.
+    /// The time since which the driving thread has been in a guest.
     pub(crate) in_guest: GuestMark,
 }
 
@@ -129,7 +130,7 @@ impl Shard {
         })
     }
 
-    /// Hands something over.
+    /// Sends a message.
     pub(crate) fn send(&self, message: Message) {
         let mut inbox = self.inbox.lock();
         inbox.push(message);
@@ -138,13 +139,13 @@ impl Shard {
         }
     }
 
-    /// Takes everything that was handed over, without waiting.
+    /// Takes all messages, without waiting.
     pub(crate) fn take(&self, into: &mut Vec<Message>) {
         let mut inbox = self.inbox.lock();
         into.append(&mut inbox);
     }
 
-    /// Waits until something was handed over or the shard has another driver.
+    /// Waits for a message or for another driver.
     fn wait(&self, generation: u64) {
         let mut inbox = self.inbox.lock();
         while inbox.is_empty() && self.driver.load(Ordering::Acquire) == generation {
@@ -152,18 +153,18 @@ impl Shard {
         }
     }
 
-    /// Whether nothing is here, and nothing is on its way here or to the store.
+    /// Whether the shard is empty: no instances, no messages, and no writes in progress.
     pub(crate) fn is_empty(&self) -> bool {
         self.state.lock().is_empty() && self.inbox.lock().is_empty()
     }
 
-    /// Whether its driver has nothing to do.
+    /// Whether its driver has no work.
     #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
         self.inbox.lock().is_empty() && self.state.lock().is_at_rest()
     }
 
-    /// Takes the shard away from its driver.
+    /// Relieves the driver of the shard.
     pub(crate) fn depose(&self) -> u64 {
         let generation = self.driver.fetch_add(1, Ordering::AcqRel) + 1;
         let _inbox = self.inbox.lock();
@@ -177,7 +178,7 @@ impl Sink for Shard {
         self.send(Message::Answers(answers));
     }
 
-    /// Shards have nothing to do with each other's instances.
+    /// The writes of different shards need no common order.
     fn order(&self) -> windlass_store::Order {
         windlass_store::Order::Keyed(self.index)
     }

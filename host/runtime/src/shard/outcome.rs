@@ -1,4 +1,4 @@
-//! How an execution ended, and the event that this is for the engine.
+//! Converts the end of an execution to an event of the engine.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use super::suspend::expiry;
 use super::work::{Address, Patch};
 use crate::shared::Base;
 
-/// How an execution, or what stands for one, ended.
+/// How an execution or a control trigger ended.
 pub(super) enum Settled {
-    /// Well.
+    /// It succeeded.
     Done {
         output: Payload,
         ports: Vec<String>,
         /// Set if the node ends its branch: whether it ends the run.
         end: Option<bool>,
     },
-    /// Well, with variables assigned.
+    /// It succeeded and assigned variables.
     Set(Patch),
     /// It failed.
     Failed(Failure),
-    /// It wants to be called again.
+    /// It asks to be called again.
     Again(Again),
     /// It waits for an instant.
     Wait { until_ms: i64 },
-    /// It waits for one of these.
+    /// It waits for one of these bookmarks.
     Suspended {
         bookmarks: Vec<Bookmark>,
         left: Option<Payload>,
@@ -46,17 +46,17 @@ pub(super) enum Settled {
         output: Payload,
         items: Arc<[Bytes]>,
     },
-    /// It is put off without having been executed.
+    /// It is postponed without an execution.
     Later { until_ms: i64 },
-    /// The run has taken too long.
+    /// The `timeout` of the run has passed.
     TimedOut,
-    /// Somebody cancels the run.
+    /// A user cancels the run.
     Cancel,
-    /// Somebody cancels one trigger of the run.
+    /// A user cancels one trigger of the run.
     CancelNode(Seq),
-    /// Somebody stops the run for a while.
+    /// A user pauses the run.
     Pause,
-    /// Somebody lets it go on.
+    /// A user continues the run.
     Unpause,
     /// The store refuses every other outcome.
     Broken(Failure),
@@ -72,7 +72,7 @@ impl Settled {
     }
 }
 
-/// What else is known of an execution.
+/// Further facts about an execution.
 #[derive(Default)]
 pub(super) struct Ran {
     pub(super) took_us: u64,
@@ -82,7 +82,7 @@ pub(super) struct Ran {
     pub(super) patch: Patch,
 }
 
-/// What an event of the engine needs besides the event.
+/// An event of the engine with the data that it needs.
 pub(super) struct Prepared {
     pub(super) event: Event,
     pub(super) values: Values,
@@ -100,7 +100,7 @@ impl Prepared {
 }
 
 impl OwnedInstance {
-    /// Completes the record, and makes an event of it. What is not an execution has no record.
+    /// Completes the record and makes an event of it. A control trigger has no record.
     pub(super) fn prepare(
         &mut self,
         to: Address,
@@ -171,7 +171,7 @@ impl OwnedInstance {
                 waiting(waits, to, run)
             }
         };
-        // A for-each that has listed its items is not through: nothing behind it is decided.
+        // A for-each that has made its list has not ended: no edge of it is decided.
         if let (Some(output), false) = (&row.output, matches!(prepared.event, Event::Listed { .. }))
         {
             prepared.values = self.values_after(scope, node, output, &prepared.vars, base)?;
@@ -185,8 +185,8 @@ impl OwnedInstance {
             .map_or(ScopeNo::ROOT, |open| open.scope)
     }
 
-    /// What the conditions behind a node see: its own output as it is now, and the variables
-    /// that its execution assigned.
+    /// The values that the conditions of a node's edges see: its new output, and the variables that
+    /// its execution assigned.
     fn values_after(
         &mut self,
         scope: ScopeNo,
@@ -218,7 +218,7 @@ impl OwnedInstance {
     }
 }
 
-/// The event of what is no execution.
+/// The event of a control trigger.
 fn without_record(settled: &Settled, seq: Seq) -> Option<Event> {
     Some(match settled {
         Settled::TimedOut => Event::TimedOut { seq },
@@ -237,7 +237,7 @@ fn without_record(settled: &Settled, seq: Seq) -> Option<Event> {
     })
 }
 
-/// The event of an execution whose node run goes on.
+/// The event of an execution whose node run continues.
 fn waiting(settled: Settled, to: Address, run: windlass_model::ExecutionNo) -> Event {
     let seq = to.seq;
     match settled {
@@ -273,7 +273,7 @@ fn object_of(members: &Patch) -> Payload {
         if json.len() > 1 {
             json.push(b',');
         }
-        // Names of variables need no escaping.
+        // Variable names need no escaping.
         json.extend_from_slice(format!("\"{name}\":").as_bytes());
         json.extend_from_slice(value);
     }
@@ -281,7 +281,7 @@ fn object_of(members: &Patch) -> Payload {
     Payload::json(json)
 }
 
-/// A failure as the output that the port `error` hands on.
+/// A failure in the form of an output, for the port `error`.
 fn failure_output(failure: &Failure) -> Payload {
     Payload::of(&serde_json::json!({
         "error": {

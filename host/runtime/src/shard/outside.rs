@@ -1,4 +1,5 @@
-//! Triggers that the engine did not make: control, late resumptions, and what people schedule.
+//! External triggers, which the engine did not make: control, late resumptions, and triggers that
+//! people schedule.
 
 use std::sync::Arc;
 
@@ -19,22 +20,22 @@ use super::work::{Address, Patch};
 use crate::codes;
 use crate::shared::RuntimeShared;
 
-/// How long a late resumption waits for its node run to be suspended again, and a trigger for
-/// a critical section, before it looks again.
+/// The delay before a trigger is offered again, in milliseconds: for a late resumption whose node
+/// run is not suspended, and for a trigger whose critical section is held.
 const AGAIN_MS: i64 = 1_000;
 
-/// What becomes of a trigger from outside that runs no node.
+/// The end of an external trigger that runs no node.
 pub(super) enum Fate {
     /// It is used up.
     Used,
-    /// It is offered again then, in epoch milliseconds.
+    /// It is offered again at this time, in epoch milliseconds.
     Again(i64),
-    /// It is a dead letter.
+    /// It becomes a dead letter.
     Dead(&'static str, Option<Failure>),
 }
 
 impl ShardState {
-    /// Carries out what needs no consumer. Answers false if the trigger goes to one.
+    /// Carries out a trigger that needs no consumer. Returns false if the trigger needs one.
     pub(super) fn control(&mut self, to: Address, shared: &Arc<RuntimeShared>) -> bool {
         let Some(owned) = self.owned.get_mut(&to.instance) else {
             return true;
@@ -43,7 +44,7 @@ impl ShardState {
             return false;
         };
         match outside.kind {
-            // What is deleted ends first; that it is to be deleted is the store's to know.
+            // A run to be deleted is cancelled first; the store remembers that it is to be deleted.
             TriggerType::Cancel | TriggerType::Delete => {
                 self.settle(to, Settled::Cancel, Ran::default(), shared);
             }
@@ -78,7 +79,7 @@ impl ShardState {
         self.settle(to, Settled::CancelNode(target), Ran::default(), shared);
     }
 
-    /// A resumption that came while its node run was not waiting.
+    /// Handles a resumption that arrived while its node run was not waiting.
     fn late(&mut self, to: Address, detail: &Bytes, shared: &Arc<RuntimeShared>) {
         let Ok(About::Resume { first }) = About::decode(detail) else {
             return self.conclude(to, Fate::Dead("failed", Some(unknown())), shared);
@@ -97,8 +98,8 @@ impl ShardState {
         }
     }
 
-    /// Resumes a node run with a late resumption: its row takes the place of the one that
-    /// waits, which goes with it.
+    /// Resumes a node run with a late resumption: its row replaces the waiting row, which is
+    /// removed with it.
     fn deliver(&mut self, to: Address, waiting: Seq, shared: &Arc<RuntimeShared>) {
         let Some(owned) = self.owned.get_mut(&to.instance) else {
             return;
@@ -115,12 +116,13 @@ impl ShardState {
         owned.held.insert(waiting, late);
         self.make_ready(to.instance, waiting, shared);
         if suspicious {
-            // It stands in line under its new name, and the old one would never leave.
+            // The trigger now waits under its new sequence number, so the old one has to leave the
+            // queue of suspects.
             shared.suspect_left(to.instance, to.seq);
         }
     }
 
-    /// Ends a trigger from outside without an execution.
+    /// Ends an external trigger without an execution.
     pub(super) fn conclude(&mut self, to: Address, fate: Fate, shared: &Arc<RuntimeShared>) {
         let Some(owned) = self.owned.get_mut(&to.instance) else {
             return;
@@ -147,7 +149,8 @@ impl ShardState {
         self.commit(to, step, shared);
     }
 
-    /// Lets a trigger from outside run its node. If it cannot, says what becomes of it.
+    /// Lets an external trigger run its node. If that is not possible, returns the fate of the
+    /// trigger.
     pub(super) fn admit(&mut self, to: Address) -> Result<(), Fate> {
         let Some(owned) = self.owned.get_mut(&to.instance) else {
             return Ok(());
@@ -189,7 +192,7 @@ impl ShardState {
 }
 
 impl OwnedInstance {
-    /// What a trigger from outside says, as long as it is not being executed.
+    /// The content of an external trigger that is not being executed.
     pub(super) fn outside(&self, seq: Seq) -> Option<Outside> {
         if self.state.run_of(seq).is_some() {
             return None;
@@ -204,7 +207,7 @@ impl OwnedInstance {
         outside.is_some_and(|outside| outside.kind.is_control())
     }
 
-    /// The variables that came with a trigger, if it runs its node for the first time.
+    /// The variables of a trigger, if it runs its node for the first time.
     pub(super) fn brought(&self, seq: Seq) -> Result<Patch, Failure> {
         let phase = self.state.run_of(seq).map_or(0, |open| open.phase);
         let given = self.held.get(&seq).and_then(|held| held.given.as_ref());
@@ -214,7 +217,7 @@ impl OwnedInstance {
         }
     }
 
-    /// Whether a node run is suspended, and nobody has resumed it as far as is known here.
+    /// Whether a node run is suspended and has not been resumed, as far as this shard knows.
     fn is_unresumed(&self, seq: Seq) -> bool {
         let suspended = self
             .state
@@ -226,7 +229,7 @@ impl OwnedInstance {
             && row.is_some_and(|row| matches!(row.stage, Stage::Waiting) && row.given.is_none())
     }
 
-    /// The late resumptions that are here for a node run: the oldest.
+    /// The oldest late resumption of a node run.
     pub(super) fn late_for(&self, first: Seq) -> Option<Seq> {
         let late = self.held.iter().filter(|(_, held)| {
             let outside = held.outside.as_ref();

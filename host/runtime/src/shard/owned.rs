@@ -1,4 +1,4 @@
-//! An instance that this process owns, as it is kept in memory.
+//! An instance that this process owns, in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +26,10 @@ use crate::shared::RuntimeShared;
 pub(crate) struct OwnedInstance {
     pub(crate) no: InstanceNo,
     pub(crate) id: InstanceId,
-    /// How many parents are above it.
+    /// The number of its parents.
     pub(crate) depth: u32,
     pub(crate) epoch: Epoch,
-    /// The version that the next commit expects, counting commits that are not durable yet.
+    /// The version that the next commit expects, counting commits in progress.
     pub(crate) version: Version,
     pub(crate) correlation: Option<Arc<str>>,
     pub(crate) prepared: Arc<Prepared>,
@@ -38,76 +38,75 @@ pub(crate) struct OwnedInstance {
     pub(crate) memory: Memory,
     pub(crate) last_execution: Option<ExecutionNo>,
     pub(crate) held: FxHashMap<Seq, HeldTrigger>,
-    /// Triggers from outside that a commit on its way removes.
+    /// External triggers that a commit in progress removes.
     pub(crate) gone: FxHashSet<Seq>,
-    /// What brought the step about that is being worked on, and the number of the execution:
-    /// expressions see both.
+    /// The type of the trigger of the current step, and the attempt: expressions see both.
     pub(crate) step: (TriggerType, u32),
-    /// Interrupts what is evaluated to begin a node. What a step results in is never
-    /// interrupted: its guest has run.
+    /// Interrupts evaluations before a node begins. Evaluations after a step are never interrupted:
+    /// the guest has run already.
     pub(crate) interrupt: Interrupt,
-    /// Commits on their way.
+    /// The number of commits in progress.
     pub(crate) unacknowledged: u32,
     pub(crate) burst: Burst,
-    /// The instance was given back by the last commit on its way, or it ended with it.
+    /// Whether the last commit in progress gives the instance back or ends it.
     pub(crate) leaving: bool,
-    /// What has to be there before anything of it is begun.
+    /// The condition under which its executions may begin.
     pub(crate) guard: Guard,
 }
 
-/// What a consumer asked for besides its answer.
+/// The requests of a consumer besides its answer.
 pub(crate) struct Extras {
     pub(crate) effects: Effects,
     pub(crate) blobs: Vec<(Digest, Bytes)>,
-    /// It stays although the node fails: the consumer said that it has to.
+    /// Whether the requests are kept although the node fails: the consumer rejected the trigger.
     pub(crate) rejects: bool,
 }
 
-/// The trigger row of something outstanding.
+/// The trigger row of an outstanding execution.
 pub(crate) struct HeldTrigger {
     pub(crate) no: TriggerNo,
     pub(crate) token: Token,
     pub(crate) suspicion: Suspicion,
     pub(crate) deliveries: u32,
-    /// What its consumer logged, until it is kept with the record of the execution.
+    /// The log lines of its consumer, until they are stored with the execution record.
     pub(crate) noted: Vec<LogLine>,
-    /// What its consumer asked for, until it is part of a commit.
+    /// The requests of its consumer, until they are part of a commit.
     pub(crate) asked: Option<Box<Extras>>,
     pub(crate) stage: Stage,
-    /// What it was given from outside: for a node run that was suspended a
-    /// [`windlass_model::Resumption`], otherwise an object of variables.
+    /// The payload from outside: a [`windlass_model::Resumption`] for a suspended node run,
+    /// otherwise an object of variables.
     pub(crate) given: Option<Bytes>,
-    /// Another row that goes with this one.
+    /// Another row that is removed with this one.
     pub(crate) replaces: Option<Removed>,
-    /// Set for what the engine did not make.
+    /// Set for external triggers.
     pub(crate) outside: Option<Box<Outside>>,
 }
 
-/// What a row says that the engine did not make.
+/// The content of an external trigger's row.
 #[derive(Clone)]
 pub(crate) struct Outside {
     pub(crate) kind: TriggerType,
     pub(crate) node: Option<u32>,
     pub(crate) priority: i32,
     pub(crate) detail: Bytes,
-    /// When it was due when it was read or made, in epoch milliseconds.
+    /// Its due time when it was read or made, in epoch milliseconds.
     pub(crate) due_ms: i64,
 }
 
-/// How far something outstanding is.
+/// The progress of an outstanding execution.
 pub(crate) enum Stage {
-    /// Pending in the store: the scheduler will claim it when it comes due.
+    /// Pending in the store: the scheduler claims it when it comes due.
     Waiting,
-    /// Claimed, but written by a commit that is not durable yet.
+    /// Claimed, but its commit is not durable yet.
     Written,
-    /// Claimed and waiting for its turn.
+    /// Claimed and ready to begin.
     Ready,
-    /// In the hands of a guest.
+    /// Executed by a guest.
     Running(Cancel),
 }
 
 impl HeldTrigger {
-    /// A row that was just written.
+    /// A new row.
     pub(crate) fn new(no: TriggerNo, token: Token, stage: Stage) -> Self {
         Self {
             no,
@@ -123,7 +122,7 @@ impl HeldTrigger {
         }
     }
 
-    /// A row as the store has it.
+    /// A row from the store.
     pub(crate) fn of(row: &TriggerRow, stage: Stage) -> Self {
         let outside = row.seq.is_outside().then(|| {
             Box::new(Outside {
@@ -154,8 +153,8 @@ impl HeldTrigger {
         }
     }
 
-    /// It is no longer here: its guest, who counts what is in flight and the suspects behind
-    /// it hear of that.
+    /// Removes the trigger: interrupts its guest, updates the in-flight count and the queue of
+    /// suspects.
     pub(super) fn leaves(&self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
         self.interrupt();
         shared.intake.landed(u32::from(self.is_claimed()));
@@ -164,7 +163,7 @@ impl HeldTrigger {
         }
     }
 
-    /// Tells the guest, if there is one, that nobody waits for it any more.
+    /// Interrupts the guest of the trigger, if there is one.
     pub(crate) fn interrupt(&self) {
         if let Stage::Running(cancel) = &self.stage {
             cancel.cancel();
@@ -173,7 +172,7 @@ impl HeldTrigger {
 }
 
 impl OwnedInstance {
-    /// An instance that was just taken.
+    /// An instance that was just claimed.
     pub(crate) fn from_claim(
         claimed: &ClaimedInstance,
         prepared: Arc<Prepared>,
@@ -232,7 +231,7 @@ impl OwnedInstance {
         })
     }
 
-    /// An instance that is being created here.
+    /// An instance that is created here.
     pub(crate) fn from_birth(
         new: &NewInstance,
         state: windlass_engine::RunState,
@@ -276,12 +275,12 @@ impl OwnedInstance {
         }
     }
 
-    /// Whether nothing of it is begun now: others are to get their turn, or it is paused.
+    /// Whether no execution of it may begin now: its burst is over, or it is paused.
     pub(crate) fn is_halted(&self) -> bool {
         self.burst.is_over() || self.state.status == Status::Paused
     }
 
-    /// How many of its triggers count as in flight.
+    /// The number of its triggers that count as in flight.
     pub(crate) fn claimed(&self) -> u32 {
         let claimed = self.held.values().filter(|held| held.is_claimed()).count();
         u32::try_from(claimed).unwrap_or(u32::MAX)

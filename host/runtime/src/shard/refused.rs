@@ -1,19 +1,19 @@
-//! What becomes of a step that the store refuses.
+//! Handles a step that the store refuses.
 //!
-//! A store in trouble (full, busy, out of reach) is asked again for as long as that lasts. An
-//! error that says something about one step alone does not pass: a value that a column cannot
-//! hold, a value that was altered on the disk. Such a step is done again a bounded number of
-//! times, since a writer may have mended the cause, and then less is asked of the store:
+//! If the store fails (full, busy, out of reach), the write is tried again for as long as that
+//! lasts. An error that concerns one step alone does not pass: a value that a column cannot hold, a
+//! value that was altered on the disk. Such a step is repeated a limited number of times, since a
+//! later write may have repaired the cause. After that, the host asks the store for less:
 //!
-//! 1. the step fails with class `invalid`, and the workflow decides what follows;
-//! 2. the run is faulted, which writes no value at all;
+//! 1. the step fails with class `invalid`, and the workflow decides how to continue;
+//! 2. the run is faulted, which writes no value;
 //! 3. the trigger is parked;
-//! 4. the instance stays with this process, which does nothing more with it.
+//! 4. the instance stays with this process, which does no more work on it.
 //!
-//! Refusals are counted in memory, per trigger, so that a step that the store takes costs
-//! nothing. Another process that takes the instance over counts anew: the number of attempts is
-//! bounded for each life of a process, and a run goes round for as long as no process lives long
-//! enough to reach the end of the list.
+//! Refusals are counted in memory, per trigger, so that a step that the store accepts costs
+//! nothing. Another process that takes the instance over begins to count again: the attempts are
+//! bounded for each process, and a run repeats its step for as long as no process lives long enough
+//! to reach the end of the list.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,18 +29,18 @@ use super::work::Address;
 use crate::codes;
 use crate::shared::RuntimeShared;
 
-/// Refusals after which less is asked of the store, each time.
+/// The number of refusals before each of these stages.
 const TRIES: u32 = 3;
 
-/// Triggers that are counted in one shard. Those beyond are treated as if they had been tried
-/// [`TRIES`] times each time that the store refuses one.
+/// The limit of triggers that are counted in one shard. Triggers beyond it count as refused
+/// [`TRIES`] times with each refusal.
 const COUNTED: usize = 4_096;
 
-/// A trigger that the store has not refused for so long is not here any more: another process has
-/// its instance, or the instance is deleted.
+/// A trigger without a refusal for this time has left this process: another process owns its
+/// instance, or the instance is deleted.
 const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 
-/// Bytes of the store's words that a failure repeats.
+/// The bytes of the store's message that a failure repeats.
 const WORDS: usize = 500;
 
 /// The triggers of one shard whose steps the store has refused.
@@ -51,23 +51,23 @@ pub(crate) struct Refusals {
 
 struct Refusal {
     times: u32,
-    /// What the store said last.
+    /// The latest error of the store.
     error: Error,
     at: Duration,
 }
 
-/// What is done with a trigger in place of the step that the store refuses.
+/// The action for a trigger in place of the step that the store refuses.
 pub(super) enum Remedy {
     /// The step fails.
     Fail(Failure),
     /// The run is faulted.
     Break(Failure),
-    /// The trigger is parked, for this reason.
+    /// The trigger is parked, with this reason.
     Park(String),
 }
 
 impl Refusals {
-    /// Notes a refusal. Answers whether anything is left to be tried.
+    /// Counts a refusal. Returns whether there is another attempt.
     pub(super) fn note(&mut self, no: InstanceNo, seq: Seq, error: &Error, now: Duration) -> bool {
         let known = self.counts.contains_key(&(no, seq));
         if !known && self.counts.len() >= COUNTED {
@@ -90,7 +90,7 @@ impl Refusals {
         left
     }
 
-    /// The store has taken a step.
+    /// Forgets a trigger whose step the store has accepted.
     pub(super) fn taken(&mut self, no: InstanceNo, seq: Seq) {
         if !self.counts.is_empty() {
             self.counts.remove(&(no, seq));
@@ -102,7 +102,7 @@ impl Refusals {
         self.counts.keys().any(|(of, _)| *of == no)
     }
 
-    /// What is done in place of the step, if the store has refused that too often.
+    /// The action in place of the step, if the store has refused the step too often.
     fn remedy(&self, no: InstanceNo, seq: Seq) -> Option<Remedy> {
         if self.counts.is_empty() {
             return None;
@@ -133,8 +133,8 @@ impl Refusal {
 }
 
 impl ShardState {
-    /// Does what is left to be done with a trigger whose step the store has refused too often.
-    /// Answers false if the step is to be done.
+    /// Carries out the action for a trigger whose step the store has refused too often. Returns
+    /// false if the step itself is to be done.
     pub(super) fn remedied(&mut self, to: Address, shared: &Arc<RuntimeShared>) -> bool {
         let Some(remedy) = self.refusals.remedy(to.instance, to.seq) else {
             return false;
@@ -146,7 +146,7 @@ impl ShardState {
         let is_timeout = owned.state.timeout == Some(to.seq);
         match remedy {
             Remedy::Park(reason) => self.park(to, reason),
-            // A run is not broken by what only came to it from outside.
+            // An external trigger alone does not fault the run.
             Remedy::Break(failure) if is_outside => self.park(to, failure.message),
             Remedy::Fail(failure) if !is_timeout => self.give_up(to, failure, shared),
             Remedy::Fail(failure) | Remedy::Break(failure) => {

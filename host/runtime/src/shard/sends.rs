@@ -1,4 +1,4 @@
-//! The stimuli that a step sends: what its guest sent, and the alarm if the run has faulted.
+//! The stimuli that a step sends: those of its guest, and the announcement if the run has faulted.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -15,14 +15,14 @@ use super::owned::OwnedInstance;
 use super::work::Address;
 use crate::derived;
 
-/// The name of the stimulus that announces what went wrong for good. Its match is `null`.
+/// The name of the stimulus that announces an incident. Its match is `null`.
 pub(crate) const INCIDENT: &str = "incident";
 
-/// How long a stimulus that a node sends is kept if nobody waits for it, in milliseconds.
+/// How long a stimulus of a node is buffered for a later bookmark, in milliseconds.
 const TTL_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl OwnedInstance {
-    /// What a step sends.
+    /// The stimuli of a step.
     pub(super) fn sends(&self, to: Address, step: &Step) -> Vec<NewStimulus> {
         let mut sends: Vec<NewStimulus> = (0..)
             .zip(&step.effects.sent)
@@ -44,7 +44,8 @@ impl OwnedInstance {
                 (letter.reason.as_str(), node, letter.failure.as_ref())
             });
         let faulted = faulted.map(|ending| {
-            // What was compensated in between ends with another node.
+            // The record of this step may belong to a compensation; the announcement names the node
+            // whose failure ends the run.
             let failed = |record: &&ExecutionRow| record.failure == ending.failure;
             let record = step.record.as_ref().filter(failed);
             let node = record.map(|record| record.node);
@@ -68,7 +69,7 @@ impl OwnedInstance {
             correlation: sent.correlation.clone(),
             instance: sent.instance,
             input: sent.input.clone(),
-            // The commit writes those of its guest.
+            // The commit writes the blobs of its guest.
             blobs: Vec::new(),
             delivery: Delivery::unsaid(sent.correlation.is_some() || sent.instance.is_some()),
             ttl_ms: TTL_MS,

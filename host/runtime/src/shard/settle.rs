@@ -1,4 +1,4 @@
-//! From what came out of an execution to the commit that records it.
+//! From the result of an execution to the commit that records it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::observe::Observed;
 use crate::shared::RuntimeShared;
 
 impl ShardState {
-    /// Applies what came out to the run, and lines up the commit.
+    /// Applies the result to the run, and queues the commit.
     pub(super) fn settle(
         &mut self,
         to: Address,
@@ -38,7 +38,7 @@ impl ShardState {
     }
 }
 
-/// Which node run an execution was part of.
+/// The node run of an execution.
 #[derive(Clone, Copy)]
 pub(super) struct Before {
     pub(super) first: Seq,
@@ -49,7 +49,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// The wait that the execution comes to, if it comes to one.
+    /// The wait that follows the execution, if it waits.
     pub(super) fn wait(&self, owned: &OwnedInstance) -> Wait {
         let plan = owned.prepared.graph.node(self.node);
         let visit = plan
@@ -109,7 +109,7 @@ impl OwnedInstance {
             Ok(prepared) => prepared,
             Err(Unread::Store(error)) => return Err(error),
             Err(Unread::Value(failure)) => {
-                // The values that the conditions need cannot be had: so the node has failed.
+                // The values for the conditions cannot be read, so the node has failed.
                 let Some(row) = &mut record else {
                     return Ok(None);
                 };
@@ -135,7 +135,7 @@ impl OwnedInstance {
         let graph = Arc::clone(&self.prepared);
         match apply(&graph.graph, &mut self.state, event, &cx) {
             Ok(commands) => step.commands = commands,
-            // What asks for something that is over already is used up.
+            // A control trigger whose target has ended is used up.
             Err(_) if control => return Ok(Some(step)),
             Err(_) => {
                 log_about!(debug, self.about(to.seq), "a result came too late");
@@ -152,12 +152,12 @@ impl OwnedInstance {
                 times.record(record.took_us);
             }
         }
-        // Nothing that a failed attempt did is kept, but that it failed.
+        // A failed attempt leaves only its failure.
         let failed = record
             .as_ref()
             .is_some_and(|record| record.failure.is_some());
         if !failed {
-            // The workflow's output may name what this very step assigned.
+            // The workflow's output may use variables that this step assigned.
             self.memory.assign(scope, &vars);
             step.vars = vars
                 .into_iter()
@@ -181,19 +181,19 @@ impl OwnedInstance {
         Ok(Some(step))
     }
 
-    /// A number that spreads retries out: another one for every trigger of every instance, and
-    /// the same one when a step is done again.
+    /// A number that spreads retries: different for every trigger of every instance, and the same
+    /// when a step is repeated.
     fn spread(&self, to: Address) -> u64 {
         use std::hash::{Hash as _, Hasher as _};
         let mut hasher = rustc_hash::FxHasher::default();
         (self.id.0.as_u128(), to.seq.0).hash(&mut hasher);
-        // The lower bits of this hash are weak: mixed as by splitmix64.
+        // The lower bits of this hash are weak, so they are mixed as by splitmix64.
         let mixed = hasher.finish();
         let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ (mixed >> 31)
     }
 
-    /// The record of the execution, as far as it is known before the outcome is.
+    /// The record of the execution, as far as it is known before the outcome.
     fn record(&self, to: Address, took_us: u64, logs: Vec<LogLine>) -> Option<ExecutionRow> {
         let open = self.state.run_of(to.seq)?;
         Some(ExecutionRow {
@@ -215,7 +215,7 @@ impl OwnedInstance {
         })
     }
 
-    /// Remembers the output, unless a condition behind the node made a failure of it.
+    /// Keeps the output, unless a condition of an edge turned the result into a failure.
     fn keep_or_refute(&mut self, record: &mut ExecutionRow, commands: &[Command]) {
         let refuted = commands.iter().find_map(|command| match command {
             Command::Refuted { failure, .. } => Some(failure),
@@ -260,7 +260,7 @@ impl OwnedInstance {
     }
 }
 
-/// What somebody else is to resume a node run by.
+/// The ways in which a node run can be resumed.
 #[derive(Default)]
 struct Waits {
     bookmarks: Vec<Bookmark>,

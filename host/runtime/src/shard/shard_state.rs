@@ -1,4 +1,4 @@
-//! What a shard knows, and how it takes in what happened.
+//! The state of a shard, and how it processes messages.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,40 +22,40 @@ use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
 use crate::wait::{Ended, RunResult};
 
-/// What a shard knows.
+/// The state of a shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
     pub(super) owned: FxHashMap<InstanceNo, OwnedInstance>,
-    /// What was claimed of instances that are not here, or not any more.
+    /// Claimed triggers of instances that are not here yet or not any more.
     pub(super) early: Early,
-    /// What is to run next, in order, and in which burst: a later one has to line it up again,
-    /// because it may have to wait for its lock, or for its turn as a suspect.
+    /// The executions to begin next, in order, with their burst. A later burst has to queue them
+    /// again, because the instance may wait for its lock, or the trigger for its turn as a suspect.
     pub(super) ready: VecDeque<(InstanceNo, Epoch, Seq)>,
-    /// Calls that are to be made by the driving thread before anything else.
+    /// Calls that the driving thread makes before any other work.
     deferred: VecDeque<Work>,
-    /// Writes that are not handed over yet.
+    /// Writes that are not submitted yet.
     out: Vec<(Ticket, Write)>,
-    /// Writes that are handed over, or about to be, and not answered; answers come in order.
+    /// Writes that are submitted, or about to be, and not answered. Answers come in order.
     pending: VecDeque<Pending>,
-    /// The ticket of the first of them.
+    /// The ticket of the first of these writes.
     first_ticket: Ticket,
-    /// Instances that this process holds in the store without running them, because giving
-    /// them back failed.
+    /// Instances that this process owns in the store without running them, because giving them back
+    /// failed.
     owed: Vec<Fence>,
     /// The triggers whose steps the store has refused.
     pub(crate) refusals: Refusals,
-    /// What is wanted of the locks of bursts, and not handed out yet.
+    /// Lock orders that are not taken yet.
     pub(super) orders: Vec<Order>,
 }
 
-/// A write on its way, and what to do when it is answered.
+/// A write in progress, and its continuation.
 pub(super) struct Pending {
     pub(super) instance: InstanceNo,
     pub(super) epoch: Epoch,
     pub(super) then: Then,
 }
 
-/// What to do when a write is answered.
+/// The continuation after the answer to a write.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all are commits: a box would cost each step an allocation"
@@ -63,17 +63,17 @@ pub(super) struct Pending {
 pub(super) enum Then {
     /// A step is durable.
     Committed {
-        /// The trigger that it used up.
+        /// The trigger that the step used up.
         seq: Seq,
         /// Successors to run next.
         dispatch: Vec<Seq>,
-        /// Due times of successors that are pending.
+        /// Due times of pending successors.
         due_ms: Vec<i64>,
-        /// The suspect that this step was.
+        /// The suspect, if the step executed one.
         suspect: Option<Seq>,
-        /// How the run ended.
+        /// The result of the run, if it ended.
         ended: Option<RunResult>,
-        /// Whether something was put into the queue of stimuli.
+        /// Whether a stimulus was queued.
         sent: bool,
     },
     /// A new instance is written.
@@ -87,7 +87,7 @@ pub(super) enum Then {
 }
 
 impl Then {
-    /// The trigger that the write is about, if it is about one.
+    /// The trigger of the write, if it has one.
     fn trigger(&self) -> Option<Seq> {
         match self {
             Self::Committed { seq, .. } | Self::Marked(seq) | Self::Parked(seq) => Some(*seq),
@@ -97,7 +97,7 @@ impl Then {
 }
 
 impl ShardState {
-    /// Takes in one message.
+    /// Processes one message.
     pub(crate) fn take(&mut self, message: Message, shared: &Arc<RuntimeShared>) {
         match message {
             Message::Arrived(arrival) => self.arrived(*arrival, shared),
@@ -118,29 +118,29 @@ impl ShardState {
             Message::Drain => self.drain(shared),
             Message::Interrupt => self.owned.values().for_each(OwnedInstance::interrupt),
             Message::Resolved(resolved) => self.resolved(*resolved, shared),
-            // Returned calls are the worker's to handle: they may lead to the next call.
+            // The worker handles returned calls: they may lead to the next call.
             Message::Returned(_) => {}
         }
     }
 
-    /// Hands a write over with the next batch.
+    /// Queues a write for the next batch.
     pub(super) fn push(&mut self, pending: Pending, verb: impl Into<Write>) {
         let ticket = self.first_ticket + self.pending.len() as Ticket;
         self.pending.push_back(pending);
         self.out.push((ticket, verb.into()));
     }
 
-    /// Sets a call aside until the one that is being lined up is made.
+    /// Defers a call until the current call is made.
     pub(super) fn defer(&mut self, work: Work) {
         self.deferred.push_back(work);
     }
 
-    /// A call that was set aside.
+    /// A deferred call.
     pub(crate) fn deferred(&mut self) -> Option<Work> {
         self.deferred.pop_front()
     }
 
-    /// Whether the driving thread has nothing to do without a message.
+    /// Whether the driving thread has no work without a message.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.ready.is_empty()
             && self.deferred.is_empty()
@@ -148,18 +148,18 @@ impl ShardState {
             && self.orders.is_empty()
     }
 
-    /// How many triggers are about to be executed.
+    /// The number of triggers about to be executed.
     #[cfg(test)]
     pub(crate) fn lined_up(&self) -> usize {
         self.ready.len()
     }
 
-    /// How many writes wait to be handed over.
+    /// The number of writes to be submitted.
     pub(super) fn waiting(&self) -> usize {
         self.out.len()
     }
 
-    /// Takes the writes that are to be handed over.
+    /// Takes the writes to be submitted.
     pub(crate) fn take_out(&mut self) -> Vec<(Ticket, Write)> {
         std::mem::take(&mut self.out)
     }
@@ -176,7 +176,7 @@ impl ShardState {
             return;
         }
         if self.owned.get(&no).is_some_and(|owned| owned.epoch > epoch) {
-            // It was looked up for so long that the process has lost it, and claimed it again.
+            // The preparation took so long that the process lost the instance and claimed it again.
             shared.intake.landed(claimed.count());
             return;
         }
@@ -184,7 +184,8 @@ impl ShardState {
         let owned = match OwnedInstance::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
             Ok(owned) => owned,
             Err(reason) => {
-                // Perhaps another version of the host has written it, and understands it.
+                // Another version of the host may have written the state, and may be able to read
+                // it.
                 shared.put_aside(claimed, numbers, reason);
                 return;
             }
@@ -192,7 +193,7 @@ impl ShardState {
         if claimed.row.version == BORN_VERSION {
             shared.base.metrics.runs_started.add(1);
         }
-        // Whatever was known of an earlier burst is void: the epoch has moved on.
+        // An earlier burst of the instance is void: the epoch has moved on.
         if let Some(old) = self.owned.insert(no, owned) {
             self.dismiss(old, shared);
         }
@@ -206,7 +207,7 @@ impl ShardState {
         }
     }
 
-    /// Further triggers of an instance that is here already, or about to be.
+    /// Adds further triggers of an instance that is here, or will arrive.
     fn claimed_more(&mut self, claimed: ClaimedInstance, shared: &RuntimeShared) {
         let no = claimed.row.no;
         let Some(owned) = self
@@ -226,7 +227,7 @@ impl ShardState {
             let known = owned.held.get(&row.seq);
             let fresh = row.seq.is_outside() && !owned.gone.contains(&row.seq);
             if known.map_or(!fresh, HeldTrigger::is_claimed) {
-                // The step that did away with it is on its way to the store.
+                // The step that removed the trigger is being committed.
                 shared.intake.landed(1);
                 continue;
             }
@@ -240,16 +241,17 @@ impl ShardState {
         }
     }
 
-    /// Lines up a claimed trigger; a suspect has to wait until it can run alone.
+    /// Queues a claimed trigger; a suspect waits until it can run alone.
     pub(super) fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
         windlass_model::failpoint::pass("after-claim");
-        // What is shut is lined up when the lock is there.
+        // A trigger of an instance that waits for its lock is queued once the lock is held.
         let Some(owned) = self.owned.get(&no).filter(|owned| !owned.is_shut()) else {
             return;
         };
         let held = owned.held.get(&seq);
         let suspicious = held.is_some_and(|held| held.suspicion != Suspicion::None);
-        // No host dies of control, which runs no guest; and it is to come in its order.
+        // A control trigger runs no guest, so it cannot have killed a host; and it has to keep its
+        // order.
         if !suspicious || owned.is_control(seq) {
             self.ready.push_back((no, owned.epoch, seq));
         } else if shared.bursts.suspects.enter(no, seq) {
@@ -257,7 +259,7 @@ impl ShardState {
         }
     }
 
-    /// Lines up what is claimed by a commit that is on its way.
+    /// Queues a trigger whose commit is in progress.
     pub(super) fn start_ahead(&mut self, no: InstanceNo, seq: Seq) {
         if let Some(owned) = self.owned.get_mut(&no)
             && let Some(held) = owned.held.get_mut(&seq)
@@ -287,7 +289,8 @@ impl ShardState {
     }
 
     fn suspects_turn(&mut self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
-        // It may have stood in line in an earlier burst; in this one it does once it may begin.
+        // The suspect may have queued in an earlier burst; in this burst it queues once it may
+        // begin.
         let here = self
             .owned
             .get(&no)
@@ -340,11 +343,12 @@ impl ShardState {
             suspect: Some(seq), ..
         } = &pending.then
         {
-            // Whatever came of its step: the next suspect does not wait for this one any more.
+            // After its step, with any result, the next suspect does not wait for this one any
+            // more.
             shared.suspect_left(pending.instance, *seq);
         }
         let (no, epoch, then) = (pending.instance, pending.epoch, pending.then);
-        // Whether something that a member has to claim is due now.
+        // Whether a trigger is due now that a member has to claim.
         let due = match then {
             Then::Created(created) => {
                 return self.created(*created, NewInstance::answer(answer), shared);
@@ -374,7 +378,7 @@ impl ShardState {
         }
     }
 
-    /// An instance is given back, or another member has it already.
+    /// Processes the answer to giving an instance back. Another member may own it already.
     fn released(
         &mut self,
         fence: Fence,
@@ -388,7 +392,7 @@ impl ShardState {
         let (no, epoch, clock) = (fence.instance, fence.epoch, &*shared.base.clock);
         self.early.given_back(no, epoch, &shared.intake, clock);
         if self.refusals.are_of(no) {
-            // What was refused is tried again at once.
+            // A refused step is tried again at once.
             shared.intake.scheduler.send(Event::Due(i64::MIN));
         }
     }
@@ -414,19 +418,20 @@ impl ShardState {
             shared.intake.landed(owned.claimed());
         }
         if answer.is_err() {
-            // It may be there all the same, owned by this process, which does not run it.
+            // The instance may be stored all the same, owned by this process, which does not run
+            // it.
             self.owed.push(fence);
         }
-        // Whoever asked may have gone away; the instance is there all the same.
+        // The caller may be gone; the instance is stored all the same.
         let _ = reply.send(answer.map_err(Error::from));
     }
 
-    /// A write of an instance is durable.
+    /// Continues after a durable write of an instance.
     fn durable(&mut self, no: InstanceNo, epoch: Epoch, then: Then, shared: &Arc<RuntimeShared>) {
         if let Then::Committed { sent: true, .. } = then {
             shared.listeners.queue.ring();
         }
-        // Whoever was given back by that may have been taken again by now.
+        // An instance that this write gave back may have been claimed again.
         let Some(owned) = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch) else {
             return;
         };
@@ -442,7 +447,7 @@ impl ShardState {
                 owned.unacknowledged = owned.unacknowledged.saturating_sub(1);
                 let gone = owned.leaving && owned.unacknowledged == 0;
                 for seq in dispatch {
-                    // It may have been cancelled, or given back, by a later step meanwhile.
+                    // A later step may have cancelled the successor or given the instance back.
                     if !owned.leaving
                         && let Some(held) = owned.held.get_mut(&seq)
                     {
@@ -482,8 +487,7 @@ impl ShardState {
         }
     }
 
-    /// Something that a write named has moved on: nothing that is known here of the instance
-    /// can be trusted.
+    /// Drops an instance whose fence did not hold: its state in memory is stale.
     fn fenced(&mut self, no: InstanceNo, epoch: Epoch, shared: &RuntimeShared) {
         if let Some(owned) = self.owned.get(&no).filter(|owned| owned.epoch == epoch) {
             tracing::warn!(instance = %owned.id, "results were fenced off: the run has moved on");
@@ -491,7 +495,7 @@ impl ShardState {
         }
     }
 
-    /// What a step needs could not be read, or what follows from it not be written.
+    /// Handles a step whose data could not be read or whose results could not be written.
     pub(super) fn unwritten(
         &mut self,
         to: Address,
@@ -501,7 +505,7 @@ impl ShardState {
         self.failed(to.instance, to.epoch, Some(to.seq), error, shared);
     }
 
-    /// The store could not write: what is in memory is ahead of what is durable, so it goes.
+    /// Drops an instance whose commit failed: its state in memory is ahead of the durable state.
     fn failed(
         &mut self,
         no: InstanceNo,
@@ -533,7 +537,7 @@ impl ShardState {
         shared.listeners.waiters.tell(no, &Ended::GivenBack);
     }
 
-    /// Forgets an instance, if it is still in this burst.
+    /// Drops an instance, if it is still in this burst.
     pub(super) fn drop_hot(
         &mut self,
         no: InstanceNo,
@@ -547,7 +551,7 @@ impl ShardState {
         Some(known)
     }
 
-    /// An instance is no longer here.
+    /// Cleans up after an instance that leaves the shard.
     fn dismiss(&mut self, mut owned: OwnedInstance, shared: &RuntimeShared) {
         for (seq, held) in &owned.held {
             held.leaves(owned.no, *seq, shared);
@@ -573,7 +577,7 @@ impl ShardState {
         }
     }
 
-    /// Gives back what is not here.
+    /// Gives back an instance that is not here.
     pub(super) fn release(&mut self, fence: Fence) {
         let pending = Pending {
             instance: fence.instance,
@@ -591,8 +595,8 @@ impl ShardState {
         }
     }
 
-    /// Gives an instance back if nothing of it is going on here any more. While draining,
-    /// what is claimed but not begun does not count.
+    /// Gives an instance back if none of its executions is in progress here. While draining,
+    /// claimed triggers that have not begun do not count.
     pub(super) fn give_back_if_idle(&mut self, no: InstanceNo, shared: &RuntimeShared) {
         let idle = self.owned.get(&no).is_some_and(|owned| {
             !owned.leaving && !owned.is_running() && owned.unacknowledged == 0
@@ -605,14 +609,14 @@ impl ShardState {
         }
     }
 
-    /// Whether nothing is here and nothing is on its way.
+    /// Whether there are no instances here, and no writes in progress.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.owned.is_empty() && self.orders.is_empty()
     }
 }
 
 impl RuntimeShared {
-    /// A suspect is through, or gone: the next one may run.
+    /// Removes a suspect from the queue, so that the next one may run.
     pub(crate) fn suspect_left(&self, no: InstanceNo, seq: Seq) {
         if let Some((no, seq)) = self.bursts.suspects.leave(no, seq)
             && let Some(shard) = self.shard(no)
@@ -621,7 +625,7 @@ impl RuntimeShared {
         }
     }
 
-    /// A run has ended, durably.
+    /// Reports the durable end of a run.
     fn ended(&self, no: InstanceNo, result: RunResult) {
         self.listeners.standby.ended(result.id);
         if let Some(observer) = &self.listeners.observer {

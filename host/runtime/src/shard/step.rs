@@ -1,4 +1,4 @@
-//! From a claimed trigger to the guest call that it asks for.
+//! From a claimed trigger to its guest call.
 
 use std::sync::Arc;
 
@@ -20,18 +20,17 @@ use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
 use crate::shared::RuntimeShared;
 
-/// How often a host may die with one trigger.
+/// The number of hosts that may die while they execute one trigger.
 const DELIVERIES: u32 = 3;
 
-/// Bytes of the reason why a trigger is parked.
+/// The limit of the reason for which a trigger is parked, in bytes.
 pub(crate) const REASON_BYTES: usize = 1024;
 
-/// How long a trigger waits whose consumer failed.
+/// The delay of a trigger whose consumer failed, in milliseconds.
 const CONSUMER_BACKOFF_MS: i64 = 1_000;
 
 impl ShardState {
-    /// The next guest call that is to be made. Everything on the way to it that needs no
-    /// guest is done here.
+    /// The next guest call. All work before it that needs no guest is done here.
     pub(crate) fn next(&mut self, shared: &Arc<RuntimeShared>) -> Option<Work> {
         while let Some((no, epoch, seq)) = self.ready.pop_front() {
             if self.owned.get(&no).is_none_or(|owned| owned.epoch != epoch) {
@@ -49,7 +48,7 @@ impl ShardState {
         None
     }
 
-    /// Takes in a guest call that has returned. Answers the call that follows from it.
+    /// Processes a guest call that has returned. Returns the call that follows from it.
     pub(crate) fn returned(
         &mut self,
         returned: Returned,
@@ -77,8 +76,8 @@ impl ShardState {
     /// Offers a claimed trigger to its consumer.
     fn begin(&mut self, no: InstanceNo, seq: Seq, shared: &Arc<RuntimeShared>) -> Option<Work> {
         let owned = self.owned.get_mut(&no)?;
-        // Of a burst that is over nothing is begun: it goes back with what still runs. Control
-        // comes through all the same, as it does to what is paused.
+        // No execution begins after the end of a burst: the trigger is given back with the
+        // instance. Control triggers are carried out all the same, as in a paused run.
         if owned.leaving || (owned.is_halted() && !owned.is_control(seq)) {
             return None;
         }
@@ -106,7 +105,7 @@ impl ShardState {
         }
         let owned = self.owned.get_mut(&no)?;
         let Some(asked) = owned.asked(seq) else {
-            // A row that the state knows nothing of: never run what cannot be accounted for.
+            // The state does not know this row. A trigger without an open execution is never run.
             log_about!(error, owned.about(seq), "a trigger belongs to nothing");
             return None;
         };
@@ -140,7 +139,7 @@ impl ShardState {
         };
         let held = owned.held.get_mut(&seq)?;
         held.stage = Stage::Running(cancel);
-        // What resumes a node run is the node's to see.
+        // Only the node sees the payload of its resumption.
         let payload = held.given.clone().filter(|_| asked.phase == 0);
         let accept = Accept {
             kind,
@@ -170,7 +169,7 @@ impl ShardState {
         }
     }
 
-    /// The consumer has decided.
+    /// Processes the decision of the consumer.
     fn accepted(
         &mut self,
         to: Address,
@@ -180,7 +179,8 @@ impl ShardState {
         let owned = self.owned.get_mut(&to.instance)?;
         if let Some(held) = owned.held.get_mut(&to.seq) {
             held.noted = back.logs;
-            // What it put off or failed at, it is asked again, and asks for again.
+            // If the consumer postponed the trigger or failed, it is called again, and makes its
+            // requests again.
             let decided = match &back.result {
                 Ok(Disposition::Execute { .. } | Disposition::Handled) => Some(false),
                 Ok(Disposition::Reject { .. }) => Some(true),
@@ -229,7 +229,7 @@ impl ShardState {
                 None
             }
             Err(failure) => {
-                // The trigger is kept: a consumer that fails loses nothing.
+                // The trigger is kept: a failing consumer loses no trigger.
                 if let Some(owned) = self.owned.get(&to.instance) {
                     let about = owned.about(to.seq);
                     log_about!(warn, about, code = %failure.code, %failure, "a consumer failed; offering the trigger again");
@@ -241,7 +241,7 @@ impl ShardState {
         }
     }
 
-    /// A consumer lets a trigger through.
+    /// Begins the execution that a consumer has admitted.
     fn admitted(
         &mut self,
         to: Address,
@@ -262,7 +262,7 @@ impl ShardState {
         }
     }
 
-    /// Offers a trigger again at this moment.
+    /// Postpones a trigger until this time.
     fn put_off(&mut self, to: Address, until_ms: i64, shared: &Arc<RuntimeShared>) {
         let outside = self
             .owned
@@ -275,8 +275,8 @@ impl ShardState {
         }
     }
 
-    /// A guest was interrupted because the process shuts down: the trigger stays as it is and
-    /// is given back with its instance.
+    /// Handles a guest that a shutdown interrupted: the trigger is unchanged and is given back with
+    /// its instance.
     pub(super) fn interrupted(&mut self, to: Address, shared: &RuntimeShared) {
         if let Some(owned) = self.owned.get_mut(&to.instance)
             && let Some(held) = owned.held.get_mut(&to.seq)
@@ -286,7 +286,7 @@ impl ShardState {
         self.give_back_if_idle(to.instance, shared);
     }
 
-    /// Puts a trigger aside that cannot run here now.
+    /// Parks a trigger that cannot run here now.
     pub(super) fn park(&mut self, to: Address, reason: String) {
         let reason = plain(&reason, REASON_BYTES);
         let Some(owned) = self.owned.get(&to.instance) else {
@@ -311,7 +311,7 @@ impl ShardState {
 }
 
 impl OwnedInstance {
-    /// What brought a trigger about.
+    /// The type of a trigger.
     pub(super) fn kind(&self, seq: Seq) -> TriggerType {
         if let Some(open) = self.state.run_of(seq) {
             return open.kind;
@@ -320,7 +320,7 @@ impl OwnedInstance {
         outside.map_or(TriggerType::Next, |outside| outside.kind)
     }
 
-    /// Why an execution does not begin, if it does not.
+    /// The failure of an execution that is too late to begin.
     fn too_late(&self, to: Address) -> Option<Failure> {
         let held = self.held.get(&to.seq)?;
         if held.deliveries >= DELIVERIES {
@@ -338,7 +338,7 @@ impl OwnedInstance {
         (waits && held.given.is_none() && past(open.give_up_wait_ms)).then(waited_too_long)
     }
 
-    /// The variables that came with a trigger, and over them those that its consumer assigns.
+    /// The variables of a trigger; those that its consumer assigns replace them.
     fn patch(&self, seq: Seq, vars: Option<&Payload>) -> Result<Patch, Failure> {
         let mut patch = self.brought(seq)?;
         let Some(vars) = vars else {

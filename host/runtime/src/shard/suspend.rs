@@ -1,4 +1,4 @@
-//! Nodes that wait for a bookmark, and why they go on.
+//! Nodes that wait for a bookmark, and the reasons why they continue.
 
 use windlass_engine::Open;
 use windlass_model::stimulus::{canonical, hash};
@@ -15,7 +15,7 @@ use super::owned::OwnedInstance;
 use crate::codes;
 use crate::links::Wait;
 
-/// What is wrong with the bookmarks of a suspension.
+/// The failure if the bookmarks of a suspension are invalid.
 pub(super) fn refused(bookmarks: &[Bookmark]) -> Option<Failure> {
     let long = |mark: &Bookmark| canonical(&mark.matches).len() > limits::MATCH_BYTES;
     let key = |mark: &Bookmark| {
@@ -39,13 +39,13 @@ pub(super) fn refused(bookmarks: &[Bookmark]) -> Option<Failure> {
     Some(Failure::new(Class::Invalid, codes::SUSPENDED, message))
 }
 
-/// When the first of these bookmarks expires.
+/// The earliest expiry of these bookmarks.
 pub(super) fn expiry(bookmarks: &[Bookmark]) -> Option<i64> {
     bookmarks.iter().filter_map(|mark| mark.expires_ms).min()
 }
 
 impl OwnedInstance {
-    /// The rows of the bookmarks that an execution of an open run made.
+    /// The rows of the bookmarks that an execution made.
     pub(super) fn bookmarks(
         &self,
         bookmarks: &[Bookmark],
@@ -79,7 +79,7 @@ impl OwnedInstance {
         bookmarks.iter().enumerate().map(row).collect()
     }
 
-    /// What a suspended node run was given, if it was.
+    /// The resumption of a suspended node run, if there is one.
     pub(super) fn given(&self, open: &Open) -> Result<Option<Resumption>, Unread> {
         let held = self.held.get(&open.seq);
         let Some(given) = held.and_then(|held| held.given.as_ref()) else {
@@ -112,7 +112,7 @@ impl OwnedInstance {
         }
     }
 
-    /// Nobody has resumed a node run in time: which of its bookmarks expired.
+    /// The expired bookmark of a node run that was not resumed in time.
     fn expired(&self, open: &Open, store: &dyn Store) -> Result<Reason, Unread> {
         let query = BookmarkQuery {
             instance: Some(self.no),

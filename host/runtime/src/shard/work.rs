@@ -1,4 +1,4 @@
-//! One guest call: what is asked, and what comes back.
+//! One guest call: the question to the guest, and the answer.
 
 use std::sync::Arc;
 
@@ -16,8 +16,7 @@ pub(crate) struct Work {
     pub(crate) ask: Ask,
 }
 
-/// Which trigger of which burst the call is for. A result whose address does not exist any
-/// more is thrown away.
+/// The trigger and the burst of a call. A result whose address does not exist any more is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) instance: InstanceNo,
@@ -26,11 +25,11 @@ pub(crate) struct Address {
     pub(crate) started_ms: i64,
 }
 
-/// What is asked of the guest.
+/// The question to the guest.
 pub(crate) enum Ask {
-    /// What becomes of the trigger?
+    /// To a consumer: how should the trigger be handled?
     Accept(Accept),
-    /// Run the node.
+    /// To a node: run.
     Execute(Call, Patch),
 }
 
@@ -43,7 +42,7 @@ pub(crate) struct Returned {
     pub(crate) answer: Answer,
 }
 
-/// What came back.
+/// The answer of the guest.
 pub(crate) enum Answer {
     Accepted(windlass_plugins::Returned<Disposition>),
     Executed(windlass_plugins::Returned<Outcome>, Patch),

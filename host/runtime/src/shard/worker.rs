@@ -1,11 +1,11 @@
 //! The threads that drive the shards.
 //!
-//! As many threads as there are shards drive one each. A thread makes guest calls itself, on
-//! its own stack, with the shard put down. If a call lasts too long, the watch takes the
-//! shard away from the thread and gives it to a spare one; when the call returns at last, its
-//! result goes into the shard's mailbox like any other, and the thread becomes a spare itself.
-//! Spares are bounded: with none left the shard waits, and plugins are told early enough to
-//! stop running inline (see `max_slow_inline` of the plugin host).
+//! There are as many threads as shards, and each drives one. A thread makes guest calls itself, on
+//! its own stack, without holding the shard. If a call lasts too long, the watch takes the shard
+//! away from the thread and gives it to a spare thread. When the call returns, its result goes into
+//! the shard's mailbox like any other, and the thread becomes a spare. The number of spares is
+//! limited: if none is left, the shard waits, and the plugin host moves slow plugins off these
+//! threads early enough (see its `max_slow_inline`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use super::work::Work;
 use super::{Message, Shard, ShardState};
 use crate::shared::RuntimeShared;
 
-/// How long a guest may hold a shard's thread.
+/// How long a guest may block a shard's thread, in milliseconds.
 const PATIENCE_MS: u64 = 20;
 
-/// How often the watch looks for such guests.
+/// How often the watch checks for such guests.
 const LOOK: Duration = Duration::from_millis(PATIENCE_MS / 4);
 
-/// Commits are handed to the store when this many have gathered, or when nothing else is left
-/// to do: so that the store begins early and still gets many at once.
+/// Commits are submitted when this many have gathered, or when no other work is left: so the store
+/// begins early and still gets many at once.
 const BATCH: usize = 32;
 
-/// How much stack a thread that runs guests has. The host's own part is small; a guest is
-/// bounded by the engine well below this.
+/// The stack size of a thread that runs guests. The host needs little of it; the engine bounds a
+/// guest well below this.
 const STACK_BYTES: usize = 4 * 1024 * 1024;
 
-/// The threads, and what they wait for.
+/// The threads, and the shards that wait for a thread.
 pub(crate) struct WorkerPool {
     orders: Mutex<Orders>,
     bell: Condvar,
@@ -95,8 +95,8 @@ impl WorkerPool {
             self.bell.notify_all();
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // A thread that is stuck in a guest ends with the guest's deadline or with the
-            // process; waiting for it would help nobody.
+            // A thread that is stuck in a guest ends at the guest's deadline or with the process,
+            // so it is not waited for.
             if thread.is_finished() || !stuck(shared) {
                 let _ = thread.join();
             }
@@ -118,14 +118,15 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// The life of a thread: drive a shard until it is taken away, then wait for another.
+    /// The life of a thread: it drives a shard until the shard is taken away, then waits for
+    /// another shard.
     fn serve(&self, shared: &Arc<RuntimeShared>) {
         while let Some((shard, generation)) = self.next_order() {
             let driven = catch_unwind(AssertUnwindSafe(|| shard.drive(generation, shared)));
             if driven.is_err() {
-                // The shard may hold half of a change, and without a thread its runs stand still.
-                // The store has what was acknowledged: the next process goes on from there, and
-                // gives a trigger up that ends one process after the other.
+                // The shard may hold half of a change, and its runs stop without a thread. The
+                // store has all acknowledged commits: the next process continues from there, and
+                // gives up a trigger that kills one process after another.
                 tracing::error!(
                     shard = shard.index,
                     "a thread that drives runs panicked: the process ends, and the next one takes \
@@ -165,7 +166,7 @@ impl WorkerPool {
         if self.orders.lock().idle == 0 && self.threads.lock().len() >= self.max_threads {
             return;
         }
-        // The call may have ended, and another one begun, since the watch looked.
+        // The call may have ended, and another may have begun, since the mark was read.
         if !shard.in_guest.relieve(since) {
             return;
         }
@@ -202,7 +203,7 @@ impl Shard {
                 continue;
             }
             if !self.turn(&mut messages, generation, shared) {
-                // Deposed in the middle: what was not taken in goes back, in order.
+                // The thread was relieved in the middle: unprocessed messages go back, in order.
                 self.put_back(&mut messages);
                 return;
             }
@@ -210,8 +211,8 @@ impl Shard {
         self.put_back(&mut messages);
     }
 
-    /// Takes in what was handed over and runs what is ready. Answers false if the shard was
-    /// taken away meanwhile.
+    /// Processes messages and runs ready executions. Returns false if the shard was taken away
+    /// meanwhile.
     fn turn(
         self: &Arc<Self>,
         messages: &mut Vec<Message>,
@@ -225,7 +226,7 @@ impl Shard {
                 Message::Returned(returned) => {
                     let next = state.returned(*returned, shared);
                     if let Some(next) = next.and_then(|next| self.hand_out(next, shared)) {
-                        // At most one call is made at a time: the others wait in line.
+                        // The thread makes one call at a time: the others are deferred.
                         state.defer(next);
                     }
                 }
@@ -259,7 +260,7 @@ impl Shard {
         true
     }
 
-    /// Gives a call to a fiber unless it may be made here.
+    /// Moves a call to a fiber, unless it may be made on this thread.
     fn hand_out(self: &Arc<Self>, work: Work, shared: &Arc<RuntimeShared>) -> Option<Work> {
         if work.is_inline() {
             return Some(work);

@@ -1,8 +1,8 @@
-//! What an exported run looks like: JSON with a version, described in `docs/instances.md`.
+//! The format of an exported run: JSON with a version, described in `docs/instances.md`.
 //!
-//! What the engine keeps is bytes with a version of their own, in Base64. Values are text where
-//! they are text, byte for byte. Numbers of records and rows are those of the store that the run
-//! comes from, and mean something only inside of the document.
+//! The engine's state is bytes with their own version, in Base64. Values that are text stay text,
+//! byte for byte. The numbers of records and rows are those of the exporting store, and have a
+//! meaning only inside the document.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use windlass_model::{
     ScopeNo, Seq, Status, TriggerId, TriggerNo, TriggerType,
 };
 
-/// Tells a document and its version, whatever else of it can be read.
+/// The type and the version of a document, readable even if the rest is not.
 #[derive(Deserialize)]
 pub(super) struct Kind {
     #[serde(rename = "windlass-export")]
@@ -57,11 +57,11 @@ pub(super) struct Head {
     pub(super) input: Value,
     pub(super) output: Option<Value>,
     pub(super) failure: Option<Failure>,
-    /// Whose child it was.
+    /// The parent of the run.
     pub(super) parent: Option<InstanceId>,
 }
 
-/// A JSON document, byte for byte, with the digest that names it.
+/// A JSON document, byte for byte, with its digest.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Named {
@@ -96,9 +96,9 @@ pub(super) struct Item {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Trigger {
     pub(super) no: TriggerNo,
-    /// None of one that is over, and of which only the name is left.
+    /// None for a trigger that has ended and left only its name.
     pub(super) row: Option<Row>,
-    /// Of one from outside, if it was given a name.
+    /// The name of an external trigger, if it has one.
     pub(super) name: Option<Name>,
 }
 
@@ -180,7 +180,7 @@ pub(super) struct Blob {
     pub(super) content: Base64,
 }
 
-/// A value: one of text, bytes, and a blob of the document.
+/// A value: a text, bytes, or a blob of the document.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Value {
@@ -213,7 +213,7 @@ impl Value {
         }
     }
 
-    /// The payload; none if it is not one thing.
+    /// The payload; none unless exactly one of them is set.
     pub(super) fn payload(self) -> Option<Payload> {
         let body = match (self.text, self.base64, self.blob) {
             (Some(text), None, None) => Body::Inline(text.into()),

@@ -4,9 +4,9 @@
 //! {"windlass-export": 2, "document": {…}, "signature": "untrusted comment: …"}
 //! ```
 //!
-//! The signature is one of minisign, over the bytes of `document` as they stand there, so nothing
-//! is written anew before it is verified. The document alone is version 1, which has no
-//! signature.
+//! The signature has the format of minisign. It covers the bytes of `document` exactly as they are
+//! in the file, so they are verified without being rewritten. The document alone is version 1,
+//! which has no signature.
 
 use std::borrow::Cow;
 
@@ -33,16 +33,16 @@ struct Envelope<'a> {
     signature: Cow<'a, str>,
 }
 
-/// What vouches for an exported run.
+/// The result of verifying an exported run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
     /// A known key has signed the run.
     Signed(Name),
     /// The run has no signature.
     Absent,
-    /// The signature names a key that is not known here.
+    /// The signature names a key that this host does not know.
     UnknownKey(Name),
-    /// The signature names a key that is known, and that key has not signed this.
+    /// The signature names a known key, and does not match the document.
     Broken(Name),
 }
 
@@ -79,7 +79,7 @@ impl Seal {
     }
 }
 
-/// A document, and what vouches for it.
+/// A document, and the result of its verification.
 pub(super) struct Opened<'a> {
     pub(super) document: &'a [u8],
     pub(super) seal: Seal,
@@ -124,7 +124,7 @@ fn seal(document: &[u8], signature: &Signature, keys: &ExportKeys) -> Result<Sea
     })
 }
 
-/// Writes a document down in its envelope, in one buffer.
+/// Writes a document in its envelope, in one buffer.
 pub(super) fn sealed(
     document: &Document,
     id: InstanceId,

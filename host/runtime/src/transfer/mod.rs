@@ -1,14 +1,14 @@
-//! Runs that go from one store to another, or back to where they were.
+//! Moves runs from one store to another, or back to the same store.
 //!
-//! A run is taken out as one document (`document.rs`): all that it needs to go on, with the
-//! definition and the names of the components that it runs on. The host that exports it signs the
-//! document (`envelope.rs`), and an import that no known key has signed needs a permission of its
-//! own and leaves a mark (`origin.rs`). Numbers belong to a store, so an import gives everything
-//! new ones (`renumber.rs`), and checks what the document says before anything is written
-//! (`read.rs`): the bytes may come from anywhere.
+//! A run is exported as one document (`document.rs`): everything that it needs to continue, with
+//! its definition and the names of its components. The exporting host signs the document
+//! (`envelope.rs`). An import without the signature of a known key needs a separate permission and
+//! leaves a mark (`origin.rs`). Numbers belong to a store, so an import assigns new ones
+//! (`renumber.rs`), and checks the whole document before it writes anything (`read.rs`), because
+//! the bytes may come from any source.
 //!
-//! Bounds: a document holds at most [`DOCUMENT_BYTES`], and what one moment of a run may hold
-//! is bounded, too: rows, records and bytes (`BOUNDS`).
+//! Bounds: a document has at most [`DOCUMENT_BYTES`], and the snapshot of a run is bounded, too:
+//! rows, records and bytes (`BOUNDS`).
 
 mod document;
 mod envelope;
@@ -29,10 +29,10 @@ pub(crate) use self::read::Incoming;
 pub use self::read::{Accept, ImportTarget};
 pub(crate) use self::write::{needed, written};
 
-/// How long a document may be, in bytes.
+/// The limit of a document, in bytes.
 pub const DOCUMENT_BYTES: usize = 128 * 1024 * 1024;
 
-/// How long a file with a document and its signature may be, in bytes.
+/// The limit of a file with a document and its signature, in bytes.
 pub const FILE_BYTES: usize = DOCUMENT_BYTES + 2048;
 
 /// The version of the document that is written, and the only one that is read.
@@ -41,17 +41,17 @@ pub const VERSION: u32 = 1;
 /// The version of a document in an envelope with its signature.
 pub const SIGNED: u32 = 2;
 
-/// What is read of a run at most.
+/// The limits of the snapshot of a run.
 pub(crate) const BOUNDS: Bounds = Bounds {
     rows: 100_000,
     executions: 10_000,
     bytes: 64 * 1024 * 1024,
 };
 
-/// The kind of the entry in the journal of a run that was taken in.
+/// The kind of the journal entry of an imported run.
 pub(crate) const IMPORTED: &str = "imported";
 
-/// The document is none, or says what cannot be.
+/// The error for bytes that are no document, or a document with impossible content.
 pub(crate) fn malformed(reason: impl std::fmt::Display) -> Error {
     Error::Refused {
         code: crate::codes::BAD_EXPORT,
@@ -60,7 +60,7 @@ pub(crate) fn malformed(reason: impl std::fmt::Display) -> Error {
     }
 }
 
-/// Reads a document without importing it, and says what vouches for it.
+/// Reads a document without importing it, and returns the result of its verification.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ pub fn read(bytes: &[u8], keys: &ExportKeys) -> Result<Seal, Error> {
     Ok(Incoming::read(bytes, keys, Accept::Unsigned)?.seal())
 }
 
-/// A digest that does not belong to what it names.
+/// The error for a digest that does not match its content.
 fn other_digest(what: &str, said: Digest) -> Error {
     malformed(format!("its {what} is not what {said} names"))
 }

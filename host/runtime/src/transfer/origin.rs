@@ -1,8 +1,8 @@
-//! The mark that an import leaves in the journal of a run, and what it says to people.
+//! The mark that an import leaves in the journal of a run, and its meaning for people.
 //!
-//! The newest mark is by this store. Marks that come with a document are kept with `carried` set,
-//! so that none of them passes for this store's own. One mark without a key anywhere says that
-//! the history may be forged: no later signature takes that away.
+//! The newest mark comes from this store. Marks from a document are kept with `carried` set, so
+//! that none of them passes for a mark of this store. A single mark without a key means that the
+//! history may be forged, and no later signature removes that.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -13,22 +13,23 @@ use windlass_store::rows::JournalRow;
 use super::{IMPORTED, malformed};
 use crate::error::Error;
 
-/// The member of a mark that names the key.
+/// The member of a mark with the name of the key.
 const KEY: &str = "key";
-/// The member of a mark that came with a document.
+/// The member of a mark that came from a document.
 const CARRIED: &str = "carried";
 
-/// What is known of the history of an imported run.
+/// The trustworthiness of an imported run's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Every import of it was signed by a known key; the last one by the key of this name.
+    /// A known key signed every import of the run; the last one was signed by the key with this
+    /// name.
     Signed(String),
-    /// It was once imported without the signature of a known key.
+    /// At least one import of the run had no signature of a known key.
     Unsigned,
 }
 
 impl Origin {
-    /// What a journal says; none of a run that was never imported.
+    /// Reads a journal; none for a run that was never imported.
     pub fn of(journal: &[JournalRow]) -> Option<Self> {
         let marks = journal.iter().filter(|entry| entry.kind == IMPORTED);
         let mut origin = None;
@@ -43,7 +44,7 @@ impl Origin {
     }
 }
 
-/// As people see it: `unsigned`, or `signed by NAME`.
+/// The form that people see: `unsigned`, or `signed by NAME`.
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -53,14 +54,14 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// What a mark says: which document, which run that was, and the key that signed it.
+/// The content of a mark: the document, the exported run, and the key that signed it.
 pub(super) fn mark(document: Digest, from: InstanceId, signer: Option<Name>) -> Bytes {
     let key = signer.map(|name| name.to_string());
     let mark = json!({ "document": document, "from": from, KEY: key });
     mark.to_string().into()
 }
 
-/// An entry of the journal of a document, as the journal of this store keeps it.
+/// A journal entry from a document, in the form of this store's journal.
 pub(super) fn carried(kind: &str, detail: String) -> Result<Bytes, Error> {
     if kind != IMPORTED {
         return Ok(detail.into());

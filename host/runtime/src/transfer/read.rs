@@ -1,4 +1,5 @@
-//! From a document to what is written: checked as a whole before anything is.
+//! From a document to the rows to be written. The whole document is checked before any row is
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -29,48 +30,48 @@ use crate::reserving;
 mod plausible;
 mod rows;
 
-/// Epochs and versions up to here can be counted on.
+/// The limit of epochs and versions, so that they can be incremented.
 const COUNTED: i64 = 1 << 53;
 
-/// Sequence numbers up to here can be counted on.
+/// The limit of sequence numbers, so that they can be incremented.
 const SEQS: u64 = 1 << 62;
 
-/// How long the kind of an entry in a journal may be, in bytes.
+/// The limit of the kind of a journal entry, in bytes.
 const KIND_BYTES: usize = 64;
 
-/// Where a run goes.
+/// The id of an imported run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImportTarget {
-    /// Where nobody has its id.
+    /// The run's own id, which must be free.
     #[default]
     Free,
-    /// To its id, also if there is a run that has it: the place of that is taken.
+    /// The run's own id; an existing run with that id is replaced.
     Replace,
-    /// To another id: beside the run that it was. Names that its triggers were given, and the
-    /// request that it was started with, stay with that one.
+    /// Another id, beside the original run. The names of its triggers and its start request stay
+    /// with the original.
     As(InstanceId),
 }
 
-/// Which runs may be imported.
+/// The runs that may be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// Those that a known key has signed.
+    /// Only runs that a known key has signed.
     Signed,
-    /// Any. One that no known key has signed is marked for good.
+    /// All runs. A run without the signature of a known key is marked for good.
     Unsigned,
 }
 
-/// A document that can be read, with what it says it runs on.
+/// A readable document, with the definition and the components that it needs.
 pub(crate) struct Incoming {
     document: Document,
-    /// Of the whole file.
+    /// The digest of the whole file.
     digest: Digest,
     seal: Seal,
     pub(crate) definition: DefinitionRow,
     pub(crate) pins: PinsRow,
 }
 
-/// What the parts of a document are given anew, and what they may refer to.
+/// New numbers for the parts of a document, and the parts that may be referred to.
 struct Desk<'a> {
     numbers: &'a Numbers,
     instance: InstanceNo,
@@ -81,7 +82,7 @@ struct Desk<'a> {
 }
 
 impl Incoming {
-    /// Reads a document, and checks who signed it and that it names what it carries.
+    /// Reads a document, and checks its signature and the digests of its content.
     pub(crate) fn read(bytes: &[u8], keys: &ExportKeys, accept: Accept) -> Result<Self, Error> {
         let opened = envelope::open(bytes, keys)?;
         if accept == Accept::Signed {
@@ -109,12 +110,12 @@ impl Incoming {
         })
     }
 
-    /// What vouches for it.
+    /// The result of verifying the document.
     pub(crate) fn seal(&self) -> Seal {
         self.seal
     }
 
-    /// What is written, on what it runs on.
+    /// The rows to be written, given the prepared definition.
     pub(crate) fn import(
         self,
         prepared: &Prepared,
@@ -305,7 +306,7 @@ impl Desk<'_> {
         Ok(new)
     }
 
-    /// A value, which is JSON if it does not say otherwise, and whose blob the document has.
+    /// A value. It is JSON unless it has another type, and the document contains its blob.
     fn value(&self, value: Value) -> Result<Payload, Error> {
         let payload = value
             .payload()
@@ -362,8 +363,8 @@ impl Desk<'_> {
     }
 }
 
-/// In place of the request that a run was started with: a digest that no request has, so that no
-/// start is answered with the run.
+/// A digest in place of the run's start request. No request has this digest, so no start request
+/// finds the run.
 fn unasked(document: Digest) -> Digest {
     Digest::of(&[&b"windlass imported run "[..], &document.0].concat())
 }

@@ -1,14 +1,13 @@
-//! What the engine says of a run, with the numbers of another store.
+//! Renumbers the engine's state of a run for another store.
 
 use bytes::Bytes;
 use windlass_engine::{Corrupt, Graph, Open, OpenRow, RunState};
 use windlass_model::{ExecutionNo, ScopeNo, Seq, TriggerType};
 
-/// The columns of a trigger row that the engine made: sequence number, node, type, attempt and
-/// due time.
+/// The columns of an engine trigger's row: sequence number, node, type, attempt and due time.
 pub(super) type Columns = (Seq, Option<u32>, TriggerType, u32, i64);
 
-/// The state of a run, with nothing open.
+/// The state of a run, without open executions.
 pub(super) fn state<'a>(
     graph: &Graph,
     head: &[u8],
@@ -17,7 +16,7 @@ pub(super) fn state<'a>(
     RunState::decode(graph, head, scopes)
 }
 
-/// What a trigger row stands for, if the engine made it and it runs a node.
+/// The open execution of a trigger row, if the engine made the row and it runs a node.
 pub(super) fn open(
     graph: &Graph,
     (seq, node, kind, attempt, due_ms): Columns,
@@ -36,7 +35,7 @@ pub(super) fn open(
     Open::decode_detail(graph, row, detail).map(Some)
 }
 
-/// The state and the scopes of a run as they are stored where records have other numbers.
+/// The stored state and scopes of a run, with the record numbers of the new store.
 pub(super) fn renumbered(
     state: &mut RunState,
     scopes: &[ScopeNo],

@@ -1,4 +1,4 @@
-//! From one moment of a run to its document.
+//! From the snapshot of a run to its document.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use super::renumber::{open, state};
 use super::{VERSION, envelope, malformed};
 use crate::error::Error;
 
-/// The records that a run needs to go on, whatever else of its history is left out.
+/// The execution records that a run needs to continue, even if the rest of its history is left out.
 pub(crate) fn needed(graph: &Graph, taken: &Snapshot) -> Result<BTreeSet<ExecutionNo>, Error> {
     let mut needed = BTreeSet::new();
     let mut note = |run| {
@@ -37,7 +37,7 @@ pub(crate) fn needed(graph: &Graph, taken: &Snapshot) -> Result<BTreeSet<Executi
     Ok(needed)
 }
 
-/// The document, with its signature. `records` are the records that go with it, oldest first.
+/// The document, with its signature. `records` are the records to be included, oldest first.
 pub(crate) fn written(
     taken: &Snapshot,
     records: &[ExecutionRow],

@@ -1,9 +1,9 @@
-//! The directories whose workflows a process publishes.
+//! The directories whose workflow files a process publishes.
 //!
-//! A file that cannot be published is reported once, with everything that is wrong with it, and
-//! the version before stays published; it is tried again when it or a plugin changes. What a
-//! file that is taken away has published is taken back, because the directory says what is to be
-//! started, and the rest would be looked for nowhere else; a setting keeps it.
+//! A file that cannot be published is reported once, with all its mistakes, and the earlier version
+//! stays published; the file is tried again when it or a plugin changes. When a file is removed,
+//! its workflow is retracted, because the directory defines which workflows start, and a stale one
+//! would be hard to find; a setting keeps it published.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use super::{PluginNews, Watch};
 use crate::definitions::{Definitions, Failed, Reloaded, Upkept};
 use crate::error::Error;
 
-/// The longest time from one look to the next.
+/// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Looks after which requests are carried out that another process has left behind.
+/// The number of looks between two checks for requests that another process has left behind.
 const LOOKS: u32 = 30;
 
-/// Publishes what the directories hold.
+/// Publishes the files of the directories.
 pub(crate) struct Publisher {
     pub(crate) definitions: Arc<Definitions>,
     pub(crate) plugins: PluginNews,
-    /// Rung when something was published or retracted.
+    /// Rung after a workflow was published or retracted.
     pub(crate) planner: Bell,
 }
 
 impl Publisher {
-    /// Looks once, and then again and again.
+    /// Looks once, and then repeatedly.
     pub(crate) fn watch(self) -> std::io::Result<Watch> {
-        // What has come by now is found by the first look, which tries every file.
+        // The first look tries every file, so plugins that were loaded before need no second look.
         self.plugins.take();
         self.look();
         let directories = self.definitions.directories().to_vec();
@@ -54,7 +54,7 @@ impl Publisher {
         let again = self.plugins.take();
         match self.definitions.look(again) {
             Ok(Upkept::Done(reloaded)) => self.tell(reloaded),
-            // The next look finds what the other has left.
+            // The next look finds the files that the other process has left.
             Ok(Upkept::AlreadyInProgress) => {}
             Err(error) => {
                 tracing::warn!(code = %error.code(), %error, "cannot look at the definitions");
@@ -88,7 +88,7 @@ impl Publisher {
     }
 }
 
-/// Everything that is wrong with a file, a line each.
+/// Logs all mistakes in a file, one per line.
 fn complain(failed: &Failed) {
     let Failed { file, text, error } = failed;
     let file = file.display();

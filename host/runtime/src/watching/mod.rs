@@ -1,8 +1,8 @@
-//! Watching folders: of plugins, and of the workflow files that a process publishes from.
+//! Watches folders: of plugins, and of the workflow files that a process publishes.
 //!
-//! Every hint that something changed in a folder leads to one look at all of them; the difference
-//! to the last look is what is acted on. A hint that is lost, or a file system that gives none,
-//! costs two seconds.
+//! Every hint that a folder has changed leads to one look at all folders; the difference to the
+//! last look is acted on. If a hint is lost, or the file system gives none, a change is found up to
+//! two seconds later.
 
 mod definitions;
 mod plugins;
@@ -19,30 +19,30 @@ use windlass_periodic::{Bell, Periodic, Rest};
 pub(crate) use self::definitions::Publisher;
 pub use self::plugins::PluginFolders;
 
-/// How long a folder has to be quiet before it is looked at.
+/// How long a folder has to be unchanged before a look.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// A worker that looks at folders, until it is dropped.
+/// A worker that looks at folders until it is dropped.
 pub(crate) struct Watch {
-    /// None where the system gives no hints.
+    /// None if the system gives no hints.
     hints: Option<Debouncer<RecommendedWatcher, RecommendedCache>>,
     _worker: Periodic,
 }
 
 impl Watch {
-    /// Looks at once, and then whenever something changes in the folders or the bell rings, and
-    /// in the time that the last look answered at the latest.
+    /// Looks at once. Then looks whenever a folder changes or the bell rings, and at the latest
+    /// after the time that the last look returned.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub(crate) fn start(
         name: &'static str,
         folders: &[PathBuf],
         bell: Bell,
         mut look: impl FnMut() -> Duration + Send + 'static,
     ) -> std::io::Result<Self> {
-        // Hints come before the first look, so that nothing changes unseen in between.
+        // Hints begin before the first look, so that no change in between is missed.
         let hints = hints(folders, bell.clone());
         let worker = Periodic::start_with(name, bell, move |_| {
             Rest::until_rung(Duration::ZERO, look())
@@ -62,8 +62,8 @@ impl Drop for Watch {
     }
 }
 
-/// Rings when something changes in the folders. Without hints there are still the looks by time,
-/// so a failure is no error.
+/// Rings when a folder changes. Without hints the folders are still looked at regularly, so a
+/// failure is no error.
 fn hints(
     folders: &[PathBuf],
     bell: Bell,
@@ -75,7 +75,7 @@ fn hints(
             return None;
         }
     };
-    // A folder that does not exist yet is found by looking.
+    // A look finds a folder that does not exist yet.
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         if let Err(error) = hints.watch(folder, RecursiveMode::NonRecursive) {
             let folder = folder.display();
@@ -85,7 +85,7 @@ fn hints(
     Some(hints)
 }
 
-/// Tells the publisher of workflow files that plugins have come, for which files may wait.
+/// Notifies the publisher of workflow files of new plugins, which a file may need.
 #[derive(Clone, Default)]
 pub(crate) struct PluginNews {
     bell: Bell,
@@ -98,7 +98,7 @@ impl PluginNews {
         self.bell.ring();
     }
 
-    /// Whether plugins have come since this was last asked.
+    /// Whether plugins were loaded since the last call.
     fn take(&self) -> bool {
         self.came.swap(false, Ordering::AcqRel)
     }

@@ -9,20 +9,19 @@ use windlass_plugins::{Folders, Host, LoadEvent};
 
 use super::Watch;
 
-/// Folders whose plugins are loaded. A [`Runtime`](crate::Runtime) that is given them watches
-/// them.
+/// Folders whose plugins are loaded. A [`Runtime`](crate::Runtime) with this option watches them.
 pub struct PluginFolders(Folders);
 
 impl PluginFolders {
-    /// Loads what the folders hold, before a process claims anything: so nothing is parked for
-    /// want of a plugin that is there. Takes as long as compiling takes.
+    /// Loads the plugins in the folders before the process claims anything, so that no trigger is
+    /// parked because of a plugin that is in a folder. Takes as long as compiling them.
     pub fn load(host: &Host, folders: Vec<PathBuf>) -> Self {
         let mut folders = Folders::new(folders);
         look(&mut folders, host, &|| ());
         Self(folders)
     }
 
-    /// Looks again and again, and says when a plugin was loaded.
+    /// Looks repeatedly, and calls back when a plugin was loaded.
     pub(crate) fn watch(
         self,
         host: Arc<Host>,

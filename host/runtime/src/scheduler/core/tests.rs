@@ -22,7 +22,7 @@ fn bury() -> Action {
     Action::Bury { limit: 1_000 }
 }
 
-/// A member that has recovered and claimed what was there at start.
+/// A member that has recovered and claimed the triggers that existed at its start.
 fn settled() -> Core {
     let settings = Settings {
         lease_ms: LEASE,
@@ -63,7 +63,7 @@ fn claimed(next: Option<u64>) -> Event {
     }
 }
 
-/// A claim beside another process that writes.
+/// The answer to a claim while another process writes.
 fn contended(next: Option<u64>) -> Event {
     Event::Claimed {
         more: false,
@@ -167,15 +167,15 @@ fn beside_another_process_a_claim_rests_as_long_as_the_one_before_took() {
         (15, Event::Woken, 0, &[]),
         (17, Event::Tick, 0, &[]),
         (18, Event::Tick, 0, &[claim()]),
-        // A store that is slow puts nothing off for long.
+        // A slow store delays the next claim by the limit at most.
         (1_018, contended(None), 0, &[]),
         (1_019, Event::Woken, 0, &[]),
         (1_027, Event::Tick, 0, &[]),
         (1_028, Event::Tick, 0, &[claim()]),
-        // What comes later does not wait.
+        // A claim after the rest is not delayed.
         (1_030, contended(Some(1_030)), 0, &[]),
         (1_032, Event::Woken, 0, &[claim()]),
-        // Without another process, no claim rests.
+        // Without another process, claims do not rest.
         (1_040, claimed(None), 0, &[]),
         (1_040, Event::Woken, 0, &[claim()]),
     ]);

@@ -1,4 +1,4 @@
-//! Times and ids that an imported run cannot have, whatever has signed it.
+//! Checks for times and ids that an imported run cannot have, even if it is signed.
 
 use windlass_model::InstanceId;
 
@@ -9,19 +9,19 @@ use crate::transfer::document::{Document, Record};
 use crate::transfer::envelope::Seal;
 use crate::transfer::malformed;
 
-/// How far the clocks of two hosts may be apart, in milliseconds.
+/// The largest accepted difference between the clocks of two hosts, in milliseconds.
 pub(super) const SKEW_MS: i64 = 10 * 60 * 1000;
 
-/// The longest execution of a node that is believed, in microseconds: 1,000 years.
+/// The longest accepted execution of a node, in microseconds: 1,000 years.
 const LONGEST_US: u64 = 31_536_000_000_000_000;
 
-/// The first version of UUIDs by which a host names what it derives: children of runs.
+/// The UUID version of the derived ids of child runs.
 const CHILD: usize = 4;
-/// The version of UUIDs of keys of requests and of occurrences of schedules.
+/// The UUID version of ids from request keys and from occurrences of schedules.
 const KEY: usize = 8;
 
 impl Document {
-    /// Refuses times that lie in the future, that are negative, or that contradict each other.
+    /// Refuses times in the future, negative times, and times that contradict each other.
     pub(super) fn check_times(&self, now_ms: i64) -> Result<(), Error> {
         let past = 0..=now_ms.saturating_add(SKEW_MS);
         let check = |what: &str, at_ms: i64| match past.contains(&at_ms) {
@@ -66,9 +66,9 @@ fn check_record(
     Ok(())
 }
 
-/// Refuses an id that a host derives from a key of a request, a schedule or the parent of a run,
-/// unless a known key vouches that the run has had this id: a later start of that name would be
-/// answered with the imported run.
+/// Refuses an id that a host derives from a request key, a schedule or the parent of a run, unless
+/// a known key has signed the run under this id. Otherwise a later start with that name would find
+/// the imported run.
 pub(super) fn check_id(from: InstanceId, place: ImportTarget, seal: Seal) -> Result<(), Error> {
     let id = match place {
         ImportTarget::As(id) => id,
@@ -88,8 +88,8 @@ pub(super) fn check_id(from: InstanceId, place: ImportTarget, seal: Seal) -> Res
     })
 }
 
-/// Whether a start that names the run is answered with it: a known key has signed it, and it
-/// keeps its id.
+/// Whether a start request with the name of the run finds it: a known key has signed the run, and
+/// it keeps its id.
 pub(super) fn keeps_its_name(from: InstanceId, id: InstanceId, seal: Seal) -> bool {
     seal.signer().is_some() && id == from
 }

@@ -1,4 +1,4 @@
-//! What a run waits for: the triggers that are to come due, and the bookmarks.
+//! The events that a run waits for: its pending triggers, and its bookmarks.
 
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -29,7 +29,7 @@ impl Desk<'_> {
         next_seq: Seq,
     ) -> Result<(Vec<NewTrigger>, Vec<TriggerName>), Error> {
         let (mut new, mut names) = (Vec::new(), Vec::new());
-        // What a trigger is about may be one that comes later, so all have numbers first.
+        // A trigger may refer to a later one, so all of them get numbers first.
         for trigger in &triggers {
             let no = self.numbers.trigger().ok_or_else(used_up)?;
             if self.rows.insert(trigger.no, no).is_some() {
