@@ -20,7 +20,7 @@ pub const BUSY: Code = Code::new("WL-S007");
 pub const IO: Code = Code::new("WL-S008");
 /// The store has been closed.
 pub const CLOSED: Code = Code::new("WL-S009");
-/// A write contradicts what is stored.
+/// A write contradicts stored rows.
 pub const CONTRADICTION: Code = Code::new("WL-S010");
 /// There are no incarnations left.
 pub const NO_INCARNATIONS: Code = Code::new("WL-S011");

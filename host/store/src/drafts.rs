@@ -49,7 +49,7 @@ impl NewDraft {
 pub struct DraftRow {
     /// The workflow's name.
     pub name: String,
-    /// Grows with each edit, and is never used again.
+    /// Grows with each edit, and is never reused.
     pub revision: u64,
     /// The text, unchanged.
     pub content: Bytes,

@@ -1,7 +1,7 @@
-//! Ids by their first digits.
+//! Lookup of ids by their first digits.
 
-/// The first and the last id that begin with these hexadecimal digits, hyphens ignored; none
-/// if there can be no such id.
+/// The first and the last id that begin with these hexadecimal digits, ignoring hyphens; none if no
+/// id can begin so.
 pub(crate) fn range(prefix: &str) -> Option<([u8; 16], [u8; 16])> {
     let (mut first, mut last) = ([0x00; 16], [0xff; 16]);
     let digits = prefix.chars().filter(|letter| *letter != '-');

@@ -1,8 +1,8 @@
 //! Published definitions: versions, the trigger index, schedules.
 //!
-//! One version of a workflow is published at a time. Publishing another compares what starts
-//! it with what is there, so that whatever did not change keeps its number, and a schedule
-//! what it has planned already.
+//! One version of a workflow is published at a time. Publishing another one compares its triggers
+//! with the current ones: unchanged triggers keep their numbers, and schedules keep their planned
+//! occurrences.
 
 use std::sync::Arc;
 
@@ -19,17 +19,18 @@ use crate::rows::{DefinitionRow, NewInstance};
 pub struct NewPublication {
     /// The definition. Written if the store does not have it.
     pub definition: Arc<DefinitionRow>,
-    /// What starts it by a stimulus. Keys are unique.
+    /// The triggers by stimulus. Keys are unique.
     pub bindings: Vec<NewBinding>,
-    /// What starts it by time. Keys are unique.
+    /// The triggers by time. Keys are unique.
     pub schedules: Vec<NewSchedule>,
-    /// Only if this version is the published one, 0 for only if none is. Otherwise nothing is
+    /// Publish only if this version is the published one; 0: only if none is. Otherwise nothing is
     /// written, and the answer is [`Fenced`](crate::write::Fenced).
     pub only: Option<u32>,
-    /// The revision of the draft that it was made from: removed with it. If the workflow's draft
-    /// is another one by now, nothing is written, and the answer is [`Fenced`](crate::write::Fenced).
+    /// The revision of the draft that becomes this version; publishing removes the draft. If the
+    /// workflow's draft has another revision, nothing is written, and the answer is
+    /// [`Fenced`](crate::write::Fenced).
     pub draft: Option<u64>,
-    /// The place that it was read from, like a path: noted with the version.
+    /// The source of the definition, like a path: recorded with the version.
     pub source: Option<String>,
     /// Epoch milliseconds.
     pub at_ms: i64,
@@ -40,28 +41,28 @@ pub struct NewPublication {
 pub struct Published {
     /// Its version.
     pub version: u32,
-    /// Whether it was the published one before.
+    /// Whether this version was already the published one.
     pub unchanged: bool,
 }
 
-/// Takes the published version of a workflow back, with what starts it.
+/// Retracts the published version of a workflow, with its triggers.
 #[derive(Clone, Debug)]
 pub struct Retract {
     /// The workflow.
     pub name: String,
-    /// Only if this version is the published one.
+    /// Retract only if this version is the published one.
     pub only: Option<u32>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// Whether the published version is another one than somebody counts on.
+/// Whether the published version differs from the expected one.
 pub(crate) fn has_moved(only: Option<u32>, version: Option<u32>) -> bool {
     only.is_some_and(|only| only != version.unwrap_or(0))
 }
 
 impl NewPublication {
-    /// Keys are what rows are told apart by, so none may be there twice.
+    /// Checks that the keys are unique, since they identify the rows.
     pub(crate) fn check(&self) -> Result<()> {
         let mut bindings = FxHashSet::default();
         let mut schedules = FxHashSet::default();
@@ -82,23 +83,23 @@ pub struct NewBinding {
     pub key: String,
     /// The name of the stimulus.
     pub name: String,
-    /// By which stimuli find it: of the name and what must match.
+    /// The hash of the name and the match, by which stimuli find the binding.
     pub hash: Digest,
-    /// What must match, as canonical JSON: for people.
+    /// The values that must match, as canonical JSON: for display.
     pub matches: Bytes,
-    /// The node to begin with.
+    /// The node that the trigger starts at.
     pub node: Option<u32>,
 }
 
-/// A trigger of a definition that waits for times.
+/// A trigger of a definition that fires at planned times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSchedule {
     /// The trigger's name in the definition.
     pub key: String,
-    /// The schedule: opaque, versioned by whoever plans it.
+    /// The schedule: opaque, versioned by the planner.
     pub spec: Bytes,
-    /// When to look at it first, in epoch milliseconds; `i64::MAX` for never. Not looked at
-    /// if the schedule is there already with this very `spec`.
+    /// When to plan first, in epoch milliseconds; `i64::MAX` for never. Ignored if the schedule
+    /// exists with the same `spec`.
     pub next_ms: i64,
 }
 
@@ -113,14 +114,15 @@ pub struct PublicationRow {
     pub definition: Digest,
     /// Epoch milliseconds.
     pub published_ms: i64,
-    /// When it stopped being the published one, in epoch milliseconds; none if it is.
+    /// When it was replaced or retracted, in epoch milliseconds; none if it is the published
+    /// version.
     pub retracted_ms: Option<i64>,
 }
 
 /// A row of the trigger index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindingRow {
-    /// Its number: another one as soon as anything but the version changes.
+    /// Its number: a change of the binding, other than its version, gives it a new number.
     pub no: BindingNo,
     /// The workflow's name.
     pub workflow: String,
@@ -145,25 +147,25 @@ pub struct ScheduleRow {
     pub key: String,
     /// Opaque.
     pub spec: Bytes,
-    /// Since when it is there with this `spec`, in epoch milliseconds.
+    /// When the schedule was published with this `spec`, in epoch milliseconds.
     pub since_ms: i64,
-    /// When to look at it next, in epoch milliseconds; `i64::MAX` for never.
+    /// When to plan next, in epoch milliseconds; `i64::MAX` for never.
     pub next_ms: i64,
-    /// The last occurrence that was decided about, in epoch milliseconds.
+    /// The last occurrence that was decided on, in epoch milliseconds.
     pub last_planned_ms: Option<i64>,
-    /// The instance that the last occurrence made.
+    /// The instance that the last occurrence created.
     pub last_instance: Option<InstanceId>,
-    /// How often in a row an occurrence could not be planned; `next_ms` is when that is tried
-    /// again.
+    /// How many times in a row planning has failed. If it is not 0, `next_ms` is the time of the
+    /// next attempt.
     pub troubles: u32,
 }
 
-/// Which versions to list: by name, and newest version first.
+/// Which versions to list: by name, the newest version first.
 #[derive(Clone, Debug, Default)]
 pub struct PublicationQuery {
     /// Only of this workflow.
     pub name: Option<String>,
-    /// Also those that are not published any more.
+    /// Also versions that are no longer published.
     pub retracted: bool,
     /// Only of workflows whose names come after this one.
     pub after: Option<String>,
@@ -176,18 +178,18 @@ pub struct PublicationQuery {
 pub struct ScheduleQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
-    /// Only those in trouble, or only those that are not.
+    /// Only schedules in trouble, or only the others.
     pub troubled: Option<bool>,
-    /// Only what is to be looked at by then, in epoch milliseconds.
+    /// Only schedules to be planned by then, in epoch milliseconds.
     pub until_ms: i64,
     /// At most this many.
     pub limit: u32,
 }
 
-/// What to do about a schedule of which no occurrence can be planned for now.
+/// Defers a schedule whose next occurrence cannot be planned.
 #[derive(Clone, Copy, Debug)]
 pub struct PutOff {
-    /// Which schedule.
+    /// The schedule.
     pub schedule: ScheduleNo,
     /// As in [`Plan`].
     pub expected_last_planned_ms: Option<i64>,
@@ -198,47 +200,47 @@ pub struct PutOff {
 /// A decision about one occurrence of a schedule.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which schedule.
+    /// The schedule.
     pub schedule: ScheduleNo,
-    /// What the schedule's `last_planned_ms` was when the occurrence was computed. If it has
-    /// moved on, somebody else has decided.
+    /// The schedule's `last_planned_ms` when the occurrence was computed. If it has changed,
+    /// another member has decided.
     pub expected_last_planned_ms: Option<i64>,
     /// The occurrence, in epoch milliseconds.
     pub planned_ms: i64,
-    /// When to look again after this, in epoch milliseconds; `i64::MAX` for never.
+    /// When to plan next, in epoch milliseconds; `i64::MAX` for never.
     pub next_ms: i64,
-    /// When to look again if the occurrence has to queue, in epoch milliseconds.
+    /// When to try again if the occurrence has to queue, in epoch milliseconds.
     pub again_ms: i64,
-    /// What to do if the instance of the occurrence before has not ended.
+    /// The rule for an occurrence whose predecessor has not ended.
     pub overlap: Overlap,
-    /// The instance to make; none to skip the occurrence.
+    /// The instance to create; none to skip the occurrence.
     pub create: Option<Box<NewInstance>>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// What to do if the instance of the occurrence before has not ended.
+/// The rule for an occurrence whose predecessor has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// Start beside it.
+    /// Start it in parallel.
     Allow,
-    /// Leave this occurrence out.
+    /// Skip this occurrence.
     Skip,
-    /// Leave the schedule where it is, and look again later.
+    /// Do not advance the schedule, and try again later.
     Queue,
-    /// Start, and cancel the one before by a control trigger of this number.
+    /// Start it, and cancel the predecessor by a control trigger with this number.
     CancelPrevious(TriggerNo),
 }
 
-/// What became of a plan.
+/// The outcome of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planned {
-    /// The instance of the occurrence is there, and the schedule has moved on.
+    /// The instance of the occurrence exists, and the schedule has advanced.
     Created(InstanceId),
-    /// The schedule has moved on without an instance.
+    /// The schedule has advanced without an instance.
     Skipped,
-    /// The instance before has not ended: the occurrence is still to be planned.
+    /// The predecessor has not ended: the occurrence is still to be planned.
     Queued,
-    /// The schedule is gone, or somebody else has planned: nothing was written.
+    /// The schedule is gone, or another member has planned: nothing was written.
     Stale,
 }

@@ -1,4 +1,4 @@
-//! What waits for the writer: bounded, and taken all at once.
+//! The bounded queue of writes for the writer thread, which takes all of them at once.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ struct Waiting {
     closed: bool,
 }
 
-/// Hands a batch over to a writer, by a function that gives it back if the writer takes nothing more.
+/// Hands a batch to a writer. `push` returns the batch if the writer is closed.
 pub(crate) fn submit(
     sink: &Arc<dyn Sink>,
     mut writes: Vec<(Ticket, Write)>,
@@ -58,14 +58,14 @@ pub(crate) struct Queue {
     bound: usize,
     bytes: usize,
     waiting: Mutex<Waiting>,
-    /// Something waits, or the queue is closed.
+    /// Signals that a batch was queued, or that the queue is closed.
     ready: Condvar,
-    /// There is room again, or the queue is closed.
+    /// Signals that there is room again, or that the queue is closed.
     room: Condvar,
 }
 
 impl Queue {
-    /// A queue in which `bound` writes may wait that hold so many bytes, besides the batch that
+    /// A queue for at most `bound` writes with at most `bytes` bytes, besides the batch that
     /// exceeds either.
     pub(crate) fn new(bound: usize, bytes: usize) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Queue {
         }
     }
 
-    /// Waits for room and adds a batch, or gives it back if the queue is closed.
+    /// Waits for room and adds a batch, or returns it if the queue is closed.
     pub(crate) fn push(&self, batch: Batch) -> Result<(), Batch> {
         let bytes: usize = batch.writes.iter().map(|(_, write)| weight(write)).sum();
         let mut waiting = self.waiting.lock();
@@ -96,8 +96,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for something and takes all of it. `taken` is empty and lends its space.
-    /// False once the queue is closed and empty.
+    /// Waits for batches and takes all of them. `taken` is empty and lends its memory. False once
+    /// the queue is closed and empty.
     pub(crate) fn take(&self, taken: &mut Vec<Batch>) -> bool {
         let mut waiting = self.waiting.lock();
         while waiting.batches.is_empty() && !waiting.closed {
@@ -110,13 +110,13 @@ impl Queue {
         !taken.is_empty()
     }
 
-    /// What waits, in bytes.
+    /// The size of the waiting writes, in bytes.
     #[cfg(test)]
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting.lock().bytes
     }
 
-    /// Nothing more is accepted; what waits is still taken.
+    /// Refuses further batches; the waiting ones are still taken.
     pub(crate) fn close(&self) {
         self.waiting.lock().closed = true;
         self.ready.notify_all();

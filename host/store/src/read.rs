@@ -1,4 +1,4 @@
-//! What can be read of a store. Reading needs no lock and holds up no writer.
+//! The readers of a store. A read takes no lock and does not delay writes.
 
 use bytes::Bytes;
 use windlass_model::{
@@ -20,9 +20,9 @@ use crate::sql::{self, InTables};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
 
-/// Gives the list of readers to a macro. Each reader has a name, parameters, what it finds, and the
-/// file of `crate::sql` whose function of that name reads it. The store in memory has a method with
-/// that name.
+/// Passes the list of readers to a macro. Each reader has a name, parameters, a result type, and
+/// the file of `crate::sql` whose function of that name reads it. The memory store has a method
+/// with that name.
 macro_rules! with_readers {
     ($then:ident) => {
         $then! {
@@ -30,30 +30,33 @@ macro_rules! with_readers {
             instance(id: InstanceId) -> Option<InstanceRow>, by read;
             /// The head of an instance, by number.
             instance_by_no(no: InstanceNo) -> Option<InstanceRow>, by read;
-            /// An instance with all that hangs on it, as it is in one moment: one transaction.
+            /// An instance with all its rows, read at one moment in one transaction.
             snapshot(id: InstanceId, bounds: Bounds) -> Option<Snapshot>, by snapshot;
-            /// Instances whose id begins with these hexadecimal digits, hyphens ignored; at most `limit`.
+            /// Instances whose id begins with these hexadecimal digits, ignoring hyphens; at most
+            /// `limit`.
             instances_by_prefix(prefix: &str, limit: u32) -> Vec<InstanceRow>, by read;
-            /// Instances, the highest number first: those of the process that joined the store last come
-            /// first, and of one process, the one that was written down last.
+            /// Instances, the highest number first. Instances of the process that joined last come
+            /// first, and those of one process in the reverse order of their creation.
             instances(query: &InstanceQuery) -> Vec<InstanceRow>, by read;
-            /// What an instance works on.
+            /// The input of an instance.
             input(instance: InstanceNo) -> Option<Payload>, by read;
-            /// What came out of a finished instance.
+            /// The output of an ended instance.
             output(instance: InstanceNo) -> Option<Payload>, by read;
             /// All variables of one scope of an instance.
             vars(instance: InstanceNo, scope: ScopeNo) -> Vec<(String, Payload)>, by read;
-            /// The open scopes of an instance besides the root, in order: the engine's, opaque.
+            /// The open scopes of an instance besides the root, in order: opaque, written by the
+            /// engine.
             scopes(instance: InstanceNo) -> Vec<(ScopeNo, Bytes)>, by read;
-            /// What came out of the items of a for-each, by place, from this place on.
+            /// The outputs of the items of a for-each, by index, beginning with `from`.
             items(instance: InstanceNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by read;
-            /// One run record.
+            /// One execution record.
             execution(no: ExecutionNo) -> Option<ExecutionRow>, by read;
-            /// Only the output of one run record.
+            /// Only the output of one execution record.
             execution_output(no: ExecutionNo) -> Option<Payload>, by read;
-            /// Run records of an instance, newest first, from its last or from before a known one.
+            /// Execution records of an instance, newest first, from the last one or from before a
+            /// known one.
             executions(instance: InstanceNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by read;
-            /// What happened to an instance as a whole, oldest first.
+            /// The journal of an instance, oldest entry first.
             journal(instance: InstanceNo) -> Vec<JournalRow>, by read;
             /// The triggers of an instance, by sequence number.
             triggers(instance: InstanceNo) -> Vec<TriggerRow>, by read;
@@ -65,10 +68,10 @@ macro_rules! with_readers {
             published(name: &str) -> Option<PublicationRow>, by published;
             /// Versions of workflows.
             publications(query: &PublicationQuery) -> Vec<PublicationRow>, by published;
-            /// Whether a stimulus of this hash would start a workflow or resume a run now. A hint: what
-            /// it does is decided by the transaction that delivers it.
+            /// Whether a stimulus of this hash would start a workflow or resume a run now. A hint:
+            /// the transaction that delivers the stimulus decides.
             is_heard(hash: Digest, now_ms: i64) -> bool, by stimuli;
-            /// What stimuli of this hash start, by number.
+            /// The bindings of stimuli with this hash, by number.
             bindings(hash: Digest) -> Vec<BindingRow>, by published;
             /// The rows of the trigger index of a workflow, by key.
             bindings_of(workflow: &str) -> Vec<BindingRow>, by published;
@@ -76,54 +79,55 @@ macro_rules! with_readers {
             schedules(query: &ScheduleQuery) -> Vec<ScheduleRow>, by published;
             /// The draft of a workflow.
             draft(name: &str) -> Option<DraftRow>, by drafts;
-            /// Drafts by name, of workflows whose names come after this one; at most `limit`.
+            /// Drafts of workflows whose names come after this one, by name; at most `limit`.
             drafts(after: Option<&str>, limit: u32) -> Vec<DraftRow>, by drafts;
-            /// What was last published from a place.
+            /// The version that was last published from a source.
             source(name: &str) -> Option<SourceRow>, by drafts;
-            /// Places that versions were published from, by name and after this one; at most `limit`.
+            /// Sources whose names come after this one, by name; at most `limit`.
             sources(after: Option<&str>, limit: u32) -> Vec<SourceRow>, by drafts;
-            /// Requests that wait, oldest first; at most `limit`.
+            /// Pending upkeep requests, oldest first; at most `limit`.
             upkeep(limit: u32) -> Vec<UpkeepRow>, by drafts;
-            /// Finished instances that are kept no longer, the oldest first; at most `limit`. Those are
-            /// the ones that ended before `before_ms`, and of those with a time of their own, the ones
-            /// whose time is over at `now_ms`.
+            /// Ended instances whose retention time is over, the oldest first; at most `limit`.
+            /// They ended before `before_ms`, or have a retention time of their own that is over at
+            /// `now_ms`.
             expired(before_ms: i64, now_ms: i64, limit: u32) -> Vec<ExpiredRow>, by read;
             /// One trigger.
             trigger(target: TriggerTarget) -> Option<TriggerRow>, by read;
-            /// What is known of a trigger that was named from outside.
+            /// An external trigger.
             outside(id: TriggerId) -> Option<OutsideRow>, by read;
-            /// Pending triggers, soonest first. What waits without a time is due at `i64::MAX`.
+            /// Pending triggers, the soonest first. A trigger that waits without a time-out is due
+            /// at `i64::MAX`.
             due(query: &DueQuery) -> Vec<TriggerRow>, by read;
             /// Bookmarks, oldest first.
             bookmarks(query: &BookmarkQuery) -> Vec<BookmarkRow>, by stimuli;
             /// One bookmark.
             bookmark(no: BookmarkNo) -> Option<BookmarkRow>, by stimuli;
-            /// The bookmark that a token resumes, by the digest of that.
+            /// The bookmark that a token resumes, by the token's digest.
             bookmark_by_token(token: Digest) -> Option<BookmarkRow>, by stimuli;
-            /// Random bytes that tell the store from others. Never changes. Earlier versions made resume
-            /// tokens with them.
+            /// Random bytes that identify the store. They never change. Earlier versions derived
+            /// resume tokens from them.
             secret() -> [u8; 32], by stimuli;
-            /// What somebody has decided about the system as a whole, by name.
+            /// An operator's setting of the whole system, by name.
             setting(name: &str) -> Option<Bytes>, by settings;
-            /// A component that is kept.
+            /// A stored component.
             component(digest: Digest) -> Option<Stored>, by components;
-            /// Components that are kept, from behind this generation on; at most `limit`.
+            /// Stored components with a generation above this one; at most `limit`.
             components(after: i64, limit: u32) -> Vec<ComponentRow>, by components;
             /// Stimuli in the queue, oldest first.
             queued(query: &StimulusQuery) -> Vec<QueuedRow>, by stimuli;
-            /// Stimuli that wait for their bookmark, oldest first.
+            /// Buffered stimuli, oldest first.
             buffered(query: &StimulusQuery) -> Vec<BufferedRow>, by stimuli;
             /// Dead letters, oldest first.
             dead_letters(query: &LetterQuery) -> Vec<LetterRow>, by stimuli;
             /// One dead letter.
             dead_letter(no: LetterNo) -> Option<LetterRow>, by stimuli;
-            /// Children of an instance, oldest first, from behind a known one; at most `limit`.
+            /// Children of an instance, oldest first, after a known one; at most `limit`.
             children(parent: InstanceNo, after: Option<InstanceNo>, limit: u32) -> Vec<InstanceRow>, by read;
-            /// The whole of a blob.
+            /// The complete bytes of a blob.
             blob(blob: BlobRef) -> Option<Bytes>, by read;
-            /// Who is a member.
+            /// The members.
             members() -> Vec<MemberRow>, by read;
-            /// How much waits, each counted up to `limit`, so that it costs little however much it is.
+            /// The backlog. Each number is counted up to `limit`, which bounds the cost.
             backlog(now_ms: i64, limit: u32) -> Backlog, by read;
             /// Counts, for `doctor` and for tests.
             counts() -> Counts, by read;
@@ -133,10 +137,11 @@ macro_rules! with_readers {
 #[cfg(any(test, feature = "memory"))]
 pub(crate) use with_readers;
 
-/// Declares the readers, and reads by them what lies in tables.
+/// Declares the readers, and implements them for stores in tables.
 macro_rules! readers {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $kind:ty),*) -> $found:ty, by $room:ident;)+) => {
-        /// Reads. Each blocks for as long as the backend takes: keep them off threads that must not.
+        /// The readers. Each blocks for as long as the backend takes; do not call them on a thread
+        /// that must not block.
         pub trait Reader {
             $($(#[$doc])* fn $name(&self, $($arg: $kind),*) -> Result<$found>;)+
         }
@@ -151,12 +156,12 @@ macro_rules! readers {
 
 with_readers! { readers }
 
-/// How much waits.
+/// The amount of pending work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Triggers that are due and that nobody has claimed.
+    /// Due triggers that no member has claimed.
     pub due: u64,
-    /// Dead letters that were not tried again.
+    /// Dead letters that were not replayed.
     pub dead: u64,
 }
 
@@ -173,7 +178,7 @@ pub struct InstanceQuery {
     pub limit: u32,
 }
 
-/// How much there is.
+/// The number of rows of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All instances.
@@ -184,7 +189,7 @@ pub struct Counts {
     pub triggers: u64,
     /// Parked triggers.
     pub parked: u64,
-    /// Run records.
+    /// Execution records.
     pub executions: u64,
     /// Blobs.
     pub blobs: u64,
@@ -192,7 +197,7 @@ pub struct Counts {
     pub bookmarks: u64,
     /// Stimuli in the queue.
     pub queued: u64,
-    /// Stimuli that wait for their bookmark.
+    /// Buffered stimuli.
     pub buffered: u64,
     /// Dead letters.
     pub dead_letters: u64,

@@ -1,88 +1,87 @@
-//! What is kept for a while only.
+//! Retention: rows that the store keeps for a limited time.
 
 use windlass_model::{Incarnation, InstanceId, InstanceNo};
 
-/// Bytes of blobs that one slice deletes, besides the blob that exceeds it: their pages have to
-/// be visited.
+/// Bytes of blobs that one slice deletes, besides the blob that exceeds the bound: SQLite has to
+/// visit all their pages.
 pub(crate) const SLICE_BYTES: i64 = 4 * 1024 * 1024;
 
-/// Pages that hold nothing and are kept: one in so many of the file, and at least so many.
+/// Free pages that stay in the file: one in this number of pages, and at least this number.
 pub(crate) const KEPT_PAGES: (i64, i64) = (8, 256);
 
-/// A finished instance whose time is over.
+/// An ended instance whose retention time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiredRow {
     /// Its number.
     pub no: InstanceNo,
-    /// Its name; none if it has begun to be forgotten, and nobody finds it any more.
+    /// Its id; none if its deletion has begun.
     pub id: Option<InstanceId>,
 }
 
-/// Something that piles up unless it is swept.
+/// Rows or pages that accumulate unless they are swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sweepable {
-    /// Blobs that nothing refers to since before the moment that is given: its distance from
-    /// now is the grace period for values that are still on their way.
+    /// Blobs without references since before the given time. The distance from now is the grace
+    /// period for values of writes in progress.
     Blobs,
-    /// Definitions and pins that no instance and no version refers to, and that a sweep before
-    /// the moment that is given has found like that.
+    /// Definitions and pins without instances and versions, which a sweep before the given time has
+    /// found unused.
     Documents,
-    /// Pages of the file that hold nothing, beyond what a steady load takes again. The moment
-    /// is not looked at.
+    /// Free pages of the file, beyond those that a steady load uses again. The time is ignored.
     Pages,
 }
 
 impl Sweepable {
-    /// Everything that there is to sweep.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Blobs, Self::Documents, Self::Pages];
 }
 
-/// Deletes at most `rows` of what has piled up since before a moment.
+/// Deletes at most `rows` rows that were unused since before a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep {
-    /// What.
+    /// The kind of rows.
     pub what: Sweepable,
     /// Epoch milliseconds.
     pub before_ms: i64,
-    /// Bound on the rows, which bounds how long the writer is held.
+    /// Bound on the rows, which bounds how long the writer thread is occupied.
     pub rows: u32,
-    /// From when on what is found to be unused counts as that, in epoch milliseconds.
+    /// The time that is recorded for rows found unused, in epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// A slice is swept.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swept {
-    /// How many are gone.
+    /// How many rows were deleted.
     pub count: u32,
     /// Whether there is more to sweep.
     pub more: bool,
 }
 
-/// Deletes at most about `rows` rows of an instance that ended before a moment; no reader finds
-/// the instance from the first of them on.
+/// Deletes at most about `rows` rows of an instance that ended before a time. From the first
+/// deletion on, no reader finds the instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Forget {
-    /// Which instance.
+    /// The instance.
     pub instance: InstanceNo,
     /// Epoch milliseconds.
     pub before_ms: i64,
-    /// Bound on the rows, which bounds how long the writer is held.
+    /// Bound on the rows, which bounds how long the writer thread is occupied.
     pub rows: u32,
-    /// From when on its blobs may be swept, in epoch milliseconds.
+    /// The time from which its blobs may be swept, in epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// A slice of an instance is gone.
+/// The result of a slice of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Whether there is more of it.
+    /// Whether the instance has more rows.
     pub more: bool,
 }
 
-/// Whether a duty is given to a member that asks, as [`crate::write::Duty`] says, when `last` has
-/// it since then. A clock that was stepped back by more than the interval does not keep it from
-/// everybody.
+/// Whether a duty is given to a member that asks, as [`crate::write::Duty`] says; `last` is the
+/// last holder, and when it got the duty. If a clock is set back by more than the interval, the
+/// duty is still given.
 pub(crate) fn is_given(
     last: Option<(Incarnation, i64)>,
     incarnation: Incarnation,

@@ -1,5 +1,5 @@
-//! What a writer has taken from its queue at once: writes in their order, and to whom their answers
-//! go. How a group of them is carried out, and what an error means, is the backend's.
+//! The writes that a writer thread has taken from its queue together, in order, and the sinks of
+//! their answers. Each backend decides how to carry out a group and how to treat an error.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use crate::error::{Error, Result};
 use crate::queue::Batch;
 use crate::write::{Sink, Ticket, Write, Wrote};
 
-/// One write on its way.
+/// One write in progress.
 pub(crate) struct Item {
-    /// Which of the sinks of this round.
+    /// The index of its sink in this round.
     sink: usize,
     ticket: Ticket,
     pub(crate) write: Write,
     pub(crate) answer: Option<Result<Wrote>>,
 }
 
-/// What was taken at once.
+/// The writes that were taken together.
 #[derive(Default)]
 pub(crate) struct Round {
     sinks: Vec<Arc<dyn Sink>>,
     items: Vec<Item>,
-    /// Everything before this is answered.
+    /// All writes before this one are answered.
     next: usize,
 }
 
 impl Round {
-    /// Takes in the next batches. All before them are answered.
+    /// Takes over the next batches. All earlier writes are answered.
     pub(crate) fn fill(&mut self, batches: impl Iterator<Item = Batch>) {
         self.items.clear();
         self.sinks.clear();
@@ -69,7 +69,7 @@ impl Round {
         }
     }
 
-    /// Hands out the answers of the next `size` writes, as many as possible at a time.
+    /// Sends the answers of the next `size` writes, with one call for each sink.
     pub(crate) fn answer(&mut self, size: usize) {
         let mut answers: Vec<Vec<_>> = self.sinks.iter().map(|_| Vec::new()).collect();
         for item in self.left_mut().iter_mut().take(size) {

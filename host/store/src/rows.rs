@@ -1,4 +1,4 @@
-//! What the store keeps, as it hands it out.
+//! The rows of a store, as readers return them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use windlass_model::{
 
 use crate::write::TriggerFence;
 
-/// A published or ad-hoc definition: its canonical JSON, named by the digest of that.
+/// A published or ad-hoc definition: its canonical JSON, identified by its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionRow {
     /// SHA-256 of `json`.
@@ -23,44 +23,43 @@ pub struct DefinitionRow {
     pub json: Bytes,
 }
 
-/// Which components the instances of a definition run on, decided when they start.
+/// The components that the instances of a definition use, chosen when they start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinsRow {
     /// SHA-256 of `json`.
     pub digest: Digest,
-    /// A JSON document of the runtime's.
+    /// A JSON document, written by the runtime.
     pub json: Bytes,
 }
 
-/// The head of an instance: all that a step reads and writes of it.
+/// The head of an instance: all columns that a step reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceRow {
-    /// Whether its state is what was written, as far as its checksum tells. If not, nothing may go
-    /// on from it.
+    /// Whether the state matches its checksum. If not, the instance must not continue.
     pub sound: bool,
     /// Its number in this store.
     pub no: InstanceNo,
-    /// Its name outside.
+    /// Its id outside of the store.
     pub id: InstanceId,
-    /// What it runs: digest of a [`DefinitionRow`].
+    /// Its workflow: digest of a [`DefinitionRow`].
     pub definition: Digest,
-    /// On which components: digest of a [`PinsRow`].
+    /// Its components: digest of a [`PinsRow`].
     pub pins: Digest,
-    /// What it is about.
+    /// Its correlation, chosen by the caller.
     pub correlation: Option<String>,
-    /// Digest of the request that created it, so that the same request is answered alike.
+    /// Digest of the request that created it, so that a repeated request gets the same answer.
     pub request: Digest,
-    /// Where it is in its life.
+    /// Its status.
     pub status: Status,
-    /// Who runs it.
+    /// The member that owns it.
     pub owner: Option<Incarnation>,
-    /// How often it has changed hands.
+    /// How often its owner has changed.
     pub epoch: Epoch,
-    /// How often it has been committed.
+    /// How many steps were committed.
     pub version: Version,
     /// The engine's state: opaque, versioned by the engine.
     pub state: Bytes,
-    /// The newest run record; the others are behind it.
+    /// The newest execution record; the others are linked from it.
     pub last_execution: Option<ExecutionNo>,
     /// Epoch milliseconds.
     pub created_ms: i64,
@@ -68,63 +67,63 @@ pub struct InstanceRow {
     pub finished_ms: Option<i64>,
     /// Why it faulted.
     pub failure: Option<Failure>,
-    /// Whose child it is.
+    /// Its parent, if it is a child.
     pub parent: Option<Parent>,
 }
 
-/// Who waits for an instance.
+/// The parent of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
     /// The parent.
     pub instance: InstanceNo,
-    /// The parent's name outside.
+    /// The parent's id.
     pub id: InstanceId,
-    /// The row that waits: of kind `child`, without a payload. Written by the same commit as the
-    /// child; if it takes the place of the trigger that is used up, it is that one's number.
+    /// The row that waits, of kind `child`, without a payload. The commit that creates the child
+    /// writes it. If the row replaces the trigger that is used up, it has that trigger's number.
     pub trigger: TriggerNo,
     /// The sequence number of that row.
     pub seq: Seq,
-    /// How many parents are above the child: 1 for the child of one that has none.
+    /// The depth of the child: 1 if its parent has no parent.
     pub depth: u32,
 }
 
 /// A trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerRow {
-    /// Its number in this store; reused by the successor that takes its place.
+    /// Its number in this store; a successor that replaces the row reuses it.
     pub no: TriggerNo,
     /// Its instance.
     pub instance: InstanceNo,
     /// Its sequence number in that instance.
     pub seq: Seq,
-    /// What brought it about.
+    /// The type of the trigger.
     pub kind: TriggerType,
     /// The target node, by its position in the definition.
     pub node: Option<u32>,
     /// Epoch milliseconds.
     pub due_ms: i64,
-    /// Where it is in its life.
+    /// Its state.
     pub state: TriggerState,
     /// How often it has been claimed.
     pub token: Token,
-    /// Which attempt of the node it is, from 1.
+    /// The attempt of the node, from 1.
     pub attempt: u32,
-    /// How often a host died with it; see [`Suspicion`].
+    /// How often a host died while it ran the trigger; see [`Suspicion`].
     pub deliveries: u32,
-    /// Whether it may have killed a host.
+    /// Whether the trigger may have caused the death of a host.
     pub suspicion: Suspicion,
-    /// The engine's and the runtime's: opaque, versioned by them.
+    /// Opaque, written and versioned by the engine and the runtime.
     pub detail: Bytes,
-    /// What it was given from outside: a [`windlass_model::Resumption`] if it is of kind
-    /// `resume` or `child`, otherwise opaque. One of those kinds without a payload waits, and if
-    /// it is claimed so, it has expired.
+    /// Its input from outside: a [`windlass_model::Resumption`] for the kinds `resume` and `child`,
+    /// otherwise opaque. A row of these kinds without a payload waits; if it is claimed in that
+    /// state, the wait has expired.
     pub payload: Option<Bytes>,
-    /// Higher first among the due.
+    /// Of the due triggers, the highest priority is claimed first.
     pub priority: i32,
 }
 
 impl TriggerRow {
-    /// The row as it is known here.
+    /// The fence of the row.
     pub fn fence(&self) -> TriggerFence {
         TriggerFence {
             no: self.no,
@@ -132,41 +131,41 @@ impl TriggerRow {
         }
     }
 
-    /// Whether it is there for somebody else to say that it goes on: a suspended node run, or
-    /// one with a child. Claimed like this, it has expired.
+    /// Whether the row waits for a stimulus or a child. A waiting row that is claimed has expired.
     pub fn waits(&self) -> bool {
         matches!(self.kind, TriggerType::Resume | TriggerType::Child) && self.payload.is_none()
     }
 }
 
-/// Whether a trigger may have killed a host. Numbers are stored: they are never reused.
+/// Whether a trigger may have caused the death of a host. Numbers are stored: they are never
+/// reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Suspicion {
-    /// No host has died with it.
+    /// No host has died while the trigger was claimed.
     #[default]
     None = 0,
-    /// A host died while it, among others, was claimed. It is run alone.
+    /// A host died while this trigger and others were claimed. The trigger is run alone.
     Suspect = 1,
-    /// It is being run alone: a host that dies now died of it.
+    /// The trigger is being run alone: if the host dies now, the trigger is the cause.
     Marked = 2,
 }
 
 /// A trigger to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTrigger {
-    /// Its number. Ignored for the first one of a commit that takes its predecessor's place.
+    /// Its number. Ignored for the first trigger of a commit, which replaces its predecessor.
     pub no: TriggerNo,
     /// Its sequence number.
     pub seq: Seq,
-    /// What brings it about.
+    /// Its type.
     pub kind: TriggerType,
     /// The target node.
     pub node: Option<u32>,
     /// Epoch milliseconds.
     pub due_ms: i64,
-    /// Written as claimed by the committing owner, with token 1 (or one more than the row
-    /// it takes the place of); otherwise pending.
+    /// Written as claimed by the committing owner, with token 1 (or one more than the token of the
+    /// row that it replaces); otherwise pending.
     pub claimed: bool,
     /// From 1.
     pub attempt: u32,
@@ -174,30 +173,31 @@ pub struct NewTrigger {
     pub detail: Bytes,
     /// Opaque.
     pub payload: Option<Bytes>,
-    /// Higher first among the due. What is beyond
-    /// [`PRIORITY`] counts as that.
+    /// Of the due triggers, the highest priority is claimed first. Values beyond [`PRIORITY`] are
+    /// limited to it.
     pub priority: i32,
 }
 
 impl NewTrigger {
-    /// Whether it holds a resumption: the sender was told that the run is resumed.
+    /// Whether it contains a resumption, of which the sender was told that it resumes the run.
     pub fn resumes(&self) -> bool {
         self.kind == TriggerType::Resume && self.payload.is_some()
     }
 }
 
-/// The record of one execution. These are appended and never changed.
+/// The record of one execution. Records are appended and never changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutionRow {
-    /// Its number; newer ones of one member are larger.
+    /// Its number; a member's later records have larger numbers.
     pub no: ExecutionNo,
     /// Its instance.
     pub instance: InstanceNo,
-    /// The record of the same instance before it.
+    /// The previous record of the same instance.
     pub previous: Option<ExecutionNo>,
     /// The sequence number of the trigger that it executed.
     pub seq: Seq,
-    /// The sequence number of the first trigger of this node run, over all attempts.
+    /// The sequence number of the first trigger of this node's execution, the same for all
+    /// attempts.
     pub first: Seq,
     /// The node.
     pub node: u32,
@@ -211,24 +211,24 @@ pub struct ExecutionRow {
     pub started_ms: i64,
     /// How long it took, in microseconds.
     pub took_us: u64,
-    /// What came out.
+    /// The output.
     pub output: Option<Payload>,
     /// Why it failed.
     pub failure: Option<Failure>,
-    /// What the guest wrote.
+    /// The guest's log lines.
     pub logs: Vec<LogLine>,
-    /// Nodes that were skipped because of what came out.
+    /// Nodes that were skipped because of the outcome.
     pub skipped: Vec<u32>,
 }
 
-/// Something that happened to an instance as a whole: a change of status, an incident.
+/// An event of an instance as a whole: a change of status, an incident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRow {
     /// Epoch milliseconds.
     pub at_ms: i64,
-    /// Like `completed` or `incident`.
+    /// The kind of event, like `completed` or `incident`.
     pub kind: String,
-    /// A JSON document of the runtime's.
+    /// A JSON document, written by the runtime.
     pub detail: Bytes,
 }
 
@@ -241,12 +241,12 @@ pub struct NewBlob {
     pub bytes: Bytes,
 }
 
-/// One process that uses the store.
+/// A process that uses the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRow {
     /// Its incarnation.
     pub incarnation: Incarnation,
-    /// Like `serve`, with the process id: for people.
+    /// Its name, like `serve`, with the process id: for display.
     pub name: String,
     /// Process id on its machine.
     pub pid: u32,
@@ -254,18 +254,18 @@ pub struct MemberRow {
     pub joined_ms: i64,
 }
 
-/// What became of creating an instance.
+/// The outcome of creating an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Created {
     /// The instance is written.
     New,
-    /// An instance of that id is there already; compare its `request`.
+    /// An instance of that id exists; compare its `request`.
     Exists(Box<InstanceRow>),
-    /// The id is that of an instance that was deleted: nothing was written.
+    /// An instance of that id was deleted: nothing was written.
     Deleted,
-    /// An instance that excludes the new one has not ended: nothing was written.
+    /// An unfinished instance reserves the exclusive key: nothing was written.
     Reserved {
-        /// That one, or one of them.
+        /// That instance, or one of several.
         by: InstanceId,
     },
 }
@@ -275,33 +275,33 @@ pub enum Created {
 pub struct NewInstance {
     /// Its number.
     pub no: InstanceNo,
-    /// Its name outside.
+    /// Its id outside of the store.
     pub id: InstanceId,
-    /// What it runs. Written if the store does not have it.
+    /// Its definition. Written if the store does not have it.
     pub definition: Arc<DefinitionRow>,
-    /// On which components. Written if the store does not have it.
+    /// Its components. Written if the store does not have them.
     pub pins: Arc<PinsRow>,
-    /// What it is about.
+    /// Its correlation, chosen by the caller.
     pub correlation: Option<String>,
     /// Digest of the request.
     pub request: Digest,
-    /// If set, the instance is born owned by this member, and its triggers may be claimed.
+    /// If set, this member owns the instance from its creation, and its triggers may be claimed.
     pub owner: Option<Incarnation>,
     /// The engine's state.
     pub state: Bytes,
-    /// What it works on; immutable.
+    /// The input; never changed.
     pub input: Payload,
-    /// The variables it begins with.
+    /// The initial variables.
     pub vars: Vec<(String, Payload)>,
     /// At least one, of type `start`.
     pub triggers: Vec<NewTrigger>,
-    /// Who waits for it.
+    /// The parent that waits for it.
     pub parent: Option<Parent>,
-    /// How long it is kept after it has ended, in milliseconds; none: as long as others.
+    /// How long it is kept after its end, in milliseconds; none: the default retention time.
     pub keep_ms: Option<u64>,
-    /// What it reserves until it has ended.
+    /// The keys that it reserves until it ends.
     pub reserves: Vec<String>,
-    /// It is not made while another instance reserves this.
+    /// The instance is not created while another instance reserves this key.
     pub exclusive: Option<String>,
     /// Blobs that `input` and `vars` refer to.
     pub blobs: Vec<NewBlob>,
@@ -338,13 +338,14 @@ pub(crate) fn control(no: TriggerNo, kind: TriggerType, detail: Bytes, at_ms: i6
     }
 }
 
-/// The epoch of an instance that has never changed hands.
+/// The epoch of an instance whose owner has never changed.
 pub const BORN_EPOCH: Epoch = Epoch(1);
 
-/// The version of an instance that has never been committed.
+/// The version of an instance without commits.
 pub const BORN_VERSION: Version = Version(0);
 
-/// A priority as it is stored: the claims look at each that there is, so there are not many.
+/// Limits a priority to the stored range. Claims read each priority separately, so the range is
+/// small.
 pub(crate) fn bounded(priority: i32) -> i32 {
     priority.clamp(-PRIORITY, CONTROL_PRIORITY)
 }

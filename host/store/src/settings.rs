@@ -1,4 +1,4 @@
-//! Decisions about the system as a whole: small, few, and opaque to the store.
+//! Settings of the whole system by operators: small, few, and opaque to the store.
 
 use bytes::Bytes;
 use windlass_model::limits::SETTING_BYTES;
@@ -6,17 +6,18 @@ use windlass_model::limits::SETTING_BYTES;
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// Keeps a decision about the system as a whole.
+/// Stores a setting of the whole system.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What is decided: like `pause`.
+    /// The name of the setting, like `pause`.
     pub name: String,
-    /// How: opaque, versioned by the caller, of at most [`SETTING_BYTES`]; none forgets it.
+    /// The value: opaque, versioned by the caller, at most [`SETTING_BYTES`]; none deletes the
+    /// setting.
     pub value: Option<Bytes>,
 }
 
 impl Setting {
-    /// Refuses what is larger than a decision may be.
+    /// Refuses a value that is larger than the limit.
     pub(crate) fn check(&self) -> Result<()> {
         match self.value.as_ref().map_or(0, Bytes::len) {
             0..=SETTING_BYTES => Ok(()),

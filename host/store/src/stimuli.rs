@@ -1,8 +1,8 @@
-//! Bookmarks, and the stimuli that find them.
+//! Bookmarks, and the stimuli that match them.
 //!
-//! Both sides meet inside one transaction: a stimulus looks for bookmarks when it is sent, and
-//! a bookmark for buffered stimuli when it is made. So too early is as good as in time, and
-//! what meets, meets once.
+//! Both sides match inside one transaction: a stimulus looks for bookmarks when it is sent, and a
+//! bookmark looks for buffered stimuli when it is written. So a stimulus may come before or after
+//! its bookmark, and each pair meets exactly once.
 
 use bytes::Bytes;
 use windlass_model::{
@@ -13,36 +13,36 @@ use windlass_model::{
 use crate::rows::{NewBlob, NewInstance};
 use crate::write::{Claim, ClaimScope, ClaimedInstance};
 
-/// What a suspended node run waits for. Those of one node run are its wait group: resuming
-/// one burns them all.
+/// A bookmark of a suspended execution. All bookmarks of one execution form its wait group:
+/// resuming one burns them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewBookmark {
-    /// The node run: the sequence number of its first trigger.
+    /// The execution: the sequence number of its first trigger.
     pub first: Seq,
     /// The row that waits: pending, of kind `resume`, without a payload, and due when the first
-    /// bookmark of the group expires, or at `i64::MAX`. Written by the same commit; if it takes
-    /// the place of the trigger that is used up, it is that one's number.
+    /// bookmark of the group expires, or at `i64::MAX`. Written by the same commit. If the row
+    /// replaces the trigger that is used up, it has that trigger's number.
     pub trigger: TriggerNo,
-    /// The phase in which the node run waits.
+    /// The phase in which the execution waits.
     pub phase: u32,
-    /// What it waits for.
+    /// The name of the stimulus.
     pub name: String,
     /// [`windlass_model::stimulus::hash`] of name and match.
     pub hash: Digest,
     /// Canonical JSON.
     pub matches: Bytes,
-    /// What stimuli may narrow themselves to.
+    /// A value that stimuli may restrict themselves to.
     pub correlation: Option<String>,
-    /// Only its token resumes it: its hash is one that no stimulus has.
+    /// Only its token resumes it: no stimulus has its hash.
     pub private: bool,
-    /// Resuming uses the group up. Otherwise the node run is resumed and goes on waiting, until
-    /// its next outcome replaces the bookmarks.
+    /// Resuming burns the group. If not set, the execution is resumed and keeps waiting, until its
+    /// next outcome replaces the bookmarks.
     pub auto_burn: bool,
-    /// JSON, given back when it resumes.
+    /// JSON that is part of the resumption.
     pub metadata: Option<Bytes>,
     /// [`windlass_model::stimulus::token_digest`] of the resume token.
     pub token: Digest,
-    /// Nothing resumes it from this moment on, in epoch milliseconds.
+    /// When it stops matching, in epoch milliseconds.
     pub expires_ms: Option<i64>,
     /// Epoch milliseconds.
     pub created_ms: i64,
@@ -53,15 +53,15 @@ pub struct NewBookmark {
 pub struct BookmarkRow {
     /// Its number: later ones are larger.
     pub no: BookmarkNo,
-    /// Whose it is.
+    /// Its instance.
     pub instance: InstanceNo,
-    /// Whose it is, for people.
+    /// The id of its instance, for display.
     pub instance_id: InstanceId,
     /// The bookmark.
     pub bookmark: NewBookmark,
 }
 
-/// Which bookmarks to list: oldest first.
+/// Which bookmarks to list, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct BookmarkQuery {
     /// Only of this instance.
@@ -76,10 +76,10 @@ pub struct BookmarkQuery {
     pub limit: u32,
 }
 
-/// A stimulus as it is written.
+/// A stimulus to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewStimulus {
-    /// Its name outside.
+    /// Its id, chosen by the sender.
     pub id: StimulusId,
     /// Matched exactly.
     pub name: String,
@@ -89,13 +89,13 @@ pub struct NewStimulus {
     pub hash: Digest,
     /// Only bookmarks with this correlation; none: all.
     pub correlation: Option<String>,
-    /// Only bookmarks of this instance, and nothing is started; none: all.
+    /// Only bookmarks of this instance, and no starts; none: all.
     pub instance: Option<InstanceId>,
-    /// What whoever waits is given.
+    /// The input of the resumed execution.
     pub input: Payload,
     /// Blobs that `input` refers to.
     pub blobs: Vec<NewBlob>,
-    /// What is done with it.
+    /// How it is delivered.
     pub delivery: Delivery,
     /// How long it is buffered, in milliseconds.
     pub ttl_ms: u64,
@@ -106,27 +106,28 @@ pub struct NewStimulus {
 /// Delivers a stimulus.
 #[derive(Clone, Debug)]
 pub struct Send {
-    /// What happened.
+    /// The stimulus.
     pub stimulus: NewStimulus,
-    /// For every binding of the hash, the instance that it starts. If these are not exactly the
-    /// bindings that there are, nothing is done and the answer is [`SendOutcome::Moved`].
-    /// Not looked at if the stimulus starts nothing (by its delivery, because it is meant for an
-    /// instance, or because what waits has started already).
+    /// The instance to start for every binding of the hash. If these are not exactly the current
+    /// bindings, nothing is written and the answer is [`SendOutcome::Moved`]. Ignored if the
+    /// stimulus starts no workflow: because of its delivery, because it names an instance, or
+    /// because the queued stimulus has started its workflows already.
     pub starts: Vec<(BindingNo, NewInstance)>,
-    /// The waiting stimulus that this is. It is removed, or moved on if there is more to resume;
-    /// if it is not there any more, the answer is [`SendOutcome::Gone`].
+    /// The number of the stimulus in the queue, if it is queued. The queued stimulus is removed, or
+    /// its cursor is moved if there is more to resume. If it is gone, the answer is
+    /// [`SendOutcome::Gone`].
     pub queued: Option<StimulusNo>,
-    /// Bound on the bookmarks that one transaction resumes. If more match, the stimulus waits
-    /// in the queue to go on, and bookmarks made later do not match.
+    /// Bound on the bookmarks that one transaction resumes. If more match, the stimulus continues
+    /// from the queue, and does not match bookmarks that are written later.
     pub limit: u32,
-    /// Who takes what it starts and resumes.
+    /// The member that claims the started and resumed instances.
     pub claim_for: Option<ClaimFor>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
 impl Send {
-    /// How many bookmarks one transaction resumes at most, unless somebody says otherwise.
+    /// The default bound on the bookmarks that one transaction resumes.
     pub const LIMIT: u32 = 1000;
 }
 
@@ -135,30 +136,30 @@ impl Send {
 pub struct Resume {
     /// [`windlass_model::stimulus::token_digest`] of the token.
     pub token: Digest,
-    /// What whoever waits is given.
+    /// The input of the resumed execution.
     pub input: Payload,
     /// Blobs that `input` refers to.
     pub blobs: Vec<NewBlob>,
-    /// Who takes what it resumes.
+    /// The member that claims the resumed instance.
     pub claim_for: Option<ClaimFor>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// Takes what it has made due, in the same transaction: what is due of those instances that have
-/// no owner, as by a [`Claim`] right afterwards. The rest is left to claims.
+/// Claims the resulting work in the same transaction: the due triggers of those instances that have
+/// no owner, as a [`Claim`] right afterwards would. All other work is left to claims.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimFor {
-    /// Who. Takes nothing if it is not a member any more.
+    /// The member that claims. Nothing is claimed if it is not a member any more.
     pub incarnation: Incarnation,
-    /// Bound on the instances taken.
+    /// Bound on the instances claimed.
     pub instances: u32,
-    /// Bound on the triggers taken of each.
+    /// Bound on the triggers claimed of each.
     pub triggers: u32,
 }
 
 impl ClaimFor {
-    /// The claim that it makes, on instances without an owner.
+    /// The claim on these instances, which have no owner.
     pub(crate) fn claim(&self, now_ms: i64, free: Vec<InstanceNo>) -> Claim {
         Claim {
             incarnation: self.incarnation,
@@ -170,57 +171,58 @@ impl ClaimFor {
     }
 }
 
-/// What became of delivering a stimulus.
+/// The outcome of delivering a stimulus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// It is delivered.
+    /// The stimulus was delivered.
     Sent(Sent),
-    /// The bindings of the hash are others by now: look them up again. Nothing was done.
+    /// The bindings of the hash have changed: the caller must look them up again. Nothing was
+    /// written.
     Moved,
-    /// The waiting stimulus is not there any more. Nothing was done.
+    /// The queued stimulus is gone. Nothing was written.
     Gone,
 }
 
-/// What a stimulus, or a token, did.
+/// The effects of a stimulus or a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Instances that it started.
     pub started: Vec<InstanceId>,
-    /// Instances of which it resumed something; once for each node run.
+    /// Instances that it resumed, once for each execution.
     pub resumed: Vec<InstanceId>,
-    /// Instances that have reserved what others that it would have started need.
+    /// Instances whose reservations exclude instances that it would have started.
     pub reserved: Vec<InstanceId>,
-    /// It is kept for who comes later.
+    /// The stimulus is buffered for a later bookmark.
     pub buffered: bool,
-    /// There was nobody, and it is gone.
+    /// No bookmark or binding matched, and the stimulus was dropped.
     pub dropped: bool,
-    /// There are more bookmarks to resume; it waits in the queue to go on.
+    /// More bookmarks match; the stimulus continues from the queue.
     pub more: bool,
-    /// What its [`ClaimFor`] has now, of what it started and resumed.
+    /// The instances that it started and resumed and that its [`ClaimFor`] has claimed.
     pub taken: Vec<ClaimedInstance>,
 }
 
-/// The document of a resumption by a bookmark: what the node run that waits is given.
+/// The resumption by a bookmark: the input for the waiting execution.
 pub(crate) fn resumption(bookmark: &str, input: &Payload, metadata: Option<&Bytes>) -> Bytes {
     let document = Resumption::Resumed {
         bookmark: bookmark.to_owned(),
         input: input.clone(),
-        // What was stored as JSON is JSON.
+        // Stored JSON is valid JSON.
         metadata: metadata.and_then(|json| JsonText::stored(json).ok()),
     };
     document.encode()
 }
 
-/// How far a waiting stimulus has come.
+/// The progress of the delivery of a queued stimulus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// Bookmarks up to this one are done.
+    /// Bookmarks up to this one are resumed.
     pub after: BookmarkNo,
     /// Later bookmarks do not match.
     pub until: BookmarkNo,
 }
 
-/// A stimulus in the queue: sent by a node, or with more to resume.
+/// A stimulus in the queue: sent by a node, or delivered in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedRow {
     /// Its number: later ones are larger.
@@ -229,80 +231,81 @@ pub struct QueuedRow {
     pub stimulus: NewStimulus,
     /// The instance that sent it.
     pub source: Option<InstanceNo>,
-    /// If it has been delivered in part.
+    /// Set if it was delivered in part.
     pub cursor: Option<Cursor>,
     /// How often it has failed.
     pub attempts: u32,
     /// When to try again, in epoch milliseconds.
     pub ready_ms: i64,
-    /// Why it failed.
+    /// Why the last attempt failed.
     pub last_error: Option<Failure>,
 }
 
-/// A stimulus that waits for its bookmark.
+/// A buffered stimulus, which waits for its bookmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferedRow {
     /// Its number: later ones are larger.
     pub no: StimulusNo,
     /// The stimulus, without its blobs.
     pub stimulus: NewStimulus,
-    /// How long it waits, in epoch milliseconds.
+    /// When it expires, in epoch milliseconds.
     pub expires_ms: i64,
 }
 
-/// Which waiting stimuli to list: oldest first.
+/// Which waiting stimuli to list, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct StimulusQuery {
     /// Only after this one.
     pub after: Option<StimulusNo>,
-    /// Only what may be tried at this moment, in epoch milliseconds: what an instance sent after
-    /// something that has to wait, has to wait too. Not for buffered ones.
+    /// Only queued stimuli that may be delivered at this time, in epoch milliseconds. A stimulus
+    /// that is not ready holds back the later ones of the same instance. Ignored for buffered
+    /// stimuli.
     pub ready_ms: Option<i64>,
     /// At most this many.
     pub limit: u32,
 }
 
-/// What is done with a stimulus that waits.
+/// A verb on a waiting stimulus.
 #[derive(Clone, Debug)]
 pub enum QueueOp {
-    /// Notes a failure and waits.
+    /// Records a failure and delays the next attempt.
     Delay {
-        /// Which.
+        /// The stimulus.
         no: StimulusNo,
         /// When to try again, in epoch milliseconds.
         ready_ms: i64,
         /// Why it failed.
         error: Failure,
     },
-    /// Removes one from the queue and makes a dead letter of it.
+    /// Moves a stimulus from the queue to the dead letters.
     Fail {
-        /// Which.
+        /// The stimulus.
         no: StimulusNo,
-        /// Why.
+        /// Why it failed.
         error: Failure,
         /// Epoch milliseconds.
         at_ms: i64,
     },
-    /// Removes one from the queue.
+    /// Removes a stimulus from the queue.
     Delete {
-        /// Which.
+        /// The stimulus.
         no: StimulusNo,
     },
-    /// Removes a buffered one.
+    /// Removes a buffered stimulus.
     Unbuffer {
-        /// Which.
+        /// The stimulus.
         no: StimulusNo,
     },
 }
 
-/// Makes dead letters of what is too old: queued stimuli that happened before a moment, and
-/// buffered ones that have expired. Answered by their number.
+/// Dead-letters old stimuli: queued ones that were sent before a time, and buffered ones that have
+/// expired. Answered by their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Expire {
-    /// Queued ones that happened before this have waited too long, in epoch milliseconds.
+    /// Queued stimuli that were sent before this time have waited too long, in epoch milliseconds.
     pub queued_before_ms: i64,
     /// Epoch milliseconds.
     pub now_ms: i64,
-    /// Bound on each of the two.
+    /// Bound on each of the two kinds.
     pub limit: u32,
 }

@@ -1,18 +1,18 @@
-//! Checksums of what lies in rows: a value that was changed behind the store's back, or that lies in
-//! a row that is not its own, is noticed when it is read and by `windlass store check`.
+//! Checksums of rows. Readers and `windlass store check` use them to detect a value that was
+//! changed behind the store's back, or that is in the row of another key.
 //!
-//! A sum is over the key of the row and its content. Rows of older layouts have none and count as
-//! sound. It tells accidents and not attacks: who can write the file can write a sum, too. Only the
-//! tables of SQLite have them.
+//! A checksum covers the key of the row and its content. Rows of older layouts have none and count
+//! as sound. The checksums detect accidents, not attacks: a program that can write the file can
+//! also write a checksum. Only SQLite's tables have them.
 
 use crate::codes;
 use crate::error::Error;
 
-/// What a sum is of. The numbers are part of what is summed.
+/// The kind of content of a checksum. The numbers are part of the checksum.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum Of {
-    /// By instance and version: a state.
+    /// By instance and version: the state.
     Head = 1,
     /// By instance.
     Output = 2,
@@ -24,22 +24,22 @@ pub(crate) enum Of {
     Item = 5,
     /// By instance and scope.
     Scope = 6,
-    /// By record: an output.
+    /// By execution record: its output.
     Run = 7,
-    /// By digest, which takes the place of what is said beside a payload.
+    /// By digest, which replaces the metadata of a payload.
     Blob = 8,
 }
 
-/// A key with fewer parts has zeros behind them.
+/// The key of a row; missing parts are zero.
 pub(crate) type Key = [i64; 3];
 
-/// Bytes that say what a sum is of.
+/// Length of the header of a checksum's input: kind, key and lengths.
 const HEAD: usize = 3 + 5 * 8;
 
-/// Up to this size, in bytes, content is gathered before it is summed.
+/// Content up to this size, in bytes, is copied into one buffer before the checksum is computed.
 const SMALL: usize = 512;
 
-/// The sum of a body, of what is said beside it, and of the key of their row.
+/// The checksum of a body, its metadata, and the key of its row.
 pub(crate) fn sum(of: Of, key: Key, name: &str, body: Option<&[u8]>, meta: Option<&[u8]>) -> u32 {
     let parts = [
         name.as_bytes(),
@@ -48,7 +48,7 @@ pub(crate) fn sum(of: Of, key: Key, name: &str, body: Option<&[u8]>, meta: Optio
     ];
     let mut head = [0; HEAD];
     head[..3].copy_from_slice(&[of as u8, u8::from(body.is_some()), u8::from(meta.is_some())]);
-    // The lengths keep what ends one part from beginning the next.
+    // The lengths keep bytes from moving between adjacent parts.
     let [one, two, three] = key;
     let numbers = [one, two, three, length(parts[0]), length(parts[1])];
     head[3..].copy_from_slice(numbers.map(i64::to_le_bytes).as_flattened());
@@ -60,7 +60,7 @@ pub(crate) fn sum(of: Of, key: Key, name: &str, body: Option<&[u8]>, meta: Optio
         parts.iter().for_each(|part| sum.update(part));
         return sum.finalize();
     };
-    // At once, since a sum of short pieces is slow.
+    // Computed in one call, because a checksum of short pieces is slow.
     let mut rest = &mut *all;
     for part in [&head[..], parts[0], parts[1], parts[2]] {
         let (place, after) = rest.split_at_mut(part.len());
@@ -74,7 +74,7 @@ fn length(part: &[u8]) -> i64 {
     (part.len() as u64).cast_signed()
 }
 
-/// The sum of a payload; none if there is none.
+/// The checksum of a payload; none if there is no payload.
 pub(crate) fn of_payload(
     of: Of,
     key: Key,
@@ -84,12 +84,12 @@ pub(crate) fn of_payload(
     (body.is_some() || meta.is_some()).then(|| sum(of, key, name, body, meta.map(str::as_bytes)))
 }
 
-/// The sum of a state.
+/// The checksum of a state.
 pub(crate) fn of_state(no: i64, version: i64, state: &[u8]) -> u32 {
     sum(Of::Head, [no, version, 0], "", Some(state), None)
 }
 
-/// Content that is not what was written under its key.
+/// The error for content that does not match its key and checksum.
 pub(crate) fn altered(of: Of, key: Key, name: &str) -> Error {
     let what = describe(of, key, name);
     Error::new(
@@ -99,7 +99,7 @@ pub(crate) fn altered(of: Of, key: Key, name: &str) -> Error {
     .help("Look at the store with `windlass store check`, and restore a backup.")
 }
 
-/// What a sum is of, for people.
+/// Describes the content of a checksum for messages.
 pub(crate) fn describe(of: Of, [one, two, three]: Key, name: &str) -> String {
     match of {
         Of::Head => format!("the state of instance {one}"),
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(different.len(), sums.len());
     }
 
-    /// Files hold sums of all sizes.
+    /// Stored checksums were computed for content of all sizes.
     #[test]
     fn a_sum_is_the_same_however_it_is_computed() {
         for size in [

@@ -1,8 +1,8 @@
-//! An instance as a whole: taken out of one store, and put into another one or back.
+//! Export and import of whole instances, between stores or back into the same one.
 //!
-//! What is read is one moment of it ([`Snapshot`]), and what is written is one transaction
-//! ([`Import`]). Numbers belong to a store, so whoever writes hands new ones in; the store only
-//! sees to it that nobody who ran an instance before writes to what took its place.
+//! An export reads one moment ([`Snapshot`]), and an import is one transaction ([`Import`]). Row
+//! numbers belong to one store, so the importing caller assigns new ones. The store ensures that a
+//! former owner of an instance cannot write to the one that replaces it.
 
 use bytes::Bytes;
 use windlass_model::{
@@ -18,113 +18,113 @@ use crate::rows::{
 use crate::stimuli::NewBookmark;
 use crate::write::NewItem;
 
-/// How much of an instance is read at most. What is beyond is an error of code
-/// [`TOO_LARGE`](crate::codes::TOO_LARGE), except for run records: of those, the newest are
-/// read.
+/// Bounds on the exported rows of an instance. Exceeding them is an error with the code
+/// [`TOO_LARGE`](crate::codes::TOO_LARGE), except for execution records: only the newest are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Rows of one kind: triggers, variables, items and so on.
     pub rows: u32,
-    /// Run records.
+    /// Execution records.
     pub executions: u32,
     /// Bytes of values, states and blobs together.
     pub bytes: u64,
 }
 
-/// An instance with all that hangs on it, as it was in one moment.
+/// An instance with all its rows, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The head.
     pub row: InstanceRow,
-    /// What it runs.
+    /// Its definition.
     pub definition: DefinitionRow,
-    /// On which components.
+    /// Its components.
     pub pins: PinsRow,
-    /// What it works on.
+    /// Its input.
     pub input: Payload,
-    /// What came out of it.
+    /// Its output.
     pub output: Option<Payload>,
-    /// How long it is kept after it has ended, in milliseconds.
+    /// How long it is kept after its end, in milliseconds.
     pub keep_ms: Option<u64>,
     /// Variables by scope and name.
     pub vars: Vec<(ScopeNo, String, Payload)>,
     /// Open scopes besides the root, in order.
     pub scopes: Vec<(ScopeNo, Bytes)>,
-    /// What came out of the items of for-eaches that go on, by list and place.
+    /// Outputs of the items of unfinished for-eaches, by list and index.
     pub items: Vec<NewItem>,
     /// All its triggers, by number.
     pub triggers: Vec<TriggerRow>,
-    /// Run records, the newest first.
+    /// Execution records, the newest first.
     pub executions: Vec<ExecutionRow>,
-    /// What happened to it as a whole, oldest first.
+    /// Its journal, oldest entry first.
     pub journal: Vec<JournalRow>,
-    /// What it waits for, oldest first.
+    /// Its bookmarks, oldest first.
     pub bookmarks: Vec<NewBookmark>,
-    /// The names of its triggers from outside, by row.
+    /// The ids of its external triggers, by row.
     pub names: Vec<TriggerName>,
-    /// Children of it that have not ended, counted up to the bound on rows.
+    /// The number of its children that have not ended, counted up to the bound on rows.
     pub children: u32,
     /// Blobs that it refers to, by digest.
     pub blobs: Vec<NewBlob>,
 }
 
-/// The name that a trigger from outside was given.
+/// The external id of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerName {
-    /// The name.
+    /// The id.
     pub id: TriggerId,
     /// The row, which may be gone.
     pub trigger: TriggerNo,
-    /// What was asked for.
+    /// Digest of the request.
     pub request: Digest,
-    /// Whether the instance ended without it.
+    /// Whether the instance ended before the trigger ran.
     pub closed: bool,
 }
 
-/// An instance to be put in.
+/// An instance to be imported.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// What is written as with an instance that is created: it has no owner and no parent, its
+    /// The parts that are written as for a new instance: it has no owner and no parent, its
     /// variables are those of the root, and all its triggers are pending.
     pub new: NewInstance,
-    /// Where it is in its life. One that has ended has neither triggers nor bookmarks.
+    /// Its status. An ended instance has neither triggers nor bookmarks.
     pub status: Status,
-    /// The epoch that it had. It gets a larger one, also than what it takes the place of.
+    /// The epoch at the export. The imported instance gets a larger one, also larger than that of a
+    /// replaced instance.
     pub epoch: Epoch,
-    /// The version that it had. It gets a larger one likewise.
+    /// The version at the export. The imported instance gets a larger one, likewise.
     pub version: Version,
     /// When it ended, in epoch milliseconds.
     pub finished_ms: Option<i64>,
     /// Why it faulted.
     pub failure: Option<Failure>,
-    /// What came out of it.
+    /// Its output.
     pub output: Option<Payload>,
     /// Variables of other scopes.
     pub vars: Vec<(ScopeNo, String, Payload)>,
     /// Open scopes besides the root.
     pub scopes: Vec<(ScopeNo, Bytes)>,
-    /// Items of for-eaches that go on.
+    /// Items of unfinished for-eaches.
     pub items: Vec<NewItem>,
-    /// Run records, oldest first, each with the one before it; the last one becomes the
-    /// instance's last.
+    /// Execution records, oldest first, each with the number of the previous one. The last one
+    /// becomes the instance's last record.
     pub executions: Vec<ExecutionRow>,
-    /// What had happened to it, oldest first.
+    /// Its journal before the import, oldest entry first.
     pub journal: Vec<JournalRow>,
-    /// That it was put in. By its kind and detail a second request of the same is recognised,
-    /// so the detail names what was put in, and no moment.
+    /// The journal entry about the import. A repeated import is recognised by its kind and detail,
+    /// so the detail identifies the imported snapshot and contains no time.
     pub mark: JournalRow,
-    /// What it waits for. Those that meet a buffered stimulus resume at once.
+    /// Its bookmarks. A bookmark that matches a buffered stimulus resumes at once.
     pub bookmarks: Vec<NewBookmark>,
-    /// The names of its triggers from outside.
+    /// The ids of its external triggers.
     pub names: Vec<TriggerName>,
-    /// Whether it takes the place of an instance that has its id.
+    /// Whether it replaces an instance with the same id.
     pub replace: bool,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
 impl Import {
-    /// Every value that is written with it, besides those of an instance that is created.
+    /// Every value that is written, besides those of the new instance.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Payload> {
         let outputs = self
             .executions
@@ -135,58 +135,58 @@ impl Import {
         outputs.chain(vars).chain(items).chain(&self.output)
     }
 
-    /// Until when it is kept, if it has ended and has a time of its own.
+    /// The end of its retention, if it has ended and has a retention time of its own.
     pub(crate) fn kept_until_ms(&self) -> Option<i64> {
         let (finished_ms, keep_ms) = (self.finished_ms?, self.new.keep_ms?);
         Some(finished_ms.saturating_add_unsigned(keep_ms))
     }
 
-    /// Whether this entry says that the same was put in before.
+    /// Whether this journal entry shows that the same snapshot was imported before.
     pub(crate) fn is_marked(&self, kind: &str, detail: &[u8]) -> bool {
         self.mark.kind == kind && self.mark.detail == detail
     }
 }
 
-/// What became of putting an instance in. Whatever is refused has changed nothing.
+/// The outcome of an import. A refused import has written nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Imported {
     /// It is written.
     New,
-    /// It is written in place of the one that had its id.
+    /// It is written, and replaces the instance that had its id.
     Replaced {
-        /// That one, which nobody finds any more. What is left of it is cleared by
+        /// The replaced instance, which no reader finds any more. Its remaining rows are deleted by
         /// [`LifeOp::Clear`](crate::lives::LifeOp::Clear), or by retention.
         old: InstanceNo,
     },
-    /// The same was put in before: nothing was written. If it was to take a place, it has not
-    /// changed since then.
+    /// The same snapshot was imported before: nothing was written. If it was to replace an
+    /// instance, that instance has not changed since.
     Already(InstanceNo),
-    /// An instance has its id, and it was not to take a place.
+    /// An instance has its id, and the import does not replace.
     Exists,
-    /// An instance of that id was deleted, or is being deleted.
+    /// An instance with that id was deleted, or is being deleted.
     Deleted,
-    /// Somebody runs the instance whose place it was to take.
+    /// A member owns the instance that was to be replaced.
     Owned,
-    /// The instance whose place it was to take has children that have not ended.
+    /// The instance that was to be replaced has children that have not ended.
     Children,
-    /// The instance whose place it was to take is a child that has not ended.
+    /// The instance that was to be replaced is a child that has not ended.
     Child,
-    /// Another instance has what it reserves.
+    /// Another instance holds a reservation that this one needs.
     Reserved {
-        /// That one, or one of them.
+        /// That instance, or one of several.
         by: InstanceId,
     },
-    /// A trigger from outside of another instance has the name of one of its.
+    /// An external trigger of another instance has the same id as one of its triggers.
     Name(TriggerId),
 }
 
-/// The epoch or version that an import gets: one more than any that there was.
+/// The epoch or version of an imported instance: one more than all former ones.
 pub(crate) fn above(imported: i64, replaced: i64) -> i64 {
     imported.max(replaced).saturating_add(1)
 }
 
 impl Bounds {
-    /// Refuses an instance that has more bytes than these.
+    /// Refuses an instance that has more bytes.
     pub(crate) fn admit_bytes(self, bytes: u64) -> Result<()> {
         if bytes <= self.bytes {
             return Ok(());
@@ -197,7 +197,7 @@ impl Bounds {
         )))
     }
 
-    /// Refuses an instance that has more rows of a kind than these.
+    /// Refuses an instance that has more rows of a kind.
     pub(crate) fn admit_rows(self, what: &str, rows: usize) -> Result<()> {
         if rows <= self.rows as usize {
             return Ok(());
@@ -205,14 +205,14 @@ impl Bounds {
         Err(too_large(&format!("it has more than {} {what}", self.rows)))
     }
 
-    /// One row more than is allowed, by which it shows that there are too many.
+    /// One row more than allowed, which shows that there are too many.
     pub(crate) fn limit(self) -> u32 {
         self.rows.saturating_add(1)
     }
 }
 
 impl Snapshot {
-    /// How many bytes it holds, besides its run records.
+    /// Its size in bytes, without its execution records.
     #[cfg(any(test, feature = "memory"))]
     pub(crate) fn bytes(&self) -> u64 {
         let values = self.vars.iter().map(|(_, _, value)| value);
@@ -233,7 +233,7 @@ impl Snapshot {
             .sum()
     }
 
-    /// Refuses what has more rows of a kind than is allowed.
+    /// Refuses a snapshot that has more rows of a kind than allowed.
     pub(crate) fn admitted(self, bounds: Bounds) -> Result<Self> {
         for (what, rows) in [
             ("variables", self.vars.len()),

@@ -1,27 +1,27 @@
-//! What holds of every store between two transactions, and looking whether it does.
+//! Rules that hold of every store between two transactions, and their check.
 //!
-//! The rules are statements that give a line for each row that breaks one. They are the same
-//! for every database: whatever is written here is understood by SQLite and by PostgreSQL.
+//! Each rule is a statement that returns a line for each row that violates it. The statements use
+//! only SQL that both SQLite and PostgreSQL understand.
 
 use crate::codes;
 use crate::error::Error;
 
-/// Lines of a finding that are kept as examples.
+/// The number of lines that a finding keeps as examples.
 pub(crate) const EXAMPLES: usize = 5;
 
-/// Something that a store must not hold.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What should hold.
+    /// The rule.
     pub rule: String,
-    /// How often it does not.
+    /// The number of violations.
     pub count: u64,
-    /// What breaks it; not all, if there is much.
+    /// Examples of violations.
     pub examples: Vec<String>,
 }
 
 impl Finding {
-    /// A finding of all these lines; none if there are none.
+    /// A finding with these lines; none if there are no lines.
     pub(crate) fn of(rule: &str, mut lines: Vec<String>) -> Option<Self> {
         let count = lines.len() as u64;
         lines.truncate(EXAMPLES);
@@ -33,20 +33,20 @@ impl Finding {
     }
 }
 
-/// How a store is laid out.
+/// The layout of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The number of its layout.
     pub found: usize,
-    /// The number of the layout that this version works with.
+    /// The number of the layout that this program uses.
     pub current: usize,
 }
 
-/// Something that holds of a store between two transactions.
+/// A rule that holds of a store between two transactions.
 pub(crate) struct Rule {
-    /// What should hold.
+    /// The text of the rule.
     pub(crate) says: &'static str,
-    /// Gives a line for each row that breaks it.
+    /// Returns a line for each row that violates it.
     pub(crate) sql: &'static str,
 }
 
@@ -56,7 +56,7 @@ macro_rules! rules {
     };
 }
 
-/// Every rule. Finished are the statuses from 4 on.
+/// Every rule. The final statuses are those from 4 on.
 pub(crate) const RULES: &[Rule] = rules! {
     "a claimed trigger belongs to an instance that has an owner":
         "SELECT 'trigger ' || t.no || ' of instance ' || t.instance FROM trigger t \
@@ -121,23 +121,23 @@ pub(crate) const RULES: &[Rule] = rules! {
          AND p.retracted_ms IS NULL)",
 };
 
-/// What should hold of everything that is named by the digest of its content.
+/// The rule for rows that are identified by the digest of their content.
 pub(crate) const DIGESTS: &str = "content has the digest that names it";
 
-/// What should hold of every row that has a checksum.
+/// The rule for rows with a checksum.
 pub(crate) const SUMS: &str = "a value has the checksum with which it was written";
 
-/// What should hold of a store beside which there is a marker.
+/// The rule for a store with a marker beside it.
 pub(crate) const MARKED: &str = "the store has everything that its marker names";
 
-/// Tables whose rows are named by the digest of a column: the table, and the column.
+/// Tables whose rows are identified by the digest of a column: the table, and the column.
 pub(crate) const DIGESTED: &[(&str, &str)] = &[
     ("definition", "json"),
     ("pins", "json"),
     ("blob", "content"),
 ];
 
-/// A store whose layout has to be brought up before anything can be said of it.
+/// The error for a store whose layout must be migrated before it can be checked.
 pub(crate) fn older(place: &str, layout: Layout) -> Error {
     let text = format!(
         "{place} has layout {}, and this Windlass looks at layout {}",

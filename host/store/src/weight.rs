@@ -1,7 +1,7 @@
-//! How much memory a write that waits holds, so that a queue can be bounded by it.
+//! The memory that a waiting write uses, so that a queue can be bounded by it.
 //!
-//! Only what can be large is counted: values, blobs, states and documents. The rest of a write
-//! is small, and bounded by the number of writes.
+//! Only parts that can be large are counted: values, blobs, states and documents. The rest of a
+//! write is small, and bounded by the number of writes.
 
 use windlass_model::{Body, Payload};
 
@@ -11,7 +11,7 @@ use crate::stimuli::{NewBookmark, NewStimulus};
 use crate::transfer::Import;
 use crate::write::{Commit, Write};
 
-/// About how many bytes a write holds.
+/// The approximate size of a write, in bytes.
 pub(crate) fn weight(write: &Write) -> usize {
     match write {
         Write::Commit(commit) => of_commit(commit),
@@ -52,7 +52,7 @@ fn of_commit(commit: &Commit) -> usize {
         + commit.dead.iter().map(of_letter).sum::<usize>()
 }
 
-/// Documents are shared by all instances of a definition: they are not counted.
+/// Documents are not counted: all instances of a definition share them.
 fn of_instance(new: &NewInstance) -> usize {
     let vars = new.vars.iter().map(|(_, value)| of_payload(value));
     new.state.len()

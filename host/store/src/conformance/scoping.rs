@@ -15,7 +15,8 @@ fn open(scope: u64, state: &'static str) -> (ScopeNo, Option<Bytes>) {
     (ScopeNo(scope), Some(Bytes::from_static(state.as_bytes())))
 }
 
-/// The first step of a new instance, which gives it back, so that it can be claimed again.
+/// Commits the first step of a new instance, and releases the instance, so that it can be claimed
+/// again.
 fn stepped(member: &Member, step: impl FnOnce(&mut Commit)) -> Held {
     let held = member.born();
     let mut commit = member.step(&held);

@@ -1,6 +1,6 @@
-//! Looking after a store as a whole: whether everything in it fits together, and its layout.
+//! Operations on a whole store: its consistency check and its layout.
 //!
-//! Each of these has a connection of its own, and leaves none behind.
+//! Each uses a connection of its own, and closes it.
 
 use super::connect::{Connection, Target};
 use super::fault::{Fault, explain};
@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, RULES, older};
 
 impl PostgresStore {
-    /// How the schema is laid out. Nothing of it is changed. Blocks; not to be called from a
-    /// thread that drives a runtime.
+    /// The layout of the schema. Changes nothing. Blocks; must not be called from a thread that
+    /// drives a runtime.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ impl PostgresStore {
     }
 
     /// Brings the schema to the newest layout, as every process does that opens the store, and
-    /// says which it had before. Blocks, as [`Self::layout`].
+    /// returns the layout before. Blocks, as [`Self::layout`].
     ///
     /// # Errors
     ///
@@ -40,12 +40,12 @@ impl PostgresStore {
         })
     }
 
-    /// Looks whether everything in the store fits together, as it is at one moment. Others may
-    /// work on it meanwhile. Blocks, as [`Self::layout`].
+    /// Checks the consistency of the store at one moment. Other processes may use the store
+    /// meanwhile. Blocks, as [`Self::layout`].
     ///
     /// # Errors
     ///
-    /// `WL-S018` if it has an older layout, or none; otherwise as for [`Self::open`].
+    /// `WL-S018` if it has an older layout or none; otherwise as for [`Self::open`].
     pub fn check(url: &str, options: &PostgresOptions) -> Result<Vec<Finding>> {
         let target = Target::new(url, options)?;
         alone(async {
@@ -79,7 +79,7 @@ async fn connect(target: &Target) -> Result<Connection> {
 }
 
 async fn look(connection: &Connection) -> Result<Vec<Finding>, Fault> {
-    // Going through everything may take longer than any statement of the work itself.
+    // Reading the whole store may take longer than any regular statement.
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
         SET LOCAL statement_timeout TO 0; SET LOCAL idle_in_transaction_session_timeout TO 0;";
     connection.client.batch_execute(begin).await?;

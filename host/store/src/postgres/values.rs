@@ -1,4 +1,4 @@
-//! Columns of rows by the types of Rust.
+//! Column values as Rust types.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;

@@ -1,5 +1,5 @@
-//! The threads that write, one for each lane: each takes whatever waits in its lane, carries it
-//! out in the order in which it was submitted, and answers once it is durable.
+//! The writer threads, one for each lane: each takes the waiting writes of its lane, carries them
+//! out in the order in which they were submitted, and answers each after it is durable.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::health::{Lasts, concerns_all};
 use crate::queue::Batch;
 use crate::round::Round;
 
-/// Drives a lane until all are closed and it is empty.
+/// Serves a lane until the lanes are closed and this one is empty.
 pub(super) fn run(
     shared: &PostgresShared,
     runtime: &Runtime,
@@ -41,16 +41,16 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What was taken from the lane at once.
+/// The writes that were taken from the lane together.
 #[derive(Default)]
 struct Work {
     round: Round,
-    /// Why nothing more of this round is tried.
+    /// The error for which the rest of this round is refused.
     lost: Option<Error>,
 }
 
 impl Work {
-    /// Carries out all of it, and answers.
+    /// Carries out and answers all of them.
     fn run(
         &mut self,
         shared: &PostgresShared,
@@ -64,7 +64,7 @@ impl Work {
             let clock = shared.options.clock.as_ref();
             let begun = clock.monotonic();
             let size = match &self.lost {
-                // Each would look for the server anew, one after the other.
+                // Otherwise each of these writes would try to reach the server anew.
                 Some(error) => {
                     let left = self.round.left().len();
                     self.round.fail(left, error);
@@ -81,8 +81,8 @@ impl Work {
         }
     }
 
-    /// Runs the next group, and says how many writes it was: as many plain ones in a row as
-    /// there are, or one of another kind.
+    /// Carries out the next group, and returns its number of writes: the next plain writes, or one
+    /// write of another kind.
     async fn run_group(&mut self, shared: &PostgresShared, lane: &mut WriteConnection) -> usize {
         let plain = self.plain(shared);
         if plain == 0 {
@@ -119,7 +119,7 @@ impl Work {
         }
     }
 
-    /// How many writes from the next on may be one batch.
+    /// The number of next writes that may be one batch.
     fn plain(&self, shared: &PostgresShared) -> usize {
         let known = shared.known.lock();
         let rest = self.round.left().iter();
@@ -128,7 +128,7 @@ impl Work {
             .count()
     }
 
-    /// Runs writes each in a transaction of its own.
+    /// Carries out writes, each in a transaction of its own.
     async fn run_singly(
         &mut self,
         shared: &PostgresShared,
@@ -148,7 +148,7 @@ impl Work {
         }
     }
 
-    /// Notes whether the database has worked for the next `size` writes.
+    /// Records in the health whether the database worked for the next `size` writes.
     fn tell_health(&self, shared: &PostgresShared, size: usize) {
         let answers = self.round.left().iter().take(size);
         let mut failed = None;
@@ -165,8 +165,8 @@ impl Work {
     }
 }
 
-/// The database cannot be reached: nothing more of this round is tried. What is only not known of
-/// one write says nothing about the others.
+/// Notes that the database cannot be reached, so that the rest of this round is refused. An unknown
+/// outcome of one write says nothing about the others.
 fn note(lost: &mut Option<Error>, error: &Error) {
     if error.code != codes::UNKNOWN_OUTCOME {
         *lost = Some(error.clone());

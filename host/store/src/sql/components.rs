@@ -11,11 +11,11 @@ use crate::components::{
 use crate::error::Result;
 use crate::retention::{SLICE_BYTES, Swept};
 
-/// One process at a time adds and forgets: the numbers of components are to be those in which they
-/// become visible, and they are counted.
+/// One process at a time adds and deletes components: generations must be assigned in the order in
+/// which components become visible, and the components are counted.
 const LOCK: &str = "LOCK TABLE component IN SHARE ROW EXCLUSIVE MODE";
 
-/// Keeps a component, unless it is there, and its signature.
+/// Stores a component, unless it exists, and its signature.
 pub(crate) async fn keep_component<X: Transaction>(tx: &mut X, new: &NewComponent) -> Done<X, ()> {
     check(new)?;
     tx.lock(LOCK, params![]).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn keep_component<X: Transaction>(tx: &mut X, new: &NewComponen
     tx.later(sql, row).await
 }
 
-/// Notes what is used, and forgets some of what is not.
+/// Records the used components, and deletes some of the unused ones.
 pub(crate) async fn sweep_components<X: Transaction>(
     tx: &mut X,
     sweep: &SweepComponents,
@@ -75,7 +75,7 @@ pub(crate) async fn sweep_components<X: Transaction>(
         .await?;
     let (mut count, mut bytes) = (0, 0);
     for (digest, length) in &due {
-        // As the pins have it.
+        // In the format of the pins.
         let text = digest.hex();
         let pinned = sql!(
             "SELECT 1 FROM pins WHERE {instr(json, ?1)|position(?1::bytea IN json)} > 0 LIMIT 1"

@@ -1,4 +1,4 @@
-//! Drafts, sources and requests to look at definitions again: how they lie in the tables.
+//! Drafts, sources and upkeep requests in tables.
 
 use windlass_model::UpkeepNo;
 
@@ -63,7 +63,8 @@ fn upkeep_of(row: &dyn Row) -> Result<UpkeepRow> {
         REFRESH_ALL => Upkeep::RefreshAll,
         RELOAD => Upkeep::Reload,
         _ => {
-            // What cannot be read, nobody has written: everything includes it.
+            // A request with unreadable names was not written by this program. Refreshing
+            // everything includes it.
             let names = serde_json::from_str(names.as_deref().unwrap_or_default());
             names.map_or(Upkeep::RefreshAll, Upkeep::Refresh)
         }
@@ -135,14 +136,14 @@ pub(crate) async fn discard_draft<X: Transaction>(
     Ok(if gone { Ok(()) } else { Err(Fenced) })
 }
 
-/// Removes a draft, or only this revision of it. False if it is not there.
+/// Removes a draft, or only this revision of it. False if there is none.
 async fn remove<X: Transaction>(tx: &mut X, name: &str, revision: Option<u64>) -> Done<X, bool> {
     let sql = sql!("DELETE FROM draft WHERE name = ?1 AND (CAST(?2 AS bigint) IS NULL OR no = ?2)");
     let key = params![name, revision.map(u64::cast_signed)];
     Ok(tx.execute(sql, key).await? == 1)
 }
 
-/// Removes the draft that a version was made from. False if it is another one by now.
+/// Removes the draft that a version was made from. False if the draft has another revision.
 pub(crate) async fn take<X: Transaction>(
     tx: &mut X,
     name: &str,
@@ -213,7 +214,7 @@ pub(crate) async fn request_upkeep<X: Transaction>(
         Upkeep::RefreshAll => (REFRESH_ALL, None),
         Upkeep::Reload => (RELOAD, None),
     };
-    // The new request includes these.
+    // The new request includes the deleted ones.
     let sql = sql!("DELETE FROM upkeep WHERE kind = ?1 AND ?1 <> ?2 OR kind = ?2 AND ?1 = ?3");
     tx.later(sql, params![kind, REFRESH, REFRESH_ALL]).await?;
     let sql = sql!("INSERT INTO upkeep (kind, names, at_ms) VALUES (?1, ?2, ?3) RETURNING no");

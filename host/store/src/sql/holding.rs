@@ -1,11 +1,11 @@
-//! The small verbs of a member about what it holds.
+//! The small verbs of an owner: mark, park, unpark.
 
 use super::planning::retry_schedules;
 use super::transaction::{Done, Transaction};
 use super::{params, sql};
 use crate::write::{Fenced, Mark, OrFenced, Park, Unpark};
 
-/// Whether the one row was changed that a fence is about.
+/// Fenced, unless the one row that the fence names was changed.
 fn fenced(changed: u64) -> OrFenced<()> {
     match changed {
         1 => Ok(()),
@@ -40,13 +40,13 @@ pub(crate) async fn park<X: Transaction>(tx: &mut X, park: &Park) -> Done<X, OrF
         suspicion = {min(suspicion, 1)|least(suspicion, 1::smallint)}, reason = ?4 \
         WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1"
     );
-    // PostgreSQL's texts hold no NUL.
+    // PostgreSQL's text cannot contain NUL.
     let reason = reason.replace('\0', "\u{fffd}");
     let key = params![trigger.no.0, trigger.token.0, fence.instance.0, reason];
     Ok(fenced(tx.execute(sql, key).await?))
 }
 
-/// Brings what is parked of an instance back. True if there was something.
+/// Unparks the triggers of an instance. True if there were any.
 pub(crate) async fn unpark_of<X: Transaction>(tx: &mut X, instance: i64) -> Done<X, bool> {
     let sql = sql!("UPDATE trigger SET state = 0, reason = NULL WHERE instance = ?1 AND state = 2");
     let changed = tx.execute(sql, params![instance]).await?;

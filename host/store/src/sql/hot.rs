@@ -1,19 +1,19 @@
-//! Statements of the hot half that both databases run as they are. What is done around them stays
-//! with the backends.
+//! Statements of the hot path that have the same text in both databases. The code around them
+//! belongs to each backend.
 
 use super::{Sql, sql};
 
-/// Finds a member, which stays one until the transaction has ended.
+/// Finds a member, which remains one until the transaction ends.
 pub(crate) const MEMBER: Sql = sql!("SELECT 1 FROM member WHERE incarnation = ?1{| FOR KEY SHARE}");
 
-/// Lets go of what an instance reserves.
+/// Releases the reservations of an instance.
 pub(crate) const RELEASE_RESERVATIONS: Sql = sql!("DELETE FROM reservation WHERE instance = ?1");
 
-/// Finds a trigger of an instance, which stays until the transaction has ended.
+/// Finds a trigger of an instance, which stays until the transaction ends.
 pub(crate) const TRIGGER_OF: Sql =
     sql!("SELECT 1 FROM trigger WHERE no = ?1 AND instance = ?2{| FOR UPDATE}");
 
-/// Adds a resumption beside the row that waits.
+/// Adds a resumption next to the waiting row.
 pub(crate) const ADD_RESUMPTION: Sql = sql!(
     "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, attempt, \
     deliveries, suspicion, detail, payload, priority) SELECT ?3, instance, ?4, 8, \
@@ -24,17 +24,17 @@ pub(crate) const ADD_RESUMPTION: Sql = sql!(
 /// The number of an instance.
 pub(crate) const INSTANCE_NO: Sql = sql!("SELECT no FROM instance WHERE id = ?1");
 
-/// The number of a definition, which stays until the transaction has ended.
+/// The number of a definition, which stays until the transaction ends.
 pub(crate) const DEFINITION_NO: Sql =
     sql!("SELECT no FROM definition WHERE digest = ?1{| FOR KEY SHARE}");
 
-/// The number of pins, which stay until the transaction has ended.
+/// The number of pins, which stay until the transaction ends.
 pub(crate) const PINS_NO: Sql = sql!("SELECT no FROM pins WHERE digest = ?1{| FOR KEY SHARE}");
 
-/// Takes the owner of an instance away.
+/// Removes the owner of an instance.
 pub(crate) const GIVE_BACK: Sql = sql!("UPDATE instance SET owner = NULL WHERE no = ?1");
 
-/// Gives the row of a parent that waits the answer of its child.
+/// Writes a child's answer into the waiting row of its parent.
 pub(crate) const TELL: Sql = sql!(
     "UPDATE trigger SET payload = ?4, due_ms = CASE state WHEN 1 THEN due_ms ELSE ?5 \
     END, token = CASE state WHEN 1 THEN token ELSE token + 1 END WHERE no = ?1 AND \
@@ -66,29 +66,29 @@ pub(crate) const CLOSE_SCOPE: Sql = sql!("DELETE FROM scope WHERE instance = ?1 
 /// Removes the variables of a scope.
 pub(crate) const CLEAR_VARS: Sql = sql!("DELETE FROM var WHERE instance = ?1 AND scope = ?2");
 
-/// Writes an entry of a journal.
+/// Writes a journal entry.
 pub(crate) const INSERT_JOURNAL: Sql = sql!(
     "INSERT INTO journal (instance, version, place, at_ms, kind, detail) VALUES (?1, \
     ?2, ?3, ?4, ?5, ?6)"
 );
 
-/// Removes what came out of the items of a for-each.
+/// Removes the outputs of the items of a for-each.
 pub(crate) const CLEAR_ITEMS: Sql = sql!("DELETE FROM item WHERE instance = ?1 AND list = ?2");
 
-/// An instance is kept as long as all.
+/// Removes the retention time of an instance's own.
 pub(crate) const UNKEEP: Sql = sql!("DELETE FROM kept WHERE instance = ?1");
 
 /// Removes the head of an instance.
 pub(crate) const REMOVE_INSTANCE: Sql = sql!("DELETE FROM instance WHERE no = ?1");
 
-/// Says whether an instance may be forgotten, and from where its records go back.
+/// Reads whether an instance may be deleted, and its newest record.
 pub(crate) const FORGETTABLE: Sql = sql!(
     "SELECT status, finished_ms, last_run, EXISTS (SELECT 1 FROM origin WHERE instance \
     = ?1), (SELECT until_ms FROM kept WHERE instance = ?1) FROM instance WHERE no = \
     ?1{| FOR NO KEY UPDATE}"
 );
 
-/// Moves the beginning of the records of an instance.
+/// Sets the newest record of an instance.
 pub(crate) const SET_LAST_RUN: Sql = sql!("UPDATE instance SET last_run = ?2 WHERE no = ?1");
 
 /// Finds the workflows that a stimulus starts.
@@ -97,17 +97,17 @@ pub(crate) const STARTED_BY: Sql = sql!(
     p.retracted_ms IS NULL JOIN definition d ON d.no = p.definition WHERE b.hash = ?1"
 );
 
-/// How far a stimulus of the queue has come, which no other transaction moves meanwhile.
+/// The delivery cursor of a queued stimulus, which no other transaction moves in the meantime.
 pub(crate) const CURSOR: Sql = sql!(
     "SELECT after_no, until_no FROM stimulus WHERE no = ?1 AND ready_ms IS NOT NULL{| \
     FOR UPDATE}"
 );
 
-/// Moves how far a stimulus of the queue has come.
+/// Moves the delivery cursor of a queued stimulus.
 pub(crate) const SET_CURSOR: Sql =
     sql!("UPDATE stimulus SET after_no = ?2, until_no = ?3 WHERE no = ?1");
 
-/// Removes older requests to pause or to go on.
+/// Removes older requests to pause or unpause.
 pub(crate) const OVERTAKE: Sql = sql!(
     "DELETE FROM trigger WHERE instance = ?1 AND kind IN (?2, ?3) AND seq < 0 AND state \
     = 0 AND due_ms < ?4"

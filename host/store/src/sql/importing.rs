@@ -1,5 +1,5 @@
-//! Puts an instance in. The instance gets a number of its own, also where it takes the place of
-//! another one: a member that still works on that has a fence that does not hold any more.
+//! Imports an instance. The instance gets a new number, even if it replaces another one; so the
+//! fence of a member that still runs the replaced instance no longer holds.
 
 use windlass_model::{InstanceId, InstanceNo, Status};
 
@@ -11,7 +11,7 @@ use crate::rows::{Created, NewTrigger};
 use crate::sums::{self, Of};
 use crate::transfer::{Import, Imported, above};
 
-/// The instance whose place another one takes.
+/// The instance that is replaced.
 struct Old {
     no: i64,
     head: Head,
@@ -35,15 +35,15 @@ pub(crate) async fn import<X: Transaction>(tx: &mut X, import: &Import) -> Done<
     }
     match tx.create(&import.new).await? {
         Ok(Created::New) => {}
-        // Nothing that refuses it was there.
+        // No conflicting row was found before, so one was added in the meantime.
         _ => return Err(X::moved()),
     }
     write_imported(tx, import, old.as_ref()).await?;
     Ok(imported)
 }
 
-/// The instance whose place is taken, with its head held, if there is one, or why it cannot be
-/// taken.
+/// The instance to replace, with its head locked, if there is one, or the reason why it cannot be
+/// replaced.
 async fn place_of<X: Transaction>(
     tx: &mut X,
     import: &Import,
@@ -69,7 +69,8 @@ async fn place_of<X: Transaction>(
     if old.head.extras & extras::DOOMED != 0 {
         return Ok(Err(Imported::Deleted));
     }
-    // A member that is gone does not come back, and whether it is about to go does not matter.
+    // A removed member never returns, and it does not matter whether a member is about to be
+    // removed.
     let sql = sql!("SELECT 1 FROM member WHERE incarnation = ?1");
     if let Some(owner) = old.head.owner
         && tx.one(sql, params![owner], |_| Ok(())).await?.is_some()
@@ -90,8 +91,8 @@ async fn place_of<X: Transaction>(
     Ok(Ok(Some(old)))
 }
 
-/// Whether the same was put in before; if it is to take a place, nothing may have happened since
-/// then.
+/// Whether the same snapshot was imported before. If it is to replace an instance, that instance
+/// must not have changed since.
 async fn is_marked<X: Transaction>(tx: &mut X, import: &Import, old: &Old) -> Done<X, bool> {
     let sql = sql!(
         "SELECT kind, detail FROM journal WHERE instance = ?1 \
@@ -107,7 +108,7 @@ async fn is_marked<X: Transaction>(tx: &mut X, import: &Import, old: &Old) -> Do
     Ok(entries.any(|(kind, detail)| import.is_marked(kind, detail)))
 }
 
-/// What else of the store does not go together with the instance that is put in.
+/// A conflict of the imported instance with other rows of the store.
 async fn in_the_way<X: Transaction>(
     tx: &mut X,
     import: &Import,
@@ -134,8 +135,8 @@ async fn in_the_way<X: Transaction>(
     Ok(None)
 }
 
-/// From here on nobody finds the old instance, and no member that ran it can write to it. What
-/// wakes it, or excludes others, goes at once; retention deletes the rest.
+/// Hides the old instance: no reader finds it, and no member can commit to it. Rows that wake it or
+/// exclude other instances are deleted at once; retention deletes the rest.
 async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<X, ()> {
     tx.bury_unheard(no, import.at_ms).await?;
     tx.forget_head(no);
@@ -155,7 +156,8 @@ async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<
     );
     let cancelled = params![no, Status::Cancelled as u8, import.at_ms];
     tx.later(sql, cancelled).await?;
-    // What belongs to the run, and not to its former state, goes with it.
+    // Children and dead letters belong to the run and not to its former state: they move to the new
+    // instance.
     for sql in [
         sql!("UPDATE origin SET parent = ?2 WHERE parent = ?1"),
         sql!("UPDATE dead_letter SET instance = ?2 WHERE instance = ?1"),
@@ -165,7 +167,7 @@ async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<
     Ok(())
 }
 
-/// What an instance has that does not begin here.
+/// Writes the parts that an imported instance has and a new one does not.
 async fn write_imported<X: Transaction>(
     tx: &mut X,
     import: &Import,

@@ -1,18 +1,17 @@
-//! The layout of the tables, in steps. A store knows how many it has taken.
+//! The layout of the tables, as a list of steps. Each store records how many steps it has taken.
 //!
-//! Each database has some steps of its own, from the time before the layouts were written in one
-//! text. A released step never changes: a new table, column or index is a new step at the end of
-//! [`BOTH`].
+//! Each database has some steps of its own, from the time before the layouts shared one text. A
+//! released step never changes: a new table, column or index is a new step at the end of [`BOTH`].
 
 use super::{Sql, sql};
 
-/// The steps that both databases take, after their own.
+/// The steps of both databases, after their own steps.
 const BOTH: [Sql; 2] = [
     sql!(include_str!("schema_troubles.sql")),
     sql!(include_str!("schema_component_signatures.sql")),
 ];
 
-/// The steps of SQLite by itself.
+/// The steps of SQLite alone.
 const SQLITE: [&str; 9] = [
     include_str!("../sqlite/schema.sql"),
     include_str!("../sqlite/schema_definitions.sql"),
@@ -37,7 +36,7 @@ pub(crate) fn sqlite() -> impl Iterator<Item = &'static str> {
 mod postgres {
     use super::BOTH;
 
-    /// The steps of PostgreSQL by itself.
+    /// The steps of PostgreSQL alone.
     const OWN: [&str; 4] = [
         include_str!("../postgres/schema.sql"),
         include_str!("../postgres/schema_components.sql"),

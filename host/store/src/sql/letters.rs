@@ -13,7 +13,7 @@ use crate::letters::{
 use crate::rows::{NewTrigger, bounded};
 use crate::stimuli::NewStimulus;
 
-/// The holder of the blobs of a dead letter, where instances have their numbers.
+/// The number that stands for a dead letter among the instances that hold blobs.
 fn holder(no: i64) -> i64 {
     -2 * no - 1
 }
@@ -86,7 +86,7 @@ pub(crate) async fn replay_letter<X: Transaction>(
     Ok(Lettered::Done)
 }
 
-/// Writes the row of a dead trigger from outside again. False if its instance takes none.
+/// Writes the row of a dead external trigger or resumption again. False if its instance has ended.
 async fn replay_trigger<X: Transaction>(
     tx: &mut X,
     dead: &DeadTrigger,
@@ -116,7 +116,7 @@ async fn replay_trigger<X: Transaction>(
     if again.resumes() {
         tx.note_extra(instance, extras::BOOKMARKS).await?;
     }
-    // Its name is that of the new row.
+    // The external id refers to the new row from now on.
     let sql = sql!("UPDATE outside SET trigger = ?3 WHERE instance = ?1 AND trigger = ?2");
     tx.later(sql, params![instance, old.0, no.0]).await?;
     Ok(true)

@@ -1,4 +1,4 @@
-//! Requests about an instance as a whole.
+//! Verbs on an instance as a whole.
 
 use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerType};
 
@@ -33,7 +33,7 @@ async fn begin_waiting<X: Transaction>(
     if tx.is_over(no).await? {
         return Ok(Lived::Ended);
     }
-    // What is parked is tried again, and parked again if it has to be.
+    // Parked triggers are tried again, and parked again if necessary.
     let sql = sql!(
         "UPDATE trigger SET state = 0, due_ms = ?2, token = token + 1, reason = NULL \
         WHERE instance = ?1 AND kind = 0 AND seq >= 0 AND state IN (0, 2) AND due_ms > ?2"
@@ -77,7 +77,7 @@ async fn delete<X: Transaction>(
 
 async fn reopen<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, Lived> {
     let no = new.instance.0;
-    // In the order in which a create takes them.
+    // In the same order as a create.
     tx.lock_reservations(&new.exclusive, &new.reserves).await?;
     tx.hold(no).await?;
     let sql = sql!("SELECT parent FROM origin WHERE instance = ?1");
@@ -135,7 +135,7 @@ async fn write_reopened<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, ()>
     insert_journal(tx, no, (version, 0), &new.journal).await
 }
 
-/// Writes an entry of a journal: at a version, and a place among those of the version.
+/// Writes a journal entry at a version, with a position among the entries of that version.
 pub(crate) async fn insert_journal<X: Transaction>(
     tx: &mut X,
     no: i64,
@@ -146,8 +146,8 @@ pub(crate) async fn insert_journal<X: Transaction>(
     tx.later(hot::INSERT_JOURNAL, row).await
 }
 
-/// From here on nobody finds the instance, so that nobody sees one of which a part is gone; and
-/// its id is free, because the column has what cannot be one.
+/// Hides the instance from all readers, so that no reader finds a partly deleted one. The id
+/// becomes free, because the column gets a value that is not an id.
 pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     for sql in [
         sql!("DELETE FROM origin WHERE instance = ?1"),
@@ -162,12 +162,12 @@ pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     Ok(())
 }
 
-/// From here on nobody finds the instance, though its id stays taken.
+/// Turns the instance into a tombstone: no reader finds it, but its id stays reserved.
 pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     tx.hold(no).await?;
     for sql in [
         sql!("DELETE FROM origin WHERE instance = ?1"),
-        // What is left of it is kept as long as that of others.
+        // The tombstone is kept for the default retention time.
         hot::UNKEEP,
         sql!("UPDATE instance SET extras = extras & ~16 WHERE no = ?1 AND extras & 16 <> 0"),
     ] {
@@ -176,7 +176,7 @@ pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     Ok(())
 }
 
-/// The number of an instance that can be found, with its head held.
+/// The number of an instance that readers find, with its head locked.
 pub(crate) async fn standing<X: Transaction>(
     tx: &mut X,
     instance: InstanceId,

@@ -1,18 +1,18 @@
-//! What SQLite and PostgreSQL do alike, written once. What belongs to groups of writes or to lanes
-//! stays with its backend.
+//! The statements that SQLite and PostgreSQL share, written once. Code about groups of writes or
+//! lanes belongs to each backend.
 //!
-//! A statement is turned into the words of each database when the host is compiled ([`sql!`]). Both
-//! backends give rows by [`Row`], and [`row`] reads values out of them. Readers run on a [`Source`],
-//! verbs on a [`Transaction`].
+//! A statement is translated into the dialect of each database when the host is compiled
+//! ([`sql!`]). Both backends return rows as [`Row`], and [`row`] reads values from them. Readers
+//! run on a [`Source`], verbs on a [`Transaction`].
 //!
-//! Where to put what:
+//! Where to put new code:
 //!
 //! * a reader: a function over `Source` in the file of its subject, and a line in the list of
 //!   `crate::read`;
 //! * a verb: an `async fn` over `Transaction` in the file of its subject, and a line in the list of
 //!   `crate::write`;
 //! * a table, a column or an index: a step in [`layout`];
-//! * a statement of the hot half that both databases run as it is: [`hot`].
+//! * a statement of the hot path with the same text in both databases: [`hot`].
 
 pub(crate) mod components;
 pub(crate) mod drafts;
@@ -44,7 +44,7 @@ pub(crate) use self::row::Row;
 pub(crate) use self::transaction::Transaction;
 use crate::error::Result;
 
-/// One statement, in the words of each database.
+/// One statement, in the dialect of each database.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sql {
     pub(crate) sqlite: &'static str,
@@ -55,12 +55,12 @@ pub(crate) struct Sql {
     pub(crate) postgres: &'static str,
 }
 
-/// Makes a [`Sql`] of a constant text.
+/// Makes a [`Sql`] from a constant text.
 ///
 /// * Parameters are `?1`, `?2` and so on, which are `$1` and `$2` for PostgreSQL.
 /// * `{one|other}` is `one` for SQLite and `other` for PostgreSQL; each may be empty.
-/// * `CROSS JOIN … ON`, which keeps SQLite from changing the order of its loops, is
-///   `JOIN … ON` for PostgreSQL.
+/// * `CROSS JOIN … ON`, which keeps SQLite from changing the order of its loops, is `JOIN … ON` for
+///   PostgreSQL.
 macro_rules! sql {
     ($text:expr) => {{
         const TEXT: &str = $text;
@@ -76,9 +76,9 @@ macro_rules! sql {
 }
 pub(crate) use sql;
 
-/// Where statements that only read are carried out, each by itself.
+/// Carries out statements that only read, each by itself.
 pub(crate) trait Source {
-    /// Everything that a statement finds.
+    /// All rows that a statement returns.
     fn all<T>(
         &self,
         sql: Sql,
@@ -86,7 +86,7 @@ pub(crate) trait Source {
         read: impl Fn(&dyn Row) -> Result<T>,
     ) -> Result<Vec<T>>;
 
-    /// The first row, if there is one. For statements that find no more than one.
+    /// The first row, if there is one. For statements that return at most one.
     fn one<T>(
         &self,
         sql: Sql,
@@ -97,13 +97,13 @@ pub(crate) trait Source {
     }
 }
 
-/// Where several statements see one moment.
+/// Lets several statements see the same moment.
 pub(crate) trait Moments {
-    /// One moment.
+    /// A source whose statements see one moment.
     type Moment<'m>: Source
     where
         Self: 'm;
 
-    /// Reads what there is in one moment.
+    /// Reads with statements that all see the same moment.
     fn moment<T>(&self, read: impl FnOnce(&Self::Moment<'_>) -> Result<T>) -> Result<T>;
 }

@@ -1,7 +1,7 @@
-//! Triggers from outside: schedule, fire, reschedule, cancel, control.
+//! External triggers: schedule, fire, reschedule, cancel, control.
 //!
-//! Each verb holds the head of an instance before it writes a row of it, so that the instance does
-//! not end meanwhile and leave the row behind.
+//! Each verb locks the head of the instance before it writes a row, so that the instance does not
+//! end in the meantime and leave the row behind.
 
 use bytes::Bytes;
 use windlass_model::limits::CONTROL_PRIORITY;
@@ -19,7 +19,7 @@ use crate::outside::{
 use crate::rows::{self, NewTrigger, TriggerRow};
 use crate::write::Commit;
 
-/// What a name from outside stands for.
+/// The trigger that an external id stands for.
 struct Named {
     trigger: TriggerNo,
     instance: InstanceNo,
@@ -43,7 +43,7 @@ pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewOutside) -> Do
     );
     let row = params![new.id, new.no.0, instance, new.request];
     if tx.execute(sql, row).await? == 0 {
-        // Another connection was faster.
+        // Another connection has written the same id.
         return match named(tx, new.id).await? {
             Some(named) => scheduled_before(tx, &named, new).await,
             None => Ok(Scheduled::Conflict),
@@ -90,7 +90,7 @@ pub(crate) async fn fire<X: Transaction>(tx: &mut X, fire: &Fire) -> Done<X, Tou
     Ok(match touchable(tx, fire.target).await? {
         Err(touched) => touched,
         Ok(row) => {
-            // What was parked is tried again, and parked again if it has to be.
+            // A parked trigger is tried again, and parked again if necessary.
             let sql = sql!(
                 "UPDATE trigger SET state = 0, due_ms = {min|least}(due_ms, ?2), \
                 token = token + 1, reason = NULL WHERE no = ?1"
@@ -153,7 +153,7 @@ pub(crate) async fn control<X: Transaction>(tx: &mut X, control: &Control) -> Do
     })
 }
 
-/// Asks the children that a step names to be cancelled. True if one of them goes on.
+/// Writes cancel requests for the children that a step names. True if one of them has not ended.
 pub(crate) async fn cancel_all<X: Transaction>(tx: &mut X, commit: &Commit) -> Done<X, bool> {
     let mut asked = false;
     for instance in &commit.cancels {
@@ -169,7 +169,7 @@ pub(crate) async fn cancel_all<X: Transaction>(tx: &mut X, commit: &Commit) -> D
     Ok(asked)
 }
 
-/// Closes what was named from outside and has not come to its turn.
+/// Closes the external triggers that have not run.
 pub(crate) async fn close<X: Transaction>(tx: &mut X, instance: i64) -> Done<X, ()> {
     let sql = sql!(
         "UPDATE outside SET closed = true WHERE instance = ?1 \
@@ -193,8 +193,9 @@ async fn control_once<X: Transaction>(
     insert_control(tx, instance, no, kind, detail, at_ms).await
 }
 
-/// When a request that is made now is due; none if it has been made. Of pausing and going on the
-/// last one counts, so that each comes after the one before, whichever host's clock was asked.
+/// The due time of a control request that is made now; none if the same request is pending. Of the
+/// requests to pause and unpause the last one counts, so each gets a later time than the one
+/// before, even if the clocks of the hosts differ.
 async fn control_at<X: Transaction>(
     tx: &mut X,
     instance: i64,
@@ -222,7 +223,7 @@ async fn control_at<X: Transaction>(
     })
 }
 
-/// Whether there is such a request that no claim has come to yet.
+/// Whether such a request is pending.
 async fn is_asked_for<X: Transaction>(
     tx: &mut X,
     instance: i64,
@@ -262,14 +263,14 @@ async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Na
     .await
 }
 
-/// The row that a name stands for, unless a successor has taken its place.
+/// The row of an external id, unless a successor has replaced it.
 async fn row_of<X: Transaction>(tx: &mut X, named: &Named) -> Done<X, Option<TriggerRow>> {
     let sql = select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq < 0{| FOR UPDATE}");
     let key = params![named.trigger.0, named.instance.0];
     tx.one(sql, key, |row| trigger(row)).await
 }
 
-/// A row that can be moved: neither claimed, nor waiting for a stimulus or a child.
+/// A row that can be rescheduled: neither claimed, nor waiting for a stimulus or a child.
 async fn touchable<X: Transaction>(
     tx: &mut X,
     target: TriggerTarget,
@@ -286,7 +287,7 @@ async fn touchable<X: Transaction>(
     })
 }
 
-/// The row of a target, with the head of its instance held.
+/// The row of a target, with the head of its instance locked.
 async fn find<X: Transaction>(
     tx: &mut X,
     target: TriggerTarget,
@@ -297,7 +298,7 @@ async fn find<X: Transaction>(
                 return Ok(Err(Touched::NotFound));
             };
             tx.hold(before.instance.0).await?;
-            // What the name stands for may have ended until then.
+            // The trigger may have finished before the head was locked.
             let named = named(tx, name).await?.unwrap_or(before);
             if let Some(row) = row_of(tx, &named).await? {
                 return Ok(Ok(row));

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use windlass_model::{Digest, InstanceId, TriggerId};
 
-/// A parameter, which may go to another thread.
+/// A parameter, which can be sent to another thread.
 #[derive(Clone, Debug)]
 pub(crate) enum Param {
-    /// Of any type.
+    /// Null, of any type.
     Null,
-    /// An integer of any width, or a truth.
+    /// An integer of any width, or a boolean.
     Int(i64),
     Text(String),
     Bytes(Bytes),
@@ -129,7 +129,7 @@ impl rusqlite::ToSql for Param {
             Self::Text(value) => ValueRef::Text(value.as_bytes()),
             Self::Bytes(value) => ValueRef::Blob(value),
             Self::Ints(values) => {
-                // Numbers always serialise.
+                // Serialising numbers never fails.
                 let text = serde_json::to_string(values).unwrap_or_default();
                 return Ok(ToSqlOutput::Owned(text.into()));
             }
@@ -171,7 +171,7 @@ mod postgres {
         }
 
         fn accepts(_: &Type) -> bool {
-            // Each value looks at the type itself.
+            // Each value checks the type itself.
             true
         }
 

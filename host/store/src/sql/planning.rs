@@ -43,7 +43,7 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, OrF
         _ => {}
     }
     match tx.create(new).await? {
-        // That it exists means that this very occurrence was started before.
+        // An existing instance is this same occurrence, started before.
         Ok(Created::New | Created::Exists(_) | Created::Deleted) => {}
         Ok(Created::Reserved { .. }) => {
             move_on(tx, plan, None).await?;
@@ -67,7 +67,7 @@ async fn move_on<X: Transaction>(tx: &mut X, plan: &Plan, made: Option<InstanceI
         last_instance = coalesce(?4, last_instance), \
         troubles = CASE WHEN ?5 THEN 0 ELSE troubles END WHERE no = ?1"
     );
-    // That an occurrence is left out says nothing about whether the next can be made.
+    // A skipped occurrence does not tell whether the next one can be planned.
     let well = plan.create.is_some();
     let row = params![plan.schedule.0, plan.planned_ms, plan.next_ms, made, well];
     tx.later(sql, row).await
@@ -86,7 +86,7 @@ pub(crate) async fn put_off<X: Transaction>(tx: &mut X, put_off: &PutOff) -> Don
     })
 }
 
-/// Lets schedules in trouble be tried again at once.
+/// Makes schedules in trouble due at once.
 pub(crate) async fn retry_schedules<X: Transaction>(tx: &mut X) -> Done<X, ()> {
     let sql = sql!(
         "UPDATE schedule SET next_ms = coalesce(last_planned_ms, since_ms) WHERE troubles > 0"
@@ -94,7 +94,7 @@ pub(crate) async fn retry_schedules<X: Transaction>(tx: &mut X) -> Done<X, ()> {
     tx.later(sql, params![]).await
 }
 
-/// The number of an instance that has not ended, with its head held.
+/// The number of an instance that has not ended, with its head locked.
 async fn unfinished<X: Transaction>(tx: &mut X, id: InstanceId) -> Done<X, Option<i64>> {
     let Some(no) = tx.instance_no(id).await? else {
         return Ok(None);

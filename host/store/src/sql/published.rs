@@ -1,4 +1,4 @@
-//! How published definitions lie in the tables, and how they are read.
+//! Published definitions in tables.
 
 use windlass_model::{BindingNo, Digest, ScheduleNo};
 
@@ -9,7 +9,7 @@ use crate::published::{
     BindingRow, NewBinding, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow,
 };
 
-/// Selects what [`publication`] reads; to be followed by `WHERE`.
+/// Selects the columns that [`publication`] reads; `WHERE` follows.
 macro_rules! select_publication {
     ($rest:literal) => {
         sql!(concat!(
@@ -20,7 +20,7 @@ macro_rules! select_publication {
     };
 }
 
-/// Selects what [`binding`] reads; to be followed by `WHERE`.
+/// Selects the columns that [`binding`] reads; `WHERE` follows.
 macro_rules! select_binding {
     ($rest:literal) => {
         sql!(concat!(
@@ -32,7 +32,7 @@ macro_rules! select_binding {
     };
 }
 
-/// Selects what [`schedule`] reads.
+/// Selects the columns that [`schedule`] reads.
 macro_rules! select_schedule {
     ($and:literal) => {
         sql!(concat!(
@@ -48,11 +48,11 @@ macro_rules! select_schedule {
     };
 }
 
-/// The number of each binding of a workflow, and what [`new_binding`] reads.
+/// The number of each binding of a workflow, and the columns that [`new_binding`] reads.
 pub(crate) const BINDINGS_OF: Sql =
     sql!("SELECT no, key, name, hash, matches, node FROM binding WHERE workflow = ?1");
 
-/// The binding in the columns from `column` on.
+/// Reads the binding in the columns from `column` on.
 pub(crate) fn new_binding(row: &dyn Row, column: usize) -> Result<NewBinding> {
     Ok(NewBinding {
         key: text(row, column)?,
@@ -127,7 +127,7 @@ pub(crate) fn bindings_of(source: &impl Source, workflow: &str) -> Result<Vec<Bi
 }
 
 pub(crate) fn schedules(source: &impl Source, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
-    // Each has an index of its own.
+    // Each case has an index of its own.
     let sql = match query.troubled {
         None => select_schedule!(""),
         Some(false) => select_schedule!(" AND s.troubles = 0"),

@@ -1,7 +1,8 @@
-//! Published versions, and the index of what starts them.
+//! Published versions, and the index of their triggers.
 //!
-//! In PostgreSQL each publication and retraction holds the advisory lock of the workflow's name:
-//! processes that publish the same definition find what the first has written and leave it alone.
+//! In PostgreSQL each publication and retraction holds the advisory lock of the workflow's name. So
+//! of several processes that publish the same definition, the first one writes it and the others
+//! find it unchanged.
 
 use windlass_model::failpoint;
 
@@ -11,14 +12,14 @@ use super::{drafts, params, published, sql};
 use crate::published::{NewBinding, NewPublication, NewSchedule, Published, Retract, has_moved};
 use crate::write::{Fenced, OrFenced};
 
-/// The published version of a workflow, by number in its table.
+/// The published version of a workflow, with the number of its row.
 pub(crate) struct Current {
     no: i64,
     pub(crate) version: u32,
     definition: i64,
 }
 
-/// Waits until no other transaction publishes or retracts a workflow.
+/// Waits for other transactions that publish or retract the workflow.
 pub(crate) async fn lock_workflow<X: Transaction>(tx: &mut X, name: &str) -> Done<X, ()> {
     let sql = "SELECT pg_advisory_xact_lock(hashtext('publication'), hashtext($1))";
     tx.lock(sql, params![name]).await
@@ -73,7 +74,7 @@ pub(crate) async fn retract<X: Transaction>(
     Ok(Ok(version))
 }
 
-/// Takes the published version of a workflow back. The lock of the workflow is held.
+/// Retracts the published version of a workflow. The lock of the workflow is held.
 pub(crate) async fn take_back<X: Transaction>(
     tx: &mut X,
     name: &str,
@@ -110,7 +111,7 @@ async fn retire<X: Transaction>(tx: &mut X, current: &Current, at_ms: i64) -> Do
     tx.later(sql, params![current.no, at_ms]).await
 }
 
-/// Puts another version in the place of the current one, and gives its number.
+/// Replaces the current version by another one, and returns the new version number.
 async fn succeed<X: Transaction>(
     tx: &mut X,
     name: &str,
@@ -131,7 +132,7 @@ async fn succeed<X: Transaction>(
         .await
 }
 
-/// Makes the trigger index of a workflow this one, leaving alone what is in it already.
+/// Updates the trigger index of a workflow, and keeps the unchanged rows.
 async fn index<X: Transaction>(tx: &mut X, workflow: &str, wanted: &[NewBinding]) -> Done<X, ()> {
     let known = tx
         .all(published::BINDINGS_OF, params![workflow], |row| {
@@ -163,8 +164,8 @@ async fn index<X: Transaction>(tx: &mut X, workflow: &str, wanted: &[NewBinding]
     Ok(())
 }
 
-/// Makes the schedules of a workflow these. Those that were there keep what they have planned, so
-/// that a new version does not do an occurrence again.
+/// Updates the schedules of a workflow. Existing schedules keep their planned occurrences, so that
+/// a new version does not repeat one.
 async fn schedule_all<X: Transaction>(
     tx: &mut X,
     workflow: &str,

@@ -1,4 +1,4 @@
-//! Stimuli that wait: in the queue, or for a bookmark that comes later.
+//! Waiting stimuli: in the queue, or buffered for a later bookmark.
 
 use windlass_model::{Failure, InstanceNo};
 
@@ -11,7 +11,7 @@ use crate::letters::{LetterBody, NewDeadLetter};
 use crate::stimuli::{Expire, NewStimulus, QueueOp};
 use crate::write::{Fenced, OrFenced};
 
-/// The holder of the blobs of a stimulus, where instances have their numbers.
+/// The number that stands for a waiting stimulus among the instances that hold blobs.
 pub(crate) fn holder(no: i64) -> i64 {
     -2 * no
 }
@@ -46,8 +46,8 @@ pub(crate) async fn queue<X: Transaction>(tx: &mut X, op: &QueueOp) -> Done<X, O
     Ok(if done { Ok(()) } else { Err(Fenced) })
 }
 
-/// Makes dead letters of stimuli that wait for too long. A stimulus that another process is at is
-/// left to it.
+/// Dead-letters stimuli that have waited too long. A stimulus that another process has locked is
+/// skipped.
 pub(crate) async fn expire<X: Transaction>(tx: &mut X, expire: &Expire) -> Done<X, u32> {
     let (limit, now_ms) = (expire.limit, expire.now_ms);
     let sql = select_stimulus!(
@@ -65,7 +65,7 @@ pub(crate) async fn expire<X: Transaction>(tx: &mut X, expire: &Expire) -> Done<
     Ok(queued + buffered)
 }
 
-/// Makes dead letters of waiting stimuli.
+/// Dead-letters waiting stimuli.
 async fn kill<X: Transaction>(
     tx: &mut X,
     (sql, key): (Sql, Vec<Param>),
@@ -98,7 +98,7 @@ async fn delete<X: Transaction>(tx: &mut X, no: i64, waits: Sql) -> Done<X, bool
     Ok(true)
 }
 
-/// Takes a waiting stimulus away.
+/// Removes a waiting stimulus.
 pub(crate) async fn remove<X: Transaction>(tx: &mut X, no: i64, at_ms: i64) -> Done<X, ()> {
     let sql = sql!("DELETE FROM stimulus WHERE no = ?1 RETURNING input_meta");
     let meta = tx.one(sql, params![no], |row| text_if_any(row, 0)).await?;
@@ -112,7 +112,7 @@ pub(crate) async fn enqueue<X: Transaction>(tx: &mut X, new: &NewStimulus) -> Do
     add(tx, new, None, new.at_ms).await.map(drop)
 }
 
-/// Puts a stimulus into the queue.
+/// Adds a stimulus to the queue.
 pub(crate) async fn add<X: Transaction>(
     tx: &mut X,
     new: &NewStimulus,
@@ -122,7 +122,7 @@ pub(crate) async fn add<X: Transaction>(
     insert(tx, new, None, Some(ready_ms), source).await
 }
 
-/// Keeps a stimulus for a bookmark that comes before this time.
+/// Buffers a stimulus for a bookmark that is written before this time.
 pub(crate) async fn keep<X: Transaction>(
     tx: &mut X,
     new: &NewStimulus,

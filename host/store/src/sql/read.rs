@@ -1,7 +1,7 @@
-//! What can be read of a store that lies in tables, written once for both databases.
+//! The readers of stores in tables, written once for both databases.
 //!
-//! Each reader is one statement, which sees one moment. The few whose shape depends on an index that
-//! only one database has are the backend's own ([`Tables`]).
+//! Each reader is one statement, which sees one moment. The few that need an index which only one
+//! database has belong to that backend ([`Tables`]).
 
 use bytes::Bytes;
 use windlass_model::{
@@ -22,15 +22,15 @@ use crate::rows::{
 };
 use crate::sums::Of;
 
-/// A store that lies in tables.
+/// A store whose rows are in tables.
 pub(crate) trait InTables {
     type Tables: Tables;
 
-    /// Where its statements are carried out.
+    /// The tables of the store.
     fn tables(&self) -> &Self::Tables;
 }
 
-/// Where the statements of a store are carried out.
+/// The tables of a store.
 pub(crate) trait Tables: Source + Moments {
     /// See [`Reader::due`](crate::Reader::due).
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>>;
@@ -39,7 +39,7 @@ pub(crate) trait Tables: Source + Moments {
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog>;
 }
 
-/// An entry of a journal.
+/// Reads a journal entry.
 pub(crate) fn entry(row: &dyn Row) -> Result<JournalRow> {
     Ok(JournalRow {
         at_ms: int(row, 0)?,
@@ -48,7 +48,7 @@ pub(crate) fn entry(row: &dyn Row) -> Result<JournalRow> {
     })
 }
 
-/// The payload that a statement finds under a key, with its sum.
+/// Reads the payload with its checksum that a statement finds by a key.
 fn one_payload(source: &impl Source, sql: Sql, of: Of, key: i64) -> Result<Option<Payload>> {
     let found = source.one(sql, params![key], |row| summed(row, 0, of, [key, 0, 0], ""))?;
     Ok(found.flatten())
@@ -185,7 +185,7 @@ pub(crate) fn executions(
     before: Option<ExecutionNo>,
     limit: u32,
 ) -> Result<Vec<ExecutionRow>> {
-    // Each record names the one before it.
+    // Each record names the previous one.
     let sql = select_execution!(
         "WITH RECURSIVE walk (no, place) AS ( \
             SELECT CASE WHEN CAST(?2 AS bigint) IS NULL \
@@ -208,7 +208,7 @@ pub(crate) fn journal(tables: &impl Source, instance: InstanceNo) -> Result<Vec<
 }
 
 pub(crate) fn triggers(tables: &impl Source, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
-    // Those from outside have the top bit set, which is the sign here.
+    // The sequence numbers of external triggers have the top bit set, which is the sign here.
     let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq < 0, seq, no");
     tables.all(sql, params![instance.0], |row| rows::trigger(row))
 }
@@ -219,7 +219,7 @@ pub(crate) fn expired(
     now_ms: i64,
     limit: u32,
 ) -> Result<Vec<ExpiredRow>> {
-    // Each half is read from an index of its own, and no further than the limit.
+    // Each half uses an index of its own, and stops at the limit.
     let sql = sql!(
         "SELECT no, id FROM ( \
         SELECT * FROM (SELECT finished_ms AS at_ms, no, id FROM instance \
@@ -234,7 +234,7 @@ pub(crate) fn expired(
     tables.all(sql, params![before_ms, now_ms, limit], |row| {
         Ok(ExpiredRow {
             no: InstanceNo(int(row, 0)?),
-            // An instance that has begun to be forgotten has no id of 16 bytes any more.
+            // Deletion of an instance replaces its id by a shorter value.
             id: instance_unless_gone(row, 1)?,
         })
     })
@@ -254,7 +254,7 @@ pub(crate) fn trigger(tables: &impl Source, target: TriggerTarget) -> Result<Opt
 }
 
 pub(crate) fn outside(tables: &impl Source, id: TriggerId) -> Result<Option<OutsideRow>> {
-    // Behind a tombstone there is none.
+    // The instance of a tombstone has no external triggers.
     let sql = sql!(
         "SELECT o.trigger, o.instance, o.closed, i.id FROM outside o \
         JOIN instance i ON i.no = o.instance \

@@ -1,4 +1,4 @@
-//! Rows, and how single values lie in them.
+//! Rows, and the reading of single values.
 
 use bytes::Bytes;
 use rusqlite::types::ValueRef;
@@ -10,7 +10,7 @@ use crate::columns::payload_of;
 use crate::error::{Error, Result};
 use crate::sums::{self, Key, Of};
 
-/// What a column holds.
+/// The value of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'r> {
     Null,
@@ -19,12 +19,12 @@ pub(crate) enum Value<'r> {
     Bytes(&'r [u8]),
 }
 
-/// A row that a statement has found.
+/// A row that a statement returns.
 pub(crate) trait Row {
-    /// What a column holds. The first one is 0.
+    /// The value of a column. The first column is 0.
     fn value(&self, column: usize) -> Result<Value<'_>>;
 
-    /// The checksum in a column. Only the rows of SQLite have such columns.
+    /// The checksum in a column. Only SQLite's rows have checksums.
     fn sum(&self, _column: usize) -> Result<Option<i64>> {
         Ok(None)
     }
@@ -89,7 +89,7 @@ fn unexpected(value: Value<'_>, wanted: &str) -> Error {
     unreadable(&format_args!("{found} in place of {wanted}"))
 }
 
-/// A number, or none.
+/// A number or null.
 pub(crate) fn int_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<i64>> {
     match row.value(column)? {
         Value::Null => Ok(None),
@@ -104,24 +104,24 @@ pub(crate) fn int(row: &(impl Row + ?Sized), column: usize) -> Result<i64> {
     value.ok_or_else(|| unexpected(Value::Null, "a number"))
 }
 
-/// A number that is never negative and was stored bit by bit.
+/// A number that is never negative, stored with the same bits.
 pub(crate) fn unsigned(row: &(impl Row + ?Sized), column: usize) -> Result<u64> {
     int(row, column).map(i64::cast_unsigned)
 }
 
-/// A number that is never negative and small, or none.
+/// A small number that is never negative, or null.
 pub(crate) fn small_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<u32>> {
     let value = int_if_any(row, column)?.map(u32::try_from).transpose();
     value.map_err(|_| unreadable(&"a number out of its range"))
 }
 
-/// A number that is never negative and small.
+/// A small number that is never negative.
 pub(crate) fn small(row: &(impl Row + ?Sized), column: usize) -> Result<u32> {
     let value = small_if_any(row, column)?;
     value.ok_or_else(|| unexpected(Value::Null, "a number"))
 }
 
-/// A text, or none.
+/// A text or null.
 pub(crate) fn text_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<String>> {
     match row.value(column)? {
         Value::Null => Ok(None),
@@ -144,12 +144,12 @@ fn raw_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<&[u8]>>
     }
 }
 
-/// Bytes, or none.
+/// Bytes or null.
 pub(crate) fn bytes_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<Bytes>> {
     Ok(raw_if_any(row, column)?.map(Bytes::copy_from_slice))
 }
 
-/// Bytes; none are as good as absent ones.
+/// Bytes; null reads as no bytes.
 pub(crate) fn bytes(row: &(impl Row + ?Sized), column: usize) -> Result<Bytes> {
     let value = raw_if_any(row, column)?;
     Ok(Bytes::copy_from_slice(value.unwrap_or_default()))
@@ -164,7 +164,7 @@ pub(crate) fn digest(row: &(impl Row + ?Sized), column: usize) -> Result<Digest>
         .map_err(|_| unreadable(&"a digest of another length"))
 }
 
-/// The id of a run, or none.
+/// The id of a run, or null.
 pub(crate) fn instance_if_any(
     row: &(impl Row + ?Sized),
     column: usize,
@@ -182,7 +182,7 @@ pub(crate) fn uuid(row: &(impl Row + ?Sized), column: usize) -> Result<Uuid> {
     Uuid::from_slice(value).map_err(|_| unreadable(&"an id of another length"))
 }
 
-/// The id of a run, unless it is absent, or what is left of one that is being forgotten.
+/// The id of a run; none if it is null, or if the run is being deleted.
 pub(crate) fn instance_unless_gone(
     row: &(impl Row + ?Sized),
     column: usize,
@@ -192,7 +192,7 @@ pub(crate) fn instance_unless_gone(
     Ok(id.map(InstanceId))
 }
 
-/// A truth.
+/// A boolean.
 pub(crate) fn flag(row: &(impl Row + ?Sized), column: usize) -> Result<bool> {
     Ok(int(row, column)? != 0)
 }
@@ -213,7 +213,7 @@ pub(crate) fn variant<T>(
     known.ok_or_else(|| unreadable(&format_args!("a variant that means nothing: {number}")))
 }
 
-/// What JSON text says, or none.
+/// The value of a JSON text, or null.
 pub(crate) fn json_if_any<T: DeserializeOwned>(
     row: &(impl Row + ?Sized),
     column: usize,
@@ -227,7 +227,7 @@ pub(crate) fn json_if_any<T: DeserializeOwned>(
     }
 }
 
-/// The payload in the columns from `column` on, or none.
+/// The payload in the columns from `column` on, or null.
 pub(crate) fn payload_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<Payload>> {
     let meta = text_if_any(row, column + 1)?;
     payload_of(
@@ -237,8 +237,8 @@ pub(crate) fn payload_if_any(row: &(impl Row + ?Sized), column: usize) -> Result
     .map_err(|error| unreadable(&error))
 }
 
-/// Refuses a row whose columns from `column` on (body, what is said beside it, and their sum) are
-/// not what was written under its key.
+/// Refuses a row whose columns from `column` on (body, metadata and checksum) are not those that
+/// were written under its key.
 pub(crate) fn check(
     row: &(impl Row + ?Sized),
     column: usize,
@@ -252,7 +252,7 @@ pub(crate) fn check(
     }
 }
 
-/// Whether such columns are what was written.
+/// Whether the columns match their checksum.
 pub(crate) fn holds(
     row: &(impl Row + ?Sized),
     column: usize,
@@ -275,7 +275,8 @@ fn content(row: &(impl Row + ?Sized), column: usize) -> Result<Option<&[u8]>> {
     })
 }
 
-/// The payload in the columns from `column` on, or none, where the column behind them has its sum.
+/// The payload in the columns from `column` on, or null, verified by the checksum in the column
+/// after them.
 pub(crate) fn summed(
     row: &(impl Row + ?Sized),
     column: usize,

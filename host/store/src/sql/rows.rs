@@ -1,5 +1,5 @@
-//! How instances, triggers and records of executions lie in the tables: the columns to select, and
-//! what they make. Claims read by these, too, so each is compiled for the rows of each backend.
+//! Instances, triggers and execution records in tables: the columns to select, and how to read
+//! them. Claims use these too, so each function is generic over the backend's rows.
 
 use windlass_model::{
     Epoch, ExecutionNo, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Seq, Status, Token,
@@ -15,8 +15,8 @@ use crate::error::Result;
 use crate::rows::{ExecutionRow, InstanceRow, Parent, Suspicion, TriggerRow};
 use crate::sums::{Of, of_state};
 
-/// Selects what [`instance`] reads; to be followed by `WHERE`. The joins are in the order in which
-/// they are to be done, each by a key.
+/// Selects the columns that [`instance`] reads; `WHERE` follows. The joins are in the order of
+/// execution, each by a key.
 macro_rules! select_instance {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
@@ -33,14 +33,14 @@ macro_rules! select_instance {
 }
 pub(crate) use select_instance;
 
-/// The column of [`select_instance`] with what hangs on the instance.
+/// The column of [`select_instance`] with the extras of the instance.
 #[cfg_attr(
     not(feature = "postgres"),
     expect(dead_code, reason = "of the other backend")
 )]
 pub(crate) const EXTRAS: usize = 20;
 
-/// The column of [`select_instance`] with the sum of the state.
+/// The column of [`select_instance`] with the checksum of the state.
 const STATE_SUM: usize = 21;
 
 /// The columns that [`trigger`] reads.
@@ -52,7 +52,7 @@ macro_rules! trigger_columns {
 }
 pub(crate) use trigger_columns;
 
-/// Selects what [`trigger`] reads; to be followed by `WHERE`.
+/// Selects the columns that [`trigger`] reads; `WHERE` follows.
 macro_rules! select_trigger {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
@@ -65,7 +65,7 @@ macro_rules! select_trigger {
 }
 pub(crate) use select_trigger;
 
-/// Selects what [`run`] reads, of the records `r`; to be followed by the rest.
+/// Selects the columns that [`execution`] reads, of the records `r`; the rest follows.
 macro_rules! select_execution {
     ($before:literal, $rest:literal) => {
         $crate::sql::sql!(concat!(
@@ -104,7 +104,7 @@ pub(crate) fn instance(row: &(impl Row + ?Sized)) -> Result<InstanceRow> {
     })
 }
 
-/// The parent in the columns from `column` on.
+/// Reads the parent in the columns from `column` on.
 pub(crate) fn parent(row: &(impl Row + ?Sized), column: usize) -> Result<Option<Parent>> {
     let Some(instance) = int_if_any(row, column)? else {
         return Ok(None);
@@ -164,8 +164,8 @@ fn suspicion(number: u8) -> Option<Suspicion> {
         .copied()
 }
 
-/// Reads [`super::hot::FORGETTABLE`]: whether forgetting an instance has begun, or the instance is
-/// a tombstone, and its newest record. None: its time is not over.
+/// Reads [`super::hot::FORGETTABLE`]: whether the deletion of an instance has begun or the instance
+/// is a tombstone, and its newest record. None: its retention time has not ended.
 pub(crate) fn forgettable(
     row: &(impl Row + ?Sized),
     before_ms: i64,

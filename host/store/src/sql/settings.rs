@@ -1,4 +1,4 @@
-//! What operators have decided about the system as a whole.
+//! Settings of the whole system by operators.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use super::{Source, params, sql};
 use crate::error::Result;
 use crate::settings::Setting;
 
-/// Keeps a decision, or forgets it.
+/// Stores or deletes a setting.
 pub(crate) async fn keep_setting<X: Transaction>(tx: &mut X, setting: &Setting) -> Done<X, ()> {
     setting.check()?;
     let name = &setting.name;

@@ -1,4 +1,4 @@
-//! Reads an instance as a whole. The caller sees to it that all of it is of one moment.
+//! Reads an instance as a whole. The caller provides a source whose statements see one moment.
 
 use bytes::Bytes;
 use windlass_model::{InstanceId, Payload, ScopeNo, Seq, TriggerId, TriggerNo};
@@ -24,7 +24,7 @@ pub(crate) fn snapshot(
     tables.moment(|moment| at(moment, id, bounds))
 }
 
-/// An instance, unless it is too large.
+/// The instance, or an error if it is too large.
 fn at(moment: &impl Source, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
     let sql = select_instance!("WHERE i.id = ?1");
     let Some(row) = moment.one(sql, params![id], |row| rows::instance(row))? else {
@@ -110,7 +110,7 @@ fn at(moment: &impl Source, id: InstanceId, bounds: Bounds) -> Result<Option<Sna
     snapshot.admitted(bounds).map(Some)
 }
 
-/// How many bytes an instance holds, besides the records of its executions.
+/// The size of an instance in bytes, without its execution records.
 fn size(moment: &impl Source, no: i64) -> Result<u64> {
     let sql = sql!(
         "SELECT CAST(octet_length(i.state) + coalesce(octet_length(i.output), 0) \
@@ -165,7 +165,7 @@ fn item(row: &dyn Row, no: i64) -> Result<NewItem> {
     })
 }
 
-/// The newest records, as many as are allowed.
+/// The newest execution records, up to the bound.
 fn executions(moment: &impl Source, no: i64, bounds: Bounds) -> Result<Vec<ExecutionRow>> {
     let sql = select_execution!(
         "WITH RECURSIVE walk (no, place, bytes) AS ( \

@@ -1,4 +1,4 @@
-//! How bookmarks, stimuli and dead letters lie in the tables, and how they are read.
+//! Bookmarks, stimuli and dead letters in tables.
 
 use windlass_model::{
     BookmarkNo, Delivery, Digest, InstanceId, InstanceNo, LetterNo, Seq, StimulusId, StimulusNo,
@@ -18,7 +18,7 @@ use crate::stimuli::{
     StimulusQuery,
 };
 
-/// Selects a number and what [`stimulus`] reads; to be followed by the rest.
+/// Selects a number and the columns that [`stimulus`] reads; the rest follows.
 macro_rules! select_stimulus {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
@@ -31,14 +31,14 @@ macro_rules! select_stimulus {
 }
 pub(crate) use select_stimulus;
 
-/// Selects what [`letter`] reads; to be followed by the rest.
+/// Selects the columns that [`letter`] reads; the rest follows.
 macro_rules! select_letter {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
             "SELECT l.no, l.kind, l.reason, l.at_ms, l.failure, l.instance, l.seq, ",
             "l.trigger, l.node, l.priority, l.payload, l.detail, l.stimulus, l.input, ",
             "l.input_meta, l.replayed_ms, i.id ",
-            // Without an origin the run is deleted, or being forgotten.
+            // A run without an origin is deleted, or being deleted.
             "FROM dead_letter l LEFT JOIN (origin o JOIN instance i ON i.no = o.instance) ",
             "ON o.instance = l.instance ",
             $rest
@@ -47,7 +47,7 @@ macro_rules! select_letter {
 }
 pub(crate) use select_letter;
 
-/// Selects what [`bookmark`] reads; to be followed by the rest.
+/// Selects the columns that [`bookmark`] reads; the rest follows.
 macro_rules! select_bookmark {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
@@ -60,7 +60,7 @@ macro_rules! select_bookmark {
 }
 pub(crate) use select_bookmark;
 
-/// The stimulus in the columns from `column` on, without its blobs.
+/// Reads the stimulus in the columns from `column` on, without its blobs.
 pub(crate) fn stimulus(row: &dyn Row, column: usize) -> Result<NewStimulus> {
     Ok(NewStimulus {
         id: StimulusId(uuid(row, column)?),
@@ -155,7 +155,7 @@ pub(crate) fn bookmark_of(row: &dyn Row) -> Result<BookmarkRow> {
 }
 
 pub(crate) fn bookmarks(source: &impl Source, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-    // The bookmarks of one run have an index of their own.
+    // An index finds the bookmarks of one run.
     let sql = if query.instance.is_some() {
         select_bookmark!(
             "WHERE b.instance = ?1 AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \
@@ -242,7 +242,7 @@ pub(crate) fn dead_letter(source: &impl Source, no: LetterNo) -> Result<Option<L
     source.one(select_letter!("WHERE l.no = ?1"), params![no.0], letter)
 }
 
-/// What the tokens of links were derived from before the keyring.
+/// The secret from which link tokens were derived before there was a keyring.
 pub(crate) fn secret(source: &impl Source) -> Result<[u8; 32]> {
     let sql = sql!("SELECT secret FROM own");
     let found = source.one(sql, params![], |row| digest(row, 0))?;

@@ -1,7 +1,7 @@
-//! Sweeps definitions, pins and large values that nothing refers to.
+//! Sweeps definitions, pins and large values without references.
 //!
-//! In PostgreSQL a transaction that refers to one of these holds its row FOR KEY SHARE. So what is
-//! to go is locked first, and a later statement asks whether it is used.
+//! In PostgreSQL a transaction that refers to such a row holds it FOR KEY SHARE. So a sweep first
+//! locks the rows that it may delete, and a later statement checks whether they are used.
 
 use super::row::{flag, int, int_if_any};
 use super::transaction::{Done, Transaction};
@@ -9,15 +9,15 @@ use super::{Row, Sql, params, sql};
 use crate::error::Result;
 use crate::retention::{SLICE_BYTES, Sweep, Sweepable, Swept};
 
-/// How far a sweep of documents has come: which of the tables, and after which row.
+/// The progress of a sweep of documents: the table, and the last row examined.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SweepCursor {
     table: usize,
     after: i64,
 }
 
-/// What there is to say about a table: its rows after one; what is known of some; noting since when
-/// others are not used; and deleting.
+/// The statements for a table: a page of rows; the use of some rows; noting the time since when a
+/// row is unused; deletion.
 struct Table {
     page: Sql,
     look: Sql,
@@ -25,7 +25,7 @@ struct Table {
     delete: Sql,
 }
 
-/// A row of one of them.
+/// A row of one of the tables.
 struct Document {
     no: i64,
     unused_ms: Option<i64>,
@@ -68,7 +68,7 @@ fn document(row: &dyn Row) -> Result<Document> {
     })
 }
 
-/// Deletes a slice of what has piled up.
+/// Deletes a slice of unused rows.
 pub(crate) async fn sweep<X: Transaction>(tx: &mut X, sweep: &Sweep) -> Done<X, Swept> {
     match sweep.what {
         Sweepable::Documents => documents(tx, sweep).await,
@@ -77,7 +77,7 @@ pub(crate) async fn sweep<X: Transaction>(tx: &mut X, sweep: &Sweep) -> Done<X, 
     }
 }
 
-/// Deletes documents that were unused before a moment.
+/// Deletes documents that were unused before a time.
 async fn documents<X: Transaction>(tx: &mut X, sweep: &Sweep) -> Done<X, Swept> {
     let (mut left, mut count, mut bytes) = (sweep.rows.max(1), 0, 0);
     let mut place = tx.documents_place();
@@ -113,8 +113,8 @@ async fn documents<X: Transaction>(tx: &mut X, sweep: &Sweep) -> Done<X, Swept> 
     Ok(Swept { count, more })
 }
 
-/// Deletes a document that has been unused for long enough, and notes of another one whether it is
-/// used. True if it is gone.
+/// Deletes a document that has been unused for long enough; otherwise notes whether it is used.
+/// True if it was deleted.
 async fn look_after<X: Transaction>(
     tx: &mut X,
     table: &Table,
@@ -151,8 +151,8 @@ fn loose(row: &dyn Row) -> Result<Loose> {
     })
 }
 
-/// Deletes large values that nothing refers to since a moment. A transaction that wants to refer to
-/// one of the slice waits until it is known whether that stays.
+/// Deletes large values that have no references since before a time. A transaction that adds a
+/// reference to one of them waits until the sweep has decided.
 async fn blobs<X: Transaction>(tx: &mut X, before_ms: i64, rows: u32) -> Done<X, Swept> {
     let sql = sql!(
         "SELECT l.blob FROM blob_loose l WHERE l.since_ms < ?1 \
@@ -164,7 +164,7 @@ async fn blobs<X: Transaction>(tx: &mut X, before_ms: i64, rows: u32) -> Done<X,
     let mut more = nos.len() >= rows as usize;
     let lock = "SELECT no FROM blob WHERE no = ANY($1) ORDER BY no FOR UPDATE";
     tx.lock(lock, params![nos.clone()]).await?;
-    // Only a later statement sees what was written until they were held.
+    // Only a later statement sees the references that were committed before the locks were taken.
     let sql = sql!(
         "SELECT l.blob, coalesce(octet_length(b.content), 0), coalesce(b.touched_ms, 0), \
         EXISTS (SELECT 1 FROM blob_ref r WHERE r.blob = l.blob{| OFFSET 0}) \

@@ -1,12 +1,12 @@
-//! One transaction that writes, in either database.
+//! One write transaction, in either database.
 //!
-//! Verbs that are rare, or cheap beside their commit, are written on it, once, as `async fn`s in
-//! the files beside this one. In SQLite each future is ready when it is polled for the first time
-//! ([`now`]). In PostgreSQL each answer that a verb waits for is a round trip. So a statement whose
-//! answer nobody looks at goes through [`Transaction::later`].
+//! Verbs that are rare, or cheap compared with their commit, are written once on this trait, as
+//! `async fn`s in the files beside this one. In SQLite each future is ready at its first poll
+//! ([`now`]). In PostgreSQL each answer that a verb waits for costs a round trip. So a statement
+//! whose answer is not needed goes through [`Transaction::later`].
 //!
-//! What a verb decides on is locked by the statement that reads it, in the order that
-//! `postgres/session/mod.rs` gives. SQLite needs no lock: one transaction writes at a time.
+//! A statement that reads a row for a decision also locks it, in the order that
+//! `postgres/session/mod.rs` defines. SQLite needs no locks: one transaction writes at a time.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -27,25 +27,25 @@ use crate::write::{
     OrFenced, Release, Renew, Renewed,
 };
 
-/// What a verb comes to in a transaction.
+/// The result of a verb in a transaction.
 pub(crate) type Done<X, T> = Result<T, <X as Transaction>::Failed>;
 
-/// The bits that say what hangs on an instance besides what most have.
+/// The bits for the kinds of rare rows that an instance has.
 pub(crate) mod extras {
-    /// Somebody waits for it.
+    /// It has a parent that waits for it.
     pub(crate) const PARENT: i16 = 1;
-    /// It has, or had, triggers that were named from outside.
+    /// It has, or had, external triggers.
     pub(crate) const OUTSIDE: i16 = 2;
     /// It has, or had, bookmarks.
     pub(crate) const BOOKMARKS: i16 = 4;
     /// It is deleted when it ends.
     pub(crate) const DOOMED: i16 = 8;
-    /// It is kept for a time of its own. Known to the layouts: see `schema_drafts.sql` of SQLite
-    /// and `schema.sql` of PostgreSQL.
+    /// It has a retention time of its own. The layouts use this bit: see `schema_drafts.sql` of
+    /// SQLite and `schema.sql` of PostgreSQL.
     pub(crate) const KEPT: i16 = 16;
 }
 
-/// What a fence is compared with.
+/// The columns that a fence is compared with.
 pub(crate) struct Head {
     pub(crate) status: Status,
     pub(crate) owner: Option<i64>,
@@ -55,19 +55,19 @@ pub(crate) struct Head {
     pub(crate) extras: i16,
 }
 
-/// A transaction that is open.
+/// An open transaction.
 pub(crate) trait Transaction {
-    /// Why it cannot go on. Everything that it has changed is rolled back.
+    /// Why it failed. All its changes are rolled back.
     type Failed: From<Error>;
 
     /// Whether rows carry checksums.
     const SUMS: bool;
 
-    /// What was read before is not so any more. PostgreSQL does the transaction again; in SQLite
-    /// this cannot be.
+    /// The failure for a row that has changed since it was read. PostgreSQL repeats the
+    /// transaction; in SQLite this cannot happen.
     fn moved() -> Self::Failed;
 
-    /// Everything that a statement finds.
+    /// All rows that a statement returns.
     async fn all<T>(
         &mut self,
         sql: Sql,
@@ -75,7 +75,7 @@ pub(crate) trait Transaction {
         read: impl Fn(&dyn Row) -> Result<T>,
     ) -> Done<Self, Vec<T>>;
 
-    /// The first row, if there is one. For statements that find no more than one.
+    /// The first row, if there is one. For statements that return at most one.
     async fn one<T>(
         &mut self,
         sql: Sql,
@@ -85,7 +85,7 @@ pub(crate) trait Transaction {
         Ok(self.all(sql, params, read).await?.into_iter().next())
     }
 
-    /// The row that a statement always finds.
+    /// The row of a statement that always returns one.
     async fn row<T>(
         &mut self,
         sql: Sql,
@@ -96,21 +96,21 @@ pub(crate) trait Transaction {
         found.ok_or_else(|| Error::corrupt("fewer rows than were written").into())
     }
 
-    /// How many rows a statement changes.
+    /// The number of rows that a statement changes.
     async fn execute(&mut self, sql: Sql, params: Vec<Param>) -> Done<Self, u64>;
 
-    /// Puts off a statement of which nobody looks at the answer: it goes with the next that
-    /// somebody waits for.
+    /// Defers a statement whose answer is not needed: it is sent with the next statement whose
+    /// answer is.
     async fn later(&mut self, sql: Sql, params: Vec<Param>) -> Done<Self, ()>;
 
-    /// Takes a lock of PostgreSQL, by a statement in its words.
+    /// Takes a lock in PostgreSQL, by a statement in its dialect.
     async fn lock(&mut self, sql: &'static str, params: Vec<Param>) -> Done<Self, ()>;
 
-    /// Begins another generation of a file of SQLite: something is acknowledged that no row of an
-    /// instance tells.
+    /// Begins a new generation of a SQLite file: the write acknowledges a change that no row of an
+    /// instance proves.
     async fn turn(&mut self) -> Done<Self, ()>;
 
-    // Verbs whose shape depends on the database.
+    // Verbs with separate code for each database.
 
     async fn commit_step(&mut self, commit: &Commit) -> Done<Self, OrFenced<Committed>>;
     async fn create(&mut self, new: &NewInstance) -> Done<Self, OrFenced<Created>>;
@@ -127,48 +127,48 @@ pub(crate) trait Transaction {
     async fn clear(&mut self, clear: &Clear) -> Done<Self, Forgotten>;
     async fn sweep_pages(&mut self, rows: u32) -> Done<Self, Swept>;
 
-    /// Does nothing: that it is answered says that every write before is durable.
+    /// Does nothing: the answer itself means that every earlier write is durable.
     async fn flush(&mut self, _: &Flush) -> Done<Self, ()> {
         Ok(())
     }
 
-    // What the other verbs share with those.
+    // Parts that the shared verbs use.
 
     /// The number of an instance.
     async fn instance_no(&mut self, instance: InstanceId) -> Done<Self, Option<i64>>;
 
-    /// Holds the head of an instance until the transaction ends, and brings its row up to date.
+    /// Locks the head of an instance until the transaction ends, and updates its row from the
+    /// cache.
     async fn hold(&mut self, instance: i64) -> Done<Self, ()>;
 
-    /// The head of an instance, which is held from here on.
+    /// The head of an instance, which is locked from here on.
     async fn head(&mut self, instance: i64) -> Done<Self, Option<Head>>;
 
-    /// Whether a member still runs an instance. The version is not looked at.
+    /// Whether the member named by the fence still owns the instance. Ignores the version.
     async fn holds(&mut self, fence: &Fence) -> Done<Self, bool>;
 
     /// Writes a trigger of an instance, pending.
     async fn insert_trigger(&mut self, instance: i64, new: &NewTrigger) -> Done<Self, ()>;
 
-    /// Notes that something hangs on an instance that its end has to look after: one of
-    /// [`extras`].
+    /// Notes that an instance has a kind of rare row that its end must handle: one of [`extras`].
     async fn note_extra(&mut self, instance: i64, extra: i16) -> Done<Self, ()>;
 
-    /// The next number that the store gives to a trigger itself.
+    /// The next trigger number that the store assigns itself.
     async fn own_number(&mut self) -> Done<Self, TriggerNo>;
 
     /// Notes how many triggers have become pending.
     fn made_pending(&mut self, count: u64);
 
-    /// Forgets what is remembered of a head whose row has been changed.
+    /// Drops the cached head of an instance whose row has been changed.
     fn forget_head(&mut self, instance: i64);
 
-    /// Writes blobs, which the instance refers to from now on.
+    /// Writes blobs, and notes that the instance refers to them.
     async fn put_blobs(&mut self, instance: i64, blobs: &[NewBlob], at_ms: i64) -> Done<Self, ()>;
 
-    /// Notes that an instance refers to what a payload may have been moved to.
+    /// Notes that an instance refers to the blob of a payload, if the payload has one.
     async fn refer(&mut self, instance: i64, payload: &Payload) -> Done<Self, ()>;
 
-    /// Gives all references of an instance to blobs up.
+    /// Releases all references of an instance to blobs.
     async fn loosen_blobs(&mut self, instance: i64, at_ms: i64) -> Done<Self, ()>;
 
     /// Writes the state of an open scope, or closes it.
@@ -194,7 +194,7 @@ pub(crate) trait Transaction {
     /// Writes the record of an execution.
     async fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<Self, ()>;
 
-    /// Writes bookmarks of an instance, and lets them meet what has been buffered.
+    /// Writes bookmarks of an instance, and matches them with buffered stimuli.
     async fn add_bookmarks(
         &mut self,
         instance: i64,
@@ -202,46 +202,45 @@ pub(crate) trait Transaction {
         at_ms: i64,
     ) -> Done<Self, ()>;
 
-    /// Writes dead letters of the resumptions of an instance that no step has used.
+    /// Dead-letters the resumptions of an instance that no step has used.
     async fn bury_unheard(&mut self, instance: i64, at_ms: i64) -> Done<Self, ()>;
 
-    /// Waits until no other transaction is at stimuli for which the old or the new bookmarks of an
-    /// instance wait, nor at its reservations. To be done before anything is read.
+    /// Waits for other transactions on stimuli that the old or the new bookmarks of an instance
+    /// match, and on its reservations. Called before the transaction reads.
     async fn lock_import(&mut self, import: &Import) -> Done<Self, ()>;
 
-    /// The number of a definition, which is written if it is not there.
+    /// The number of a definition, which is written if it is missing.
     async fn definition_of(&mut self, row: &DefinitionRow) -> Done<Self, i64>;
 
-    /// Waits until no other transaction is at these reservations. To be done before anything is
-    /// read.
+    /// Waits for other transactions on these reservations. Called before the transaction reads.
     async fn lock_reservations(
         &mut self,
         exclusive: &Option<String>,
         reserves: &[String],
     ) -> Done<Self, ()>;
 
-    /// An instance that reserves this.
+    /// An instance that reserves this key.
     async fn reserved_by(&mut self, key: &str) -> Done<Self, Option<InstanceId>>;
 
-    /// Reserves keys for an instance until it has ended.
+    /// Reserves keys for an instance until it ends.
     async fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<Self, ()>;
 
-    /// How far the sweep of documents has come.
+    /// The progress of the sweep of documents.
     fn documents_place(&self) -> SweepCursor;
 
-    /// Notes how far the sweep of documents has come. `gone`: it has deleted some, whose numbers
-    /// may be remembered.
+    /// Notes the progress of the sweep of documents. `gone`: documents were deleted whose numbers
+    /// may be cached.
     fn set_documents_place(&mut self, place: SweepCursor, gone: bool);
 
-    /// Whether an instance has ended, or is not there. Its head is held from here on.
+    /// Whether an instance has ended or does not exist. Its head is locked from here on.
     async fn is_over(&mut self, instance: i64) -> Done<Self, bool> {
         let head = self.head(instance).await?;
         Ok(head.is_none_or(|head| head.status.is_final()))
     }
 }
 
-/// Writes the methods of [`Transaction`] that a session has under the same name: `(now)` if they
-/// answer at once, `(wait)` if they are futures.
+/// Implements methods of [`Transaction`] by a session's methods of the same name: `(now)` for plain
+/// functions, `(wait)` for `async` ones.
 macro_rules! forward_to_session {
     ($how:tt) => {
         forward_to_session! { $how
@@ -287,11 +286,11 @@ macro_rules! forward_to_session {
 }
 pub(crate) use forward_to_session;
 
-/// What a future comes to that waits for nothing.
+/// The result of a future that is ready at once.
 ///
 /// # Errors
 ///
-/// The future waits, which is a fault of this crate.
+/// The future is not ready, which is a fault of this crate.
 pub(crate) fn now<T, F: From<Error>>(future: impl Future<Output = Result<T, F>>) -> Result<T, F> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,

@@ -1,13 +1,13 @@
-//! Turns the one text of a statement into the words of each database, while the host is compiled.
+//! Translates the shared text of a statement into the dialect of each database, at compile time.
 
-/// The rest of a text, and whether it begins inside of braces.
+/// The remaining text, and whether it begins inside braces.
 #[derive(Clone, Copy)]
 struct Position<'t> {
     rest: &'t [u8],
     inside: bool,
 }
 
-/// What is behind the next `end`.
+/// The text after the next `end`.
 const fn behind(mut text: &[u8], end: u8) -> &[u8] {
     while let [first, rest @ ..] = text {
         text = rest;
@@ -18,7 +18,7 @@ const fn behind(mut text: &[u8], end: u8) -> &[u8] {
     text
 }
 
-/// The next byte for one of the databases, and what comes after it.
+/// The next byte in the dialect of one database, and the position after it.
 const fn next(place: Position<'_>, postgres: bool) -> Option<(u8, Position<'_>)> {
     let Position { rest, inside } = place;
     match rest {
@@ -59,7 +59,7 @@ const fn beginning(text: &str) -> Position<'_> {
     }
 }
 
-/// The length of a statement in the words of one database, in bytes.
+/// The length of a statement in the dialect of one database, in bytes.
 pub(crate) const fn length(text: &str, postgres: bool) -> usize {
     let (mut place, mut length) = (beginning(text), 0);
     while let Some((_, after)) = next(place, postgres) {
@@ -69,7 +69,7 @@ pub(crate) const fn length(text: &str, postgres: bool) -> usize {
     length
 }
 
-/// A statement in the words of one database, of [`length`] bytes.
+/// A statement in the dialect of one database, of [`length`] bytes.
 #[expect(clippy::indexing_slicing, reason = "is carried out by the compiler")]
 pub(crate) const fn write<const LENGTH: usize>(text: &str, postgres: bool) -> [u8; LENGTH] {
     let mut written = [0; LENGTH];
@@ -82,7 +82,7 @@ pub(crate) const fn write<const LENGTH: usize>(text: &str, postgres: bool) -> [u
     written
 }
 
-/// The text that such bytes are.
+/// The text of these bytes.
 #[expect(clippy::panic, reason = "is carried out by the compiler")]
 pub(crate) const fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {

@@ -1,4 +1,4 @@
-//! Looks through the whole file for rows that are not what was written.
+//! Searches the whole file for rows that differ from the values that were written.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::sql::row::{holds, int, text};
 use crate::sums::{Of, describe};
 
-/// Every row with a sum: its key, its name, its content and the sum.
+/// Every kind of row with a checksum: its key, its name, its content and the checksum.
 const ALL: [(Of, &str); 8] = [
     (
         Of::Head,
@@ -45,7 +45,7 @@ const ALL: [(Of, &str); 8] = [
     ),
 ];
 
-/// A line for everything in the store that is not what was written.
+/// One line for each altered row in the store.
 pub(super) fn altered(path: &Path, connection: &Connection) -> Result<Vec<String>> {
     let told = |error: rusqlite::Error| explain(path, &error);
     let mut lines = Vec::new();

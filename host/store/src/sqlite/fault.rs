@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to somebody who wants to go on working.
+//! Translates SQLite's errors into errors of the store.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use crate::codes;
 use crate::error::Error;
 use crate::health::{Health, Lasts, concerns_all};
 
-/// With less room than this the log's index, which grows by half of it, cannot grow.
+/// With less free space than this, SQLite cannot enlarge the log's index, which grows by half of
+/// it.
 const ROOM_BYTES: u64 = 64 * 1024;
 
 struct Meaning {
@@ -19,13 +20,13 @@ struct Meaning {
     transient: bool,
 }
 
-/// An error for people, from one of SQLite's about the file at `path`.
+/// The error message for an error of SQLite about the file at `path`.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> Error {
     let Some(primary) = primary(error) else {
         return Error::corrupt("a value that cannot be read").detail(path, error);
     };
     let meaning = match primary {
-        // Where the log's index cannot grow, SQLite takes a full disk for a broken one.
+        // If the log's index cannot grow, SQLite reports a full disk as an input/output error.
         ffi::SQLITE_IOERR if is_full(path) => meaning(ffi::SQLITE_FULL),
         _ => meaning(primary),
     };
@@ -36,7 +37,7 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> Error {
     told
 }
 
-/// The same, and notes what the error says about the store as a whole.
+/// The same, and records trouble that concerns the whole store.
 pub(super) fn note(health: &Health, path: &Path, error: &rusqlite::Error) -> Error {
     let told = explain(path, error);
     match primary(error) {
@@ -107,8 +108,8 @@ fn meaning(primary: i32) -> Meaning {
             "Make room on the disk; nothing acknowledged is lost, and work goes on by itself.",
             true,
         ),
-        // `PROTOCOL`: others were in the way of finding the end of the log. SQLite has waited ten
-        // seconds for them by itself, so nobody waits again.
+        // `PROTOCOL`: other processes kept SQLite from finding the end of the log. SQLite has
+        // already waited ten seconds, so the caller does not wait again.
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => meaning(
             codes::BUSY,
             "another process has kept the store locked for too long",

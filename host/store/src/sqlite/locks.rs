@@ -1,9 +1,8 @@
-//! Lock files beside the store: by them a process proves that it is alive.
+//! Lock files beside the store, by which a process proves that it is alive.
 //!
-//! `<store>-members/<incarnation>.lock` is held by its member from before its row is
-//! visible until it leaves, closes or dies; the operating system lets go of it whatever the
-//! manner of death. A lock that can be taken means a dead member, at once, without waiting
-//! for a lease.
+//! A member holds `<store>-members/<incarnation>.lock` from before its row is visible until it
+//! leaves, closes or dies. The operating system releases the lock however the process dies. If
+//! another process can take the lock, the member is dead; it need not wait for the lease to expire.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// How often taking the lock for opening is tried, at 1 ms each.
+/// How many times the lock for opening is tried, 1 ms apart.
 const OPENING_TRIES: u32 = 30_000;
 
 /// The directory beside the store for lock files and the wake file.
@@ -23,7 +22,8 @@ pub(super) fn directory(store: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Waits until no other process is opening the store, and keeps others from it meanwhile.
+/// Waits for other processes that open the store, and keeps them from opening it until the returned
+/// file is dropped.
 pub(super) fn opening(store: &Path) -> Result<File> {
     let directory = directory(store);
     windlass_files::make_directory(&directory).map_err(|error| cannot_make(&directory, &error))?;
@@ -51,13 +51,13 @@ pub(super) struct MemberLock(File);
 
 impl Drop for MemberLock {
     fn drop(&mut self) {
-        // Said aloud, not left to closing the file: a child that is being started at this
-        // moment has a copy of it, and would keep the lock until it runs its own program.
+        // Unlocked explicitly: a child process that is being started may have a copy of the file
+        // descriptor, and would keep the lock until it runs its own program.
         let _ = self.0.unlock();
     }
 }
 
-/// Takes the lock of a new member.
+/// Creates and locks the lock file of a new member.
 pub(super) fn join(store: &Path, incarnation: i64) -> Result<MemberLock> {
     let path = member(store, incarnation);
     let failed = |error: &dyn std::fmt::Display| {
@@ -72,14 +72,14 @@ pub(super) fn join(store: &Path, incarnation: i64) -> Result<MemberLock> {
     Ok(MemberLock(file))
 }
 
-/// Removes the lock file of a member that is gone. A file left behind does no harm: numbers
-/// of members are never used again.
+/// Removes the lock file of a removed member. A remaining file does no harm, because incarnations
+/// are never reused.
 pub(super) fn remove(store: &Path, incarnation: i64) {
     let _ = std::fs::remove_file(member(store, incarnation));
 }
 
-/// Whether the lock says that the member is dead. A missing file says nothing: the store may
-/// have been copied without it, and the lease decides.
+/// Whether the lock shows that the member is dead. A missing file shows nothing: the store may have
+/// been copied without it. Then the lease decides.
 pub(super) fn is_dead(store: &Path, incarnation: i64) -> bool {
     let Ok(file) = File::options()
         .read(true)
@@ -91,7 +91,7 @@ pub(super) fn is_dead(store: &Path, incarnation: i64) -> bool {
     file.try_lock().is_ok()
 }
 
-/// A member that is alive, if there is one.
+/// A living member, if there is one.
 pub(super) fn working(store: &Path) -> Option<i64> {
     let files = std::fs::read_dir(directory(store)).ok()?;
     let mut numbers = files.filter_map(|file| {

@@ -1,8 +1,8 @@
 //! Keeps the write-ahead log short.
 //!
-//! SQLite copies it into the file by itself, but starts it over only at a moment when no
-//! reader looks at it, which under many readers may never come. Here such a moment is waited
-//! for once the log has grown, and writes are refused before it eats the disk.
+//! SQLite copies the log into the file automatically, but truncates it only at a moment without
+//! readers, which may never come under many readers. So once the log has grown, the writer waits
+//! for such a moment, and refuses writes before the log fills the disk.
 
 use rusqlite::Connection;
 
@@ -12,10 +12,10 @@ use super::watch::Watch;
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// What the writer knows of the log's length.
+/// The writer's bounds on the log.
 pub(super) struct Log {
-    /// From this length on it is tried to start it over. Grows with each attempt that fails,
-    /// so that a reader who stays does not make every group wait.
+    /// The length from which the writer tries to truncate the log. It grows with each failed
+    /// attempt, so that a long-running reader does not delay every group.
     next_bytes: u64,
 }
 
@@ -26,7 +26,7 @@ impl Log {
         }
     }
 
-    /// Starts the log over if it was long when it was looked at last.
+    /// Truncates the log if its last measured length was too large.
     pub(super) fn keep_short(
         &mut self,
         shared: &SqliteShared,
@@ -38,7 +38,7 @@ impl Log {
         }
     }
 
-    /// Refuses to go on if the log is too long in spite of everything.
+    /// Refuses writes if the log is still too long.
     pub(super) fn check(
         &mut self,
         shared: &SqliteShared,
@@ -62,12 +62,12 @@ impl Log {
             .transient())
     }
 
-    /// Waits a moment for the readers that are in the way.
+    /// Truncates the log, and waits a moment for readers that prevent it.
     fn start_over(&mut self, shared: &SqliteShared, watch: &mut Watch, connection: &Connection) {
         let busy: rusqlite::Result<i64> = open::wait_for_readers(connection).and_then(|()| {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         });
-        // If this fails the next BEGIN does not wait, and says that it is busy.
+        // If this fails, the next BEGIN does not wait and reports that the store is busy.
         let _ = open::wait_as_writer(connection);
         watch.measure();
         self.next_bytes = shared.options.log_bytes;

@@ -1,19 +1,20 @@
-//! The marker beside a store: a lower bound of what has been acknowledged.
+//! The marker beside a store: a lower bound of the acknowledged writes.
 //!
-//! SQLite drops a damaged tail of its log without a word, and an older copy of a store is as sound
-//! as the newest one. So a file of its own says how far the store had come: `windlass.db-mark`.
-//! A group is durable before its bound is noted, so that the marker is never ahead of the store. A
-//! thread of its own writes the newest bound every 20 milliseconds, off the path of the commits,
-//! and flushes at most once a second: after a kill of the process the marker lacks the last 20
+//! SQLite silently drops a damaged tail of its log, and an older copy of a store is as consistent
+//! as the newest one. So a separate file, `windlass.db-mark`, records the progress of the store. A
+//! group is durable before its bound is recorded, so the marker is never ahead of the store. A
+//! thread of its own writes the newest bound every 20 milliseconds, outside of the commits, and
+//! flushes at most once a second: after a kill of the process the marker lacks the last 20
 //! milliseconds, after a power cut the last second.
 //!
-//! A group pays no page for its bound. The generation in the store counts the groups that end what
-//! bounds rest on, such as an instance that is forgotten; in between a bound names a row that the
-//! group has written anyway: the version of an instance, or the trace that a group left.
+//! A group writes no page for its bound. The generation in the store counts the groups that
+//! invalidate earlier bounds, for example by deleting an instance. Between two such groups, a bound
+//! names a row that the group has written in any case: the version of an instance, or the trace of
+//! a group.
 //!
-//! The file has eight slots of 64 bytes, one for each of the processes that write, by chance. Each
-//! holds a bound with a checksum and is written at once. A process that meets another one's slot
-//! overwrites it: what is left is still a bound.
+//! The file has eight slots of 64 bytes; each writing process uses a random one. Each slot holds a
+//! bound with a checksum and is written at once. Two processes with the same slot overwrite each
+//! other's bounds, which are all valid.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -35,26 +36,26 @@ use crate::error::{Error, Result};
 const SLOTS: usize = 8;
 const SLOT: usize = 64;
 
-/// Begins each slot: what it is, and the version of its layout.
+/// The beginning of each slot: its type, and the version of its layout.
 const MAGIC: &[u8; 8] = b"wlmark\0\x01";
 
-/// How long the newest bound may wait until it is written.
+/// The interval in which the newest bound is written.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
 
-/// So many of these pauses lie between two flushes: a second.
+/// The number of intervals between two flushes: one second.
 const PAUSES: u32 = 50;
 
-/// Names a store, whatever its file is called; a copy of it has the same.
+/// Identifies a store, independent of its file name; a copy of the store has the same id.
 pub(super) type StoreId = [u8; 16];
 
-/// The store had this generation and held the witness.
+/// The store had this generation and contained the witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
     pub(super) generation: i64,
     pub(super) witness: Witness,
 }
 
-/// A row that stays as it is, or moves on, for as long as the generation is the same.
+/// A row that is not changed, or only advances, while the generation stays the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Witness {
     #[default]
@@ -65,12 +66,12 @@ pub(super) enum Witness {
     Trace { process: i64, last: i64 },
 }
 
-/// A bound as it lies in its slot.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     store: StoreId,
     bound: Bound,
-    /// Names the run of the machine outside of which the bound means nothing; 0: it always does.
+    /// The boot of the machine in which the bound is valid; 0: always valid.
     boot: u32,
 }
 
@@ -92,7 +93,7 @@ impl Slot {
             &two.to_le_bytes(),
             &self.boot.to_le_bytes(),
         ] {
-            // They are as long as a slot without its checksum.
+            // The parts together are as long as a slot without its checksum.
             let _ = rest.write_all(part);
         }
         let sum = crc32fast::hash(&bytes[..SLOT - 4]);
@@ -100,11 +101,11 @@ impl Slot {
         bytes
     }
 
-    /// What a slot says; nothing if nothing was written there.
+    /// Reads a slot; none if it was never written.
     ///
     /// # Errors
     ///
-    /// Its bytes are not those that were written.
+    /// The checksum or the magic number is wrong.
     fn read(bytes: &[u8; SLOT]) -> Result<Option<Self>, Damaged> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
@@ -146,12 +147,12 @@ impl Slot {
 #[derive(Debug, PartialEq, Eq)]
 struct Damaged;
 
-/// The marker's file.
+/// The path of the marker.
 pub(super) fn path_of(store: &Path) -> PathBuf {
     beside(store, "-mark")
 }
 
-/// Names the store that the connection is open on.
+/// The id of the store that the connection is open on.
 fn id_of(connection: &Connection) -> rusqlite::Result<StoreId> {
     let secret: Vec<u8> = connection.query_row("SELECT secret FROM own", [], |row| row.get(0))?;
     let digest = Digest::of(&[&b"windlass store "[..], &secret].concat()).0;
@@ -160,7 +161,7 @@ fn id_of(connection: &Connection) -> rusqlite::Result<StoreId> {
     Ok(id)
 }
 
-/// Names this run of the machine.
+/// Identifies this boot of the machine.
 fn boot_of(boot: &str) -> u32 {
     crc32fast::hash(boot.as_bytes()).max(1)
 }
@@ -172,7 +173,7 @@ pub(super) fn generation(connection: &Connection) -> rusqlite::Result<i64> {
         .query_row([], |row| row.get(0))
 }
 
-/// What lies beside a store: the slots that were written, and whether any is damaged.
+/// The written slots of the marker, and whether any is damaged; none if there is no marker.
 fn slots(path: &Path) -> std::io::Result<Option<(Vec<Slot>, bool)>> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
@@ -190,7 +191,7 @@ fn slots(path: &Path) -> std::io::Result<Option<(Vec<Slot>, bool)>> {
     Ok(Some((found, damaged)))
 }
 
-/// Compares a store that is being opened with its marker, and makes the marker if there is none.
+/// Compares a store that is being opened with its marker, and creates the marker if it is missing.
 ///
 /// # Errors
 ///
@@ -202,12 +203,13 @@ pub(super) fn check(store: &Path, connection: &Connection, boot: &str) -> Result
     make(store, connection)
 }
 
-/// Compares a store with its marker and changes neither. False: there is no marker. `boot` names
-/// this run of the machine.
+/// Compares a store with its marker, and changes neither. False: there is no marker. `boot`
+/// identifies this boot of the machine.
 ///
 /// # Errors
 ///
-/// `WL-S052`: acknowledged work is missing. `WL-S053`: the marker is damaged, or another store's.
+/// `WL-S052`: acknowledged writes are missing. `WL-S053`: the marker is damaged, or belongs to
+/// another store.
 pub(super) fn compare(store: &Path, connection: &Connection, boot: &str) -> Result<bool> {
     let path = path_of(store);
     let cannot = |error: std::io::Error| cannot(&path, &error);
@@ -225,7 +227,7 @@ pub(super) fn compare(store: &Path, connection: &Connection, boot: &str) -> Resu
         return Ok(false);
     }
     let told = |error: rusqlite::Error| explain(store, &error);
-    // One moment, which is later than everything that the marker says.
+    // One snapshot, taken after the marker was read.
     let moment = connection.unchecked_transaction().map_err(told)?;
     let id = id_of(&moment).map_err(told)?;
     for slot in slots {
@@ -241,7 +243,7 @@ pub(super) fn compare(store: &Path, connection: &Connection, boot: &str) -> Resu
     Ok(true)
 }
 
-/// Whether the store is at the bound or beyond.
+/// Whether the store has reached the bound.
 fn holds(connection: &Connection, bound: Bound) -> rusqlite::Result<bool> {
     let generation = generation(connection)?;
     if generation != bound.generation {
@@ -262,7 +264,7 @@ fn holds(connection: &Connection, bound: Bound) -> rusqlite::Result<bool> {
     Ok(found.is_some_and(|found| found >= least))
 }
 
-/// Makes the marker of a store as it is now, durably, in place of the one that is there.
+/// Replaces the marker by one for the current state of the store, durably.
 pub(super) fn make(store: &Path, connection: &Connection) -> Result<()> {
     let told = |error: rusqlite::Error| explain(store, &error);
     let slot = Slot {
@@ -294,7 +296,7 @@ fn write_new(path: &Path, slot: &Slot) -> std::io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The highest generation that the marker of a store names, whatever store it belongs to.
+/// The highest generation in the marker of a store, even if the marker belongs to another store.
 pub(super) fn highest(store: &Path) -> i64 {
     let slots = slots(&path_of(store)).ok().flatten().unwrap_or_default().0;
     let generations = slots.iter().map(|slot| slot.bound.generation);
@@ -345,7 +347,7 @@ pub(super) struct Mark {
     file: File,
     store: StoreId,
     boot: u32,
-    /// Whether a bound is written by the group that it is of.
+    /// Whether each group writes its bound itself.
     at_once: bool,
     at: u64,
     noted: Mutex<Noted>,
@@ -355,9 +357,9 @@ pub(super) struct Mark {
 
 #[derive(Default)]
 struct Noted {
-    /// The newest bound that is not written.
+    /// The newest bound, if it is not written yet.
     bound: Option<Bound>,
-    /// One is written and not flushed.
+    /// Whether a written bound is not flushed yet.
     unflushed: bool,
     closed: bool,
 }
@@ -369,7 +371,8 @@ impl Noted {
 }
 
 impl Mark {
-    /// Of a store that [`check`] has let pass. `nonce` tells this process from others.
+    /// Opens the marker of a store that [`check`] has accepted. `nonce` tells this process from
+    /// others.
     pub(super) fn open(
         store: &Path,
         connection: &Connection,
@@ -395,7 +398,7 @@ impl Mark {
         })
     }
 
-    /// Notes that the store has come so far: what the bound says is committed.
+    /// Records the bound of a committed group.
     pub(super) fn advance(&self, bound: Bound) {
         let mut noted = self.noted.lock();
         let was_idle = noted.is_idle();
@@ -420,7 +423,7 @@ impl Mark {
         self.file.write_all_at(&slot.bytes(), self.at)
     }
 
-    /// Without its marker a store is as safe, and only its going back is not noticed.
+    /// Only warns: without its marker a store is as safe, but a lost tail is not noticed.
     fn tell(&self, result: std::io::Result<()>) {
         if let Err(error) = result
             && !self.told.swap(true, Ordering::Relaxed)
@@ -430,7 +433,7 @@ impl Mark {
         }
     }
 
-    /// Writes and flushes what is noted, until the marker is closed.
+    /// Writes and flushes recorded bounds until the marker is closed.
     pub(super) fn keep(&self) {
         let mut pauses = PAUSES;
         let mut noted = self.noted.lock();
@@ -449,7 +452,7 @@ impl Mark {
                 self.tell(flushed);
             }
             if closed {
-                // Nothing is committed any more, so that nothing has been noted meanwhile.
+                // After the close no group is committed, so no bound was recorded in the meantime.
                 return;
             }
             let open = |noted: &mut Noted| !noted.closed;
@@ -458,7 +461,7 @@ impl Mark {
         }
     }
 
-    /// Lets the thread end that keeps the marker, with everything flushed.
+    /// Ends the thread that keeps the marker, after it has flushed.
     pub(super) fn close(&self) {
         self.noted.lock().closed = true;
         self.changed.notify_one();

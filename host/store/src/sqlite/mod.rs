@@ -1,9 +1,9 @@
 //! A store in one SQLite file.
 //!
 //! One thread of the process writes, in groups; readers have connections of their own. Several
-//! processes may use one file: SQLite's lock puts their groups in order, lock files beside the
-//! store tell which of them are alive, and a wake file tells them of each other's news.
-//! `docs/storage.md` describes the layout.
+//! processes may use one file: SQLite's lock orders their groups, lock files beside the store show
+//! which of them are alive, and a wake file notifies them of new work. `docs/storage.md` describes
+//! the layout.
 
 mod altered;
 mod fault;
@@ -50,17 +50,17 @@ pub struct SqliteStore {
     shared: Arc<SqliteShared>,
     pool: Pool,
     wake: Wake,
-    /// Those that it has begun: what keeps the marker, and then the writer.
+    /// The threads of the store: first the one that keeps the marker, then the writer.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl SqliteStore {
-    /// Opens a store, creating the file and its directory if they are not there.
+    /// Opens a store, and creates the file and its directory if they are missing.
     ///
     /// # Errors
     ///
-    /// `WL-S001` to `WL-S008`: it cannot be opened, is no store, is from the future, is
-    /// damaged, cannot be written, has no room, or is held by another process.
+    /// `WL-S001` to `WL-S008`: the file cannot be opened, is not a store, was written by a newer
+    /// version, is damaged, cannot be written, the disk is full, or another process holds the file.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Arc<Self>> {
         let path = path.as_ref();
         let opened = open::writer(path, &options)?;
@@ -116,12 +116,12 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Goes on as a member that joined through another store object: for tests, in which the
-    /// files were taken away under processes that live on.
+    /// Takes over a member that joined through another store object. For tests in which the files
+    /// are removed while the processes live on.
     ///
     /// # Errors
     ///
-    /// `WL-S014`: its lock file cannot be locked.
+    /// `WL-S014`: the lock file cannot be locked.
     #[cfg(any(test, feature = "conformance"))]
     pub fn adopt(&self, member: windlass_model::Incarnation) -> Result<()> {
         let lock = locks::join(&self.shared.path, member.0)?;
@@ -129,11 +129,11 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Takes the log into the database, as happens by itself when it has grown: for tests.
+    /// Copies the log into the database, as SQLite does when the log has grown. For tests.
     ///
     /// # Errors
     ///
-    /// SQLite cannot.
+    /// SQLite fails.
     #[cfg(any(test, feature = "conformance"))]
     pub fn checkpoint(&self) -> Result<()> {
         let told = |error: rusqlite::Error| fault::explain(&self.shared.path, &error);
@@ -142,7 +142,7 @@ impl SqliteStore {
         connection.query_row(sql, [], |_| Ok(())).map_err(told)
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
@@ -171,24 +171,25 @@ impl Store for SqliteStore {
             self.shared.health.note(Lasts::Stopped, &error);
             return Err(error);
         }
-        // A connection that was idle may not have noticed what became of the file.
+        // An idle connection may not have noticed that the file was replaced.
         self.setting("probe").map(drop)
     }
 
     fn close(&self) {
-        // The writer is the last to close the file, and then clears the log away: of two that close
-        // it at the same moment neither would.
+        // The writer must be the last to close the file, because the last connection removes the
+        // log. If two connections close at the same moment, neither removes it.
         self.pool.close();
         self.shared.queue.close();
         let mut threads = std::mem::take(&mut *self.threads.lock()).into_iter();
         let keeper = threads.next();
-        // A sink that held the last handle closes the store from the writer's own thread.
+        // A sink that holds the last handle closes the store on the writer thread, which cannot
+        // join itself.
         let own = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         for writer in threads.filter(|thread| !own(thread)) {
-            // A thread that panicked has nothing more to finish.
+            // A thread that panicked has no more work.
             let _ = writer.join();
         }
-        // The last bound is known.
+        // The writer has recorded its last bound.
         self.shared.mark.close();
         if let Some(keeper) = keeper {
             let _ = keeper.join();

@@ -1,4 +1,4 @@
-//! Opens a store file: makes sure that it is one, is not from the future, and is laid out.
+//! Opens a store file: checks that it is a store of this version or an older one, and migrates it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,32 +18,32 @@ use crate::codes;
 use crate::error::{Error, Result};
 use crate::sql::layout;
 
-/// `wlas`: marks the file as a store, for `file` and for us.
+/// `wlas`: identifies the file as a store, for the program `file` and for this one.
 const APPLICATION_ID: i32 = 0x776c_6173;
 
-/// Prepared statements each connection keeps, besides those that the writer holds itself.
+/// Prepared statements that each connection caches, besides those that the writer holds itself.
 const STATEMENT_CACHE: usize = 64;
 
-/// How long a writer's statement waits for another process before it gives up.
+/// How long a writer's statement waits for another process, in milliseconds.
 pub(super) const WRITER_WAIT_MS: u64 = 200;
 
-/// How often, at 1 ms each, is waited for a process that has the file to itself: who opens a
-/// store meets one that closes it, and takes the log into it, for as long as its disk takes.
+/// How many times, 1 ms apart, a connection waits for a process that has the file to itself. A
+/// process that closes the store copies the log into it, which takes as long as the disk takes.
 const READER_WAITS: i32 = 10_000;
 
-/// How long emptying the log waits for readers: long enough for the short ones.
+/// How many times, 1 ms apart, emptying the log waits for readers: enough for short reads.
 const LOG_WAITS: i32 = 50;
 
-/// A connection that writes, and the file that it was opened on.
+/// A connection that writes, and the identity of its file.
 pub(super) struct Opened {
     pub(super) connection: Connection,
     pub(super) file: Identity,
 }
 
-/// Opens the connection that writes, creating and migrating the file as needed, unless the
-/// marker beside it says that something is missing.
+/// Opens the connection that writes. Creates and migrates the file as needed. Refuses a store that
+/// lacks writes that its marker names.
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Opened> {
-    // One process at a time, so that two that meet on a new file do not both lay it out.
+    // One process at a time, so that two processes do not both create the same new file.
     let _opening = locks::opening(path)?;
     let opened = unmarked(path, options)?;
     mark::check(path, &opened.connection, &boot())
@@ -51,17 +51,17 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     Ok(opened)
 }
 
-/// The same, whatever the marker says. To be called while nobody else opens the store.
+/// The same, but ignores the marker. The caller keeps other processes from opening the store.
 pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     watch::before_opening(path)?;
     let told = |error: rusqlite::Error| explain(path, &error);
-    // SQLite would let others read a file that it makes; what it puts beside the file has the
-    // permissions of the file. What is wrong with the place SQLite says better.
+    // Created here, because SQLite would create a file that other users can read. Files beside it
+    // get the same permissions. An error is ignored: SQLite reports the cause better.
     let _ = windlass_files::make(path);
     let mut connection = Connection::open(path).map_err(told)?;
     leave_log(&connection, true);
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    // Nobody waits for this writer yet, so it can wait for long.
+    // No write waits for this connection yet, so it can wait for a long time.
     wait_as_reader(&connection).map_err(told)?;
     if connection.is_readonly("main").map_err(told)? {
         let text = format!("{} cannot be written", path.display());
@@ -70,7 +70,8 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     }
     if check_header(path, &connection)?.is_none() {
         watch::before_laying_out(path)?;
-        // Only an empty file can still choose, and one that is refused must not be written.
+        // Only an empty file can still choose its mode, and a file that is refused must not be
+        // changed.
         connection
             .pragma_update(None, "auto_vacuum", "INCREMENTAL")
             .map_err(told)?;
@@ -91,7 +92,7 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     connection
         .pragma_update(None, "wal_autocheckpoint", 4000)
         .map_err(told)?;
-    // After the log has been started over, what it holds beyond this is cut off.
+    // When the log is reset, it is truncated to this size.
     connection
         .pragma_update(None, "journal_size_limit", 32 * 1024 * 1024)
         .map_err(told)?;
@@ -113,10 +114,10 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     Ok(Opened { connection, file })
 }
 
-/// Whether closing leaves the log as it is. What is refused is left alone: closing would copy what
-/// SQLite could read of the log into the file, and remove the rest.
+/// Sets whether closing the connection leaves the log as it is. A refused store is left unchanged:
+/// closing would copy the readable part of the log into the file and delete the rest.
 pub(super) fn leave_log(connection: &Connection, leave: bool) {
-    // It fails for no connection that is open.
+    // This does not fail for an open connection.
     let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave);
 }
 
@@ -145,19 +146,20 @@ pub(super) fn wait_as_writer(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait))
 }
 
-/// Waits for readers that are in the way of the log being emptied.
+/// Waits for readers that keep the log from being emptied.
 pub(super) fn wait_for_readers(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(|calls| wait_a_moment(calls, LOG_WAITS)))
 }
 
-/// SQLite's own handler sleeps for up to 100 ms at a time, which starves a process beside one
-/// that writes all the time. Waiting briefly and often gives it its turn.
+/// SQLite's own handler sleeps for up to 100 ms at a time, which starves a process beside another
+/// one that writes all the time. Short waits give it its turn.
 fn wait_a_moment(calls: i32, bound: i32) -> bool {
     std::thread::park_timeout(Duration::from_millis(1));
     calls < bound
 }
 
-/// Refuses what is not ours. The number of its layout, or none if the file is empty.
+/// Refuses files of other programs. Returns the number of the file's layout, or none if the file is
+/// empty.
 pub(super) fn check_header(path: &Path, connection: &Connection) -> Result<Option<usize>> {
     let told = |error: rusqlite::Error| explain(path, &error);
     let pragma = |name: &str| {
@@ -185,7 +187,7 @@ pub(super) fn check_header(path: &Path, connection: &Connection) -> Result<Optio
     Ok(Some(version))
 }
 
-/// All steps are one transaction with the number that says that they were done.
+/// All steps and the new layout number are one transaction.
 fn migrate(path: &Path, connection: &mut Connection) -> Result<()> {
     let in_the_middle = |_: &Transaction<'_>| {
         failpoint::pass("store-in-migration");

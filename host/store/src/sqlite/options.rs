@@ -1,50 +1,50 @@
-//! How a SQLite store is opened.
+//! The options of a SQLite store.
 
 use std::sync::Arc;
 
 use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 
-/// What a committed write survives.
+/// The failures that a committed write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The end of the process and of the machine: every group is flushed to the disk.
+    /// The death of the process and of the machine: every group is flushed to the disk.
     #[default]
     Full,
-    /// The end of the process. A machine that loses power may lose the last moments, never
-    /// the consistency of what is left.
+    /// The death of the process. After a power cut, the last writes may be lost; the rest stays
+    /// consistent.
     Normal,
 }
 
 /// The settings of a [`super::SqliteStore`].
 #[derive(Clone)]
 pub struct SqliteOptions {
-    /// What a committed write survives.
+    /// The failures that a committed write survives.
     pub durability: Durability,
-    /// Connections for reading, opened as they are needed. At least 1.
+    /// The maximum number of connections for reading, opened on demand. At least 1.
     pub read_connections: usize,
-    /// Writes that may wait; more make the submitter wait.
+    /// The number of writes that may wait; more block the submitter.
     pub queue_writes: usize,
-    /// How much the writes that wait may hold, in bytes; more make the submitter wait. One
-    /// batch is let in whatever it holds.
+    /// The number of bytes in writes that may wait; more block the submitter. One batch is accepted
+    /// at any size.
     pub queue_bytes: usize,
-    /// Writes in one physical transaction at most.
+    /// The maximum number of writes in one physical transaction.
     pub group_writes: usize,
     /// How long to wait for another process that holds the write lock, in milliseconds.
     pub busy_wait_ms: u64,
-    /// From this size on, in bytes, the log is emptied even if readers have to be waited for.
+    /// From this size on, in bytes, the writer empties the log even if it has to wait for readers.
     pub log_bytes: u64,
-    /// Beyond this size, in bytes, writes are refused until a reader that holds the log up
-    /// is gone.
+    /// Beyond this size, in bytes, writes are refused until the reader that keeps the log from
+    /// being emptied ends.
     pub log_bytes_max: u64,
-    /// The file does not grow beyond this, in bytes; none: as far as the disk goes.
+    /// The maximum size of the file, in bytes; none: limited by the disk only.
     pub max_bytes: Option<u64>,
-    /// Whether each group waits until the marker beside the store names it; otherwise the marker
-    /// does so up to 20 milliseconds later.
+    /// Whether each group writes its bound to the marker itself; otherwise the bound is written up
+    /// to 20 milliseconds later.
     pub mark_at_once: bool,
-    /// Leases count on its monotonic time.
+    /// The monotonic clock of leases.
     pub clock: Arc<dyn Clock>,
-    /// Where groups of writes are measured.
+    /// Receives measurements of groups of writes.
     pub metrics: Arc<Metrics>,
 }
 

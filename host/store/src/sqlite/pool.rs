@@ -1,4 +1,4 @@
-//! Connections for reading: a few, opened as they are needed.
+//! A few connections for reading, opened on demand.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -40,13 +40,12 @@ impl Pool {
         }
     }
 
-    /// Reads. Waits while all connections are lent. A connection that meets an error is not
-    /// used again.
+    /// Reads. Waits while all connections are in use. A connection with an error is not used again.
     pub(super) fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        // What is read from a file that was taken away is not what others read.
+        // After the file was removed or replaced, a read would return outdated rows.
         self.health.check_stopped()?;
         let connection = self.borrow().inspect_err(|error| {
             if concerns_all(error) {
@@ -87,7 +86,7 @@ impl Pool {
         })
     }
 
-    /// Closes what is idle now and what is lent once it is given back.
+    /// Closes idle connections now, and the others when they are returned.
     pub(super) fn close(&self) {
         let mut idle = self.idle.lock();
         idle.closed = true;
@@ -98,7 +97,7 @@ impl Pool {
     }
 }
 
-/// Everything that a statement finds.
+/// All rows that a statement returns.
 pub(super) fn rows<T>(
     connection: &Connection,
     sql: Sql,
@@ -129,10 +128,10 @@ impl Source for Pool {
     }
 }
 
-/// A connection whose statements see one moment.
+/// A connection whose statements all see the same moment.
 pub(crate) struct Moment<'m> {
     connection: &'m Connection,
-    /// What SQLite has said of a statement that could not be carried out.
+    /// SQLite's error about a failed statement.
     fault: RefCell<Option<rusqlite::Error>>,
 }
 
@@ -145,7 +144,7 @@ impl Source for Moment<'_> {
     ) -> Result<Vec<T>> {
         rows(self.connection, sql, &params, read).unwrap_or_else(|fault| {
             *self.fault.borrow_mut() = Some(fault);
-            // The fault takes the place of this error.
+            // The recorded fault replaces this error.
             Err(Error::closed())
         })
     }
@@ -156,7 +155,7 @@ impl Moments for Pool {
 
     fn moment<T>(&self, read: impl FnOnce(&Moment<'_>) -> Result<T>) -> Result<T> {
         let found = self.read(|connection| {
-            // The transaction is rolled back when it goes, which is all that a reader needs.
+            // The transaction is rolled back on drop, which suffices for a reader.
             let transaction = connection.unchecked_transaction()?;
             let moment = Moment {
                 connection: &transaction,

@@ -1,4 +1,4 @@
-//! The readers that lean on an index which only SQLite's tables have.
+//! Readers that use an index which only SQLite's tables have.
 
 use super::SqliteStore;
 use super::pool::Pool;
@@ -11,7 +11,7 @@ use crate::sql::row::{int, unsigned};
 use crate::sql::rows::{select_trigger, trigger};
 use crate::sql::{InTables, Moments as _, Source, Tables, params, sql};
 
-/// The priorities of which something is pending, the highest first.
+/// The priorities of pending triggers, the highest first.
 fn priorities(moment: &impl Source) -> Result<Vec<i64>> {
     let (mut priority, mut found) = (i64::MAX, Vec::new());
     while let Some(lower) = moment.one(PRIORITY, params![priority], |row| int(row, 0))? {
@@ -34,7 +34,7 @@ impl Tables for Pool {
         let after = query.after.map_or((i64::MIN, i64::MIN, i64::MIN), |place| {
             (place.due_ms, place.instance.0, place.no.0)
         });
-        // The index begins with the priority: a page of each that there is.
+        // The index begins with the priority: one page of each priority.
         let sql = select_trigger!(
             "INDEXED BY trigger_due WHERE state = 0 AND priority = ?1 AND due_ms <= ?2 \
              AND (due_ms, instance, no) > (?3, ?4, ?5) ORDER BY due_ms, instance, no LIMIT ?6"
@@ -60,7 +60,7 @@ impl Tables for Pool {
     }
 
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
-        // The due index begins with the priority, so each is looked at by itself.
+        // The due index begins with the priority, so each priority is read separately.
         let due = sql!(
             "WITH RECURSIVE ranks (priority) AS ( \
                 SELECT max(priority) FROM trigger WHERE state = 0 \

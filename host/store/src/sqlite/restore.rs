@@ -1,5 +1,5 @@
-//! Puts a backup in the place of a store, or accepts the store that lies there, as a new
-//! generation: what the marker said of the store before counts no more.
+//! Replaces a store by a backup, or accepts the existing store. Either begins a new generation,
+//! which invalidates the marker's earlier bounds.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,27 +13,27 @@ use super::{SqliteOptions, SqliteStore, locks, mark};
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// What is moved of a store: the database first, because a log without one is refused.
+/// The files of a store that are moved: the database first, because a log without one is refused.
 const FILES: [&str; 3] = ["", "-wal", "-shm"];
 
-/// What has become of a store.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The generation that begins.
+    /// The new generation.
     pub generation: i64,
-    /// Where the files are that were there before, by the name of their database.
+    /// The path of the former database, beside which its other files are.
     pub before: Option<PathBuf>,
 }
 
 impl SqliteStore {
-    /// Puts a copy of the store at `from` in place, brings it to the newest layout and lets a new
-    /// generation begin. Without `from`, accepts the store that is there, whatever its marker
-    /// says. The files that were there before are kept under another name.
+    /// Replaces the store by a copy of `from`, migrates it to the newest layout and begins a new
+    /// generation. Without `from`, accepts the existing store regardless of its marker. The former
+    /// files are kept under another name.
     ///
     /// # Errors
     ///
-    /// `WL-S054`: a process works on the store. `WL-S055`: what is at `from` contradicts itself;
-    /// then nothing is changed. `WL-S001` to `WL-S008`: it cannot be read or written.
+    /// `WL-S054`: a process uses the store. `WL-S055`: `from` is inconsistent; then the store is
+    /// unchanged. `WL-S001` to `WL-S008`: a file cannot be read or written.
     pub fn restore(
         path: impl AsRef<Path>,
         from: Option<&Path>,
@@ -46,12 +46,13 @@ impl SqliteStore {
             return Err(Error::new(codes::IN_USE, text)
                 .help("Stop every host and command that uses the store, and try again."));
         }
-        // What is accepted follows everything that the marker knows.
+        // The new generation is above all that the marker names.
         let above = mark::highest(path);
         let before = match from {
             Some(from) => {
                 let copy = Copied::of(from, path, options)?;
-                // While no database is there, the marker keeps an empty one from being made.
+                // While the database is missing, the marker keeps a host from creating an empty
+                // one.
                 if !mark::path_of(path).exists() {
                     mark::make(path, &open::unmarked(&copy.0, options)?.connection)?;
                 }
@@ -70,22 +71,22 @@ impl SqliteStore {
     }
 }
 
-/// Lets a generation begin that is above all that were before.
+/// Begins a generation above all former ones.
 fn begin_generation(connection: &Connection, above: i64) -> rusqlite::Result<i64> {
-    // The durability of steps is not asked here.
+    // Flushed even if the durability of steps is lower.
     connection.pragma_update(None, "synchronous", "FULL")?;
     let sql = "UPDATE own SET generation = max(generation, ?1) + 1 RETURNING generation";
     connection.query_row(sql, [above], |row| row.get(0))
 }
 
-/// A sound copy of a store beside another one, removed when this is dropped.
+/// A consistent copy of a store beside another one, removed on drop.
 struct Copied(PathBuf);
 
 impl Copied {
     fn of(from: &Path, path: &Path, options: &SqliteOptions) -> Result<Self> {
         let ending = format!(".{}.restored", std::process::id());
         let copy = Self(beside(path, &ending));
-        // It may be what an earlier attempt with the same number left.
+        // A file of an earlier attempt, by a process with the same id, may remain.
         copy.remove();
         SqliteStore::backup(from, &copy.0)?;
         drop(open::unmarked(&copy.0, options)?);
@@ -108,7 +109,7 @@ impl Copied {
     }
 
     fn remove(&self) {
-        // Most of them are not there.
+        // Most of these files do not exist.
         let _ = std::fs::remove_file(&self.0);
         for ending in LEFT_BEHIND {
             let _ = std::fs::remove_file(beside(&self.0, ending));
@@ -123,8 +124,8 @@ impl Drop for Copied {
     }
 }
 
-/// Gives the database of a store and its log another name; none if there are none. The marker
-/// stays, so that a start in the middle of this is refused.
+/// Renames the database of a store and its log; none if there are none. The marker stays, so that a
+/// host that starts in between is refused.
 fn put_aside(path: &Path) -> Result<Option<PathBuf>> {
     let mut names = (1..=u32::MAX).map(|number| beside(path, &format!(".before-{number}")));
     let free = |name: &PathBuf| {

@@ -1,2 +1,2 @@
--- Since when nobody has said that a component is used; none until somebody looks.
+-- When a sweep last found the component used; null until the first sweep.
 ALTER TABLE component ADD COLUMN used_ms INTEGER;

@@ -1,4 +1,4 @@
-//! Finds out what became of a group whose COMMIT failed.
+//! Finds out whether a group whose COMMIT failed is in the file.
 
 use std::sync::atomic::Ordering;
 
@@ -11,16 +11,16 @@ use crate::rows::Created;
 use crate::sql::hot;
 use crate::write::{Commit, Write, Wrote};
 
-/// What is known of the group now.
+/// The outcome of the group.
 pub(super) enum Settled {
-    /// All of it is in the file, and durable.
+    /// The group is in the file, and durable.
     Written,
-    /// Nothing of it is, or nothing that doing it again would spoil.
+    /// The group is not in the file, or repeating it does no harm.
     NotWritten,
 }
 
-/// Looks for traces that only this group can have left. A group is in the file as a whole or
-/// not at all, so one trace decides.
+/// Looks for traces that only this group can have left. A group is in the file as a whole or not at
+/// all, so one trace decides.
 pub(super) fn settle<'a>(
     shared: &SqliteShared,
     connection: &Connection,
@@ -40,7 +40,7 @@ pub(super) fn settle<'a>(
     if written != Some(true) {
         return Ok(Settled::NotWritten);
     }
-    // It can be read, but its flush may have failed. The flush of a later commit covers it.
+    // The group is visible, but its flush may have failed. The flush of a later commit covers it.
     let confirmed = session.begin(true).and_then(|()| session.touch());
     match confirmed {
         Ok(()) => session.commit()?,
@@ -50,8 +50,8 @@ pub(super) fn settle<'a>(
     Ok(Settled::Written)
 }
 
-/// Whether doing it again would spoil something, and nothing that it writes tells whether it
-/// has been done. A group with such a write leaves a trace of its own.
+/// Whether a repetition of the write does harm and the write leaves no other proof. A group with
+/// such a write leaves a trace.
 pub(super) fn needs_trace(write: &Write) -> bool {
     matches!(
         write,
@@ -90,7 +90,7 @@ fn trace_left(shared: &SqliteShared, connection: &Connection) -> Result<bool, Fa
     Ok(last == Some(shared.trace.last.load(Ordering::Relaxed)))
 }
 
-/// Whether this write of the group is in the file; none if that cannot be told by it.
+/// Whether this write of the group is in the file; none if the write leaves no proof.
 fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
     let Some(Ok(answer)) = &item.answer else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What the store object and its writer both have.
+//! The state that the store object and its writer thread share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::watch::Identity;
 use crate::health::Health;
 use crate::queue::Queue;
 
-/// What a group leaves in the file to be recognised by, if nothing else of it tells.
+/// The trace that a group leaves in the file if its writes leave no other proof.
 pub(super) struct Trace {
-    /// Told from the other processes by this.
+    /// The number that tells this process from others.
     pub(super) process: i64,
-    /// The number of the newest such group.
+    /// The number of the newest group with a trace.
     pub(super) last: AtomicI64,
 }
 
@@ -39,16 +39,17 @@ pub(super) struct SqliteShared {
     pub(super) queue: Queue,
     pub(super) trace: Trace,
     pub(super) health: Arc<Health>,
-    /// The file that was opened; a process never goes on with another one of the same name.
+    /// The identity of the opened file. A process never continues with another file of the same
+    /// name.
     pub(super) file: Identity,
     pub(super) mark: Arc<Mark>,
     /// By incarnation: the lock files of the members that joined through this store object.
-    /// Letting go of one tells everybody that its member is dead.
+    /// Releasing a lock tells the other processes that the member is dead.
     pub(super) locks: Mutex<FxHashMap<i64, MemberLock>>,
-    /// What a test lets happen to the next commits.
+    /// Faults that a test injects into the next commits.
     #[cfg(test)]
     pub(super) troubles: Mutex<Vec<super::tests::Trouble>>,
-    /// What a test watches of the shared statements.
+    /// A test's recorder of the shared statements.
     #[cfg(test)]
     pub(super) watched: Mutex<Option<Arc<super::tests::Watched>>>,
 }

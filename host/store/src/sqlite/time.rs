@@ -1,14 +1,14 @@
-//! The time that leases count on: the same for all processes of a machine.
+//! The clock of leases: the same for all processes of a machine.
 
 use std::sync::Arc;
 
 use windlass_model::Clock;
 
-/// The machine's monotonic time, moved on by the clock that was passed in.
+/// The machine's monotonic time, advanced by the given clock.
 ///
-/// The machine's own time is read once, so that processes agree about zero; from there on
-/// the passed clock says how much has gone by, so that tests drive it. It stands still
-/// while the machine is suspended and knows nothing of dates.
+/// The machine's clock is read once, so that all processes agree about zero; from there on the
+/// given clock measures the time, so that tests control it. The time does not advance while the
+/// machine is suspended, and is independent of dates.
 pub(super) struct MachineTime {
     clock: Arc<dyn Clock>,
     base_ms: u64,
@@ -21,7 +21,7 @@ impl MachineTime {
         let machine_ms = machine.tv_sec.unsigned_abs() * 1000
             + u64::try_from(machine.tv_nsec).unwrap_or(0) / 1_000_000;
         let passed_ms = clock_ms(&*clock);
-        // Wrapping: a passed clock may begin anywhere, and only differences matter.
+        // Wraps: a given clock may begin at any value, and only differences matter.
         let base_ms = machine_ms.wrapping_sub(passed_ms);
         Self {
             clock,
@@ -30,24 +30,24 @@ impl MachineTime {
         }
     }
 
-    /// Names this run of the machine. Times of another one mean nothing in this.
+    /// Identifies this boot of the machine. Times of another boot are not comparable.
     pub(super) fn boot(&self) -> &str {
         &self.boot
     }
 
-    /// Now, for the store.
+    /// The current time in the store's unit.
     pub(super) fn now_ms(&self) -> i64 {
         let now_ms = clock_ms(&*self.clock).wrapping_add(self.base_ms);
         i64::try_from(now_ms).unwrap_or(i64::MAX)
     }
 
-    /// Now, on the passed clock.
+    /// The current time on the given clock.
     pub(super) fn passed_ms(&self) -> u64 {
         clock_ms(&*self.clock)
     }
 }
 
-/// Names this run of the machine.
+/// Identifies this boot of the machine.
 pub(super) fn boot() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.trim().to_owned()
@@ -57,7 +57,7 @@ fn clock_ms(clock: &dyn Clock) -> u64 {
     u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A number that differs between the store objects of a machine.
+/// A number that differs between all store objects of a machine.
 pub(super) fn nonce() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::process::id())

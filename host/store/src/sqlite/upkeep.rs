@@ -1,4 +1,4 @@
-//! Looking after a store file as a whole: whether it is sound, a copy of it, its layout.
+//! Operations on a whole store file: its consistency check, its backup and its layout.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,22 +18,23 @@ use crate::error::{Error, Result};
 use crate::sql::layout;
 use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, MARKED, RULES, SUMS, older};
 
-/// Damages that SQLite looks for before it gives up.
+/// The number of damages after which SQLite's check stops.
 const DAMAGES: u32 = 100;
 
 impl SqliteStore {
-    /// How the file is laid out. Nothing of it is changed.
+    /// The layout of the file. Changes nothing.
     ///
     /// # Errors
     ///
-    /// `WL-S001` to `WL-S008`: it cannot be read, is no store, or is from the future.
+    /// `WL-S001` to `WL-S008`: the file cannot be read, is not a store, or was written by a newer
+    /// version.
     pub fn layout(path: impl AsRef<Path>) -> Result<Layout> {
         let path = path.as_ref();
         layout_of(path, &looking(path)?)
     }
 
-    /// Brings the file to the newest layout, as every process does that opens it, and says which
-    /// it had before.
+    /// Brings the file to the newest layout, as every process does that opens it, and returns the
+    /// layout before.
     ///
     /// # Errors
     ///
@@ -45,8 +46,8 @@ impl SqliteStore {
         Ok(before)
     }
 
-    /// Looks whether the file is sound, everything in it fits together and nothing is missing that
-    /// its marker names, as it is at one moment. Others may work on it meanwhile.
+    /// Checks at one moment that the file is undamaged, that its rows are consistent, and that it
+    /// has all writes that its marker names. Other processes may use the store meanwhile.
     ///
     /// # Errors
     ///
@@ -79,13 +80,13 @@ impl SqliteStore {
         Ok(findings)
     }
 
-    /// Copies the store, as it is at one moment, into a new file. Others may work on it
-    /// meanwhile. The copy is durable when this returns, and not there if it fails.
+    /// Copies the store, as it is at one moment, into a new file. Other processes may use the store
+    /// meanwhile. On success the copy is durable; on failure there is none.
     ///
     /// # Errors
     ///
-    /// `WL-S019` if there is something at `to` already; `WL-S001` to `WL-S008` if the store
-    /// cannot be read or the copy cannot be written.
+    /// `WL-S019` if `to` already exists; `WL-S001` to `WL-S008` if the store cannot be read or the
+    /// copy cannot be written.
     pub fn backup(path: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (path, to) = (path.as_ref(), to.as_ref());
         let connection = looking(path)?;
@@ -105,9 +106,10 @@ impl SqliteStore {
             )
         };
         let unfinished = Unfinished(beside(to));
-        // What an earlier attempt with the same number has left, or somebody else has put here.
+        // Removes a file of this name, for example of an earlier attempt by a process with the same
+        // id.
         let _ = std::fs::remove_file(&unfinished.0);
-        // SQLite writes into an empty file as into one that is not there.
+        // SQLite accepts an empty file in the same way as a missing one.
         windlass_files::make(&unfinished.0).map_err(cannot)?;
         let name = unfinished.0.to_string_lossy().into_owned();
         connection
@@ -116,7 +118,7 @@ impl SqliteStore {
         File::open(&unfinished.0)
             .and_then(|file| file.sync_all())
             .map_err(cannot)?;
-        // Unlike a rename, a link never takes the place of something.
+        // Unlike a rename, a link never replaces a file.
         std::fs::hard_link(&unfinished.0, to).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => taken(),
             _ => cannot(error),
@@ -129,24 +131,24 @@ impl SqliteStore {
     }
 }
 
-/// A copy that is being made, removed when this is dropped.
+/// A copy that is not complete, removed on drop.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // It may never have been made.
+        // The file may not exist.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Where a copy is made before it gets its name: told from those of others by the process.
+/// The path of a copy before it is complete, which contains the process id.
 fn beside(to: &Path) -> PathBuf {
     let mut name = to.as_os_str().to_owned();
     name.push(format!(".{}.unfinished", std::process::id()));
     PathBuf::from(name)
 }
 
-/// A connection that changes nothing, to a file that is there.
+/// A connection to an existing file that changes nothing.
 fn looking(path: &Path) -> Result<Connection> {
     watch::before_opening(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -170,7 +172,7 @@ fn lines(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
     rows.collect()
 }
 
-/// What the marker says against the store.
+/// The marker's findings against the store.
 fn lacking(path: &Path, connection: &Connection) -> Result<Vec<String>> {
     match mark::compare(path, connection, &boot()) {
         Ok(_) => Ok(Vec::new()),

@@ -1,11 +1,11 @@
-//! Tells the processes on one store that there is something new.
+//! Notifies the other processes on a store of new work.
 //!
-//! Every process watches one small file, `<store>-members/wake`, of 64 slots of eight bytes.
-//! To notify is to write another number into one's own slot: one `pwrite`, about a
-//! microsecond, whoever listens. The operating system reports the change (inotify, on Linux),
-//! and a listener compares the slots with what it saw last. Numbers that it has written itself
-//! say nothing, so that nobody wakes itself. A file works at any length of path, between
-//! containers, and without anybody knowing who the others are; sockets do not.
+//! Every process watches one small file, `<store>-members/wake`, of 64 slots of eight bytes. A
+//! process notifies by writing a new number into its own slot: one `pwrite`, about a microsecond,
+//! for any number of listeners. The operating system reports the change (inotify, on Linux), and a
+//! listener compares the slots with those that it saw last. It ignores its own numbers, so that no
+//! process wakes itself. A file works with a path of any length, between containers, and without a
+//! list of the other processes; sockets do not.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -25,7 +25,7 @@ const SLOT_BYTES: usize = 8;
 
 type Slots = [[u8; SLOT_BYTES]; SLOTS];
 
-/// One process's, or store object's, view of the wake file.
+/// The view of the wake file by one store object.
 pub(super) struct Wake {
     path: PathBuf,
     file: Option<File>,
@@ -33,14 +33,14 @@ pub(super) struct Wake {
     own: Own,
 }
 
-/// The numbers that one store object has written: from one to another, counted around.
+/// The range of numbers that one store object has written, which may wrap.
 #[derive(Clone)]
 struct Own {
     first: u64,
     last: Arc<AtomicU64>,
 }
 
-/// What a listener knows of the wake file.
+/// A listener's view of the wake file.
 struct Ears {
     file: File,
     own: Own,
@@ -48,12 +48,13 @@ struct Ears {
 }
 
 impl Wake {
-    /// `nonce` is random. Two that share a slot wake each other like others. One that writes
-    /// over a number that it has not seen yet finds what is new by its scans.
+    /// `nonce` is random. Two store objects that share a slot still wake each other. If one
+    /// overwrites a number that another listener has not seen, that listener finds the new work by
+    /// its scans.
     pub(super) fn new(store: &Path, nonce: u64) -> Self {
         let path = locks::directory(store).join("wake");
         let mut options = windlass_files::options();
-        // Without the file there are no hints, and everything else works.
+        // Without the file there are no notifications; all other functions work.
         let file = options
             .read(true)
             .write(true)
@@ -74,15 +75,16 @@ impl Wake {
         }
     }
 
-    /// Wakes the others.
+    /// Notifies the other processes.
     pub(super) fn notify(&self) {
-        // Counted first, so that no listener takes the number for somebody else's.
+        // The counter is increased first, so that this process's listener recognises the number as
+        // its own.
         let count = self.own.last.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
         let Some(file) = &self.file else { return };
         let _ = file.write_at(&count.to_le_bytes(), (self.slot * SLOT_BYTES) as u64);
     }
 
-    /// Calls `wake` for as long as the watcher that is returned lives.
+    /// Calls `wake` for as long as the returned watcher lives.
     pub(super) fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Box<dyn Send + Sync>> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new(
@@ -117,7 +119,7 @@ impl Wake {
 }
 
 impl Ears {
-    /// Whether somebody else has notified since the last look.
+    /// Whether another store object has notified since the last call.
     fn hear(&self) -> bool {
         let mut seen = self.seen.lock();
         let before = std::mem::replace(&mut *seen, read_slots(&self.file));
@@ -135,7 +137,7 @@ impl Own {
     }
 }
 
-/// A slot that cannot be read is zero; the file may be shorter than all slots.
+/// Reads all slots. Slots beyond the end of the file read as zero.
 fn read_slots(file: &File) -> Slots {
     let mut slots: Slots = [[0; SLOT_BYTES]; SLOTS];
     let _ = file.read_at(slots.as_flattened_mut(), 0);
@@ -146,7 +148,7 @@ fn read_slots(file: &File) -> Slots {
 mod tests {
     use super::*;
 
-    /// Two store objects that are told apart by these numbers, and by nothing else.
+    /// Checks two store objects that differ only in these numbers.
     fn check(nonces: [u64; 2]) {
         let directory = tempfile::TempDir::new().unwrap();
         let store = directory.path().join("windlass.db");
@@ -172,7 +174,7 @@ mod tests {
         let far = 1 << 32;
         check([far, 2 * far + 1]);
         check([far, 2 * far]);
-        // One of them counts around.
+        // The numbers of the first one wrap.
         check([u64::MAX - 64, far - 1]);
     }
 }

@@ -1,9 +1,9 @@
-//! Whether the files of a store are there, whole, and still those that were opened.
+//! Checks that the files of a store exist, are complete, and are still those that were opened.
 //!
-//! SQLite makes a new database where there is none, and goes on with files that were removed or
-//! replaced, because it has them open. So the names are looked up before a file is made and
-//! before a group of writes is acknowledged: two `stat` calls, a microsecond or two beside a
-//! flush. Nothing here opens a database file: closing it would let go of SQLite's locks.
+//! SQLite creates a new database where there is none, and continues with files that were removed or
+//! replaced, because it has them open. So the names are checked before a file is created and before
+//! a group of writes is acknowledged: two `stat` calls, a microsecond or two compared with a flush.
+//! The checks never open a database file, because closing it would release SQLite's locks.
 
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -24,10 +24,10 @@ const LOG_HEADER: u64 = 32;
 /// Bytes of a frame besides its page.
 const FRAME_HEADER: u64 = 24;
 
-/// Where the bytes begin by which SQLite locks a file.
+/// The offset of the bytes by which SQLite locks a file.
 const LOCK_BYTES: u64 = 1 << 30;
 
-/// What lies beside a store and is named after it, and shows that there was one.
+/// The endings of files beside a store that show that the store existed.
 pub(super) const LEFT_BEHIND: [&str; 3] = ["-wal", "-shm", "-mark"];
 
 /// A file beside the store.
@@ -37,19 +37,19 @@ pub(super) fn beside(store: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The log of a store. SQLite follows links before it names the log.
+/// The log of a store. SQLite resolves links before it names the log.
 fn log_of(store: &Path) -> PathBuf {
     let real = std::fs::canonicalize(store);
     beside(real.as_deref().unwrap_or(store), "-wal")
 }
 
-/// Refuses to make a new store where one has been.
+/// Refuses to create a store where one has existed.
 pub(super) fn before_opening(path: &Path) -> Result<()> {
     let what = match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => return Ok(()),
         Ok(_) => "is empty",
         Err(error) if error.kind() == ErrorKind::NotFound => "is missing",
-        // SQLite says why it cannot be opened.
+        // SQLite reports why the file cannot be opened.
         Err(_) => return Ok(()),
     };
     let left = LEFT_BEHIND.map(|ending| beside(path, ending));
@@ -59,7 +59,7 @@ pub(super) fn before_opening(path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses to lay a database out that has nothing in it, if its marker says that it had.
+/// Refuses to create tables in a database without any, if its marker shows that it had some.
 pub(super) fn before_laying_out(path: &Path) -> Result<()> {
     let left = mark::path_of(path);
     match std::fs::metadata(&left) {
@@ -80,7 +80,7 @@ fn left_behind(path: &Path, what: &str, left: &Path) -> Error {
     )
 }
 
-/// What tells a file from every other one on the machine.
+/// Identifies a file on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,
@@ -95,13 +95,13 @@ impl Identity {
         }
     }
 
-    /// Of the database file that has just been opened.
+    /// The identity of the database file that was just opened.
     pub(super) fn of_file(path: &Path) -> Result<Self> {
         let found = std::fs::metadata(path).map_err(|_| replaced(path, "removed"))?;
         Ok(Self::of(&found))
     }
 
-    /// Whether the path still leads to this file.
+    /// Checks that the path still names this file.
     pub(super) fn still_names(self, path: &Path) -> Result<()> {
         match std::fs::metadata(path) {
             Ok(found) if Self::of(&found) != self => Err(replaced(path, "replaced")),
@@ -111,7 +111,7 @@ impl Identity {
     }
 }
 
-/// What a connection that writes knows of its files.
+/// The files of a connection that writes, as it saw them last.
 pub(super) struct Watch {
     path: PathBuf,
     file: Identity,
@@ -123,7 +123,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Of a store whose file was opened as this one.
+    /// Watches a store whose database file has this identity.
     pub(super) fn new(path: &Path, file: Identity) -> Self {
         Self {
             path: path.to_owned(),
@@ -135,23 +135,22 @@ impl Watch {
         }
     }
 
-    /// The length of the log when it was looked at last.
+    /// The last measured length of the log.
     pub(super) fn log_bytes(&self) -> u64 {
         self.log_bytes
     }
 
-    /// The log.
+    /// The path of the log.
     pub(super) fn log_path(&self) -> &Path {
         &self.log_path
     }
 
-    /// Looks at the length of the log.
+    /// Measures the length of the log.
     pub(super) fn measure(&mut self) {
         self.log_bytes = std::fs::metadata(&self.log_path).map_or(0, |found| found.len());
     }
 
-    /// Looks whether the names still belong to the files that are open. To be called outside of
-    /// transactions.
+    /// Checks that the names still belong to the open files. Called outside of transactions.
     pub(super) fn look(&mut self, connection: &Connection) -> Result<()> {
         let file = std::fs::metadata(&self.path);
         let file = file.map_err(|_| replaced(&self.path, "removed"))?;
@@ -159,7 +158,7 @@ impl Watch {
             return Err(replaced(&self.path, "replaced"));
         }
         if file.len() < self.file_bytes {
-            // Pages may have been given back, by this process or by another one.
+            // This process or another one may have freed pages.
             check_length(&self.path, connection)?;
         }
         self.file_bytes = file.len();
@@ -173,18 +172,17 @@ impl Watch {
                 self.log = Some(found);
             }
             Err(_) if self.log.is_some() => return Err(replaced(&self.log_path, "removed")),
-            // Nothing has been written yet.
+            // The log does not exist before the first write.
             Err(_) => {}
         }
         Ok(())
     }
 }
 
-/// Refuses a file that lacks pages which are not in the log either.
+/// Refuses a file that lacks pages which the log does not have either.
 pub(super) fn check_length(path: &Path, connection: &Connection) -> Result<()> {
     let told = |error: rusqlite::Error| explain(path, &error);
-    // While the snapshot is held nobody shortens the file below it, and the log is not started
-    // over.
+    // While the snapshot is held, no process truncates the file below it or resets the log.
     let snapshot = connection.unchecked_transaction().map_err(told)?;
     let pragma = |name: &str| {
         snapshot
@@ -196,7 +194,7 @@ pub(super) fn check_length(path: &Path, connection: &Connection) -> Result<()> {
     let file = std::fs::metadata(path).map_or(0, |found| found.len());
     let whole = file / page;
     let beyond = pages.saturating_sub(whole);
-    // SQLite never writes the page with the bytes that it locks.
+    // SQLite never writes the page that contains the lock bytes.
     let unwritten = u64::from((whole + 1..=pages).contains(&(LOCK_BYTES / page + 1)));
     if pages > 0 && (file == 0 || logged(&log_of(path), page, whole, pages) + unwritten < beyond) {
         let text = format!(
@@ -210,8 +208,8 @@ pub(super) fn check_length(path: &Path, connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// How many of the pages beyond the first `from`, up to `to`, a log holds. Frames count that were
-/// written since the log was started over. Costs memory for these pages alone.
+/// The number of pages from `from` (exclusive) to `to` that the log holds, in frames written since
+/// the log was reset. Uses memory for these pages only.
 fn logged(log: &Path, page: u64, from: u64, to: u64) -> u64 {
     if from >= to {
         return 0;
@@ -221,7 +219,7 @@ fn logged(log: &Path, page: u64, from: u64, to: u64) -> u64 {
         let mut bytes = [0; 8];
         log.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
     };
-    // The salts change whenever the log is started over, and each frame repeats them.
+    // The salts change when the log is reset, and each frame repeats them.
     let Some(current) = read(16) else { return 0 };
     let mut found = BTreeSet::new();
     for frame in (0..).map(|no| LOG_HEADER + no * (FRAME_HEADER + page)) {
@@ -239,7 +237,7 @@ fn logged(log: &Path, page: u64, from: u64, to: u64) -> u64 {
     found.len() as u64
 }
 
-/// A file that was taken away while it was open.
+/// The error for a file that was removed or replaced while it was open.
 pub(super) fn replaced(path: &Path, what: &str) -> Error {
     let text = format!(
         "{} has been {what} under this process, which acknowledges nothing from now on",

@@ -1,9 +1,9 @@
-//! The one thread that writes: takes whatever waits, runs it as one transaction in the order
-//! in which it was submitted, and answers once that is durable.
+//! The writer thread: takes all waiting writes, carries them out as one transaction in the order in
+//! which they were submitted, and answers after the transaction is durable.
 //!
-//! An error in the middle of a group rolls it back, and its writes are tried again one by
-//! one, so that only what fails fails. A COMMIT that fails leaves it unknown what is in the
-//! file: the connection is opened anew and the group looked for before anybody is answered.
+//! An error in the middle of a group rolls the group back, and its writes are repeated one by one,
+//! so that only the failing write fails. If a COMMIT fails, it is unknown whether the group is in
+//! the file: the writer opens the connection again and looks for the group before it answers.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use crate::queue::Batch;
 use crate::round::{Item, Round};
 use crate::write::Write;
 
-/// What became of an attempt at a group.
+/// The outcome of one attempt at a group.
 enum Attempt {
     Done,
-    /// The write lock was not to be had.
+    /// The write lock could not be taken.
     NotBegun(Error),
-    /// It is rolled back, for this reason.
+    /// The group was rolled back because of this error.
     RolledBack(Error),
-    /// It may be in the file or not.
+    /// It is unknown whether the group is in the file.
     Unknown(Error),
-    /// It is in a file that nobody else finds.
+    /// The group is in a file that other processes cannot open.
     Lost(Error),
 }
 
@@ -40,8 +40,8 @@ pub(super) fn run(shared: &SqliteShared, opened: Opened) {
     let mut opened = Some(opened);
     let mut work = Work::default();
     loop {
-        // A connection that failed is replaced when the next work comes, and if that fails
-        // too, the work is answered with the reason.
+        // A failed connection is replaced when the next writes arrive. If that fails too, the
+        // writes are answered with the error.
         let opened = match opened.take() {
             Some(opened) => Ok(opened),
             None => open_again(shared),
@@ -80,7 +80,7 @@ fn open_again(shared: &SqliteShared) -> Result<Opened> {
     Ok(opened)
 }
 
-/// Works with one connection for as long as that is good. False if there is no more to come.
+/// Works with one connection until it fails. False if the queue is closed and empty.
 fn with_connection(shared: &SqliteShared, opened: &Opened, work: &mut Work) -> bool {
     let mut session = match Session::new(opened, shared) {
         Ok(session) => session,
@@ -121,19 +121,20 @@ fn told(shared: &SqliteShared, failed: Failed) -> Error {
     }
 }
 
-/// What was taken from the queue at once, and what is open of it.
+/// The writes that were taken from the queue together.
 #[derive(Default)]
 struct Work {
     round: Round,
-    /// So many of those that are left may be in the file or not, and why that is.
+    /// The number of next writes whose outcome is unknown, and the error that caused it.
     unknown: Option<(usize, Error)>,
-    /// What begins there has been run twice: its COMMIT failed, and it was not in the file.
+    /// The position of a group that was repeated after a failed COMMIT, because it was not in the
+    /// file.
     tried_again: Option<usize>,
     batches: Vec<Batch>,
 }
 
 impl Work {
-    /// Waits for work. False once there is none any more.
+    /// Waits for writes. False once the queue is closed and empty.
     fn fill(&mut self, shared: &SqliteShared) -> bool {
         self.tried_again = None;
         let taken = shared.queue.take(&mut self.batches);
@@ -141,7 +142,7 @@ impl Work {
         taken
     }
 
-    /// Runs the next group and answers it. False if the connection is of no use any more.
+    /// Runs the next group and answers it. False if the connection cannot be used any more.
     fn run_group(&mut self, shared: &SqliteShared, session: &mut Session<'_>) -> bool {
         let size = self
             .round
@@ -168,7 +169,7 @@ impl Work {
         true
     }
 
-    /// Runs the writes of a group that failed each in a transaction of its own.
+    /// Runs the writes of a failed group, each in a transaction of its own.
     fn run_singly(
         &mut self,
         shared: &SqliteShared,
@@ -236,7 +237,7 @@ impl Work {
         Attempt::Done
     }
 
-    /// With a new connection: finds out what became of a group whose COMMIT failed.
+    /// On a new connection, finds out the outcome of a group whose COMMIT failed.
     fn settle_unknown(
         &mut self,
         shared: &SqliteShared,
@@ -249,12 +250,13 @@ impl Work {
         let group = self.round.left().iter().take(size);
         match settle(shared, &opened.connection, session, group) {
             Ok(Settled::Written) => self.round.answer(size),
-            // A disk that stays full must not be tried for ever: whoever asked is told.
+            // On a disk that stays full the group is not repeated again: its submitters get the
+            // error.
             Ok(Settled::NotWritten) if self.tried_again == Some(self.round.answered()) => {
                 self.round.fail(size, &why);
                 self.round.answer(size);
             }
-            // Nothing of it is there, or doing it again does no harm: it is run again.
+            // The group is not in the file, or repeating it does no harm: it is run again.
             Ok(Settled::NotWritten) => self.tried_again = Some(self.round.answered()),
             Err(error) => {
                 let text = format!(
@@ -271,7 +273,7 @@ impl Work {
         true
     }
 
-    /// Answers everything that has not been, with an error.
+    /// Answers all remaining writes with an error.
     fn refuse(&mut self, error: &Error) {
         if let Some((size, why)) = self.unknown.take() {
             let text = format!("{why}; whether the write lasts cannot be found out: {error}");
@@ -302,7 +304,7 @@ fn carry_out<'a>(
     session.bound()
 }
 
-/// Takes the write lock, waiting for other processes for as long as the options say.
+/// Takes the write lock. Waits for other processes within the time of the options.
 fn begin(shared: &SqliteShared, session: &mut Session<'_>, flush: bool) -> Result<(), Failed> {
     session.check_log()?;
     let tries = shared

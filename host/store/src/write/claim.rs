@@ -5,25 +5,25 @@ use windlass_model::{Incarnation, InstanceNo, ScopeNo};
 
 use crate::rows::{InstanceRow, TriggerRow};
 
-/// A wish for work.
+/// A claim by a member.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// Who asks. Answered with nothing if it is not a member any more.
+    /// The member that claims. The answer is empty if it is not a member any more.
     pub incarnation: Incarnation,
-    /// What is due at this moment, in epoch milliseconds.
+    /// Triggers that are due at this time are claimed, in epoch milliseconds.
     pub now_ms: i64,
     /// Bound on the instances claimed.
     pub instances: u32,
     /// Bound on the triggers claimed of each.
     pub triggers: u32,
-    /// Whether to claim whatever is there, or only what already belongs to the member.
+    /// Which instances may be claimed.
     pub scope: ClaimScope,
 }
 
-/// Whose work may be claimed.
+/// The instances that may be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimScope {
-    /// Everybody's.
+    /// All instances that are free or belong to the member.
     All,
     /// Only of these instances.
     Only(Vec<InstanceNo>),
@@ -32,12 +32,12 @@ pub enum ClaimScope {
 /// Work that was claimed.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
-    /// Instance by instance.
+    /// The claimed instances.
     pub instances: Vec<ClaimedInstance>,
-    /// Whether there may be more that is due and free.
+    /// Whether more due work may be free.
     pub more: bool,
-    /// When the next pending trigger that this member may take comes due, in epoch
-    /// milliseconds, if nothing more is due now.
+    /// When the next pending trigger that this member may claim comes due, in epoch milliseconds,
+    /// if no more work is due now.
     pub next_due_ms: Option<i64>,
     /// Whether a write had to wait for another process since the claim before this one. Only in
     /// SQLite do writes wait for each other.
@@ -49,13 +49,13 @@ pub struct Claims {
 pub struct ClaimedInstance {
     /// The head, with the new owner and epoch.
     pub row: InstanceRow,
-    /// Whether the instance was taken by this claim, rather than belonging to the member before.
+    /// Whether this claim made the member the owner, rather than an earlier one.
     pub taken: bool,
     /// The triggers claimed, with their new tokens.
     pub claimed: Vec<TriggerRow>,
-    /// If it was taken: all its other triggers.
+    /// All its other triggers, if `taken` is set.
     pub others: Vec<TriggerRow>,
-    /// If it was taken: its open scopes besides the root, in order.
+    /// Its open scopes besides the root, in order, if `taken` is set.
     pub scopes: Vec<(ScopeNo, Bytes)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the owner of an instance writes: the commit of a step, and what else its fence checks.
+//! The writes of an instance's owner: the commit of a step, and other verbs that check the fence.
 
 use bytes::Bytes;
 use windlass_model::{
@@ -13,20 +13,20 @@ use crate::stimuli::{NewBookmark, NewStimulus};
 /// The answer of a verb whose fence may fail.
 pub type OrFenced<T> = Result<T, Fenced>;
 
-/// A fence does not hold: what the verb counts on has moved on, and nothing was written.
+/// A fence does not hold: a row that the verb depends on has changed, and nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced;
 
-/// What must still hold for a step to count.
+/// The conditions that must still hold for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence {
-    /// The member that commits, which must still be one.
+    /// The member that commits. It must still be a member.
     pub incarnation: Incarnation,
     /// The instance.
     pub instance: InstanceNo,
     /// Its epoch.
     pub epoch: Epoch,
-    /// Its version before this step. Commits of one instance in a row count on by one.
+    /// Its version before this step. Each commit of the instance adds one.
     pub version: Version,
 }
 
@@ -35,19 +35,19 @@ pub struct Fence {
 pub struct TriggerFence {
     /// Its row.
     pub no: TriggerNo,
-    /// Its token, with the row claimed.
+    /// Its token. The row must be claimed.
     pub token: Token,
 }
 
-/// Another row of the instance that a step does away with.
+/// Another row of the instance that a step removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
     /// The row.
     pub no: TriggerNo,
-    /// The step makes use of the resumption that the row holds, or drops it because its sender
-    /// wants that. The step is fenced off if the row is not there: the resumption was cancelled,
-    /// or used before. A resumption that is not used becomes a dead letter `stale`: its sender
-    /// was told that it resumes the run.
+    /// The step uses the resumption that the row holds, or drops it because its sender asked for
+    /// that. The step is fenced if the row is gone: the resumption was cancelled, or used before. A
+    /// resumption that is not used becomes a dead letter `stale`, because its sender was told that
+    /// it resumes the run.
     pub used: bool,
 }
 
@@ -63,58 +63,58 @@ impl Removed {
     }
 }
 
-/// What one step did.
+/// The changes of one step.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// What must still hold. The version becomes one more.
+    /// The conditions that must still hold. The version grows by one.
     pub fence: Fence,
-    /// The trigger that is used up: turned into the first of `triggers` in place, or removed.
+    /// The trigger that is used up: the first of `triggers` replaces it, or it is removed.
     pub trigger: TriggerFence,
-    /// The status from now on.
+    /// The new status.
     pub status: Status,
-    /// The engine's state from now on.
+    /// The engine's new state.
     pub state: Bytes,
-    /// Executions to record, oldest first. The last one becomes the instance's last run.
+    /// Execution records, oldest first. The last one becomes the instance's last record.
     pub executions: Vec<ExecutionRow>,
     /// Successors.
     pub triggers: Vec<NewTrigger>,
-    /// Other triggers of the instance that are not wanted any more.
+    /// Other triggers of the instance that are removed.
     ///
-    /// The store alone decides which of them leaves a dead letter, since it alone knows what a
-    /// row holds: the owner may not know yet that a row was resumed, and its claim of the row
-    /// may be on the way. The end of an instance does the same with all rows that are not named.
+    /// The store alone decides which of them leaves a dead letter, because only the store knows the
+    /// content of a row: the owner may not know yet that a row was resumed, and its claim of the
+    /// row may be in progress. The end of an instance does the same with all rows that are not
+    /// named.
     pub removed: Vec<Removed>,
     /// Variables assigned, by scope.
     pub vars: Vec<(ScopeNo, String, Payload)>,
-    /// Open scopes besides the root, as they are from now on; none: closed, and gone with its
-    /// variables. The engine's: opaque, versioned by it.
+    /// The new states of open scopes besides the root; none: the scope is closed, and its variables
+    /// are deleted. Opaque, written and versioned by the engine.
     pub scopes: Vec<(ScopeNo, Option<Bytes>)>,
-    /// Items of for-eaches that have come out.
+    /// Completed items of for-eaches.
     pub items: Vec<NewItem>,
-    /// For-eaches whose items are not wanted any more.
+    /// For-eaches whose items are deleted.
     pub lists_done: Vec<Seq>,
-    /// Node runs, by the sequence numbers of their first triggers, whose bookmarks end.
+    /// Executions, by the sequence numbers of their first triggers, whose bookmarks end.
     pub burned: Vec<Seq>,
-    /// What waits from now on. Those that meet a buffered stimulus resume at once. At most
-    /// [`BOOKMARKS`](windlass_model::limits::BOOKMARKS) of one node run.
+    /// New bookmarks. A bookmark that matches a buffered stimulus resumes at once. At most
+    /// [`BOOKMARKS`](windlass_model::limits::BOOKMARKS) of one execution.
     pub bookmarks: Vec<NewBookmark>,
-    /// Stimuli that are sent: they go to the queue.
+    /// Stimuli that are sent: they are added to the queue.
     pub sends: Vec<NewStimulus>,
-    /// Sub-workflows that begin. If one cannot be made, its parent's row is resumed with a
+    /// Sub-workflows to start. If one cannot be created, its parent's row is resumed with a
     /// failure.
     pub children: Vec<NewInstance>,
-    /// Instances that are to be cancelled, if they have not ended.
+    /// Instances to cancel, if they have not ended.
     pub cancels: Vec<InstanceId>,
-    /// What could not be delivered.
+    /// Dead letters to write.
     pub dead: Vec<NewDeadLetter>,
-    /// Blobs that the rest refers to.
+    /// Blobs that the other fields refer to.
     pub blobs: Vec<NewBlob>,
-    /// What else happened.
+    /// Journal entries.
     pub journal: Vec<JournalRow>,
-    /// Set if the instance has ended: whatever triggers it still has are removed, and it has
-    /// no owner any more.
+    /// Set if the instance ends: its remaining triggers and its owner are removed.
     pub finish: Option<Finish>,
-    /// Give the instance back, since nothing of it is left to run here now.
+    /// Release the instance, because this member has no more work of it.
     pub release: bool,
     /// Epoch milliseconds.
     pub at_ms: i64,
@@ -135,21 +135,21 @@ impl Commit {
     }
 }
 
-/// What came out of one item of a for-each.
+/// The output of one item of a for-each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewItem {
     /// The for-each: the sequence number of its first trigger.
     pub list: Seq,
-    /// The place of the item in the list, from 0.
+    /// The index of the item in the list, from 0.
     pub index: u32,
-    /// What came out.
+    /// The output.
     pub output: Payload,
 }
 
 /// How an instance ended.
 #[derive(Clone, Debug, Default)]
 pub struct Finish {
-    /// What came out; none if it failed.
+    /// The output; none if the instance failed.
     pub output: Option<Payload>,
     /// Why it failed.
     pub failure: Option<Failure>,
@@ -158,40 +158,40 @@ pub struct Finish {
 /// The step is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// Whether something that a member has to claim is due now: what a buffered stimulus resumed,
-    /// a child, or the parent of one.
+    /// Whether work is due now that needs a claim: an execution that a buffered stimulus resumed, a
+    /// child, or the parent of this instance.
     pub due: bool,
 }
 
-/// Notes, before a suspect is run, that a host which dies now died of it.
+/// Marks a suspect before it is run: if the host dies now, the suspect is the cause.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Who runs it, and which.
+    /// The fence of the owner.
     pub fence: Fence,
     /// The suspect.
     pub trigger: TriggerFence,
 }
 
-/// Gives an instance back. Its claimed triggers become pending, without suspicion, unless they
-/// were suspects before.
+/// Releases an instance. Its claimed triggers become pending, without suspicion unless they were
+/// suspects before.
 #[derive(Clone, Debug)]
 pub struct Release {
-    /// Who holds it. The version is not looked at.
+    /// The fence of the owner. The version is ignored.
     pub fence: Fence,
 }
 
-/// Takes a claimed trigger out of the due index.
+/// Parks a claimed trigger: it leaves the due index.
 #[derive(Clone, Debug)]
 pub struct Park {
-    /// Who holds the instance.
+    /// The fence of the owner.
     pub fence: Fence,
     /// The claimed trigger that becomes parked.
     pub trigger: TriggerFence,
-    /// Why, for people.
+    /// The reason, for display.
     pub reason: String,
 }
 
-/// Makes every parked trigger pending, and every schedule in trouble due: what was missing may be
-/// there. Answered by the number of triggers.
+/// Makes every parked trigger pending, and every schedule in trouble due: a missing component may
+/// have arrived. Answered by the number of triggers.
 #[derive(Clone, Copy, Debug)]
 pub struct Unpark;

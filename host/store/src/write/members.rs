@@ -5,9 +5,9 @@ use windlass_model::Incarnation;
 /// A process that becomes a member. Answered by its incarnation.
 #[derive(Clone, Debug)]
 pub struct NewMember {
-    /// For people.
+    /// The member's name, for display.
     pub name: String,
-    /// How long others trust in its life without hearing of it.
+    /// How long the other members consider it alive without a renewal.
     pub lease_ms: u64,
     /// Epoch milliseconds.
     pub joined_ms: i64,
@@ -28,36 +28,36 @@ pub struct Renewed {
     pub until_monotonic_ms: u64,
 }
 
-/// Ends a membership; what the member still holds is freed without suspicion.
+/// Ends a membership. The member's remaining instances are freed without suspicion.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
     /// The member.
     pub incarnation: Incarnation,
 }
 
-/// Removes members that are dead or whose lease has run out, and frees at most `limit` instances
-/// of such. Answered by the number of instances.
+/// Reaps members that are dead or whose lease has expired, and frees at most `limit` of their
+/// instances. Answered by the number of freed instances.
 ///
-/// Freeing an instance makes its claimed triggers pending and suspect. One that was only claimed
-/// gets `deliveries = max(deliveries, 1)`; one that was marked, one more.
+/// Freeing an instance makes its claimed triggers pending and suspect. A claimed trigger gets
+/// `deliveries = max(deliveries, 1)`; a marked one gets one more.
 #[derive(Clone, Copy, Debug)]
 pub struct Bury {
-    /// The member that asks; never buried by itself.
+    /// The member that asks. It never reaps itself.
     pub incarnation: Incarnation,
     /// Bound on the instances freed.
     pub limit: u32,
 }
 
-/// Asks for a duty that one member at a time does now and then, and notes who does it. Answered by
-/// whether the duty is the asking member's now.
+/// Asks for a duty, which is a periodic task of one member at a time. Records the member if the
+/// duty is given to it. Answered by whether it is.
 #[derive(Clone, Debug)]
 pub struct Duty {
     /// The duty.
     pub name: String,
-    /// Who asks. Never gets it unless it is a member.
+    /// The member that asks. The duty is given to members only.
     pub incarnation: Incarnation,
-    /// How long after it was last given out the duty is free, in milliseconds. None: it is given
-    /// again to the member that has it already, however soon, and to no other.
+    /// The interval after which the duty is given again, in milliseconds. None: it is given only to
+    /// the member that has it already, at any time.
     pub every_ms: Option<u64>,
     /// Epoch milliseconds.
     pub at_ms: i64,

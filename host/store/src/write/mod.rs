@@ -1,9 +1,10 @@
 //! The verbs that change a store.
 //!
-//! A verb is a type that says what is asked; [`Verb::Answer`] says what the store answers.
-//! [`Writer::write`] carries one out and waits. Members put many into the queue of a store at a
-//! time, through [`Store::submit`](crate::Store::submit): there a verb is a [`Write`], and its
-//! answer the variant of [`Wrote`] with the same name. [`Verb::answer`] takes it out again.
+//! A verb is a type with the parameters of a request; [`Verb::Answer`] is the type of the answer.
+//! [`Writer::write`] carries one verb out and waits. Members submit many verbs to the queue of a
+//! store at a time, through [`Store::submit`](crate::Store::submit): there a verb is a [`Write`],
+//! and its answer the variant of [`Wrote`] with the same name. [`Verb::answer`] extracts the
+//! answer.
 
 mod claim;
 mod commit;
@@ -33,27 +34,27 @@ use crate::sql::transaction::Done;
 use crate::stimuli::{Expire, NewStimulus, QueueOp, Resume, Send, SendOutcome, Sent};
 use crate::transfer::{Import, Imported};
 
-/// How the submitter recognises the answer to a write.
+/// The number by which a submitter recognises the answer to a write.
 pub type Ticket = u64;
 
-/// Takes the answers to submitted writes, many at a time.
+/// Receives the answers to submitted writes, many at a time.
 pub trait Sink: std::marker::Send + Sync {
-    /// Called from the backend's thread after the writes are durable or refused: hand them on
-    /// and return. Answers come in the order in which the writes of this sink were submitted.
+    /// Called on the backend's thread after the writes are durable or refused. The implementation
+    /// must pass the answers on and return at once. Answers come in the order in which the writes
+    /// of this sink were submitted.
     fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>);
 
-    /// The order of what is submitted with this sink.
+    /// The order of the writes that are submitted with this sink.
     fn order(&self) -> Order {
         Order::Barrier
     }
 }
 
-/// Which writes are carried out before which. A backend may carry out several keys at the same
-/// time.
+/// The order of writes. A backend may carry out several keys in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// After every write that was submitted before, and before every write that is submitted
-    /// after. Unordered writes do not count.
+    /// After every write that was submitted before, and before every write that is submitted after.
+    /// Unordered writes are exempt.
     Barrier,
     /// After the writes that were submitted with the same key before.
     Keyed(usize),
@@ -61,12 +62,12 @@ pub enum Order {
     Unordered,
 }
 
-/// What a store is asked to do, as one logical transaction.
+/// A request to a store, carried out as one logical transaction.
 pub trait Verb: Into<Write> {
-    /// What the store answers if the verb is carried out, or refused by a fence.
+    /// The store's answer if the verb is carried out, or refused by a fence.
     type Answer;
 
-    /// Takes the answer out of what came from the queue of a store.
+    /// Extracts the answer from the queue's answer.
     ///
     /// # Errors
     ///
@@ -99,7 +100,7 @@ macro_rules! verbs {
             $($(#[$doc])* $verb($($new)+),)+
         }
 
-        /// The answer to a verb that was carried out, or refused by a fence, on its way back.
+        /// The answer to a verb that was carried out or refused by a fence.
         #[derive(Clone, Debug)]
         pub enum Wrote {
             $(
@@ -111,7 +112,7 @@ macro_rules! verbs {
         $(verb!($verb($($new)+) => $answer);)+
 
         impl Write {
-            /// Carries the write out in a transaction that is open.
+            /// Carries the write out in an open transaction.
             pub(crate) async fn carry_out<X: Transaction>(&self, tx: &mut X) -> Done<X, Wrote> {
                 Ok(match self {
                     $(Self::$verb(new) => Wrote::$verb(crate::sql::$room::$carry(tx, new).await?),)+
@@ -154,9 +155,9 @@ macro_rules! verb {
     };
 }
 
-/// Gives the list of verbs to a macro. Each verb has a name, the type that says what is asked, the
-/// answer, and the function of `crate::sql` that carries the verb out. The store in memory has a
-/// method with the same name as that function.
+/// Passes the list of verbs to a macro. Each verb has a name, the type of its parameters, its
+/// answer, and the function of `crate::sql` that carries it out. The memory store has a method with
+/// the same name as that function.
 macro_rules! with_verbs {
     ($then:ident) => {
         $then! {
@@ -166,19 +167,20 @@ macro_rules! with_verbs {
             Renew(Renew) => OrFenced<Renewed>, by Transaction::renew;
             /// A member ends its membership.
             Leave(Leave) => (), by Transaction::leave;
-            /// Dead members are removed, and what they held is freed.
+            /// Dead members are reaped, and their instances are freed.
             Bury(Bury) => u32, by Transaction::bury;
             /// A member asks for a duty.
             Duty(Duty) => bool, by Transaction::duty;
-            /// An instance is written with its triggers. Fenced if it has an owner, and the owner is gone.
+            /// An instance is written with its triggers. Fenced if its owner is not a member any
+            /// more.
             Create(Box<NewInstance>) => OrFenced<Created>, by Transaction::create;
-            /// A member claims what is due.
+            /// A member claims due work.
             Claim(Claim) => Claims, by Transaction::claim;
-            /// A step of an instance.
+            /// A step of an instance is committed.
             Commit(Box<Commit>) => OrFenced<Committed>, by Transaction::commit_step;
             /// A suspect is about to run.
             Mark(Mark) => OrFenced<()>, by holding::mark;
-            /// An instance is given back.
+            /// An instance is released.
             Release(Release) => OrFenced<()>, by Transaction::release;
             /// A trigger is parked.
             Park(Park) => OrFenced<()>, by holding::park;
@@ -186,71 +188,71 @@ macro_rules! with_verbs {
             Unpark(Unpark) => u32, by holding::unpark;
             /// A stimulus is delivered.
             Send(Box<Send>) => SendOutcome, by Transaction::send;
-            /// A token resumes what waits for it. Dropped, if nothing does.
+            /// A token resumes the execution that waits for it. Dropped if none does.
             Resume(Box<Resume>) => Sent, by Transaction::resume;
-            /// A stimulus goes to the queue.
+            /// A stimulus is added to the queue.
             Enqueue(Box<NewStimulus>) => (), by queueing::enqueue;
-            /// A stimulus that waits is put off or removed. Fenced if it is not there.
+            /// A waiting stimulus is delayed or removed. Fenced if it is gone.
             Queue(QueueOp) => OrFenced<()>, by queueing::queue;
-            /// Stimuli that wait for too long become dead letters.
+            /// Stimuli that have waited too long become dead letters.
             Expire(Expire) => u32, by queueing::expire;
             /// A dead letter is written.
             AddLetter(Box<NewDeadLetter>) => (), by letters::add_letter;
-            /// A dead letter is tried again.
+            /// A dead letter is replayed.
             ReplayLetter(ReplayLetter) => Lettered, by letters::replay_letter;
             /// A dead letter is deleted.
             DeleteLetter(DeleteLetter) => Lettered, by letters::delete_letter;
             /// Old dead letters are deleted.
             PurgeLetters(PurgeLetters) => u32, by letters::purge_letters;
-            /// A trigger is scheduled from outside.
+            /// An external trigger is scheduled.
             Schedule(Box<NewOutside>) => Scheduled, by outside::schedule;
             /// A trigger becomes due now.
             Fire(Fire) => Touched, by outside::fire;
             /// A trigger becomes due at another time.
             Reschedule(Reschedule) => Touched, by outside::reschedule;
-            /// A trigger is removed, or its cancellation is asked for.
+            /// A trigger is removed, or a cancel request for it is written.
             CancelTrigger(CancelTrigger) => Touched, by outside::cancel_trigger;
-            /// A control trigger is written that is due now. Done, not found or closed.
+            /// A control trigger that is due now is written. Done, not found or closed.
             Control(Control) => Touched, by outside::control;
             /// An instance begins, is deleted, or is reopened.
             Life(LifeOp) => Lived, by lives::life;
-            /// What is left of a deleted instance is cleared.
+            /// The remaining rows of a deleted instance are deleted.
             Clear(Clear) => Forgotten, by Transaction::clear;
-            /// An instance is put in that was taken out of this store or another one.
+            /// An instance is imported from this store or another one.
             Import(Box<Import>) => Imported, by importing::import;
-            /// A definition becomes the published version of its workflow. Fenced if something that the
-            /// publication counts on has moved on.
+            /// A definition becomes the published version of its workflow. Fenced if a version or
+            /// draft that the publication names has changed.
             Publish(Box<NewPublication>) => OrFenced<Published>, by publishing::publish;
-            /// The published version of a workflow is taken back. Answered by that version, if there was
-            /// one; fenced if another version is published.
+            /// The published version of a workflow is retracted. Answered by that version, if there
+            /// was one; fenced if another version is published.
             Retract(Retract) => OrFenced<Option<u32>>, by publishing::retract;
-            /// A draft is saved. Answered by its revision; fenced if the draft has another revision than
-            /// expected.
+            /// A draft is saved. Answered by its revision; fenced if the draft does not have the
+            /// expected revision.
             SaveDraft(Box<NewDraft>) => OrFenced<u64>, by drafts::save_draft;
-            /// A draft is thrown away. Fenced if the draft is not there.
+            /// A draft is deleted. Fenced if there is none.
             DiscardDraft(DiscardDraft) => OrFenced<()>, by drafts::discard_draft;
-            /// A place of definitions is forgotten. Answered by the version that was taken back.
+            /// A source of definitions is deleted. Answered by the version that was retracted.
             DropSource(DropSource) => Option<u32>, by drafts::drop_source;
-            /// Definitions are to be looked at again.
+            /// An upkeep request is written.
             RequestUpkeep(RequestUpkeep) => UpkeepNo, by drafts::request_upkeep;
-            /// Requests of that kind have been carried out.
+            /// Upkeep requests that were carried out are deleted.
             UpkeepDone(UpkeepDone) => (), by drafts::upkeep_done;
-            /// An occurrence of a schedule is decided about. Fenced if the new instance has an owner, and
-            /// the owner is gone.
+            /// An occurrence of a schedule is decided on. Fenced if the new instance's owner is not
+            /// a member any more.
             Plan(Box<Plan>) => OrFenced<Planned>, by planning::plan;
-            /// A schedule in trouble is put off. Queued, or stale.
+            /// A schedule in trouble is deferred. Queued, or stale.
             PutOff(PutOff) => Planned, by planning::put_off;
             /// A slice of an instance that ended long ago is deleted.
             Forget(Forget) => Forgotten, by Transaction::forget;
-            /// A slice of what has piled up is deleted.
+            /// A slice of unused rows is deleted.
             Sweep(Sweep) => Swept, by sweeping::sweep;
-            /// An operator's decision is kept.
+            /// An operator's setting is stored.
             Setting(Setting) => (), by settings::keep_setting;
-            /// A component of a plugin is kept.
+            /// A component of a plugin is stored.
             KeepComponent(Box<NewComponent>) => (), by components::keep_component;
-            /// Components that are not used are forgotten.
+            /// Unused components are deleted.
             SweepComponents(SweepComponents) => Swept, by components::sweep_components;
-            /// The queue is emptied, and all before is durable.
+            /// Makes every earlier write durable.
             Flush(Flush) => (), by Transaction::flush;
         }
     };
@@ -260,12 +262,12 @@ pub(crate) use with_verbs;
 
 with_verbs! { verbs }
 
-/// Empties the queue and makes sure that every write before is durable.
+/// Empties the queue and makes every earlier write durable.
 #[derive(Clone, Copy, Debug)]
 pub struct Flush;
 
 impl Wrote {
-    /// Whether a verb that is tried again and again has found nothing to do.
+    /// Whether a periodic verb found nothing to do.
     pub(crate) fn is_idle(&self) -> bool {
         match self {
             Self::Claim(claims) => claims.instances.is_empty(),
@@ -275,7 +277,7 @@ impl Wrote {
         }
     }
 
-    /// The one place where an answer does not fit its verb.
+    /// The error for an answer that does not fit its verb.
     fn instead_of(&self, verb: &str) -> Error {
         Error::corrupt(&format!(
             "the answer to {verb} is of another verb: {self:?}"
@@ -284,8 +286,8 @@ impl Wrote {
 }
 
 impl Write {
-    /// The order of a write whose submitter waits for the answer. Writes about members, and about
-    /// what members hold, come after what the members have submitted.
+    /// The order of a write whose submitter waits for the answer. Writes about members and their
+    /// instances come after the earlier writes of the members.
     pub(crate) fn order(&self) -> Order {
         match self {
             Self::Join(_)

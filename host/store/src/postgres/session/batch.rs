@@ -33,7 +33,7 @@ pub(super) struct Batch<'w> {
     pub(super) journal: Vec<(i64, i64, i64, &'w JournalRow)>,
     /// By instance, scope and name.
     pub(super) vars: BTreeMap<(i64, i64, &'w str), &'w Payload>,
-    /// By instance and scope; none: closed, and gone with its variables.
+    /// By instance and scope; none: the scope is closed, and its variables are deleted.
     pub(super) scopes: BTreeMap<(i64, i64), Option<&'w [u8]>>,
     /// By instance, list and place.
     pub(super) items: BTreeMap<(i64, i64, i64), &'w Payload>,

@@ -1,4 +1,4 @@
-//! The same histories on SQLite and on PostgreSQL: the same answers, the same rows.
+//! The same histories on SQLite and PostgreSQL give the same answers and the same rows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What steps leave behind in the tables.
+//! Dead row versions and page reads that steps cause.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::postgres::PostgresStore;
 use crate::rows::Created;
 use crate::write::{Commit, Leave};
 
-/// Changes of the rows of a table, and those of them that wrote no index.
+/// The number of row updates of a table, and the number of those that wrote no index.
 fn updates(url: &str, table: &str, at_least: u64) -> (u64, u64) {
     let server = PostgreSql::shared().unwrap().unwrap();
     let sql = format!(
         "select n_tup_upd || ' ' || n_tup_hot_upd from pg_stat_user_tables where relname = '{table}'"
     );
-    // The server counts when it comes to it.
+    // The server updates its counters with a delay.
     loop {
         let counts = server.execute_in(url, &sql).unwrap();
         let (all, hot) = counts.split_once(' ').unwrap();
@@ -40,7 +40,7 @@ fn a_chain_of_steps_writes_no_index() {
     let mut held = member.born();
     for seq in 0..STEPS {
         let mut step = member.chained(&held, seq + 2);
-        // What comes due later each time is in no index as long as it is claimed.
+        // The due time grows with each step; no index contains it while the trigger is claimed.
         step.triggers[0].due_ms = i64::try_from(seq).unwrap();
         assert_eq!(member.commit(step), DONE);
         held = held.next();
@@ -51,13 +51,13 @@ fn a_chain_of_steps_writes_no_index() {
     }
 }
 
-/// Instances that take steps side by side.
+/// Instances whose steps alternate.
 const CHAINS: usize = 50;
 
-/// Steps of each, in one phase.
+/// Steps of each instance in one phase.
 const STEPS: u64 = 100;
 
-/// Takes steps, many in a group.
+/// Commits steps, many in one group.
 fn load(member: &Member, chains: &mut [Held]) {
     for seq in 0..STEPS {
         let steps = chains.iter().map(|held| member.chained(held, 2 + seq));
@@ -68,7 +68,7 @@ fn load(member: &Member, chains: &mut [Held]) {
     }
 }
 
-/// A server for nobody else: a transaction in any of its databases would keep old rows, too.
+/// A server of its own: a transaction in any of its databases would keep old row versions.
 struct Alone {
     server: PostgreSql,
     database: InDatabase,
@@ -92,7 +92,7 @@ impl Alone {
         self.server.execute_in(self.url(), sql).unwrap()
     }
 
-    /// Pages of the two tables, with those of their indexes.
+    /// Pages of the two tables, including their indexes.
     fn pages(&self) -> [u64; 2] {
         ["instance", "trigger"].map(|table| {
             let sql = format!("select pg_total_relation_size('windlass.{table}') / 8192");
@@ -136,17 +136,17 @@ fn steps_leave_nothing_behind_that_is_not_taken_again() {
     }
 }
 
-/// Runs that are under way at the same time.
+/// Runs that are in progress at the same time.
 const RUNS: usize = 24;
 
-/// Steps of each before its last one.
+/// Steps of each run before its last one.
 const RUN_STEPS: u64 = 20;
 
 impl Alone {
-    /// Pages of the store's tables and indexes that statements have looked at so far.
+    /// Pages of the store's tables and indexes that statements have read so far.
     fn buffers(&self) -> u64 {
         let gone = "select count(*) = 0 from pg_stat_activity where application_name = 'windlass'";
-        // A connection counts what it has looked at when it ends.
+        // The server adds a connection's counters when the connection ends.
         while self.ask(gone) != "t" {}
         let sql = "select coalesce(sum(heap_blks_hit + heap_blks_read \
             + coalesce(idx_blks_hit, 0) + coalesce(idx_blks_read, 0)), 0) \
@@ -154,8 +154,8 @@ impl Alone {
         self.ask(sql).parse().unwrap()
     }
 
-    /// Lets runs begin, take their steps and end, again and again, by a process that comes and
-    /// goes, and says how many pages that has looked at for each group of writes.
+    /// Repeatedly starts, steps and ends runs, with a new process for each round. Returns the
+    /// number of pages read for each group of writes.
     fn buffers_per_group(&self, rounds: u64) -> u64 {
         let before = self.buffers();
         let store = self.database.store();
@@ -198,12 +198,12 @@ fn an_open_transaction_makes_no_step_dearer_than_the_one_before() {
     let Some(alone) = Alone::start() else {
         return;
     };
-    // The tables are laid out, and what is written once is there.
+    // The first round creates the tables and the rows that are written only once.
     alone.buffers_per_group(1);
     let _snapshot = alone.server.hold_snapshot(alone.url()).unwrap();
     let first = alone.buffers_per_group(ROUNDS);
     alone.buffers_per_group(ROUNDS * 10);
-    // From here on the server takes the tables for almost empty.
+    // From here on the server's statistics say that the tables are almost empty.
     alone.ask("vacuum analyze");
     let last = alone.buffers_per_group(ROUNDS);
     eprintln!("pages for each group of {RUNS} steps: {first}, and {last} after ten times as many");

@@ -30,7 +30,7 @@ fn a_server_is_spoken_to_if_it_is_trusted() {
         format!("{}?{mode}sslrootcert={}", server.url(), trusted.display())
     };
     let plain = server.url();
-    // The last kind of connection comes when somebody listens.
+    // The listener opens the last kind of connection.
     let works = |url: &str, encrypted: bool| {
         let (store, other) = (open(url).unwrap(), open(url).unwrap());
         let (sender, woken) = mpsc::channel();
@@ -68,7 +68,7 @@ fn a_server_is_spoken_to_if_it_is_trusted() {
     ] {
         refused(&by(mode, &wrong), codes::TLS);
     }
-    // The certificate is for 127.0.0.1 and nobody else.
+    // The certificate is valid for 127.0.0.1 only.
     let other_name = by("sslmode=verify-full&", &certificate).replace("127.0.0.1", "localhost");
     refused(&other_name, codes::TLS);
     refused(&format!("{plain}?sslmode=verify-full"), codes::TLS);

@@ -1,4 +1,4 @@
-//! Writes of several keys, which are carried out beside each other, and barriers between them.
+//! Writes of several keys, which are carried out in parallel, and barriers between them.
 
 use std::sync::Arc;
 
@@ -82,7 +82,8 @@ fn a_barrier_comes_after_all_keyed_writes_before_it() {
     let all_keyed: Vec<_> = (0..LANES).map(Keyed::new).collect();
     for round in 0..ROUNDS {
         for keyed in &all_keyed {
-            // Of different sizes, so that the lanes come to the claim at different times.
+            // The batches have different sizes, so that the lanes reach the claim at different
+            // times.
             let news = (0..=(keyed.key + round) % LANES * 5).map(|_| member.draft(1));
             let creates = (0..).zip(news.map(Write::from));
             keyed.submit(&store, creates.collect());
@@ -111,7 +112,7 @@ fn keyed_writes_come_after_a_barrier_before_them() {
         let barrier = Arc::new(Answers::default());
         let sink: Arc<dyn Sink> = Arc::<Answers>::clone(&barrier);
         let incarnation = member.incarnation;
-        // The second joins the crossing of the first.
+        // The second barrier write joins the barrier of the first.
         store.submit(&sink, vec![(7, Leave { incarnation }.into())]);
         let claim = Claim {
             incarnation,
@@ -145,7 +146,7 @@ fn keyed_writes_come_after_a_barrier_before_them() {
     }
 }
 
-/// Closes the store when it is answered.
+/// A sink that closes the store when it receives the answer.
 struct Last {
     order: Order,
     store: parking_lot::Mutex<Option<Arc<PostgresStore>>>,
@@ -187,7 +188,7 @@ fn a_store_may_be_closed_by_whoever_is_answered() {
         let sink: Arc<dyn Sink> = Arc::<Answers>::clone(&barrier);
         store.submit(&sink, vec![(1, Flush.into())]);
         drop(store);
-        // Closed or not by the time it was their turn: all are answered.
+        // Each write is answered, whether or not the store was closed before its turn.
         for keyed in &all_keyed {
             assert_eq!(keyed.answers.wait(1).len(), 1);
         }

@@ -1,6 +1,6 @@
-//! The suite, on a real server, and what only PostgreSQL does.
+//! The conformance suite on a real server, and tests of PostgreSQL's own features.
 //!
-//! Where PostgreSQL is neither installed nor required, the tests say so and do nothing.
+//! Where PostgreSQL is neither installed nor required, the tests print a message and pass.
 
 mod agreeing;
 mod bloat;
@@ -24,10 +24,10 @@ use crate::conformance::world::Answers;
 use crate::conformance::{Harness, TestClock};
 use crate::{Order, Result, Sink, Store, Ticket, Verb, Write, Wrote};
 
-/// A database of its own in the server that all tests of this process share.
+/// A database of its own on the server that all tests of this process share.
 struct InDatabase {
     clock: Arc<TestClock>,
-    /// None where there is no server.
+    /// None if there is no server.
     url: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl InDatabase {
         }
     }
 
-    /// What the server says to that, in this database.
+    /// The server's output for a statement in this database.
     fn ask(&self, sql: &str) -> String {
         let server = PostgreSql::shared().unwrap().unwrap();
         server
@@ -100,13 +100,13 @@ impl Keyed {
         })
     }
 
-    /// Submits, and waits for nothing.
+    /// Submits writes without waiting.
     fn submit(self: &Arc<Self>, store: &PostgresStore, writes: Vec<(Ticket, Write)>) {
         let sink: Arc<dyn Sink> = Arc::<Self>::clone(self);
         store.submit(&sink, writes);
     }
 
-    /// Submits one verb, and waits for its answer.
+    /// Submits one verb and waits for its answer.
     fn write<V: Verb>(self: &Arc<Self>, store: &PostgresStore, verb: V) -> Result<V::Answer> {
         self.submit(store, vec![(0, verb.into())]);
         let (_, answer) = self.answers.wait(1).pop().unwrap();

@@ -1,4 +1,4 @@
-//! Laying the tables out, and what is refused.
+//! Migrations, and schemas that are refused.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn a_layout_that_is_cut_off_leaves_nothing() {
         return;
     };
     let server = PostgreSql::shared().unwrap().unwrap();
-    // All of it but the end, and then the connection is gone.
+    // A migration that is cut off before its end, because the connection is lost.
     let cut = format!(
         "begin; create schema windlass; set search_path to windlass; \
          create table layout (version bigint primary key); {} \

@@ -1,4 +1,4 @@
-//! Statements that are sent before the answers to those before them have come.
+//! Statements that are sent before the answers to earlier ones arrive.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn outside_of_a_transaction_nothing_is_written() {
         let sql = "INSERT INTO setting (name, value) VALUES ('paused', '1')";
         let refused = client.batch_execute(sql).await.unwrap_err();
         let code = refused.as_db_error().unwrap().code().code();
-        // Read-only.
+        // Read-only transaction.
         assert_eq!(code, "25006");
         client.batch_execute("BEGIN READ WRITE").await.unwrap();
         client.batch_execute(sql).await.unwrap();
@@ -49,9 +49,9 @@ fn what_is_put_off_and_fails_takes_everything_with_it() {
     let member = Member::join(&database);
     let held = member.born();
     let mut last = member.last(&held);
-    // So it goes by itself.
+    // A step that removes other rows is never part of a batch.
     last.removed = vec![Removed::unused(member.born().trigger.no)];
-    // Nobody waits for how many reservations are gone.
+    // The statement on the reservations is deferred, so its error arrives later.
     ask("ALTER TABLE windlass.reservation RENAME TO elsewhere");
     let refused = member.store.write(last.clone()).unwrap_err();
     assert!(refused.message.contains("reservation"), "{refused:?}");
@@ -61,7 +61,7 @@ fn what_is_put_off_and_fails_takes_everything_with_it() {
     assert_eq!(member.commit(last), DONE);
 }
 
-/// The server's words about a row that breaks a constraint contain the row.
+/// The server's message about a violated constraint contains the row; the error must not.
 #[test]
 fn an_error_shows_nothing_of_the_row_that_is_refused() {
     let database = in_database();
@@ -77,7 +77,8 @@ fn an_error_shows_nothing_of_the_row_that_is_refused() {
     assert_eq!(shows, [false; 2], "{refused:?}");
 }
 
-/// A resumption that finds no wait to end is not one, though everything up to it was fine.
+/// A resumption that changes no waiting row must be repeated, although all earlier statements
+/// succeeded.
 #[test]
 fn what_changes_too_few_rows_is_done_again() {
     let database = in_database();
@@ -87,19 +88,19 @@ fn what_changes_too_few_rows_is_done_again() {
     let ask = |sql: &str| database.ask(sql);
     let member = Member::join(&database);
     let (_, id) = member.waiting("paid");
-    // A sequence goes on though what asked it is rolled back.
+    // A sequence keeps its value when the transaction that used it is rolled back.
     ask("CREATE SEQUENCE windlass.seen; \
         CREATE FUNCTION windlass.not_at_first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
             IF nextval('windlass.seen') = 1 THEN RETURN NULL; END IF; RETURN NEW; END $$; \
         CREATE TRIGGER not_at_first BEFORE UPDATE ON windlass.trigger \
             FOR EACH ROW EXECUTE FUNCTION windlass.not_at_first()");
-    // Nothing else is waited for: it goes before COMMIT.
+    // No later statement needs an answer, so the deferred one is sent before COMMIT.
     let sent = member.send(stimulus("paid", Delivery::Resume));
     assert_eq!(sent.resumed, [id]);
     assert_eq!(ask("SELECT last_value FROM windlass.seen"), "2");
     let claims = member.claim(100, 10, 10);
     assert!(claims.instances[0].claimed[0].payload.is_some());
-    // It goes with what takes it.
+    // The deferred statement is sent with the claim.
     let (_, id) = member.waiting("paid");
     ask("ALTER SEQUENCE windlass.seen RESTART");
     let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.claim_for(1, 1));
@@ -121,7 +122,7 @@ fn unordered_writes_wait_for_no_keyed_ones() {
     let url = database.url.as_deref().unwrap();
     let keyed = Keyed::new(0);
     std::thread::scope(|scope| {
-        // Somebody is at the instance, for as long as nobody has created another one.
+        // Another transaction holds the instance until a new instance has been created.
         let no = held.fence.instance.0;
         let created = format!(
             "BEGIN; SELECT 1 FROM windlass.instance WHERE no = {no} FOR UPDATE; \

@@ -1,8 +1,8 @@
-//! How the server finds the rows of each statement, where tables are full of dead versions.
+//! The plans of each statement when tables are full of dead row versions.
 //!
-//! While a transaction with an old snapshot is open, tables and indexes keep all that was ever in
-//! them, and statistics know only the few rows that live. A plan that reads a table as a whole
-//! looks cheap then, and costs more with each commit.
+//! While a transaction with an old snapshot is open, tables and indexes keep all versions, and
+//! statistics count only the few live rows. A plan that reads a whole table then looks cheap, and
+//! costs more with each commit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,18 +17,17 @@ use super::{InDatabase, in_database};
 use crate::conformance::{CASES, Case, Harness as _};
 use crate::postgres::connect::{Connection, Target};
 
-/// Every statement that a store of this process has prepared, and whether a connection that
-/// writes has.
+/// Every statement that a store of this process has prepared, and whether its connection writes.
 pub(in crate::postgres) static PREPARED: Mutex<BTreeSet<(bool, &'static str)>> =
     Mutex::new(BTreeSet::new());
 
-/// Rows that each table has had.
+/// Dead row versions in each table.
 const ROWS: u32 = 20_000;
 
-/// Rows that each table has.
+/// Live rows in each table.
 const LIVE: u32 = 23;
 
-/// Fills every table, whatever its columns are.
+/// Fills every table, independent of its columns.
 const FILL: &str = "DO $fill$ DECLARE t record; columns text; vals text; BEGIN \
     FOR t IN SELECT c.oid, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
         WHERE n.nspname = 'windlass' AND c.relkind = 'r' AND c.relname NOT IN ('own', 'layout') \
@@ -46,7 +45,7 @@ const FILL: &str = "DO $fill$ DECLARE t record; columns text; vals text; BEGIN \
             FROM windlass.%I LIMIT LIVE))', t.relname, t.relname); \
     END LOOP; END $fill$";
 
-/// Tables that steps do not write: they grow with what people publish and set.
+/// Tables that steps do not write: they grow with publications and settings.
 const QUIET: &[&str] = &[
     "binding",
     "component",
@@ -67,8 +66,8 @@ const QUIET: &[&str] = &[
     "upkeep",
 ];
 
-/// Statements of connections that write which go through an index in its order and not by a key,
-/// by a part of their text, and why they may.
+/// Statements of writing connections that read an index in order instead of by key: a part of the
+/// text, and the reason why that is allowed.
 const WALKS: &[(&str, &str)] = &[
     (
         "UPDATE trigger SET state = 0, reason = NULL WHERE state = 2",
@@ -105,7 +104,7 @@ const WALKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Cases that do again and again what others do once.
+/// Cases that repeat the statements of others.
 const REPEATS: &[&str] = &[
     "at_once",
     "at_that_moment",
@@ -118,7 +117,7 @@ const REPEATS: &[&str] = &[
     "races",
 ];
 
-/// A server with all the tables, and a connection as writers have it.
+/// A server with all tables, and a connection with a writer's settings.
 struct Bloated {
     server: PostgreSql,
     url: String,
@@ -146,7 +145,7 @@ impl Bloated {
         })
     }
 
-    /// Makes tables of which almost everything is dead, and cannot be cleared away.
+    /// Fills the tables with dead row versions that cannot be vacuumed.
     fn bloat(&self) -> Snapshot {
         let snapshot = self.server.hold_snapshot(&self.url).unwrap();
         let fill = FILL.replace("ROWS", &ROWS.to_string());
@@ -157,7 +156,7 @@ impl Bloated {
         snapshot
     }
 
-    /// The plan that is kept for a statement.
+    /// The cached plan of a statement.
     fn plan(&self, sql: &str) -> Value {
         let statement = self
             .runtime
@@ -182,7 +181,7 @@ impl Bloated {
     }
 }
 
-/// What reads more of a table than the rows of a key, in a plan.
+/// Collects the parts of a plan that read more of a table than the rows of a key.
 fn wide(plan: &Value, found: &mut Vec<String>) {
     match plan {
         Value::Array(parts) => parts.iter().for_each(|part| wide(part, found)),
@@ -206,13 +205,13 @@ fn wide(plan: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The cases that do each thing once.
+/// The cases that do not repeat statements.
 pub(super) fn once() -> impl Iterator<Item = &'static (&'static str, Case)> {
     let repeats = |name: &str| REPEATS.iter().any(|part| name.contains(part));
     CASES.iter().filter(move |(name, _)| !repeats(name))
 }
 
-/// Lets cases run until every statement has been prepared.
+/// Runs the cases, so that every statement is prepared.
 fn run_all_cases() {
     let next = Mutex::new(once());
     std::thread::scope(|scope| {
@@ -269,7 +268,7 @@ fn every_statement_finds_its_rows_by_key_whatever_statistics_say() {
     let snapshot = bloated.bloat();
     look("dead rows");
     drop(snapshot);
-    // What is dead is cleared away; the indexes are as large as they were.
+    // The dead versions are vacuumed; the indexes keep their size.
     bloated
         .server
         .execute_in(&bloated.url, "VACUUM ANALYZE")

@@ -1,4 +1,4 @@
-//! Bookmarks that are committed over some connections while their stimuli come over others.
+//! Bookmarks and their stimuli, committed over different connections at the same time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -12,14 +12,14 @@ use crate::conformance::world::{DONE, Held, Member, batch_of};
 use crate::stimuli::NewStimulus;
 use crate::write::Commit;
 
-/// Stores on each side, with connections of their own, as other processes have them.
+/// Stores on each side, each with connections of its own, like separate processes.
 const SIDES: usize = 4;
 
-/// How a race is told from others.
+/// The name and correlation of a race.
 type About = fn(&Held) -> (String, Option<String>);
 
-/// Races bookmarks and stimuli of these names and correlations, so many of each store: each
-/// meeting happens, once.
+/// Races bookmarks against stimuli with these names and correlations, `races` for each store. Each
+/// stimulus must meet its bookmark exactly once.
 fn check(races: usize, about: About) {
     let database = in_database();
     if !database.is_there() {
@@ -53,7 +53,8 @@ fn check(races: usize, about: About) {
             scope.spawn(move || {
                 barrier.wait();
                 for round in 0..races {
-                    // Each sends to all waiters in turn, all of them at about the same place.
+                    // Each thread sends to all waiting instances in turn, at about the same
+                    // position.
                     let held = &held[(place + round) % SIDES][round];
                     let (name, correlation) = about(held);
                     let sent = sender.send(NewStimulus {
@@ -95,14 +96,14 @@ fn stimuli_of_many_names_meet_their_bookmarks_once() {
 
 #[test]
 fn stimuli_of_one_name_meet_their_bookmarks_once() {
-    // They hold the lock of one hash in turn, each until its transaction is durable.
+    // The transactions take the lock of one hash in turn, and each holds it until it is durable.
     check(100, |held| {
         ("one".to_owned(), Some(held.fence.instance.to_string()))
     });
 }
 
-/// Somebody has an instance between another one's look at what is due and that one's hold on it,
-/// and leaves something in the same row that waits: which is not due, whatever was seen.
+/// A member looks at due triggers. Before it locks their instances, another member claims one and
+/// leaves a waiting trigger in the same row. The waiting trigger must not be claimed.
 #[test]
 fn what_has_begun_to_wait_since_it_was_seen_is_not_claimed() {
     let database = in_database();
@@ -125,7 +126,7 @@ fn what_has_begun_to_wait_since_it_was_seen_is_not_claimed() {
             };
             assert_eq!(quick.commit(step), DONE);
         };
-        // Whoever waits for an answer does not do it in the thread of a connection.
+        // A connection's thread must not wait for an answer, so another thread does.
         let has_it = || std::thread::spawn(has_it).join().unwrap();
         *store.shared.between.lock() = Some(Box::new(has_it));
         let claims = slow.claim(100, 10, 10);
@@ -140,8 +141,8 @@ fn what_has_begun_to_wait_since_it_was_seen_is_not_claimed() {
     }
 }
 
-/// Whoever holds several runs takes them in the order of their numbers, those that go on with
-/// those that end.
+/// A transaction that locks several instances locks them in the order of their numbers, whether
+/// they are resumed or end.
 #[test]
 fn a_batch_and_a_broadcast_never_wait_for_each_other() {
     let database = in_database();

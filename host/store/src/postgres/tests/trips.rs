@@ -1,5 +1,5 @@
-//! How many round trips to the server each verb takes that is carried out by itself, with the
-//! statements that it puts off on their way to it, and without its COMMIT.
+//! The number of round trips to the server of each verb that is carried out alone, including its
+//! deferred statements, without its COMMIT.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,24 +16,24 @@ use crate::postgres::shared::PostgresShared;
 use crate::{Store, Write, Wrote};
 
 thread_local! {
-    /// Of the write that this thread carries out.
+    /// The round trips of the write that this thread carries out.
     static TRIPS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The most that a verb has taken, by its name and that of its answer.
+/// The maximum number of round trips, by the names of the verb and of its answer.
 pub(in crate::postgres) type Trips = BTreeMap<String, u64>;
 
-/// Counts one.
+/// Counts one round trip.
 pub(in crate::postgres) fn count() {
     TRIPS.set(TRIPS.get() + 1);
 }
 
-/// Forgets what was counted.
+/// Resets the counter.
 pub(in crate::postgres) fn begin() {
     TRIPS.set(0);
 }
 
-/// Notes what a verb has taken since then.
+/// Records the number of round trips of a verb.
 pub(in crate::postgres) fn note(shared: &PostgresShared, write: &Write, wrote: &Wrote) {
     let mut verb = names(write);
     verb.truncate(2);
@@ -52,7 +52,7 @@ pub(in crate::postgres) fn note(shared: &PostgresShared, write: &Write, wrote: &
     *most = TRIPS.get().max(*most);
 }
 
-/// The names of a variant and of those that it holds.
+/// The names of a variant and of the variants inside it.
 fn names(value: &dyn std::fmt::Debug) -> Vec<String> {
     let text = format!("{value:?}");
     let mut names = Vec::new();
@@ -67,13 +67,13 @@ fn names(value: &dyn std::fmt::Debug) -> Vec<String> {
     names
 }
 
-/// Verbs whose round trips depend on how much there is, or on what others do meanwhile.
+/// Verbs whose round trips depend on the number of rows or on concurrent transactions.
 const OTHERS: &[&str] = &[
     "Bury", "Claim", "Commit", "Create", "Enqueue", "Expire", "Forget", "Import", "Join", "Leave",
     "Queue", "Renew", "Resume", "Send", "Sweep",
 ];
 
-/// A database whose stores are looked at when the case is over.
+/// A database whose round trips are collected when the case ends.
 struct Counted {
     database: InDatabase,
     stores: Mutex<Vec<Arc<PostgresStore>>>,

@@ -1,5 +1,4 @@
-//! Connections that are lost and servers that go away: nothing that was acknowledged is lost,
-//! and nothing is there twice.
+//! Lost connections and server failures: no acknowledged write is lost, and none is repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,16 +16,16 @@ use crate::read::Reader as _;
 use crate::write::Unpark;
 use crate::{Store as _, Writer as _, codes};
 
-/// What happens to a commit.
+/// A fault of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::postgres) enum Trouble {
-    /// It is written, and the connection is lost before that is said.
+    /// The transaction is committed, and the connection is lost before the answer.
     Written,
-    /// The connection is lost before it arrives.
+    /// The connection is lost before the COMMIT arrives.
     NotWritten,
 }
 
-/// Instances that are stepped on beside each other.
+/// Instances that are stepped in parallel.
 const CHAINS: usize = 4;
 
 fn open(url: &str) -> Arc<PostgresStore> {
@@ -40,7 +39,8 @@ fn open(url: &str) -> Arc<PostgresStore> {
     PostgresStore::open(url, options).unwrap()
 }
 
-/// Steps some instances on, each over a connection of its own, while `harm` is done to the server again and again.
+/// Commits steps of several instances, each over a connection of its own, while `harm` is done to
+/// the server repeatedly.
 fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
     const STEPS: u64 = 100;
     const STEPS_BETWEEN: u64 = 50;
@@ -73,8 +73,8 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
                     let keyed = Keyed::new(no);
                     let mut held = *first;
                     let mut steps = 0;
-                    // Until there was both enough work and enough harm, or whoever does it has
-                    // panicked, which the scope tells.
+                    // Until there was both enough work and enough harm, or the thread that does the
+                    // harm has panicked, which the scope reports.
                     while steps < STEPS
                         || (harmed.load(Ordering::Acquire) < 3 && !harming.is_finished())
                     {
@@ -93,7 +93,7 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
         over.store(true, Ordering::Release);
         steps
     });
-    // The server is whole again.
+    // The server works again.
     let steps: Vec<u64> = steps.into_iter().map(|steps| steps.unwrap()).collect();
     for (first, steps) in firsts.iter().zip(&steps) {
         let head = member.head(first.fence.instance);
@@ -120,7 +120,7 @@ fn a_server_that_is_killed_loses_nothing_and_doubles_nothing() {
     });
 }
 
-/// Lets the trouble happen to the commits of one step, and says what becomes of it.
+/// Injects faults into the commits of one step, and checks the outcome.
 fn check_trouble(troubles: &[Trouble]) {
     let harness = in_database();
     if harness.url.is_none() {
@@ -145,8 +145,8 @@ fn a_commit_that_is_cut_off_is_asked_for() {
     check_trouble(&[Trouble::Written, Trouble::NotWritten]);
 }
 
-/// A server that can be killed, a store in it that does not look for it for long, and where that
-/// is.
+/// A server that the test may kill, a store with a short reconnection time on it, and the store's
+/// URL.
 fn on_a_server_of_its_own() -> Option<(PostgreSql, Arc<PostgresStore>, String)> {
     let server = PostgreSql::for_test().unwrap()?;
     let url = server.database().unwrap();
@@ -173,7 +173,7 @@ fn what_cannot_be_asked_for_is_answered_as_unknown() {
     *store.shared.troubles.lock() = vec![Trouble::Written];
     let error = store.write(member.chained(&held, 2)).unwrap_err();
     assert_eq!(error.code, codes::UNKNOWN_OUTCOME, "{error}");
-    // From now on nothing was sent, so that is known.
+    // From now on no COMMIT was sent, so the outcome is known.
     let error = store.write(Unpark).unwrap_err();
     assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
     let error = store.counts().unwrap_err();
@@ -191,7 +191,7 @@ fn a_server_that_is_gone_is_looked_for_once_for_all_that_waits() {
         .and_then(|rest| rest.split('/').next());
     let port: u16 = port.unwrap().parse().unwrap();
     server.kill().unwrap();
-    // Something else is there now, which only hangs up.
+    // Another server listens on the port now, and closes each connection.
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
@@ -207,7 +207,7 @@ fn a_server_that_is_gone_is_looked_for_once_for_all_that_waits() {
     assert!((1..50).contains(&calls), "{calls} attempts");
 }
 
-/// The lane of the transactions of the next test.
+/// The lane of the transactions in the next test.
 const LANE: i64 = 7;
 
 /// A transaction that leaves a trace, up to its COMMIT.
@@ -244,12 +244,12 @@ fn a_transaction_that_was_given_up_is_not_written_later() {
     runtime.block_on(async {
         let mut old = store.shared.target.writer().await.unwrap();
         let mut new = store.shared.target.writer().await.unwrap();
-        // The server has not come to it, and from here on it is too late.
+        // The transaction has not reached the server yet, and now it is too late.
         assert!(!is_written(&mut new, &store, 1).await);
         assert!(leave(&mut old, &store, 1).await.is_err());
         old.client.batch_execute("ROLLBACK").await.unwrap();
         assert!(!is_written(&mut new, &store, 1).await);
-        // The server is at it: the question waits for its end.
+        // The server still carries the transaction out: the check waits for its end.
         for (no, ends_well) in [(2, true), (3, false)] {
             let mut session = leave(&mut old, &store, no).await.ok().unwrap();
             let end = async {
@@ -301,7 +301,7 @@ fn a_server_that_is_gone_is_told_until_a_write_reaches_it_again() {
     };
     store.probe().unwrap();
     server.kill().unwrap();
-    // The processes of a killed server may still answer until they notice that it is gone.
+    // Processes of a killed server may answer until they notice its death.
     let error = loop {
         match store.probe() {
             Ok(()) => std::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! Looking after a store as a whole.
+//! Checks and migrations of a whole store.
 
 use super::{InDatabase, in_database};
 use crate::conformance::Harness as _;
@@ -7,7 +7,7 @@ use crate::conformance::world::{DONE, Member};
 use crate::postgres::PostgresStore;
 use crate::upkeep::RULES;
 
-/// Breaks a store, and expects what a check says of it.
+/// Damages a store, and checks the findings.
 #[track_caller]
 fn check(database: &InDatabase, sql: &str, rules: &[&str]) {
     let Some(url) = &database.url else { return };

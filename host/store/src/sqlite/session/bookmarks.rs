@@ -1,4 +1,4 @@
-//! Bookmarks: what suspended node runs wait for, and how they go on.
+//! Bookmarks of suspended executions, and their resumption.
 
 use bytes::Bytes;
 use rusqlite::{OptionalExtension as _, Row};
@@ -14,7 +14,7 @@ use crate::sql::transaction::{extras, now};
 use crate::stimuli::{NewBookmark, Resume, Sent, resumption};
 use crate::write::Commit;
 
-/// A bookmark that was met.
+/// A bookmark that a stimulus or token matches.
 pub(super) struct Met {
     pub(super) no: i64,
     pub(super) instance: i64,
@@ -26,7 +26,7 @@ pub(super) struct Met {
     metadata: Option<Bytes>,
 }
 
-/// Selects what [`met`] reads; to be followed by the rest of a condition.
+/// Selects the columns that [`met`] reads; the rest of a condition follows.
 macro_rules! select_met {
     ($index:literal, $rest:literal) => {
         concat!(
@@ -54,7 +54,7 @@ pub(super) fn met(row: &Row<'_>) -> Result<Met> {
 }
 
 impl Session<'_> {
-    /// Writes what a step waits for, and lets it meet what has been buffered. True if something
+    /// Writes the bookmarks of a step, and matches them with buffered stimuli. True if an execution
     /// was resumed.
     pub(super) fn put_bookmarks(&mut self, commit: &Commit) -> Done<bool> {
         let instance = commit.fence.instance.0;
@@ -67,8 +67,7 @@ impl Session<'_> {
         self.add_bookmarks(instance, &commit.bookmarks, commit.at_ms)
     }
 
-    /// Writes bookmarks, and lets them meet what has been buffered. True if something was
-    /// resumed.
+    /// Writes bookmarks, and matches them with buffered stimuli. True if an execution was resumed.
     pub(super) fn add_bookmarks(
         &mut self,
         instance: i64,
@@ -113,11 +112,11 @@ impl Session<'_> {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Resumes by what has come before the bookmark was made.
+    /// Resumes by a stimulus that arrived before the bookmark.
     fn meet_buffered(&mut self, no: i64, new: &NewBookmark, at_ms: i64) -> Done<bool> {
         let mut resumed = false;
         for _ in 0..crate::stimuli::Send::LIMIT {
-            // One of the same group may have burned it meanwhile.
+            // Another bookmark of the same execution may have burned it.
             let sql = select_met!("bookmark_hash", "b.hash = ?2 AND b.no = ?1");
             let met = self
                 .connection
@@ -138,7 +137,7 @@ impl Session<'_> {
         Ok(resumed)
     }
 
-    /// The oldest buffered stimulus that a bookmark meets.
+    /// The oldest buffered stimulus that matches a bookmark.
     fn buffered_for(
         &self,
         met: &Met,
@@ -165,7 +164,7 @@ impl Session<'_> {
         Ok(oldest)
     }
 
-    /// Ends the bookmarks of a node run.
+    /// Ends the bookmarks of an execution.
     pub(super) fn burn(&mut self, instance: i64, first: i64) -> Done<()> {
         self.connection
             .prepare_cached("DELETE FROM bookmark WHERE instance = ?1 AND first = ?2")?
@@ -181,7 +180,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Lets a node run go on. False if there is nothing left of it.
+    /// Resumes an execution. False if its wait is gone.
     pub(super) fn go_on(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<bool> {
         let document = resumption(&met.name, input, met.metadata.as_ref());
         self.refer(met.instance, input)?;
@@ -199,13 +198,13 @@ impl Session<'_> {
         self.resume_beside(met, &document, at_ms)
     }
 
-    /// The node run does not wait right now, or goes on waiting: what resumes it becomes a
-    /// trigger of its own.
+    /// The execution does not wait now, or keeps waiting: the resumption becomes a trigger of its
+    /// own.
     fn resume_beside(&mut self, met: &Met, document: &[u8], at_ms: i64) -> Done<bool> {
         let sql = hot::TRIGGER_OF.sqlite;
         let mut row = self.connection.prepare_cached(sql)?;
         if !row.exists((met.trigger, met.instance))? {
-            // The bookmark has outlived its row.
+            // The row of the bookmark is gone.
             self.burn(met.instance, met.first)?;
             return Ok(false);
         }
@@ -252,14 +251,14 @@ impl Session<'_> {
         Ok(sent)
     }
 
-    /// The next number that the store gives to a trigger itself.
+    /// The next trigger number that the store assigns itself.
     pub(super) fn own_number(&mut self) -> Done<TriggerNo> {
         let sql = "UPDATE own SET trigger = trigger + 1 WHERE no = 1 RETURNING trigger";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(TriggerNo(statement.query_row([], |row| row.get(0))?))
     }
 
-    /// Notes that something hangs on an instance that its end has to look after.
+    /// Notes that an instance has a kind of rare row that its end must handle.
     pub(super) fn note_extra(&mut self, instance: i64, extra: i16) -> Done<()> {
         let Some(head) = self.head(instance)? else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the writer remembers of the file, for as long as nobody else writes to it.
+//! The writer's cache of the file, valid until another connection writes to the file.
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -6,29 +6,29 @@ use windlass_model::{Digest, Status};
 
 use crate::write::Finish;
 
-/// Heads remembered before all are forgotten. Each takes about 150 bytes.
+/// The maximum number of cached heads, of about 150 bytes each; beyond it, all are dropped.
 const HEADS: usize = 64 * 1024;
 
-/// Definitions and pins remembered before all are forgotten.
+/// The maximum number of cached definitions and pins; beyond it, all are dropped.
 const DOCUMENTS: usize = 4096;
 
-/// What a fence is compared with, and what of it is not in the file yet.
+/// The columns that a fence is compared with, and the changes that are not in the file yet.
 pub(super) struct Head {
     pub(super) status: Status,
     pub(super) owner: Option<i64>,
     pub(super) epoch: i64,
     pub(super) version: i64,
     pub(super) last_execution: Option<i64>,
-    /// Which of the rarer things hang on it; see [`extras`](crate::sql::transaction::extras).
+    /// The kinds of rare rows of the instance; see [`extras`](crate::sql::transaction::extras).
     pub(super) extras: i16,
     pub(super) unwritten: Unwritten,
-    /// Of an unwritten head.
+    /// Set for an unwritten head.
     pub(super) state: Bytes,
-    /// Of an unwritten head whose instance has ended.
+    /// Set for an unwritten head whose instance has ended.
     pub(super) finish: Option<Box<(i64, Finish)>>,
 }
 
-/// How much of a head has to be written before the group ends.
+/// The part of a head that must be written before the group ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unwritten {
     Nothing,
@@ -36,30 +36,30 @@ pub(super) enum Unwritten {
     Whole,
 }
 
-/// Whether a table that few workflows use has any rows: if not, nothing is looked up in it.
+/// Whether a table that few workflows use has any rows. If it has none, lookups are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Filled {
     #[default]
     Unknown,
     None,
-    /// Or had some a moment ago.
+    /// The table has rows, or had some recently.
     Some,
 }
 
-/// Forgotten when another connection has written, and when a group is rolled back.
+/// The cache. It is cleared when another connection has written, and when a group is rolled back.
 #[derive(Default)]
 pub(super) struct Cache {
-    /// The value of `PRAGMA data_version` that all this goes with.
+    /// The value of `PRAGMA data_version` for which the cache is valid.
     pub(super) data_version: i64,
     pub(super) heads: FxHashMap<i64, Head>,
-    /// Instances whose heads are unwritten, in the order in which they became so.
+    /// Instances with unwritten heads, in the order of their changes.
     pub(super) unwritten: Vec<i64>,
     pub(super) members: FxHashMap<i64, bool>,
     pub(super) definitions: FxHashMap<Digest, i64>,
     pub(super) pins: FxHashMap<Digest, i64>,
     pub(super) scopes: Filled,
     pub(super) reservations: Filled,
-    /// Of the store, with what the group that is open has added.
+    /// The generation of the store, including a change by the open group.
     pub(super) generation: Option<i64>,
 }
 
@@ -75,7 +75,7 @@ impl Cache {
         self.generation = None;
     }
 
-    /// To be called between groups, when nothing is unwritten.
+    /// Drops caches beyond their bounds. Called between groups, when all heads are written.
     pub(super) fn keep_bounds(&mut self) {
         if self.heads.len() > HEADS {
             self.heads.clear();

@@ -1,4 +1,4 @@
-//! Sub-workflows: their beginning, and what their end tells who waits.
+//! Sub-workflows: their start, and the resumption of their parent.
 
 use bytes::Bytes;
 use rusqlite::OptionalExtension as _;
@@ -12,7 +12,8 @@ use crate::sql::rows;
 use crate::write::{Commit, Finish};
 
 impl Session<'_> {
-    /// Begins the children of a step. One that cannot be made has failed.
+    /// Creates the children of a step. The parent of a child that cannot be created is resumed with
+    /// a failure.
     pub(super) fn begin_children(&mut self, commit: &Commit) -> Done<()> {
         for child in &commit.children {
             let made = matches!(self.create(child)?, Ok(Created::New));
@@ -23,7 +24,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Tells the parent of an instance that it has ended. True if somebody was told.
+    /// Resumes the parent of an instance that has ended. True if a parent's row was changed.
     pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
         let no = commit.fence.instance.0;
         let sql = "SELECT parent, parent_id, parent_trigger, parent_seq, depth FROM origin \
@@ -45,8 +46,9 @@ impl Session<'_> {
         self.tell(&parent, &document, commit.at_ms)
     }
 
-    /// What has been claimed meanwhile (its time is over) gets the answer all the same: if it
-    /// is given back it finds it there, and if it goes on without, it is overwritten.
+    /// A row that the parent's owner has claimed as expired gets the answer too: if the row is
+    /// released, the answer is there; if the parent continues without the child, the row is
+    /// overwritten.
     fn tell(&mut self, parent: &Parent, document: &Bytes, at_ms: i64) -> Done<bool> {
         let sql = hot::TELL.sqlite;
         let changed = self.connection.prepare_cached(sql)?.execute((
@@ -60,7 +62,7 @@ impl Session<'_> {
         Ok(changed == 1)
     }
 
-    /// The name of an instance, by its number.
+    /// The id of an instance, by its number.
     pub(super) fn instance_id(&self, instance: i64) -> Done<Option<InstanceId>> {
         let sql = "SELECT id FROM instance WHERE no = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;

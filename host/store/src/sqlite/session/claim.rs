@@ -1,8 +1,8 @@
-//! Finds due work that a member may take, and takes it.
+//! Finds due work that a member may claim, and claims it.
 //!
-//! The due index is walked in its order in pages, a bounded number of rows per call, and the
-//! place reached is kept for the member's next call: neither rows that belong to others nor
-//! one instance with a hundred thousand due rows can keep a claim from what lies behind.
+//! The walk reads the due index in order, in pages, with a bounded number of rows per call, and
+//! keeps its position for the member's next call. So neither rows of other owners nor one instance
+//! with a hundred thousand due rows hide the rows behind them.
 
 use rusqlite::OptionalExtension as _;
 use rustc_hash::FxHashMap;
@@ -15,36 +15,36 @@ use crate::sql::hot;
 use crate::sql::rows;
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
 
-/// Rows of the index read at once.
+/// Rows of the index that one statement reads.
 const PAGE: usize = 256;
 
-/// Rows of the index looked at in one call.
+/// Rows of the index that one call examines.
 const ROWS: usize = 4096;
 
-/// A place in the due index, within one priority: when, instance, trigger.
+/// A position in the due index, within one priority: due time, instance, trigger.
 type DuePosition = (i64, i64, i64);
 
 const BEGINNING: DuePosition = (i64::MIN, i64::MIN, i64::MIN);
 
-/// When what waits without a time is due.
+/// The due time of a trigger that waits without a time-out.
 const NEVER: i64 = i64::MAX;
 
 /// Above all priorities.
 const TOP: i32 = i32::MAX;
 
-/// How far a member has come in its walk through the due index. Each call begins with the
-/// highest priority, and goes on in each where the call before stopped.
+/// The progress of a member's walk through the due index. Each call begins with the highest
+/// priority, and continues in each priority where the last call stopped.
 #[derive(Clone)]
 pub(super) struct Scan {
     places: FxHashMap<i32, DuePosition>,
-    /// How much had become pending when the walk began: more means that it may have missed
-    /// something behind it.
+    /// The counter of triggers made pending when the walk began. If it has grown, the walk may have
+    /// missed rows.
     made_pending: u64,
-    /// Whether work was left where it is because enough of its instance was taken.
+    /// Whether the walk left due triggers of an instance because of the bound on triggers.
     left: bool,
 }
 
-/// What has been taken so far by one call.
+/// The claims of one call so far.
 struct Taking {
     claims: Claims,
     places: FxHashMap<i64, usize>,
@@ -52,13 +52,13 @@ struct Taking {
 
 enum Verdict {
     Claimed,
-    /// Nothing that this member may take.
+    /// The instance belongs to another member or has ended.
     NotMine,
-    /// Put aside until its instance goes on.
+    /// The trigger was parked until its instance is unpaused.
     Parked,
-    /// Enough of this instance.
+    /// The bound on triggers of this instance is reached.
     Enough,
-    /// Enough instances.
+    /// The bound on instances is reached.
     Full,
 }
 
@@ -99,7 +99,7 @@ impl Session<'_> {
         Ok(taking.claims)
     }
 
-    /// Goes on with the member's walk through the due index.
+    /// Continues the member's walk through the due index.
     fn walk(&mut self, claim: &Claim, taking: &mut Taking) -> Done<()> {
         let made_pending = self.made_pending;
         let begun = Scan {
@@ -128,7 +128,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Walks through what is due of one priority. False if the call has seen or taken enough.
+    /// Walks through the due triggers of one priority. False if a bound of the call was reached.
     fn walk_priority(
         &mut self,
         claim: &Claim,
@@ -157,7 +157,7 @@ impl Session<'_> {
         }
     }
 
-    /// The highest priority below this one of which something is pending.
+    /// The highest priority below this one that has pending triggers.
     fn priority_below(&mut self, priority: i32) -> Done<Option<i32>> {
         let found = self
             .statements
@@ -182,7 +182,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Claims what is due of one instance.
+    /// Claims the due triggers of one instance.
     fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: i64) -> Done<()> {
         let sql = "SELECT no FROM trigger WHERE instance = ?1 AND state = 0 AND due_ms <= ?2 \
             ORDER BY priority DESC, due_ms, no LIMIT ?3";
@@ -246,8 +246,8 @@ impl Session<'_> {
         Ok(Verdict::Claimed)
     }
 
-    /// Whether an instance is free or the member's own. One whose owner is dead is free once
-    /// it has been buried.
+    /// Whether an instance is free or belongs to the member. An instance of a dead owner is free
+    /// once the owner has been reaped.
     fn may_take(&mut self, claim: &Claim, instance: i64) -> Done<bool> {
         let Some(head) = self.head(instance)? else {
             return Ok(false);
@@ -297,8 +297,9 @@ impl Session<'_> {
         Ok(row)
     }
 
-    /// Of pausing and going on the last counts: what waits since before one that is claimed,
-    /// because the walk had passed it when it became free, would undo it.
+    /// Removes requests to pause or unpause that are older than the claimed one, because the last
+    /// request counts. An older request is still pending if the walk had passed it before the
+    /// instance became free; claimed later, it would undo the newer one.
     fn overtake(&mut self, last: &TriggerRow) -> Done<()> {
         let sql = hot::OVERTAKE.sqlite;
         let key = (last.instance.0, PAUSING.0, PAUSING.1, last.due_ms);
@@ -306,8 +307,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// When the next trigger comes due that this member may take. Looks at one page of each
-    /// priority: behind that, the answer may be too early, which costs one claim for nothing.
+    /// The due time of the next trigger that this member may claim. Examines one page of each
+    /// priority; beyond it the answer may be too early, which costs one needless claim.
     fn next_due(&mut self, claim: &Claim) -> Done<Option<i64>> {
         let mut soonest = None;
         let mut priority = TOP;

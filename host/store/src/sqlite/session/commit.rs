@@ -1,5 +1,5 @@
-//! One step: the hot path. An ordinary one is an update of its trigger in place, an append to
-//! the log of runs, and its share of one update of the head.
+//! One step: the hot path. An ordinary step updates its trigger in place, appends an execution
+//! record, and shares one update of the head with the other steps of the group.
 
 use windlass_model::Status;
 
@@ -37,7 +37,7 @@ impl Session<'_> {
         let Some(successors) = self.use_up(commit)? else {
             return Ok(Err(Fenced));
         };
-        // The fences hold: from here on everything is written.
+        // The fences hold: the step is written from here on.
         self.put_blobs(no, &commit.blobs, commit.at_ms)?;
         for payload in commit.payloads() {
             self.refer(no, payload)?;
@@ -76,7 +76,7 @@ impl Session<'_> {
         Ok(Ok(Committed { due }))
     }
 
-    /// What few steps do. True if something that somebody has to claim is due now.
+    /// Writes the rare parts of a step. True if work is due now that needs a claim.
     fn put_rare(&mut self, commit: &Commit) -> Done<bool> {
         let mut due = false;
         if !commit.burned.is_empty() || !commit.bookmarks.is_empty() {
@@ -104,7 +104,7 @@ impl Session<'_> {
         Ok(due)
     }
 
-    /// What the end of some instances does. True if something is due now.
+    /// Writes the rare effects of the end of an instance. True if work is due now.
     fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: i16) -> Done<bool> {
         let no = commit.fence.instance.0;
         if extras & extras::OUTSIDE != 0 {
@@ -123,7 +123,7 @@ impl Session<'_> {
         Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish)?)
     }
 
-    /// Whether the member that is named still runs the instance. Does not look at the version.
+    /// Whether the member named by the fence still owns the instance. Ignores the version.
     pub(super) fn holds(&mut self, fence: &Fence) -> Done<bool> {
         if !self.is_member(fence.incarnation.0)? {
             return Ok(false);
@@ -134,7 +134,7 @@ impl Session<'_> {
         Ok(head.owner == Some(fence.incarnation.0) && head.epoch == fence.epoch.0)
     }
 
-    /// Takes the step's own trigger, if it is still as it was claimed, and gives back the
+    /// Uses up the step's own trigger, if it is unchanged since its claim, and returns the
     /// successors that need rows of their own.
     fn use_up<'a>(&mut self, commit: &'a Commit) -> Done<Option<&'a [NewTrigger]>> {
         let instance = commit.fence.instance.0;
@@ -171,7 +171,8 @@ impl Session<'_> {
         Ok((changed == 1).then_some(others))
     }
 
-    /// Writes a trigger row. `owned`: the instance has an owner, who may have claimed it.
+    /// Writes a trigger row. `owned`: the instance has an owner, which may have claimed the
+    /// trigger.
     pub(super) fn insert_trigger(
         &mut self,
         instance: i64,
@@ -182,7 +183,7 @@ impl Session<'_> {
         if !claimed {
             self.made_pending += 1;
         }
-        // State and token have the same number: pending with 0, or claimed with 1.
+        // State and token have equal numbers: pending with 0, claimed with 1.
         self.statements.insert_trigger.execute((
             trigger.no.0,
             instance,
@@ -245,7 +246,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The head as it is after the step. It is written once for all steps of the group.
+    /// Updates the cached head. It is written once for all steps of the group.
     fn move_head_on(&mut self, commit: &Commit) {
         let no = commit.fence.instance.0;
         let Some(head) = self.cache.heads.get_mut(&no) else {

@@ -1,4 +1,4 @@
-//! Writes instances, with the definition and the pins that they need.
+//! Writes instances, with their definitions and pins.
 
 use rusqlite::OptionalExtension as _;
 use windlass_model::{Digest, ScopeNo, Status};
@@ -23,7 +23,7 @@ impl Session<'_> {
         if let Some(key) = &new.exclusive
             && let Some(by) = self.reserved_by(key)?
         {
-            // The same request again is told so, although it excludes itself.
+            // A repeated request gets that answer even if the instance excludes itself.
             let exists = self.existing(new)?;
             return Ok(Ok(exists.unwrap_or(Created::Reserved { by })));
         }
@@ -34,7 +34,7 @@ impl Session<'_> {
         let (definition, pins) = match documents {
             (Some(definition), Some(pins)) => (definition, pins),
             (definition, pins) => {
-                // One of them has to be written, which a refused create must not do.
+                // A document is missing and would be written, which a refused create must not do.
                 if let Some(exists) = self.existing(new)? {
                     return Ok(Ok(exists));
                 }
@@ -70,7 +70,7 @@ impl Session<'_> {
         Ok(Ok(Created::New))
     }
 
-    /// What is written once the head is.
+    /// Writes the rows of an instance after its head.
     fn insert_rest(&mut self, new: &NewInstance) -> Done<()> {
         let no = new.no.0;
         let (input, meta) = payload(Some(&new.input));
@@ -122,7 +122,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What to answer if there is, or was, an instance that has the id of the new one.
+    /// The answer if the id of the new instance exists, or did before it was deleted.
     fn existing(&mut self, new: &NewInstance) -> Done<Option<Created>> {
         let id = &new.id.0.as_bytes()[..];
         let no = self
@@ -138,7 +138,7 @@ impl Session<'_> {
             .query_row([no], |row| Ok(rows::instance(row)))
             .optional()?
             .transpose()?;
-        // Only a tombstone is found by its id and not by its origin.
+        // Only a tombstone has an id but no origin.
         Ok(Some(row.map_or(Created::Deleted, |row| {
             Created::Exists(Box::new(row))
         })))
@@ -174,7 +174,7 @@ impl Session<'_> {
             .optional()?)
     }
 
-    /// The number of a definition that is written if it is not there.
+    /// The number of a definition, which is written if it is missing.
     pub(super) fn definition_of(&mut self, row: &DefinitionRow) -> Done<i64> {
         match self.definition(row.digest)? {
             Some(no) => Ok(no),
@@ -202,7 +202,7 @@ impl Session<'_> {
     }
 }
 
-/// What hangs on an instance from its beginning.
+/// The kinds of rare rows that a new instance has.
 fn born_with(new: &NewInstance) -> i16 {
     let parent = if new.parent.is_some() {
         extras::PARENT

@@ -1,4 +1,4 @@
-//! Forgetting, in slices that are bounded by a number of rows.
+//! Deletion of instances, in slices with a bounded number of rows.
 
 use rusqlite::OptionalExtension as _;
 use windlass_model::{Body, Digest, Payload};
@@ -12,8 +12,8 @@ use crate::sql::transaction::now;
 use crate::sql::{lives, rows};
 use crate::sums::{self, Of};
 
-/// What hangs on an instance besides its head, its records and its blobs: deletes so many
-/// rows of one.
+/// Deletes a number of an instance's rows, other than its head, its records and its blobs: one
+/// statement for each table.
 const HANGING: &[&str] = &[
     "DELETE FROM trigger WHERE no IN (SELECT no FROM trigger WHERE instance = ?1 LIMIT ?2)",
     "DELETE FROM var WHERE (instance, scope, name) IN \
@@ -35,7 +35,7 @@ impl Session<'_> {
         let Some((begun, mut last_execution)) = self.to_forget(no, forget.before_ms, at_ms)? else {
             return Ok(Forgotten { more: false });
         };
-        // Whatever is remembered of the head is not true any more.
+        // The cached head is outdated.
         self.cache.heads.remove(&no);
         if !begun {
             now(lives::hide(self, no))?;
@@ -51,7 +51,7 @@ impl Session<'_> {
         Ok(Forgotten { more: false })
     }
 
-    /// Deletes at most about so many rows of what is left behind a tombstone.
+    /// Deletes at most about `rows` rows of a tombstone's instance.
     pub(super) fn clear(&mut self, clear: &Clear) -> Done<Forgotten> {
         let Clear {
             instance,
@@ -68,8 +68,7 @@ impl Session<'_> {
         Ok(Forgotten { more })
     }
 
-    /// Deletes at most about so many rows of what hangs on an instance. True if there may be
-    /// more.
+    /// Deletes at most about `rows` rows of an instance. True if there may be more.
     pub(super) fn delete_hanging(
         &mut self,
         no: i64,
@@ -86,8 +85,8 @@ impl Session<'_> {
         Ok(left == 0)
     }
 
-    /// Whether forgetting it has begun, or it is a tombstone, and its newest record, if its
-    /// time is over.
+    /// Whether deletion has begun or the instance is a tombstone, and its newest record. None if
+    /// its retention time has not ended.
     pub(super) fn to_forget(
         &self,
         no: i64,
@@ -107,7 +106,7 @@ impl Session<'_> {
         Ok(self.connection.prepare_cached(sql)?.execute(key)? as u64)
     }
 
-    /// Walks back through the records: no index finds them.
+    /// Follows the chain of records backwards: no index finds them.
     fn delete_executions(
         &self,
         no: i64,
@@ -132,7 +131,7 @@ impl Session<'_> {
         Ok(deleted)
     }
 
-    /// Gives references to blobs up. Whether a blob is still needed is looked at later.
+    /// Releases the references to blobs. A later sweep checks whether each blob is still needed.
     pub(super) fn loosen_blobs(&self, no: i64, bound: u64, at_ms: i64) -> Done<u64> {
         let sql = "INSERT INTO blob_loose (blob, since_ms) SELECT blob, ?3 FROM \
             (SELECT blob FROM blob_ref WHERE instance = ?1 ORDER BY blob LIMIT ?2) WHERE true \
@@ -146,7 +145,7 @@ impl Session<'_> {
         Ok(self.connection.prepare_cached(sql)?.execute((no, bound))? as u64)
     }
 
-    /// Writes blobs, which the instance refers to from now on.
+    /// Writes blobs, and notes that the instance refers to them.
     pub(super) fn put_blobs(&mut self, instance: i64, blobs: &[NewBlob], at_ms: i64) -> Done<()> {
         for blob in blobs {
             let bytes: &[u8] = &blob.bytes;
@@ -160,7 +159,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Notes that an instance refers to what a payload may have been moved to.
+    /// Notes that an instance refers to the blob of a payload, if the payload has one.
     pub(super) fn refer(&mut self, instance: i64, payload: &Payload) -> Done<()> {
         match &payload.body {
             Body::Inline(_) => Ok(()),
@@ -176,7 +175,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Gives pages back to the system, except for as many as work at a steady pace fills again.
+    /// Returns free pages to the file system, except for the number that a steady load uses again.
     pub(super) fn sweep_pages(&self, rows: u32) -> Done<Swept> {
         let pragma = |name: &str| {
             self.connection
@@ -190,7 +189,7 @@ impl Session<'_> {
             let (count, more) = (0, false);
             return Ok(Swept { count, more });
         }
-        // It gives back a page with each step, so that it is to be stepped to its end.
+        // Each step of the statement frees one page, so it is stepped to its end.
         let mut vacuum = self
             .connection
             .prepare(&format!("PRAGMA incremental_vacuum({slice})"))?;

@@ -1,9 +1,9 @@
-//! How far a group brings the store: what the marker beside it is told.
+//! The bound of a group for the marker beside the store.
 
 use super::{Done, Session};
 use crate::sqlite::mark::{self, Bound, Witness};
 
-/// What the group that is open gives to tell it by.
+/// The bound of the open group.
 #[derive(Default)]
 pub(super) struct Bounds {
     turned: bool,
@@ -12,10 +12,10 @@ pub(super) struct Bounds {
 }
 
 impl Session<'_> {
-    /// Begins another generation: a row that bounds may rest on goes away, or something is
-    /// acknowledged that no such row tells. Costs a page, so no step does it.
+    /// Begins a new generation: a row that earlier bounds may name is deleted, or the write
+    /// acknowledges a change that no such row proves. Writes one more page, so no step does it.
     pub(super) fn turn(&mut self) -> Done<()> {
-        // What stands for the group so far may go away with what comes.
+        // The next statements may delete the group's witness.
         self.bounds.witness = Witness::None;
         if self.bounds.turned {
             return Ok(());
@@ -29,7 +29,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The group gives an instance this version, and nothing takes it back.
+    /// The group gives an instance this version, and no later write lowers it.
     pub(super) fn witnessed_by(&mut self, no: i64, version: i64) {
         self.bounds.witness = Witness::Instance { no, version };
     }
@@ -41,7 +41,7 @@ impl Session<'_> {
         }
     }
 
-    /// Determines what the group can be told by. The last thing before its commit.
+    /// Determines the bound of the group. Called last before the commit.
     pub(in crate::sqlite) fn bound(&mut self) -> Done<()> {
         if !self.bounds.turned && self.bounds.witness == Witness::None {
             return Ok(());
@@ -53,7 +53,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Notes beside the store what the group that has been committed can be told by.
+    /// Gives the bound of the committed group to the marker.
     pub(in crate::sqlite) fn advance_mark(&mut self) {
         if let Some(bound) = self.bounds.bound.take() {
             self.shared.mark.advance(bound);

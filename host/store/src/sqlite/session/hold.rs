@@ -1,4 +1,4 @@
-//! What a member gives back, and what waits for the end of a pause.
+//! Releases of instances, and parked triggers of paused instances.
 
 use super::{Done, Session};
 use crate::sql::hot;
@@ -22,7 +22,8 @@ impl Session<'_> {
         Ok(Ok(()))
     }
 
-    /// Parks what has come due of a paused instance. False if it is control, which goes on.
+    /// Parks a due trigger of a paused instance. False if it is a control trigger, which stays
+    /// pending.
     pub(super) fn park_paused(&mut self, no: i64) -> Done<bool> {
         let sql = "UPDATE trigger SET state = 2, suspicion = min(suspicion, 1), reason = 'paused' \
             WHERE no = ?1 AND state = 0 AND kind NOT BETWEEN 10 AND 14";

@@ -9,7 +9,7 @@ use crate::sql::letters;
 use crate::sql::transaction::now;
 
 impl Session<'_> {
-    /// Writes down the resumptions that no step has used, before their rows are removed: of one
+    /// Dead-letters the resumptions that no step has used, before their rows are removed: of one
     /// row, or of all rows of an instance.
     pub(super) fn bury_unheard(
         &mut self,
@@ -17,7 +17,7 @@ impl Session<'_> {
         row: Option<TriggerNo>,
         at_ms: i64,
     ) -> Done<()> {
-        // One row is found by its key, however many the instance has.
+        // A single row is found by its key, because an instance may have many.
         let sql = match row {
             Some(_) => {
                 "SELECT seq, node, priority, payload, detail FROM trigger \

@@ -1,4 +1,4 @@
-//! Who is a member, and what becomes of the work of those that are none any more.
+//! Membership, and the reaping of dead members.
 
 use rusqlite::OptionalExtension as _;
 use windlass_model::Incarnation;
@@ -10,7 +10,7 @@ use crate::sql::hot;
 use crate::sqlite::locks;
 use crate::write::{Bury, Duty, Fenced, Leave, NewMember, OrFenced, Renew, Renewed};
 
-/// Numbers of rows carry the incarnation in 31 bits.
+/// Row numbers carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
 
 /// Leases are capped at a day, so that no arithmetic overflows.
@@ -37,7 +37,7 @@ impl Session<'_> {
                 .help("Export the runs, and import them into a new store.")
                 .into());
         }
-        // Others see the row only once the group is committed, with the lock held by then.
+        // Other processes see the row only after the commit, and the lock is held by then.
         let lock = locks::join(&self.shared.path, incarnation)?;
         self.aftermath.joined.push((incarnation, lock));
         self.turn()?;
@@ -66,7 +66,8 @@ impl Session<'_> {
 
     pub(super) fn leave(&mut self, leave: &Leave) -> Done<()> {
         let incarnation = leave.incarnation;
-        // Of one that was buried before, the rest is freed as of the dead.
+        // If the member was reaped before, its remaining instances are freed as those of a dead
+        // member.
         if self.remove_member(incarnation.0)? {
             self.write_heads()?;
             let sql = "UPDATE trigger SET state = 0, suspicion = min(suspicion, 1) \
@@ -92,7 +93,7 @@ impl Session<'_> {
         let mut freed = 0;
         let mut owner = i64::MIN;
         while freed < limit {
-            // Owners are few, so going from one to the next costs little.
+            // Owners are few, so skipping from one to the next is cheap.
             let sql = "SELECT owner FROM instance WHERE owner > ?1 ORDER BY owner LIMIT 1";
             let next = self
                 .connection
@@ -144,7 +145,7 @@ impl Session<'_> {
     }
 
     fn free_of_dead(&mut self, owner: i64, limit: u32) -> Done<u32> {
-        // The dead may have written earlier in this very group.
+        // The dead member may have written earlier in this group.
         self.write_heads()?;
         let sql = "SELECT no FROM instance WHERE owner = ?1 LIMIT ?2";
         let held: Vec<i64> = self

@@ -1,8 +1,8 @@
-//! One connection that writes: carries out groups of writes, each in one transaction.
+//! One connection that writes: it carries out groups of writes, each in one transaction.
 //!
-//! Within a group every write checks its fences before it changes anything, so that a refused
-//! one leaves no trace and its neighbours go on. What a group found out about the file is
-//! kept for the next, until `PRAGMA data_version` says that somebody else has written.
+//! Within a group every write checks its fences before it changes anything, so that a fenced write
+//! changes nothing and the other writes succeed. The cache of the file is kept for the next group,
+//! until `PRAGMA data_version` shows that another connection has written.
 
 mod bookmarks;
 mod cache;
@@ -48,7 +48,7 @@ use crate::sql::transaction::now;
 use crate::sums::{self, Of};
 use crate::write::{Write, Wrote};
 
-/// Why a group could not go on. Whatever it had changed is rolled back.
+/// Why a group failed. All its changes are rolled back.
 #[derive(Debug)]
 pub(super) enum Failed {
     Sql(rusqlite::Error),
@@ -67,23 +67,23 @@ impl From<Error> for Failed {
     }
 }
 
-/// A group that waits so long for the write lock waits for another process: SQLite asks again after
-/// a millisecond, and takes a free lock in some microseconds.
+/// A group that waits this long for the write lock waits for another process: SQLite tries again
+/// after a millisecond, and takes a free lock in some microseconds.
 const CONTENDED: Duration = Duration::from_micros(500);
 
-/// Traces kept, newest first: more than there are processes at a time.
+/// The number of traces that are kept, newest first: more than there are processes at a time.
 const TRACES: i64 = 10_000;
 
 pub(super) type Done<T> = Result<T, Failed>;
 
-/// What happens outside of the file when a group is committed.
+/// Changes outside of the file, made when the group is committed.
 #[derive(Default)]
 struct Aftermath {
     joined: Vec<(i64, MemberLock)>,
     gone: Vec<i64>,
 }
 
-/// What a group has changed in memory that does not follow from the file.
+/// The values to restore if the group is rolled back, which the file does not contain.
 #[derive(Default)]
 struct Before {
     made_pending: u64,
@@ -98,16 +98,16 @@ pub(super) struct Session<'c> {
     statements: Statements<'c>,
     cache: Cache,
     scans: FxHashMap<i64, Scan>,
-    /// How far the sweep of documents has come.
+    /// The progress of the sweep of documents.
     documents: SweepCursor,
-    /// Counts what became pending, so that a scan knows whether it missed something.
+    /// Counts the triggers that became pending, so that a walk detects missed ones.
     made_pending: u64,
-    /// What the two were before the group, for when it is thrown away.
+    /// These values before the group.
     before: Before,
     aftermath: Aftermath,
-    /// Whether a group had to wait for another process since the last claim.
+    /// Whether a group waited for another process since the last claim.
     contended: bool,
-    /// Whether commits reach the disk although the durability does not ask for it.
+    /// Whether commits are flushed although the durability does not require it.
     flushing: bool,
     log: Log,
     watch: Watch,
@@ -135,7 +135,7 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// Takes the write lock. `flush` makes sure that the commit reaches the disk.
+    /// Takes the write lock. `flush` makes the commit reach the disk.
     pub(super) fn begin(&mut self, flush: bool) -> Done<()> {
         let flush = flush && self.shared.options.durability == Durability::Normal;
         if flush != self.flushing {
@@ -163,38 +163,38 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Notes how long the group that is open waited for the write lock.
+    /// Records how long the open group waited for the write lock.
     pub(super) fn note_wait(&mut self, waited: Duration) {
         self.contended |= waited >= CONTENDED;
     }
 
-    /// Refuses to go on if the log is too long.
+    /// Refuses writes if the log is too long.
     pub(super) fn check_log(&mut self) -> Done<()> {
         let (watch, connection) = (&mut self.watch, self.connection);
         Ok(self.log.check(self.shared, watch, connection)?)
     }
 
-    /// Starts the log over if it has become long. To be called between groups.
+    /// Truncates the log if it has become long. Called between groups.
     pub(super) fn keep_log_short(&mut self) {
         let (watch, connection) = (&mut self.watch, self.connection);
         self.log.keep_short(self.shared, watch, connection);
     }
 
-    /// Whether what has been committed is where others find it. To be asked before anything of
-    /// a group is acknowledged.
+    /// Checks that the committed group is in the files that other processes open. Called before any
+    /// write of the group is acknowledged.
     pub(super) fn look_at_files(&mut self) -> Result<(), Error> {
         let looked = self.watch.look(self.connection);
         if looked
             .as_ref()
             .is_err_and(|error| error.code == codes::CORRUPT)
         {
-            // Copying the log into a file that was cut short would hide what is missing.
+            // Copying the log into a truncated file would hide the missing pages.
             super::open::leave_log(self.connection, true);
         }
         looked
     }
 
-    /// Writes something, so that a commit has to reach the disk.
+    /// Writes a row, so that the commit must reach the disk.
     pub(super) fn touch(&mut self) -> Done<()> {
         self.connection
             .prepare_cached("UPDATE touch SET count = count + 1")?
@@ -202,7 +202,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Everything before the commit itself that can still fail harmlessly.
+    /// Writes the unwritten heads: the last part before the commit that can fail without harm.
     pub(super) fn write_heads(&mut self) -> Done<()> {
         for no in std::mem::take(&mut self.cache.unwritten) {
             self.write_head(no)?;
@@ -210,12 +210,12 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Leaves something to recognise the group by, should it not be known whether it is written.
+    /// Leaves a trace of the group, which is needed if its outcome becomes unknown.
     pub(super) fn leave_trace(&mut self) -> Done<()> {
         let trace = &self.shared.trace;
         let last = trace.last.fetch_add(1, Ordering::Relaxed) + 1;
         if last == 1 {
-            // What processes left that are long gone.
+            // Traces of processes that ended long ago.
             let sql = "DELETE FROM trace WHERE place < (SELECT max(place) FROM trace) - ?1";
             self.connection.prepare_cached(sql)?.execute([TRACES])?;
             self.turn()?;
@@ -230,7 +230,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Commits. An error leaves it unknown whether the group is in the file.
+    /// Commits. After an error it is unknown whether the group is in the file.
     pub(super) fn commit(&mut self) -> Result<(), rusqlite::Error> {
         #[cfg(test)]
         crate::sqlite::tests::make_trouble(self.shared, self.connection)?;
@@ -245,14 +245,14 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Throws the group away, if SQLite has not done so already.
+    /// Rolls the group back, unless SQLite has done so already.
     pub(super) fn roll_back(&mut self) {
         if !self.connection.is_autocommit() {
-            // If even this fails, the next BEGIN says so.
+            // If this fails, the next BEGIN fails too.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         self.cache.clear();
-        // What a claim went past is still to be claimed.
+        // Triggers that a claim passed in this group are still to be claimed.
         self.made_pending = self.before.made_pending;
         for (incarnation, scan) in self.before.scans.drain(..).rev() {
             match scan {
@@ -267,12 +267,12 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Carries out one write of the group that is open.
+    /// Carries out one write in the open group.
     pub(super) fn carry_out(&mut self, write: &Write) -> Done<Wrote> {
         now(write.carry_out(self))
     }
 
-    /// Whether this member is still one.
+    /// Whether this is still a member.
     fn is_member(&mut self, incarnation: i64) -> Done<bool> {
         if let Some(known) = self.cache.members.get(&incarnation) {
             return Ok(*known);
@@ -282,7 +282,7 @@ impl<'c> Session<'c> {
         Ok(member)
     }
 
-    /// The head of an instance, from memory or from the file.
+    /// The head of an instance, from the cache or from the file.
     fn head(&mut self, no: i64) -> Done<Option<&mut Head>> {
         if !self.cache.heads.contains_key(&no) {
             let read = self.statements.head.query_row([no], |row| {
@@ -310,7 +310,7 @@ impl<'c> Session<'c> {
         Ok(self.cache.heads.get_mut(&no))
     }
 
-    /// Brings the file up to what is known of a head.
+    /// Writes the cached head of an instance to the file.
     fn write_head(&mut self, no: i64) -> Done<()> {
         let Some(head) = self.cache.heads.get_mut(&no) else {
             return Ok(());

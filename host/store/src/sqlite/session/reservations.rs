@@ -1,4 +1,4 @@
-//! What keeps instances out of each other's way.
+//! Reservations, which keep instances from running at the same time.
 
 use rusqlite::OptionalExtension as _;
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use super::{Done, Session};
 use crate::sql::hot;
 
 impl Session<'_> {
-    /// An instance that reserves this.
+    /// An instance that reserves this key.
     pub(super) fn reserved_by(&self, key: &str) -> Done<Option<InstanceId>> {
         let sql = "SELECT i.id FROM reservation r CROSS JOIN instance i ON i.no = r.instance \
             WHERE r.key = ?1 ORDER BY r.instance LIMIT 1";
@@ -31,7 +31,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Lets go of what an instance has reserved, if it has.
+    /// Releases the reservations of an instance.
     pub(super) fn release_reservations(&mut self, instance: InstanceNo) -> Done<()> {
         if self.cache.reservations == Filled::Unknown {
             let sql = "SELECT EXISTS (SELECT 1 FROM reservation)";

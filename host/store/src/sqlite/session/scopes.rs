@@ -1,5 +1,5 @@
-//! Scopes of an instance besides its root: their states, their variables, and what came out of
-//! the items that they stand for.
+//! Scopes of an instance besides its root: their states, their variables, and the outputs of their
+//! items.
 
 use bytes::Bytes;
 use windlass_model::{Payload, ScopeNo, Seq};
@@ -13,7 +13,7 @@ use crate::sums::{self, Of};
 use crate::write::{ClaimedInstance, Commit, NewItem};
 
 impl Session<'_> {
-    /// Writes what a step did to scopes, variables and items. Nothing, for most.
+    /// Writes a step's changes of scopes, variables and items. Most steps have none.
     pub(super) fn put_scoped(&mut self, instance: i64, commit: &Commit) -> Done<()> {
         for (scope, name, value) in &commit.vars {
             self.put_var(instance, *scope, name, value)?;
@@ -91,7 +91,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Adds the open scopes of an instance that was taken.
+    /// Adds the open scopes of a newly owned instance.
     pub(super) fn load_scopes(&mut self, claimed: &mut ClaimedInstance) -> Done<()> {
         if self.cache.scopes == Filled::Unknown {
             let sql = "SELECT EXISTS (SELECT 1 FROM scope)";
@@ -111,7 +111,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether a table has rows, by a statement that says so.
+    /// Whether a table has rows, by the given statement.
     pub(super) fn filled(&self, sql: &str) -> Done<Filled> {
         let some: bool = self
             .connection

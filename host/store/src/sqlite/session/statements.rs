@@ -1,27 +1,26 @@
 //! The statements of the hot path, prepared once for each connection.
 //!
-//! Looking a statement up by its text costs about as much as running it, so those that a
-//! step, a create or a claim runs are kept here by name. The rare ones go through rusqlite's
-//! cache.
+//! Looking a statement up by its text costs about as much as running it. So the statements of a
+//! step, a create or a claim are kept here by name. Rare statements use rusqlite's cache.
 
 use rusqlite::{Connection, Error as Fault, Statement};
 
 use crate::sql::rows::{select_instance, select_trigger};
 use crate::sql::{Sql, hot, sql};
 
-/// What is due of one priority, from a place on.
+/// The due triggers of one priority, after a position.
 pub(in crate::sqlite) const DUE: &str = "SELECT due_ms, instance, no FROM trigger INDEXED BY trigger_due WHERE state = 0 \
         AND priority = ?6 AND due_ms <= ?1 AND (due_ms, instance, no) > (?2, ?3, ?4) \
         ORDER BY due_ms, instance, no LIMIT ?5";
 
-/// The highest priority below another one of which something is pending.
+/// The highest priority below another one that has pending triggers.
 pub(in crate::sqlite) const PRIORITY: Sql = sql!(
     "SELECT priority FROM trigger INDEXED BY trigger_due WHERE state = 0 \
     AND priority < ?1 ORDER BY priority DESC LIMIT 1"
 );
 
-/// Binds all parameters of a statement of the hot path that has more of them than a tuple may:
-/// each by its own type, which a list of `dyn ToSql` does not.
+/// Binds all parameters of a statement with more parameters than a tuple may have. Each is bound by
+/// its own type; a list of `dyn ToSql` would not do that.
 macro_rules! bind {
     ($statement:expr, $($value:expr),+ $(,)?) => {{
         let statement = &mut $statement;
@@ -57,16 +56,17 @@ statements! {
     member: hot::MEMBER.sqlite,
 
     head: "SELECT status, owner, epoch, version, last_run, extras FROM instance WHERE no = ?1",
-    /// The head of a step that leaves the instance where it is.
+    /// The head of an instance that keeps its owner.
     step_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5, \
         state_sum = ?6 WHERE no = ?1",
-    /// The head of a step that ends the instance or gives it back.
+    /// The head of an instance that ends or is released.
     whole_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5, \
         owner = ?6, finished_ms = ?7, failure = ?8, output = ?9, output_meta = ?10, \
         state_sum = ?11, output_sum = ?12 WHERE no = ?1",
 
-    /// The fence of a step and its successor in one: nothing changes unless the row is the
-    /// one meant. `state` is not assigned, so that no index but the empty one is looked at.
+    /// Checks the fence of a step and writes its successor in one statement: nothing changes unless
+    /// the row matches. `state` is not assigned, so that SQLite reads only one index, which is
+    /// empty.
     succeed_claimed: "UPDATE trigger SET token = token + 1, seq = ?4, kind = ?5, node = ?6, \
         due_ms = ?7, attempt = ?8, deliveries = 0, suspicion = 0, detail = ?9, \
         payload = ?10, priority = ?11 \
@@ -113,7 +113,7 @@ statements! {
     instance_by_no: select_instance!("WHERE i.no = ?1").sqlite,
     /// Answered from the index alone.
     due: DUE,
-    /// The highest priority below another one of which something is pending: one look.
+    /// The highest priority below another one that has pending triggers: one index lookup.
     priority: PRIORITY.sqlite,
     trigger: select_trigger!("WHERE no = ?1").sqlite,
     claim: "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ?1",

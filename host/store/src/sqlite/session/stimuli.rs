@@ -1,4 +1,4 @@
-//! Stimuli: delivering them, and keeping those that wait.
+//! Stimuli: their delivery, and those that wait.
 
 use rusqlite::OptionalExtension as _;
 use windlass_model::{BookmarkNo, Delivery, Digest, InstanceId, InstanceNo, Status, StimulusNo};
@@ -13,7 +13,7 @@ use crate::sql::transaction::now;
 use crate::stimuli::{ClaimFor, Cursor, NewStimulus, Send, SendOutcome, Sent};
 use crate::write::Fenced;
 
-/// Holds the blobs of a stimulus until it is known who else does.
+/// The holder of a stimulus's blobs until the instances that refer to them are known.
 const IN_HAND: i64 = i64::MIN;
 
 impl Session<'_> {
@@ -61,7 +61,7 @@ impl Session<'_> {
         Ok(SendOutcome::Sent(sent))
     }
 
-    /// Takes what is due of these instances where that is nobody's and goes on.
+    /// Claims the due work of those instances that have no owner and are not paused.
     pub(super) fn take_due(
         &mut self,
         claim_for: Option<ClaimFor>,
@@ -82,7 +82,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether what is to be started is exactly what is bound to the hash.
+    /// Whether the prepared starts are exactly the current bindings of the hash.
     fn bound_as(&mut self, hash: Digest, send: &Send) -> Done<bool> {
         let sql = hot::STARTED_BY.sqlite;
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -112,7 +112,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Resumes what matches, at most as many as the bound says; gives where to go on.
+    /// Resumes matching bookmarks, up to the limit. Returns the cursor for the rest.
     fn resume_matching(
         &mut self,
         send: &Send,
@@ -127,7 +127,7 @@ impl Session<'_> {
         let after = found.last().map(|met| BookmarkNo(met.no));
         let mut before = None;
         for met in &found {
-            // A group's bookmarks lie side by side, and a group is resumed once.
+            // The bookmarks of one execution are adjacent, and an execution is resumed once.
             if before.replace((met.instance, met.first)) != Some((met.instance, met.first))
                 && self.go_on(met, &send.stimulus.input, send.at_ms)?
             {
@@ -190,14 +190,14 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// The last number that was given to a bookmark, be it there or burned.
+    /// The highest bookmark number that was assigned, whether the bookmark exists or not.
     fn last_bookmark(&self) -> Done<BookmarkNo> {
         let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'bookmark'";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(BookmarkNo(statement.query_row([], |row| row.get(0))?))
     }
 
-    /// How far a stimulus of the queue has come; none if it is not there.
+    /// The delivery cursor of a queued stimulus; none if the stimulus is gone.
     #[expect(clippy::option_option, reason = "it is not there, or it has not begun")]
     fn cursor(&self, no: StimulusNo) -> Done<Option<Option<Cursor>>> {
         let sql = hot::CURSOR.sqlite;
@@ -220,7 +220,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Keeps a stimulus for who comes later, if it says so and somebody can come.
+    /// Buffers a stimulus for a later bookmark, if its delivery says so and its instance has not
+    /// ended.
     fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> Done<bool> {
         if new.delivery != Delivery::Buffer {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! A group that is open, as the verbs that both databases share see it.
+//! The open group, as the shared verbs use it.
 
 use bytes::Bytes;
 use rusqlite::params_from_iter;
@@ -28,7 +28,7 @@ impl Transaction for Session<'_> {
     const SUMS: bool = true;
 
     fn moved() -> Failed {
-        // What a group has read stays until the group ends.
+        // Rows that a group has read do not change until it ends.
         rusqlite::Error::StatementChangedRows(0).into()
     }
 

@@ -1,5 +1,5 @@
-//! Values that were changed behind the store's back are noticed, and only what they belong to
-//! suffers.
+//! Values that were changed behind the store's back are detected, and only their own instance or
+//! row is affected.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::conformance::world::{DONE, Held, Member};
 use crate::sqlite::SqliteStore;
 use crate::{Error, Reader as _, Store, codes};
 
-/// A store with everything that has a checksum, of two instances.
+/// A store of two instances with every kind of row that has a checksum.
 fn filled() -> (OnDisk, Arc<SqliteStore>, Member, [Held; 2]) {
     let disk = on_disk();
     let store = disk.store();
@@ -107,7 +107,7 @@ fn what_was_altered_is_told_by_reading_and_by_the_check() {
         if told != "a large value" {
             read(&store, second.fence.instance).unwrap();
         }
-        // One value says nothing of the store as a whole.
+        // One altered value does not make the store as a whole unhealthy.
         store.probe().unwrap();
     }
 }

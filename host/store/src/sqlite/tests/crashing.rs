@@ -17,7 +17,7 @@ use crate::{Reader as _, Store};
 
 const PATH: &str = "WINDLASS_STORE_TEST_CRASH";
 
-/// Starts this very test in another process, which then takes the other branch.
+/// Runs this same test in a child process, which then takes the other branch.
 pub(super) fn child_of(test: &str, variable: &str, path: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
@@ -27,7 +27,7 @@ pub(super) fn child_of(test: &str, variable: &str, path: &Path) -> Child {
         .unwrap()
 }
 
-/// Commits steps of several chains for ever, and says which are acknowledged.
+/// Commits steps of several chains forever, and prints each acknowledged step.
 fn commit_for_ever(path: &Path) {
     let store = SqliteStore::open(path, SqliteOptions::new(Arc::<TestClock>::default())).unwrap();
     let member = Member::of(store);
@@ -67,7 +67,7 @@ fn acknowledged_steps_survive_a_kill() {
             .lines()
             .map_while(Result::ok)
         {
-            // The harness prints on the same lines.
+            // The test harness prints to the same output.
             let Some((_, ack)) = line.split_once("ACK ") else {
                 continue;
             };
@@ -108,7 +108,7 @@ fn acknowledged_steps_survive_a_kill() {
     assert_eq!(acknowledged.len(), 3 * 8);
 }
 
-/// Publishes one version and then another, and dies on the way.
+/// Publishes one version and then another, and dies in between.
 #[cfg(feature = "failpoints")]
 #[test]
 fn a_death_in_the_middle_of_publishing_leaves_the_version_before() {

@@ -1,5 +1,5 @@
-//! Files that are taken away, replaced or cut short: refused, or noticed before anything more is
-//! acknowledged.
+//! Files that are removed, replaced or truncated: the store is refused, or detects it before it
+//! acknowledges another write.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::sqlite::watch::beside;
 use crate::write::Unpark;
 use crate::{Error, Store, Writer as _, codes};
 
-/// A store with work in its log, as a process leaves it that was killed.
+/// A store with writes in its log, as a killed process leaves it.
 fn killed() -> OnDisk {
     let (from, to) = (on_disk(), on_disk());
     let store = from.store();
@@ -34,7 +34,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Takes the log into the file, and cuts it off.
+/// Copies the log into the file, and truncates the log.
 fn empty_log(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
     let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -74,7 +74,7 @@ fn no_store_is_made_where_one_has_been() {
     }
 }
 
-/// What happens to the files of a store that is at work.
+/// Damages the files of an open store, and returns the error of the next write.
 fn under_a_process(happens: impl FnOnce(&Path)) -> Error {
     let disk = on_disk();
     let store = disk.store();
@@ -149,7 +149,8 @@ fn nothing_is_acknowledged_into_a_file_that_was_cut_short() {
     }
 }
 
-/// The log may hold more frames than the file has lost pages: those of other pages help nothing.
+/// The log may hold more frames than the file has lost pages: frames of other pages do not replace
+/// the lost ones.
 #[test]
 fn one_missing_page_is_noticed_however_long_the_log_is() {
     let disk = on_disk();
@@ -168,7 +169,7 @@ fn one_missing_page_is_noticed_however_long_the_log_is() {
     assert_eq!(error.code, codes::CORRUPT, "{error}");
 }
 
-/// A file grows in its log first, so its pages are nowhere else for a while.
+/// New pages are in the log first, so for a while the log is the only place that has them.
 #[test]
 fn a_file_that_is_shorter_than_its_store_is_whole_with_its_log() {
     let disk = on_disk();
@@ -202,7 +203,7 @@ fn a_file_cut_short_beside_its_log_is_refused() {
     for ending in ["", "-wal", "-mark"] {
         copy(&beside(&disk.path(), ending), &beside(&left.path(), ending));
     }
-    // The log has the newest pages only.
+    // The log has only the newest pages.
     let file = File::options().write(true).open(left.path()).unwrap();
     file.set_len(4096 * 4).unwrap();
     check_refused(&left, &codes::CORRUPT);

@@ -1,4 +1,4 @@
-//! What is left in the file once things are forgotten, and how large that becomes.
+//! The rows that remain in the file after deletions, and the size of the file.
 
 use rusqlite::Connection;
 use windlass_model::{Digest, InstanceNo, Payload, ScopeNo};
@@ -40,7 +40,7 @@ fn small(disk: &OnDisk) -> Member {
     Member::of(SqliteStore::open(disk.path(), options).unwrap())
 }
 
-/// The rows of every table but those that are not about instances.
+/// The number of rows of every table that is about instances.
 fn rows(connection: &Connection) -> Vec<(String, i64)> {
     let apart = [
         "member",

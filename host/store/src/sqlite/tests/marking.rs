@@ -1,4 +1,4 @@
-//! Stores that lack what was acknowledged are told from those that do not, by their marker.
+//! The marker detects stores that lack acknowledged writes, and accepts the others.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -17,7 +17,7 @@ use crate::sqlite::{Durability, SqliteOptions, SqliteStore, mark};
 use crate::upkeep::{Finding, MARKED};
 use crate::{Error, Reader as _, Store, codes};
 
-/// Opens what a picture shows, somewhere else.
+/// Opens a picture at another path.
 fn opened(picture: &Picture) -> Result<u64, Error> {
     let elsewhere = on_disk();
     picture.hang(&elsewhere.path());
@@ -41,7 +41,7 @@ fn with_mark_of(old: &OnDisk, new: &OnDisk, picture: &Picture) -> Picture {
     Picture::take(&old.path())
 }
 
-/// Every kind of group whose loss has to be noticed: a picture is taken before each.
+/// Every kind of group whose loss must be detected: a picture is taken before each.
 #[test]
 fn a_store_that_lost_the_newest_group_is_refused() {
     type Act = fn(&Member) -> bool;
@@ -118,7 +118,7 @@ fn a_marker_that_follows_is_never_ahead_and_catches_up_by_itself() {
     check_refused(&with_mark_of(&on_disk(), &disk, &newest), &codes::WENT_BACK);
 }
 
-/// A store that was at work, as a process leaves it that was killed.
+/// A store with writes in its log, as a killed process leaves it.
 fn killed() -> OnDisk {
     let (from, to) = (on_disk(), on_disk());
     let member = Member::of(from.store() as Arc<dyn Store>);
@@ -153,7 +153,7 @@ fn a_log_with_a_flipped_byte_or_cut_off_or_gone_is_refused() {
             let file = fs::File::options().write(true).open(log).unwrap();
             file.set_len(length - 1).unwrap();
         }),
-        // Even the tables were only in the log.
+        // Without its log, the file does not even have tables.
         (&codes::LEFT_BEHIND, &|log| fs::remove_file(log).unwrap()),
     ];
     for (code, damage) in damages {
@@ -165,7 +165,7 @@ fn a_log_with_a_flipped_byte_or_cut_off_or_gone_is_refused() {
             .map(|_| ())
             .unwrap_err();
         assert_eq!(error.code, *code, "{error}");
-        // A check says the same, and leaves the files alone, too.
+        // A check reports the same, and does not change the files either.
         let checked = SqliteStore::check(disk.path());
         if *code == codes::WENT_BACK {
             assert_eq!(rules(&checked.unwrap()), [MARKED], "{error}");
@@ -188,7 +188,7 @@ fn a_check_compares_a_store_with_its_marker_and_makes_none() {
     let member = Member::of(disk.store() as Arc<dyn Store>);
     let before = Picture::take(&disk.path());
     member.create(member.draft(1));
-    // While others work on it.
+    // The store is in use.
     assert_eq!(SqliteStore::check(disk.path()).unwrap(), []);
     for mark_of in [&disk, &killed()] {
         let left = on_disk();
@@ -216,7 +216,7 @@ fn what_is_forgotten_is_not_missed() {
     };
     while member.write(forget).more {}
     assert_eq!(opened(&Picture::take(&disk.path())).unwrap(), 0);
-    // Born, ended and forgotten in one group.
+    // One group ends an instance and deletes it.
     let held = member.born();
     let forget = Forget {
         instance: held.fence.instance,
@@ -261,7 +261,7 @@ fn the_marker_of_another_store_and_a_damaged_one_say_so() {
         &with_mark_of(&on_disk(), &other, &picture),
         &codes::FOREIGN_MARK,
     );
-    // One that is not there is made.
+    // A missing marker is created.
     fs::remove_file(mark::path_of(&one.path())).unwrap();
     one.store().close();
     assert_eq!(fs::metadata(mark::path_of(&one.path())).unwrap().len(), 512);
@@ -303,7 +303,7 @@ fn an_older_store_is_accepted_as_a_new_generation() {
     let store = disk.store();
     assert_eq!(store.counts().unwrap().instances, 1);
     store.close();
-    // What was there before is there, and is older than what came after it.
+    // The former store is kept, and it is older than the new generation.
     let before = restored.before.unwrap();
     let counted = |path: &Path| {
         let elsewhere = SqliteStore::open(path, disk.options()).unwrap();
@@ -314,7 +314,7 @@ fn an_older_store_is_accepted_as_a_new_generation() {
     assert_eq!(counted(&before), 2);
     let left = with_mark_of(&on_disk(), &disk, &newest);
     check_refused(&left, &codes::WENT_BACK);
-    // It is accepted if that is asked for.
+    // An explicit restore accepts it.
     let there = on_disk();
     left.hang(&there.path());
     let accepted = SqliteStore::restore(there.path(), None, &there.options()).unwrap();

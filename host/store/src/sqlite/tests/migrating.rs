@@ -1,4 +1,4 @@
-//! Files that older layouts have written, and how what is in them is found.
+//! Files with older layouts, whose rows must be found after the migration.
 
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -9,8 +9,8 @@ use crate::Reader as _;
 use crate::conformance::world::{DONE, Member};
 use crate::sqlite::session::statements::{DUE, PRIORITY};
 
-/// An instance with three triggers, as the first layout had it: one is pending, one is claimed
-/// by a process that is gone, and one is parked.
+/// An instance with three triggers, in the first layout: one is pending, one is claimed by a
+/// process that no longer exists, and one is parked.
 const FIRST: &str = "
     INSERT INTO definition VALUES (1, zeroblob(32), 'old', x'7b7d');
     INSERT INTO pins VALUES (1, zeroblob(32), x'7b7d');

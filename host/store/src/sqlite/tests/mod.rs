@@ -1,4 +1,4 @@
-//! The suite, on a real file, and what only SQLite does.
+//! The conformance suite on a real file, and tests of SQLite's own features.
 
 mod altered;
 mod crashing;
@@ -66,7 +66,7 @@ impl Harness for OnDisk {
 
 crate::conformance!(on_disk);
 
-/// The same places, with every bound as tight as it can be.
+/// The same store, with every bound as tight as possible.
 struct Cramped(OnDisk);
 
 impl Harness for Cramped {
@@ -98,16 +98,16 @@ fn tight_bounds_change_nothing() {
     }
 }
 
-/// What happens to a commit.
+/// A fault of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Trouble {
-    /// It is in the file, but SQLite says that it failed.
+    /// The group is in the file, but SQLite reports a failure.
     Written,
-    /// It is not in the file, and SQLite says that it failed.
+    /// The group is not in the file, and SQLite reports a failure.
     NotWritten,
 }
 
-/// Lets the trouble that a test has ordered happen.
+/// Injects the fault that a test has ordered.
 pub(super) fn make_trouble(shared: &SqliteShared, connection: &Connection) -> rusqlite::Result<()> {
     let mut troubles = shared.troubles.lock();
     let sql = match troubles.pop() {

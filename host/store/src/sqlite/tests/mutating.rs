@@ -1,8 +1,8 @@
-//! Tests that the checks notice a mistake in a statement that both databases share.
+//! Tests that the checks detect a mistake in a statement that both databases share.
 //!
-//! SQLite and PostgreSQL run the same text, so neither contradicts the other where it is wrong.
-//! The conformance cases and the store in memory have to. Here each shared statement that writes is
-//! mutated, one at a time, in a store of SQLite, and a case or a history has to fail.
+//! SQLite and PostgreSQL run the same text, so they agree even if it is wrong. The conformance
+//! cases and the memory store have to detect the mistake. Here each shared statement that writes is
+//! mutated, one at a time, in a SQLite store, and a case or a history has to fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,14 +19,14 @@ use crate::sqlite::SqliteOptions;
 use crate::sqlite::options::Durability;
 use crate::{Error, Result, SqliteStore, Store};
 
-/// How often a mutated statement runs before it fails: a case that does not end without its effect
-/// ends with an error.
+/// How often a mutated statement runs before it fails, so that a case which waits for the missing
+/// effect ends with an error.
 const RUNS: u32 = 5_000;
 
-/// Histories that a mutant has to get through.
+/// Histories that are run on each mutant.
 const HISTORIES: u32 = 24;
 
-/// Mutants that no check can notice, each with the reason.
+/// Mutants that no check can detect, each with the reason.
 const HARMLESS: &[(&str, &str)] = &[
     (
         "without extras & 16 <> 0: UPDATE instance SET extras = extras & ~16 \
@@ -55,12 +55,12 @@ const HARMLESS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is changed about a statement.
+/// The change of a statement.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Change {
-    /// It is carried out, answered, and undone.
+    /// The statement is carried out and answered, and then undone.
     LeftOut,
-    /// This one of its conditions always holds.
+    /// The condition with this index is always true.
     Without(usize),
 }
 
@@ -71,26 +71,26 @@ struct Mutant {
     change: Change,
 }
 
-/// What a test watches of the shared statements of the stores that it opens.
+/// The recorder of the shared statements of a test's stores.
 #[derive(Default)]
 pub(in crate::sqlite) struct Watched {
     /// The statements that write, and how often each has been carried out.
     seen: Mutex<BTreeMap<&'static str, u32>>,
-    /// The statement that is mutated, and its text if that is another one.
+    /// The mutated statement, and its text if the text changes.
     mutant: Option<(Mutant, Option<&'static str>)>,
 }
 
-/// Undoes, when it goes, what was carried out since it came.
+/// Undoes, on drop, the changes since its creation.
 pub(in crate::sqlite) struct Undone<'c>(&'c Connection);
 
 impl Drop for Undone<'_> {
     fn drop(&mut self) {
-        // If SQLite has rolled the group back, there is no savepoint any more.
+        // If SQLite has rolled the group back, there is no savepoint.
         let _ = self.0.execute_batch("ROLLBACK TO mutant; RELEASE mutant");
     }
 }
 
-/// The statement that takes the place of one that is about to be carried out.
+/// The statement that is carried out instead of this one.
 pub(in crate::sqlite) fn watch<'c>(
     shared: &SqliteShared,
     connection: &'c Connection,
@@ -133,7 +133,7 @@ fn writes(text: &str) -> bool {
         .any(|verb| text.starts_with(verb))
 }
 
-/// Where the conditions of a statement are in its text.
+/// The ranges of the conditions in a statement's text.
 fn conditions(text: &str) -> Vec<std::ops::Range<usize>> {
     let mut places = Vec::new();
     let (mut depth, mut from) = (0, None);
@@ -164,14 +164,14 @@ fn conditions(text: &str) -> Vec<std::ops::Range<usize>> {
 }
 
 impl Mutant {
-    /// All mistakes in a statement.
+    /// All mutants of a statement.
     fn all(statement: &'static str) -> impl Iterator<Item = Self> {
         let without = (0..conditions(statement).len()).map(Change::Without);
         let changes = std::iter::once(Change::LeftOut).chain(without);
         changes.map(move |change| Self { statement, change })
     }
 
-    /// Its text, if that is another one.
+    /// The mutated text, if the text changes.
     fn text(self) -> Option<&'static str> {
         let Change::Without(place) = self.change else {
             return None;
@@ -179,7 +179,7 @@ impl Mutant {
         let range = conditions(self.statement)[place].clone();
         let condition = &self.statement[range.clone()];
         let mut text = self.statement.to_owned();
-        // The parameters stay as many as they were.
+        // The number of parameters stays the same.
         text.replace_range(range, &format!("({condition} OR true)"));
         Some(text.leak())
     }
@@ -193,7 +193,7 @@ impl Mutant {
     }
 }
 
-/// A file whose stores are watched.
+/// A file whose stores record their statements.
 struct Watching {
     file: OnDisk,
     watched: Arc<Watched>,
@@ -232,7 +232,7 @@ impl Harness for Watching {
     }
 }
 
-/// A case, or the histories, and how often it carries out each statement.
+/// A case, or the histories, with the number of times that it runs each statement.
 struct Check {
     case: Option<Case>,
     seen: BTreeMap<&'static str, u32>,
@@ -262,7 +262,7 @@ thread_local! {
     static QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether a check holds. Its panic prints nothing.
+/// Whether a check passes. A panic prints nothing.
 fn quietly(check: impl FnOnce() -> bool) -> bool {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -279,7 +279,7 @@ fn quietly(check: impl FnOnce() -> bool) -> bool {
     held.unwrap_or(false)
 }
 
-/// Carries something out for each, by two threads.
+/// Carries out `work` for each element, on two threads.
 fn each<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let (next, done) = (Mutex::new(all.into_iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -298,7 +298,7 @@ fn each<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     done.into_inner()
 }
 
-/// The checks, the shortest first. Those that let threads race are left out.
+/// The checks, the shortest first, without those in which threads race.
 fn checks() -> Vec<Check> {
     let once = CASES.iter().filter(|(name, _)| {
         let again = [
@@ -325,7 +325,7 @@ fn written() -> Vec<String> {
     let mut found = Vec::new();
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
-        // What the backends run by themselves, too, and what is only an example.
+        // Statements that the backends run outside of the shared verbs, and examples.
         if path.ends_with("hot.rs") || path.ends_with("words.rs") {
             continue;
         }
@@ -340,8 +340,8 @@ fn written() -> Vec<String> {
     found
 }
 
-/// Whether no check carries a statement out. Of one whose words depend on the database, only the
-/// beginning is compared.
+/// Whether no check carries a statement out. Of a statement whose text depends on the database,
+/// only the beginning is compared.
 fn is_unseen(text: &str, seen: &BTreeSet<&str>) -> bool {
     let alike = text.split('{').next().unwrap_or_default();
     let exact = alike.len() == text.len();

@@ -1,4 +1,4 @@
-//! Files that are opened, and files that are refused and left alone.
+//! Files that are opened, and files that are refused and left unchanged.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -17,7 +17,7 @@ use crate::conformance::world::Member;
 use crate::sql::layout::SQLITE_STEPS;
 use crate::{Reader as _, Store, codes};
 
-/// A closed store with something in it.
+/// A closed store with rows in it.
 fn filled() -> OnDisk {
     let disk = on_disk();
     let store = disk.store();
@@ -73,14 +73,14 @@ fn an_empty_file_is_laid_out() {
 #[test]
 fn who_opens_a_file_waits_for_a_process_that_closes_it() {
     let disk = filled();
-    // As the last to close it has it, until the log is in it.
+    // Locks the file as the last closing process does while it copies the log.
     let closing = Connection::open(disk.path()).unwrap();
     closing
         .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT")
         .unwrap();
     let path = disk.path();
     let visit = std::thread::spawn(move || visit(&path));
-    // Longer than one who only writes would wait.
+    // Longer than a writer's statement waits.
     std::thread::park_timeout(Duration::from_millis(5 * WRITER_WAIT_MS));
     drop(closing);
     visit.join().unwrap().unwrap();
@@ -158,8 +158,8 @@ fn a_place_that_is_none_is_refused() {
     assert_eq!(error.code, codes::CANNOT_OPEN, "{error}");
 }
 
-/// Permissions mean nothing to root, so that a thread that is nobody looks.
-/// A thread and not a process, because nobody may be unable to reach the program that it would run.
+/// Reads as an unprivileged user (id 65534), because file permissions do not restrict root. A
+/// thread and not a process, because that user may lack access to the program of the process.
 fn visit_as_nobody(path: &Path) -> crate::Result<()> {
     std::thread::scope(|scope| {
         let visitor = scope.spawn(|| {
@@ -179,7 +179,7 @@ fn what_cannot_be_written_is_refused() {
     let [all, read, enter] = [0o777, 0o444, 0o555].map(Permissions::from_mode);
     let members = super::super::locks::directory(&disk.path());
     fs::set_permissions(members.join("open.lock"), Permissions::from_mode(0o666)).unwrap();
-    // The file, while its directory could be written; then the directories.
+    // First the file, in a writable directory; then the directories.
     for (file, directory) in [(read, all), (Permissions::from_mode(0o666), enter)] {
         fs::set_permissions(disk.path(), file).unwrap();
         fs::set_permissions(&members, directory.clone()).unwrap();

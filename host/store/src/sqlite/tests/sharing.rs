@@ -18,7 +18,7 @@ use crate::{Listener, Reader as _, Store};
 
 const PATH: &str = "WINDLASS_STORE_TEST_PARTNER";
 
-/// Nothing waits for as long as this unless a wake-up is lost.
+/// Every wait is shorter than this unless a wake-up is lost.
 const LONG: Duration = Duration::from_secs(30);
 
 fn ears(store: &dyn Store) -> (Receiver<()>, Listener) {
@@ -29,7 +29,8 @@ fn ears(store: &dyn Store) -> (Receiver<()>, Listener) {
     (heard, listener)
 }
 
-/// Works on a chain of its own, then waits to be woken, finishes whatever is due, and says so.
+/// Commits a chain of its own, then waits for notifications, ends all due instances, and notifies
+/// the other process.
 fn partner(path: &Path) {
     let options = SqliteOptions::new(Arc::<TestClock>::default());
     let store = SqliteStore::open(path, options).unwrap();
@@ -76,7 +77,7 @@ fn two_processes_share_a_file() {
         &disk.path(),
     );
     woken.recv_timeout(LONG).unwrap();
-    // Both write at the same time, each with what it knows of the file going stale.
+    // Both processes write at the same time, so each cache becomes outdated repeatedly.
     chain(&member, 100);
     let created: Vec<_> = (0..10)
         .map(|_| {

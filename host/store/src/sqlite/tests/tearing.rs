@@ -1,8 +1,8 @@
-//! Power cuts in the middle of groups and checkpoints, over histories of their own.
+//! Power cuts during groups and checkpoints, over random histories.
 //!
-//! Each mixture of sectors that a cut leaves is opened, and must hold exactly what the model in
-//! memory holds after some of the change's transactions: all that were acknowledged before it,
-//! and nothing by halves. The histories of the runtime's simulation go through the same in
+//! Each mixture of sectors that a cut leaves is opened. It must hold exactly the rows of the memory
+//! model after some of the change's transactions: all transactions acknowledged before the change,
+//! and no partial one. The histories of the runtime's simulation are tested in the same way in
 //! `host/runtime/src/sim/replay`.
 
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ use crate::sqlite::{SqliteOptions, SqliteStore};
 use crate::write::Unpark;
 use crate::{MemoryStore, Store, Write, Writer as _, Wrote};
 
-/// Histories, changes in each, and power cuts in each change.
+/// The number of histories, of changes in each, and of power cuts in each change.
 const HISTORIES: u64 = 6;
 const CHANGES: u32 = 12;
 const CUTS: u32 = 3;
 
-/// Numbers that a seed determines: splitmix64.
+/// Pseudo-random numbers from a seed: splitmix64.
 struct Dice(u64);
 
 impl Dice {
@@ -50,7 +50,7 @@ struct History {
 }
 
 impl History {
-    /// Everything that is known of every instance.
+    /// All rows of every instance, as text.
     fn told(&self, store: &dyn Store) -> String {
         let told = self.instances.iter().map(|no| {
             let vars = store.vars(*no, ScopeNo::ROOT).unwrap();
@@ -69,7 +69,7 @@ impl History {
         told.collect()
     }
 
-    /// A group of steps and births, each a transaction of its own.
+    /// A group of steps and creations, each a transaction of its own.
     fn writes(&mut self) -> Vec<Write> {
         let mut writes = Vec::new();
         if self.held.len() < 3 || self.dice.below(4) == 0 {
@@ -93,7 +93,7 @@ impl History {
                     self.member.chained(&held, 2)
                 }
             };
-            // From a few bytes to what is kept as a blob.
+            // From a few bytes to a size that is stored as a blob.
             let size = [10, 400, 5_000, 300_000][self.dice.below(4)];
             let payload = Payload::json(Bytes::from(vec![b'7'; size]));
             step.vars = vec![(
@@ -107,10 +107,10 @@ impl History {
         writes
     }
 
-    /// Changes the store; answers what may be left after a power cut meanwhile.
+    /// Changes the store. Returns the states that a power cut during the change may leave.
     fn change(&mut self) -> Vec<String> {
         if self.dice.below(4) == 0 {
-            // As SQLite does by itself when the log has grown.
+            // As SQLite does when the log has grown.
             let connection = rusqlite::Connection::open(&self.path).unwrap();
             let mode = ["PASSIVE", "FULL", "RESTART"][self.dice.below(3)];
             let pragma = format!("PRAGMA wal_checkpoint({mode})");
@@ -132,7 +132,7 @@ impl History {
         may_be
     }
 
-    /// Opens what a power cut left: what is there of every instance.
+    /// Opens the remains of a power cut, and returns the rows of every instance.
     fn open(&self, left: &Picture) -> String {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path().join("windlass.db");
@@ -151,7 +151,7 @@ impl History {
     }
 }
 
-/// A history that has not begun yet.
+/// A history without changes.
 fn history(disk: &OnDisk, seed: u64) -> History {
     let store = disk.store();
     let clock = Arc::new(TestClock::default()) as Arc<dyn windlass_model::Clock>;

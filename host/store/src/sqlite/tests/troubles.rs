@@ -1,4 +1,4 @@
-//! Disks that are full, commits that fail, locks that are held and readers that stay.
+//! Full disks, failed commits, held locks and long-running readers.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn member(disk: &OnDisk, options: SqliteOptions) -> (Arc<SqliteStore>, Member) {
     (Arc::clone(&store), Member::of(store))
 }
 
-/// A step that takes so many bytes.
+/// A step that writes this number of bytes.
 fn heavy(member: &Member, held: &Held, bytes: usize) -> Commit {
     let mut step = member.chained(held, 2);
     let fill = held
@@ -67,7 +67,7 @@ fn a_full_disk_loses_nothing() {
         written.len() > 5 && refused.len() > 5,
         "some fit and some do not"
     );
-    // What is small still fits, or is refused; either way the store goes on.
+    // A small write still fits or is refused; in both cases the store keeps working.
     assert!(store.counts().is_ok());
     store.close();
 
@@ -274,7 +274,7 @@ fn what_waits_is_bounded_by_its_bytes() {
     };
     let (store, member) = member(&disk, options);
     let chains: Vec<Held> = (0..12).map(|_| member.born()).collect();
-    // Nothing is taken while the lock is held, except for what was waiting first.
+    // While the lock is held, the writer takes at most the first writes from the queue.
     let other = Connection::open(disk.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (sender, submitted) = std::sync::mpsc::channel();
@@ -289,7 +289,8 @@ fn what_waits_is_bounded_by_its_bytes() {
                 sender.send(ticket).unwrap();
             }
         });
-        // The first may be taken at once; four of 60 kB fill the queue; the next one waits.
+        // The writer may take the first write at once; four of 60 kB fill the queue; the next
+        // submit blocks.
         let mut count = 0;
         while count < 4 {
             submitted.recv().unwrap();

@@ -1,4 +1,4 @@
-//! Looking after a file as a whole.
+//! Checks, copies and migrations of a whole file.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::sqlite::SqliteStore;
 use crate::upkeep::Layout;
 use crate::write::Commit;
 
-/// A store with something of each kind in it, all as it has to be, and its process gone.
+/// A consistent store with a row of each kind, whose process has ended.
 fn furnished() -> OnDisk {
     let disk = on_disk();
     let member = Member::join(&disk);
@@ -72,7 +72,7 @@ fn a_store_that_is_as_it_has_to_be_has_no_findings() {
     );
 }
 
-/// Breaks a store, and expects what a check says of it.
+/// Damages a store, and checks the findings.
 #[track_caller]
 fn check(sql: &str, rules: &[&str]) {
     let disk = furnished();
