@@ -155,7 +155,7 @@ pub enum Imported {
     /// It is written, and replaces the instance that had its id.
     Replaced {
         /// The replaced instance, which no reader finds any more. Its remaining rows are deleted by
-        /// [`LifeOp::Clear`](crate::lives::LifeOp::Clear), or by retention.
+        /// [`Clear`](crate::lives::Clear), or by retention.
         old: InstanceNo,
     },
     /// The same snapshot was imported before: nothing was written. If it was to replace an

@@ -9,10 +9,10 @@
 //! Where to put new code:
 //!
 //! * a verb or a reader with the same SQL in both databases: a file of `crate::sql`, and a line in
-//!   its `verbs.rs` or `read.rs`;
+//!   the list of `crate::write` or `crate::read`;
 //! * a verb with SQL of its own: an `async fn` of `Session` in `session/`, and a method of
 //!   `Transaction`;
-//! * a table: a further step in `layout.rs`.
+//! * a table: a further step in `crate::sql::layout`.
 
 mod connect;
 mod fault;
