@@ -84,7 +84,8 @@ impl Definitions {
         topology: &Topology,
         mut options: Options,
     ) -> Self {
-        // The source of a definition is an absolute path, whatever the working directory.
+        // The source of a definition is an absolute path, so it does not depend on the directory of
+        // the process.
         for directory in &mut options.directories {
             if let Ok(whole) = std::path::absolute(&*directory) {
                 *directory = whole;

@@ -1,7 +1,7 @@
-//! What has to hold over the whole history of a store, whatever happened to the processes.
+//! Checks invariants over the whole history of a store, whether or not processes fail.
 //!
-//! It is shown every write that was carried out, with what truly came of it, and keeps a picture
-//! of its own that shares no code with the store or the runtime.
+//! The checker sees every write that was carried out, with its true result, and keeps its own
+//! model, which shares no code with the store or the runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,39 +23,39 @@ use super::published::Published;
 use super::sweeping::KEEP_MS;
 use crate::catalog::Prepared;
 
-/// One life of one simulated process.
+/// The number of one life of one simulated process.
 pub(super) type Life = u32;
 
-/// The picture.
+/// The checker's model of the store.
 #[derive(Default)]
 pub(super) struct Checker {
     members: BTreeMap<Incarnation, Member>,
     ended_lives: BTreeSet<Life>,
     instances: BTreeMap<InstanceNo, Instance>,
     ids: BTreeMap<InstanceId, InstanceNo>,
-    /// Instances that are deleted, or are to be when they end.
+    /// Instances that are deleted, or will be when they end.
     doomed: BTreeSet<InstanceId>,
     workflows: BTreeMap<windlass_model::Digest, Arc<Prepared>>,
-    /// How often a process has died, or lost its membership.
+    /// How often a process has died or lost its membership.
     deaths: u32,
-    /// What does not hold, in the order in which it was noticed.
+    /// Broken invariants, in the order in which they were noticed.
     pub(super) wrong: Vec<String>,
     /// Whether every write is printed.
     pub(super) tells: bool,
-    /// All that was written, in its order, if somebody wants it.
+    /// All writes in their order, if the caller wants them.
     pub(super) history: Option<History>,
-    /// Writes of each kind, for the report.
+    /// The number of writes of each kind, for the report.
     pub(super) commits: u64,
     pub(super) fenced: u64,
     pub(super) taken: u64,
     pub(super) forgotten: u64,
-    /// Children that were called, and items of lists that came to something.
+    /// The number of children that were called, and of items of lists with an output.
     pub(super) children: u64,
     pub(super) items: u64,
-    /// Which rows wait for a child: each has one.
+    /// The rows that wait for a child: each has one.
     called: BTreeSet<(InstanceNo, Seq)>,
     pub(super) published: Published,
-    /// What items came to, by list and place.
+    /// The items with an output, by list and index.
     came_to: BTreeSet<(InstanceNo, Seq, u32)>,
 }
 
@@ -63,7 +63,7 @@ struct Member {
     life: Life,
     lease_ms: u64,
     until_ms: u64,
-    /// Whether it has left or was buried.
+    /// Whether it has left or was reaped.
     gone: bool,
 }
 
@@ -74,15 +74,15 @@ struct Instance {
     epoch: Epoch,
     version: Version,
     paused: bool,
-    /// How it ended.
+    /// Its final status.
     end: Option<Status>,
-    /// When it ended, by the clock on the wall.
+    /// When it ended, on the wall clock.
     ended_ms: i64,
-    /// Nobody finds it any more, because its time was over.
+    /// Whether the run was deleted because its retention was over.
     forgotten: bool,
-    /// How many records there are.
+    /// The number of its execution records.
     records: usize,
-    /// What was executed, by sequence number.
+    /// The executions, by sequence number.
     runs: BTreeMap<Seq, ExecutionStatus>,
     /// Node runs, by their first sequence number, that have been executed at least once.
     begun: BTreeSet<Seq>,
@@ -93,13 +93,13 @@ struct Instance {
 }
 
 impl Checker {
-    /// A workflow that runs.
+    /// Adds a workflow that runs.
     pub(super) fn knows(&mut self, prepared: &Arc<Prepared>) {
         let digest = prepared.definition.digest;
         self.workflows.insert(digest, Arc::clone(prepared));
     }
 
-    /// A process is no more.
+    /// Notes the end of a process.
     pub(super) fn ends(&mut self, life: Life) {
         if let Some(history) = &mut self.history {
             history.push(Event::Ended(life));
@@ -111,7 +111,7 @@ impl Checker {
         self.wrong.push(wrong);
     }
 
-    /// Takes in a write.
+    /// Checks a write.
     pub(super) fn see(&mut self, life: Life, seen: &Seen<'_>, now_ms: u64) {
         if let Some(history) = &mut self.history {
             history.push(Event::Wrote(Box::new(Written::of(life, seen, now_ms))));
@@ -183,7 +183,8 @@ impl Checker {
         }
     }
 
-    /// An occurrence of a schedule was decided about. One that has happened before is there.
+    /// Checks a decision about an occurrence of a schedule. The run of an occurrence that happened
+    /// must exist.
     fn planned(&mut self, plan: &Plan, planned: Planned) {
         if let (Planned::Created(id), Some(new)) = (planned, &plan.create)
             && !self.ids.contains_key(&id)
@@ -194,7 +195,7 @@ impl Checker {
         self.wrong.extend(wrong);
     }
 
-    /// Something was asked of an instance as a whole.
+    /// Checks an operation on a whole instance.
     fn lived(&mut self, op: &LifeOp, lived: Lived) {
         match (op, lived) {
             (LifeOp::Delete { instance, .. }, Lived::Done) => {
@@ -207,7 +208,7 @@ impl Checker {
                 Lived::Gone(no),
             ) => {
                 self.doomed.insert(*instance);
-                // What is deleted is kept from then on.
+                // The retention of a deleted run begins at the deletion.
                 if let Some(instance) = self.instances.get_mut(&no) {
                     instance.ended_ms = *at_ms;
                 }
@@ -220,7 +221,7 @@ impl Checker {
                 let fits = ended && instance.version == new.version;
                 instance.end = None;
                 instance.version.0 += 1;
-                // What is tried again is a run of its own.
+                // A retried node has a new node run.
                 let triggers = new.triggers.iter().map(|trigger| trigger.seq);
                 instance.begun.extend(triggers);
                 if !fits {
@@ -231,7 +232,7 @@ impl Checker {
         }
     }
 
-    /// Some of a run is deleted, or all of it, because its time is over.
+    /// Checks the deletion of some or all rows of a run whose retention is over.
     fn forgets(&mut self, no: InstanceNo, at_ms: i64) {
         let Some(instance) = self.instances.get_mut(&no) else {
             return self.note(format!("{no} was forgotten, and never was"));
@@ -247,13 +248,13 @@ impl Checker {
         }
     }
 
-    /// Whether a run was forgotten because its time was over.
+    /// Whether a run was deleted because its retention was over.
     pub(super) fn is_forgotten(&self, no: InstanceNo) -> bool {
         let instance = self.instances.get(&no);
         instance.is_some_and(|instance| instance.forgotten)
     }
 
-    /// Whether nobody is to find a run any more.
+    /// Whether a run may not be found any more.
     pub(super) fn is_deleted(&self, id: InstanceId) -> bool {
         self.doomed.contains(&id) && self.end_of(id).is_some()
     }
@@ -281,7 +282,7 @@ impl Checker {
 
     fn created(&mut self, new: &NewInstance) {
         let known = self.ids.insert(new.id, new.no);
-        // After that its name is free again.
+        // After that its id is free again.
         let known = known.filter(|no| !self.is_forgotten(*no));
         if known.is_some() {
             self.note(format!("run {} was written twice", new.id));
@@ -305,7 +306,7 @@ impl Checker {
         self.instances.insert(new.no, instance);
     }
 
-    /// A row waits for one child, and an item of a list comes to something once.
+    /// Checks that a row waits for one child, and that an item of a list gets one output.
     fn nested(&mut self, commit: &Commit) {
         for child in &commit.children {
             self.children += 1;
@@ -335,7 +336,7 @@ impl Checker {
             .is_none_or(|member| member.gone)
     }
 
-    /// What was delivered was taken, which is a claim.
+    /// Checks the instances that a delivery claimed, as for a claim.
     fn took(
         &mut self,
         life: Life,
@@ -478,7 +479,7 @@ impl Checker {
         self.wrong.append(&mut wrong);
     }
 
-    /// How a run ended, if it has.
+    /// The final status of a run, if it has ended.
     pub(super) fn end_of(&self, id: InstanceId) -> Option<Status> {
         let instance = self.instances.get(self.ids.get(&id)?)?;
         instance.end
@@ -497,7 +498,7 @@ impl Checker {
             .collect()
     }
 
-    /// What is known of every run: its name, its end, and how many executions were recorded.
+    /// For every run, its id, its final status, and the number of its execution records.
     pub(super) fn all(
         &self,
     ) -> impl Iterator<Item = (InstanceNo, InstanceId, Option<Status>, usize)> {
@@ -507,7 +508,7 @@ impl Checker {
 }
 
 impl Instance {
-    /// An execution was recorded.
+    /// Checks an execution record.
     fn executed(
         &mut self,
         run: &ExecutionRow,
@@ -518,8 +519,8 @@ impl Instance {
         let (no, seq, node) = (run.instance, run.seq, run.node);
         self.records += 1;
         let before = self.runs.insert(seq, run.status);
-        // A for-each that is cancelled while its items are worked on has no trigger of its own
-        // then: that it is over is noted by the number of the trigger that listed them.
+        // A for-each that is cancelled while its items are in progress has no trigger then: its end
+        // is recorded under the number of the trigger that made the list.
         let ends = (Some(ExecutionStatus::Suspended), ExecutionStatus::Cancelled);
         if before.is_some() && (before, run.status) != ends {
             wrong.push(format!("execution {seq} of {no} was recorded twice"));
@@ -557,7 +558,7 @@ impl Instance {
             };
             let plan = prepared.graph.node(windlass_engine::NodeIx(node));
             let led = plan.is_some_and(|plan| plan.inbound.iter().chain(&plan.reentries).any(from));
-            // The entries of a body follow its container, to which no edge leads back.
+            // The entries of a body follow its for-each and have no inbound edges.
             let entry =
                 plan.is_some_and(|plan| plan.inbound.is_empty() && plan.reentries.is_empty());
             if !led && !entry {

@@ -1,4 +1,4 @@
-//! Time as the simulation has it: it moves when the simulation says so.
+//! The clock of the simulation: it moves only when the simulation advances it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use windlass_model::Clock;
 /// When simulations begin: 2026-01-01T00:00:00Z.
 const BEGIN_MS: i64 = 1_767_225_600_000;
 
-/// The clock of the machine on which all simulated processes are.
+/// The clock of the machine that runs all simulated processes.
 pub(super) struct SimClock {
     monotonic_ms: AtomicU64,
-    /// How far the wall clock is ahead of the monotonic one.
+    /// How far the wall clock is ahead of the monotonic clock.
     offset_ms: AtomicI64,
 }
 
@@ -33,7 +33,7 @@ impl SimClock {
         self.monotonic_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Steps the wall clock, as an administrator does.
+    /// Steps the wall clock, as an administrator may.
     pub(super) fn step_wall(&self, by_ms: i64) {
         self.offset_ms.fetch_add(by_ms, Ordering::Relaxed);
     }
@@ -49,7 +49,7 @@ impl Clock for SimClock {
     }
 }
 
-/// A clock that is wrong: ahead of the true one. The checker has to notice.
+/// A wrong clock, ahead of the true one. The checker has to notice it.
 pub(super) struct Ahead(pub(super) Arc<SimClock>, pub(super) i64);
 
 impl Clock for Ahead {

@@ -1,4 +1,4 @@
-//! The one source of chance in a simulation: numbers that a seed determines.
+//! The only source of randomness in a simulation: numbers determined by a seed.
 
 /// A sequence of numbers: splitmix64 (Steele, Lea, Flood 2014).
 #[derive(Clone)]
@@ -13,27 +13,27 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below this one, which is at least 1.
+    /// A number below `most`, which is at least 1.
     pub(super) fn below(&mut self, most: u64) -> u64 {
         self.roll() % most.max(1)
     }
 
-    /// A position in a list of this length.
+    /// An index of a list of this length.
     pub(super) fn place(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap()
     }
 
-    /// A number from this one to that one, both included.
+    /// A number from `least` to `most`, both included.
     pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
 
-    /// True once in so many times, on average.
+    /// True once in `times` calls, on average.
     pub(super) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// One of these values.
     pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.place(from.len())]
     }

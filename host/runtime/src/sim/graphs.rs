@@ -1,4 +1,4 @@
-//! Workflows by chance: chains, branches, joins of all kinds, cycles, retries, waits.
+//! Random workflows: chains, branches, joins of all kinds, cycles, retries, waits.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,20 +12,20 @@ use super::dice::Dice;
 use super::{lists, starters};
 use crate::catalog::{Catalog, Prepared};
 
-/// How many different workflows there are.
+/// The number of different workflows.
 const POOL: u64 = 160;
 
-/// The first workflows are called by nodes of the others, and call nobody themselves. Nobody
-/// sends anything to their runs alone.
+/// The number of workflows, from the first, that nodes of the others call. They call no workflow
+/// themselves, and no stimulus is sent to their runs alone.
 pub(super) const CALLED: u64 = 24;
 
 /// A stimulus that is sent once to each node that waits for it, matched by the node's number.
 pub(super) const ONCE: &str = "once";
 
-/// A stimulus that is sent again and again, to whoever waits.
+/// A stimulus that is sent repeatedly, to all waiting nodes.
 pub(super) const OFTEN: &str = "often";
 
-/// What the simulated guests say about themselves.
+/// The description of the simulated guests.
 const DESCRIPTION: &str = r#"{
     "windlass": 1, "package": "sim", "version": "1.0.0",
     "nodes": [{ "name": "work", "ports": ["done", "p", "q"], "suspends": true,
@@ -33,13 +33,13 @@ const DESCRIPTION: &str = r#"{
     "consumer": { "types": ["*"], "routes": [] }
 }"#;
 
-/// What all simulations in this process have in common: it only costs time to make it again.
+/// The parts that all simulations in this process share, because making them again takes time.
 pub(super) struct Pool {
     pub(super) host: Arc<Host>,
     pub(super) workflows: Vec<Arc<Prepared>>,
-    /// Versions of workflows that are published.
+    /// Versions of published workflows.
     pub(super) published: Vec<Arc<Prepared>>,
-    /// Keeps what `io` is a handle of, and the host's directories.
+    /// Keeps the runtime of the handle `io`, and the directories of the host.
     pub(super) tokio: tokio::runtime::Runtime,
     _dir: tempfile::TempDir,
 }
@@ -56,7 +56,7 @@ pub(super) static ALL: LazyLock<Pool> = LazyLock::new(|| {
     let catalog = Catalog::default();
     let workflows = (0..POOL).map(|at| workflow(at, &catalog, &host)).collect();
     let published = starters::all(&catalog, &host);
-    // The host knows its plugins only as long as somebody has them.
+    // The host knows a plugin only while a reference to it exists.
     std::mem::forget(plugin);
     Pool {
         host,
@@ -67,7 +67,7 @@ pub(super) static ALL: LazyLock<Pool> = LazyLock::new(|| {
     }
 });
 
-/// The first workflow from this seed on that makes sense.
+/// The first valid workflow from this seed on.
 fn workflow(at: u64, catalog: &Catalog, host: &Host) -> Arc<Prepared> {
     for attempt in 0..1_000 {
         let mut dice = Dice(at * 1_000_003 + attempt);
@@ -96,7 +96,7 @@ fn workflow(at: u64, catalog: &Catalog, host: &Host) -> Arc<Prepared> {
     panic!("no workflow makes sense");
 }
 
-/// The workflow of this name.
+/// The workflow with this name.
 pub(super) fn by_name(name: &str) -> Option<DefinitionRow> {
     let all = &ALL.workflows;
     let found = all.iter().find(|one| one.definition.name == name);
@@ -149,7 +149,7 @@ fn definition(at: u64, dice: &mut Dice) -> Value {
         let mut node = node(*leads, dice);
         let called = at < CALLED;
         if shape < 2 && !called && dice.once_in(4) {
-            // It runs at most once, and exactly one stimulus is sent for it.
+            // The node runs at most once, and exactly one stimulus is sent for it.
             node = json!({ "event": ONCE, "match": name });
         } else if dice.once_in(12) {
             node = json!({ "event": OFTEN });
@@ -158,7 +158,7 @@ fn definition(at: u64, dice: &mut Dice) -> Value {
             }
         }
         if shape < 2 {
-            // No join that lets a node run twice.
+            // A join that never runs its node twice.
             node["join"] = json!("all-active");
         }
         if node.get("use").is_some() && dice.once_in(5) {

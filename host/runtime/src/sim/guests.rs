@@ -1,4 +1,4 @@
-//! What simulated guests answer: everything that a real one can, by chance.
+//! The random answers of simulated guests: all answers that a real guest can give.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::dice::Dice;
 use super::graphs::OFTEN;
 use crate::shard::work::{Address, Answer, Ask, Patch, Returned, Work};
 
-/// How long a call may take that has no bound of its own, in milliseconds.
+/// The limit of a call without its own limit, in milliseconds.
 const LIMIT_MS: u64 = 60_000;
 
 /// How often a node may ask to be called again.
 const PHASES: u32 = 3;
 
-/// A call that is in the hands of a guest.
+/// A call in progress in a guest.
 pub(super) struct Calling {
     pub(super) to: Address,
     /// When it returns, on the monotonic clock.
@@ -24,17 +24,17 @@ pub(super) struct Calling {
     cancel: Cancel,
     reply: Reply,
     workflow: Arc<str>,
-    /// The plugin takes no call of the workflow for so long.
+    /// How long the plugin takes no call of the workflow.
     pub(super) put_off: Option<Duration>,
 }
 
-/// Guests that crash again and again, and the quarantine that one process keeps of them.
+/// Guests that crash repeatedly, and the quarantine of one process for them.
 pub(super) struct Crashing {
     quarantine: Quarantine,
     dice: Dice,
 }
 
-/// Crashes in a row until there is a quarantine.
+/// Consecutive crashes before a quarantine.
 const QUARANTINE_AFTER: u32 = 3;
 
 impl Crashing {
@@ -45,7 +45,7 @@ impl Crashing {
         }
     }
 
-    /// How long the call is put off, if it is; else it may crash.
+    /// How long the call is postponed. A call that is not postponed may crash.
     fn meet(&mut self, workflow: &str, now_ms: u64, reply: &mut Reply) -> Option<Duration> {
         let now = Duration::from_millis(now_ms);
         if let Some(left) = self.quarantine.delay(workflow, now) {
@@ -84,7 +84,7 @@ enum Reply {
 }
 
 impl Calling {
-    /// Hands a call to a guest.
+    /// Passes a call to a guest.
     pub(super) fn begin(
         work: Work,
         (now_ms, wall_ms): (u64, i64),
@@ -113,7 +113,7 @@ impl Calling {
             0..80 => dice.below(3),
             80..93 => dice.between(3, 500),
             93..98 => dice.between(500, 45_000),
-            // It hangs until somebody ends it.
+            // The guest hangs until it is interrupted.
             _ => u64::MAX,
         };
         let limit_ms = timeout.map_or(LIMIT_MS, |timeout| {
@@ -132,12 +132,12 @@ impl Calling {
         }
     }
 
-    /// Whether it can return by now.
+    /// Whether it can return now.
     pub(super) fn is_ready(&self, now_ms: u64) -> bool {
         now_ms >= self.ready_ms || self.cancel.is_cancelled()
     }
 
-    /// What it returns.
+    /// The result of the call.
     pub(super) fn end(mut self, now_ms: u64, crashing: Option<&Crashing>) -> Returned {
         if self.cancel.is_cancelled() && now_ms < self.ready_ms {
             self.reply.fail(failure(Class::Cancelled));
@@ -158,7 +158,7 @@ impl Calling {
 }
 
 impl Reply {
-    /// Of its failure, if it is one.
+    /// The class of the failure, if the reply is one.
     fn class(&self) -> Option<Class> {
         match self {
             Self::Decide(result) => result.as_ref().err().map(|failure| failure.class),
@@ -238,7 +238,7 @@ fn outcome(phase: u32, wall_ms: i64, dice: &mut Dice) -> Result<Outcome, Failure
     }
 }
 
-/// One or two bookmarks, of which one may never be resumed and expires.
+/// One or two bookmarks. One of them may never be resumed and expires.
 fn suspension(wall_ms: i64, dice: &mut Dice) -> Suspension {
     let mark = |name: &str, expires_ms: Option<i64>| Bookmark {
         name: name.to_owned(),

@@ -1,28 +1,28 @@
-//! What a simulation has written, so that it can be carried out again on another store.
+//! Records the writes of a simulation, so that they can be replayed on another store.
 
 use windlass_store::memory::Seen;
 use windlass_store::{Write, Wrote};
 
 use super::checker::Life;
 
-/// All writes of a run, in the order in which they were carried out.
+/// All writes of a simulation, in the order in which they were carried out.
 pub(super) type History = Vec<Event>;
 
-/// Something that happened to the store.
+/// An event of the store.
 pub(super) enum Event {
-    /// A write was carried out, whatever whoever submitted it was told.
+    /// A write was carried out, whether or not its caller received the answer.
     Wrote(Box<Written>),
-    /// A process is gone, in whatever manner, and its handle is closed.
+    /// A process has ended in some way, and its handle is closed.
     Ended(Life),
 }
 
-/// A write, and what came of it.
+/// A write and its result.
 pub(super) struct Written {
     pub(super) life: Life,
-    /// On the monotonic clock.
+    /// The monotonic time.
     pub(super) at_ms: u64,
     pub(super) write: Write,
-    /// None if the store refused it with an error.
+    /// The answer; none if the store refused the write with an error.
     pub(super) wrote: Option<Wrote>,
 }
 

@@ -1,4 +1,4 @@
-//! Nodes that open further scopes or runs: for-each over a few items, with nodes that work,
+//! Nodes that open further scopes or runs: for-each nodes over a few items, with nodes that work,
 //! wait and fail in their bodies, and sub-workflows.
 
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::dice::Dice;
 use super::graphs::{CALLED, OFTEN, used};
 
-/// What a node keeps that no guest runs any more.
+/// The properties that a node keeps when no guest runs it any more.
 fn bare(node: &Value) -> Value {
     let kept = ["join", "first", "on-error", "total-timeout"];
     let kept = kept.iter().filter_map(|key| {
@@ -16,7 +16,7 @@ fn bare(node: &Value) -> Value {
     Value::Object(kept.collect::<Map<_, _>>())
 }
 
-/// Makes a for-each of a node.
+/// Turns a node into a for-each.
 pub(super) fn instead(node: &mut Value, name: &str, dice: &mut Dice) {
     let mut each = bare(node);
     let (first, second) = (format!("{name}_a"), format!("{name}_b"));
@@ -48,7 +48,7 @@ fn inner(dice: &mut Dice) -> Value {
     }
 }
 
-/// Makes a call of another workflow of a node.
+/// Turns a node into a call of another workflow.
 pub(super) fn call(node: &mut Value, dice: &mut Dice) {
     let mut call = bare(node);
     call["workflow"] = json!(format!("w{}", dice.below(CALLED)));

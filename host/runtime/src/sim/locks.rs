@@ -1,7 +1,7 @@
-//! A provider of locks as processes on several machines see it, and everything that can happen
-//! to one: it does not answer, it forgets everything, a lease ends under its holder.
+//! A lock provider as processes on several machines see it, with all its failures: it does not
+//! answer, it forgets everything, a lease ends under its holder.
 //!
-//! It keeps nobody out of anything for ever, and it may let two in: whatever it does, the
+//! The provider excludes no process for ever, and may let two processes in. In all cases, the
 //! epochs of the store decide, and every run ends once.
 
 use std::collections::BTreeMap;
@@ -20,23 +20,23 @@ use super::clock::SimClock;
 use crate::burst_locks::BurstLock;
 use crate::shard::{Order, Taken};
 
-/// How long a lock holds whose holder does not renew it, in milliseconds.
+/// The lease of a lock without renewal, in milliseconds.
 const LEASE_MS: u64 = 30_000;
 
-/// How often a holder renews its locks, and finds out that one is not its any more.
+/// How often a holder renews its locks and learns that a lock is lost, in milliseconds.
 const RENEW_MS: u64 = 10_000;
 
-/// How long a claim is kept whose lock is not to be had.
+/// How long a claim is kept whose lock cannot be taken, in milliseconds.
 const PAUSE_MS: u64 = 100;
 
-/// How long it is tried to reach a server that does not answer.
+/// How long a request to a silent server is tried, in milliseconds.
 const RETRIES_MS: u64 = 3_500;
 
-/// The server that all processes ask.
+/// The server that all processes share.
 #[derive(Default)]
 pub(super) struct Server {
     held: BTreeMap<String, Entry>,
-    /// It does not answer.
+    /// Whether it does not answer.
     pub(super) down: bool,
     tokens: u64,
 }
@@ -47,7 +47,7 @@ struct Entry {
 }
 
 impl Server {
-    /// It forgets everything, as a cache does that is restarted.
+    /// Forgets all locks, like a cache that is restarted.
     pub(super) fn empty(&mut self) {
         self.held.clear();
     }
@@ -73,7 +73,7 @@ impl Server {
         Ok(Some(token))
     }
 
-    /// Whether it was the holder's to give back.
+    /// Releases a lock. Returns whether the caller held it.
     fn give(&mut self, key: &str, token: u64) -> bool {
         let its = self.held.get(key).is_some_and(|held| held.token == token);
         if its && !self.down {
@@ -82,7 +82,7 @@ impl Server {
         its && !self.down
     }
 
-    /// Renews a lock; false if it is somebody else's, or nobody's, by now.
+    /// Renews a lock. Returns false if another holder has it, or none.
     fn renew(&mut self, key: &str, token: u64, now_ms: u64) -> bool {
         let held = self.held.get_mut(key).filter(|held| held.token == token);
         match held {
@@ -97,7 +97,7 @@ impl Server {
     }
 }
 
-/// What a process knows of the server.
+/// The client of the server in one process.
 pub(super) struct Provider {
     pub(super) server: Arc<Mutex<Server>>,
     pub(super) clock: Arc<SimClock>,
@@ -153,7 +153,7 @@ impl HeldLock for Lock {
     }
 
     fn lost(&self) -> Lost {
-        // The simulation renews locks itself, and tells whoever has lost one.
+        // The simulation renews locks itself, and reports the lost ones.
         let (sender, lost) = Lost::new();
         drop::<watch::Sender<bool>>(sender);
         lost
@@ -165,27 +165,27 @@ impl HeldLock for Lock {
     }
 }
 
-/// The locks that a process has, and what it is doing about them.
+/// The locks of a process, and its lock operations in progress.
 pub(super) struct Errands {
     life: Life,
     provider: Provider,
-    /// It says that it has a lock without having written down that it does.
+    /// Whether the process reports a lock that it has not recorded (a deliberate fault).
     careless: bool,
     errands: Vec<Errand>,
-    /// By instance and epoch.
+    /// The recorded locks, by instance and epoch.
     kept: BTreeMap<(InstanceNo, Epoch), SimulatedLock>,
     renew_ms: u64,
 }
 
-/// A lock that is held.
+/// A held lock.
 struct SimulatedLock {
     key: String,
     token: u64,
-    /// It is not renewed any more: its shard was told.
+    /// Whether the shard was told of its loss, so that it is not renewed any more.
     lost: bool,
 }
 
-/// Something to be done about a lock.
+/// A lock operation in progress.
 struct Errand {
     ready_ms: u64,
     no: InstanceNo,
@@ -198,7 +198,7 @@ enum What {
     Give(BurstLock),
 }
 
-/// What a shard is to hear.
+/// A message to a shard about a lock.
 pub(super) struct LockMessage {
     pub(super) no: InstanceNo,
     pub(super) epoch: Epoch,
@@ -218,7 +218,7 @@ impl Errands {
         }
     }
 
-    /// Takes on what a shard wants, which takes a while.
+    /// Begins the orders of a shard, which take some time.
     pub(super) fn take_on(&mut self, orders: Vec<Order>, ready_ms: u64) {
         for order in orders {
             let (no, what) = match order {
@@ -229,19 +229,19 @@ impl Errands {
         }
     }
 
-    /// Whether something can be done about a lock now.
+    /// Whether a lock operation is due now.
     pub(super) fn is_due(&self, now_ms: u64) -> bool {
         self.next_ms().is_some_and(|next_ms| next_ms <= now_ms)
     }
 
-    /// When something can be done.
+    /// When the next lock operation is due.
     pub(super) fn next_ms(&self) -> Option<u64> {
         let errands = self.first().map(|(_, errand)| errand.ready_ms);
         let renewal = (!self.kept.is_empty()).then_some(self.renew_ms);
         errands.chain(renewal).min()
     }
 
-    /// What nothing about the same lock comes before: as `burst_locks/line.rs` has it.
+    /// The operations without an earlier operation on the same lock, as in `burst_locks/line.rs`.
     fn first(&self) -> impl Iterator<Item = (usize, &Errand)> {
         let alone = |errand: &Errand| matches!(errand.what, What::Refuse(_));
         self.errands.iter().enumerate().filter(move |(at, errand)| {
@@ -250,17 +250,17 @@ impl Errands {
         })
     }
 
-    /// Whether nothing is on its way.
+    /// Whether no operation is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.errands.is_empty()
     }
 
-    /// Whether the process may begin something of a burst.
+    /// Whether the process holds the lock of a burst.
     pub(super) fn may_begin(&self, no: InstanceNo, epoch: Epoch) -> bool {
         self.kept.contains_key(&(no, epoch))
     }
 
-    /// Does what can be done.
+    /// Carries out the operations that are due.
     pub(super) fn run(&mut self, now_ms: u64) -> Vec<LockMessage> {
         let mut told = Vec::new();
         if now_ms >= self.renew_ms {
@@ -313,7 +313,7 @@ impl Errands {
             What::Give(burst_lock) => {
                 let lock = burst_lock.into_lock();
                 self.kept.retain(|_, kept| kept.token != lock.token());
-                // Refused or not: the lease ends it.
+                // If the release is refused, the lease ends the lock.
                 let _ = now(lock.release());
                 None
             }
@@ -331,7 +331,7 @@ impl Errands {
         }
     }
 
-    /// For messages.
+    /// A description for messages.
     pub(super) fn about(&self) -> String {
         format!(
             "process {}: {} errands, {} locks",

@@ -1,13 +1,13 @@
-//! Whole processes on one store, moved by a seed.
+//! Whole processes on one store, driven by a seed.
 //!
-//! The scheduler, the shards, the engine and the store's contract are the real ones. The
-//! simulation takes the place of threads, of time, of the disk's speed and of guests: it chooses
-//! at every moment who goes on, when the store carries out a write, when its answer arrives,
-//! what a guest answers; and it kills processes, stops them, steps the clock, fills the disk, and takes locks away.
-//! A [`checker::Checker`] looks at every write.
+//! The scheduler, the shards, the engine and the store's contract are the real ones. The simulation
+//! replaces threads, time, the speed of the disk, and guests. It chooses at every step which
+//! process continues, when the store carries out a write, when its answer arrives, and how a guest
+//! answers. It also kills and stops processes, steps the clock, fills the disk, and takes locks
+//! away. A [`checker::Checker`] checks every write.
 //!
 //! A seed determines everything. `WINDLASS_SEED=… cargo test -p windlass-runtime --lib sim::`
-//! repeats one; `WINDLASS_SEEDS=…` says how many are tried.
+//! repeats one; `WINDLASS_SEEDS=…` sets how many are tried.
 
 mod checker;
 mod clock;

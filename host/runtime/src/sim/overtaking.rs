@@ -1,5 +1,5 @@
-//! Words that come in another order than what they tell of: each case by hand, where the seeds
-//! would meet it only now and then.
+//! Messages that arrive in another order than their events: each case by hand, because random seeds
+//! would reach it only rarely.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Process {
         }
     }
 
-    /// A run that nobody has, with so many triggers that are due besides those that begin it.
+    /// A run without an owner, with this number of due triggers besides those of its entries.
     fn run(&self, besides: usize) -> InstanceId {
         let prepared = &ALL.workflows[0];
         let numbers = self.parts.membership.numbers();
@@ -88,7 +88,7 @@ impl Process {
         id
     }
 
-    /// Claims so many triggers at most of the only run, and counts them.
+    /// Claims at most `triggers` triggers of the only run, and counts them.
     fn claim(&self, triggers: u32) -> ClaimedInstance {
         let claim = Claim {
             incarnation: self.parts.membership.numbers().incarnation(),
@@ -116,7 +116,7 @@ impl Process {
         })));
     }
 
-    /// Carries out what the shard wants to be written, after what it was sent.
+    /// Carries out the writes of the shard, after it has processed its messages.
     fn write(&self) {
         let shard = &self.parts.shared.shards[0];
         let mut messages = Vec::new();
@@ -130,7 +130,7 @@ impl Process {
         self.take(Message::Answers(answers));
     }
 
-    /// How many triggers the shard is about to execute.
+    /// The number of triggers that the shard is about to execute.
     fn lined_up(&self) -> usize {
         let state = self.parts.shared.shards[0].state.lock();
         state.lined_up()
@@ -140,7 +140,7 @@ impl Process {
         self.parts.shared.intake.flow.in_flight() as usize
     }
 
-    /// Whether the scheduler was told since the last time that something is due.
+    /// Whether the scheduler was told of due work since the last call.
     fn is_due(&self) -> bool {
         let mail = std::iter::from_fn(|| self.parts.inbox.next());
         mail.filter(|mail| matches!(mail, Mail::Event(Event::Due(_))))
@@ -172,7 +172,7 @@ fn what_was_looked_up_for_too_long_replaces_nothing() {
     let process = Process::new();
     process.run(1);
     let first = process.claim(64);
-    // Meanwhile the process gives everything back, as it does when it has lost its membership.
+    // Meanwhile the process gives the instance back, as after the loss of its membership.
     let fence = windlass_store::write::Fence {
         incarnation: first.row.owner.unwrap(),
         instance: first.row.no,

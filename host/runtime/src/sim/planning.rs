@@ -1,4 +1,4 @@
-//! Plans the schedules of one process, as the thread does that is there for it.
+//! Plans the schedules of one process, in place of the planner's thread.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use crate::parts::Parts;
 use crate::scheduler::core::Event;
 use crate::schedules::{Planner, Ready};
 
-/// How often the schedules are looked at, in milliseconds.
+/// The interval between two turns of the planner, in milliseconds.
 const SCAN_MS: u64 = 5_000;
 
-/// How long they are left alone when there is more to do, and after trouble.
+/// The delay of the next turn if there is more to do, or after an error, in milliseconds.
 const BREATH_MS: u64 = 20;
 const TROUBLE_MS: u64 = 1_000;
 
-/// What plans.
+/// The planner of one process.
 pub(super) struct Planning {
     planner: Planner,
     maker: Ready,
-    /// A handle of its own: a planner waits for what it writes.
+    /// The planner's own handle: a planner waits for its writes.
     store: Arc<MemoryStore>,
-    /// When it looks next, on the monotonic clock.
+    /// The monotonic time of the next turn.
     pub(super) next_ms: u64,
 }
 
@@ -35,7 +35,7 @@ impl Planning {
         }
     }
 
-    /// Looks at what is due.
+    /// Plans due occurrences.
     pub(super) fn look(&mut self, parts: &Parts, now_ms: u64) {
         let now = parts.shared.base.now();
         let pause_ms = match self.planner.turn(&*self.store, &self.maker, now) {
@@ -54,7 +54,7 @@ impl Planning {
         self.next_ms = now_ms + pause_ms;
     }
 
-    /// Its process is no more.
+    /// Ends with its process.
     pub(super) fn end(&self) {
         self.store.close();
     }

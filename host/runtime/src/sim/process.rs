@@ -1,5 +1,5 @@
-//! One simulated process: the real scheduler, the real shards, and a handle on the store; moved
-//! by the simulation instead of by threads.
+//! One simulated process: the real scheduler, the real shards, and a handle on the store, driven by
+//! the simulation instead of threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use crate::shard::work::{Address, Work};
 use crate::shard::{Birth, Message, Taken};
 use crate::topology::{BurstLock, Distribution, Topology};
 
-/// How often the queue of stimuli is looked after, when there is something and when not.
+/// The interval between two rounds of the queue, with more stimuli and without, in milliseconds.
 const QUEUE_PACE_MS: u64 = 500;
 const QUEUE_IDLE_MS: u64 = 10_000;
 
@@ -47,35 +47,35 @@ const REFUSED_MS: i64 = 15_000;
 pub(super) struct Process {
     pub(super) life: Life,
     pub(super) store: Arc<MemoryStore>,
-    /// Where its clients write: beside what its shards have under way.
-    burst_lock: Arc<MemoryStore>,
+    /// The handle of its clients: they write beside the commits of its shards.
+    door: Arc<MemoryStore>,
     pub(super) parts: Parts,
-    /// What the scheduler has received and not taken in.
+    /// Messages to the scheduler that are not processed yet.
     pub(super) mail: VecDeque<Mail>,
     pub(super) calls: Vec<Calling>,
-    /// What it knows of guests that crash, where some do.
+    /// Its quarantine, if some guests crash.
     pub(super) crashing: Option<Crashing>,
-    /// It does not count what the store refuses.
+    /// Whether it does not count refusals of the store (a deliberate fault).
     stubborn: bool,
-    /// What it is doing about the locks of bursts, where they have any.
+    /// Its operations on the locks of bursts, if they have locks.
     pub(super) errands: Option<Errands>,
-    /// What plans schedules, where there are any.
+    /// Its planner, if there are schedules.
     planning: Option<Planning>,
-    /// What forgets what is over, where something does.
+    /// Its retention, if there is any.
     sweeping: Option<Sweeping>,
     pub(super) births: Vec<RequestedRun>,
-    /// When the store may carry out the next write, on the monotonic clock.
+    /// The monotonic time at which the store may carry out the next write.
     pub(super) store_ready_ms: u64,
-    /// When the stimuli in the queue are looked after, on the monotonic clock.
+    /// The monotonic time of the next round of the queue.
     queue_ms: u64,
-    /// It is stopped until then, as by SIGSTOP.
+    /// Until when it is stopped, as by SIGSTOP.
     pub(super) stopped_until_ms: Option<u64>,
-    /// When a drain stops being patient, and whether it has.
+    /// The deadline of a drain, and whether it has passed.
     pub(super) draining: Option<(u64, bool)>,
     _listener: Listener,
 }
 
-/// Something that can happen now.
+/// A possible next step.
 #[derive(Clone, Copy)]
 pub(super) enum Move {
     Scheduler,
@@ -89,34 +89,34 @@ pub(super) enum Move {
     Sweep,
 }
 
-/// A run that was asked for.
+/// A requested run.
 pub(super) struct RequestedRun {
     pub(super) id: InstanceId,
     answer: oneshot::Receiver<Result<OrFenced<Created>, Error>>,
 }
 
-/// What may go wrong with the store, for all processes.
+/// Faults of the store, for all processes.
 #[derive(Default)]
 pub(super) struct Trouble {
     /// The disk is full.
     pub(super) full: bool,
-    /// Once in so many commits nobody learns what came of it; zero: never.
+    /// One in this many commits gets no answer; zero: every commit gets one.
     pub(super) unknown: u64,
-    /// Where the store cannot hold what some runs write: tells which ones.
+    /// Selects the runs whose data the store cannot hold, if there are any.
     pub(super) refuses: Option<u64>,
-    /// How many steps it has refused, and how many occurrences.
+    /// The number of refused steps and occurrences.
     pub(super) refused: u64,
     pub(super) put_off: u64,
-    /// What is deliberately wrong.
+    /// The deliberate fault.
     pub(super) mutation: Option<Mutation>,
     pub(super) dice: Option<Dice>,
 }
 
-/// What a process needs to begin.
+/// The parts that a process needs to begin.
 pub(super) struct Birthplace<'a> {
     pub(super) root: &'a Arc<MemoryStore>,
     pub(super) clock: Arc<dyn Clock>,
-    /// The clock that is right.
+    /// The true clock.
     pub(super) truth: Arc<super::clock::SimClock>,
     pub(super) checker: &'a Arc<Mutex<Checker>>,
     pub(super) trouble: &'a Arc<Mutex<Trouble>>,
@@ -124,18 +124,18 @@ pub(super) struct Birthplace<'a> {
     pub(super) workers: usize,
     pub(super) burst: BurstBounds,
     pub(super) max_steps: u64,
-    /// Who gives out the locks, where it is not the store.
+    /// The lock server, if the store is not the provider.
     pub(super) locks: Option<&'a Arc<Mutex<Server>>>,
-    /// Whether something is published that has schedules.
+    /// Whether a workflow with schedules is published.
     pub(super) plans: bool,
-    /// Whether what is over is forgotten.
+    /// Whether old runs are deleted.
     pub(super) forgets: bool,
-    /// The chances of guests that crash again and again, where some do.
+    /// The random numbers of guests that crash repeatedly, if there are any.
     pub(super) crashing: Option<Dice>,
 }
 
 impl Birthplace<'_> {
-    /// Lets every write through a handle be seen, and fail now and then.
+    /// Shows every write through a handle to the checker, and makes some of them fail.
     fn look_at(&self, life: Life, store: &MemoryStore) {
         let (checker, truth) = (Arc::clone(self.checker), Arc::clone(&self.truth));
         let doctored = self.trouble.lock().mutation == Some(Mutation::Doctored);
@@ -172,8 +172,8 @@ impl Process {
         let store = from.root.another();
         store.defer();
         from.look_at(life, &store);
-        let burst_lock = from.root.another();
-        from.look_at(life, &burst_lock);
+        let door = from.root.another();
+        from.look_at(life, &door);
         let careless = from.trouble.lock().mutation == Some(Mutation::Careless);
         let options = Options {
             store: Arc::<MemoryStore>::clone(&store),
@@ -194,7 +194,7 @@ impl Process {
             observer: None,
             plugin_folders: None,
         };
-        // There is one thread here, and the simulation chooses who goes on.
+        // There is one thread here, and the simulation chooses which part continues.
         let mut parts = Parts::join(options, |_, work| work()).ok()?;
         for prepared in ALL.workflows.iter().chain(&ALL.published) {
             parts.shared.base.catalog.keep(Arc::clone(prepared));
@@ -220,7 +220,7 @@ impl Process {
         Some(Self {
             life,
             store,
-            burst_lock,
+            door,
             parts,
             mail: VecDeque::new(),
             calls: Vec::new(),
@@ -244,9 +244,10 @@ impl Process {
         self.parts.membership.numbers().incarnation()
     }
 
-    /// The next piece of mail for the scheduler, if there is any; else that time has passed.
-    /// Answers false if it could have slept, and does not know it. `late`: what was taken by a
-    /// delivery is only told after what was claimed since.
+    /// Processes the next message to the scheduler or, without one, the passage of time. Returns
+    /// false if the scheduler spins: it woke without a message, did nothing, and would wake again
+    /// at once. With `late`, a message about instances that a delivery claimed arrives after the
+    /// messages of later claims.
     pub(super) fn scheduler(&mut self, late: bool) -> bool {
         let is_late = |mail: &mut Mail| late && matches!(mail, Mail::Taken(_));
         let taken = self.mail.pop_front_if(is_late);
@@ -262,36 +263,28 @@ impl Process {
         !spins || !self.mail.is_empty()
     }
 
-    /// Whether the scheduler has something to do.
+    /// Whether the scheduler has work.
     pub(super) fn is_due(&mut self) -> bool {
         self.mail
             .extend(std::iter::from_fn(|| self.parts.inbox.next()));
         !self.mail.is_empty() || self.parts.driver.sleep_ms() == 0
     }
 
-    /// Sends a stimulus for a client. Answers whether that is known to have worked.
+    /// Sends a stimulus for a client. Returns whether it is known to be sent.
     pub(super) fn send(&mut self, id: StimulusId, stimulus: &Stimulus) -> bool {
         let numbers = self.parts.membership.numbers();
-        client::send_here(
-            &self.parts.shared,
-            &*self.burst_lock,
-            &numbers,
-            id,
-            stimulus,
-        )
-        .is_ok()
+        client::send_here(&self.parts.shared, &*self.door, &numbers, id, stimulus).is_ok()
     }
 
-    /// Looks after the queue of stimuli, as the thread does that is there for it.
+    /// Does a round of the queue, in place of the queue's thread.
     pub(super) fn queue(&mut self, now_ms: u64) {
-        // A store that is in trouble is asked again the next time.
+        // If the store fails, the next round tries again.
         let sender = Sender::new(&self.parts.shared, &self.parts.membership);
         let again = matches!(sender.round(&|| true), Ok(Round::Done { more: true, .. }));
         self.queue_ms = now_ms + if again { QUEUE_PACE_MS } else { QUEUE_IDLE_MS };
     }
 
-    /// Drives a shard once, as a worker does. What it asks of guests is answered by whoever
-    /// drives it.
+    /// Drives a shard once, as a worker does. The caller answers its guest calls.
     pub(super) fn turn(&mut self, shard: usize, locks_ms: u64) -> Vec<Work> {
         let shared = Arc::clone(&self.parts.shared);
         let shard = &shared.shards[shard];
@@ -322,8 +315,7 @@ impl Process {
         work
     }
 
-    /// Does what can be done about locks.
-    /// Answers how many have turned out to be lost.
+    /// Carries out due lock operations. Returns how many locks turned out to be lost.
     pub(super) fn locks(&mut self, now_ms: u64) -> u64 {
         let told = self.errands.as_mut().map(|errands| errands.run(now_ms));
         let mut lost = 0;
@@ -340,13 +332,13 @@ impl Process {
         lost
     }
 
-    /// Whether a shard has something to do.
+    /// Whether a shard has work.
     pub(super) fn is_busy(&self, shard: usize) -> bool {
         let shard = &self.parts.shared.shards[shard];
         !shard.is_idle()
     }
 
-    /// Hands the result of a call to its shard.
+    /// Passes the result of a call to its shard.
     pub(super) fn returns(&mut self, call: usize, now_ms: u64) {
         let calling = self.calls.swap_remove(call);
         let returned = calling.end(now_ms, self.crashing.as_ref());
@@ -355,7 +347,7 @@ impl Process {
         }
     }
 
-    /// Asks for a run, as [`crate::Runtime::run`] does.
+    /// Requests a run, as [`crate::Runtime::run`] does.
     pub(super) fn ask(&mut self, id: InstanceId, request: &StartRequest) {
         let shared = &self.parts.shared;
         let prepared = shared
@@ -382,7 +374,7 @@ impl Process {
         self.births.push(RequestedRun { id, answer });
     }
 
-    /// Those who asked for runs and were answered since: whether the run is there.
+    /// The requests that were answered since, and whether their runs exist.
     pub(super) fn answered(&mut self) -> Vec<(InstanceId, bool)> {
         let mut answered = Vec::new();
         self.births
@@ -404,7 +396,7 @@ impl Process {
         answered
     }
 
-    /// Begins to leave, as [`crate::Runtime::drain`] does.
+    /// Begins a drain, as [`crate::Runtime::drain`] does.
     pub(super) fn drain(&mut self, until_ms: u64) {
         let shared = &self.parts.shared;
         shared.intake.draining.store(true, Ordering::Release);
@@ -413,14 +405,14 @@ impl Process {
         self.draining = Some((until_ms, false));
     }
 
-    /// Whether everything is given back or committed.
+    /// Whether all instances are given back or committed.
     pub(super) fn is_empty(&self) -> bool {
         let shards = &self.parts.shared.shards;
         shards.iter().all(|shard| shard.is_empty())
             && self.errands.as_ref().is_none_or(Errands::is_empty)
     }
 
-    /// Lets the shards look after what nobody has come for, as they do now and then.
+    /// Makes the shards drop early claims that have waited twice.
     pub(super) fn look_twice(&self) {
         let shared = &self.parts.shared;
         for shard in &shared.shards {
@@ -430,16 +422,16 @@ impl Process {
         }
     }
 
-    /// Signs off.
+    /// Leaves the store.
     pub(super) fn leave(&self) {
         let incarnation = self.incarnation();
-        // A store that refuses finds out by the lease.
+        // If the store refuses, the lease ends the membership.
         let _ = self.store.write(Leave { incarnation });
         self.store.notify();
         self.close();
     }
 
-    /// Is no more.
+    /// Ends the process.
     pub(super) fn close(&self) {
         self.store.close();
         if let Some(planning) = &self.planning {
@@ -450,14 +442,14 @@ impl Process {
         }
     }
 
-    /// Looks at the schedules.
+    /// Plans due occurrences.
     pub(super) fn plan(&mut self, now_ms: u64) {
         if let Some(planning) = &mut self.planning {
             planning.look(&self.parts, now_ms);
         }
     }
 
-    /// Forgets what is over.
+    /// Deletes runs whose retention is over.
     pub(super) fn sweep(&mut self, now_ms: u64) {
         let incarnation = self.incarnation();
         if let Some(sweeping) = &mut self.sweeping {
@@ -465,7 +457,7 @@ impl Process {
         }
     }
 
-    /// When it looks for what is over next, on the monotonic clock.
+    /// The monotonic time of the next round of retention.
     fn sweeps_ms(&self) -> Option<u64> {
         let sweeping = self.sweeping.as_ref();
         sweeping
@@ -473,7 +465,7 @@ impl Process {
             .map(|one| one.next_ms)
     }
 
-    /// When it looks at the schedules next, on the monotonic clock.
+    /// The monotonic time of the next turn of the planner.
     fn plans_ms(&self) -> Option<u64> {
         let planning = self.planning.as_ref();
         planning
@@ -481,7 +473,7 @@ impl Process {
             .map(|one| one.next_ms)
     }
 
-    /// What can happen here now.
+    /// The possible next steps of this process.
     pub(super) fn moves(&mut self, now_ms: u64, workers: usize) -> Vec<Move> {
         let mut moves = Vec::new();
         if self.is_due() {
@@ -519,7 +511,7 @@ impl Process {
         moves
     }
 
-    /// When something can happen here, on the monotonic clock.
+    /// The monotonic time of the next possible step.
     pub(super) fn next_ms(&self, now_ms: u64) -> u64 {
         let mut next_ms = now_ms + self.parts.driver.sleep_ms();
         if self.store.deferred().0 > 0 {
@@ -539,7 +531,7 @@ impl Process {
             .unwrap_or(next_ms)
     }
 
-    /// What a call must find when it begins: its trigger, claimed, in the store; unless the
+    /// Checks the state in which a call begins: its trigger is claimed in the store, unless the
     /// instance has moved on, which the process cannot know.
     pub(super) fn check_begun(&self, to: Address, root: &MemoryStore, checker: &Mutex<Checker>) {
         use windlass_store::Reader as _;
@@ -557,7 +549,7 @@ impl Process {
             return;
         }
         let rows = root.triggers(to.instance).unwrap();
-        // A late resumption runs in the place of the row that waits.
+        // A late resumption runs in place of the waiting row.
         let late = |row: &TriggerRow| row.seq.is_outside() && row.kind == TriggerType::Resume;
         let claimed = rows
             .iter()
@@ -603,15 +595,15 @@ fn faults(from: &Birthplace<'_>) -> Faults {
         }
         let unknown = trouble.unknown;
         let dice = trouble.dice.as_mut().filter(|_| unknown > 0)?;
-        // A process that cannot become a member does not begin: nothing to be seen in that.
+        // A process that cannot join does not begin, so such a fault would test nothing.
         let matters = !matches!(write, Write::Join(_));
         (matters && dice.once_in(unknown))
             .then(|| *dice.pick(&[Fault::UnknownWritten, Fault::UnknownNotWritten]))
     })
 }
 
-/// Whether the store cannot hold a step: of some runs no node that has done its work, of others
-/// nothing that was executed at all.
+/// Whether the store cannot hold a step: for some runs a step of a completed node, for others every
+/// step with an execution.
 fn is_refused(salt: u64, commit: &Commit) -> bool {
     let no = commit.fence.instance.0.cast_unsigned();
     let refuses: fn(ExecutionStatus) -> bool = match Dice(salt ^ no).below(8) {
@@ -622,7 +614,7 @@ fn is_refused(salt: u64, commit: &Commit) -> bool {
     commit.executions.iter().any(|run| refuses(run.status))
 }
 
-/// Makes a commit pass every fence, as if nobody looked at them.
+/// Makes a commit pass every fence, as if the store did not check them.
 fn unfence(commit: &mut Commit, root: &MemoryStore) {
     use windlass_store::Reader as _;
     let no = commit.fence.instance;

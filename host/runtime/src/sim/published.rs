@@ -1,4 +1,4 @@
-//! What has to hold of publishing, of what is started by it, and of schedules.
+//! Checks publishing, the runs that published workflows start, and schedules.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use windlass_store::stimuli::{Send, Sent};
 
 use super::starters::START;
 
-/// The checker's picture of what is published.
+/// The checker's model of published workflows.
 #[derive(Default)]
 pub(super) struct Published {
     workflows: BTreeMap<String, Workflow>,
     schedules: BTreeMap<ScheduleNo, Decided>,
-    /// Runs that the clock has begun, and that a stimulus has.
+    /// The number of runs that schedules have started, and that stimuli have started.
     pub(super) occurrences: u64,
     pub(super) started: u64,
 }
@@ -33,12 +33,12 @@ struct Current {
     bound: Vec<Digest>,
 }
 
-/// What was decided about a schedule.
+/// The decisions about a schedule.
 #[derive(Default)]
 struct Decided {
     last_ms: Option<i64>,
-    /// Between two occurrences, when the last one was decided about; zero if it was published
-    /// as something else since, as they are counted from anew then.
+    /// The interval between two occurrences at the last decision; zero if another schedule was
+    /// published since, because intervals count anew then.
     step_ms: i64,
     workflow: String,
     tick: Value,
@@ -46,7 +46,7 @@ struct Decided {
 }
 
 impl Published {
-    /// A version was published, or was already.
+    /// Checks a publication; the version may have been published before.
     pub(super) fn published(&mut self, new: &NewPublication, made: Made) -> Vec<String> {
         let name = &new.definition.name;
         let digest = new.definition.digest;
@@ -74,7 +74,7 @@ impl Published {
         wrong.then(said).into_iter().collect()
     }
 
-    /// The published version was taken back.
+    /// Checks a retraction.
     pub(super) fn retracted(&mut self, name: &str, told: Option<u32>) -> Vec<String> {
         let workflow = self.workflows.entry(name.to_owned()).or_default();
         let was = workflow.current.take().map(|current| current.version);
@@ -82,7 +82,8 @@ impl Published {
         (was != told).then(said).into_iter().collect()
     }
 
-    /// A stimulus starts what is published at that moment, all of it and nothing else.
+    /// Checks that a stimulus starts all workflows that are published at that moment and match, and
+    /// no others.
     pub(super) fn sent(&mut self, send: &Send, sent: &Sent) -> Vec<String> {
         if send.stimulus.name != START {
             return Vec::new();
@@ -104,7 +105,7 @@ impl Published {
         (expected != started).then(said).into_iter().collect()
     }
 
-    /// An occurrence was decided about.
+    /// Checks a decision about an occurrence.
     pub(super) fn planned(&mut self, plan: &Plan, planned: Planned) -> Vec<String> {
         let mut wrong = Vec::new();
         let (no, at_ms) = (plan.schedule, plan.planned_ms);
@@ -119,7 +120,7 @@ impl Published {
         }
         let timing = definition.map(|_| timing(&decided.tick));
         if let (Some(last_ms), Some((step_ms, most))) = (decided.last_ms, timing) {
-            // What was due by then, and how much of it was too much to be caught up with.
+            // The number of due occurrences, and how many of them may be skipped.
             let between = (at_ms - last_ms) / step_ms - 1;
             let due = (plan.at_ms - last_ms) / step_ms;
             if decided.step_ms == step_ms && between > (due - most).max(0) {
@@ -152,8 +153,8 @@ fn tick(json: &[u8]) -> Value {
     definition["triggers"]["tick"].clone()
 }
 
-/// How far occurrences of a schedule are apart, in milliseconds, and how many are caught up with
-/// at most.
+/// The interval between occurrences of a schedule, in milliseconds, and the limit of occurrences
+/// that are caught up.
 fn timing(tick: &Value) -> (i64, i64) {
     let step_ms = match (&tick["cron"], tick["every"].as_str()) {
         (Value::String(cron), _) => match cron.as_str() {

@@ -1,6 +1,6 @@
-//! What a run of the simulation came to, in numbers.
+//! The numbers of one simulation.
 
-/// What a run came to.
+/// The numbers of one simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) moves: u64,
@@ -14,7 +14,7 @@ pub(super) struct Report {
     pub(super) drains: u64,
     pub(super) steps_of_clock: u64,
     pub(super) stimuli: u64,
-    /// Instances that were taken by who delivered something to them.
+    /// Instances that a delivery claimed.
     pub(super) taken: u64,
     pub(super) forgotten: u64,
     pub(super) published: u64,
@@ -24,7 +24,7 @@ pub(super) struct Report {
     pub(super) retries: u64,
     pub(super) troubles_of_locks: u64,
     pub(super) lost_locks: u64,
-    /// Calls of guests that crash too often.
+    /// Calls postponed because the guest crashes too often.
     pub(super) put_off: u64,
     /// Steps that the store refused, and occurrences of schedules.
     pub(super) refused: u64,

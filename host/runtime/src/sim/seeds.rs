@@ -1,4 +1,4 @@
-//! Which seeds are tried, and by how many threads.
+//! Selects the seeds, and the number of threads that try them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The seeds that were asked for, or else so many from the first one on.
+/// The requested seeds, or else this number of seeds from the first one on.
 pub(super) fn range(seeds: u64) -> Range<u64> {
     let first = variable("WINDLASS_SEED");
     let seeds = if first.is_some() { 1 } else { seeds };
@@ -18,7 +18,7 @@ pub(super) fn range(seeds: u64) -> Range<u64> {
     first..first + seeds
 }
 
-/// Says which seed it was when a run panics.
+/// Prints the seed if its simulation panics.
 pub(super) struct Running(pub(super) u64);
 
 impl Drop for Running {
@@ -29,13 +29,13 @@ impl Drop for Running {
     }
 }
 
-/// Whether one seed was asked for.
+/// Whether a single seed was requested.
 pub(super) fn is_one() -> bool {
     variable("WINDLASS_SEED").is_some()
 }
 
-/// Runs these seeds on all processors, prints what they came to, and fails if something does
-/// not hold for one of them.
+/// Runs these seeds on all processors, prints the results, and fails if an invariant is broken for
+/// one of them.
 pub(super) fn run_all<R: Default + std::fmt::Debug + Send>(
     seeds: Range<u64>,
     run: impl Fn(u64) -> Result<R, String> + Sync,

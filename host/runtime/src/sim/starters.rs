@@ -1,4 +1,4 @@
-//! Workflows that are published: what starts them is a time or a stimulus.
+//! Published workflows, which schedules and stimuli start.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::dice::Dice;
 use super::graphs::used;
 use crate::catalog::{Catalog, Prepared};
 
-/// How many workflows there are of which versions are published, and versions of each.
+/// The number of workflows with published versions, and of versions of each.
 const WORKFLOWS: u64 = 3;
 const VERSIONS: u64 = 4;
 
@@ -59,7 +59,7 @@ fn definition(at: u64, version: u64, dice: &mut Dice) -> Value {
     let mut nodes = json!({ "n0": used(dice), "n1": used(dice) });
     for node in ["n0", "n1"] {
         if nodes[node]["on-error"] == "route" {
-            // No edge takes it on.
+            // No edge continues from this node's error.
             nodes[node]["on-error"] = json!("continue");
         }
     }

@@ -1,4 +1,4 @@
-//! Forgets what is over, as the thread does that is there for it.
+//! Deletes old runs, in place of the retention thread.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::retention::{Options, Sweeper};
 /// How long a run is kept after it has ended, in milliseconds.
 pub(super) const KEEP_MS: u64 = 20_000;
 
-/// How often what is over is looked for, in milliseconds.
+/// The interval between rounds, in milliseconds.
 const EVERY_MS: u64 = 6_000;
 
-/// What sweeps.
+/// The retention of one process.
 pub(super) struct Sweeping {
     sweeper: Sweeper,
-    /// A handle of its own: a sweeper waits for what it writes.
+    /// The sweeper's own handle: a sweeper waits for its writes.
     store: Arc<MemoryStore>,
-    /// When it looks next, on the monotonic clock.
+    /// The monotonic time of the next round.
     pub(super) next_ms: u64,
 }
 
@@ -42,13 +42,13 @@ impl Sweeping {
         }
     }
 
-    /// One round, if it is this member's turn. A store that is in trouble is asked again.
+    /// Does one round, if this member has the duty. If the store fails, the next round tries again.
     pub(super) fn round(&mut self, incarnation: Incarnation, now_ms: u64) {
         let _ = self.sweeper.round(incarnation, &|| false);
         self.next_ms = now_ms + EVERY_MS;
     }
 
-    /// Its process is no more.
+    /// Ends with its process.
     pub(super) fn end(&self) {
         self.store.close();
     }

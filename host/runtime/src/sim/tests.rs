@@ -1,4 +1,4 @@
-//! Thousands of seeds, and mistakes that have to be noticed.
+//! Thousands of seeds, and deliberate faults that the checker has to notice.
 
 use super::report::Report;
 use super::seeds::{self, Running};
@@ -15,7 +15,7 @@ fn run(seed: u64, mutation: Option<Mutation>) -> Result<Report, String> {
 #[test]
 fn whatever_goes_wrong_every_run_ends_once() {
     let all = seeds::run_all(seeds::range(SEEDS), |seed| run(seed, None), Report::add);
-    // Nothing of what can happen is left out, where there are enough seeds to say so.
+    // With enough seeds, every kind of event has to occur.
     assert!(seeds::is_one() || all.put_off > 0, "no call was put off");
     assert!(seeds::is_one() || all.refused > 0, "no step was refused");
     let troubles = all.troubles_of_schedules;
@@ -77,7 +77,7 @@ fn what_is_taken_back_and_does_not_start_is_noticed() {
     noticed(Mutation::Unretracted);
 }
 
-/// Seeds that have shown something once.
+/// Seeds that once revealed a mistake.
 #[test]
 fn what_has_failed_once_holds() {
     for seed in [4023, 6252] {

@@ -1,4 +1,4 @@
-//! A run of the simulation: who goes on at every moment, and what goes wrong.
+//! One simulation: which process continues at every step, and which faults occur.
 
 mod end;
 mod people;
@@ -31,54 +31,54 @@ use crate::scheduler::core::Settings;
 /// An hour, in milliseconds.
 const HOUR_MS: i64 = 3_600_000;
 
-/// How far the wall clock is wrong at most, in milliseconds.
+/// The limit of the wall clock's error, in milliseconds.
 const HOURS_MS: i64 = 3 * HOUR_MS;
 
-/// For how long things go wrong, in milliseconds of the monotonic clock.
+/// How long faults occur, in milliseconds of the monotonic clock.
 const TROUBLED_MS: u64 = 90_000;
 
-/// How long everything may take after that.
+/// How long the rest may take after that, in milliseconds.
 const PATIENCE_MS: u64 = 6 * 3_600_000;
 
-/// Tells the chances of guests that crash from all others.
+/// Separates the random numbers of crashing guests from all others.
 const CRASHES: u64 = 0x6372_6173_6938;
 
-/// Tells which steps a store refuses from all other chances.
+/// Separates the random selection of refused steps from all others.
 const REFUSALS: u64 = 0x7265_6675_7365;
 
-/// Moves that a run may take.
+/// The limit of steps of a simulation.
 const MOVES: u64 = 200_000;
 
-/// What is deliberately wrong, to see whether the checker notices.
+/// A deliberate fault, which the checker has to notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mutation {
-    /// The store does not look at fences.
+    /// The store does not check fences.
     Unfenced,
-    /// The store never gives anything to those who claim.
+    /// The store never gives any work to claims.
     NeverClaims,
-    /// The checker is shown every commit twice.
+    /// The checker sees every commit twice.
     Doctored,
-    /// The processes' clock is ahead of the machine's by so many milliseconds.
+    /// The clock of the processes is ahead of the machine's by this number of milliseconds.
     ClockAhead(i64),
-    /// Runs are forgotten as soon as they have ended.
+    /// Runs are deleted as soon as they have ended.
     Hasty,
-    /// Planners leave every other occurrence out.
+    /// Planners skip every other occurrence.
     LeavesOut,
-    /// Nobody hears that something was taken back.
+    /// Retractions are hidden from the checker.
     Unretracted,
-    /// Processes say that they have locks which they do not know of.
+    /// Processes report locks that they have not recorded.
     Careless,
-    /// Processes try what the store refuses for ever.
+    /// Processes try refused steps for ever.
     Stubborn,
 }
 
-/// Everything that is simulated.
+/// The whole simulation.
 pub(super) struct World {
     dice: Dice,
     clock: Arc<SimClock>,
     mutation: Option<Mutation>,
     root: Arc<MemoryStore>,
-    /// What people use.
+    /// The store handle of users.
     client: Arc<MemoryStore>,
     checker: Arc<Mutex<Checker>>,
     trouble: Arc<Mutex<Trouble>>,
@@ -90,57 +90,57 @@ pub(super) struct World {
     burst: BurstBounds,
     max_steps: u64,
     habits: Habits,
-    /// Who gives out the locks of bursts, if it is not the store.
+    /// The lock server for bursts, if the store is not the provider.
     locks: Option<Arc<Mutex<Server>>>,
     calm: bool,
     full_until_ms: u64,
     /// How far the wall clock was stepped.
     stepped_ms: i64,
-    /// Which runs are paused, and when each is to go on, on the monotonic clock.
+    /// The paused runs, each with the monotonic time at which it continues.
     paused: Vec<(InstanceId, u64)>,
-    /// When the stimulus is sent next that whoever waits is resumed by.
+    /// The monotonic time at which the stimulus for all waiting nodes is sent next.
     often_ms: u64,
-    /// Somebody who publishes workflows.
+    /// The user that publishes workflows, if there is one.
     publisher: Option<Publisher>,
-    /// Whether what is over is forgotten soon.
+    /// Whether old runs are deleted soon.
     forgets: bool,
-    /// Guests crash again and again; the chances of those of the next process.
+    /// The random numbers of the guests of the next process, if guests crash repeatedly.
     crashing: Option<Dice>,
     something_happened: bool,
     report: Report,
 }
 
-/// Where a process is, or will be again.
+/// The place of a process, which may be empty for a while.
 struct Slot {
     process: Option<Process>,
-    /// When the next one begins, on the monotonic clock.
+    /// The monotonic time at which the next process begins.
     begins_ms: u64,
 }
 
-/// A run that somebody wants.
+/// A run that a user wants.
 struct WantedRun {
     request: StartRequest,
-    /// When it is asked for (again), on the monotonic clock; none while it is on its way.
+    /// The monotonic time of the next request; none while a request is in progress.
     at_ms: Option<u64>,
     acknowledged: bool,
-    /// When each of the stimuli is sent that its nodes wait for once, on the monotonic clock.
+    /// The stimuli for which its nodes wait once, each with the monotonic time of its sending.
     stimuli: Vec<(u64, u64)>,
-    /// Whether there are any such nodes.
+    /// Whether there are such nodes.
     once: bool,
 }
 
-/// What goes wrong in this run: once in so many moves, zero for never.
+/// The frequencies of the faults in this simulation: once in this many steps, zero for never.
 struct Habits {
     crash: u64,
     stop: u64,
     drain: u64,
     clock: u64,
     full: u64,
-    /// People touch a run.
+    /// A user changes a run.
     meddle: u64,
-    /// The server that gives out the locks does not answer, or answers again, or forgets.
+    /// The lock server stops answering, answers again, or forgets all locks.
     locks: u64,
-    /// How long the store takes for a write at most, in milliseconds.
+    /// The longest time of a write, in milliseconds.
     slowness_ms: u64,
 }
 
@@ -248,7 +248,7 @@ impl World {
         self.report.runs = runs;
     }
 
-    /// Runs to the end, and keeps what was written.
+    /// Runs the simulation to its end, and returns all writes.
     ///
     /// # Errors
     ///
@@ -261,11 +261,11 @@ impl World {
         Ok(history.unwrap_or_default())
     }
 
-    /// Runs to the end.
+    /// Runs the simulation to its end.
     ///
     /// # Errors
     ///
-    /// What does not hold.
+    /// A broken invariant.
     pub(super) fn run(mut self) -> Result<Report, String> {
         let end_ms = self.clock.now_ms() + TROUBLED_MS + PATIENCE_MS;
         while !self.is_over() {
@@ -301,7 +301,7 @@ impl World {
         Ok(self.report)
     }
 
-    /// Whether every run that was asked for has ended, and nothing is going on.
+    /// Whether every requested run has ended, and no work is in progress.
     fn is_over(&self) -> bool {
         let all = self.requests.values().all(|asked| asked.acknowledged);
         all && self.checker.lock().open().is_empty()
@@ -343,7 +343,7 @@ impl World {
         }
     }
 
-    /// Asks for the runs whose time has come, of some process that is there.
+    /// Requests the due runs from an existing process.
     fn ask(&mut self) {
         let now_ms = self.clock.now_ms();
         let ready = |slot: &&mut Slot| {
@@ -366,7 +366,7 @@ impl World {
         }
     }
 
-    /// Lets one thing happen that can happen, or time pass until something can.
+    /// Does one possible step, or lets time pass until one is possible.
     fn go_on(&mut self) {
         let now_ms = self.clock.now_ms();
         let mut moves = Vec::new();
@@ -392,7 +392,7 @@ impl World {
             return;
         };
         process.stopped_until_ms = None;
-        // Trouble is for when something is going on.
+        // Faults should occur while work is in progress.
         self.something_happened = !matches!(
             next,
             Move::Scheduler | Move::Queue | Move::Locks | Move::Plan | Move::Sweep
@@ -440,7 +440,7 @@ impl World {
         self.let_go(at, now_ms);
     }
 
-    /// Takes in what a process answers to those who asked for runs.
+    /// Processes the answers of a process to requests for runs.
     fn hear(&mut self, at: usize) {
         let Some(process) = &mut self.slots[at].process else {
             return;
@@ -462,7 +462,7 @@ impl World {
         }
     }
 
-    /// Lets a process go that is through with leaving.
+    /// Removes a process that has left the store.
     fn let_go(&mut self, at: usize, now_ms: u64) {
         let slot = &mut self.slots[at];
         let Some(process) = &mut slot.process else {
@@ -488,7 +488,7 @@ impl World {
         }
     }
 
-    /// Nothing can happen now: time passes until something can.
+    /// Lets time pass until a step is possible.
     fn wait(&mut self, now_ms: u64) {
         let mut next_ms = self.often_ms.max(now_ms + 1);
         next_ms = self
@@ -509,7 +509,7 @@ impl World {
 }
 
 impl Slot {
-    /// The process, if it is there and not stopped.
+    /// The process, if it exists and is not stopped.
     pub(super) fn awake(&mut self, now_ms: u64) -> Option<&mut Process> {
         let process = self.process.as_mut();
         process.filter(|process| process.stopped_until_ms.is_none_or(|until| now_ms >= until))
@@ -524,7 +524,7 @@ impl Slot {
         })
     }
 
-    /// When something can happen here, on the monotonic clock.
+    /// The monotonic time of the next possible step.
     fn next_ms(&self, now_ms: u64) -> u64 {
         let Some(process) = &self.process else {
             return self.begins_ms;

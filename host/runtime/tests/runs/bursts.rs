@@ -1,4 +1,4 @@
-//! A burst is bounded.
+//! Bursts are bounded.
 
 use serde_json::json;
 use windlass_runtime::BurstBounds;
@@ -6,7 +6,7 @@ use windlass_store::Reader as _;
 
 use crate::rig::Setup;
 
-/// Counts to this number, one node for each.
+/// Counts to `to`, one node for each number.
 fn counting(to: u32) -> String {
     format!(
         r#"
@@ -39,7 +39,7 @@ fn a_run_is_given_back_after_its_share_of_steps_and_goes_on() {
     for commit in ran.commits.iter().filter(|commit| commit.release) {
         assert!(commit.triggers.iter().all(|trigger| !trigger.claimed));
     }
-    // Born with the first, and taken anew for each burst after it.
+    // The run is created with the first burst, and claimed again for each burst after it.
     assert_eq!(ran.row.epoch.0, ran.commits[0].fence.epoch.0 + 2);
 }
 
@@ -100,7 +100,8 @@ edges: [a -> b, b -> c]
 output: "{{ vars.c }}"
 options: { commit: burst }
 "#;
-    // What is written after a burst is over begins only once it is claimed, so none may end here.
+    // A trigger written after the end of a burst begins only once it is claimed, so no burst may
+    // end here.
     let burst = BurstBounds {
         time_ms: 600_000,
         ..BurstBounds::default()
@@ -113,7 +114,7 @@ options: { commit: burst }
     running.store.defer();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| running.run(workflow));
-        // Nothing of the three is written, and all have been executed.
+        // None of the three steps is written, and all have been executed.
         running.until("every node has run", |store| {
             store.carry_on_to_step();
             store.deliver(usize::MAX);

@@ -1,4 +1,4 @@
-//! What people ask of a store, in a process that runs nothing.
+//! Operations on a store in a process that runs no workflows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,7 +232,7 @@ fn publishing_while_sending_starts_each_stimulus_once_or_not_at_all() {
                 assert_eq!(sent.dropped, sent.started.is_empty());
                 sent.started.len()
             }
-            // Published anew again and again meanwhile: nothing has happened.
+            // The workflow was published again and again meanwhile: nothing was changed.
             Err(Error::Refused { .. }) => 0,
             Err(error) => panic!("{error}"),
         };

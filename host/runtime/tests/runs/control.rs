@@ -1,4 +1,4 @@
-//! Repetition, critical sections and compensation, carried out.
+//! Execution of repetition, critical sections and compensation.
 
 use serde_json::json;
 use windlass_model::Status;

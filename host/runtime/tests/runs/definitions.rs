@@ -1,4 +1,4 @@
-//! Looking at definitions again, by one process at a time, and files that come and go.
+//! Reading definitions again, by one process at a time, and files that are added and removed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn who_finds_another_at_it_is_told_and_nothing_is_forgotten() {
             Upkept::AlreadyInProgress
         )
     };
-    // Some of it keeps out all of it, and the same, but not the rest.
+    // Refreshing some workflows excludes refreshing all or the same ones, but not others.
     let other = take(Key::refresh("a"));
     assert!(busy(&["b", "a"]));
     assert!(busy(&[]));
@@ -91,11 +91,12 @@ fn who_finds_another_at_it_is_told_and_nothing_is_forgotten() {
         "it includes the first"
     );
     running.block_on(other.release()).unwrap();
-    // All of it keeps out some of it: who has the first lock of all is about to take theirs.
+    // Refreshing all excludes refreshing some: the holder of the lock of all is about to take their
+    // locks.
     let other = take(Key::refresh_all());
     assert!(busy(&[]));
     running.block_on(other.release()).unwrap();
-    // Whoever is next does what was asked for meanwhile.
+    // The next process carries out the pending request.
     assert_eq!(
         refreshed(definitions.refresh(&["b".to_owned()]).unwrap()),
         ["b"]
@@ -143,8 +144,8 @@ fn who_looks_at_the_files_does_what_was_asked_for_meanwhile() {
     assert_eq!(waiting(&running), []);
 }
 
-/// Locks that nobody gets without waiting for a moment: somebody has just taken them and is
-/// about to give them back.
+/// Locks that are taken at first and free after a short wait: their holder is about to release
+/// them.
 struct Contended(Arc<dyn LockProvider>);
 
 impl LockProvider for Contended {
@@ -190,7 +191,7 @@ fn who_had_some_of_the_locks_for_a_moment_makes_nobody_forget() {
     assert_eq!(waiting(&running), []);
 }
 
-/// Writes a file, and gives it another time than it had, however coarse the clock of the disk.
+/// Writes a file, and sets a new modification time, because the clock of the disk may be coarse.
 fn write(file: &Path, text: &str) {
     std::fs::write(file, text).unwrap();
 }
@@ -232,17 +233,17 @@ fn files_are_published_when_they_say_something_else() {
     let definitions = running.definitions(&Topology::Local, options());
     assert_eq!(look(&definitions), (1, 0, 1));
     assert_eq!(look(&definitions), (0, 0, 0), "nothing has changed");
-    // What somebody publishes by hand outlives a restart, until the file says something else.
+    // A version published by hand survives a restart, until the file changes.
     running.publish(&workflow("a", "by-hand"));
     assert_eq!(
         look(&running.definitions(&Topology::Local, options())),
         (0, 0, 1)
     );
     assert_eq!(version(&running, "a"), Some(2));
-    // Who asks for it gets what the file says.
+    // An explicit reload publishes the content of the file.
     assert!(matches!(definitions.reload().unwrap(), Upkept::Done(_)));
     assert_eq!(version(&running, "a"), Some(3));
-    // A file with another name takes back what it said before.
+    // A file with a new workflow name retracts the workflow of the old name.
     write(&file, &workflow("renamed", "first"));
     look(&definitions);
     assert_eq!(
@@ -254,7 +255,7 @@ fn files_are_published_when_they_say_something_else() {
     std::fs::remove_file(&file).unwrap();
     assert_eq!(look(&definitions), (0, 1, 0));
     assert_eq!(version(&running, "renamed"), None);
-    // A directory that is gone says nothing about its files.
+    // A missing directory proves nothing about its files.
     let elsewhere = dir.path().with_extension("away");
     std::fs::rename(dir.path(), &elsewhere).unwrap();
     assert_eq!(look(&definitions), (0, 0, 0));
@@ -268,7 +269,7 @@ fn files_are_published_when_they_say_something_else() {
     std::fs::remove_dir_all(elsewhere).unwrap();
 }
 
-/// What the host says of a definition that is published.
+/// The host's answer about a published definition.
 fn published(
     running: &Running,
     workflow: &str,

@@ -1,4 +1,4 @@
-//! What expressions see at run time.
+//! The values that expressions see at run time.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a failed attempt leaves behind: its record, and nothing else.
+//! A failed attempt leaves only its record.
 
 use serde_json::json;
 use windlass_model::{ExecutionStatus, ScopeNo, Status};
@@ -44,7 +44,7 @@ output: "{{{{ nodes.harm.output }}}}"
     running.ended(started.no)
 }
 
-/// A process in which one workflow has crashed a plugin as often as it may.
+/// A process in which one workflow has crashed a plugin up to the limit.
 fn quarantined() -> Running {
     let setup = Setup {
         components: &["hostile"],

@@ -1,4 +1,4 @@
-//! Back-pressure: what there is no room for stays in the store.
+//! Back-pressure: triggers without room in flight stay in the store.
 
 use serde_json::json;
 

@@ -1,5 +1,4 @@
-//! Guests that send and schedule, and consumers that turn away, keep or hang on to triggers
-//! from outside.
+//! Guests that send and schedule, and consumers that reject, delay or keep external triggers.
 
 use std::time::Duration;
 
@@ -76,7 +75,7 @@ fn what_a_guest_sent_vanishes_if_it_fails_after_all() {
     assert_eq!((counts.queued, counts.bookmarks), (0, 2), "{counts:?}");
 }
 
-/// Waits until it is over; `work` runs only when a trigger from outside says so.
+/// Waits until the run is over; only an external trigger runs `work`.
 const HELD: &str = r#"
 workflow: held
 vars: { x: 0 }
@@ -117,8 +116,8 @@ fn over(running: &Running, id: InstanceId) {
     assert!(sent.resumed == [id] || sent.buffered, "{sent:?}");
 }
 
-/// A held run, and a trigger for it that tells its consumer what to do, and to tell others of
-/// it. Answers when that is due.
+/// A held run, and a trigger for it whose payload tells the consumer what to do and which stimuli
+/// to send. Returns when the trigger is due.
 fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64) {
     let started = running.run(HELD);
     running.suspended(started.no);
@@ -136,7 +135,7 @@ fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64)
     (started, due_ms)
 }
 
-/// What there is of triggers from outside.
+/// The external triggers of the run.
 fn outside(store: &MemoryStore, started: &windlass_runtime::Started) -> Vec<TriggerRow> {
     let mut rows = store.triggers(started.no).unwrap();
     rows.retain(|row| row.kind == TriggerType::Timer);

@@ -1,4 +1,4 @@
-//! How long a run is kept is the workflow's to say.
+//! A workflow can set how long its runs are kept.
 
 use windlass_model::Payload;
 use windlass_store::Reader as _;
@@ -7,7 +7,7 @@ use crate::rig::Setup;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// What has expired of a run that has just ended: as all others do, and at a later moment.
+/// How many runs expire: at once after the end, as other runs do, and two hours later.
 #[track_caller]
 fn check(options: &str, like_others: usize, in_two_hours: usize) {
     let workflow = format!(

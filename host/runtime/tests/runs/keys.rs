@@ -1,4 +1,4 @@
-//! Texts that are no keys are refused where they enter.
+//! Texts that are not valid keys are refused at the interface.
 
 use serde_json::{Map, Value, json};
 use windlass_model::limits::CORRELATION_BYTES;

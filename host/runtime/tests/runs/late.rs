@@ -1,5 +1,5 @@
-//! Resumptions that come while their node run is not waiting: they are kept until it is, and a
-//! dead letter if it never is again.
+//! Resumptions that arrive while their node run is not waiting: they are kept until it waits again,
+//! and become dead letters if it never does.
 
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
@@ -21,7 +21,7 @@ fn told(name: &str, instance: InstanceId, input: &Value) -> Stimulus {
 }
 
 /// A run that waits for `ask`, whose bookmark lasts; it waits `again` times after the first.
-/// Behind it there is another wait.
+/// Another wait follows.
 fn lasting(again: u32) -> String {
     format!(
         r#"
@@ -50,7 +50,7 @@ fn waiting(workflow: &str) -> (Running, InstanceId, InstanceNo) {
     (running, started.id, started.no)
 }
 
-/// Resumes a run twice before it hears of the first.
+/// Resumes a run twice before it processes the first resumption.
 fn tell_twice(running: &Running, id: InstanceId) {
     running.store.defer();
     for input in [json!("first"), json!("second")] {
@@ -59,7 +59,7 @@ fn tell_twice(running: &Running, id: InstanceId) {
     }
 }
 
-/// Ends the run, and answers what came out of it.
+/// Ends the run, and returns its output.
 fn end(running: &Running, id: InstanceId, no: InstanceNo) -> Value {
     let sent = running.send(&told("over", id, &Value::Null));
     assert_eq!(sent.resumed, [id]);
@@ -72,7 +72,7 @@ fn end(running: &Running, id: InstanceId, no: InstanceNo) -> Value {
     read(&result.output.unwrap())
 }
 
-/// How many bookmarks there are of this name.
+/// The number of bookmarks with this name.
 fn bookmarks(store: &windlass_store::MemoryStore, name: &str) -> usize {
     let query = windlass_store::stimuli::BookmarkQuery {
         name: Some(name.to_owned()),

@@ -1,11 +1,11 @@
-//! For-each: a scope for each item, and what they come to in the order of the list.
+//! For-each: a scope for each item, and their outputs in the order of the list.
 
 use serde_json::{Value, json};
 use windlass_model::{Class, Status};
 
 use crate::rig::Setup;
 
-/// Runs a workflow and compares what comes out.
+/// Runs a workflow and compares its output.
 fn check(workflow: &str, expected: &Value) {
     let ran = Setup::default().run(workflow);
     assert_eq!(ran.output(), *expected);
@@ -151,7 +151,7 @@ output: "{{ nodes.each.output | sum }}"
     assert!(ran.row.epoch.0 > 5, "{:?}", ran.row.epoch);
 }
 
-/// That a for-each ends with what bounds it, whatever its items wait for.
+/// Checks that a for-each ends at its time limit, regardless of the waits of its items.
 fn bounded(bound: &str, on_error: &str, inside: &str) {
     let setup = Setup::default().beside(
         "waiting",

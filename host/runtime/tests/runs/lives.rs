@@ -1,5 +1,5 @@
-//! Runs that are created, begun, paused, tried again and deleted, by a client in the process
-//! that runs them and by one in another.
+//! Runs that are created, started, paused, retried and deleted, by a client in the process that
+//! runs them and by one in another.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn request(workflow: &str, id: u128) -> StartRequest {
     }
 }
 
-/// Does the same by either client, each with a run of its own.
+/// Runs the test with either client, each with its own run.
 fn check(test: impl Fn(&Running, &WorkflowClient, u128)) {
     let running = Setup::default().start();
     for (client, id) in running.clients().iter().zip([7, 8]) {
@@ -193,7 +193,7 @@ fn what_failed_is_tried_again() {
         };
         assert_eq!(look().status, Status::Faulted);
         let retry = |retry| running.block_on(client.retry(started.id, retry, PATIENCE));
-        // Nothing has changed, so it fails again.
+        // The cause is not repaired, so the run fails again.
         assert_eq!(retry(Retry::default()).unwrap().status, Status::Faulted);
         let from = |node: &str| Retry {
             from: Some(node.to_owned()),
@@ -234,8 +234,8 @@ fn a_deleted_run_does_not_come_back() {
     });
 }
 
-/// A run that begins and ends, and somebody who pauses, goes on with, cancels or deletes it, all
-/// at the same moment: it comes to an end that is allowed, and nobody waits for ever.
+/// A run begins and ends while a user pauses, continues, cancels or deletes it at the same moment:
+/// the run ends in an allowed status, and no waiter waits for ever.
 #[test]
 fn whatever_is_done_to_a_run_while_it_runs_it_ends_once() {
     let running = Setup::default().start();
@@ -287,9 +287,9 @@ fn whatever_is_done_to_a_run_while_it_runs_it_ends_once() {
     println!("{ends:?}");
 }
 
-/// The run that a resumption races against a cancellation is completed, or the resumption is one
-/// dead letter. The clock of the sender is ahead of the host's in two rounds of three: the row is
-/// due later than the cancellation then, and the host knows of the resumption before it claims it.
+/// A resumption races against a cancellation: the run is completed, or the resumption is one dead
+/// letter. In two rounds of three, the sender's clock is ahead of the host's. Then the row is due
+/// later than the cancellation, and the host knows of the resumption before it claims it.
 #[test]
 fn a_resumption_that_races_a_cancellation_is_heard_or_dead() {
     let running = Setup::default().start();
@@ -328,7 +328,7 @@ fn a_resumption_that_races_a_cancellation_is_heard_or_dead() {
     println!("{ends:?}");
 }
 
-/// The newest dead letter, tried again, lets its run go on with what it was given, once.
+/// Replaying the newest dead letter continues its run with the letter's payload, once.
 #[track_caller]
 fn check_replayed(running: &Running, client: &WorkflowClient, id: InstanceId) {
     let query = LetterQuery {

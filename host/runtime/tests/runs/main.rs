@@ -1,4 +1,4 @@
-//! Whole runs in one process, on a store in memory that tells what is written.
+//! Whole runs in one process, on a store in memory that records writes.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

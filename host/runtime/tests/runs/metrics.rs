@@ -1,4 +1,4 @@
-//! What a process measures while it runs something.
+//! The metrics of a process while it runs workflows.
 
 use crate::rig::Setup;
 

@@ -1,4 +1,4 @@
-//! Runs that are taken out of one store and put into another, or back.
+//! Runs that are exported from one store and imported into another, or back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ edges: [first -> ask, ask -> last]
 output: "{{ vars.seen }}"
 "#;
 
-/// Waits in the items of a list, at a timer, and with half of a join decided.
+/// Waits in the items of a list, at a timer, and at a half-decided join.
 const MUCH: &str = r#"
 workflow: much
 vars: { early: null }
@@ -117,16 +117,16 @@ fn a_run_goes_on_in_another_store() {
     );
     assert_eq!(there.send(&answer(None)).resumed, [started.id]);
     assert_eq!(output(&there, started.id), json!(42));
-    // The history goes with it, and goes on.
+    // The history is exported with the run, and continues.
     let row = there.store.instance(started.id).unwrap().unwrap();
     let runs = there.store.executions(row.no, None, 10).unwrap();
     assert_eq!(runs.len(), 4, "{runs:?}");
     let kinds = there.store.journal(row.no).unwrap();
     assert!(kinds.iter().any(|entry| entry.kind == "imported"));
-    // The one that it was taken from is as it was.
+    // The exported run itself is unchanged.
     assert_eq!(here.send(&answer(None)).resumed, [started.id]);
     assert_eq!(output(&here, started.id), json!(42));
-    // What is over can be taken out, too.
+    // A run that is over can be exported, too.
     let document = export(&here, started.id);
     let copy = InstanceId(uuid::Uuid::from_u128(70));
     import(&there, &document, ImportTarget::As(copy)).unwrap();
@@ -200,7 +200,7 @@ fn a_run_goes_where_it_may() {
     for id in [started.id, copy] {
         assert_eq!(output(&running, id), json!(42));
     }
-    // It goes back to where it was, and can be answered again.
+    // The run is imported back into its store, and can be answered again.
     assert_eq!(how(ImportTarget::Replace), How::Replaced);
     assert_eq!(running.send(&answer(None)).resumed, [started.id]);
     assert_eq!(output(&running, started.id), json!(42));
@@ -256,7 +256,7 @@ fn what_is_no_exported_run_is_refused_and_changes_nothing() {
     let running = Setup::default().start();
     let started = waiting(&running, 7);
     let mut good: Value = serde_json::from_slice(&export(&running, started.id)).unwrap();
-    // Nothing in it is as it was signed once it is changed.
+    // Every change to the document breaks the signature.
     let good = good["document"].take();
     let [_, client] = running.clients();
     for bytes in [
@@ -337,7 +337,7 @@ fn what_is_no_exported_run_is_refused_and_changes_nothing() {
     ] {
         check_refused(&with(pointer, value), "WL-R134");
     }
-    // The components that it runs on have to be here.
+    // The components of the run have to be present.
     let mut other = good.clone();
     let definition = good["definition"]["json"].as_str().unwrap();
     let definition = definition.replace(r#"{"event":"answered"}"#, r#"{"use":"nobody/has-this"}"#);
@@ -385,7 +385,7 @@ fn any_bytes_in_a_run_never_panic() {
         }
     }
     assert!(refused > 200, "{refused}");
-    // Whatever else there is, what is in order goes on.
+    // A correct document is imported after all of these.
     import(&here, &Bytes::from(good), ImportTarget::Replace).unwrap();
     assert!(
         here.send(&answer(Some(started.id)))
@@ -395,8 +395,8 @@ fn any_bytes_in_a_run_never_panic() {
     assert_eq!(output(&here, started.id), json!(42));
 }
 
-/// A run that is answered, runs and ends, and somebody who puts it back to where it was, at the
-/// same moment: one of the two is before the other.
+/// A run is answered, runs and ends while a user imports an older export of it at the same moment:
+/// one of the two comes first.
 #[test]
 fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
     let running = Setup::default().start();
@@ -406,7 +406,7 @@ fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
         let started = waiting(&running, 10_000 + round);
         let id = started.id;
         let document = export(&running, id);
-        // What changes nothing is no race: it has moved on before.
+        // An import that changes nothing is no race: the run has moved on before.
         let client = &clients[usize::from(round % 4 == 3)];
         let (sent, imported) = std::thread::scope(|scope| {
             let sent = scope.spawn(|| running.send(&answer(Some(id))));
@@ -430,7 +430,8 @@ fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
             let row = running.store.instance(id).unwrap().unwrap();
             let waits = || running.store.counts().unwrap().bookmarks == 1;
             if !row.status.is_final() && waits() {
-                // It came after the answer, which is dead or was used up by what it replaced.
+                // The import came after the answer, which became a dead letter or was used by the
+                // replaced run.
                 end = "answered again";
                 assert_eq!(running.send(&answer(Some(id))).resumed, [id]);
             }

@@ -1,11 +1,10 @@
-//! The control-flow patterns of Russell, ter Hofstede, van der Aalst and Mulyar (2006), each
-//! run as its folder in `tests/cases/patterns` says, and shown by `docs/patterns.md`.
+//! The control-flow patterns of Russell, ter Hofstede, van der Aalst and Mulyar (2006). Each runs
+//! as described in its folder in `tests/cases/patterns`, and is shown in `docs/patterns.md`.
 //!
-//! A folder has a `workflow.yaml` and a `runs.json`: a list of runs with their `input`, stimuli
-//! that are sent `early`, before the run begins, or are there to `send` once it waits, and what
-//! is expected: `status`, and if it matters `output`, `trace` (the nodes that
-//! completed, in order), `after` (the nodes that completed before one did) and `ran` (how
-//! often one did).
+//! A folder has a `workflow.yaml` and a `runs.json`: a list of runs. A run has its `input`, stimuli
+//! that are sent `early`, before the run begins, or that are to `send` once it waits, and the
+//! expected result: `status`, and optionally `output`, `trace` (the completed nodes, in order),
+//! `after` (the nodes that completed before another one) and `ran` (how often a node completed).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +39,7 @@ fn cases() -> Vec<(String, PathBuf, String)> {
     cases
 }
 
-/// The nodes that completed, in the order in which they did.
+/// The completed nodes, in the order of their completion.
 fn trace(store: &MemoryStore, row: &InstanceRow) -> Vec<String> {
     let no = row.no;
     let row = store.definition(row.definition).unwrap().unwrap();
@@ -63,7 +62,7 @@ fn list<'a>(expected: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     list.into_iter().flatten()
 }
 
-/// A stimulus as it is written in a folder, aimed at the run if there is one.
+/// A stimulus from a folder, addressed to the run if there is one.
 fn stimulus(written: &Value, instance: Option<InstanceId>) -> Stimulus {
     let delivery: Delivery = serde_json::from_value(written["delivery"].clone()).unwrap();
     Stimulus {
@@ -80,7 +79,7 @@ fn stimulus(written: &Value, instance: Option<InstanceId>) -> Stimulus {
 #[track_caller]
 fn check(name: &str, workflow: &str, expected: &Value) {
     let input = &expected["input"];
-    // A workflow that calls itself finds itself.
+    // A workflow that calls itself can find itself.
     let running = Setup::default().beside(name, workflow).start();
     for early in list(expected, "early") {
         running.send(&stimulus(early, None));
@@ -128,14 +127,14 @@ fn each_pattern_runs_as_its_folder_says() {
         let runs: Vec<Value> = serde_json::from_str(&runs).unwrap();
         assert!(!runs.is_empty(), "{name} is run");
         for run in &runs {
-            // The name of a workflow is that of its folder without the number.
+            // The name of a workflow is the name of its folder without the number.
             check(name.get(3..).unwrap(), &workflow, run);
         }
     }
 }
 
-/// The page has a section for each pattern, in order; one that names a folder shows the
-/// workflow in it, word for word, and each folder is named by one.
+/// The page has a section for each pattern, in order. A section that names a folder shows its
+/// workflow word for word, and each folder is named by one section.
 #[test]
 fn the_page_shows_what_is_in_the_folders() {
     let file = repository().join("docs/patterns.md");

@@ -1,4 +1,4 @@
-//! What waits in the queue is sent once, or becomes a dead letter that can be tried again.
+//! A queued stimulus is sent once, or becomes a dead letter that can be replayed.
 
 use windlass_runtime::{Topology, WorkflowClient, client};
 use windlass_store::Reader as _;
@@ -6,7 +6,7 @@ use windlass_store::letters::{LetterQuery, Lettered};
 
 use crate::rig::Setup;
 
-/// More than a process sends between two looks at the queue.
+/// More stimuli than a process sends in one round of the queue.
 const MANY: usize = 2_000;
 
 const STARTED: &str = "
@@ -58,7 +58,7 @@ fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
         panic!("there is one");
     };
     assert_eq!(dead.letter.reason, "failed");
-    // What was wrong with it is put right.
+    // The cause is repaired.
     running.publish(STARTED);
     let [local, detached] = running.clients();
     let replay = |client: &WorkflowClient| running.block_on(client.replay(dead.no)).unwrap();
@@ -87,7 +87,7 @@ fn all_that_has_expired_is_cleared_away_at_once() {
         assert!(running.send(&late).resumed.is_empty());
     }
     running.wake();
-    // In rounds that nobody asks for it would take minutes.
+    // With rounds only at their interval, this would take minutes.
     running.until("all are dead letters", |store| {
         let counts = store.counts().unwrap();
         (counts.buffered, counts.dead_letters) == (0, MANY as u64)

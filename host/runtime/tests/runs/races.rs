@@ -1,4 +1,4 @@
-//! Somebody publishes while others start: every run has one version, whole, and an allowed one.
+//! Workflows are published while runs start: every run has exactly one version, and an allowed one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,10 +11,10 @@ use windlass_store::Reader as _;
 
 use crate::rig::{Running, Setup, json as read};
 
-/// Runs that are started by name, and by a stimulus.
+/// The number of runs started by name, and by a stimulus.
 const STARTS: u128 = 2_000;
 
-/// A version says its number, and starts at a stimulus.
+/// A version outputs its number, and starts at a stimulus.
 fn version(number: u32) -> String {
     format!(
         r#"
@@ -31,7 +31,7 @@ output: "{{{{ [vars.first, vars.second] }}}}"
     )
 }
 
-/// Starts what is published, as everybody does who starts by name.
+/// Starts the published version, as every start by name does.
 fn start(running: &Running, client: &WorkflowClient, id: u128) -> InstanceId {
     let published = running.store.published("changing").unwrap().unwrap();
     let definition = running.store.definition(published.definition).unwrap();
@@ -56,8 +56,8 @@ fn go() -> Stimulus {
     }
 }
 
-/// Starts by a stimulus what is published. Whoever publishes without a pause may come in between
-/// again and again: then it is refused, and sent again.
+/// Starts the published version by a stimulus. A publisher without pauses may interfere again and
+/// again: then the stimulus is refused, and sent again.
 fn tell(running: &Running, refused: &AtomicU32) -> Vec<InstanceId> {
     loop {
         match running.try_send(&go()) {
@@ -68,7 +68,7 @@ fn tell(running: &Running, refused: &AtomicU32) -> Vec<InstanceId> {
     }
 }
 
-/// The version that a run was made of.
+/// The version of a run's definition.
 fn made_of(running: &Running, id: InstanceId) -> u64 {
     let [client, _] = running.clients();
     let patience = std::time::Duration::from_secs(20);
@@ -90,7 +90,7 @@ fn made_of(running: &Running, id: InstanceId) -> u64 {
     number
 }
 
-/// Lets the publishing end, however the starts did.
+/// Ends the publishing, even if the starts fail.
 struct Until<'a>(&'a AtomicBool);
 
 impl Drop for Until<'_> {
@@ -112,7 +112,7 @@ fn a_start_that_races_a_publish_gets_one_published_version() {
             let before = published.load(Ordering::SeqCst);
             let ids = by(round);
             begun.fetch_add(1, Ordering::SeqCst);
-            // One more may be published before its number is counted.
+            // The publisher publishes a version before it counts it, so one more may exist.
             let after = published.load(Ordering::SeqCst) + 1;
             started.extend(ids.into_iter().map(|id| (id, before, after)));
         }
@@ -126,7 +126,7 @@ fn a_start_that_races_a_publish_gets_one_published_version() {
                 number += 1;
                 running.publish(&version(number));
                 published.store(number, Ordering::SeqCst);
-                // Somebody has to get through before the next one.
+                // A start has to succeed before the next version.
                 let before = begun.load(Ordering::SeqCst);
                 while begun.load(Ordering::SeqCst) == before && !over.load(Ordering::SeqCst) {
                     std::thread::yield_now();
@@ -162,7 +162,7 @@ fn a_start_that_races_a_publish_gets_one_published_version() {
     }
     let versions = published.load(Ordering::SeqCst);
     assert!(versions > 100, "{versions} versions are no race");
-    // What was refused has started nothing.
+    // A refused stimulus has started no run.
     assert_eq!(
         u128::from(running.store.counts().unwrap().instances),
         2 * STARTS

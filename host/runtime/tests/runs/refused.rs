@@ -1,4 +1,4 @@
-//! A store that cannot hold what a run writes.
+//! A store that cannot hold the data of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use windlass_store::{Reader as _, Write};
 
 use crate::rig::{Running, Setup, json as read};
 
-/// A workflow that says what a node failed with.
+/// A workflow that outputs the failure of a node.
 const ROUTED: &str = r#"
 workflow: routed
 nodes:
@@ -20,7 +20,7 @@ edges: [bad.error -> told]
 output: "{{ [vars.class, vars.code] }}"
 "#;
 
-/// A process whose store refuses these writes, and how many it has refused.
+/// A process whose store refuses these writes, and the number of refusals.
 fn refusing(refuses: impl Fn(&Write) -> bool + Send + 'static) -> (Running, Arc<AtomicU32>) {
     let running = Setup::default().start();
     let refused = Arc::new(AtomicU32::new(0));
@@ -96,7 +96,7 @@ fn a_run_whose_trigger_cannot_be_parked_either_is_left_alone() {
     running.until("it was tried twelve times", |_| {
         refused.load(Ordering::Relaxed) == 12
     });
-    // Another run comes and goes through the same scheduler, and this one is not touched.
+    // Another run passes through the same scheduler, and this one is not changed.
     let other = running.run(ROUTED);
     running.until("the other was tried twelve times", |_| {
         refused.load(Ordering::Relaxed) == 24

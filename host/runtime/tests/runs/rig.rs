@@ -1,4 +1,4 @@
-//! A runtime on a store in memory, and what it writes there.
+//! A runtime on a store in memory, and a record of its writes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use windlass_store::stimuli::{NewStimulus, Sent};
 use windlass_store::write::Commit;
 use windlass_store::{MemoryStore, Reader as _, Store as _, Write, Writer as _};
 
-/// How long a test waits for what has to come.
+/// How long a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How a process takes part, where that is not the default.
+/// The settings of a process that differ from the defaults.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) burst: BurstBounds,
@@ -33,9 +33,9 @@ pub(crate) struct Setup {
     pub(crate) beside: Vec<(String, DefinitionRow)>,
     /// Components beside the default consumer. All of them may send and schedule.
     pub(crate) components: &'static [&'static str],
-    /// How long a call of a guest may take.
+    /// The time limit of a guest call.
     pub(crate) deadline: Duration,
-    /// After how many crashes in a row calls are put off.
+    /// The number of consecutive crashes after which calls are postponed.
     pub(crate) quarantine_after: Option<u32>,
 }
 
@@ -68,10 +68,11 @@ impl Clock for Ahead {
     }
 }
 
-/// A process that takes part.
+/// A running process.
 pub(crate) struct Running {
     pub(crate) store: Arc<MemoryStore>,
-    /// Another process on the same store, so that the first hears of what is written.
+    /// The handle of another process on the same store, so that the first is notified of its
+    /// writes.
     outside: Arc<MemoryStore>,
     runtime: Arc<Runtime>,
     plugins: Arc<Host>,
@@ -81,14 +82,14 @@ pub(crate) struct Running {
     _dir: tempfile::TempDir,
 }
 
-/// One run that has ended, and what was written for it.
+/// A run that has ended, and the writes for it.
 pub(crate) struct Ran {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) result: RunResult,
     pub(crate) row: windlass_store::rows::InstanceRow,
-    /// In the order in which they were handed over.
+    /// In the order of their submission.
     pub(crate) commits: Vec<Commit>,
-    /// What the process had measured in the end.
+    /// The metrics of the process at the end.
     pub(crate) metrics: String,
 }
 
@@ -197,12 +198,12 @@ impl Setup {
 }
 
 impl Running {
-    /// What was handed over to the store so far.
+    /// The commits submitted so far.
     pub(crate) fn commits(&self) -> Vec<Commit> {
         self.commits.lock().clone()
     }
 
-    /// Starts a run that takes no input.
+    /// Starts a run without input.
     pub(crate) fn run(&self, workflow: &str) -> Started {
         self.run_on(workflow, Payload::null())
     }
@@ -227,14 +228,14 @@ impl Running {
             .unwrap()
     }
 
-    /// Waits until a run waits for somebody.
+    /// Waits until a run is suspended.
     pub(crate) fn suspended(&self, no: InstanceNo) {
         let wait = self.runtime.wait_unless_suspended(no);
         let result = self.tokio.block_on(wait).unwrap();
         assert!(result.is_none(), "{result:?}");
     }
 
-    /// Waits until something holds of the store.
+    /// Waits until `holds` is true of the store.
     pub(crate) fn until(&self, what: &str, holds: impl Fn(&MemoryStore) -> bool) {
         let end = self.clock.monotonic() + PATIENCE;
         while !holds(&self.store) {
@@ -270,13 +271,13 @@ impl Running {
         scheduled
     }
 
-    /// Asks for the end of a run, as another process would.
+    /// Cancels a run, as another process would.
     pub(crate) fn cancel(&self, id: InstanceId) {
         let client = self.detached(self.clock());
         self.block_on(client.cancel(id, Duration::ZERO)).unwrap();
     }
 
-    /// Lets the process go on whose writes wait, until something holds.
+    /// Lets the delayed writes of the process proceed until `holds` is true.
     pub(crate) fn until_carried_on(&self, what: &str, holds: impl Fn(&MemoryStore) -> bool) {
         self.until(what, |store| {
             store.carry_on(usize::MAX);
@@ -299,7 +300,7 @@ impl Running {
             .collect()
     }
 
-    /// Where the store's definitions come from, as one more process looks after them.
+    /// The store's sources of definitions, as managed by one more process.
     pub(crate) fn definitions(
         &self,
         topology: &Topology,
@@ -318,12 +319,12 @@ impl Running {
         self.tokio.handle().clone()
     }
 
-    /// The plugins that there are.
+    /// The loaded plugins.
     pub(crate) fn plugins(&self) -> &Host {
         &self.plugins
     }
 
-    /// Makes a definition the published version of its workflow, unless it is refused.
+    /// Publishes a definition, unless it is refused.
     pub(crate) fn try_publish(
         &self,
         definition: DefinitionRow,
@@ -331,12 +332,12 @@ impl Running {
         client::publish(&*self.outside, &self.plugins, self.now_ms(), definition)
     }
 
-    /// Makes a workflow the published version of its name.
+    /// Publishes a workflow.
     pub(crate) fn publish(&self, workflow: &str) {
         self.try_publish(definition(workflow)).unwrap();
     }
 
-    /// Puts stimuli of this name into the queue.
+    /// Queues stimuli with this name.
     pub(crate) fn enqueue(&self, name: &str, count: usize) {
         let matches = stimulus::canonical(&serde_json::Value::Null);
         for _ in 0..count {
@@ -383,7 +384,7 @@ impl Running {
         Runtime::start(options).unwrap()
     }
 
-    /// Tells the process that somebody has written something.
+    /// Notifies the process of a write.
     pub(crate) fn wake(&self) {
         self.outside.notify();
     }
@@ -395,13 +396,13 @@ impl Running {
         [local, self.detached(self.clock()).with_exports(keys)]
     }
 
-    /// A client in another process, which has this clock.
+    /// A client in another process with this clock.
     fn detached(&self, clock: Arc<dyn Clock>) -> WorkflowClient {
         let plugins = Arc::new(Arc::clone(&self.plugins));
         WorkflowClient::detached(Arc::clone(&self.outside) as _, clock, plugins)
     }
 
-    /// A client that takes what another host has signed.
+    /// A client that accepts the signature of another host.
     pub(crate) fn trusting(&self, other: &Self) -> WorkflowClient {
         let [_, client] = self.clients();
         let own = windlass_keys::Keys::fixed(windlass_keys::Keyring::random());
@@ -410,7 +411,7 @@ impl Running {
         client.with_exports(Arc::new(keys))
     }
 
-    /// The keys that exports are signed with.
+    /// The keys that sign exports.
     pub(crate) fn exports(&self) -> &Arc<windlass_keys::export::ExportKeys> {
         self.runtime.exports()
     }
@@ -425,7 +426,7 @@ impl Running {
 }
 
 impl Ran {
-    /// What came out, as JSON.
+    /// The output, as JSON.
     #[track_caller]
     pub(crate) fn output(&self) -> Value {
         assert_eq!(
@@ -446,7 +447,7 @@ pub(crate) fn json(payload: &Payload) -> Value {
     }
 }
 
-/// Notes every commit that is handed over.
+/// Records every submitted commit.
 fn record(store: &MemoryStore) -> Arc<Mutex<Vec<Commit>>> {
     let commits = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&commits);

@@ -1,4 +1,4 @@
-//! Who holds a critical section, and what that execution waits for, as it is shown.
+//! The listed holder of a critical section, and the event that it waits for.
 
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, Status};

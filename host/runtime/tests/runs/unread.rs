@@ -1,4 +1,4 @@
-//! A store that cannot be read for a while.
+//! A store whose reads fail for a while.
 
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, Status};

@@ -1,4 +1,4 @@
-//! Which imports are accepted, what they may not take, and the mark that they leave.
+//! Which imports are accepted, which ids they may not take, and the mark that they leave.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn request(id: InstanceId) -> StartRequest {
     }
 }
 
-/// An id that hosts draw for runs that nothing names.
+/// A random id, as hosts give it to runs without a name.
 fn drawn() -> InstanceId {
     windlass_runtime::new_instance_id()
 }
@@ -48,7 +48,7 @@ fn exported(running: &Running, id: InstanceId) -> Bytes {
     running.block_on(client.export(id)).unwrap()
 }
 
-/// The document in a file, which is version 1, without its signature.
+/// The document in a file without its signature, which is version 1.
 fn bare(file: &Bytes) -> Value {
     let mut file: Value = serde_json::from_slice(file).unwrap();
     assert_eq!(file.get("windlass-export"), Some(&2.into()));
@@ -91,7 +91,7 @@ fn a_signed_run_of_a_known_key_is_imported_and_another_is_refused() {
     assert_eq!(imported.unwrap().seal, Seal::Signed(public[0].name()));
     let said = origin(&there, id).unwrap().to_string();
     assert_eq!(said, format!("signed by {}", public[0].name()));
-    // A run that goes back to where it was is signed by the key of its own host.
+    // A run that returns to its store is signed by the key of its own host.
     import(&here, &file, ImportTarget::Replace, Accept::Signed).unwrap();
     assert_eq!(origin(&here, id).unwrap().to_string(), said);
 }
@@ -126,7 +126,7 @@ fn any_changed_byte_of_a_signed_run_breaks_its_signature() {
             "WL-R162",
         );
     }
-    // Without its envelope a document is one that nobody has signed.
+    // A document without its envelope has no signature.
     let bare = Bytes::from(document);
     check_code(
         import(&here, &bare, ImportTarget::Replace, Accept::Signed),
@@ -150,7 +150,7 @@ fn a_run_that_no_known_key_has_signed_is_marked_for_good() {
     let imported = import(&there, &forged, ImportTarget::Free, Accept::Unsigned).unwrap();
     assert_eq!(imported.seal, Seal::Absent);
     assert_eq!(origin(&there, id), Some(Origin::Unsigned));
-    // This host signs the next export, and the mark is in what it signs.
+    // This host signs the next export, and the signed document contains the mark.
     let [client, _] = there.clients();
     let again = there.block_on(client.export(id)).unwrap();
     let copy = drawn();
@@ -178,7 +178,7 @@ fn an_import_takes_no_id_that_a_start_derives() {
         check_code(import(&there, document, place, Accept::Unsigned), "WL-R163");
     }
     assert!(there.store.instance(key).unwrap().is_none());
-    // Nor does a copy of a signed run take the id of a key that it never had.
+    // A copy of a signed run also cannot take the id of an idempotency key that was not its own.
     let other = exported(&here, drawn());
     check_code(
         import(
@@ -189,7 +189,7 @@ fn an_import_takes_no_id_that_a_start_derives() {
         ),
         "WL-R163",
     );
-    // What a known key has signed keeps the key under which it was started.
+    // A run that a known key has signed keeps its idempotency key.
     import(&here, &file, ImportTarget::Replace, Accept::Signed).unwrap();
     let [client, _] = here.clients();
     let again = here.block_on(client.create_and_run(request(key))).unwrap();
@@ -206,7 +206,7 @@ fn a_start_is_never_answered_with_a_run_that_no_known_key_has_signed() {
     let [client, _] = there.clients();
     let start = there.block_on(client.create_and_run(request(id)));
     assert!(matches!(start, Err(Error::Conflict { .. })), "{start:?}");
-    // Nor is it answered with a copy.
+    // A start request also does not find a copy.
     let copy = drawn();
     let file = here.block_on(here.clients()[0].export(id)).unwrap();
     import(&here, &file, ImportTarget::As(copy), Accept::Signed).unwrap();

@@ -1,4 +1,4 @@
-//! Nodes that wait for stimuli and for sub-workflows, and triggers from outside.
+//! Nodes that wait for stimuli and for sub-workflows, and external triggers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +46,7 @@ fn a_stimulus_resumes_who_waits_for_it() {
     assert_eq!(running.store.counts().unwrap().bookmarks, 0);
 }
 
-/// The process by which something is sent goes on with what that resumes: no claim finds it.
+/// A process that delivers a stimulus continues the resumed run itself: no claim finds the run.
 #[test]
 fn what_a_process_delivers_it_takes_without_a_claim() {
     let running = Setup::default().start();
@@ -213,7 +213,7 @@ fn a_retry_of_a_sub_workflow_that_failed_starts_it_anew_and_the_attempts_end() {
     assert_eq!(result.failure.unwrap().message, "out of order");
     let children = running.store.children(started.no, None, 10).unwrap();
     assert_eq!(children.len(), 3, "one for each attempt");
-    // And what nobody answers is asked as often.
+    // A wait that is never answered is tried just as often.
     let event = "{ event: never, wait-timeout: 1ms";
     let started = running.run(&format!(
         "workflow: asks\nnodes:\n  ask: {event}, retry: {retry} }}\n"

@@ -1,10 +1,10 @@
-//! The histories of the simulation, carried out again on stores that last.
+//! Replays the histories of the simulation on durable stores.
 //!
-//! The simulation decides on the store in memory, where nothing happens by itself, and its
-//! history is every write with its time and with what truly came of it. Here each process of a
-//! history opens a store of its own on the same file or database, and hands over the same writes
-//! at the same times, alone or in groups. Every write has to come to the same as in memory, and
-//! afterwards, and now and then before, all that can be read has to be the same.
+//! The simulation runs on the store in memory, which does nothing by itself, and its history
+//! contains every write with its time and its true result. Here each process of a history opens its
+//! own store on the same file or database, and submits the same writes at the same times, alone or
+//! in groups. Every write has to have the same result as in memory. At the end, and sometimes
+//! before, all readable data has to be the same.
 
 mod pace;
 mod places;
@@ -26,37 +26,37 @@ use super::clock::SimClock;
 use super::dice::Dice;
 use super::history::{Event, History, Written};
 
-/// Writes in a group at most.
+/// The limit of writes in a group.
 const GROUP: u64 = 12;
 
-/// Rows that are deleted at once: all.
+/// The number of rows that one write deletes: all.
 const SLICE: u32 = 1_000_000;
 
-/// Once in so many groups, all that can be read is compared.
+/// One in this many groups is followed by a comparison of all readable data.
 const LOOKS: u64 = 60;
 
-/// Where the stores of a history are.
+/// The place of the stores of a history.
 trait ReplayStores {
-    /// One handle on it, which stands for a process.
+    /// A handle on the store, which stands for a process.
     type Handle: Store;
 
-    /// Opens it for one more process.
+    /// Opens the store for one more process.
     fn open(&self, pace: &Arc<Pace>) -> Arc<Self::Handle>;
 }
 
-/// What replays came to.
+/// The results of replays.
 #[derive(Debug, Default)]
 struct Report {
     writes: u64,
     groups: u64,
-    /// Handles that were opened.
+    /// The number of opened handles.
     handles: u64,
-    /// How often everything was compared.
+    /// The number of full comparisons.
     looks: u64,
     cuts: u64,
-    /// Cuts that left neither what was before nor what was after.
+    /// The number of power cuts that left neither the state before nor the state after.
     torn: u64,
-    /// Writes that a cut has taken along, none of them acknowledged: they were done again.
+    /// The number of writes that a cut has removed, all of them unacknowledged: they were repeated.
     redone: u64,
 }
 
@@ -72,7 +72,7 @@ impl Report {
     }
 }
 
-/// A history that is being carried out again, on a place and on a model of it.
+/// A history that is being replayed, on a durable store and on a model of it.
 struct Replay<'p, P: ReplayStores> {
     place: &'p P,
     pace: Arc<Pace>,
@@ -81,16 +81,16 @@ struct Replay<'p, P: ReplayStores> {
     root: Arc<MemoryStore>,
     models: BTreeMap<Life, Arc<MemoryStore>>,
     members: BTreeMap<Incarnation, Member>,
-    /// Triggers that people have named.
+    /// Triggers with names from people.
     named: Vec<TriggerId>,
     dice: Dice,
     report: Report,
 }
 
-/// Somebody who has joined and not left.
+/// A member that has joined and not left.
 struct Member {
     life: Life,
-    /// Whether its last claim had seen enough before it had seen all.
+    /// Whether its last claim stopped before it had seen all due triggers.
     walking: bool,
 }
 
@@ -111,13 +111,13 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
         }
     }
 
-    /// Carries a history out; `change` carries out each group.
+    /// Replays a history; `change` carries out each group.
     fn run(
         mut self,
         history: &History,
         mut change: impl FnMut(&mut Self, &[&Written]) -> Result<(), String>,
     ) -> Result<Report, String> {
-        // Whoever only looks is there from the beginning to the end.
+        // The reading handle exists from the beginning to the end.
         self.handle(0);
         let mut rest = history.as_slice();
         while let Some((event, behind)) = rest.split_first() {
@@ -167,7 +167,7 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
         self.members.retain(|_, member| member.life != life);
     }
 
-    /// What is handed over together: writes of one process at one time.
+    /// Writes that are submitted together: writes of one process at one time.
     fn group<'h>(&mut self, rest: &'h [Event]) -> Vec<&'h Written> {
         let most = usize::try_from(self.dice.between(1, GROUP)).unwrap();
         let mut group: Vec<&Written> = Vec::new();
@@ -193,7 +193,7 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
         self.pace.set(first.at_ms, late);
     }
 
-    /// Carries out one write on the model, which has to do as the simulation did.
+    /// Carries out one write on the model, which has to give the result of the simulation.
     fn on_model(&mut self, written: &Written) -> Result<(), String> {
         let model = self.model(written.life);
         let again = model.carry_out(written.write.clone());
@@ -203,7 +203,7 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
         }
     }
 
-    /// Carries out a group on the place, and compares what it came to.
+    /// Carries out a group on the durable store, and compares the results.
     fn on_place(&mut self, group: &[&Written]) -> Result<(), String> {
         let Some(first) = group.first() else {
             return Ok(());
@@ -221,12 +221,12 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
         Ok(())
     }
 
-    /// A group, with nothing in between.
+    /// Carries out a group without a fault.
     fn change(&mut self, group: &[&Written]) -> Result<(), String> {
         self.change_but(group, group)
     }
 
-    /// A group, of which the place is given only this.
+    /// Carries out a group of which the durable store gets only `given`.
     fn change_but(&mut self, group: &[&Written], given: &[&Written]) -> Result<(), String> {
         self.set_clocks(group);
         for written in group {
@@ -259,7 +259,7 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
         }
     }
 
-    /// Compares all that can be read.
+    /// Compares all readable data.
     fn look(&mut self) -> Result<(), String> {
         self.report.looks += 1;
         let found = told(&*self.handle(0), &self.named);
@@ -271,24 +271,24 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
     }
 }
 
-/// Whether what comes of it depends on the time at which it is carried out.
+/// Whether the result of a write depends on its time.
 fn is_timed(write: &Write) -> bool {
     matches!(write, Write::Join(_) | Write::Renew(_) | Write::Bury(_))
 }
 
-/// The same, for a clock that goes faster, and a store that does as much as it can at once.
+/// The same write for a faster clock, and for a store that does as much as it can at once.
 fn scaled(write: &Write) -> Write {
     let mut write = write.clone();
     match &mut write {
         Write::Join(new) => new.lease_ms *= SCALE,
-        // All at once, as in memory.
+        // All rows at once, as in memory.
         Write::Forget(Forget { rows, .. }) | Write::Sweep(Sweep { rows, .. }) => *rows = SLICE,
         _ => {}
     }
     write
 }
 
-/// What is different about two answers, if anything is.
+/// The difference between two answers, if there is one.
 fn difference(
     write: &Write,
     expected: Option<&Wrote>,
@@ -298,10 +298,11 @@ fn difference(
     let same = match (expected, answer) {
         (Some(Wrote::Claim(expected)), Ok(Wrote::Claim(claims))) => agree(expected, claims),
         (Some(Wrote::Renew(Ok(expected))), Ok(Wrote::Renew(Ok(_)))) if scale > 1 => {
-            // Nothing rests on how the faster clock counts; that the lease ends does show.
+            // The exact count of the faster clock does not matter; the end of the lease does.
             expected.until_monotonic_ms > 0
         }
-        // What is left behind a tombstone, and what it refers to, goes at each store's own pace.
+        // Each store removes the rows behind a tombstone, and the data that they refer to, at its
+        // own pace.
         (Some(Wrote::Sweep(_)), Ok(Wrote::Sweep(_)))
         | (Some(Wrote::SweepComponents(_)), Ok(Wrote::SweepComponents(_))) => true,
         (Some(expected), Ok(wrote)) => format!("{expected:?}") == format!("{wrote:?}"),
@@ -311,8 +312,8 @@ fn difference(
     (!same).then(|| format!("{write:?}\ncame to {answer:?}\nand has to {expected:?}"))
 }
 
-/// Whether two claims gave the same. Whether there is more is a hint: what other processes have
-/// made pending meanwhile, a process hears of from them.
+/// Whether two claims gave the same. Their `more` is only a hint: a process is notified when
+/// another process makes triggers pending.
 fn agree(expected: &Claims, claims: &Claims) -> bool {
     let instances = format!("{:?}", expected.instances) == format!("{:?}", claims.instances);
     let hints = expected.more || claims.more || expected.next_due_ms == claims.next_due_ms;

@@ -1,8 +1,8 @@
-//! Time for stores that look at clocks of their own.
+//! The time of stores that read real clocks.
 //!
-//! A lease is kept on the machine's clock or on the database's, and those go on while a test
-//! runs. So that it does not matter, here a millisecond of the history lasts a second, and what
-//! has truly gone by is taken off.
+//! A lease is measured on the machine's clock or on the database's, and these advance while a test
+//! runs. To make this harmless, a millisecond of the history lasts a second here, and the real time
+//! that has passed is subtracted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 
 use windlass_model::Clock;
 
-/// How long a millisecond of the history lasts, in milliseconds.
+/// The length of a millisecond of the history, in milliseconds.
 pub(super) const SCALE: u64 = 1_000;
 
-/// Where the clock begins: so far from zero that nothing that is taken off reaches it.
+/// The start of the clock: so far above zero that subtractions never reach zero.
 const BASE_MS: u64 = 1 << 40;
 
 /// The clock of all processes of a replay.
 pub(super) struct Pace {
     now_ms: AtomicU64,
-    /// A store is being opened: it takes the machine's time and this clock's for the same.
+    /// Whether a store is being opened: it assumes that the machine's clock and this clock are
+    /// equal.
     opening: AtomicBool,
     begun: Instant,
 }
@@ -39,14 +40,15 @@ impl Pace {
         Arc::new(pace)
     }
 
-    /// Sets the clock; a bit later than that for what is to see what ends in that millisecond.
+    /// Sets the clock; with `late`, to slightly later, for writes that have to see the end of that
+    /// millisecond.
     pub(super) fn set(&self, now_ms: u64, late: bool) {
         let late_ms = if late { SCALE / 2 } else { 0 };
         let now_ms = now_ms * SCALE + late_ms;
         self.now_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Opens something that reads the machine's clock once, and goes by this one from there on.
+    /// Opens a store that reads the machine's clock once, and uses this clock from then on.
     pub(super) fn while_opening<T>(&self, open: impl FnOnce() -> T) -> T {
         self.opening.store(true, Ordering::Relaxed);
         let opened = open();
@@ -72,7 +74,7 @@ impl Clock for Pace {
     }
 }
 
-/// What has to be added to a clock that goes on by itself.
+/// The value to add to a clock that advances by itself.
 pub(super) struct Ahead(pub(super) Arc<Pace>);
 
 impl Clock for Ahead {

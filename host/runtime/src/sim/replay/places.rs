@@ -20,7 +20,7 @@ pub(super) struct OnDisk {
 
 impl OnDisk {
     pub(super) fn new(durability: Durability) -> Self {
-        // What is in memory is as good, and flushing it costs nothing.
+        // A directory in memory serves as well, and flushing it costs nothing.
         let memory = Path::new("/dev/shm");
         let directory = if memory.is_dir() {
             tempfile::tempdir_in(memory).unwrap()
@@ -37,13 +37,13 @@ impl OnDisk {
         self.directory.path().join("windlass.db")
     }
 
-    /// The lock files of members that are there.
+    /// The lock files of members that exist.
     pub(super) fn locks(&self) -> Vec<OsString> {
         let files = std::fs::read_dir(self.members()).unwrap();
         files.map(|file| file.unwrap().file_name()).collect()
     }
 
-    /// Makes lock files that nobody holds.
+    /// Makes lock files that no process holds.
     pub(super) fn leave_locks(&self, names: &[OsString]) {
         std::fs::create_dir_all(self.members()).unwrap();
         for name in names {
@@ -75,7 +75,7 @@ pub(super) struct InDatabase {
 }
 
 impl InDatabase {
-    /// Whether there is a server. Where there is none, that is said.
+    /// Whether there is a server. If there is none, the test says so.
     pub(super) fn can_be() -> bool {
         PostgreSql::shared().unwrap().is_some()
     }

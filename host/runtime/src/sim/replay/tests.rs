@@ -1,4 +1,4 @@
-//! Hundreds of histories on every store that lasts.
+//! Hundreds of histories on every durable store.
 
 use std::cell::RefCell;
 

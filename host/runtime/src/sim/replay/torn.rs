@@ -1,7 +1,7 @@
-//! Histories on a disk that loses power now and then.
+//! Histories on a disk with occasional power cuts.
 //!
-//! The cut takes the files away and leaves the processes alone, so that the history goes on as
-//! it was recorded: what was not acknowledged, and is not there, they do again.
+//! A cut resets the files and leaves the processes alone, so that the history continues as
+//! recorded: the processes repeat writes that were not acknowledged and are lost.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -16,13 +16,13 @@ use super::places::OnDisk;
 use super::{Replay, ReplayStores, difference, first_difference};
 use crate::sim::history::Written;
 
-/// Once in so many groups there is a power cut.
+/// One in this many groups has a power cut.
 const CUTS: u64 = 40;
 
-/// A disk that can be exchanged for what a power cut has left of it.
+/// A disk whose content can be replaced by the remains of a power cut.
 pub(super) struct Torn {
     disk: RefCell<OnDisk>,
-    /// It says that it has flushed what it has not: here is what it truly has.
+    /// If set, the disk reports flushes that it has not done: the content that is really flushed.
     pub(super) lies: Option<RefCell<Option<Picture>>>,
 }
 
@@ -34,7 +34,7 @@ impl Torn {
         }
     }
 
-    /// What is flushed.
+    /// The flushed content.
     fn picture(&self) -> Picture {
         let now = Picture::take(&self.disk.borrow().path());
         match &self.lies {
@@ -43,7 +43,7 @@ impl Torn {
         }
     }
 
-    /// Goes on with what is left, and with the lock files that were there before the change.
+    /// Continues with the remains, and with the lock files that existed before the change.
     fn exchange(&self, left: &Picture, locks: &[OsString]) -> OnDisk {
         let new = OnDisk::new(Durability::Full);
         left.hang(&new.path());
@@ -61,11 +61,11 @@ impl ReplayStores for Torn {
 }
 
 impl Replay<'_, Torn> {
-    /// A group, in the middle of which the power may fail.
+    /// Carries out a group, with a possible power cut in the middle.
     pub(super) fn change_or_fail(&mut self, group: &[&Written]) -> Result<(), String> {
-        // How far a walk through what is due has come is only known to the process's store.
+        // Only the store of a process knows how far its walk through due triggers has come.
         let still = self.members.values().all(|member| !member.walking);
-        // Nobody can read who has a duty, so nobody could tell whether that is there.
+        // The holder of a duty cannot be read, so its presence cannot be checked.
         let duty = |written: &&Written| matches!(written.write, Write::Duty(_));
         if !self.dice.once_in(CUTS) || !still || group.iter().any(duty) {
             return self.change(group);
@@ -74,13 +74,14 @@ impl Replay<'_, Torn> {
         for written in group {
             self.learn_named(written);
         }
-        // What may be left: what was acknowledged, and of the group none, one, two and so on.
+        // The possible remains: the acknowledged writes, and none, one, two or more writes of the
+        // group.
         let mut may_be = vec![told(&*self.root, &self.named)];
         let (before, locks) = (self.place.picture(), self.place.disk.borrow().locks());
         let (mut kept, mut answers) = (group, Vec::new());
         if self.dice.once_in(4) {
             kept = &[];
-            // As SQLite does by itself when the log has grown.
+            // A checkpoint, as SQLite makes by itself when the log has grown.
             self.handle(0).checkpoint().unwrap();
         } else {
             for written in group {
@@ -112,7 +113,7 @@ impl Replay<'_, Torn> {
         self.on_place(lost)
     }
 
-    /// Goes on with what a power cut has left: answers how much of the group is there.
+    /// Continues with the remains of a power cut. Returns how many writes of the group are present.
     fn take_up(
         &mut self,
         left: &Picture,

@@ -1,4 +1,4 @@
-//! What has to hold when nothing can happen any more.
+//! Checks the final state, when no step is possible any more.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use windlass_store::letters::{LetterBody, LetterQuery};
 use super::World;
 
 impl World {
-    /// Whether every run has ended as the checker saw it, and nothing of one is left.
+    /// Whether every run has ended as the checker saw it, and no row of it is left.
     pub(super) fn check_end(&self) -> Result<(), String> {
         let counts = self.root.counts().unwrap();
         if (counts.unfinished, counts.triggers) != (0, 0) {
@@ -57,7 +57,7 @@ impl World {
         Ok(())
     }
 
-    /// A trigger becomes a dead letter once.
+    /// Checks that a trigger becomes a dead letter once.
     fn check_letters(&self) -> Result<(), String> {
         let query = LetterQuery {
             limit: u32::MAX,

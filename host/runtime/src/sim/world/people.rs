@@ -1,5 +1,4 @@
-//! What people and other systems do meanwhile: they send stimuli, fire and schedule triggers,
-//! and cancel runs.
+//! Users and other systems: they send stimuli, fire and schedule triggers, and cancel runs.
 
 use std::sync::Arc;
 
@@ -18,11 +17,12 @@ use crate::catalog::Prepared;
 use crate::client::{self, Retry, WorkflowClient};
 use crate::sim::graphs::{ALL, OFTEN, ONCE};
 
-/// How long a stimulus is kept for those who come later, in milliseconds: for good.
+/// How long a stimulus is buffered for later bookmarks, in milliseconds: longer than the
+/// simulation.
 const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 
 impl World {
-    /// A handle for those who are no process: every write of theirs is seen as well.
+    /// A handle for users, whose writes the checker also sees.
     pub(super) fn client_of(&self) -> Arc<MemoryStore> {
         let client = self.root.another();
         let (checker, clock) = (Arc::clone(&self.checker), Arc::clone(&self.clock));
@@ -36,13 +36,13 @@ impl World {
         client
     }
 
-    /// A client of those who are no process.
+    /// A client for users.
     fn desk(&self) -> WorkflowClient {
         let (store, clock) = (Arc::clone(&self.client), Arc::clone(&self.clock));
         WorkflowClient::detached(store, clock, Arc::new(Arc::clone(&ALL.host)))
     }
 
-    /// When each of the stimuli is sent that a workflow waits for once, by node.
+    /// The stimuli for which a workflow waits once, each with its time of sending, by node.
     pub(super) fn stimuli(&mut self, prepared: &Prepared) -> Vec<(u64, u64)> {
         let json: Value = serde_json::from_slice(&prepared.definition.json).unwrap();
         let nodes = json["nodes"].as_object().into_iter().flatten();
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Sends a stimulus by a process that is there, now and then.
+    /// Sends a stimulus through an existing process, in some cases.
     fn send_by_one(&mut self, id: StimulusId, stimulus: &Stimulus) -> bool {
         let (now_ms, at) = (self.clock.now_ms(), self.dice.place(self.slots.len()));
         let by_one = self.dice.once_in(2);
@@ -90,7 +90,7 @@ impl World {
         one.is_some_and(|process| process.send(id, stimulus))
     }
 
-    /// Lets people do what they do now.
+    /// Does the due actions of users.
     pub(super) fn interfere(&mut self) {
         let now_ms = self.clock.now_ms();
         let mut due = Vec::new();
@@ -131,7 +131,7 @@ impl World {
         });
     }
 
-    /// Writes something that takes a number.
+    /// Writes a verb that takes a number.
     fn numbered<V: Verb>(&mut self, verb: impl FnOnce(TriggerNo) -> V) {
         let store = Arc::clone(&self.client);
         let now_ms = self.clock.wall_ms();
@@ -141,7 +141,7 @@ impl World {
         written.unwrap();
     }
 
-    /// Touches a run that somebody has asked for.
+    /// Changes a requested run.
     fn meddle(&mut self) {
         let ids: Vec<InstanceId> = self.requests.keys().copied().collect();
         let id = *self.dice.pick(&ids);
@@ -152,7 +152,7 @@ impl World {
         let once = self.requests[&id].once;
         let now_ms = self.clock.wall_ms();
         let mut rows = store.triggers(row.no).unwrap();
-        // Who takes back that a run goes on has paused it for good.
+        // Cancelling an unpause trigger would pause the run for ever.
         rows.retain(|row| !row.kind.is_control());
         let target =
             (!rows.is_empty()).then(|| TriggerTarget::Row(row.no, self.dice.pick(&rows).seq));
@@ -160,7 +160,7 @@ impl World {
         match (self.dice.below(10), target) {
             (6, _) => {
                 self.control(id, TriggerType::Pause);
-                // Whoever pauses twice lets it go on twice, and the last one counts.
+                // A run that is paused twice is also continued twice, and the last time counts.
                 let until_ms = self.clock.now_ms() + self.dice.below(30_000);
                 self.paused.push((id, until_ms));
             }
@@ -172,7 +172,7 @@ impl World {
                     at_ms: now_ms,
                 });
             }
-            // Neither would one that is tried again be resumed.
+            // A retried node would wait for a stimulus that is sent only once.
             (8 | 9, _) if !once => {
                 let client = self.desk();
                 if client
@@ -188,7 +188,7 @@ impl World {
                 let due_ms = now_ms.saturating_add_unsigned(self.dice.below(5_000));
                 client::reschedule(&*store, target, due_ms).unwrap();
             }
-            // A node that is run once more would wait for a stimulus that is sent once.
+            // A node that runs once more would wait for a stimulus that is sent only once.
             (3, _) if !once => {
                 let wish = client::Schedule {
                     id: Some(TriggerId(self.id())),

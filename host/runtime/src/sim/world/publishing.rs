@@ -1,4 +1,4 @@
-//! What people publish and take back, and the stimuli that start what is published.
+//! Publishes and retracts workflows, and sends the stimuli that start them.
 
 use serde_json::json;
 use windlass_model::Clock as _;
@@ -10,17 +10,17 @@ use crate::sim::dice::Dice;
 use crate::sim::graphs::ALL;
 use crate::sim::starters::{START, STARTS};
 
-/// Somebody who publishes workflows, in some worlds.
+/// A user that publishes workflows, in some simulations.
 pub(super) struct Publisher {
     dice: Dice,
-    /// When something is done next, on the monotonic clock.
+    /// The monotonic time of the next action.
     at_ms: u64,
-    /// Everything is taken back, for good.
+    /// Whether everything is retracted for good.
     through: bool,
 }
 
 impl Publisher {
-    /// A chance of its own, so that what happens without it does not depend on it.
+    /// Uses its own random numbers, so that simulations without it stay the same.
     pub(super) fn new(seed: u64) -> Option<Self> {
         let mut dice = Dice(seed ^ 0x7075_626c_6973_6865);
         let at_ms = 1_000 + dice.below(10_000);
@@ -33,7 +33,7 @@ impl Publisher {
 }
 
 impl World {
-    /// Lets somebody publish something, take something back, or start something.
+    /// Publishes, retracts or starts a workflow.
     pub(super) fn publish(&mut self) {
         let (now_ms, wall_ms) = (self.clock.now_ms(), self.clock.wall_ms());
         let calm = self.calm;
@@ -68,7 +68,7 @@ impl World {
         self.report.published += 1;
     }
 
-    /// When somebody publishes something next, on the monotonic clock.
+    /// The monotonic time of the next action.
     pub(super) fn next_publish_ms(&self) -> Option<u64> {
         let publisher = self.publisher.as_ref().filter(|one| !one.through)?;
         Some(publisher.at_ms)

@@ -1,4 +1,4 @@
-//! What is said about a run that does not end.
+//! The message about a run that does not end.
 
 use windlass_model::Clock as _;
 use windlass_store::Reader as _;

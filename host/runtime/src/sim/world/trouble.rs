@@ -1,4 +1,4 @@
-//! What goes wrong: processes die and stop, clocks are stepped, disks are full.
+//! Faults: processes die and stop, clocks are stepped, disks are full.
 
 use super::{HOUR_MS, HOURS_MS, Habits, TROUBLED_MS, World};
 use crate::sim::dice::Dice;
@@ -23,7 +23,7 @@ impl World {
             if let Some(server) = &self.locks {
                 server.lock().down = false;
             }
-            // Somebody sets the clock right, so that nothing has to wait for hours.
+            // The clock is set right, so that no wait lasts for hours.
             self.clock.step_wall(-std::mem::take(&mut self.stepped_ms));
         }
         if now_ms >= self.full_until_ms {
@@ -53,7 +53,8 @@ impl World {
         }
         if happens(&mut self.dice, self.habits.clock) {
             let by_ms = *self.dice.pick(&[-HOUR_MS, HOUR_MS, -1_500, 1_500]);
-            // Never so far that a wait outlasts the patience once the clock is right again.
+            // The error is bounded, so that no wait outlasts the patience once the clock is right
+            // again.
             let far = (self.stepped_ms + by_ms).abs() > HOURS_MS;
             let by_ms = if far { -by_ms } else { by_ms };
             self.clock.step_wall(by_ms);
@@ -77,8 +78,8 @@ impl World {
         }
     }
 
-    /// A process dies: some of what it has handed over may still be carried out, and nobody
-    /// hears of it.
+    /// Kills a process: some of its submitted writes may still be carried out, and their answers
+    /// are lost.
     fn crash(&mut self, at: usize) {
         let slot = &mut self.slots[at];
         let Some(process) = slot.process.take() else {
@@ -93,7 +94,7 @@ impl World {
         self.hear_no_more(&process);
     }
 
-    /// What was asked of a process that is gone is asked again.
+    /// Requests the runs again that a dead process was asked for.
     pub(super) fn hear_no_more(&mut self, process: &Process) {
         let now_ms = self.clock.now_ms();
         for birth in &process.births {

@@ -1,4 +1,4 @@
-//! Compares what a run did with what the interpreter says.
+//! Compares a run with the result of the interpreter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,24 +10,24 @@ use super::flow::Workflow;
 use super::model::{Fault, Gone, Net, Seen, Shown, State};
 use super::told::Told;
 
-/// States that are followed at the same time at most. A run whose records fit more of them is
-/// left alone, and counted.
+/// The limit of states that are followed at the same time. A run whose records fit more states is
+/// not checked further, and counted.
 const STATES: usize = 64;
 
-/// What runs came to.
+/// The results of the runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) runs: usize,
     pub(crate) called: usize,
     pub(crate) executions: usize,
-    /// Runs whose records fit too many orders to be followed.
+    /// The number of runs whose records fit too many orders to be followed.
     pub(crate) left: usize,
     pub(crate) statuses: BTreeMap<String, usize>,
 }
 
-/// Compares a run with its workflow, and those that it called with theirs.
+/// Compares a run with its workflow, and its children with theirs.
 ///
-/// Errs with what is different.
+/// The error is the difference.
 pub(crate) fn check(
     told: &Told,
     workflows: &[&Workflow],
@@ -93,7 +93,7 @@ fn follow(net: &Net<'_>, told: &Told) -> Result<bool, String> {
     Err(wrong.join("\n"))
 }
 
-/// Of a run that was cancelled, the moment of that is not known.
+/// The states of a cancelled run: the time of its cancellation is not known.
 fn with_cancelled(net: &Net<'_>, told: &Told, mut states: Vec<State>) -> Vec<State> {
     if told.status == "cancelled" {
         let ready = states.iter().filter(|state| state.gone.is_empty());
@@ -103,7 +103,7 @@ fn with_cancelled(net: &Net<'_>, told: &Told, mut states: Vec<State>) -> Vec<Sta
     states
 }
 
-/// The states that a record may lead to.
+/// The states that may follow a record.
 fn after(net: &Net<'_>, state: &State, seen: &Seen) -> Result<Vec<State>, String> {
     if !state.gone.is_empty() || seen.shown.status == "cancelled" {
         let position = |first| {
@@ -112,8 +112,8 @@ fn after(net: &Net<'_>, state: &State, seen: &Seen) -> Result<Vec<State>, String
             };
             state.gone.iter().position(fits)
         };
-        // An execution that has begun is told by its first record; another one of the same node,
-        // in another scope, by none.
+        // The first record identifies an execution that has begun. An execution of the same node in
+        // another scope, without a record, also fits.
         let found = position(Some(seen.first)).or_else(|| position(None));
         let found = found.filter(|_| seen.shown.status == "cancelled");
         let Some(found) = found else {
@@ -150,10 +150,10 @@ fn after(net: &Net<'_>, state: &State, seen: &Seen) -> Result<Vec<State>, String
 fn is(predicted: &Shown, found: &Shown) -> bool {
     let null = Value::Null;
     let output = |shown: &Shown| shown.output.clone();
-    // A failure of a condition has no output in the record.
+    // A failed condition has no output in the record.
     let refuted = found.fault.as_ref().is_some_and(|it| it.code == "WL-R001");
     let outputs = match (output(predicted), output(found)) {
-        // A failure that is passed over has no output, or `null`.
+        // A failure under `on-error: continue` has no output, or `null`.
         (predicted, None) => predicted.unwrap_or_default() == null || refuted,
         (Some(predicted), Some(found)) => same(&predicted, &found),
         (predicted, found) => predicted == found,
@@ -170,7 +170,7 @@ fn is(predicted: &Shown, found: &Shown) -> bool {
         && predicted.skipped == found.skipped
 }
 
-/// Compares how a run ended with how it had to.
+/// Compares the end of a run with the predicted end.
 fn ended(net: &Net<'_>, state: &State, told: &Told) -> Result<(), String> {
     let Some(end) = &state.ended else {
         return Err(format!("it had to go on: {}", state.told(net).join("; ")));

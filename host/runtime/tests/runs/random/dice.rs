@@ -1,4 +1,4 @@
-//! Random numbers that a seed determines.
+//! Random numbers determined by a seed.
 
 /// A small generator (splitmix64, by Steele, Lea and Flood).
 #[derive(Clone, Debug)]
@@ -25,12 +25,12 @@ impl Dice {
         low + usize::try_from(self.roll() % width).unwrap()
     }
 
-    /// A number from 0 on that is less than `count`.
+    /// A number from 0 to `count` - 1.
     pub(crate) fn below(&mut self, count: usize) -> usize {
         self.between(0, count - 1)
     }
 
-    /// True so many times in a hundred.
+    /// True in `percent` of a hundred cases.
     pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -39,7 +39,7 @@ impl Dice {
         from.get(self.below(from.len())).unwrap().clone()
     }
 
-    /// One of these, each as often as its weight says.
+    /// One of these values, with a probability in proportion to its weight.
     pub(crate) fn weighted<T: Copy>(&mut self, from: &[(usize, T)]) -> T {
         let mut left = self.below(from.iter().map(|(weight, _)| weight).sum());
         for (weight, one) in from {

@@ -1,12 +1,11 @@
-//! The few expressions that generated workflows use: how they are written, and an evaluator for
-//! them. Generated expressions keep to their types, so the only mistakes are those of
-//! [`Expr::Missing`].
+//! The few expressions that generated workflows use: their text, and an evaluator for them.
+//! Generated expressions have correct types, so the only mistakes are those of [`Expr::Missing`].
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// Stands in a predicted value for text that the documents do not determine.
+/// A placeholder in a predicted value for text that the documents do not determine.
 pub(crate) const ANY: &str = "\u{1}any";
 
 #[derive(Clone, Debug)]
@@ -19,21 +18,21 @@ pub(crate) enum Expr {
     Output(String),
     Item,
     Index,
-    /// The number of the execution.
+    /// The attempt.
     Attempt,
-    /// A member that is not there is added to: an error.
+    /// An addition to a missing member: an error.
     Missing,
     Two(&'static str, Box<Expr>, Box<Expr>),
     Not(Box<Expr>),
     IsNone(Box<Expr>),
-    /// Then, if, else.
+    /// `then if condition else other`, in this order.
     If(Box<Expr>, Box<Expr>, Box<Expr>),
     /// A value and the name of a filter: `length` or `sum`.
     Filter(Box<Expr>, &'static str),
     At(Box<Expr>, usize),
 }
 
-/// What an expression sees.
+/// The values that an expression sees.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) input: Value,
@@ -73,7 +72,7 @@ impl Expr {
         Self::Filter(Box::new(self), name)
     }
 
-    /// As it is written, in parentheses where the order could matter.
+    /// The text of the expression, in parentheses where the order could matter.
     pub(crate) fn written(&self) -> String {
         match self {
             Self::Const(Value::Null) => "none".to_owned(),
@@ -150,7 +149,7 @@ fn truth(value: &Value) -> bool {
 
 fn two(op: &str, left: &Expr, right: &Expr, view: &View) -> Result<Value, Wrong> {
     let left = left.value(view)?;
-    // These look at their other side only if they have to.
+    // These operators evaluate their right side only if needed.
     match op {
         "and" if !truth(&left) => return Ok(left),
         "or" if truth(&left) => return Ok(left),
@@ -190,7 +189,7 @@ fn filter(value: &Value, name: &str) -> Result<Value, Wrong> {
     }
 }
 
-/// A number or a text as part of a text.
+/// A number or a text, as a part of a text.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -246,7 +245,7 @@ pub(crate) fn holds(condition: &Expr, view: &View) -> Result<bool, Wrong> {
     condition.value(view).map(|value| truth(&value))
 }
 
-/// Whether a value is what was predicted.
+/// Whether a value equals the predicted one.
 pub(crate) fn same(predicted: &Value, found: &Value) -> bool {
     match (predicted, found) {
         (Value::String(text), Value::String(_)) if text == ANY => true,

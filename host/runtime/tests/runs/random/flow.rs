@@ -1,4 +1,4 @@
-//! Workflows as they are generated and interpreted, and how they are written.
+//! Workflows in the form in which they are generated and interpreted, and their text.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub(crate) struct Workflow {
     pub(crate) body: Body,
     /// Whether a failed node ends the run.
     pub(crate) faults: bool,
-    /// Nodes without effects share a commit.
+    /// Whether nodes without effects share a commit.
     pub(crate) burst: bool,
 }
 
@@ -47,9 +47,9 @@ pub(crate) enum Kind {
     },
     Event {
         name: String,
-        /// Names the item, if the node is inside of a for-each.
+        /// Contains the item, if the node is inside a for-each.
         matches: Template,
-        /// What the stimulus brings; none if there is none.
+        /// The payload of the stimulus; none if no stimulus is sent.
         answer: Option<Value>,
     },
     ForEach(Box<Each>),
@@ -64,9 +64,9 @@ pub(crate) enum Kind {
     Flaky(u32),
     /// Fails with this class.
     Fails(&'static str),
-    /// Gives its input to these ports.
+    /// Sends its input to these ports.
     Port(Vec<&'static str>),
-    /// Asks so many times to be called again.
+    /// Asks this number of times to be called again.
     Poll(u32),
 }
 
@@ -74,7 +74,7 @@ pub(crate) enum Kind {
 pub(crate) struct Each {
     pub(crate) list: Template,
     pub(crate) concurrency: usize,
-    /// Whether an item that fails comes to `null`.
+    /// Whether a failed item has the output `null`.
     pub(crate) lenient: bool,
     pub(crate) body: Body,
 }
@@ -124,7 +124,7 @@ pub(crate) enum When {
 }
 
 impl Workflow {
-    /// As a file has it.
+    /// The text of the workflow file.
     pub(crate) fn written(&self) -> String {
         let mut file = Map::new();
         file.insert("workflow".to_owned(), json!(self.name));
@@ -160,7 +160,7 @@ impl Body {
         }
     }
 
-    /// All nodes, with those inside of others.
+    /// All nodes, including those in for-each bodies.
     pub(crate) fn all(&self) -> Vec<&Node> {
         let inside = |node| match node {
             &Node {
@@ -194,7 +194,7 @@ impl Node {
         }
     }
 
-    /// The ports that edges may leave it by.
+    /// The ports by which edges may leave it.
     pub(crate) fn ports(&self) -> Vec<&'static str> {
         let done: &[&str] = match (&self.kind, self.on_error) {
             (Kind::End { .. }, _) => &[],

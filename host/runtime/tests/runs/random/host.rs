@@ -20,10 +20,10 @@ use super::flow::Workflow;
 use super::make::Case;
 use crate::rig::{definition, digest, load};
 
-/// How long a run may take.
+/// The time limit of a run.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What outlives the process.
+/// The parts that outlive the process.
 pub(crate) struct Machine {
     tokio: tokio::runtime::Runtime,
     pub(crate) clock: Arc<SystemClock>,
@@ -125,12 +125,12 @@ impl Process<'_> {
         tokio.block_on(self.client.create_and_run(request)).unwrap();
     }
 
-    /// What is told to a run after it began.
+    /// Sends the stimuli of a case to its run after it began.
     pub(crate) fn tell(&self, case: &Case, seed: u64) {
         self.send(case, false);
         if case.cancelled {
             let cancelled = self.client.cancel(id_of(seed), Duration::ZERO);
-            // One that has ended is not cancelled.
+            // A run that has ended cannot be cancelled.
             let _ = self.machine.tokio.block_on(cancelled);
         }
     }
@@ -167,7 +167,7 @@ impl Process<'_> {
         }
     }
 
-    /// Leaves, in the middle of whatever is going on.
+    /// Leaves the store, even with work in progress.
     pub(crate) fn leave(self) {
         let tokio = &self.machine.tokio;
         tokio.block_on(self.runtime.drain(Duration::ZERO));

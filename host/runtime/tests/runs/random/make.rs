@@ -1,8 +1,8 @@
 //! Makes workflows and their inputs from a seed.
 //!
-//! What a generated workflow does may depend on the order in which its branches go on, but not on
-//! anything else. So nodes of plugins and sub-workflows see only what does not change while they
-//! are called, and an event that is answered at all is answered as often as its node can ask.
+//! The behaviour of a generated workflow may depend on the order of its branches, but not on
+//! anything else. So nodes of plugins and sub-workflows see only values that do not change while
+//! they are called, and an event that is answered is answered as often as its node can wait.
 
 use serde_json::{Value, json};
 
@@ -11,26 +11,26 @@ use super::expr::{Expr, Template};
 use super::flow::{Body, Each, Edge, Join, Kind, Node, OnError, Repeat, Retry, When, Workflow};
 use super::shape;
 
-/// Everything that one seed determines.
+/// The parts that one seed determines.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) main: Workflow,
-    /// Workflows that the others call.
+    /// Workflows that other workflows call.
     pub(crate) children: Vec<Workflow>,
     pub(crate) input: Value,
     /// Stimuli, as name, match, input, and whether it is sent before the run begins.
     pub(crate) stimuli: Vec<(String, Value, Value, bool)>,
-    /// Whether the run is cancelled at some moment.
+    /// Whether the run is cancelled at some time.
     pub(crate) cancelled: bool,
 }
 
-/// How often an event is answered outside of every for-each, and inside for each place in a list.
+/// How often an event is answered: outside of every for-each, and inside a for-each for each index.
 const ANSWERS: (usize, usize) = (4, 30);
 
-/// Places in a list.
+/// The limit of items in a list.
 const PLACES: usize = 3;
 
-/// What a body has that keeps it from having other things.
+/// A feature of a body that excludes other features.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Flavour {
     Plain,
@@ -52,9 +52,9 @@ pub(crate) struct Maker {
     flavour: Flavour,
     /// Whether the body may run any number of times.
     often: bool,
-    /// How many for-eaches are around.
+    /// The number of for-each nodes around the body.
     depth: usize,
-    /// For-eaches of the body that have no failure for an output.
+    /// The for-each nodes of the body whose output is never a failure.
     lists: Vec<String>,
     /// Nodes of the body.
     seen: Vec<String>,
@@ -69,7 +69,7 @@ impl Case {
         let mut children = Vec::new();
         for (at, name) in names.iter().enumerate() {
             let mut maker = Maker::new(seed, &mut dice, at + 1);
-            // A child calls only those behind it.
+            // A child calls only workflows after it.
             maker.children = names.iter().skip(at + 1).cloned().collect();
             maker.is_child = true;
             children.push(maker.workflow(name.clone()));
@@ -92,7 +92,7 @@ impl Case {
     }
 }
 
-/// What the event nodes of a workflow wait for, as often as they can.
+/// The stimuli for the event nodes of a workflow, as often as the nodes can wait.
 fn stimuli(main: &Workflow, dice: &mut Dice) -> Vec<(String, Value, Value, bool)> {
     let mut stimuli = Vec::new();
     for node in main.body.all() {
@@ -177,7 +177,7 @@ impl Maker {
         }
     }
 
-    /// A node that undoes others.
+    /// A node that undoes other nodes.
     fn undoing(&mut self, name: String) -> Node {
         let kind = match self.dice.below(5) {
             0 => Kind::Echo,
@@ -253,7 +253,7 @@ impl Maker {
         }
     }
 
-    /// What later expressions of the body may name.
+    /// Adds the names that later expressions of the body may use.
     fn note(&mut self, node: &Node) {
         if matches!(node.kind, Kind::ForEach(_)) && node.on_error != OnError::Route {
             self.lists.push(node.name.clone());
@@ -274,8 +274,7 @@ impl Maker {
         } else {
             When::Always
         };
-        // What becomes of a failure that is passed on and of which a condition fails, too, is
-        // not what this is about.
+        // A failed condition behind a failure that is passed on is not tested here.
         let when = match when {
             When::If(_) if from.on_error == OnError::Fail && self.dice.percent(4) => {
                 When::If(Expr::two("<", Expr::Missing, Expr::int(3)))
@@ -290,7 +289,7 @@ impl Maker {
         }
     }
 
-    /// Leads some edges back, each to a node that counts how often it runs.
+    /// Turns some edges back, each to a node that counts its runs.
     fn add_loops(&mut self, nodes: &mut [Node], edges: &mut Vec<Edge>) {
         for counter in ["c0", "c1"].into_iter().take(self.dice.between(1, 2)) {
             let header = self.dice.below(nodes.len());
@@ -331,7 +330,7 @@ impl Maker {
                 *edges = kept;
             }
         }
-        // Where nothing but a loop leads to a node, the body begins there by name.
+        // If only a backward edge leads to a node, the body names the node as its start.
         let forward = shape::forward(nodes, edges);
         let begins = |node: &Node| !forward.iter().any(|edge| edge.to == node.name);
         let led_back = |node: &Node| edges.iter().any(|edge| edge.to == node.name);
@@ -346,9 +345,9 @@ impl Maker {
         i64::try_from(self.dice.between(low, high)).unwrap()
     }
 
-    /// Makes what was drawn a workflow that the program takes.
+    /// Turns the generated parts into a valid workflow.
     fn finish(&mut self, nodes: &mut [Node], edges: &mut Vec<Edge>) {
-        // Two edges between the same ends would need names.
+        // Two edges between the same nodes would need ids.
         let mut known = std::collections::BTreeSet::new();
         edges.retain(|edge| known.insert((edge.from.clone(), edge.port, edge.to.clone())));
         let forward = shape::forward(nodes, edges);
@@ -379,7 +378,7 @@ impl Maker {
             .collect();
         let decided = leaving.iter().all(|edge| matches!(edge.when, When::If(_)));
         if decided && leaving.len() > 1 && self.dice.percent(60) {
-            // An edge that leads back has to end.
+            // An edge that leads back has to end its loop at some time.
             let forward = leaving.iter_mut().find(|edge| edge.from < edge.to);
             if let Some(edge) = forward {
                 edge.when = When::Else;
@@ -518,7 +517,7 @@ impl Maker {
             }
         }
         if self.depth > 0 && self.dice.percent(70) {
-            // Tells the items of a list apart.
+            // The index distinguishes the items of a list.
             assigned.push(("w", Template::One(Expr::Index)));
         }
         Kind::Set(assigned)
@@ -553,7 +552,7 @@ impl Maker {
         }
     }
 
-    /// Now and then a value that cannot be had at the first attempts, or not at all.
+    /// In some cases, an expression that fails at the first attempts, or always.
     fn unless_early(&mut self, value: Expr) -> Expr {
         if !self.dice.percent(self.fails / 3) {
             return value;
@@ -623,7 +622,7 @@ impl Maker {
         Expr::two(op, self.int(0), Expr::int(self.small(0, 6)))
     }
 
-    /// What a node of a plugin gets.
+    /// The input of a plugin node.
     fn given(&mut self) -> Template {
         let mut known = vec![Expr::Input("n"), Expr::int(4)];
         if self.depth > 0 {

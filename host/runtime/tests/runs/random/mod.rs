@@ -1,8 +1,8 @@
-//! Random workflows against a small interpreter that shares no code with the engine.
+//! Compares random workflows with a small interpreter that shares no code with the engine.
 //!
-//! A seed determines a workflow, those that it calls, its input, what is told to it and whether it
-//! is cancelled. `WINDLASS_SEED=… cargo test -p windlass-runtime --test runs random` repeats one;
-//! `WINDLASS_SEEDS=…` says how many are tried.
+//! A seed determines a workflow, the workflows that it calls, its input, its stimuli, and whether
+//! it is cancelled. `WINDLASS_SEED=… cargo test -p windlass-runtime --test runs random` repeats
+//! one; `WINDLASS_SEEDS=…` sets how many are tried.
 
 mod check;
 mod dice;
@@ -25,19 +25,19 @@ use told::Told;
 use windlass_runtime::BurstBounds;
 use windlass_store::{Durability, MemoryStore, SqliteOptions, SqliteStore};
 
-/// How many seeds are tried.
+/// The number of seeds.
 const SEEDS: u64 = 1_000;
 
-/// How many of them with a process that leaves in the middle.
+/// The number of seeds with a process that leaves in the middle.
 const REOPENED: u64 = 60;
 
-/// Runs that go on at the same time.
+/// The number of concurrent runs.
 const AT_ONCE: usize = 24;
 
-/// Mistakes that are printed.
+/// The number of mistakes that are printed.
 const SHOWN: usize = 3;
 
-/// The seeds that were asked for, or else so many from the first one on.
+/// The requested seeds, or else this number of seeds from the first one on.
 fn seeds(count: u64) -> Range<u64> {
     let variable = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let first = variable("WINDLASS_SEED");
@@ -57,7 +57,7 @@ fn verify(
     let workflows: Vec<&Workflow> = case.children.iter().chain([&case.main]).collect();
     let result = process.wait(seed).and_then(|()| {
         let store = process.store.as_ref();
-        // A run that was cancelled does not wait for those that it called.
+        // A cancelled run does not wait for its children.
         let told = loop {
             if let Some(told) = Told::of(store, id_of(seed), &workflows) {
                 break told;
@@ -144,7 +144,7 @@ fn random_workflows_come_to_the_same_when_their_process_leaves_in_the_middle() {
     for (seed, _) in cases.iter().rev().step_by(cases.len().div_ceil(4)) {
         process.leave();
         process = open();
-        // Those that are waited for here say so below, too.
+        // Runs that time out here are also reported below.
         let _ = process.wait(*seed);
     }
     let (mut report, mut wrong) = (Report::default(), Vec::new());

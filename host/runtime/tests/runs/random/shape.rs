@@ -1,7 +1,7 @@
-//! Which edges of a body lead back, and which loops there are, by the simplest means.
+//! Finds the backward edges and the loops of a body in the simplest way.
 //!
-//! A loop is a set of nodes of which each leads to every other. The edges inside of it that lead
-//! to its one entry are backward; without them it may fall apart into inner loops.
+//! A loop is a set of nodes in which each leads to every other. The edges inside it that lead to
+//! its only entry are backward; without them it may fall apart into inner loops.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::flow::{Edge, Node};
 /// The loops of a body.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
-    /// Edges that lead back, by position.
+    /// Backward edges, by position.
     pub(crate) backward: BTreeSet<usize>,
     /// The nodes of each loop, by position; outer loops before inner ones.
     pub(crate) loops: Vec<BTreeSet<usize>>,
@@ -43,7 +43,7 @@ impl Shape {
                 .map(|(_, (_, to))| to)
                 .collect();
             let entry = match entries.len() {
-                // Nodes lead to those behind them, so the loop begins with the first.
+                // Nodes lead to later nodes, so the loop begins with the first.
                 0 => *around.first()?,
                 1 => *entries.first()?,
                 _ => return None,
@@ -68,8 +68,7 @@ impl Shape {
         all.filter(|(at, _)| !self.backward.contains(at))
     }
 
-    /// Of these nodes, those that this one leads to and that lead to it; none if it does not lead
-    /// to itself.
+    /// Of these nodes, those that lead to `node` and back; none if it does not lead to itself.
     fn around(
         &self,
         node: usize,
@@ -93,7 +92,7 @@ impl Shape {
     }
 }
 
-/// The edges that do not lead back.
+/// The edges that are not backward.
 pub(crate) fn forward(nodes: &[Node], edges: &[Edge]) -> Vec<Edge> {
     let backward = Shape::of(nodes, edges).unwrap_or_default().backward;
     let edges = edges.iter().enumerate();
@@ -103,8 +102,8 @@ pub(crate) fn forward(nodes: &[Node], edges: &[Edge]) -> Vec<Edge> {
         .collect()
 }
 
-/// Leaves edges out until the loop of these two nodes has the first of them as its only entry.
-/// None: there is no such loop, or another one has several entries then.
+/// Removes edges until the first of these two nodes is the only entry of their loop. None: there is
+/// no such loop, or another loop has several entries then.
 pub(crate) fn with_one_entry(
     nodes: &[Node],
     edges: &[Edge],

@@ -1,4 +1,4 @@
-//! What a run did, as the store tells.
+//! The records of a run, from the store.
 
 use serde_json::Value;
 use windlass_model::{Failure, InstanceId, Payload, ScopeNo};
@@ -9,7 +9,7 @@ use super::flow::Workflow;
 use super::model::{Fault, Net, Reported, Seen, Shown};
 use crate::rig::json;
 
-/// One run, with those that it called.
+/// One run, with its children.
 pub(crate) struct Told {
     pub(crate) workflow: String,
     pub(crate) input: Value,
@@ -33,7 +33,7 @@ fn value(payload: Option<Payload>) -> Option<Value> {
 }
 
 impl Told {
-    /// A run by its id; none if it or one that it called has not ended.
+    /// A run by its id; none if it or one of its children has not ended.
     pub(crate) fn of(store: &dyn Store, id: InstanceId, workflows: &[&Workflow]) -> Option<Self> {
         let row = store.instance(id).unwrap().unwrap();
         Self::of_row(store, &row, workflows)

@@ -1,7 +1,8 @@
-//! Nodes that several edges lead to.
+//! Nodes with several inbound edges.
 //!
-//! An edge is decided once it is taken or can be taken no more. Decisions of one edge belong to
-//! rounds in the order in which they come; one that comes after its round is over is ignored.
+//! An edge is decided once it is taken or can no longer be taken. The decisions of one edge belong
+//! to rounds in the order in which they arrive; a decision that arrives after its round is over is
+//! ignored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,15 +11,15 @@ use serde_json::Value;
 use super::{At, Net, State};
 use crate::random::flow::Join;
 
-/// What came over the edges of a join: by edge, those decisions that no round has used yet, and
-/// how many of the next ones come too late.
+/// The decisions at a join: by edge, the decisions that no round has used yet, and how many of the
+/// next decisions are too late.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rounds {
     waiting: BTreeMap<usize, VecDeque<Option<Value>>>,
     late: BTreeMap<usize, u32>,
 }
 
-/// What becomes of a round.
+/// The state of a round.
 enum Round {
     Open,
     Runs,
@@ -27,7 +28,7 @@ enum Round {
 }
 
 impl Rounds {
-    /// Whether it was not too late.
+    /// Adds a decision. Returns whether it was in time.
     fn add(&mut self, edge: usize, decision: Option<Value>) -> bool {
         match self.late.get_mut(&edge) {
             Some(late) if *late > 0 => {
@@ -62,7 +63,7 @@ impl Rounds {
         }
     }
 
-    /// Ends a round. Says which of its edges were taken.
+    /// Ends a round. Returns the edges that were taken.
     fn close(&mut self, edges: &[usize]) -> Vec<(usize, Value)> {
         let mut taken = Vec::new();
         for edge in edges {
@@ -75,7 +76,7 @@ impl Rounds {
         taken
     }
 
-    /// Whether what comes next over an edge leads to no run of the join any more.
+    /// Whether the next decision of an edge leads to no run of the join.
     fn is_spent(&self, edge: usize, join: Join) -> bool {
         let undecided = self.waiting.get(&edge).is_none_or(VecDeque::is_empty);
         let missed = join == Join::All && self.heads().contains(&None);
@@ -84,7 +85,7 @@ impl Rounds {
 }
 
 impl State {
-    /// Takes a decision to a node that several edges lead to.
+    /// Adds a decision to a node with several inbound edges.
     pub(super) fn join(&mut self, net: &Net<'_>, scope: u32, edge: usize, decision: Option<Value>) {
         let at = net.link(edge).to;
         let place = net.place(at);
@@ -127,8 +128,8 @@ impl State {
         }
     }
 
-    /// Cancels every execution that could still reach a race in the round that was won. What
-    /// leads there only through a join that has run, or that misses an edge, goes on.
+    /// Cancels every execution that could still reach a race in the round that was won. Executions
+    /// that lead there only through a join that has run, or that misses an edge, continue.
     pub(super) fn cancel_losers(&mut self, net: &Net<'_>) -> bool {
         let won = self.won.clone();
         won.into_iter()

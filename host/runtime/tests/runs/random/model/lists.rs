@@ -1,4 +1,4 @@
-//! For-each: a scope for each item that is being worked on.
+//! For-each: a scope for each item in progress.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::{Fault, Net, Phase, Scope, State};
 use crate::random::flow::{Each, Kind};
 
-/// How far a for-each is.
+/// The progress of a for-each.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct List {
     items: Vec<Value>,
     next: usize,
-    /// The scopes of the items that are being worked on.
+    /// The scopes of the items in progress.
     pub(super) live: BTreeSet<u32>,
     results: Vec<Value>,
 }
@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// The for-each that a node run is of.
+    /// The for-each of a node run.
     fn each<'a>(&self, net: &Net<'a>, number: u32) -> &'a Each {
         match &net.place(self.open.get(&number).unwrap().node).node.kind {
             Kind::ForEach(each) => each,
@@ -44,7 +44,7 @@ impl State {
         }
     }
 
-    /// Begins with as many items as may be worked on, or ends.
+    /// Begins as many items as allowed, or ends.
     pub(super) fn advance(&mut self, net: &Net<'_>, number: u32) {
         let most = self.each(net, number).concurrency;
         loop {
@@ -93,7 +93,7 @@ impl State {
             .find(quiet)
     }
 
-    /// What an item comes to is made.
+    /// Renders the output of an item.
     pub(super) fn emit(&mut self, net: &Net<'_>, scope: u32) {
         let local = self.scope(scope);
         let (_, number) = local.around.unwrap();
@@ -123,7 +123,7 @@ impl State {
         }
     }
 
-    /// An item has nothing to show for it.
+    /// Ends an item without an output.
     pub(super) fn item_failed(&mut self, net: &Net<'_>, scope: u32, fault: Fault) {
         let (_, number) = self.scope(scope).around.unwrap();
         self.close_scope(net, scope);

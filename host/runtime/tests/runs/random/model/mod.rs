@@ -1,9 +1,9 @@
 //! An interpreter of workflows, written from `docs/workflow-format.md` and `docs/patterns.md`.
 //!
-//! The order in which parallel branches go on is not determined, so the interpreter does not
-//! choose one: it is shown the executions in the order in which they were recorded, and says of
-//! each what it has to come to, or that it cannot be. Where a record fits several executions
-//! that are open, each of them is followed.
+//! The order of parallel branches is not determined, so the interpreter does not choose one. It
+//! receives the executions in the order in which they were recorded, and returns the predicted
+//! result of each, or that the execution is impossible. If a record fits several open executions,
+//! the interpreter follows each of them.
 
 mod joins;
 mod lists;
@@ -35,28 +35,28 @@ pub(crate) struct End {
     pub(crate) fault: Option<Fault>,
 }
 
-/// A run at one moment.
+/// The state of a run at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct State {
     input: Value,
     scopes: BTreeMap<u32, Scope>,
     open: BTreeMap<u32, Open>,
-    /// Who is in a critical section.
+    /// The holders of critical sections.
     held: BTreeMap<&'static str, u32>,
     numbers: u32,
     steps: u32,
-    /// What can be undone: the node that completed, and its output.
+    /// The nodes that can be undone, with their outputs.
     undo: Vec<(At, Value)>,
-    /// How the run ends once everything is undone.
+    /// How the run ends once all of them are undone.
     undoing: Option<End>,
-    /// What an `end` says is the output of the run.
+    /// The output of the run from an `end` node.
     output: Option<Value>,
     pub(crate) ended: Option<End>,
-    /// Executions that were cancelled, and have to be recorded so.
+    /// Cancelled executions, which have to be recorded as such.
     pub(crate) gone: Vec<Gone>,
     /// Nodes whose failure was not tried again.
     pub(crate) incidents: Vec<(At, Fault)>,
-    /// The first numbers of the node runs that are known.
+    /// The first numbers of the known node runs.
     bound: BTreeSet<u64>,
     skipped: Vec<At>,
     work: VecDeque<(u32, usize, Option<Value>)>,
@@ -75,9 +75,9 @@ struct Scope {
     vars: BTreeMap<String, Value>,
     latest: BTreeMap<At, Value>,
     joins: BTreeMap<At, joins::Rounds>,
-    /// Loops that go on, with those edges that leave them and were taken.
+    /// Active loops, with those of their exits that were taken.
     loops: BTreeMap<usize, BTreeSet<usize>>,
-    /// What an `end` says that the item comes to.
+    /// The output of the item from an `end` node.
     output: Option<Value>,
 }
 
@@ -89,35 +89,35 @@ struct Open {
     attempt: u32,
     kind: &'static str,
     phase: Phase,
-    /// What came before: its output by node, if there was something.
+    /// The outputs of the nodes before it, if there are any.
     from: Vec<(At, Value)>,
     round: u32,
     polled: u32,
-    /// The number that the records of this node run have in common, once there is one.
+    /// The number that the records of this node run share, once one is known.
     first: Option<u64>,
-    /// In which step it came to a critical section.
+    /// The step in which it came to its critical section.
     arrived: u32,
-    /// When it began to wait.
+    /// When its wait began.
     since_ms: i64,
-    /// What a child was given.
+    /// The input of a child.
     given: Value,
-    /// What it has waited for: a retry does not wait for that again.
+    /// The result of its wait: a retry does not wait for it again.
     kept: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// It is to be executed.
+    /// It has to be executed.
     Due,
-    /// It waits, and is executed again after that.
+    /// It waits, and is executed again after the wait.
     Waits,
-    /// Items of a for-each are worked on: nothing is executed.
+    /// Items of a for-each are in progress: the node itself is not executed.
     Lists(lists::List),
-    /// A for-each is executed again, with what came of its items.
+    /// A for-each is executed again, with the outputs of its items.
     Collects(Result<Value, Fault>),
 }
 
-/// Something that was cancelled.
+/// A cancelled node run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gone {
     pub(crate) node: At,
@@ -160,7 +160,7 @@ impl State {
         state
     }
 
-    /// Somebody cancels the run. None: it is over, or does what cannot be cancelled.
+    /// Cancels the run. None: it is over, or is undoing nodes, which cannot be cancelled.
     pub(crate) fn cancelled(&self, net: &Net<'_>) -> Option<Self> {
         if self.ended.is_some() || self.undoing.is_some() {
             return None;
@@ -176,7 +176,7 @@ impl State {
         &self.scope(0).vars
     }
 
-    /// What is open, for people.
+    /// The open executions, for people.
     pub(crate) fn told(&self, net: &Net<'_>) -> Vec<String> {
         let open = self.open.values();
         open.map(|open| {
@@ -209,13 +209,13 @@ impl State {
         self.numbers
     }
 
-    /// A scope and those around it.
+    /// A scope and the scopes around it.
     fn around(&self, scope: u32) -> Vec<u32> {
         let next = |at: &u32| self.scope(*at).around.map(|(around, _)| around);
         std::iter::successors(Some(scope), next).collect()
     }
 
-    /// What expressions of a scope see.
+    /// The values that expressions of a scope see.
     fn view(&self, net: &Net<'_>, scope: u32, attempt: u32) -> View {
         let own = self.scope(scope);
         let mut view = View {
@@ -235,8 +235,8 @@ impl State {
         view
     }
 
-    /// What a node gets that does not say so itself: what came before, or else the item or the
-    /// input of the run.
+    /// The default input of a node: the outputs before it, or else the item or the input of the
+    /// run.
     fn default_input(&self, net: &Net<'_>, open: &Open) -> Value {
         let gathers = net.gathers(open.node);
         if gathers {
@@ -285,7 +285,7 @@ impl State {
         self.open.insert(number, open);
     }
 
-    /// Whether the critical section of a node run lets it in.
+    /// Whether a node run can enter its critical section.
     fn is_let_in(&self, net: &Net<'_>, number: u32) -> bool {
         let open = self.open.get(&number).unwrap();
         let Some(key) = net.place(open.node).node.mutex else {
@@ -302,13 +302,13 @@ impl State {
         }
     }
 
-    /// A node run is over.
+    /// Ends a node run.
     fn close(&mut self, number: u32) -> Open {
         self.held.retain(|_, holder| *holder != number);
         self.open.remove(&number).unwrap()
     }
 
-    /// Something that is not wanted any more, with everything inside of it.
+    /// Cancels a node run with everything inside it.
     fn cancel(&mut self, net: &Net<'_>, number: u32) {
         let open = self.close(number);
         if let Phase::Lists(list) = &open.phase {
@@ -324,9 +324,9 @@ impl State {
         self.fruitless(net, open.scope, open.node);
     }
 
-    /// The run is over, or will be once what it did is undone.
+    /// Ends the run, or begins to undo its completed nodes.
     fn end(&mut self, net: &Net<'_>, status: &'static str, fault: Option<Fault>) {
-        // What nodes returned stays as it is.
+        // The outputs of nodes are kept.
         let latest = self.scope(0).latest.clone();
         let open: Vec<u32> = self.open.keys().copied().collect();
         for number in open {
@@ -368,7 +368,7 @@ impl State {
         }
     }
 
-    /// Nothing is open any more.
+    /// Called when nothing is open any more.
     fn rest(&mut self, net: &Net<'_>) {
         if let Some(end) = self.undoing.clone() {
             match self.undo.pop() {
@@ -396,14 +396,14 @@ impl Fault {
         }
     }
 
-    /// Whether a failure is this one.
+    /// Whether a failure equals this one.
     pub(crate) fn is(&self, found: &Self) -> bool {
         self.class == found.class && (self.code.is_empty() || self.code == found.code)
     }
 }
 
 impl Net<'_> {
-    /// Whether a node gets what came before as a map by node.
+    /// Whether a node gets its default input as a map by node.
     fn gathers(&self, at: At) -> bool {
         use super::flow::Join;
         let place = self.place(at);
@@ -419,7 +419,7 @@ impl Net<'_> {
         waits && sources.len() > 1
     }
 
-    /// The kind of node that a record is of.
+    /// Whether a node calls another workflow.
     pub(crate) fn is_call(&self, at: At) -> bool {
         matches!(self.place(at).node.kind, Kind::Call(_))
     }

@@ -1,4 +1,4 @@
-//! A workflow with its nodes and edges by number.
+//! A workflow whose nodes and edges are numbered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,10 +23,10 @@ pub(crate) struct Place<'a> {
     pub(crate) body: usize,
     /// The body of a for-each.
     pub(crate) inner: Option<usize>,
-    /// The edges that lead to it, without those that lead back.
+    /// The inbound edges without the backward ones.
     pub(crate) into: Vec<usize>,
     pub(crate) out: Vec<usize>,
-    /// Whether it undoes others, so that nothing leads to it.
+    /// Whether it undoes other nodes, so that no edge leads to it.
     pub(crate) undoes: bool,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Net<'a> {
         self.edges.get(edge).unwrap()
     }
 
-    /// Where a body begins.
+    /// The nodes at which a body begins.
     pub(crate) fn entries(&self, body: usize) -> Vec<At> {
         let own = (0..self.nodes.len()).filter(|at| self.place(*at).body == body);
         let own: Vec<At> = own.filter(|at| !self.place(*at).undoes).collect();

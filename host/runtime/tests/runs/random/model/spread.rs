@@ -1,17 +1,17 @@
-//! What follows from an execution, spread to where nothing moves any more.
+//! The consequences of an execution.
 
 use serde_json::Value;
 
 use super::{At, Net, State};
 
 impl State {
-    /// Everything that follows is done: edges lead on, races end, loops and items end, and the run.
+    /// Carries out all consequences: edges are decided, and races, loops, items and the run end.
     pub(super) fn settle(&mut self, net: &Net<'_>) {
         while self.ended.is_none() {
             if let Some((scope, edge, decision)) = self.work.pop_front() {
                 self.arrive(net, scope, edge, decision);
             } else if self.cancel_losers(net) {
-                // What was cancelled may have let something else begin.
+                // The cancellation may have opened other executions: look at all queues again.
             } else if let Some((scope, around)) = self.empty_loop(net) {
                 self.leave_loop(net, scope, around);
             } else if let Some(scope) = self.quiet_scope() {
@@ -40,14 +40,14 @@ impl State {
         }
     }
 
-    /// A node does not run in this round.
+    /// Skips a node in this round.
     pub(super) fn skip(&mut self, net: &Net<'_>, scope: u32, node: At) {
         self.skipped.push(node);
         self.touch(net, scope, node);
         self.fruitless(net, scope, node);
     }
 
-    /// Nothing comes of a node: no edge of it is taken, and it has no output.
+    /// Ends a node without a result: none of its edges is taken, and it has no output.
     pub(super) fn fruitless(&mut self, net: &Net<'_>, scope: u32, node: At) {
         if let Some(local) = self.scopes.get_mut(&scope) {
             local.latest.remove(&node);
@@ -57,7 +57,7 @@ impl State {
         }
     }
 
-    /// An edge is decided, as far as its node is concerned.
+    /// Records the decision about an edge after its source node.
     pub(super) fn decide(
         &mut self,
         net: &Net<'_>,
@@ -68,7 +68,7 @@ impl State {
         let link = net.link(edge);
         let undecided = link.backward || link.leaves.is_some();
         if decision.is_none() && undecided {
-            // Another round may take it.
+            // Another round may take the edge.
             return;
         }
         if let (Some(around), Some(local)) = (link.leaves, self.scopes.get_mut(&scope))
@@ -79,7 +79,7 @@ impl State {
         self.work.push_back((scope, edge, decision));
     }
 
-    /// The loops that a node is in go on.
+    /// Makes the loops of a node active.
     pub(super) fn touch(&mut self, net: &Net<'_>, scope: u32, node: At) {
         for around in net.loops_of(node) {
             self.scope_mut(scope).loops.entry(around).or_default();
@@ -99,7 +99,7 @@ impl State {
         })
     }
 
-    /// Edges that leave a loop and were not taken by its end can be taken no more.
+    /// The exits of a loop that were not taken by its end can no longer be taken.
     fn leave_loop(&mut self, net: &Net<'_>, scope: u32, around: usize) {
         let taken = self
             .scope_mut(scope)

@@ -1,4 +1,4 @@
-//! What one execution comes to.
+//! The result of one execution.
 
 use serde_json::{Map, Value, json};
 
@@ -11,15 +11,15 @@ use crate::random::flow::{Kind, OnError, When};
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) node: At,
-    /// Names the node run that it was part of.
+    /// Identifies the node run.
     pub(crate) first: u64,
     pub(crate) shown: Shown,
     pub(crate) started_ms: i64,
-    /// What a sub-workflow came to, if this is what it reported to.
+    /// The result of a sub-workflow, if this record received it.
     pub(crate) child: Option<Reported>,
 }
 
-/// What of a record is predicted.
+/// The predicted parts of a record.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub(crate) kind: String,
@@ -31,7 +31,7 @@ pub(crate) struct Shown {
     pub(crate) skipped: Vec<At>,
 }
 
-/// What a child is said to have come to.
+/// The reported result of a child.
 #[derive(Clone, Debug)]
 pub(crate) struct Reported {
     pub(crate) workflow: String,
@@ -40,7 +40,7 @@ pub(crate) struct Reported {
     pub(crate) fault: Option<Fault>,
 }
 
-/// What a node that is done came to: its output, what it assigns, its ports, and of an `end`
+/// The result of a completed node: its output, its assignments, its ports and, for an `end`,
 /// whether it ends the whole run and whether it has an output.
 type Came = (
     Value,
@@ -55,7 +55,7 @@ enum Outcome {
         output: Value,
         assigned: Vec<(String, Value)>,
         ports: Vec<&'static str>,
-        /// Whether an `end` ends the whole run, and with what output.
+        /// For an `end`: whether it ends the whole run, and its output.
         end: Option<(bool, bool)>,
     },
     Failed(Fault),
@@ -83,7 +83,7 @@ impl From<Wrong> for Outcome {
 }
 
 impl State {
-    /// The node runs that a record may be of.
+    /// The node runs to which a record may belong.
     pub(crate) fn candidates(&self, net: &Net<'_>, seen: &Seen) -> Vec<u32> {
         let open = self.open.iter();
         let fits = |number: u32, open: &Open| {
@@ -99,7 +99,7 @@ impl State {
             .collect()
     }
 
-    /// Executes a node run. Says what the record has to show.
+    /// Executes a node run. Returns the predicted parts of the record.
     pub(crate) fn execute(
         &mut self,
         net: &Net<'_>,
@@ -157,7 +157,7 @@ impl State {
         Ok(shown)
     }
 
-    /// The node run goes on in its next phase.
+    /// Continues the node run in its next phase.
     fn again(&mut self, number: u32, kind: &'static str, phase: Phase) {
         let open = self.open.get_mut(&number).unwrap();
         open.kind = kind;
@@ -250,7 +250,7 @@ impl State {
         })
     }
 
-    /// What comes of a node that has waited.
+    /// The result of a node that has waited.
     fn waited(kind: &Kind, open: &Open, seen: &Seen) -> Result<Outcome, String> {
         match kind {
             Kind::Wait { ms } if seen.started_ms < open.since_ms + ms => {
@@ -283,7 +283,7 @@ impl State {
         }
     }
 
-    /// What a node gets.
+    /// The input of a node.
     fn given(&self, net: &Net<'_>, open: &Open, view: &View) -> Result<Value, Wrong> {
         match &net.place(open.node).node.input {
             Some(template) => template.value(view),
@@ -348,7 +348,7 @@ impl State {
         self.complete(net, number, &output, &taken);
     }
 
-    /// A node run is over, and these of its edges are taken.
+    /// Ends a node run and takes these of its edges.
     fn complete(&mut self, net: &Net<'_>, number: u32, output: &Value, taken: &[usize]) {
         let open = self.close(number);
         let scope = self.scope_mut(open.scope);
@@ -423,7 +423,7 @@ fn set(assigned: &[(&'static str, crate::random::expr::Template)], view: &View) 
     }
 }
 
-/// A failure as the output of a node that routes it.
+/// A failure as the output of a node that routes failures.
 fn as_output(fault: &Fault) -> Value {
     let code = if fault.code.is_empty() {
         ANY
@@ -433,7 +433,7 @@ fn as_output(fault: &Fault) -> Value {
     json!({ "error": { "class": fault.class, "code": code, "message": ANY } })
 }
 
-/// Which edges of a node are taken, given the ports of its outcome.
+/// The edges of a node that are taken, given the ports of its outcome.
 fn choose(net: &Net<'_>, node: At, ports: &[&str], view: &View) -> Result<Vec<usize>, Wrong> {
     let place = net.place(node);
     let mut taken: Vec<usize> = Vec::new();
