@@ -299,7 +299,8 @@ fn five_years_in_every_zone_are_as_a_walk_over_the_minutes_finds_them() {
         for (name, (expression, expected)) in names.iter().zip(walked.iter().cycle()) {
             occurrences += compare(expression, name, expected, from, until);
         }
-        // A group with fewer zones than expressions leaves some expressions uncompared.
+        // In a group with fewer zones than expressions, the first zone gets the remaining
+        // expressions.
         for (expression, expected) in walked.iter().skip(names.len()) {
             occurrences += compare(expression, names.first().unwrap(), expected, from, until);
         }

@@ -1,4 +1,4 @@
-//! What goes into a call of a plugin, and what comes back.
+//! The arguments and the result of a call of a plugin.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,38 +16,38 @@ use crate::secrets::Secrets;
 /// One execution of one node.
 #[derive(Debug)]
 pub struct Call {
-    /// Which node type, as `package/name`.
+    /// The node type, as `package/name`.
     pub node_type: Arc<str>,
     /// The rendered `with` of the node.
     pub config: Payload,
-    /// What it works on.
+    /// The input.
     pub input: Payload,
-    /// What the guest can ask about.
+    /// The context that the guest can query.
     pub cx: CallContext,
-    /// Whose instances it may share under [`crate::Isolation::Run`].
+    /// Under [`crate::Isolation::Run`], the call shares instances with calls of the same key.
     pub slot_key: i64,
-    /// How long it may take. The plugin's limit bounds it, and is used if there is none.
+    /// The time limit. The plugin's limit bounds it, and is used if there is none.
     pub timeout: Option<Duration>,
 }
 
 /// One decision about one trigger.
 #[derive(Debug)]
 pub struct Accept {
-    /// What brought the trigger about.
+    /// The type of the trigger.
     pub kind: TriggerType,
-    /// The node that it is aimed at; none starts the workflow.
+    /// The node of the trigger; none for one that starts the workflow.
     pub node: Option<Arc<str>>,
-    /// The data that came with it: a JSON object.
+    /// The payload of the trigger: a JSON object.
     pub payload: Option<Payload>,
-    /// What the guest can ask about.
+    /// The context that the guest can query.
     pub cx: CallContext,
-    /// Whose instances it may share under [`crate::Isolation::Run`].
+    /// Under [`crate::Isolation::Run`], the call shares instances with calls of the same key.
     pub slot_key: i64,
-    /// How long it may take. The plugin's limit bounds it, and is used if there is none.
+    /// The time limit. The plugin's limit bounds it, and is used if there is none.
     pub timeout: Option<Duration>,
 }
 
-/// What a guest can ask about the call. Nothing of it is formatted before it is asked for.
+/// The context of a call that a guest can query. Nothing of it is formatted before a query.
 #[derive(Clone)]
 pub struct CallContext {
     /// The workflow instance.
@@ -56,37 +56,38 @@ pub struct CallContext {
     pub workflow: Arc<str>,
     /// The node that runs.
     pub node: Option<Arc<str>>,
-    /// The trigger that led here.
+    /// The trigger of this call.
     pub seq: Seq,
     /// The first trigger of this node run: the idempotency key is made of it.
     pub first: Seq,
-    /// How often the node was called again after it suspended or asked for it. 0 at first.
+    /// How often the node was called again after it suspended or asked for another call. 0 at
+    /// first.
     pub phase: u32,
     /// Which attempt this is, from 1.
     pub attempt: u32,
-    /// What the instance is about.
+    /// The correlation id of the instance.
     pub correlation: Option<Arc<str>>,
     /// W3C trace context.
     pub trace_parent: Option<Arc<str>>,
-    /// Why a node is called again.
+    /// Why the node is called again; none for the first call.
     pub resumption: Option<Arc<Resumption>>,
-    /// What the workflow knows. None: nothing can be read.
+    /// The data of the workflow. None: the guest cannot read any.
     pub memory: Option<Arc<dyn Memory>>,
-    /// Where large payloads are. None: there are none.
+    /// The store of large payloads. None: there is none.
     pub blobs: Option<Arc<dyn Blobs>>,
-    /// Makes the tokens of bookmarks. None: whoever hosts this has no bookmarks.
+    /// Makes the tokens of bookmarks. None: this host has no bookmarks.
     pub tokens: Option<Arc<dyn ResumeTokens>>,
     /// The secrets that the node's definition refers to.
     pub secrets: Arc<[Reference]>,
-    /// The scope of the node and which visit of it this is, where links of the node are made
-    /// before it waits.
+    /// The scope of the node and the number of its visit, if links of the node are made before it
+    /// waits.
     pub visit: Option<(ScopeNo, u32)>,
-    /// Ends the call from outside.
+    /// Cancels the call.
     pub cancel: Cancel,
 }
 
 impl CallContext {
-    /// The wait that the call comes to, if it comes to one.
+    /// The wait that begins if the call suspends the node.
     pub fn wait(&self) -> WaitId {
         match (self.visit, &self.node) {
             (Some((scope, visit)), Some(node)) => {
@@ -109,87 +110,87 @@ impl fmt::Debug for CallContext {
     }
 }
 
-/// Why a node is called again, and what it left.
+/// Why a node is called again, and the state that it left.
 #[derive(Clone, Debug)]
 pub struct Resumption {
     /// Why.
     pub reason: Reason,
-    /// What it left when it returned last.
+    /// The state that the node returned last.
     pub state: Option<Payload>,
 }
 
 /// Why a node is called again.
 #[derive(Clone, Debug)]
 pub enum Reason {
-    /// It asked to be.
+    /// It asked to be called again.
     Again,
     /// A bookmark was resumed.
     Resumed {
         /// Its name.
         bookmark: String,
-        /// What came with the resumption.
+        /// The input of the resumption.
         input: Payload,
-        /// What the node attached to it.
+        /// The metadata of the bookmark.
         metadata: Option<Payload>,
     },
     /// The bookmark of this name expired.
     Expired(String),
-    /// It was cancelled and may clean up.
+    /// The node was cancelled and may clean up.
     Cancelled,
 }
 
-/// Reads what the workflow knows. Called where blocking is allowed.
+/// Reads the data of the workflow. May block.
 pub trait Memory: Send + Sync {
     /// The value at a path like `vars.total` or `nodes.sum.output.0`.
     ///
     /// # Errors
     ///
-    /// [`MemoryError`], as the guest is told.
+    /// [`MemoryError`], which the guest gets.
     fn get(&self, path: &str) -> Result<Option<Payload>, MemoryError>;
 }
 
-/// Why nothing could be read from memory.
+/// Why the data could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// The path does not begin with `input`, `vars` or `nodes`.
     #[error("{0}")]
     InvalidPath(String),
-    /// Anything else.
+    /// Any other reason.
     #[error("{0}")]
     Other(String),
 }
 
-/// Reads large payloads. Called where blocking is allowed.
+/// Reads large payloads. May block.
 pub trait Blobs: Send + Sync {
     /// The length of a blob in bytes, or none if there is no such blob.
     ///
     /// # Errors
     ///
-    /// If the store cannot say.
+    /// The store fails.
     fn size(&self, digest: &Digest) -> Result<Option<u64>, BlobError>;
 
     /// At most `length` bytes from `offset`; none if there is no such blob.
     ///
     /// # Errors
     ///
-    /// If the store cannot say.
+    /// The store fails.
     fn read(&self, digest: &Digest, offset: u64, length: u32) -> Result<Option<Bytes>, BlobError>;
 }
 
-/// Makes the tokens by which bookmarks are resumed. Called on the guest's thread: it may read a
-/// small file once, and must not block otherwise.
+/// Makes the tokens that resume bookmarks. Called on the guest's thread: it may read a small file
+/// once, and must not block otherwise.
 pub trait ResumeTokens: Send + Sync {
-    /// The token of a bookmark of a wait: the same whenever it is asked for, and not to be
-    /// guessed. None: none can be made.
+    /// The token of a bookmark of a wait: always the same, and impossible to guess. None: no token
+    /// can be made.
     fn token(&self, wait: WaitId, bookmark: &str) -> Option<String>;
 }
 
-/// The store of blobs failed; the text is shown to the guest.
+/// The store of blobs failed; the guest gets the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BlobError(pub String);
 
-/// Ends calls from outside. Clones end together.
+/// Cancels calls. Clones share the flag.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<CancelState>);
 
@@ -200,14 +201,14 @@ struct CancelState {
 }
 
 impl Cancel {
-    /// Ends every call that holds a clone, those that wait included. It takes a tick, 10 ms,
-    /// until a guest that computes notices.
+    /// Cancels every call that holds a clone, waiting ones included. A computing guest notices it
+    /// after at most one tick, 10 ms.
     pub fn cancel(&self) {
         self.0.flag.store(true, Ordering::Release);
         self.0.notify.notify_waiters();
     }
 
-    /// Whether it has been called.
+    /// Whether `cancel` was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.flag.load(Ordering::Acquire)
     }
@@ -215,7 +216,7 @@ impl Cancel {
     pub(crate) async fn cancelled(&self) {
         let notified = self.0.notify.notified();
         tokio::pin!(notified);
-        // Registered before the flag is read, so that a cancel in between is not missed.
+        // Register before reading the flag, so that a cancel in between is not missed.
         notified.as_mut().enable();
         if !self.is_cancelled() {
             notified.await;
@@ -229,32 +230,32 @@ impl fmt::Debug for Cancel {
     }
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub struct Returned<T> {
-    /// How it ended.
+    /// The outcome or the failure.
     pub result: Result<T, Failure>,
-    /// What the guest logged, whatever the result. The last line says how many were dropped.
+    /// The log lines of the guest, also of a failed call. The last line says how many were dropped.
     pub logs: Vec<LogLine>,
     /// The blobs that the result refers to; empty if it failed.
     pub blobs: Vec<(Digest, Bytes)>,
-    /// What the guest asked the host to do, in its order; empty if the call failed.
+    /// The effects that the guest requested, in its order; empty if the call failed.
     pub effects: Effects,
-    /// How far the guest said it is, the last time it said so.
+    /// The last progress that the guest reported.
     pub progress: Option<(f64, String)>,
-    /// How long it took by the clock, waiting for a free instance not included.
+    /// The duration by the clock, without the wait for an instance.
     pub took: Duration,
     /// The linear memory of the instance after the call.
     pub memory_bytes: u64,
-    /// Set if the guest was not called, and can be after this time: the call is to be made
-    /// again then, and is no attempt. The result says why.
+    /// Set if the guest was not called: the call has to be repeated after this time, and does not
+    /// count as an attempt. The result says why.
     pub put_off: Option<Duration>,
-    /// What a large result counts in the budget of memory, as long as this lives.
+    /// The memory of a large result in the budget, as long as this lives.
     pub hold: Option<Hold>,
 }
 
 impl<T> Returned<T> {
-    /// A call that never reached its guest.
+    /// The result of a call that did not reach its guest.
     pub(crate) fn refused(failure: Failure) -> Self {
         Self {
             result: Err(failure),
@@ -269,7 +270,7 @@ impl<T> Returned<T> {
         }
     }
 
-    /// A call that is to be made again after this time.
+    /// The result of a call that has to be repeated after this time.
     pub(crate) fn put_off(failure: Failure, after: Duration) -> Self {
         Self {
             put_off: Some(after),
@@ -278,7 +279,7 @@ impl<T> Returned<T> {
     }
 }
 
-/// What a guest asks the host to do: part of the commit of its call, or nothing.
+/// Effects that a guest requests: they are part of the commit of its call, or dropped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Effects {
     /// Stimuli to send.
@@ -288,7 +289,7 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Takes secrets out.
+    /// Removes secrets.
     pub(crate) fn clean(&mut self, secrets: &Secrets) {
         if secrets.is_empty() {
             return;
@@ -304,56 +305,56 @@ impl Effects {
         }
     }
 
-    /// Whether it asks for nothing.
+    /// Whether there are no effects.
     pub fn is_empty(&self) -> bool {
         self.sent.is_empty() && self.scheduled.is_empty()
     }
 }
 
-/// A stimulus, as a guest sends it. Its payload is JSON, or was given to the guest.
+/// A stimulus that a guest sends. Its payload is JSON, or a blob that the guest was given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentStimulus {
-    /// What happened; of the kind [`windlass_model::valid::EVENT`].
+    /// The name of the event; of the kind [`windlass_model::valid::EVENT`].
     pub name: String,
-    /// What it is about, to be matched as canonical JSON.
+    /// The match, which is compared as canonical JSON.
     pub matches: serde_json::Value,
-    /// Narrows it.
+    /// Only for runs that wait with this correlation.
     pub correlation: Option<String>,
-    /// Narrows it to one instance.
+    /// Only for this instance.
     pub instance: Option<InstanceId>,
-    /// The data that comes with it.
+    /// The input.
     pub input: Payload,
 }
 
-/// A trigger for the own instance, as a guest schedules it.
+/// A trigger that a guest schedules for its own instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduledTrigger {
-    /// The node to run, by name. Whether the workflow has it is for the caller to say.
+    /// The node to run, by name. The caller checks whether the workflow has it.
     pub node: String,
-    /// When, in epoch milliseconds.
+    /// The due time, in epoch milliseconds.
     pub at_ms: i64,
     /// A JSON object whose members are assigned to `vars` first.
     pub vars: Option<Payload>,
 }
 
-/// What becomes of a trigger.
+/// A consumer's decision about a trigger.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Disposition {
-    /// Go on.
+    /// Execute the node.
     Execute {
         /// A JSON object whose members are assigned to `vars` first.
         vars: Option<Payload>,
     },
-    /// Nothing is left to do.
+    /// The trigger is finished.
     Handled,
     /// Offer it again later.
     Later {
-        /// How long from now.
+        /// The delay from now.
         after_ms: u64,
     },
-    /// Make it a dead letter.
+    /// Dead-letter it.
     Reject {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What kind of failure an error of the engine is.
+//! Converts errors of the engine into failures.
 
 use wasmtime::Trap;
 use windlass_model::{Class, Failure};
@@ -11,8 +11,8 @@ use crate::log::escape;
 /// The longest message, in bytes. A guest's own error texts are cut here too.
 pub(crate) const MAX_MESSAGE: usize = 4 * 1024;
 
-/// `refused` says whether the guest was refused memory or table space during the call: what
-/// it then crashes on is a consequence.
+/// `refused` says whether the guest was refused memory or table space during the call: a crash
+/// after that is a consequence.
 pub(crate) fn failure(error: &wasmtime::Error, refused: bool) -> Failure {
     if let Some(stop) = error.downcast_ref::<Stop>() {
         return stopped(*stop);
@@ -42,7 +42,7 @@ pub(crate) fn stopped(stop: Stop) -> Failure {
     }
 }
 
-/// A text of a guest, fit to be kept and shown.
+/// A text of a guest, made safe to store and to show.
 pub(crate) fn message(text: &str) -> String {
     let mut end = text.len().min(MAX_MESSAGE);
     while !text.is_char_boundary(end) {
@@ -77,7 +77,7 @@ fn by_text(error: &wasmtime::Error) -> Failure {
     )
 }
 
-/// The innermost function that has a name, for whoever wrote the guest.
+/// The innermost function that has a name, for the author of the guest.
 fn place(error: &wasmtime::Error) -> String {
     let frames = error.downcast_ref::<wasmtime::WasmBacktrace>();
     let name = frames.and_then(|trace| trace.frames().iter().find_map(|f| f.func_name()));

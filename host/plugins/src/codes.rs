@@ -1,48 +1,48 @@
-//! The codes of errors that come from loading and calling plugins.
+//! The error codes of loading and calling plugins.
 
 use windlass_model::Code;
 
-/// The file is no WebAssembly, or is cut off or damaged.
+/// The file is not WebAssembly, or is cut off or damaged.
 pub const MALFORMED: Code = Code::new("WL-P001");
 /// The file is larger than a component may be.
 pub const TOO_LARGE: Code = Code::new("WL-P002");
-/// The component has more parts than the host is willing to compile.
+/// The component has more parts than the host compiles.
 pub const TOO_COMPLEX: Code = Code::new("WL-P003");
 /// The component does not compile.
 pub const COMPILE: Code = Code::new("WL-P004");
 /// The component exports neither a node executor nor a trigger consumer.
 pub const NO_EXPORT: Code = Code::new("WL-P005");
-/// The component imports something that this host does not offer, or offers differently.
+/// The component imports an interface that this host does not offer, or offers with another type.
 pub const IMPORTS: Code = Code::new("WL-P006");
 /// `describe` did not return.
 pub const DESCRIBE: Code = Code::new("WL-P007");
 /// The description breaks the rules of its format.
 pub const DESCRIPTION: Code = Code::new("WL-P008");
-/// A schema in the description is no JSON Schema.
+/// A schema in the description is not a JSON Schema.
 pub const SCHEMA: Code = Code::new("WL-P009");
 /// A file or directory cannot be read or written.
 pub const FILE: Code = Code::new("WL-P010");
 /// A core module carries no component type, or cannot be made a component.
 pub const WRAP: Code = Code::new("WL-P011");
-/// The file is compiled code, which is never taken from outside.
+/// The file is compiled code, which the host never accepts.
 pub const PRECOMPILED: Code = Code::new("WL-P012");
 /// Another file offers the same version of the same package.
 pub const CONFLICT: Code = Code::new("WL-P013");
 /// The engine does not start.
 pub const ENGINE: Code = Code::new("WL-P014");
-/// The component needs more than the limits allow before it has done anything.
+/// The component needs more at its start than the limits allow.
 pub const NEEDS_TOO_MUCH: Code = Code::new("WL-P015");
 /// A folder cannot be watched.
 pub const WATCH: Code = Code::new("WL-P016");
-/// The component store has nothing under that digest.
+/// The component store has no component with this digest.
 pub const NOT_STORED: Code = Code::new("WL-P017");
 /// A grant cannot be read.
 pub const GRANT: Code = Code::new("WL-P018");
-/// The key of compiled code is not of this user alone.
+/// Other users can access the key of compiled code.
 pub const CODE_KEY: Code = Code::new("WL-P019");
-/// Nothing proves that the settings of a package are about this component.
+/// Nothing proves that the settings of a package apply to this component.
 pub const UNPROVED: Code = Code::new("WL-P020");
-/// The component exports a trigger consumer, and is not granted to be one.
+/// The component exports a trigger consumer, but has no grant for it.
 pub const NO_CONSUMER: Code = Code::new("WL-P021");
 /// The host was built without the digests of its library.
 pub const NO_LIBRARY: Code = Code::new("WL-P022");
@@ -53,13 +53,13 @@ pub const DENIED: Code = Code::new("WL-P023");
 pub const TRAP: Code = Code::new("WL-R030");
 /// The guest used up its stack.
 pub const STACK: Code = Code::new("WL-R031");
-/// The call took longer than it may.
+/// The call exceeded its time limit.
 pub const DEADLINE: Code = Code::new("WL-R032");
 /// The guest used up its memory or its tables.
 pub const MEMORY: Code = Code::new("WL-R033");
 /// The configuration or the input is larger than a payload may be.
 pub const INPUT_SIZE: Code = Code::new("WL-R034");
-/// The guest handed over more than a payload may hold.
+/// The guest returned more than a payload may hold.
 pub const OUTPUT_SIZE: Code = Code::new("WL-R035");
 /// The guest held more handles than it may.
 pub const HANDLES: Code = Code::new("WL-R036");
@@ -67,21 +67,21 @@ pub const HANDLES: Code = Code::new("WL-R036");
 pub const CANCELLED: Code = Code::new("WL-R037");
 /// The node finds its configuration or input invalid.
 pub const INVALID: Code = Code::new("WL-R038");
-/// The node says that it may work later.
+/// The node reports that a retry may succeed.
 pub const RETRYABLE: Code = Code::new("WL-R039");
-/// The node says that it will not work.
+/// The node reports that a retry cannot succeed.
 pub const PERMANENT: Code = Code::new("WL-R040");
-/// The node failed in a way that has no name of its own.
+/// The node failed in a way without a code of its own.
 pub const OTHER: Code = Code::new("WL-R041");
 /// The host itself failed while it served the guest.
 pub const HOST: Code = Code::new("WL-R042");
-/// The plugin crashed too often in a row under one workflow, whose calls of it are delayed.
+/// The plugin crashed too often in a row in one workflow, whose calls of it are delayed.
 pub const QUARANTINED: Code = Code::new("WL-R043");
 /// No instance of the plugin could be made.
 pub const INSTANTIATE: Code = Code::new("WL-R044");
-/// What the guest returned makes no sense.
+/// The guest's result is not valid.
 pub const RESULT: Code = Code::new("WL-R045");
-/// The plugin does not do what it is asked for.
+/// The plugin does not export the requested function.
 pub const WRONG_KIND: Code = Code::new("WL-R046");
 /// The call needs more memory than all plugins together may have.
 pub const BUDGET: Code = Code::new("WL-R150");

@@ -1,4 +1,4 @@
-//! Who decides about which triggers: a table that is made once for each picture of the
+//! The consumer for each type of trigger: a table that is built once for each state of the
 //! registry, so that a step only looks up.
 
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ pub(crate) struct Consumers<T> {
     routed: FxHashMap<Box<str>, Kinds<T>>,
 }
 
-/// One place for each type of trigger.
+/// An entry for each type of trigger.
 #[derive(Clone)]
 struct Kinds<T>(Vec<Option<T>>);
 
@@ -33,8 +33,9 @@ impl<T> Default for Kinds<T> {
 }
 
 impl<T: Clone> Consumers<T> {
-    /// The table of these, who come in the order in which they are preferred. Who names a type
-    /// goes before who takes every type. Who has routes is there for these routes alone.
+    /// The table of these consumers, which come in the order of preference. A consumer that names a
+    /// type precedes one that takes every type. A consumer with routes gets triggers of these
+    /// routes only.
     pub(crate) fn of<'a>(consumers: impl Iterator<Item = (&'a Consumer, T)>) -> Self {
         let mut table = Self::default();
         let (mut naming, mut any) = (Vec::new(), Vec::new());
@@ -62,8 +63,8 @@ impl<T: Clone> Consumers<T> {
         table
     }
 
-    /// Who decides about triggers of this type and route. Nobody else stands in for a route
-    /// that is not taken: it was asked for by name.
+    /// The consumer of triggers of this type and route. A route without a consumer has no
+    /// substitute: the node names its consumer by the route.
     pub(crate) fn get(&self, kind: TriggerType, route: Option<&str>) -> Option<&T> {
         let kinds = match route {
             None => &self.plain,
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
     use TriggerType::{Cancel, Event, Next, Start};
 
-    /// Of consumers as `(name, types, routes)`, who gets the trigger?
+    /// Checks which of the consumers, given as `(name, types, routes)`, gets the trigger.
     #[track_caller]
     fn check(
         consumers: &[(&str, &[&str], &[&str])],

@@ -1,4 +1,4 @@
-//! Between the types of the model and those of the contract.
+//! Conversion between the types of the model and those of the contract.
 
 use windlass_model::{
     Again, BlobRef, Body, Bookmark, Class, Digest, Done, Failure, JsonText, Outcome, Payload,
@@ -21,7 +21,7 @@ const MAX_PORTS: usize = 256;
 /// The port of an outcome that names none.
 const DONE: &str = "done";
 
-/// A payload on its way to a guest.
+/// A payload for a guest.
 pub(crate) fn payload_in(payload: Payload) -> node::Payload {
     let body = match payload.body {
         Body::Inline(bytes) => node::Body::Inline(bytes),
@@ -46,13 +46,13 @@ impl From<types::Payload> for node::Payload {
     }
 }
 
-/// Reads what guests return, which is data from a stranger.
+/// Reads the results of guests, which are untrusted data.
 pub(crate) struct Reader<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) blobs: &'a BlobWork,
-    /// What the node declares that it may take. None: no node returned this.
+    /// The ports that the node declares. None: the result is not a node's.
     pub(crate) ports: Option<&'a [String]>,
-    /// What is cut out of texts before they are cut off: half of a secret would not be found.
+    /// The secrets to remove before texts are cut: a part of a secret would not be found.
     pub(crate) secrets: &'a Secrets,
 }
 
@@ -77,8 +77,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Edges were checked against what is declared, so another port would lead nowhere and end
-    /// the run as if all were well.
+    /// The graph was checked against the declared ports, so an undeclared port would lead nowhere
+    /// and end the run as if it had succeeded.
     fn check_ports(&self, taken: &[String]) -> Result<(), Failure> {
         let Some(declared) = self.ports else {
             return Ok(());
@@ -115,7 +115,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A text of the guest, fit to be kept and shown.
+    /// A text of the guest, made safe to store and to show.
     fn message(&self, text: &str) -> String {
         classify::message(&self.secrets.redact(text))
     }
@@ -168,14 +168,14 @@ impl Reader<'_> {
             body,
         };
         match payload.inline() {
-            // Others splice it into documents without looking at it again.
+            // Later readers insert it into documents without checking it again.
             Some(bytes) if payload.is_json() => check_json(bytes)?,
             _ => {}
         }
         Ok(payload)
     }
 
-    /// Only what the call was given or has written: a digest alone is no right to a blob.
+    /// Only a blob that the call was given or has written: a digest alone is no right to a blob.
     fn blob(&self, text: &str) -> Result<BlobRef, Failure> {
         let unknown = || nonsense("it refers to a blob that it was not given and has not written");
         let digest: Digest = text.parse().map_err(|_| unknown())?;

@@ -1,7 +1,7 @@
-//! What a plugin says about itself: the document that `describe` answers.
+//! The description of a plugin: the document that `describe` returns.
 //!
-//! The format is laid down in `guest-sdk/rust/DESCRIBE.md`. A document is checked to its end,
-//! so that an author sees every fault at once.
+//! `guest-sdk/rust/DESCRIBE.md` defines the format. A document is checked to its end, so that an
+//! author sees every mistake at once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ pub const MAX_BYTES: usize = 1024 * 1024;
 pub const MAX_NODES: usize = 256;
 /// The longest name, in bytes.
 const MAX_NAME: usize = 64;
-/// The version of the format that this host knows.
+/// The version of the format that this host reads.
 const FORMAT: u64 = 1;
 
-/// What a component offers.
+/// The description of a component.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// First half of each node type.
     pub package: String,
     /// Of the package.
     pub version: Version,
-    /// For people.
+    /// Its title, for people.
     pub title: String,
-    /// For people.
+    /// Its description, for people.
     pub description: String,
     /// In the order of the document.
     pub nodes: Vec<Arc<NodeType>>,
@@ -48,9 +48,9 @@ pub struct NodeType {
     pub id: Arc<str>,
     /// Second half of the id.
     pub name: String,
-    /// For people.
+    /// Its title, for people.
     pub title: String,
-    /// For people.
+    /// Its description, for people.
     pub description: String,
     /// The name of an icon, or empty.
     pub icon: String,
@@ -60,34 +60,34 @@ pub struct NodeType {
     pub input: Value,
     /// JSON Schema of its output.
     pub output: Value,
-    /// Every port that it may take; `error` is the host's and not among them.
+    /// Every port that it may take; `error` belongs to the host and is not among them.
     pub ports: Vec<String>,
-    /// What the operator has to grant.
+    /// The capabilities that the operator has to grant.
     pub capabilities: Vec<String>,
     /// Whether the outcomes `suspend` and `again` occur.
     pub suspends: bool,
-    /// Hints.
+    /// Hints about its needs.
     pub resources: Resources,
     /// The members of `config` that are passed as written, without rendering (`x-raw`).
     pub raw: BTreeSet<String>,
 }
 
-/// What a node type thinks that it needs. The operator's limits win.
+/// The needs of a node type, in its own words. The operator's limits take precedence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Resources {
-    /// What one instance needs.
+    /// The memory of one instance.
     pub memory_bytes: Option<u64>,
-    /// How long one call may reasonably take.
+    /// A reasonable duration of one call.
     pub deadline_ms: Option<u64>,
     /// `warm`, `run` or `call`.
     pub instance: Option<String>,
 }
 
-/// Which triggers a plugin consumes.
+/// The triggers that a plugin consumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consumer {
-    /// Kinds of triggers; `*` is every kind.
+    /// Types of triggers; `*` is every type.
     pub types: Vec<String>,
     /// Names of routes.
     pub routes: Vec<String>,
@@ -98,8 +98,8 @@ impl Description {
     ///
     /// # Errors
     ///
-    /// [`codes::DESCRIPTION`] or, where every fault is in a schema, [`codes::SCHEMA`], with
-    /// one line per fault.
+    /// [`codes::DESCRIPTION`] or, if every mistake is in a schema, [`codes::SCHEMA`], with one line
+    /// per mistake.
     pub fn read(subject: &str, bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() > MAX_BYTES {
             let message = format!("the description is over {MAX_BYTES} bytes long");
@@ -136,7 +136,7 @@ impl Description {
 struct Reader {
     faults: Vec<String>,
     only_schemas: bool,
-    /// The compiled patterns in all schemas so far.
+    /// The size of the compiled patterns in all schemas so far.
     patterns_bytes: usize,
 }
 
@@ -165,7 +165,7 @@ impl Reader {
             Some(Some(FORMAT)) => {}
             Some(Some(other)) => {
                 self.fault(format!("/windlass: this host knows format 1, not {other}"));
-                // Nothing else can be judged in a format that is not known.
+                // The rest of a document in an unknown format cannot be checked.
                 return None;
             }
             _ => self.fault("/windlass: the number of the format is missing"),
@@ -361,7 +361,7 @@ impl Reader {
         };
         let mut schema = schema.clone();
         if let Value::Object(members) = &mut schema {
-            // The format knows one draft.
+            // The format has one draft.
             members.remove("$schema");
         }
         let schema = schema;
@@ -382,7 +382,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// Schemas are compiled here as they are where they are used, so that none is refused there.
+    /// Compiles schemas in the same way as their users, so that no user refuses one.
     fn compiles(&mut self, schema: &Value, member: &str, at: &str) {
         if self.patterns_bytes > limits::PLUGIN_PATTERNS_BYTES {
             return;
@@ -404,7 +404,7 @@ impl Reader {
     }
 }
 
-/// The first `$ref` that leads out of the schema, which would make reading it an act of I/O.
+/// The first `$ref` that leads out of the schema: reading such a schema would need I/O.
 fn foreign_reference(schema: &Value) -> Option<&str> {
     match schema {
         Value::Object(members) => members.iter().find_map(|(name, value)| match value {

@@ -14,21 +14,20 @@ use crate::host::HostShared;
 use crate::limiter;
 use crate::options::Options;
 
-/// How often running guests are looked at. A limit of time is exact to about this.
+/// The period at which running guests are interrupted. Time limits have about this precision.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
-/// Stack of a guest. The thread of an inline call needs this much and its own.
+/// Stack of a guest. The thread of an inline call needs this much in addition to its own.
 const WASM_STACK: usize = 512 * 1024;
-/// Ticks between two looks at idle instances.
+/// Ticks between two reaps of idle instances.
 const REAP_TICKS: u32 = 100;
 
-/// Of a table of an unused slot, what stays in memory.
+/// The bytes of an unused slot's table that stay in memory.
 const TABLE_BYTES: usize = 64 * 1024;
 
-/// Instances that may be on their way out of the pool at once, besides those that are counted.
+/// Instances that may be on their way back to the pool at once, beyond the counted ones.
 const BEING_FREED: u32 = 32;
 
-/// Makes the engine: with a pool of instances, or without where the address space is too
-/// small for one.
+/// Makes the engine: with a pool of instances, or without one if the address space is too small.
 pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
     let mut config = Config::new();
     config
@@ -38,12 +37,11 @@ pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
         .cranelift_opt_level(OptLevel::Speed)
         .wasm_tail_call(true)
         .wasm_multi_memory(true)
-        // Garbage collection, exceptions, function references and threads are not even
-        // compiled in.
+        // Garbage collection, exceptions, function references and threads are not compiled in.
         .wasm_memory64(false);
     if pool_fits() {
         let mut pool = PoolingAllocationConfig::new();
-        // What is being given back is not free before its pages are, and meanwhile others begin.
+        // A returned instance is free only after its pages are, and meanwhile others begin.
         let instances = options.pool.instances.saturating_add(BEING_FREED);
         pool.total_component_instances(instances)
             .total_core_instances(instances.saturating_mul(40))
@@ -60,12 +58,12 @@ pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
             .max_tables_per_component(limiter::MAX_TABLES as u32)
             .max_memories_per_module(limiter::MAX_MEMORIES as u32)
             .max_tables_per_module(limiter::MAX_TABLES as u32)
-            // What is kept resident is kept per slot that was ever used: little of it keeps
-            // the process small, and a warm instance never comes this way.
+            // Resident memory is kept for each slot that was ever used: little of it keeps the
+            // process small, and a warm instance does not need it.
             .max_unused_warm_slots(64)
-            // What is dropped is given back at once: the budget counts it as free. Small tables
-            // are cleared in place, which spares a call of the system for each; the unused slots
-            // keep 4 MiB of them at most.
+            // Return dropped memory at once: the budget counts it as free. Small tables are cleared
+            // in place, which saves a system call for each; the unused slots keep at most 4 MiB of
+            // them.
             .decommit_batch_size(1)
             .linear_memory_keep_resident(0)
             .table_keep_resident(TABLE_BYTES)
@@ -75,7 +73,8 @@ pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
     Engine::new(&config).map_err(|error| Error::new(codes::ENGINE, "engine", chain(&error)))
 }
 
-/// Whether the address space is large enough: some systems and limits of processes are not.
+/// Whether the address space is large enough: on some systems, and under some process limits, it is
+/// not.
 fn pool_fits() -> bool {
     let mut config = Config::new();
     config
@@ -89,8 +88,8 @@ fn pool_fits() -> bool {
     wasmtime::Memory::new(&mut store, MemoryType::new64(0, Some(1 << 42 >> 16))).is_ok()
 }
 
-/// Drives the epochs of a host. The thread ends with the last that uses the host: plugins may
-/// outlive it, and without epochs their deadlines would never come.
+/// Drives the epochs of a host. The thread ends with the last user of the host: plugins may outlive
+/// it, and without epochs their deadlines would never come.
 pub(crate) fn tick(host: Weak<HostShared>) -> Result<(), Error> {
     let mut ticks = 0_u32;
     let ticker = Periodic::start("epochs", move |bell| {

@@ -1,4 +1,4 @@
-//! Why a plugin was not loaded.
+//! Errors of loading a plugin.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use crate::codes;
 pub struct Error {
     /// The page that explains it.
     pub code: Code,
-    /// The file, folder or digest that it is about.
+    /// The file, folder or digest that the error concerns.
     pub subject: String,
-    /// What is wrong. Several faults are separated by newlines.
+    /// The fault. Several faults are separated by newlines.
     pub message: String,
 }
 
@@ -36,7 +36,7 @@ impl Error {
     }
 }
 
-/// The whole chain of causes on one line: the outermost of wasmtime's errors says little.
+/// The whole chain of causes on one line: the outermost error of wasmtime says little.
 pub(crate) fn chain(error: &wasmtime::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {

@@ -1,10 +1,10 @@
-//! Folders of plugins: what a look at them finds, and what follows from it.
+//! Folders of plugins: a look at them finds changed files, and loads or removes their plugins.
 //!
-//! The caller decides when to look. The difference to the last look is what is acted on.
+//! The caller decides when to look. A look acts on the differences to the previous one.
 //!
-//! A file that the system does not let the host read or keep is tried again, after a second at
-//! first and a minute at last: what is mended may be elsewhere (permissions, a full disk), and
-//! then nothing about the file changes. A folder that cannot be read holds what it held.
+//! A file that the host cannot read or store is tried again, after a second at first and a minute
+//! at last: the cause may be elsewhere (permissions, a full disk), so that the file itself does not
+//! change when it is removed. A folder that cannot be read keeps its plugins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -21,48 +21,49 @@ use crate::host::Host;
 use crate::plugin::Plugin;
 use crate::proof::signature_of;
 
-/// The longest time from one look to the next.
+/// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
-/// The time to the next look while a file may still be being written.
+/// The time to the next look while a file may still be written.
 const SUSPICIOUS: Duration = Duration::from_millis(400);
-/// After how long a file is tried again that could not be read or kept. Twice as long each time.
+/// The first delay after which a file is tried again that could not be read or stored. It doubles
+/// each time.
 const FIRST_AGAIN: Duration = Duration::from_secs(1);
-/// The longest time until it is tried again.
+/// The longest such delay.
 const LAST_AGAIN: Duration = Duration::from_secs(60);
-/// Files looked at in one folder.
+/// The most files of one folder.
 const MAX_FILES: usize = 10_000;
 
-/// What became of a file.
+/// The result of a look for one file.
 #[derive(Debug)]
 pub enum LoadEvent {
     /// It is loaded and in the registry.
     Loaded {
         /// The file.
         file: PathBuf,
-        /// What it holds.
+        /// Its plugin.
         plugin: Arc<Plugin>,
-        /// What it held before.
+        /// The digest of its previous plugin.
         replaced: Option<Digest>,
     },
     /// It cannot be loaded.
     Failed {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         error: Error,
-        /// What it held before, which stays in the registry.
+        /// The digest of its previous plugin, which stays in the registry.
         kept: Option<Digest>,
     },
-    /// It is gone, and what it held is out of the registry.
+    /// The file is gone, and its plugin was removed from the registry.
     Removed {
         /// The file.
         file: PathBuf,
-        /// What it held.
+        /// The digest of its plugin.
         digest: Digest,
     },
 }
 
-/// Folders of plugins, and what the last look has seen in them.
+/// Folders of plugins, and their state at the last look.
 #[derive(Debug)]
 pub struct Folders {
     dirs: Vec<PathBuf>,
@@ -73,8 +74,8 @@ pub struct Folders {
 }
 
 impl Host {
-    /// Looks at these folders once, and takes in what they hold. A folder that does not exist
-    /// holds nothing. Takes as long as compiling takes.
+    /// Looks at these folders once, and loads their plugins. A missing folder is empty. Takes as
+    /// long as compiling takes.
     pub fn scan(&self, dirs: &[PathBuf]) -> Vec<LoadEvent> {
         let mut events = Vec::new();
         Folders::new(dirs.to_vec()).look(self, &mut |event| events.push(event));
@@ -87,30 +88,30 @@ struct Stamp {
     bytes: u64,
     modified: Option<SystemTime>,
     id: u64,
-    /// Of the signature beside it.
+    /// The stamp of the signature beside it.
     signed: Option<(u64, Option<SystemTime>)>,
 }
 
 #[derive(Debug)]
 struct Seen {
-    /// None: the system did not say.
+    /// None: the system did not tell.
     stamp: Option<Stamp>,
-    /// It was damaged, perhaps because it is still being written. If it stays as it is, it is
-    /// reported at the next look.
+    /// It was damaged, perhaps because it is still being written. If it does not change, the next
+    /// look reports it.
     suspect: Option<Error>,
     /// Another file offers the same version of the same package.
     conflict: bool,
-    /// It could not be read or kept.
+    /// It could not be read or stored.
     again: Option<Again>,
 }
 
 /// When a file is tried again.
 #[derive(Debug)]
 struct Again {
-    /// By the monotonic clock.
+    /// The time, by the monotonic clock.
     at: Duration,
     delay: Duration,
-    /// Why it could not be read or kept: told once.
+    /// Why it could not be read or stored. Reported once.
     error: Error,
 }
 
@@ -126,7 +127,7 @@ impl Again {
 }
 
 impl Folders {
-    /// Nothing has been looked at yet.
+    /// Folders without any look so far.
     pub fn new(dirs: Vec<PathBuf>) -> Self {
         Self {
             dirs,
@@ -141,10 +142,10 @@ impl Folders {
         &self.dirs
     }
 
-    /// Looks at the folders and takes in what has changed since the last look. Only files that
-    /// end in `.wasm` count, and those in subfolders do not. Takes as long as compiling takes.
+    /// Looks at the folders and acts on the changes since the last look. Only files that end in
+    /// `.wasm` count, and those in subfolders do not. Takes as long as compiling takes.
     ///
-    /// Answers when to look again at the latest, though nothing says that something changed.
+    /// Returns the latest time of the next look, if no notification comes before.
     pub fn look(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) -> Duration {
         self.act(host, on_event);
         let suspicious = self.seen.values().any(|seen| seen.suspect.is_some());
@@ -164,11 +165,11 @@ impl Folders {
             .filter(|file| !present.contains_key(*file) && !unread(file))
             .cloned()
             .collect();
-        // Removals first: a file that was renamed is not in conflict with itself.
+        // Removals first: a renamed file does not conflict with itself.
         for file in gone {
             self.seen.remove(&file);
             if let Some(plugin) = host.registry().remove(&file) {
-                // What was in conflict with it may not be any more.
+                // The conflicts with a removed file may be over.
                 self.seen.retain(|_, seen| !seen.conflict);
                 on_event(LoadEvent::Removed {
                     file,
@@ -193,7 +194,7 @@ impl Folders {
         self.looks += 1;
     }
 
-    /// The files that are there, and which folders the system did not let the host read.
+    /// The existing files. Records the folders that the host cannot read.
     fn present(&mut self) -> BTreeMap<PathBuf, Option<Stamp>> {
         let mut present = BTreeMap::new();
         for dir in &self.dirs {
@@ -239,7 +240,7 @@ impl Folders {
                     replaced: replaced.map(|plugin| plugin.digest),
                 });
             }
-            // At the first look nothing is being written that a later look would not find.
+            // At the first look, a damaged file is reported at once.
             Err(error) if error.code == codes::MALFORMED && self.looks > 0 => {
                 suspect = Some(error);
             }
@@ -270,8 +271,8 @@ fn failed(host: &Host, file: PathBuf, error: Error) -> LoadEvent {
     LoadEvent::Failed { file, error, kept }
 }
 
-/// The files of plugins in a folder, with their stamps where the system says. A folder that
-/// does not exist has none.
+/// The plugin files of a folder, with their stamps if the system tells them. A missing folder has
+/// none.
 fn files(dir: &Path) -> std::io::Result<Vec<(PathBuf, Option<Stamp>)>> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -288,7 +289,7 @@ fn files(dir: &Path) -> std::io::Result<Vec<(PathBuf, Option<Stamp>)>> {
                 let stamp = stamp(&there, &file);
                 files.push((file, Some(stamp)));
             }
-            // A folder, or a link to nothing.
+            // A folder, or a dangling link.
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(_) => files.push((file, None)),

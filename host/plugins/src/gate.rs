@@ -1,9 +1,9 @@
-//! Lets slow calls take turns.
+//! Turns for slow calls.
 //!
-//! A call that has used up its quick start runs on only while it holds a turn. There are half
-//! as many turns as threads, and they go round the plugins, not round the calls: a plugin with
-//! hundreds of endless loops gets no more of the machine than one with a single long
-//! computation, and the other half of the threads is never theirs.
+//! A call that has used up its quick start continues only while it holds a turn. There are half as
+//! many turns as threads, and plugins take them in rotation, not calls: a plugin with hundreds of
+//! endless loops gets no more of the machine than one with a single long computation, and never
+//! gets the other half of the threads.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,7 +22,7 @@ pub(crate) struct Gate(Arc<Mutex<GateState>>);
 
 struct GateState {
     free: usize,
-    /// Plugins with calls that wait; the front one is next.
+    /// Plugins with waiting calls; the front one is next.
     ring: VecDeque<Queue>,
 }
 
@@ -31,7 +31,7 @@ struct Queue {
     waiting: VecDeque<oneshot::Sender<Turn>>,
 }
 
-/// The right to run on. Dropping it passes it to the next.
+/// The right to continue. Dropping it passes it on.
 pub(crate) struct Turn(Option<Gate>);
 
 impl Gate {
@@ -42,17 +42,17 @@ impl Gate {
         })))
     }
 
-    /// Waits for a turn of this plugin. Giving the old turn back first is up to the caller.
+    /// Waits for a turn of this plugin. The caller has to give the old turn back first.
     pub(crate) async fn turn(&self, plugin: u64) -> Turn {
         match self.ask(plugin) {
             Ok(turn) => turn,
-            // The sender lives in the ring until it has sent, so an error cannot occur; should
-            // the ring ever lose one, running on is better than hanging.
+            // The sender lives in the ring until it has sent, so an error cannot occur; if it does,
+            // continuing is better than hanging.
             Err(receiver) => receiver.await.unwrap_or(Turn(None)),
         }
     }
 
-    /// As [`Gate::turn`], blocking the thread. Looks at `stop` every `look`.
+    /// As [`Gate::turn`], but blocks the thread. Checks `stop` every `look`.
     pub(crate) fn block(
         &self,
         plugin: u64,
@@ -102,8 +102,8 @@ impl Gate {
             let Some(sender) = next else { continue };
             match sender.send(Turn(Some(self.clone()))) {
                 Ok(()) => return,
-                // Its call has ended meanwhile. Dropping the turn as it is would come back
-                // here while the lock is held.
+                // The call has ended meanwhile. Dropping the turn unchanged would call this
+                // function again while the lock is held.
                 Err(mut turn) => turn.0 = None,
             }
         }

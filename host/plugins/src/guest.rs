@@ -1,7 +1,7 @@
-//! What the host knows about an instance: the data in its store.
+//! The data in an instance's store.
 //!
-//! Everything that belongs to one call is in [`Ongoing`] and leaves with the call, so that
-//! nothing of it can reach the next.
+//! All data of one call is in [`Ongoing`] and is dropped with the call, so that the next call
+//! cannot see any of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Guest {
     wasi: Option<Box<Wasi>>,
 }
 
-/// One call that is going on.
+/// One call in progress.
 pub(crate) struct Ongoing {
     pub(crate) cx: CallContext,
     pub(crate) lane: CallMode,
@@ -43,9 +43,9 @@ pub(crate) struct Ongoing {
     pub(crate) events: EventWork,
     pub(crate) http_requests: u32,
     pub(crate) progress: Option<(f64, String)>,
-    /// Bytes that the account of the instance counts until the call ends.
+    /// Bytes that the account of the instance counts until the end of the call.
     pub(crate) charged: u64,
-    /// Bytes of bodies that it counts until the next request.
+    /// Bytes of bodies that the account counts until the next request.
     pub(crate) bodies: u64,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct BlobWork {
     pub(crate) next: u32,
     pub(crate) bytes: usize,
     pub(crate) finished: Vec<(Digest, Bytes)>,
-    /// What the call was given: it may pass these on without the store being asked.
+    /// The blobs that the call was given: it may pass these on without a look-up in the store.
     pub(crate) given: Vec<BlobRef>,
 }
 
-/// WASI as ordinary guests import it, with nothing behind it.
+/// The WASI imports of ordinary guests, without access to anything.
 struct Wasi {
     cx: WasiCtx,
     table: ResourceTable,
@@ -100,7 +100,7 @@ impl Ongoing {
         }
     }
 
-    /// The call is about to wait for the host.
+    /// Prepares for a wait for the host.
     pub(crate) fn pause(&self) {
         if let Some(pace) = &self.pace {
             pace.pause();
@@ -125,11 +125,11 @@ impl Guest {
         }
     }
 
-    /// Called by the engine when the guest notices that a tick has passed.
+    /// The engine calls this when the guest notices that a tick has passed.
     pub(crate) fn tick(mut cx: StoreContextMut<'_, Self>) -> wasmtime::Result<UpdateDeadline> {
         let guest = cx.data_mut();
         let (shared, track) = (&guest.shared, &guest.terms.track);
-        // Without a call nobody waits for what the guest computes.
+        // Outside of a call, the guest's computation has no result.
         let Some(call) = &mut guest.call else {
             return Ok(UpdateDeadline::Interrupt);
         };

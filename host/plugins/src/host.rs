@@ -1,4 +1,4 @@
-//! The host: what all plugins share, and the door through which they come in.
+//! The host: the shared state of all plugins, and the functions that load them.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ use crate::plugin::Plugin;
 use crate::proof::Evidence;
 use crate::registry::Registry;
 
-/// Looks at idle instances, one each second, after which what calls have used is forgotten.
+/// Reaps of idle instances, one per second, in one period of the memory statistics.
 const LOOKS_OF_PEAK: u64 = 60;
 
 /// Hosts plugins. One per process is enough.
@@ -38,10 +38,10 @@ pub struct Host {
     registry: Registry,
 }
 
-/// What every plugin needs.
+/// The shared state of all plugins.
 pub(crate) struct HostShared {
     pub(crate) engine: Engine,
-    /// For components whose imports never wait.
+    /// For components without imports that may wait.
     pub(crate) plain: Linker<Guest>,
     /// For all others.
     pub(crate) waiting: Linker<Guest>,
@@ -53,25 +53,25 @@ pub(crate) struct HostShared {
     pub(crate) fibers: Arc<Semaphore>,
     /// Instances at once, warm ones included.
     pub(crate) instances: Arc<Semaphore>,
-    /// Calls that wait for one more instance than there may be.
+    /// Calls that wait because the number of instances is at its bound.
     pub(crate) waiting_for_instances: Arc<AtomicUsize>,
-    /// How often idle instances were looked at.
+    /// How often idle instances were reaped.
     looks: AtomicU64,
     /// Inline calls that are slow at this moment.
     pub(crate) slow_inline: Arc<AtomicUsize>,
     pub(crate) http: Client,
-    /// By which compiled code of this user is known.
+    /// The key that authenticates this user's compiled code.
     pub(crate) code_key: load::CodeKey,
-    /// The memory that guests may take.
+    /// The memory budget of guests.
     pub(crate) budget: Arc<Budget>,
     pub(crate) compiles: load::Bench,
-    /// Every plugin that is alive, by its digest.
+    /// Every living plugin, by its digest.
     pub(crate) plugins: Mutex<FxHashMap<Digest, Weak<Plugin>>>,
-    /// The components that are made of denied files, as far as the files were seen.
+    /// The components in denied files, as far as this process has seen the files.
     made_of_denied: Mutex<FxHashSet<Digest>>,
 }
 
-/// How much of the pool is in use.
+/// The used part of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolUse {
     /// Component instances.
@@ -87,14 +87,13 @@ pub struct PoolUse {
 }
 
 impl Host {
-    /// Starts the engine. Guests that wait run on `io`, which needs its timers and its I/O
-    /// switched on.
+    /// Starts the engine. Guests that wait run on `io`, whose timers and I/O have to be enabled.
     ///
     /// A thread that calls plugins inline needs a stack of at least 2 MiB.
     ///
     /// # Errors
     ///
-    /// If a directory of `options` cannot be made, or the engine does not start.
+    /// A directory of `options` cannot be made, or the engine does not start.
     pub fn start(options: Options, clock: Arc<dyn Clock>, io: Handle) -> Result<Arc<Self>, Error> {
         load::store::prepare(&options)?;
         let code_key = load::CodeKey::load(&options.code_key)?;
@@ -136,49 +135,49 @@ impl Host {
         }))
     }
 
-    /// The plugins that new work is given to.
+    /// The plugins for new work.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The secrets of the host, by which workflows also know their callers.
+    /// The secrets of the host, which workflows also use to verify callers.
     pub fn secrets(&self) -> &crate::options::Secrets {
         &self.shared.options.secrets
     }
 
-    /// Where calls are measured, and whatever else this process does.
+    /// The metrics of this process.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.options.metrics
     }
 
-    /// Loads a file: checks, compiles and describes it. It is not yet in the registry. Takes
-    /// as long as compiling takes, seconds for a large one: not for a thread that has others
-    /// waiting, and not from within asynchronous code.
+    /// Loads a file: checks, compiles and describes it, but does not register it. Takes as long as
+    /// compiling takes, seconds for a large one: not for a thread on which others wait, and not
+    /// from within asynchronous code.
     ///
     /// # Errors
     ///
-    /// With a code of [`codes`] that says what is wrong with the file.
+    /// A code of [`codes`] that names the fault of the file.
     pub fn load_file(&self, file: &Path) -> Result<Arc<Plugin>, Error> {
         let bytes = load::read(file, self.shared.options.max_component_bytes)?;
         let evidence = Evidence::beside(&self.shared, file, &bytes);
         self.load(file, bytes, evidence)
     }
 
-    /// As [`Host::load_file`], from memory. `name` stands for the file in messages; no file and
-    /// no signature proves these bytes.
+    /// As [`Host::load_file`], from memory. `name` replaces the file in messages; no file and no
+    /// signature proves these bytes.
     ///
     /// # Errors
     ///
-    /// With a code of [`codes`] that says what is wrong with the bytes.
+    /// A code of [`codes`] that names the fault of the bytes.
     pub fn load_bytes(&self, name: &str, bytes: Vec<u8>) -> Result<Arc<Plugin>, Error> {
         self.load_signed(name, bytes, None)
     }
 
-    /// As [`Host::load_bytes`]; `signature`, as minisign writes it, may prove the bytes.
+    /// As [`Host::load_bytes`]; `signature`, in the format of minisign, may prove the bytes.
     ///
     /// # Errors
     ///
-    /// With a code of [`codes`] that says what is wrong with the bytes.
+    /// A code of [`codes`] that names the fault of the bytes.
     pub fn load_signed(
         &self,
         name: &str,
@@ -191,21 +190,20 @@ impl Host {
 
     fn load(&self, file: &Path, bytes: Vec<u8>, evidence: Evidence) -> Result<Arc<Plugin>, Error> {
         let loaded = load::load(&self.shared, file, bytes, evidence);
-        // A denied file may be seen after its component has come another way.
+        // The denied file may be seen after its component was loaded in another way.
         if matches!(&loaded, Err(error) if error.code == codes::DENIED) {
             self.registry.keep(|digest| !self.is_denied(digest));
         }
         loaded
     }
 
-    /// The plugin of this digest: the living one, or from the component store. For instances
-    /// that began with a plugin that has been replaced since. May compile, like
-    /// [`Host::load_file`].
+    /// The plugin of this digest: the living one, or from the component store. For instances that
+    /// began with a plugin that has been replaced since. May compile, like [`Host::load_file`].
     ///
     /// # Errors
     ///
     /// [`codes::DENIED`] if the configuration denies it, [`codes::NOT_STORED`] if the store does
-    /// not have it, or as [`Host::load_file`].
+    /// not have it, or the errors of [`Host::load_file`].
     pub fn plugin(&self, digest: &Digest) -> Result<Arc<Plugin>, Error> {
         self.shared.permit(digest, &digest.to_string())?;
         if let Some(plugin) = self.shared.living(digest) {
@@ -223,19 +221,19 @@ impl Host {
         load::bytes(&self.shared, digest)
     }
 
-    /// Whether the component of a plugin was loaded anew, because something proves it now.
+    /// Whether the component of a plugin was loaded again, because a proof has been found since.
     pub fn is_replaced(&self, plugin: &Arc<Plugin>) -> bool {
         let there = self.shared.living(&plugin.digest);
         there.is_some_and(|there| !Arc::ptr_eq(&there, plugin))
     }
 
     /// Whether the configuration denies a component: by its own digest, or by that of a file that
-    /// this process has seen and of which it is made.
+    /// contains it and that this process has seen.
     pub fn is_denied(&self, digest: &Digest) -> bool {
         self.shared.is_denied(digest)
     }
 
-    /// How much of the pool is in use. None where the engine runs without a pool.
+    /// The used part of the pool. None if the engine runs without a pool.
     pub fn pool_use(&self) -> Option<PoolUse> {
         let metrics = self.shared.engine.pooling_allocator_metrics()?;
         Some(PoolUse {
@@ -257,7 +255,7 @@ impl std::fmt::Debug for Host {
 }
 
 impl HostShared {
-    /// Refuses what the configuration denies.
+    /// Refuses denied components.
     pub(crate) fn permit(&self, digest: &Digest, subject: &str) -> Result<(), Error> {
         if !self.is_denied(digest) {
             return Ok(());
@@ -270,8 +268,8 @@ impl HostShared {
         self.options.denied.contains(digest) || self.made_of_denied.lock().contains(digest)
     }
 
-    /// Denies the component that is made of a denied file: runs, imports and the store of a
-    /// cluster know it by its own digest.
+    /// Denies the component in a denied file: runs, imports and the store of a cluster know it by
+    /// its own digest.
     pub(crate) fn deny(&self, component: Digest) {
         self.made_of_denied.lock().insert(component);
     }
@@ -280,7 +278,7 @@ impl HostShared {
         self.plugins.lock().get(digest).and_then(Weak::upgrade)
     }
 
-    /// Drops instances that have idled for too long, and forgets plugins that are gone.
+    /// Drops instances that have been idle for too long, and removes plugins that are gone.
     pub(crate) fn reap(&self) {
         self.peaks_pass();
         let idle = self.options.pool.slot_idle;
@@ -289,7 +287,7 @@ impl HostShared {
         }
     }
 
-    /// What calls used more than two minutes ago says nothing about the next.
+    /// The memory that calls used more than two minutes ago says nothing about the next call.
     fn peaks_pass(&self) {
         let looks = self.looks.fetch_add(1, Ordering::Relaxed);
         if looks.is_multiple_of(LOOKS_OF_PEAK) {
@@ -299,14 +297,14 @@ impl HostShared {
         }
     }
 
-    /// Drops the instances of all plugins that have idled since before this moment.
+    /// Drops the instances of all plugins that have been idle since before this moment.
     pub(crate) fn drop_idle(&self, before: Duration) {
         for plugin in self.living_plugins() {
             plugin.slots.reap(before);
         }
     }
 
-    /// All plugins that somebody holds. Those that are gone are forgotten.
+    /// All living plugins. Removes those that are gone.
     fn living_plugins(&self) -> Vec<Arc<Plugin>> {
         let mut living = Vec::new();
         self.plugins
@@ -323,7 +321,7 @@ impl HostShared {
 }
 
 impl Evict for HostShared {
-    /// Drops first what is large and has idled for long.
+    /// Drops large instances that have been idle for long first.
     fn evict(&self, of: Option<PluginNo>, bytes: u64) -> bool {
         let mut living = self.living_plugins();
         living.retain(|plugin| of.is_none_or(|no| plugin.terms.track.id == no));
@@ -338,7 +336,7 @@ impl Evict for HostShared {
             let Some((_, since, plugin)) = oldest.max_by_key(|(weight, ..)| *weight) else {
                 break;
             };
-            // It may have been taken meanwhile: then there is another one, or none.
+            // Another call may have taken it meanwhile: then there is another one, or none.
             if let Some(slot) = plugin.slots.take_oldest(since) {
                 freed += slot.store.data().limiter.account.held();
                 drop(slot);

@@ -1,9 +1,9 @@
-//! Whether a plugin may run on a worker's own thread, and how that trust is won and lost.
+//! Whether a plugin may run on a worker's own thread, and how it gains and loses that trust.
 //!
-//! A plain call costs about a microsecond but cannot be interrupted by anything else that the
-//! thread should do. So a plugin starts on fibers, wins the plain call by sixteen quick ones,
-//! and loses it, for longer each time, by a slow one: at the moment that it is noticed to be
-//! slow, not when it ends.
+//! A plain call costs about a microsecond, but the thread cannot do anything else before it
+//! returns. So a plugin starts on fibers, gains the plain call by sixteen quick calls, and loses it
+//! by a slow one, for longer each time: at the moment at which the call is noticed to be slow, not
+//! at its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::gate::{Gate, Turn};
 
-/// How a plugin is to be called now.
+/// How a plugin is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallMode {
     /// By a plain call on the calling thread.
@@ -24,23 +24,23 @@ pub enum CallMode {
     Fiber,
 }
 
-/// Quick calls that a new plugin has to show.
+/// The quick calls that a new plugin needs to gain trust.
 const FIRST_PROBATION: u32 = 16;
-/// The probation does not grow beyond this many calls.
+/// The longest probation, in calls.
 const LONGEST_PROBATION: u32 = 65_536;
 
-/// How one plugin has behaved.
+/// The behaviour of one plugin.
 pub(crate) struct Track {
-    /// Tells plugins apart at the gate.
+    /// Identifies the plugin at the gate.
     pub(crate) id: u64,
     probation: AtomicU32,
     left: AtomicU32,
     slow: AtomicUsize,
-    /// Calls that have lasted for a tick, and are not over.
+    /// Calls in progress that have lasted for a tick.
     lasting: AtomicUsize,
 }
 
-/// With so many lasting calls at once, all further ones of the plugin wait for turns.
+/// With so many lasting calls at once, all further calls of the plugin wait for turns.
 const MAX_LASTING: usize = 8;
 
 impl Track {
@@ -60,15 +60,15 @@ impl Track {
         self.left.load(Ordering::Relaxed) == 0 && self.slow.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether its calls have to wait for turns: one of them is slow, or several are on the
-    /// way there. Hundreds of quick starts are a slow start for everybody else.
+    /// Whether its calls have to wait for turns: one of them is slow, or several are about to be.
+    /// Hundreds of quick starts would delay all other plugins.
     pub(crate) fn takes_turns(&self) -> bool {
         self.slow.load(Ordering::Relaxed) > 0 || self.lasting.load(Ordering::Relaxed) >= MAX_LASTING
     }
 
-    /// One more call was quick.
+    /// Counts a quick call.
     pub(crate) fn quick(&self) {
-        // Failing to count down because it is zero already is what is wanted.
+        // At zero there is nothing to count down, and the update fails as intended.
         let _ = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -84,7 +84,7 @@ impl Track {
     }
 }
 
-/// How one call uses the processor. Made at its first tick: most calls never see one.
+/// A call's use of the processor. Made at its first tick, which most calls do not reach.
 pub(crate) struct Pace {
     used: Duration,
     track: Arc<Track>,
@@ -92,16 +92,16 @@ pub(crate) struct Pace {
     cell: Arc<Cell>,
 }
 
-/// What the end of a yield has to leave behind, without reach to the store.
+/// The state that the end of a yield changes, without access to the store.
 #[derive(Default)]
 pub(crate) struct Cell {
-    /// Where the call has been computing since, by the processor time of which thread.
+    /// The thread on which the call computes, and the processor time of that thread at the start.
     mark: Mutex<Option<(ThreadId, Duration)>>,
     turn: Mutex<Option<Turn>>,
 }
 
 impl Pace {
-    /// `since_start` is by the clock: the first stretch has no mark to count from.
+    /// `since_start` is wall clock time: the first period has no mark of processor time.
     pub(crate) fn new(track: &Arc<Track>, since_start: Duration) -> Self {
         track.lasting.fetch_add(1, Ordering::Relaxed);
         let cell = Arc::new(Cell::default());
@@ -114,14 +114,14 @@ impl Pace {
         }
     }
 
-    /// Of a call that had to wait for a turn before it could begin.
+    /// For a call that waited for a turn before it began.
     pub(crate) fn with_turn(track: &Arc<Track>, turn: Turn) -> Self {
         let pace = Self::new(track, Duration::ZERO);
         *pace.cell.turn.lock() = Some(turn);
         pace
     }
 
-    /// Counts what was used since the mark.
+    /// Adds the processor time since the mark.
     pub(crate) fn measure(&mut self) {
         let now = (std::thread::current().id(), thread_time());
         if let Some((thread, since)) = self.cell.mark.lock().replace(now)
@@ -139,7 +139,7 @@ impl Pace {
         self.slow.is_some()
     }
 
-    /// From here on it is slow, and so is its plugin while it lasts.
+    /// Marks the call as slow, and its plugin as slow while the call lasts.
     pub(crate) fn slow_down(&mut self, inline: Option<Arc<AtomicUsize>>) {
         if self.slow.is_none() {
             let track = &self.track;
@@ -155,7 +155,7 @@ impl Pace {
         }
     }
 
-    /// The call waits for the host: what the thread does meanwhile is not its doing.
+    /// The call waits for the host: the thread's work meanwhile does not count for it.
     pub(crate) fn pause(&self) {
         *self.cell.mark.lock() = None;
         self.cell.turn.lock().take();
@@ -171,11 +171,11 @@ impl Cell {
         *self.mark.lock() = Some((std::thread::current().id(), thread_time()));
     }
 
-    /// Lets others run; with a gate, until it is this plugin's turn.
+    /// Lets other tasks run; with a gate, until it is this plugin's turn.
     pub(crate) async fn pass(self: Arc<Self>, gate: Option<(Gate, u64)>) {
         self.turn.lock().take();
-        // The thread's other tasks come first in any case: a turn says that a call may go on,
-        // not that nobody else may.
+        // The thread's other tasks come first in any case: a turn permits this call to continue,
+        // but does not exclude others.
         step_back().await;
         if let Some((gate, plugin)) = gate {
             let turn = gate.turn(plugin).await;
@@ -184,7 +184,7 @@ impl Cell {
         self.mark();
     }
 
-    /// As [`Cell::pass`], blocking the thread. False if it was stopped.
+    /// As [`Cell::pass`], but blocks the thread. False if `stop` became true.
     pub(crate) fn block(&self, gate: &Gate, plugin: u64, stop: impl Fn() -> bool) -> bool {
         self.turn.lock().take();
         let turn = gate.block(plugin, crate::engine::TICK, stop);
@@ -195,9 +195,9 @@ impl Cell {
     }
 }
 
-/// Goes to the end of the thread's queue, from where other threads can take it. tokio's own
-/// `yield_now` waits until the thread has nothing else to do or has done dozens of other
-/// things, which may be slow calls.
+/// Moves the task to the end of the thread's queue, from which other threads can take it. tokio's
+/// own `yield_now` waits until the thread is idle or has run dozens of other tasks, which may be
+/// slow calls.
 async fn step_back() {
     let mut stepped = false;
     std::future::poll_fn(|context| {

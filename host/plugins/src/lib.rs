@@ -1,12 +1,13 @@
-//! Who does the work: WebAssembly components, hosted in wasmtime. The only crate that names it.
+//! Executes nodes and decides about triggers: WebAssembly components, hosted in wasmtime. The only
+//! crate that names wasmtime.
 //!
-//! A [`Host`] owns the engine and what all plugins share. It loads bytes into a [`Plugin`],
-//! keeps the loaded ones in a [`Registry`], and takes in what [`Folders`] hold. A plugin is
-//! called through [`Plugin::execute`] and [`Plugin::accept`], or, where its [`CallMode`] allows
-//! it, by the plain functions of the same names with `_inline`.
+//! A [`Host`] owns the engine and the shared state of all plugins. It loads bytes into a
+//! [`Plugin`], keeps the loaded ones in a [`Registry`], and loads the plugins of [`Folders`]. A
+//! plugin is called through [`Plugin::execute`] and [`Plugin::accept`], or, if its [`CallMode`]
+//! allows it, by the plain functions of the same names with `_inline`.
 //!
-//! Guests return, the host writes: nothing that a guest asks for takes effect here. It comes
-//! back in [`Returned`], and the caller commits it or throws it away.
+//! The effects that a guest requests do not happen here. They are part of [`Returned`], and the
+//! caller commits them or drops them.
 
 mod bindings;
 mod budget;

@@ -1,21 +1,21 @@
-//! Keeps the memories and tables of an instance within its limits.
+//! Bounds the memories and tables of an instance.
 //!
-//! wasmtime's own limiter counts each memory by itself; a component may have several, so the
-//! sums are kept here. A refused growth is remembered: what the guest makes of it, usually a
-//! crash, is then reported as the limit that it is.
+//! wasmtime's own limiter counts each memory by itself; a component may have several, so the sums
+//! are kept here. A refused growth is remembered: the guest's reaction, usually a crash, is then
+//! reported as an exceeded limit.
 //!
-//! What grows is also charged to the budget of the process. If there is no room in it, the
-//! guest is ended: the same call may find room a moment later, so that what the guest would
-//! make of it is of no use.
+//! Growth is also charged to the budget of the process. If the budget has no room, the guest is
+//! ended: the same call may find room a moment later, so the guest's reaction to a refusal would be
+//! useless.
 
 use wasmtime::ResourceLimiter;
 
 use crate::budget::Account;
 use crate::guest::Stop;
 
-/// What an instance has, and what it may have.
+/// The size of an instance, and its bounds.
 pub(crate) struct Limiter {
-    /// What it holds of the budget.
+    /// Its account in the budget.
     pub(crate) account: Account,
     memory: usize,
     max_memory: usize,
@@ -41,7 +41,7 @@ impl Limiter {
         self.memory
     }
 
-    /// Whether a growth was refused since this was last asked.
+    /// Whether a growth was refused since the last call of this function.
     pub(crate) fn take_refused(&mut self) -> bool {
         std::mem::take(&mut self.refused)
     }
@@ -96,7 +96,7 @@ impl ResourceLimiter for Limiter {
     }
 }
 
-/// Core instances inside one component: Python's need 38.
+/// Core instances inside one component: those of Python need 38.
 pub(crate) const MAX_INSTANCES: usize = 200;
 /// Tables inside one component.
 pub(crate) const MAX_TABLES: usize = 32;
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_the_budget_has_no_room_for_ends_the_guest() {
-        // All of it is for the instance itself.
+        // The whole budget is used by the instance itself.
         let mut limiter = limiter(crate::budget::INSTANCE_BYTES);
         assert!(limiter.memory_growing(0, 60, None).is_err());
         assert_eq!(limiter.memory(), 0);

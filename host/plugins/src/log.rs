@@ -1,16 +1,16 @@
 //! The lines that a guest logs during one call.
 //!
-//! What exceeds the limits is dropped and counted. Control characters are escaped, so that a
-//! line stays one line and a terminal stays as it is.
+//! Lines beyond the limits are dropped and counted. Control characters are escaped, so that a line
+//! stays one line and cannot control a terminal.
 
 use windlass_model::LogLine;
 
 use crate::options::{Limits, Secrets};
 
-/// How deep into the fields of a line the host looks.
+/// The most fields of a line that are read.
 const MAX_FIELDS: usize = 32;
 
-/// Lines so far.
+/// The lines so far.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     lines: Vec<LogLine>,
@@ -49,7 +49,7 @@ impl Log {
         });
     }
 
-    /// The lines of the call that ends, and how many are missing.
+    /// The lines of the call that ends, with the number of dropped lines.
     pub(crate) fn take(&mut self) -> Vec<LogLine> {
         let mut lines = std::mem::take(&mut self.lines);
         if self.dropped > 0 {

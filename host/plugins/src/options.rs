@@ -1,4 +1,4 @@
-//! What an operator decides about plugins. Every bound of this crate that can be changed is here.
+//! The operator's options for plugins. Every configurable bound of this crate is here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,43 +14,42 @@ pub use crate::http::grant::Grant;
 pub use crate::proof::Proofs;
 pub use crate::secrets::{Secret, Secrets, Source};
 
-/// How plugins are hosted.
+/// The options of a host.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where components are kept by their digest. Made if it is not there.
+    /// The directory of components by their digest. Created if it does not exist.
     pub store_dir: PathBuf,
-    /// Where compiled code is kept. Made if it is not there, readable by this user alone:
-    /// what is in it is run.
+    /// The directory of compiled code. Created if it does not exist, readable by this user alone:
+    /// its content is run.
     pub cache_dir: PathBuf,
-    /// The file of the key by which this user knows the code that its own hosts have compiled.
-    /// Made if it is not there, readable by this user alone.
+    /// The file of the key that authenticates the code that this user's hosts have compiled.
+    /// Created if it does not exist, readable by this user alone.
     pub code_key: PathBuf,
-    /// What a call may use, unless the plugin's own settings say otherwise.
+    /// The limits of a call, unless the plugin's own settings change them.
     pub limits: Limits,
-    /// By package name. A package that is not named gets [`Settings::default`].
+    /// By package name. A package without an entry gets [`Settings::default`].
     pub settings: BTreeMap<String, Settings>,
-    /// The components of the library that came with the host. They are what they say that they
-    /// are, and those that are consumers are asked about triggers.
+    /// The components of the library that came with the host. They need no further proof, and their
+    /// consumers need no grant.
     pub library: BTreeSet<Digest>,
     /// Components, or files that components are made of, that are never loaded or called.
     pub denied: BTreeSet<Digest>,
-    /// How much of everything there is at once.
+    /// The limits over all plugins together.
     pub pool: PoolSize,
-    /// The memory that all plugins together may take, in bytes: instances, those that idle
-    /// included, and what their calls have in hand.
+    /// The memory of all plugins together, in bytes: instances, idle ones included, and the data of
+    /// their calls.
     pub memory_bytes: u64,
-    /// How much processor time a call may take before it counts as slow.
+    /// How much processor time a call may use before it counts as slow.
     pub slow: Duration,
-    /// With so many slow calls inline at once, nothing is called inline any more.
+    /// With so many slow inline calls at once, no further call is made inline.
     pub max_slow_inline: usize,
-    /// How many threads there are to run guests. Slow fibers get half of them.
+    /// The number of threads that run guests. Slow fibers get half of them.
     pub threads: usize,
-    /// What the guests' HTTP client may do, over and above the grants.
+    /// The bounds of the guests' HTTP client, in addition to the grants.
     pub http: HttpPolicy,
-    /// The values that grants name.
+    /// The secrets that grants name.
     pub secrets: Secrets,
-    /// How many traps of a plugin in a row under one workflow delay its calls there. None: any
-    /// number.
+    /// How many successive traps of a plugin in one workflow delay its calls there. None: never.
     pub quarantine_after: Option<u32>,
     /// The largest component file, in bytes.
     pub max_component_bytes: u64,
@@ -59,7 +58,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults, with everything that is kept on disk below `dir`.
+    /// The defaults, with all files below `dir`.
     pub fn in_dir(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -86,7 +85,7 @@ impl Options {
 }
 
 impl Options {
-    /// The most that a call of any package can take of the budget of memory.
+    /// The most memory that a call of any package can use.
     pub(crate) fn most_memory(&self) -> u64 {
         let own = self
             .settings
@@ -96,7 +95,7 @@ impl Options {
         most.fold(0, u64::max)
     }
 
-    /// The most that any package may have of something.
+    /// The largest value of a limit over all packages.
     pub(crate) fn most(&self, of: impl Fn(&Limits) -> usize) -> usize {
         let own = self
             .settings
@@ -106,12 +105,12 @@ impl Options {
     }
 }
 
-/// What one call of one plugin may use.
+/// The limits of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Linear memory in bytes, all memories of the instance together.
     pub memory_bytes: usize,
-    /// How long a call may take by the clock, waiting included.
+    /// How long a call may take by the clock, waits included.
     pub deadline: Duration,
     /// Elements of all tables of the instance together.
     pub table_elements: usize,
@@ -131,13 +130,13 @@ pub struct Limits {
     pub http_requests: u32,
     /// Stimuli that a call may send and triggers that it may schedule, together.
     pub events: usize,
-    /// Bytes of them, names and values together.
+    /// Bytes of these stimuli and triggers, names and values together.
     pub event_bytes: usize,
 }
 
 impl Limits {
-    /// The most that a call within these limits can take of the budget of memory: its input,
-    /// its output and a body in each direction are payloads.
+    /// The most memory that a call within these limits can use: its input, its output and a body in
+    /// each direction are payloads.
     pub(crate) fn most_memory(&self) -> u64 {
         let payloads = self.payload_bytes.saturating_mul(4);
         let bytes = self
@@ -147,7 +146,7 @@ impl Limits {
         (bytes as u64).saturating_add(INSTANCE_BYTES)
     }
 
-    /// The smaller of each.
+    /// The smaller one of each limit.
     pub(crate) fn least(&self, other: &Self) -> Self {
         Self {
             memory_bytes: self.memory_bytes.min(other.memory_bytes),
@@ -185,22 +184,22 @@ impl Default for Limits {
     }
 }
 
-/// Decisions about one package. What they give is for components that are proved; what they take
-/// away holds for every component of the name.
+/// The operator's settings for one package. Permissions are for proved components only;
+/// restrictions hold for every component of the name.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// What proves a component, besides being part of the library.
+    /// The proofs of a component, besides being part of the library.
     pub proofs: Proofs,
-    /// What it may reach. Nothing by default.
+    /// Its permissions. None by default.
     pub grants: Grants,
-    /// In place of [`Options::limits`]. A component that is not proved has the smaller of both.
+    /// Replaces [`Options::limits`]. A component that is not proved has the smaller one of both.
     pub limits: Option<Limits>,
-    /// How long its instances live.
+    /// How long its instances are reused.
     pub isolation: Isolation,
 }
 
 impl Settings {
-    /// Whether they give anything beyond what every component has.
+    /// Whether they give a component more than the default.
     pub(crate) fn give(&self, default: &Limits) -> bool {
         let grants = &self.grants;
         let raised = |own: &Limits| own.least(default) != *own;
@@ -212,49 +211,49 @@ impl Settings {
     }
 }
 
-/// How long an instance of a plugin lives. Its memory may survive exactly as long.
+/// How long an instance of a plugin is reused. Its memory survives exactly as long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isolation {
-    /// Any call may find any instance that is warm.
+    /// A call may use any warm instance.
     #[default]
     Warm,
-    /// Calls find only instances that the same workflow run has used.
+    /// A call uses only instances of the same workflow run.
     Run,
     /// Each call has an instance of its own.
     Call,
 }
 
-/// What a plugin may reach: only what it asks for *and* is given here.
+/// The permissions of a plugin: each needs a request of the plugin *and* a grant.
 #[derive(Clone, Debug, Default)]
 pub struct Grants {
-    /// Where its HTTP requests may go.
+    /// Destinations of its HTTP requests.
     pub http: Vec<Grant>,
-    /// The secrets that may be put into its HTTP requests, by name.
+    /// Names of secrets that its HTTP requests may contain.
     pub secrets: Vec<String>,
     /// Whether it may send stimuli and schedule triggers.
     pub events: bool,
-    /// Whether it is asked about triggers.
+    /// Whether it is called as a consumer of triggers.
     pub consumer: bool,
 }
 
-/// What every HTTP request of a guest is held to.
+/// The bounds of every HTTP request of a guest.
 #[derive(Clone, Debug)]
 pub struct HttpPolicy {
     /// How long a request may take, redirects included.
     pub timeout: Duration,
-    /// How long it may take to look its name up, and how long to connect.
+    /// How long a request may take to look its name up, and how long to connect.
     pub connect_timeout: Duration,
     /// The largest body of a response, in bytes.
     pub max_response_bytes: u64,
-    /// How many redirects are followed at most.
+    /// The most redirects that a request follows.
     pub max_redirects: u32,
-    /// Headers of a request, and of a response, at most.
+    /// The most headers of a request, and of a response.
     pub max_headers: usize,
-    /// Requests of all plugins at once.
+    /// Concurrent requests of all plugins.
     pub concurrency: usize,
-    /// Names that are looked up at once. A lookup counts until the system's resolver returns.
+    /// Concurrent name lookups. A lookup counts until the system's resolver returns.
     pub lookups: usize,
-    /// Further certificates to trust, each in DER.
+    /// Additional trusted certificates, each in DER.
     pub extra_roots: Vec<Vec<u8>>,
 }
 
@@ -273,20 +272,20 @@ impl Default for HttpPolicy {
     }
 }
 
-/// How much of everything there is at once, over all plugins.
+/// The limits over all plugins together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSize {
     /// Instances, warm ones included.
     pub instances: u32,
-    /// Calls on fibers. More of them wait.
+    /// Concurrent calls on fibers; further calls wait.
     pub fibers: u32,
-    /// Components that are compiled at once.
+    /// Components being compiled at once.
     pub compiles: usize,
-    /// The most memory that any plugin's limit may name, in bytes.
+    /// The most that the memory limit of a plugin may be, in bytes.
     pub max_memory_bytes: usize,
-    /// Calls after which an instance is retired, give or take a quarter.
+    /// Calls after which an instance is retired, plus or minus a quarter.
     pub slot_calls: u32,
-    /// How long an instance may idle.
+    /// How long an instance may be idle.
     pub slot_idle: Duration,
 }
 

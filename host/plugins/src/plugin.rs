@@ -23,20 +23,20 @@ use crate::proof::{Signed, Standing};
 use crate::quarantine::Quarantine;
 use crate::slot::Slots;
 
-/// A component that is compiled, checked and ready to be called. It is its digest: two files
-/// with the same bytes are one plugin, and a running instance keeps the one it started with.
+/// A compiled and checked component. Its identity is its digest: two files with the same bytes are
+/// one plugin, and a running instance keeps the one with which it started.
 pub struct Plugin {
     /// SHA-256 of the component.
     pub digest: Digest,
-    /// Where it was read from.
+    /// The file from which it was read.
     pub file: PathBuf,
-    /// What it says about itself.
+    /// Its description.
     pub description: Description,
     /// Whether it can have side effects.
     pub purity: Purity,
     /// The interfaces that it imports, WASI's included, in order.
     pub imports: Vec<String>,
-    /// Whether it can ask for memory or blobs.
+    /// Whether it imports memory or blobs.
     pub reads: bool,
     pub(crate) signature: Mutex<Option<Signed>>,
     pub(crate) shared: Arc<HostShared>,
@@ -44,16 +44,16 @@ pub struct Plugin {
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) entries: Entries,
     pub(crate) slots: Slots,
-    /// The memory that its calls take.
+    /// The memory that its calls use.
     pub(crate) peak: Peak,
-    /// A plain call has found no room: the next ones wait for it on fibers.
+    /// A plain call has found no room: the next calls wait for it on fibers.
     pub(crate) found_no_room: AtomicBool,
     pub(crate) quarantine: Quarantine,
-    /// How long its calls take, in microseconds.
+    /// The durations of its calls, in microseconds.
     pub(crate) calls: Arc<Histogram>,
-    /// Its share of the fibers: never all of them, so that others get in beside it.
+    /// Its share of the fibers: never all of them, so that other plugins get some, too.
     pub(crate) fibers: Arc<Semaphore>,
-    /// Some of its imports may wait, so that it can only run on a fiber.
+    /// Some of its imports may wait, so it can only run on a fiber.
     pub(crate) waits: bool,
 }
 
@@ -66,7 +66,7 @@ pub enum Purity {
     Effectful,
 }
 
-/// What holds for every instance of a plugin.
+/// The terms of every instance of a plugin.
 pub(crate) struct Terms {
     pub(crate) name: String,
     pub(crate) limits: Limits,
@@ -76,7 +76,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Why nothing is granted, where settings of this name grant something.
+    /// Why nothing is granted although settings of this name grant something.
     pub(crate) fn advice(&self) -> Option<String> {
         (self.standing == Standing::Unproved).then(|| {
             let code = codes::UNPROVED;
@@ -86,7 +86,7 @@ impl Terms {
     }
 }
 
-/// Where the exports of a component are.
+/// The indices of a component's exports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
     pub(crate) node_describe: Option<ComponentExportIndex>,
@@ -131,7 +131,7 @@ impl Plugin {
         &self.terms.name
     }
 
-    /// Where it was read from.
+    /// The file from which it was read.
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -141,7 +141,7 @@ impl Plugin {
         self.description.node(name)
     }
 
-    /// Which triggers it is asked about, if it exports a consumer and is granted to be one.
+    /// The triggers that it consumes, if it exports a consumer and has a grant for it.
     pub fn consumer(&self) -> Option<&Consumer> {
         let described = self.description.consumer.as_ref();
         described.filter(|_| self.terms.grants.consumer)
@@ -152,13 +152,14 @@ impl Plugin {
         &self.terms.standing
     }
 
-    /// The signature that came with it, beside its file or otherwise, if the file is the component
-    /// itself.
+    /// The signature of the component, from its file's neighbour or from elsewhere, if the file is
+    /// the component itself.
     pub fn signature(&self) -> Option<Signed> {
         self.signature.lock().clone()
     }
 
-    /// Notes a signature that came later. One by a trusted key stays unless there is another one.
+    /// Records a signature that came later. One by a trusted key is replaced only by another such
+    /// one.
     pub(crate) fn sign(&self, signed: Option<Signed>) {
         let Some(signed) = signed else { return };
         let mut there = self.signature.lock();
@@ -167,7 +168,7 @@ impl Plugin {
         }
     }
 
-    /// Whether it gets no grants because nothing proves that they are about it.
+    /// Whether it gets no grants because nothing proves that they apply to it.
     pub fn is_unproved(&self) -> bool {
         *self.standing() == Standing::Unproved
     }
@@ -177,12 +178,12 @@ impl Plugin {
         &self.terms.limits
     }
 
-    /// What it asks for and is given.
+    /// Its permissions: requested and granted.
     pub fn grants(&self) -> &Grants {
         &self.terms.grants
     }
 
-    /// How it is to be called now. Ask before each call: the answer changes.
+    /// How to call it now. Ask before each call: the answer changes.
     pub fn lane(&self) -> CallMode {
         let crowded =
             self.shared.slow_inline.load(Ordering::Relaxed) >= self.shared.options.max_slow_inline;
@@ -197,18 +198,17 @@ impl Plugin {
         }
     }
 
-    /// How many instances of it idle.
+    /// The number of its idle instances.
     pub fn idle_slots(&self) -> usize {
         self.slots.idle()
     }
 
-    /// How long its instances live.
+    /// How long its instances are reused.
     pub fn isolation(&self) -> Isolation {
         self.slots.isolation()
     }
 
-    /// How long calls under this workflow are put off, because they crashed too often in a
-    /// row.
+    /// The delay of calls in this workflow, because they crashed too often in a row.
     pub fn quarantined_for(&self, workflow: &str) -> Option<Duration> {
         self.quarantine
             .delay(workflow, self.shared.clock.monotonic())

@@ -1,18 +1,17 @@
-//! What proves that a component is the one that the settings of its package are about.
+//! Proofs that the settings of a package apply to a component.
 //!
-//! A component says itself which package it is, and every file can say `http`. So settings give
-//! only to a component that is proved: by the digests of the library that came with the host, by
-//! a digest in the settings, by the signature of a key in the settings, or by the file that the
-//! settings name. What settings take away holds for every component that has the name.
+//! A component states its own package, so any file can claim to be `http`. Therefore settings give
+//! permissions only to a proved component. A proof is one of these: a digest of the library that
+//! came with the host, a digest in the settings, the signature of a key in the settings, or the
+//! file that the settings name. Restrictions hold for every component of the name.
 //!
 //! A signature and a file prove a component while it is loaded from that file. A run keeps the
-//! component that it began with, and finds it later in the component store, where neither is; the
-//! next version of the host has another library. So the host writes down what it has proved: a
-//! note of 32 bytes beside the stored component, which only the key of this user makes. A note
-//! counts as long as the settings name its proof.
+//! component with which it began, and finds it later in the component store, where neither is; the
+//! next version of the host has another library. So the host records its proofs: a note of 32 bytes
+//! beside the stored component, which needs the key of this user. A note counts as long as the
+//! settings name its proof.
 //!
-//! Bounds: a file of a signature has at most 4,096 bytes; there is a note for each component and
-//! proof.
+//! Bounds: a signature file has at most 4,096 bytes; there is a note for each component and proof.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -25,35 +24,36 @@ use windlass_model::Digest;
 use crate::host::HostShared;
 use crate::options::Settings;
 
-/// What proves components of one package, besides the library. One of them is enough.
+/// The proofs for components of one package, besides the library. One of them suffices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proofs {
-    /// Digests of components, or of the files that they are made of.
+    /// Digests of components, or of the files that contain them.
     pub digests: Vec<Digest>,
-    /// Keys whose signature a file `NAME.wasm.minisig` beside the component has.
+    /// Keys that may sign components: the signature is in a file `NAME.wasm.minisig` beside the
+    /// component.
     pub keys: Vec<PublicKey>,
     /// Files of plugin folders.
     pub files: Vec<PathBuf>,
 }
 
-/// What has proved a component.
+/// A proof of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// It is part of the library that came with this host, or came with an earlier one.
+    /// It is part of the library that came with this host, or with an earlier one.
     Library,
-    /// Its digest, or that of the file that it is made of.
+    /// Its digest, or that of the file that contains it.
     Digest(Digest),
-    /// The signature of this key.
+    /// It has a signature of this key.
     Signature(PublicKey),
     /// It is, or was, in this file.
     File(PathBuf),
 }
 
-/// What a note is for.
+/// The purpose of a note.
 const NOTE: &[u8] = b"windlass proved component 1";
 
 impl Proof {
-    /// The text that is of this proof alone.
+    /// A text that no other proof has.
     fn text(&self) -> Vec<u8> {
         match self {
             Self::Library => b"library".to_vec(),
@@ -78,41 +78,40 @@ impl fmt::Display for Proof {
 /// How the settings of its package apply to a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// There are none that give anything, and it is not part of the library.
+    /// No settings of its package give permissions, and it is not part of the library.
     Unnamed,
-    /// As a whole: this proves that they are about it.
+    /// Completely: this proof shows that they apply to it.
     Proved(Proof),
-    /// What they give does not apply: nothing proves that they are about it.
+    /// Its permissions do not apply: there is no proof.
     Unproved,
 }
 
 /// A signature of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// As minisign writes it.
+    /// The text in the format of minisign.
     pub text: Arc<str>,
-    /// Whether the settings of the package name the key that has made it. If not, any key may
-    /// have.
+    /// Whether the settings of the package name its key. If not, any key may have made it.
     pub vouched: bool,
 }
 
-/// What is known of a component that is being loaded, besides its bytes.
+/// The evidence about a component that is being loaded, besides its bytes.
 #[derive(Default)]
 pub(crate) struct Evidence {
-    /// The digest of its file, where the component was made of something else.
+    /// The digest of its file, if the component was made from another format.
     pub(crate) raw: Option<Digest>,
-    /// The file, unless another user can decide what is in it.
+    /// The file, unless another user can change its content.
     pub(crate) file: Option<PathBuf>,
-    /// The signature of its file, whoever has made it.
+    /// The signature of its file, by any key.
     pub(crate) signature: Option<Arc<str>>,
-    /// The keys of any settings that have signed its file.
+    /// The keys in any settings that have signed its file.
     pub(crate) keys: Vec<PublicKey>,
-    /// Why there is less than there could be.
+    /// Why evidence is missing.
     pub(crate) doubts: Vec<String>,
 }
 
 impl Evidence {
-    /// What there is beside a file that held these bytes.
+    /// The evidence beside a file with these bytes.
     pub(crate) fn beside(shared: &HostShared, file: &Path, bytes: &[u8]) -> Self {
         let mut found = Self {
             raw: Some(Digest::of(bytes)),
@@ -135,7 +134,7 @@ impl Evidence {
         found
     }
 
-    /// What there is of bytes that came without a file, perhaps with a signature.
+    /// The evidence for bytes without a file, with an optional signature.
     pub(crate) fn of(shared: &HostShared, bytes: &[u8], signature: Option<&str>) -> Self {
         let mut found = Self {
             raw: Some(Digest::of(bytes)),
@@ -155,7 +154,7 @@ impl Evidence {
                 return;
             }
         };
-        // Without what a stranger has written above it.
+        // Drops the comments, which a stranger may have written.
         let text = signature.to_string();
         if text.len() <= minisign::LONGEST {
             self.signature = Some(text.into());
@@ -178,7 +177,7 @@ impl Evidence {
     }
 }
 
-/// Where the signature of a file is.
+/// The path of a file's signature.
 pub(crate) fn signature_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".minisig");
@@ -196,7 +195,7 @@ fn signature(file: &Path) -> Result<Option<String>, String> {
     Ok(Some(text))
 }
 
-/// The one name of a file, whatever links lead to its folder.
+/// The canonical path of a file, with the links of its folder resolved.
 fn place(file: &Path) -> PathBuf {
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     match (whole.parent().map(std::fs::canonicalize), whole.file_name()) {
@@ -217,7 +216,7 @@ pub(crate) fn standing(
         false => settings.and_then(|settings| shown(digest, settings, evidence)),
     };
     if let Some(proof) = proof {
-        // A digest proves by itself.
+        // A digest needs no note.
         if proof != Proof::Digest(*digest) {
             note(shared, digest, &proof);
         }
@@ -233,8 +232,8 @@ pub(crate) fn standing(
     }
 }
 
-/// The signature of a component, if it is of the component itself and not of another file that it
-/// is made of.
+/// The signature of a component, if it signs the component itself and not another file that
+/// contains it.
 pub(crate) fn signed(
     digest: &Digest,
     settings: Option<&Settings>,
@@ -248,7 +247,7 @@ pub(crate) fn signed(
     Some(Signed { text, vouched })
 }
 
-/// The proof that there is now.
+/// The proof by the present evidence.
 fn shown(digest: &Digest, settings: &Settings, evidence: &Evidence) -> Option<Proof> {
     let proofs = &settings.proofs;
     let is_it = |known: &&Digest| *known == digest || evidence.raw.as_ref() == Some(*known);
@@ -268,7 +267,7 @@ fn shown(digest: &Digest, settings: &Settings, evidence: &Evidence) -> Option<Pr
         .or_else(|| by_file().map(Proof::File))
 }
 
-/// The proof that there was once, and that the settings still name.
+/// The proof of an earlier note that the settings still name.
 fn noted(shared: &HostShared, digest: &Digest, settings: &Settings) -> Option<Proof> {
     let proofs = &settings.proofs;
     let digests = proofs.digests.iter().copied().map(Proof::Digest);
@@ -296,7 +295,8 @@ fn note(shared: &HostShared, digest: &Digest, proof: &Proof) {
     if windlass_files::read(&file, TAG_BYTES).is_ok_and(|there| there == tag) {
         return;
     }
-    // Without it, runs that began with the component lose its grants once its file has changed.
+    // Without the note, runs that began with the component lose its grants once its file has
+    // changed.
     if let Err(error) = windlass_files::write(&file, &tag) {
         tracing::warn!(%digest, %error, "it cannot be noted that the component was proved");
     }

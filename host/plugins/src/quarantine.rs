@@ -1,16 +1,15 @@
 //! Delays the calls of a workflow whose calls of a plugin keep crashing.
 //!
-//! Crashes are counted by plugin and workflow: a workflow that feeds a plugin what it crashes
-//! on delays itself and no other. Crashes in a row put the pair in quarantine for a second;
-//! each time its calls crash again afterwards, for twice as long, up to five minutes. One call
-//! that ends well clears the pair.
+//! Crashes are counted by plugin and workflow: a workflow whose data crashes a plugin delays only
+//! itself. Crashes in a row put the pair in quarantine for a second; each time its calls crash
+//! again afterwards, for twice as long, up to five minutes. One call that succeeds clears the pair.
 //!
-//! A quarantine is an interval, and the next one of the same pair begins no sooner than
-//! [`OPEN`] after the last has ended. So whatever was put off to its end gets through then,
-//! however much it is, and no call is put off again and again while others crash before it.
+//! A quarantine is an interval, and the next one of the same pair begins at the earliest [`OPEN`]
+//! after the end of the last. So all calls that were delayed to its end are made then, however
+//! many, and no call is delayed repeatedly because others crash before it.
 //!
-//! Bounded by [`MAX_WORKFLOWS`] for each plugin. A state machine without a clock: the caller
-//! brings the time, and puts the call off.
+//! Bounded by [`MAX_WORKFLOWS`] for each plugin. A state machine without a clock: the caller passes
+//! the time, and delays the call.
 #![cfg_attr(
     not(feature = "doubles"),
     expect(
@@ -30,36 +29,35 @@ use rustc_hash::FxHashMap;
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest quarantine.
 const LONGEST: Duration = Duration::from_secs(300);
-/// How long calls get through after a quarantine, at least.
+/// The shortest time between two quarantines.
 const OPEN: Duration = Duration::from_secs(1);
-/// Crashes that are further apart are not in a row.
+/// Crashes that are further apart do not count as successive.
 const FORGOTTEN: Duration = Duration::from_secs(600);
-/// Workflows whose crashes one plugin remembers. The one that crashed longest ago makes room.
+/// The most workflows whose crashes one plugin remembers. The one with the oldest crash is dropped.
 const MAX_WORKFLOWS: usize = 1_024;
 
-/// How one plugin has crashed of late, by workflow.
+/// The recent crashes of one plugin, by workflow.
 pub struct Quarantine {
     after: Option<u32>,
-    /// How many workflows are remembered: calls of a plugin that does not crash read this and
-    /// nothing else.
+    /// The number of remembered workflows: calls of a plugin that does not crash read only this.
     remembered: AtomicUsize,
     workflows: Mutex<FxHashMap<Arc<str>, Crashes>>,
 }
 
-/// How the plugin has crashed under one workflow.
+/// The crashes of the plugin in one workflow.
 #[derive(Clone, Copy, Default)]
 struct Crashes {
     in_a_row: u32,
     last: Duration,
-    /// How long the quarantine lasts, or the last one did.
+    /// The length of the current or the last quarantine.
     length: Duration,
-    /// From when to when the quarantine lasts, or the last one did.
+    /// The start and the end of the current or the last quarantine.
     begins: Duration,
     ends: Duration,
 }
 
 impl Quarantine {
-    /// Quarantines begin after so many crashes in a row. None: never.
+    /// `after` so many crashes in a row, a quarantine begins. None: never.
     pub fn new(after: Option<u32>) -> Self {
         Self {
             after,
@@ -68,7 +66,7 @@ impl Quarantine {
         }
     }
 
-    /// How long a call under this workflow has to be put off, if it has to.
+    /// The delay of a call in this workflow, if it is in quarantine.
     pub fn delay(&self, workflow: &str, now: Duration) -> Option<Duration> {
         if self.remembered.load(Ordering::Relaxed) == 0 {
             return None;
@@ -78,7 +76,7 @@ impl Quarantine {
         (crashes.begins <= now && now < crashes.ends).then(|| crashes.ends - now)
     }
 
-    /// A call under this workflow ended without a crash.
+    /// Records a call in this workflow that did not crash.
     pub fn well(&self, workflow: &str) {
         if self.remembered.load(Ordering::Relaxed) == 0 {
             return;
@@ -88,8 +86,7 @@ impl Quarantine {
         self.remembered.store(workflows.len(), Ordering::Relaxed);
     }
 
-    /// A call under this workflow crashed. Says how long the quarantine lasts if this begins
-    /// one.
+    /// Records a crash in this workflow. Returns the length of the quarantine if one begins.
     pub fn crashed(&self, workflow: &Arc<str>, now: Duration) -> Option<Duration> {
         let after = self.after?;
         let mut workflows = self.workflows.lock();
@@ -110,8 +107,8 @@ impl Crashes {
         }
         self.last = now;
         self.in_a_row = self.in_a_row.saturating_add(1);
-        // What was under way when a quarantine began does not make it longer, and one that is
-        // to come is enough.
+        // Calls that were in progress when the quarantine began do not extend it, and at most one
+        // further quarantine is pending.
         if self.in_a_row < after || now < self.ends {
             return None;
         }
@@ -171,7 +168,7 @@ mod tests {
         let quarantine = Quarantine::new(Some(1));
         assert_eq!(quarantine.crashed(&named("bad"), at(1)), Some(at(1)));
         assert_eq!(quarantine.delay("good", at(1)), None);
-        // Nor does a call that ends well elsewhere clear it.
+        // A successful call of another workflow does not clear it.
         quarantine.well("good");
         assert_eq!(quarantine.delay("bad", at(1)), Some(at(1)));
     }
@@ -183,8 +180,7 @@ mod tests {
         assert_eq!(quarantine.crashed(&bad, at(1)), Some(FIRST));
         let mut now = at(1) + FIRST;
         for _ in 0..12 {
-            // The first that was put off crashes at once, and the next one is called all the
-            // same.
+            // The first delayed call crashes at once, and the next one is made all the same.
             let length = quarantine.crashed(&bad, now).unwrap();
             assert!(length <= LONGEST);
             assert_eq!(quarantine.delay("bad", now + OPEN / 2), None);

@@ -1,4 +1,4 @@
-//! What a plugin can be asked, and how its answers are read.
+//! The functions that a plugin can export, and how their results are read.
 
 use wasmtime::component::{Lift, Lower, TypedFunc};
 use windlass_model::{Failure, Outcome, Payload};
@@ -9,7 +9,7 @@ use crate::convert::Reader;
 use crate::plugin::Exports;
 use crate::secrets::Secrets;
 
-/// What a plugin can be asked, by the record that its export takes.
+/// A function that a plugin can export, represented by its argument.
 pub(crate) trait Question: Lower + Clone + Send + Sync + Sized + 'static {
     type Answer: Lift + Send + Sync + 'static;
     type Error: Lift + Into<Failure> + Send + Sync + 'static;
@@ -17,19 +17,19 @@ pub(crate) trait Question: Lower + Clone + Send + Sync + Sized + 'static {
     /// The export, if the plugin has it.
     fn export(exports: &Exports) -> Option<&Export<Self>>;
 
-    /// What the guest answered, as the host understands it.
+    /// Converts the guest's result.
     fn read(answer: Self::Answer, reader: &Reader<'_>) -> Result<Self::Output, Failure>;
 
-    /// Takes secrets out of what the guest answered.
+    /// Removes secrets from the result.
     fn clean(output: &mut Self::Output, secrets: &Secrets);
 
-    /// Takes secrets out of what the guest failed with.
+    /// Removes secrets from the error.
     fn clean_error(error: &mut Self::Error, secrets: &Secrets);
 
-    /// How large what is asked is, in bytes.
+    /// The size of the argument, in bytes.
     fn bytes(&self) -> usize;
 
-    /// How large an answer is, in bytes.
+    /// The size of the result, in bytes.
     fn answer_bytes(output: &Self::Output) -> usize;
 }
 
@@ -120,7 +120,7 @@ impl Question for consumer::Trigger {
     }
 
     fn clean(output: &mut Disposition, secrets: &Secrets) {
-        // The reason of a rejection was cleaned before it was cut off.
+        // The reason of a rejection was cleaned before it was cut.
         if let Disposition::Execute { vars: Some(vars) } = output {
             secrets.clean_payload(vars);
         }

@@ -1,7 +1,7 @@
-//! Which plugins there are now.
+//! The registered plugins.
 //!
-//! Readers see one consistent picture, which is swapped as a whole. A plugin that is replaced
-//! lives on for those who hold it.
+//! Readers see one consistent state, which is replaced as a whole. A replaced plugin lives on for
+//! its holders.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::error::Error;
 use crate::plugin::Plugin;
 use crate::proof::Standing;
 
-/// The plugins that new work is given to.
+/// The plugins for new work.
 #[derive(Default)]
 pub struct Registry {
     picture: ArcSwap<Picture>,
-    /// Held by whoever makes a new picture of an old one.
+    /// Held while a new state is derived from the old one.
     change: Mutex<()>,
 }
 
@@ -35,11 +35,11 @@ struct Picture {
     consumers: Consumers<Arc<Plugin>>,
 }
 
-/// There is no such node type.
+/// The node type does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Missing {
-    /// What is missing, and what there is in its place.
+    /// The missing name, and the existing alternatives.
     pub message: String,
     /// The nearest name that exists, as `package/name`.
     pub nearest: Option<String>,
@@ -50,7 +50,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Missing`] says whether it is the package, the version or the name.
+    /// [`Missing`] says whether the package, the version or the name is missing.
     pub fn node(&self, wanted: &UseRef) -> Result<(Arc<Plugin>, Arc<NodeType>), Missing> {
         let picture = self.picture.load();
         let Some(versions) = picture.packages.get(&wanted.package) else {
@@ -98,16 +98,16 @@ impl Registry {
         })
     }
 
-    /// Who decides about triggers of this type and route: who names the type before who takes
-    /// every type, then by the name of the package, the newest version first. A consumer that
-    /// has routes gets triggers of these routes and no others; a route that nobody takes has no
-    /// consumer, whoever else there is.
+    /// The consumer of triggers of this type and route. One that names the type precedes one that
+    /// takes every type; then the name of the package decides, and then the newest version. A
+    /// consumer with routes gets triggers of these routes only; a route without a consumer has no
+    /// substitute.
     pub fn consumer(&self, kind: TriggerType, route: Option<&str>) -> Option<Arc<Plugin>> {
         self.picture.load().consumers.get(kind, route).cloned()
     }
 
-    /// A component that would be asked about triggers of this type and route if it were granted
-    /// to be a consumer, for messages.
+    /// A component that would consume triggers of this type and route if it had a grant to be a
+    /// consumer, for messages.
     pub fn kept_out(&self, kind: TriggerType, route: Option<&str>) -> Option<Arc<Plugin>> {
         let all = self.iter();
         let kept_out = all.iter().filter(|plugin| plugin.consumer().is_none());
@@ -118,14 +118,14 @@ impl Registry {
         Consumers::of(exported).get(kind, route).cloned()
     }
 
-    /// The plugin of this digest, if it is among them.
+    /// The plugin of this digest, if it is registered.
     pub fn by_digest(&self, digest: &Digest) -> Option<Arc<Plugin>> {
         self.iter()
             .into_iter()
             .find(|plugin| plugin.digest == *digest)
     }
 
-    /// All of them, by package and version.
+    /// All plugins, by package and version.
     pub fn iter(&self) -> Vec<Arc<Plugin>> {
         let picture = self.picture.load();
         picture
@@ -136,12 +136,12 @@ impl Registry {
             .collect()
     }
 
-    /// Takes a plugin in, in place of whatever the same file held before.
+    /// Registers a plugin, and replaces the previous plugin of the same file.
     ///
     /// # Errors
     ///
-    /// [`codes::CONFLICT`] if another file offers the same version of the same package with
-    /// other bytes. Nothing changes then.
+    /// [`codes::CONFLICT`] if another file offers the same version of the same package with other
+    /// bytes. Nothing changes then.
     pub fn insert(&self, file: &Path, plugin: &Arc<Plugin>) -> Result<(), Error> {
         let _change = self.change.lock();
         let mut files = self.picture.load().files.clone();
@@ -167,7 +167,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes out what this file held, and says what it was.
+    /// Removes the plugin of this file, and returns it.
     pub fn remove(&self, file: &Path) -> Option<Arc<Plugin>> {
         let _change = self.change.lock();
         let mut files = self.picture.load().files.clone();
@@ -176,7 +176,7 @@ impl Registry {
         Some(removed)
     }
 
-    /// Takes out all but the plugins of these digests, whatever files hold them.
+    /// Removes all but the plugins of these digests, from all files.
     pub(crate) fn keep(&self, is_kept: impl Fn(&Digest) -> bool) {
         self.rewrite(|files| {
             let before = files.len();
@@ -185,7 +185,7 @@ impl Registry {
         });
     }
 
-    /// Puts a plugin in the place of each that has the same digest. Answers whether there is one.
+    /// Replaces all plugins of the same digest. Returns whether there is one.
     pub fn replace(&self, plugin: &Arc<Plugin>) -> bool {
         self.rewrite(|files| {
             let mut some = false;
@@ -199,7 +199,7 @@ impl Registry {
         })
     }
 
-    /// Makes a new picture, if this changes something. Answers whether it does.
+    /// Replaces the state if `write` changes it. Returns whether it does.
     fn rewrite(&self, write: impl FnOnce(&mut BTreeMap<PathBuf, Arc<Plugin>>) -> bool) -> bool {
         let _change = self.change.lock();
         let mut files = self.picture.load().files.clone();
@@ -210,7 +210,7 @@ impl Registry {
         is_changed
     }
 
-    /// The files that hold the component of this digest.
+    /// The files that contain the component of this digest.
     pub fn files(&self, digest: &Digest) -> Vec<PathBuf> {
         let picture = self.picture.load();
         let files = picture.files.iter();
@@ -218,7 +218,7 @@ impl Registry {
         files.map(|(file, _)| file.clone()).collect()
     }
 
-    /// What this file holds.
+    /// The plugin of this file.
     pub fn file(&self, file: &Path) -> Option<Arc<Plugin>> {
         self.picture.load().files.get(file).cloned()
     }
@@ -239,7 +239,7 @@ impl Picture {
                 .or_default();
             let there = versions.entry(plugin.description.version.clone());
             let there = there.or_insert_with(|| Arc::clone(plugin));
-            // The same component twice, and only one of the files proves it.
+            // The same component is in two files, and only one of them proves it.
             if *there.standing() == Standing::Unproved {
                 *there = Arc::clone(plugin);
             }

@@ -1,5 +1,5 @@
-//! Calls a plugin: takes a warm instance or makes one, runs it inline or on a fiber, and sorts
-//! out what came of it.
+//! Calls a plugin: takes a warm instance or makes one, runs it inline or on a fiber, and reads the
+//! result.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::plugin::{Exports, Plugin, Terms};
 use crate::question::{Back, Question};
 use crate::slot::Slot;
 
-/// What hosts need of the guest besides payloads: names, texts, records.
+/// Memory that the host needs for a guest's data besides payloads: names, texts, records.
 const SLACK_BYTES: usize = 64 * 1024;
 
-/// A call on its way.
+/// A call to be made.
 #[derive(Clone)]
 struct Order<Q> {
     question: Q,
-    /// Which of the plugin's node types is asked, if one is.
+    /// The index of the node type, for a call of a node.
     node: Option<usize>,
     cx: CallContext,
     given: Vec<windlass_model::BlobRef>,
@@ -41,9 +41,9 @@ struct Order<Q> {
 }
 
 impl Plugin {
-    /// Runs a node by a plain call, on this thread. To be used only while [`Plugin::lane`]
-    /// says [`CallMode::Inline`]; refused if the plugin imports what may wait. The thread needs
-    /// 2 MiB of stack, and is blocked until the call ends.
+    /// Runs a node by a plain call, on this thread. Only allowed while [`Plugin::lane`] is
+    /// [`CallMode::Inline`]; refused if the plugin has imports that may wait. The thread needs 2
+    /// MiB of stack, and is blocked until the call ends.
     pub fn execute_inline(&self, call: Call) -> Returned<Outcome> {
         match self.execution(call) {
             Ok(order) => self.inline(order),
@@ -79,7 +79,7 @@ impl Plugin {
         let mut given = Vec::new();
         let config = self.payload(call.config, &mut given)?;
         let input = self.payload(call.input, &mut given)?;
-        // The runtime hands back the very id that it got from the description.
+        // The runtime returns the very id that it got from the description.
         let is_it = |id: &Arc<str>| Arc::ptr_eq(id, &call.node_type) || *id == call.node_type;
         let mut nodes = self.description.nodes.iter();
         Ok(Order {
@@ -139,7 +139,7 @@ impl Plugin {
         wanted.map_or(limit, |wanted| wanted.min(limit))
     }
 
-    /// Refuses a call that has to be put off.
+    /// Refuses a call that is in quarantine.
     fn quarantined<T>(&self, cx: &CallContext) -> Option<Returned<T>> {
         let left = self.quarantined_for(&cx.workflow)?;
         let message = format!(
@@ -158,10 +158,10 @@ impl Plugin {
         if let Some(put_off) = self.quarantined(&order.cx) {
             return put_off;
         }
-        // A slot that is lost to a panic is dropped while it unwinds, as after any crash.
+        // A slot is lost by a panic: it is dropped during the unwinding, like after any crash.
         let called = std::panic::catch_unwind(AssertUnwindSafe(|| self.inline_in::<Q>(order)));
         let returned = called.unwrap_or_else(|_| Returned::refused(host_failed()));
-        // A plain call cannot wait for room. It is made again, on a fiber while there is none.
+        // A plain call cannot wait for room. It is repeated, on a fiber while there is none.
         match returned.result {
             Err(failure) if is_crowded(&failure) => {
                 self.found_no_room.store(true, Ordering::Relaxed);
@@ -207,7 +207,7 @@ impl Plugin {
         self.end::<Q>(slot, key, node, result)
     }
 
-    /// What is reserved for a call: as much as calls of late have taken.
+    /// The memory to reserve for a call: as much as recent calls have used.
     fn needs<Q: Question>(&self, order: &Order<Q>) -> u64 {
         let input = order.question.bytes() as u64;
         self.peak.expected().max(input)
@@ -247,9 +247,9 @@ impl Plugin {
             .unwrap_or_else(|_| Returned::refused(host_failed()))
     }
 
-    /// A call that finds no room while it grows is made again with more reserved, and then with
-    /// all that it may take; it has left nothing behind. If that is not enough, there never is
-    /// enough.
+    /// A call that finds no room while it grows is repeated with a larger reservation, and then
+    /// with the largest that it may have; a failed call leaves nothing behind. If that does not
+    /// suffice, the call fails.
     async fn on_fibers<Q: Question>(self: Arc<Self>, order: Order<Q>) -> Returned<Q::Output> {
         let most = self.terms.limits.most_memory();
         let mut needs = self.needs(&order);
@@ -258,14 +258,14 @@ impl Plugin {
             if !matches!(&returned.result, Err(failure) if failure.code == codes::BUDGET) {
                 break;
             }
-            // By now the calls that grew beside it have shown what they need.
+            // By now the calls that grew at the same time have shown their needs.
             let more = self.peak.expected().max(needs.saturating_mul(2));
             needs = if all {
                 most
             } else {
                 more.saturating_mul(2).min(most)
             };
-            // What it holds is given back before it waits for more.
+            // Return the held memory before waiting for more.
             drop(returned);
             returned = Arc::clone(&self).on_fiber::<Q>(order.clone(), needs).await;
         }
@@ -284,7 +284,7 @@ impl Plugin {
                 return Returned::refused(classify::stopped(Stop::Cancelled));
             }
         };
-        // The semaphores are never closed, so there is an entry.
+        // The semaphores are never closed, so there always is an entry.
         let Some(entry) = entry else {
             return Returned::refused(crowded());
         };
@@ -316,15 +316,15 @@ impl Plugin {
 
     /// Waits until there is room for one more call.
     async fn enter(&self, slot_key: i64, needs: u64) -> Option<Entry> {
-        // One's own share first: waiting for it keeps nobody else waiting.
+        // First the plugin's own share: waiting for it blocks no other plugin.
         let share = Arc::clone(&self.fibers).acquire_owned().await.ok()?;
         let fiber = Arc::clone(&self.shared.fibers).acquire_owned().await.ok()?;
         let room = self.room(slot_key, needs).await?;
         if self.found_no_room.load(Ordering::Relaxed) {
             self.found_no_room.store(false, Ordering::Relaxed);
         }
-        // The turn last: whoever has one can run. A call that waited for room with a turn in
-        // its hands would wait for those who have room and wait for a turn.
+        // The turn comes last, so that a call with a turn can run. A call that waited for room with
+        // a turn would wait for calls that have room and wait for a turn.
         let turn = match self.terms.track.takes_turns() {
             true => Some(self.shared.gate.turn(self.terms.track.id).await),
             false => None,
@@ -336,8 +336,8 @@ impl Plugin {
         })
     }
 
-    /// An instance, or room for one, that holds what the call needs. Nothing of the budget is
-    /// held while this waits.
+    /// An instance, or room for one, with the memory that the call needs. Holds nothing of the
+    /// budget while it waits.
     async fn room(&self, slot_key: i64, needs: u64) -> Option<Room> {
         if let Some(mut slot) = self.slots.take(slot_key) {
             if slot.account().prepare(needs) {
@@ -377,7 +377,7 @@ impl Plugin {
         self.made(store, made, permit)
     }
 
-    /// Room for one more instance, if need be at the expense of those that idle.
+    /// Room for one more instance; drops idle instances if necessary.
     fn permit_now(&self) -> Option<OwnedSemaphorePermit> {
         let instances = || Arc::clone(&self.shared.instances).try_acquire_owned().ok();
         instances().or_else(|| {
@@ -391,8 +391,8 @@ impl Plugin {
             return Some(permit);
         }
         let _waiting = Waiting::new(&self.shared.waiting_for_instances);
-        // Whoever gives an instance back from here on sees that somebody waits. What was given
-        // back before is idle, and makes room now.
+        // A call that returns an instance from here on sees the waiting call. An instance that was
+        // returned before is idle, and is dropped now.
         self.shared.drop_idle(Duration::MAX);
         Arc::clone(&self.shared.instances)
             .acquire_owned()
@@ -400,8 +400,8 @@ impl Plugin {
             .ok()
     }
 
-    /// Code that runs while an instance is made is part of the call. A turn goes where the
-    /// call's next tick gives it back: held elsewhere, the call would wait for itself.
+    /// Code that runs during the instantiation is part of the call. The turn is stored where the
+    /// next tick of the call returns it: held elsewhere, the call would wait for itself.
     fn attend(
         &self,
         store: &mut Store<Guest>,
@@ -512,7 +512,7 @@ impl Plugin {
                 (read, true)
             }
             Ok((Err(mut error),)) => {
-                // Before the text is cut: half of a secret would not be found.
+                // Before the text is cut: a part of a secret would not be found.
                 if !secrets.is_empty() {
                     Q::clean_error(&mut error, secrets);
                 }
@@ -531,7 +531,7 @@ impl Plugin {
         let hold = account.split(output);
         let (used, denied) = account.look();
         self.peak.note(used);
-        // Whatever the guest made of it: what it was refused it may have a moment later.
+        // The result does not count if memory was refused: a moment later the call may get it.
         let result = if denied { Err(no_memory()) } else { result };
         if is_well {
             if !denied {
@@ -552,7 +552,7 @@ impl Plugin {
                 self.shared.budget.make_room(self.evict());
             }
         } else {
-            // The store is poisoned: it goes with everything in it.
+            // The store is poisoned: drop it with all its content.
             drop(slot);
             if let Err(failure) = &result {
                 self.note_failure(failure, &call.cx.workflow);
@@ -597,7 +597,7 @@ impl Plugin {
     }
 }
 
-/// What a call on a fiber holds while it goes on.
+/// The permits of a call on a fiber.
 struct Entry {
     /// Of the plugin's share, and of all fibers.
     fiber: (OwnedSemaphorePermit, OwnedSemaphorePermit),
@@ -610,7 +610,7 @@ enum Room {
     New(OwnedSemaphorePermit, Hold),
 }
 
-/// Counts one who waits, while it waits.
+/// Counts a waiting call, while it waits.
 struct Waiting(Arc<AtomicUsize>);
 
 impl Waiting {
@@ -626,7 +626,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Ends a task that nobody waits for any more.
+/// Ends a task when its caller is gone.
 struct EndWithMe<T>(tokio::task::JoinHandle<T>);
 
 impl<T> Drop for EndWithMe<T> {
@@ -635,7 +635,7 @@ impl<T> Drop for EndWithMe<T> {
     }
 }
 
-/// A store with everything that bounds what happens in it.
+/// A store with all bounds of a guest.
 pub(crate) fn store(shared: &Arc<HostShared>, terms: &Arc<Terms>, hold: Hold) -> Store<Guest> {
     let mut store = Store::new(
         &shared.engine,
@@ -649,8 +649,8 @@ pub(crate) fn store(shared: &Arc<HostShared>, terms: &Arc<Terms>, hold: Hold) ->
     store
 }
 
-/// Ends work that waits for the host: a guest that computes is ended by its ticks, a little
-/// earlier, which tells more.
+/// Ends work that waits for the host. A computing guest is ended by its ticks, a little earlier,
+/// with a more precise error.
 async fn until<T>(
     timeout: Duration,
     cancel: &Cancel,
@@ -679,7 +679,7 @@ fn crowded() -> Failure {
     failure
 }
 
-/// After how long a plain call is made again for which there was no room.
+/// The delay after which a plain call is repeated that found no room.
 const SOON: Duration = Duration::from_millis(20);
 
 fn is_crowded(failure: &Failure) -> bool {

@@ -1,8 +1,8 @@
 //! Warm instances of one plugin.
 //!
-//! A slot is a store with one instance in it, used by one call at a time. It is given back
-//! only after a call that ended well: a crash, a deadline or an error of the host leaves a
-//! store that nobody may use again, so its slot is dropped where it is.
+//! A slot is a store with one instance in it, used by one call at a time. It is returned only after
+//! a call that ended without a crash, a deadline or an error of the host: these leave a store that
+//! must not be used again, so the slot is dropped.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,16 +27,16 @@ const SHARDS: usize = 8;
 pub(crate) struct Slot {
     pub(crate) store: Store<Guest>,
     pub(crate) exports: Exports,
-    /// Calls until it is retired.
+    /// Remaining calls until it is retired.
     pub(crate) calls_left: u32,
-    /// When it was last given back.
+    /// The time at which it was returned last.
     pub(crate) idle_since: Duration,
     /// Counts it among the instances of the host.
     pub(crate) _permit: OwnedSemaphorePermit,
 }
 
 impl Slot {
-    /// What it holds of the budget of memory.
+    /// Its account in the memory budget.
     pub(crate) fn account(&mut self) -> &mut Account {
         &mut self.store.data_mut().limiter.account
     }
@@ -62,14 +62,14 @@ impl Slots {
         self.isolation
     }
 
-    /// Puts back a slot that was taken and not used.
+    /// Returns a slot that was taken and not used.
     pub(crate) fn put_back(&self, slot: Slot, key: i64) {
         let since = slot.idle_since;
         let calls_left = slot.calls_left.saturating_add(1);
         self.give_back(Slot { calls_left, ..slot }, key, since);
     }
 
-    /// Which slot has idled longest: since when, and what it holds of the budget.
+    /// The idle time and the held memory of the slot that has been idle for the longest time.
     pub(crate) fn oldest(&self) -> Option<(Duration, u64)> {
         let about = |slot: &Slot| {
             let account = &slot.store.data().limiter.account;
@@ -82,7 +82,7 @@ impl Slots {
         shards.chain(runs).min()
     }
 
-    /// Takes out a slot that has idled since then or longer.
+    /// Takes a slot that has been idle since then or longer.
     pub(crate) fn take_oldest(&self, since: Duration) -> Option<Slot> {
         let old = |slots: &mut Vec<Slot>| {
             let is_old = slots.first().is_some_and(|slot| slot.idle_since <= since);
@@ -98,7 +98,7 @@ impl Slots {
         })
     }
 
-    /// The slot given back last, if there is one that this call may use.
+    /// The most recently returned slot that this call may use.
     pub(crate) fn take(&self, key: i64) -> Option<Slot> {
         match self.isolation {
             Isolation::Warm => self.shard().lock().pop(),
@@ -115,7 +115,7 @@ impl Slots {
         }
     }
 
-    /// Takes back a slot whose call ended well, unless it has served its time.
+    /// Returns a slot after a successful call, unless it has to be retired.
     pub(crate) fn give_back(&self, mut slot: Slot, key: i64, now: Duration) {
         slot.calls_left = slot.calls_left.saturating_sub(1);
         if slot.calls_left == 0 {
@@ -139,7 +139,7 @@ impl Slots {
         }
     }
 
-    /// Drops the slots that have idled since before this moment.
+    /// Drops the slots that have been idle since before this moment.
     pub(crate) fn reap(&self, before: Duration) {
         let mut dead = Vec::new();
         for shard in &self.shards {
@@ -155,11 +155,11 @@ impl Slots {
             dead.extend(slots.extract_if(.., |slot| slot.idle_since < before));
             !slots.is_empty()
         });
-        // Unmapping takes a while: dropped here, with no lock held.
+        // Unmapping is slow, so drop the slots without a lock.
         drop(dead);
     }
 
-    /// How many slots idle.
+    /// The number of idle slots.
     pub(crate) fn idle(&self) -> usize {
         let shards: usize = self.shards.iter().map(|shard| shard.lock().len()).sum();
         shards + self.runs.lock().values().map(Vec::len).sum::<usize>()

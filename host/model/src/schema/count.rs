@@ -112,7 +112,7 @@ impl Plan {
                     required = required.saturating_add(r.saturating_mul(times));
                     height = height.max(h);
                 });
-                // Only fitting leads to marking, and only with an unevaluated keyword.
+                // A visit in mode `Fit` includes the visits in mode `Mark` that it leads to.
                 if mode == Mode::Fit {
                     if visits > limits::SCHEMA_EXPANSIONS {
                         let message = format!(

@@ -6,7 +6,7 @@ use wasmtime::component::{ComponentType, Lift, Lower};
 
 use super::node::Payload;
 
-/// The interface, as a component names it.
+/// The interface's name in components.
 pub(crate) const INTERFACE: &str = "windlass:consumer/consumer@0.1.0";
 
 /// `trigger`.

@@ -1,15 +1,15 @@
 //! The contract in `wit/`, as Rust types.
 //!
-//! What the host offers is generated. What guests export is written by hand in [`node`] and
-//! [`consumer`], because the generated code decides between plain calls and fibers at compile
-//! time and copies what it sends; here one instance serves both, and payloads are [`Bytes`].
+//! The imports are generated. The exports of guests are written by hand in [`node`] and
+//! [`consumer`], because the generated code decides between plain calls and fibers at compile time
+//! and copies its arguments; here one instance serves both, and payloads are [`Bytes`].
 //!
 //! [`Bytes`]: bytes::Bytes
 
 pub(crate) mod consumer;
 pub(crate) mod node;
 
-/// The imports. Those that may wait are asynchronous and only in the second linker.
+/// The imports. Imports that may wait are asynchronous and only in the second linker.
 pub(crate) mod host {
     wasmtime::component::bindgen!({
         path: [

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-/// The interface, as a component names it.
+/// The interface's name in components.
 pub(crate) const INTERFACE: &str = "windlass:node/node@0.1.0";
 
 /// `payload`.

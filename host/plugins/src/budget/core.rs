@@ -1,26 +1,26 @@
-//! Who may hold how much memory: a state machine without threads, clocks or memory.
+//! The memory budget: a state machine without threads, clocks or memory.
 //!
-//! The total is divided in two. Calls reserve from the *general* part before they begin, and
-//! wait for it in line while they hold nothing of it. The *reserve* is for growth beyond what
-//! was reserved, and one holder at a time may draw on it. Growth never waits: it is granted or
-//! refused at once. So whoever holds something goes on, comes to an end and gives it back, and
-//! nobody waits for one who waits.
+//! The total is divided in two. Calls reserve from the *general* part before they begin; while they
+//! wait for it in a queue, they hold nothing of it. The *reserve* is for growth beyond the
+//! reservation, and one holder at a time may draw on it. Growth never waits: it is granted or
+//! refused at once. So every holder continues, ends and returns its memory, and no waiting call
+//! depends on another waiting call.
 //!
-//! Those who wait stand in line by plugin, and the plugins take turns. The one whose turn it is
-//! gets room before all that came later, however much it needs. A plugin never holds more than
-//! three quarters of the general part, unless one single holder needs more; a plugin that waits
-//! for its own share keeps no other waiting.
+//! Waiting calls are queued by plugin, and the plugins take turns. The plugin whose turn it is gets
+//! room before all later ones, however much it needs. A plugin never holds more than three quarters
+//! of the general part, unless it has a single holder that needs more; a plugin that waits for its
+//! own share does not block others.
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-/// Tells plugins apart.
+/// Identifies a plugin.
 pub(crate) type PluginNo = u64;
-/// Tells those who wait apart.
+/// Identifies a waiting call.
 pub(crate) type Ticket = u64;
 
-/// What is held, and who waits.
+/// The held memory and the waiting calls.
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     general: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Core {
     borrower: Option<u64>,
     borrowed: u64,
     plugins: FxHashMap<PluginNo, Plugin>,
-    /// Plugins with somebody who waits; the front one is next.
+    /// Plugins with waiting calls; the front one is next.
     ring: VecDeque<PluginNo>,
     next: Ticket,
 }
@@ -40,24 +40,24 @@ struct Plugin {
     waiting: VecDeque<(Ticket, u64)>,
 }
 
-/// What becomes of a reservation.
+/// The result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reservation {
     Granted,
     Waits(Ticket),
 }
 
-/// What has to be given back before a reservation is granted.
+/// The memory that holders have to return before a reservation is granted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lack {
     /// By this plugin.
     pub(crate) own: u64,
-    /// By any.
+    /// By any plugin.
     pub(crate) any: u64,
 }
 
 impl Core {
-    /// A fourth of the total is the reserve, and no more of it than one holder can use.
+    /// The reserve is a fourth of the total, or the most that one holder can use if that is less.
     pub(crate) fn new(total: u64, most_of_one: u64) -> Self {
         let reserve = (total / 4).min(most_of_one);
         Self {
@@ -72,12 +72,12 @@ impl Core {
         self.general
     }
 
-    /// What is held, the reserve included.
+    /// The held memory, the reserve included.
     pub(crate) fn held(&self) -> u64 {
         self.held + self.borrowed
     }
 
-    /// Reserves so much for a plugin, [`Core::most`] at the most; waits if it has to.
+    /// Reserves memory for a plugin, at most [`Core::most`], or queues the call.
     pub(crate) fn ask(&mut self, no: PluginNo, bytes: u64) -> Reservation {
         let bytes = bytes.min(self.general);
         if self.ask_now(no, 0, bytes) {
@@ -93,7 +93,7 @@ impl Core {
         Reservation::Waits(ticket)
     }
 
-    /// Reserves so much more for one who holds `own`, if that overtakes nobody.
+    /// Reserves more for a holder of `own` bytes, unless a call that waits has precedence.
     pub(crate) fn ask_now(&mut self, no: PluginNo, own: u64, bytes: u64) -> bool {
         let overtakes = self.next_in_line().is_some()
             || self
@@ -103,8 +103,8 @@ impl Core {
         !overtakes && self.grow(no, own, bytes)
     }
 
-    /// Lets one grow who holds `own` and is under way: before those who wait, because they
-    /// wait for its end.
+    /// Grants growth to a running holder of `own` bytes, before waiting calls: they wait for its
+    /// end.
     pub(crate) fn grow(&mut self, no: PluginNo, own: u64, bytes: u64) -> bool {
         if self.lack(no, own, bytes) != Lack::default() {
             return false;
@@ -113,7 +113,7 @@ impl Core {
         true
     }
 
-    /// Lets one grow at the expense of the reserve, unless another one does already.
+    /// Grants growth from the reserve, unless another holder draws on it.
     pub(crate) fn borrow(&mut self, holder: u64, bytes: u64) -> bool {
         let free = self.reserve - self.borrowed;
         if bytes > free || self.borrower.is_some_and(|other| other != holder) {
@@ -124,7 +124,7 @@ impl Core {
         true
     }
 
-    /// Gives back what one has drawn on the reserve.
+    /// Returns the holder's part of the reserve.
     pub(crate) fn repay(&mut self, holder: u64) {
         if self.borrower == Some(holder) {
             self.borrower = None;
@@ -132,7 +132,7 @@ impl Core {
         }
     }
 
-    /// Gives something back. Answers who has what it waited for now.
+    /// Takes memory back. Returns the tickets that are granted now.
     pub(crate) fn give_back(&mut self, no: PluginNo, bytes: u64) -> Vec<Ticket> {
         self.held = self.held.saturating_sub(bytes);
         if let Some(plugin) = self.plugins.get_mut(&no) {
@@ -142,7 +142,7 @@ impl Core {
         self.pump()
     }
 
-    /// One who waits does so no longer. False: it has what it waited for.
+    /// Removes a waiting call. False: its reservation was granted already.
     pub(crate) fn cancel(&mut self, no: PluginNo, ticket: Ticket) -> (bool, Vec<Ticket>) {
         let Some(plugin) = self.plugins.get_mut(&no) else {
             return (false, Vec::new());
@@ -154,32 +154,32 @@ impl Core {
             self.ring.retain(|other| *other != no);
         }
         self.forget(no);
-        // Those behind it may need less.
+        // The calls behind it may need less.
         (waited, self.pump())
     }
 
-    /// What the next one lacks of what any plugin holds.
+    /// The bytes that the next call lacks in total.
     pub(crate) fn next_lack(&self) -> Option<u64> {
         let no = self.next_in_line()?;
         Some(self.lack(no, 0, self.first(no)?).any)
     }
 
-    /// The plugins that wait for their own share, and how much of it each lacks.
+    /// The plugins that wait for their own share, and the bytes that each lacks.
     pub(crate) fn own_lacks(&self) -> Vec<(PluginNo, u64)> {
         let lack = |no: &PluginNo| Some((*no, self.lack(*no, 0, self.first(*no)?).own));
         let lacks = self.ring.iter().filter_map(lack);
         lacks.filter(|(_, own)| *own > 0).collect()
     }
 
-    /// Whether somebody waits for what this plugin holds.
+    /// Whether a call waits for memory that this plugin holds.
     pub(crate) fn is_wanted(&self, no: PluginNo) -> bool {
         self.next_in_line().is_some() || self.first(no).is_some()
     }
 
-    /// What a plugin would have to be given for so much more for one who holds `own`.
+    /// The bytes that are lacking to grant so many more to a holder of `own` bytes.
     pub(crate) fn lack(&self, no: PluginNo, own: u64, bytes: u64) -> Lack {
         let held = self.plugins.get(&no).map_or(0, |plugin| plugin.held);
-        // One who is alone may have more than the share.
+        // A single holder may have more than the share.
         let allowed = self.share().max(own + bytes);
         Lack {
             own: (held + bytes).saturating_sub(allowed),
@@ -192,13 +192,13 @@ impl Core {
         self.general - self.general / 4
     }
 
-    /// What the first of this plugin's who wait needs.
+    /// The bytes that this plugin's first waiting call needs.
     fn first(&self, no: PluginNo) -> Option<u64> {
         let (_, bytes) = self.plugins.get(&no)?.waiting.front()?;
         Some(*bytes)
     }
 
-    /// The plugin whose turn it is, of those that do not wait for their own share.
+    /// The plugin whose turn it is, except those that wait for their own share.
     fn next_in_line(&self) -> Option<PluginNo> {
         let mut ring = self.ring.iter().copied();
         ring.find(|no| {
@@ -207,8 +207,8 @@ impl Core {
         })
     }
 
-    /// Grants what can be granted. To be called after [`Core::grow`]: a plugin that has grown
-    /// to its share has no turn any more, and the next one may find room.
+    /// Grants all reservations that fit. Must be called after [`Core::grow`]: a plugin that has
+    /// grown to its share loses its turn, and the next one may find room.
     pub(crate) fn pump(&mut self) -> Vec<Ticket> {
         let mut granted = Vec::new();
         while let Some(no) = self.next_in_line() {

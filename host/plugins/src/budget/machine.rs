@@ -1,9 +1,9 @@
-//! How much memory this process can have: the machine's, or what its control group allows.
+//! The memory that this process can have: that of the machine, or the limit of its control group.
 
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// What is assumed where the system does not say.
+/// The value if the system does not tell.
 const UNKNOWN: u64 = 1 << 30;
 
 /// The machine's memory in bytes, or the limit of the control group (version 2 or 1) that this
@@ -31,8 +31,8 @@ fn total(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The least limit of a group and of those that it is in. A line of `/proc/self/cgroup` is
-/// `0::PATH` for version 2, and `N:memory:PATH` for the memory of version 1.
+/// The smallest limit of a group and of the groups that contain it. A line of `/proc/self/cgroup`
+/// is `0::PATH` for version 2, and `N:memory:PATH` for the memory of version 1.
 fn group_limit(root: &Path, line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -44,7 +44,7 @@ fn group_limit(root: &Path, line: &str) -> Option<u64> {
         _ => return None,
     };
     let mount = root.join(mount);
-    // Inside a container the path may be the host's, and only the mount itself is there.
+    // In a container the path may be the host's, while only the mount itself exists.
     let group = mount.join(path.trim_start_matches('/'));
     group
         .ancestors()

@@ -1,10 +1,10 @@
-//! The memory that guests may take of this process, over all plugins.
+//! The memory of all guests in this process.
 //!
-//! Counted are the linear memories of instances, idle ones included, with [`INSTANCE_BYTES`]
-//! for what else belongs to one; bodies of HTTP requests while they are under way; blobs that
-//! are written; and inputs and outputs of more than [`SMALL`] bytes. [`core`] decides who gets
-//! how much; here are the threads, and [`Account`], in which an instance counts for itself: a
-//! call that stays within what its instance holds asks nobody.
+//! These count: the linear memories of instances, idle ones included, with [`INSTANCE_BYTES`] for
+//! the rest of an instance; bodies of HTTP requests in progress; blobs being written; and inputs
+//! and outputs of more than [`SMALL`] bytes. [`core`] decides about reservations; this module adds
+//! the threads, and [`Account`], in which an instance counts for itself: a call that stays within
+//! the memory of its instance needs no decision.
 
 pub(crate) mod core;
 mod machine;
@@ -21,17 +21,17 @@ use self::core::{Core, Lack, PluginNo, Reservation, Ticket};
 
 pub use machine::machine_memory;
 
-/// What an instance takes besides its linear memories: its stack, tables and records.
+/// The size of an instance besides its linear memories: its stack, tables and records.
 pub(crate) const INSTANCE_BYTES: u64 = 64 * 1024;
 /// Inputs and outputs up to this size count with the instance.
 pub(crate) const SMALL: usize = 16 * 1024;
-/// What is asked for at once at least when an instance grows.
+/// The least growth that an instance requests at once.
 const GRAIN: u64 = 256 * 1024;
 
 /// The budget of one host.
 pub(crate) struct Budget {
     state: Mutex<BudgetState>,
-    /// Somebody waits.
+    /// A call waits.
     short: AtomicBool,
     most: u64,
     metrics: Arc<Metrics>,
@@ -42,14 +42,14 @@ struct BudgetState {
     waiting: FxHashMap<Ticket, oneshot::Sender<()>>,
 }
 
-/// Makes room by dropping what idles: of one plugin, or of any.
+/// Frees memory by dropping idle instances: of one plugin, or of any.
 pub(crate) trait Evict: Send + Sync {
-    /// Drops idle instances until so much is free. False: there are none.
+    /// Drops idle instances until so much is free. False: there is no idle instance.
     fn evict(&self, of: Option<PluginNo>, bytes: u64) -> bool;
 }
 
 impl Budget {
-    /// `most_of_one` is the most that a single call can take.
+    /// `most_of_one` is the most that a single call can use.
     pub(crate) fn new(total: u64, most_of_one: u64, metrics: Arc<Metrics>) -> Arc<Self> {
         let core = Core::new(total, most_of_one);
         metrics.plugin_memory_limit.set(total);
@@ -64,17 +64,17 @@ impl Budget {
         })
     }
 
-    /// Whether somebody waits.
+    /// Whether a call waits.
     pub(crate) fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody waits for what this plugin holds.
+    /// Whether a call waits for memory that this plugin holds.
     pub(crate) fn is_wanted(&self, no: PluginNo) -> bool {
         self.is_short() && self.state.lock().core.is_wanted(no)
     }
 
-    /// Waits until so much is reserved; [`Budget::most`] at the most.
+    /// Waits until so many bytes are reserved; at most [`Budget::most`].
     pub(crate) async fn reserve(
         self: &Arc<Self>,
         no: PluginNo,
@@ -113,7 +113,7 @@ impl Budget {
         self.hold(no, bytes)
     }
 
-    /// Reserves so much without waiting and without overtaking anybody.
+    /// Reserves so many bytes without waiting, unless a waiting call has precedence.
     pub(crate) fn reserve_now(
         self: &Arc<Self>,
         no: PluginNo,
@@ -125,7 +125,7 @@ impl Budget {
             .then(|| self.hold(no, bytes))
     }
 
-    /// Drops what idles as long as that gives the next one what it waits for.
+    /// Drops idle instances as long as this lets the next call in.
     pub(crate) fn make_room(&self, evict: &dyn Evict) {
         let own = self.state.lock().core.own_lacks();
         for (no, bytes) in own {
@@ -139,7 +139,7 @@ impl Budget {
         }
     }
 
-    /// Takes so much more by a rule, if need be in the place of what idles.
+    /// Takes so many bytes more by a rule, and drops idle instances if necessary.
     fn take(
         &self,
         no: PluginNo,
@@ -196,7 +196,7 @@ impl Budget {
         let (waited, granted) = state.core.cancel(place.no, place.ticket);
         self.tell(&mut state, granted);
         if !waited {
-            // It was granted, and nobody has seen that.
+            // It was granted, but the caller is gone.
             let granted = state.core.give_back(place.no, place.bytes);
             self.tell(&mut state, granted);
         }
@@ -205,7 +205,7 @@ impl Budget {
     fn tell(&self, state: &mut BudgetState, granted: Vec<Ticket>) {
         for ticket in granted {
             if let Some(sender) = state.waiting.remove(&ticket) {
-                // One who is gone gives it back by its place.
+                // A caller that is gone returns the grant when its queue entry is dropped.
                 let _ = sender.send(());
             }
         }
@@ -228,7 +228,7 @@ impl Budget {
     }
 }
 
-/// A place in the line, until it is granted or nobody waits any more.
+/// A place in the queue, until it is granted or its caller is gone.
 struct QueueEntry {
     budget: Arc<Budget>,
     no: PluginNo,
@@ -245,7 +245,7 @@ impl Drop for QueueEntry {
     }
 }
 
-/// Memory that is counted as in use. Dropping it gives it back.
+/// Memory that counts as used. Dropping it returns the memory.
 pub struct Hold {
     budget: Arc<Budget>,
     no: PluginNo,
@@ -270,19 +270,19 @@ impl std::fmt::Debug for Hold {
     }
 }
 
-/// What one instance holds and uses. Dropping it gives everything back.
+/// The memory that one instance holds and uses. Dropping it returns all of it.
 pub(crate) struct Account {
     budget: Arc<Budget>,
     evict: Arc<dyn Evict>,
     no: PluginNo,
-    /// Tells those apart who draw on the reserve.
+    /// Identifies a holder that draws on the reserve.
     id: u64,
     held: u64,
     borrowed: u64,
     used: u64,
-    /// The most that was used, or wanted, since the last look.
+    /// The most that was used, or requested, since the last [`Account::look`].
     high: u64,
-    /// Something was refused since the last look.
+    /// A request was refused since the last [`Account::look`].
     denied: bool,
 }
 
@@ -301,7 +301,7 @@ impl Account {
             high: 0,
             denied: false,
         };
-        // What cannot be had here is refused when the memory is.
+        // A failure here appears as a refusal when the instance allocates its memory.
         account.charge(INSTANCE_BYTES);
         account
     }
@@ -310,7 +310,7 @@ impl Account {
         self.held
     }
 
-    /// Counts something before it is there. False: there is no room for it.
+    /// Counts memory before it is allocated. False: there is no room for it.
     pub(crate) fn charge(&mut self, bytes: u64) -> bool {
         let used = self.used.saturating_add(bytes);
         self.high = self.high.max(used);
@@ -324,7 +324,7 @@ impl Account {
         true
     }
 
-    /// Something that was counted is gone.
+    /// Counts memory as freed.
     pub(crate) fn discharge(&mut self, bytes: u64) {
         self.used = self.used.saturating_sub(bytes);
     }
@@ -338,7 +338,8 @@ impl Account {
         borrowed
     }
 
-    /// Sees to it that so much is held before a call begins, without overtaking anybody.
+    /// Makes the account hold so many bytes before a call begins, unless a waiting call has
+    /// precedence.
     pub(crate) fn prepare(&mut self, bytes: u64) -> bool {
         let lack = bytes.min(self.budget.most).saturating_sub(self.held);
         lack == 0 || self.take(lack, Core::ask_now)
@@ -351,33 +352,33 @@ impl Account {
         taken
     }
 
-    /// Takes over what was reserved for the call that begins, as far as it needs it.
+    /// Takes over the reservation of the call that begins, as far as it is needed.
     pub(crate) fn join(&mut self, hold: Hold, bytes: u64) {
         self.held += hold.into_bytes();
         self.keep(bytes);
     }
 
-    /// Splits off what an output takes that outlives the call. None: it counts with the
-    /// instance, or there is no room for it, which [`Account::look`] says.
+    /// Splits off the memory of an output that outlives the call. None: it counts with the
+    /// instance, or there is no room for it, which [`Account::look`] reports.
     pub(crate) fn split(&mut self, bytes: usize) -> Option<Hold> {
         if bytes <= SMALL || !self.charge(bytes as u64) {
             return None;
         }
         self.discharge(bytes as u64);
-        // Of what is borrowed nothing leaves.
+        // Borrowed memory stays with the account.
         let bytes = (bytes as u64).min(self.held);
         self.held -= bytes;
         Some(self.budget.hold(self.no, bytes))
     }
 
-    /// What the call used at the most, and whether it was refused anything.
+    /// The most that the call used, and whether it was refused memory.
     pub(crate) fn look(&mut self) -> (u64, bool) {
         let high = std::mem::replace(&mut self.high, self.used);
         (high, std::mem::take(&mut self.denied))
     }
 
-    /// A call is over whose instance stays. False: it cannot, because somebody waits for what
-    /// it holds, or because it holds some of the reserve.
+    /// Prepares the account of an instance that stays after a call. False: the instance cannot
+    /// stay, because a call waits for its memory, or because it uses the reserve.
     pub(crate) fn rest(&mut self) -> bool {
         if self.borrowed > 0 {
             let lack = self.used.saturating_sub(self.held);
@@ -389,7 +390,7 @@ impl Account {
         !self.budget.is_wanted(self.no)
     }
 
-    /// Gives back what is held beyond this and beyond what is used.
+    /// Returns the memory beyond `bytes` and beyond the used memory.
     fn keep(&mut self, bytes: u64) {
         let surplus = self.held.saturating_sub(bytes.max(self.used));
         self.held -= surplus;
@@ -410,7 +411,7 @@ impl Drop for Account {
     }
 }
 
-/// What calls of one plugin have used at the most, of late.
+/// The most memory that recent calls of one plugin have used.
 #[derive(Debug)]
 pub(crate) struct Peak {
     now: AtomicU64,
@@ -425,20 +426,20 @@ impl Peak {
         }
     }
 
-    /// What a call is expected to use.
+    /// The memory that a call is expected to use.
     pub(crate) fn expected(&self) -> u64 {
         let before = self.before.load(Ordering::Relaxed);
         before.max(self.now.load(Ordering::Relaxed))
     }
 
-    /// A call has used so much.
+    /// Records the memory that a call has used.
     pub(crate) fn note(&self, used: u64) {
         if used > self.now.load(Ordering::Relaxed) {
             self.now.fetch_max(used, Ordering::Relaxed);
         }
     }
 
-    /// A while has passed: what was before the last one is forgotten.
+    /// Starts a new period, and forgets the period before the last.
     pub(crate) fn pass(&self) {
         let now = self.now.swap(0, Ordering::Relaxed);
         self.before.store(now, Ordering::Relaxed);

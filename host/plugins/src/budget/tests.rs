@@ -1,4 +1,4 @@
-//! Reservations on a thread, accounts, and what idles.
+//! Reservations from a thread, accounts, and idle instances.
 
 use std::sync::atomic::AtomicU64;
 
@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 
 use super::*;
 
-/// Has nothing that idles.
+/// Has no idle instances.
 struct Nothing;
 
 impl Evict for Nothing {

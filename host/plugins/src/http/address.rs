@@ -1,11 +1,11 @@
-//! Which addresses are out in the public internet.
+//! Which addresses are in the public internet.
 //!
-//! Everything else, from loopback over private networks to the metadata services of clouds,
-//! may be reached only where a grant names it: a guest must not use the host as a way in.
+//! All others, from loopback over private networks to the metadata services of clouds, can be
+//! reached only if a grant names them: a guest must not use the host as a way into its network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is public. When in doubt it is not.
+/// Whether an address is public. In doubt it is not.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -35,7 +35,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     let [a, b, ..] = segments;
-    // An IPv4 address in disguise: mapped, or behind NAT64 (RFC 6052).
+    // An embedded IPv4 address: mapped, or behind NAT64 (RFC 6052).
     if let Some(inner) = address.to_ipv4_mapped() {
         return is_public_v4(inner);
     }
@@ -44,8 +44,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         let [e, f] = low.to_be_bytes();
         return is_public_v4(Ipv4Addr::new(c, d, e, f));
     }
-    // Only 2000::/3 is given out at all. Inside it: protocol assignments with Teredo
-    // (2001::/23), documentation (2001:db8::/32, 3fff::/20), 6to4 (2002::/16).
+    // Only 2000::/3 is allocated at all. Inside it: protocol assignments with Teredo (2001::/23),
+    // documentation (2001:db8::/32, 3fff::/20), 6to4 (2002::/16).
     (a & 0xe000) == 0x2000
         && !(a == 0x2001 && (b < 0x200 || b == 0xdb8))
         && a != 0x2002

@@ -1,9 +1,9 @@
 //! Sends requests of guests.
 //!
-//! Names are resolved here and every address is checked against the grant; the connection goes
-//! to a checked address and nowhere else, so that a name which resolves differently the second
-//! time gains nothing. Redirects are followed by hand, each with the same checks. A request that
-//! waits for a name server does not count among those that are sent.
+//! Names are resolved here and every address is checked against the grant; the connection goes to a
+//! checked address only, so that a name which resolves differently the second time has no effect.
+//! Redirects are followed by hand, each with the same checks. A request that waits for a name
+//! server does not count among the requests in progress.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::options::{Grants, HttpPolicy};
 
-/// Destinations whose connections are kept.
+/// The most destinations whose connections are kept.
 const MAX_KEPT: usize = 64;
 /// Bytes of all headers of a response.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
@@ -36,31 +36,31 @@ pub(crate) struct Client {
     roots: Vec<reqwest::Certificate>,
     names: Resolver,
     sending: Semaphore,
-    /// Connections may be shared by whoever may connect to the same addresses by the same
-    /// name: that is what the key says.
+    /// Requests may share connections if they may connect to the same addresses by the same name,
+    /// which is the key.
     kept: Mutex<VecDeque<(Key, reqwest::Client)>>,
 }
 
 type Key = (bool, String, Vec<SocketAddr>);
 
-/// On whose behalf a request is sent, and within which bounds.
+/// The caller of a request, and its bounds.
 pub(crate) struct Ask<'a> {
     pub(crate) grants: &'a Grants,
     pub(crate) wishes: Wishes<'a>,
-    /// Until the deadline of the call.
+    /// The time until the deadline of the call.
     pub(crate) left: Duration,
     /// Requests that the call has made.
     pub(crate) requests: &'a mut u32,
     pub(crate) max_requests: u32,
     pub(crate) max_body: usize,
-    /// Counts the bodies.
+    /// Counts the bodies in the budget.
     pub(crate) bodies: Bodies<'a>,
 }
 
-/// Counts bodies in the budget of memory before they are there.
+/// Counts bodies in the memory budget before they are allocated.
 pub(crate) struct Bodies<'a> {
     pub(crate) account: &'a mut Account,
-    /// What is counted and has to be given back.
+    /// Bytes that are counted and have to be returned.
     pub(crate) charged: &'a mut u64,
 }
 
@@ -82,9 +82,9 @@ impl Client {
         Self::with(Box::new(resolve::system), policy, clock)
     }
 
-    /// A client whose names are looked up by `lookup`.
+    /// A client that looks names up by `lookup`.
     fn with(lookup: Box<Lookup>, policy: HttpPolicy, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        // Whoever else set the process's provider has set one that works.
+        // Another part of the process may have installed a provider; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let fault = |error: reqwest::Error| {
             Error::new(
@@ -144,7 +144,8 @@ impl Client {
             match location {
                 Some(to) if matches!(status, 301 | 302 | 303 | 307 | 308) => {
                     if redirects >= ready.max_redirects {
-                        // The guest wanted to see it, or has seen enough of them.
+                        // The guest asked for the redirect itself, or the limit of redirects is
+                        // reached.
                         return self.read(response, &ready, ask).await;
                     }
                     redirects += 1;
@@ -193,7 +194,7 @@ impl Client {
             .iter()
             .filter_map(|(name, value)| {
                 let name = name.as_str();
-                // What stands for a secret is no name of a header.
+                // A placeholder of a secret is not a name of a header.
                 if secrets.redact(name) != name {
                     return None;
                 }
@@ -215,7 +216,7 @@ impl Client {
                 return Err(HttpError::TooLarge(max));
             }
             if filled > room {
-                // As long as it says that it is, and else twice as long each time.
+                // Grow to the announced length, and otherwise double each time.
                 let more = wanted.max(filled) - room;
                 bodies.charge(more)?;
                 room += more;
@@ -231,7 +232,7 @@ impl Client {
         })
     }
 
-    /// A client that connects to these addresses and to no others.
+    /// A client that connects only to these addresses.
     async fn client(
         &self,
         url: &Url,
@@ -264,7 +265,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The addresses of a host that some grant lets this request reach.
+    /// The addresses of a host that a grant lets this request reach.
     async fn allowed(&self, url: &Url, grants: &Grants) -> Result<Vec<SocketAddr>, HttpError> {
         let port = url.port_or_known_default().unwrap_or_default();
         let place = format!(
@@ -325,7 +326,7 @@ fn make(
         .pool_max_idle_per_host(16)
         .pool_idle_timeout(Duration::from_secs(30))
         .resolve_to_addrs(host, addresses);
-    // Plain HTTP needs no certificates, and a system without any can still do it.
+    // Plain HTTP needs no certificates, so it works on a system without any.
     let builder = if *https {
         builder.tls_certs_merge(roots)
     } else {
@@ -338,7 +339,7 @@ fn as_size(max: u64) -> usize {
     usize::try_from(max).unwrap_or(usize::MAX)
 }
 
-/// The errors of the client may show addresses with whatever is in them, so they are not shown.
+/// The errors of the client may contain addresses with their credentials, so they are not shown.
 fn broken(error: &reqwest::Error, url: &Url) -> HttpError {
     let host = url.host_str().unwrap_or_default();
     if error.is_timeout() {

@@ -1,4 +1,4 @@
-//! Where a plugin's requests may go.
+//! The destinations of a plugin's requests.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -36,7 +36,7 @@ enum Pattern {
 }
 
 impl Grant {
-    /// Whether a request to this address may be sent at all, before its name is resolved.
+    /// Whether a request to this address may be sent at all, checked before its name is resolved.
     pub fn covers(&self, url: &Url) -> bool {
         let scheme = if self.https { "https" } else { "http" };
         if url.scheme() != scheme || url.port_or_known_default() != Some(self.port) {
@@ -63,7 +63,7 @@ impl Grant {
     }
 }
 
-/// A name with a dot at its end is the same name.
+/// A name with a final dot is the same name.
 fn plain(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
@@ -89,7 +89,7 @@ impl FromStr for Grant {
             Some(_) => return Err(fault("a star stands alone or before a dot")),
         };
         let below = rest.strip_prefix('.').filter(|_| wild);
-        // A star alone still has to be read as an address, for its port.
+        // A single star still has to be parsed as an address, because of its port.
         let host = below.map_or_else(
             || {
                 if wild {

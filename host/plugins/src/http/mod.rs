@@ -1,5 +1,5 @@
-//! The HTTP client of guests: one bounded request, one bounded response, and only to where
-//! the operator allows.
+//! The HTTP client of guests: one bounded request, one bounded response, and only to destinations
+//! that the operator allows.
 
 pub(crate) mod address;
 pub(crate) mod client;

@@ -1,4 +1,4 @@
-//! A request as the guest wrote it, checked and made ready to be sent.
+//! Checks the request of a guest and prepares it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::options::{Grants, HttpPolicy, Secrets};
 const MAX_URL: usize = 8 * 1024;
 /// The longest value of a header, in bytes.
 const MAX_VALUE: usize = 8 * 1024;
-/// Headers that belong to the connection, which is the host's.
+/// Headers of the connection, which belongs to the host.
 const HOSTS_OWN: [&str; 12] = [
     "connection",
     "content-length",
@@ -31,31 +31,31 @@ const HOSTS_OWN: [&str; 12] = [
     "upgrade",
 ];
 
-/// Ready to be sent.
+/// A request that can be sent.
 pub(super) struct Ready {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
-    /// Which of the headers hold secrets.
+    /// The names of the headers that contain secrets.
     pub(super) secret_headers: Vec<HeaderName>,
     pub(super) body: Option<Bytes>,
     pub(super) max_redirects: u32,
     pub(super) max_response: u64,
 }
 
-/// What a call may have of the secrets.
+/// The secrets that a call may use.
 pub(crate) struct Wishes<'a> {
-    /// All there are.
+    /// All secrets of the host.
     pub(crate) secrets: &'a Secrets,
     /// The workflow that calls.
     pub(crate) workflow: &'a str,
-    /// Those that its definition refers to at this node.
+    /// Those to which its definition refers at this node.
     pub(crate) named: &'a [Reference],
 }
 
 impl Wishes<'_> {
-    /// The value of a secret, by the handle that stands in the definition in its place. A name
-    /// alone is data, and data refers to nothing.
+    /// The value of a secret, by the handle that replaces its name in the definition. A name alone
+    /// is data, which must not refer to secrets.
     fn secret(&self, asked: &str, grants: &Grants, url: &Url) -> Option<Arc<str>> {
         let is_named = |named: &&Reference| *named.handle == *asked;
         let name = &*self.named.iter().find(is_named)?.name;
@@ -107,7 +107,7 @@ impl Ready {
             let value = match header.value {
                 Given::Plain(text) => value(&text)?,
                 Given::Secret(secret) => {
-                    // Unknown and not allowed look the same from inside.
+                    // The guest cannot distinguish an unknown secret from one that is not allowed.
                     let text = wishes.secret(&secret, grants, &url);
                     let unknown = || HttpError::NoSecret(name_in(&secret).to_owned());
                     let text = text.ok_or_else(unknown)?;
@@ -134,7 +134,7 @@ impl Ready {
         })
     }
 
-    /// Goes on to where a redirect leads. What was meant for one origin is not told to another.
+    /// Changes the request for a redirect. Credentials for one origin are not sent to another.
     pub(super) fn follow(&mut self, status: u16, location: &str) -> Result<(), HttpError> {
         let text = self
             .url

@@ -1,13 +1,13 @@
-//! Turns names into addresses.
+//! Resolves names to addresses.
 //!
-//! The system's resolver blocks its thread for as long as the name server says nothing, and
-//! cannot be interrupted. So each lookup has a thread of its own and one of few slots, which the
-//! lookup holds until it has truly ended: a silent name server takes threads from no other part
-//! of the process, and callers beyond the slots fail after a moment. Callers that ask for the
-//! same name share a lookup, and a failed one is remembered for a few seconds.
+//! The system's resolver blocks its thread until the name server answers, and cannot be
+//! interrupted. So each lookup has a thread of its own and one of a few slots, which it holds until
+//! it has really ended: a silent name server takes threads from no other part of the process, and
+//! callers beyond the slots fail after a moment. Callers that ask for the same name share a lookup,
+//! and a failed one is remembered for a few seconds.
 //!
-//! A name that was found is not remembered: the caller checks and uses the addresses of this
-//! answer, and the next caller asks again.
+//! A successful lookup is not remembered: the caller checks and uses the addresses of this answer,
+//! and the next caller looks the name up again.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -30,10 +30,10 @@ const MAX_NAME: usize = 254;
 /// Addresses of one name that are used.
 const MAX_ADDRESSES: usize = 64;
 
-/// The addresses of a name, with whatever port.
+/// The addresses of a name, with any port.
 pub(crate) type Lookup = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// Asks the system, on the calling thread.
+/// Calls the system's resolver on the calling thread.
 pub(crate) fn system(name: &str) -> io::Result<Vec<SocketAddr>> {
     Ok((name, 0).to_socket_addrs()?.collect())
 }
@@ -41,13 +41,13 @@ pub(crate) fn system(name: &str) -> io::Result<Vec<SocketAddr>> {
 /// Why a name has no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unresolved {
-    /// There is none, or the system cannot find out.
+    /// The name has no address, or the system cannot find out.
     #[error("has no address")]
     Missing,
-    /// The lookup has not ended in time. It goes on, and holds its slot.
+    /// The lookup has not ended in time. It continues, and holds its slot.
     #[error("cannot be looked up: the name server does not answer in time")]
     Silent,
-    /// All slots are taken by other lookups.
+    /// Other lookups hold all slots.
     #[error("cannot be looked up: the name server does not answer the lookups of other names")]
     Full,
 }
@@ -60,9 +60,9 @@ pub(crate) struct Resolver(Arc<ResolverInner>);
 struct ResolverInner {
     lookup: Box<Lookup>,
     clock: Arc<dyn Clock>,
-    /// Taken by lookups that have not ended.
+    /// Held by lookups that have not ended.
     slots: Arc<Semaphore>,
-    /// How long a lookup is waited for.
+    /// How long a caller waits for a lookup.
     patience: Duration,
     names: Mutex<Names>,
 }
@@ -71,11 +71,11 @@ struct ResolverInner {
 struct Names {
     /// Lookups that have not ended: at most one for each slot.
     asked: HashMap<String, PendingLookup>,
-    /// Lookups that were begun.
+    /// Lookups that were started.
     begun: u64,
     /// Until when failed lookups are remembered.
     failed: HashMap<String, Duration>,
-    /// The same, in the order of their ends.
+    /// The same names, in the order in which they are forgotten.
     oldest: VecDeque<(Duration, String)>,
 }
 
@@ -84,7 +84,7 @@ struct PendingLookup {
     answer: watch::Receiver<Option<Found>>,
 }
 
-/// A lookup that runs. Its end gives the slot back and tells those who wait.
+/// A lookup in progress. Its end returns the slot and notifies the waiting callers.
 struct Asking {
     shared: Arc<ResolverInner>,
     name: String,
@@ -93,7 +93,7 @@ struct Asking {
 }
 
 impl Resolver {
-    /// At most `slots` lookups at once, each waited for as long as `patience`.
+    /// At most `slots` lookups at once; a caller waits for one as long as `patience`.
     pub(crate) fn new(
         lookup: Box<Lookup>,
         slots: usize,
@@ -134,7 +134,7 @@ impl Resolver {
         }
     }
 
-    /// Begins a lookup, unless another caller has begun one meanwhile.
+    /// Starts a lookup, unless another caller has started one meanwhile.
     fn ask(
         &self,
         name: &str,
@@ -177,8 +177,7 @@ impl ResolverInner {
 }
 
 impl Names {
-    /// What is known of a name without a lookup of its own: the lookup that runs, or that there
-    /// is no use in waiting.
+    /// A lookup in progress for the name, or a recent failure.
     fn known(
         &self,
         name: &str,
@@ -195,7 +194,7 @@ impl Names {
         }
     }
 
-    /// Remembers that a lookup has failed.
+    /// Remembers a failed lookup.
     fn fail(&mut self, name: &str, now: Duration) {
         while let Some((until, name)) = self.oldest.front() {
             if *until > now && self.oldest.len() < MAX_FAILED {
@@ -228,14 +227,14 @@ impl Asking {
                 names.fail(&self.name, self.shared.clock.monotonic());
             }
         }
-        // Callers that have gone away need no answer.
+        // Callers that are gone need no answer.
         let _ = self.answer.send(Some(found));
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        // A lookup that panicked, or that got no thread, is still there.
+        // A lookup that panicked, or that got no thread, is still recorded.
         let mut names = self.shared.names.lock();
         let own = names
             .asked

@@ -1,6 +1,7 @@
 //! `windlass:blobs`.
 //!
-//! What a call writes stays here until the call ends well, and is its caller's to keep then.
+//! The blobs that a call writes stay here until the call ends; if it succeeds, its caller gets
+//! them.
 
 use std::sync::Arc;
 
@@ -85,7 +86,7 @@ impl Host for Guest {
             return Err(no_writer(writer));
         };
         let (_, written) = work.writers.swap_remove(place);
-        // As a whole, however it was cut into pieces.
+        // Clean the whole blob, regardless of the pieces in which it was written.
         let bytes = Bytes::from(secrets.clean(written));
         let digest = Digest::of(&bytes);
         if !work.finished.iter().any(|(known, _)| *known == digest) {

@@ -1,4 +1,4 @@
-//! `windlass:context`. Texts are made here, when they are asked for.
+//! `windlass:context`. Texts are formatted only when the guest asks for them.
 
 use crate::bindings::host::windlass::context::context::{Host, Reason, Resumed, ResumedCall};
 use crate::bindings::host::windlass::types::types;
@@ -35,7 +35,7 @@ impl Host for Guest {
         self.ask(|call| call.cx.attempt)
     }
 
-    /// A node that is called again does something new; a node that is tried again does not.
+    /// A node that is called again does something new; a retried node does not.
     fn idempotency_key(&mut self) -> String {
         self.ask(|call| format!("{}/{}/{}", call.cx.instance, call.cx.first, call.cx.phase))
     }
@@ -109,7 +109,7 @@ impl Host for Guest {
     }
 }
 
-/// A payload for the guest, which it may from now on pass on.
+/// A payload for the guest, which the guest may pass on from now on.
 pub(super) fn hand_over(call: &mut Ongoing, payload: &windlass_model::Payload) -> types::Payload {
     if let windlass_model::Body::Blob(blob) = &payload.body {
         call.blobs.given.push(*blob);

@@ -1,5 +1,5 @@
-//! `windlass:events`. What a guest sends or schedules is kept with its call and handed to the
-//! caller, who makes it part of the commit; nothing of it takes effect here.
+//! `windlass:events`. Stimuli and triggers of a guest are kept with its call and returned to the
+//! caller, who makes them part of the commit; they have no effect here.
 
 use windlass_model::limits::MATCH_BYTES;
 use windlass_model::{InstanceId, Payload, stimulus, valid};
@@ -11,7 +11,7 @@ use crate::convert::Reader;
 use crate::guest::{Guest, Ongoing};
 use crate::options::{Limits, Secrets};
 
-/// What a call has asked for so far.
+/// The stimuli and triggers of a call so far.
 #[derive(Default)]
 pub(crate) struct EventWork {
     pub(crate) effects: Effects,
@@ -70,7 +70,7 @@ impl Host for Guest {
 }
 
 impl Guest {
-    /// The call that asks, if it may.
+    /// The call, if it may send events.
     fn asking(&mut self) -> Result<(&mut Ongoing, &Limits, &Secrets), EventError> {
         let unavailable = |why: &str| EventError::Unavailable(why.to_owned());
         if !self.terms.grants.events {
@@ -90,7 +90,7 @@ impl Guest {
 }
 
 impl EventWork {
-    /// The bytes of what is refused count too: a guest cannot keep the host checking.
+    /// The bytes of refused events count, too: a guest must not keep the host busy with checks.
     fn count(&mut self, bytes: usize, limits: &Limits) -> Result<(), EventError> {
         let count = self.effects.sent.len() + self.effects.scheduled.len();
         if count >= limits.events {
@@ -113,7 +113,7 @@ fn size(payload: &types::Payload) -> usize {
     }
 }
 
-/// A key without secrets. What stands for one counts in its length.
+/// A key without secrets. A placeholder counts in its length.
 fn key(mut text: String, kind: valid::Kind<'_>, secrets: &Secrets) -> Result<String, EventError> {
     secrets.clean_text(&mut text);
     kind.check(&text)
@@ -126,7 +126,7 @@ fn instance(text: &str) -> Result<InstanceId, EventError> {
         .map_err(|_| invalid("the instance is not a UUID"))
 }
 
-/// A value that the host itself looks at.
+/// A value that the host itself parses.
 fn value(payload: &types::Payload) -> Result<serde_json::Value, EventError> {
     match &payload.body {
         types::Body::Inline(bytes) => serde_json::from_slice(bytes)
@@ -135,7 +135,7 @@ fn value(payload: &types::Payload) -> Result<serde_json::Value, EventError> {
     }
 }
 
-/// A value that goes through to whoever gets the stimulus.
+/// A value that is passed unparsed to the receiver of the stimulus.
 fn payload(
     payload: types::Payload,
     call: &Ongoing,

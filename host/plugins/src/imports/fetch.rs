@@ -14,7 +14,7 @@ impl Host for Guest {
             .ok_or_else(|| HttpError::Other("no call".to_owned()))?;
         call.pause();
         let account = &mut self.limiter.account;
-        // The body of the last response is the guest's own by now.
+        // The guest has copied the body of the last response by now.
         account.discharge(std::mem::take(&mut call.bodies));
         let left = call.deadline.saturating_sub(self.shared.clock.monotonic());
         let mut ask = Ask {

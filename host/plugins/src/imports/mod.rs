@@ -1,7 +1,7 @@
-//! What guests may ask of the host.
+//! The imports of guests.
 //!
-//! Two linkers: one in which no function ever waits, so that its guests can run by plain
-//! calls, and one with everything.
+//! There are two linkers: one in which no function ever waits, so that its guests can run by plain
+//! calls, and one with all functions.
 
 mod blobs;
 mod clock;
@@ -23,23 +23,23 @@ use crate::codes;
 use crate::error::Error;
 use crate::guest::Guest;
 
-/// What a component imports.
+/// The imports of a component.
 pub(crate) struct Imports {
     /// Names of interfaces, WASI's included, in order.
     pub(crate) names: Vec<String>,
-    /// Some of it may wait.
+    /// Some of them may wait.
     pub(crate) waits: bool,
-    /// Some of it can have an effect.
+    /// Some of them can have effects.
     pub(crate) effectful: bool,
-    /// Requests are among it.
+    /// HTTP is among them.
     pub(crate) http: bool,
-    /// Memory or blobs are among it.
+    /// Memory or blobs are among them.
     pub(crate) reads: bool,
-    /// WASI interfaces that this host does not have at all.
+    /// WASI interfaces that this host does not offer at all.
     absent: bool,
 }
 
-/// Ours that never wait.
+/// Interfaces of Windlass that never wait.
 const PLAIN: [&str; 6] = [
     "windlass:types/types",
     "windlass:log/log",
@@ -48,17 +48,18 @@ const PLAIN: [&str; 6] = [
     "windlass:random/random",
     "windlass:events/events",
 ];
-/// Ours that may.
+/// Interfaces of Windlass that may wait.
 const WAITING: [&str; 3] = [
     "windlass:memory/memory",
     "windlass:blobs/blobs",
     "windlass:http/http",
 ];
-/// WASI of which nothing waits. All else of it may: even closing a stream.
+/// Interfaces of WASI that never wait. All others may: even closing a stream.
 const PLAIN_WASI: [&str; 3] = ["wasi:random/", "wasi:clocks/wall-clock", "wasi:io/error"];
 
 impl Imports {
-    /// Refuses what is neither ours nor WASI's: it would only fail later, with less to say.
+    /// Refuses interfaces that are neither Windlass's nor WASI's: instantiation would fail later,
+    /// with a worse message.
     pub(crate) fn of(engine: &Engine, component: &Component, subject: &str) -> Result<Self, Error> {
         let mut imports = Self {
             names: Vec::new(),
@@ -79,7 +80,7 @@ impl Imports {
                 continue;
             }
             imports.names.push(name.to_owned());
-            // An interface of which only types are used cannot do anything.
+            // An interface of which only types are used has no functions.
             let ComponentItem::ComponentInstance(instance) = item.ty else {
                 continue;
             };
@@ -128,9 +129,8 @@ fn offered_wasi(base: &str) -> bool {
     .any(|offered| base.starts_with(offered))
 }
 
-/// Resolves the imports of a component. WASI interfaces that are not offered, like the HTTP
-/// that some toolchains import whether the guest needs it or not, crash the guest that uses
-/// them.
+/// Resolves the imports of a component. A WASI interface that is not offered traps when the guest
+/// calls it: some toolchains import, for example, HTTP that the guest does not need.
 pub(crate) fn resolve(
     linker: &Linker<Guest>,
     component: &Component,
@@ -144,13 +144,13 @@ pub(crate) fn resolve(
     linker.instantiate_pre(component)
 }
 
-/// Everything that never waits.
+/// Links all functions that never wait.
 pub(crate) fn link_plain(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     link_ours(linker)?;
     wasmtime_wasi::p2::add_to_linker_sync(linker)
 }
 
-/// Everything.
+/// Links all functions.
 pub(crate) fn link_waiting(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     link_ours(linker)?;
     windlass::memory::memory::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;

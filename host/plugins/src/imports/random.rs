@@ -9,7 +9,7 @@ const MAX_BYTES: u32 = 64 * 1024;
 impl Host for Guest {
     fn bytes(&mut self, length: u32) -> Vec<u8> {
         let mut bytes = vec![0; length.min(MAX_BYTES) as usize];
-        // The generator of the thread is a cryptographic one that is seeded by the system.
+        // The thread's generator is cryptographic, and seeded by the system.
         rand::fill(bytes.as_mut_slice());
         bytes
     }

@@ -1,10 +1,10 @@
 //! Compiled code and descriptions by digest.
 //!
-//! A compiled file is mapped into memory and run, so it is trusted: it and its directory belong to
-//! this user alone, it is written whole or not at all and never changed, and its tag is checked
-//! before it is mapped, which only this user's key makes (`code_key.rs`). The folder carries a hash of the compiler's exact version, its settings
-//! and the processor's features: code that another version compiled is compiled anew, which is
-//! how a fix in the compiler reaches it.
+//! A compiled file is mapped into memory and run, so it has to be trusted: the file and its
+//! directory belong to this user alone, it is written atomically and never changed, and its tag,
+//! which needs this user's key (`code_key.rs`), is checked before it is mapped. The name of the
+//! folder is a hash of the compiler's exact version, its settings and the processor's features:
+//! code of another version is compiled again, so a fix in the compiler takes effect.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
@@ -37,7 +37,7 @@ pub(super) fn component(
         .work(|| shared.engine.precompile_component(bytes))
         .ok_or_else(|| fault("the compiler crashed on it".to_owned()))?
         .map_err(|error| fault(format!("it does not compile: {}", chain(&error))))?;
-    // A cache that cannot be written costs time at the next start, nothing else.
+    // Without the cache, the next start is slower; it has no other effect.
     if let Err(error) = keep(shared, digest, &compiled) {
         tracing::warn!(%digest, %error, "compiled code could not be kept");
     } else if let Some(component) = cached(shared, digest) {
@@ -47,7 +47,7 @@ pub(super) fn component(
         unsafe_code,
         reason = "code is taken over as bytes, which cannot be checked"
     )]
-    // SAFETY: these bytes were made by this engine's compiler a moment ago.
+    // SAFETY: this engine's compiler has just made these bytes.
     let component = unsafe { Component::deserialize(&shared.engine, &compiled) };
     component.map_err(|error| fault(chain(&error)))
 }
@@ -68,9 +68,9 @@ fn cached(shared: &HostShared, digest: &Digest) -> Option<Component> {
         unsafe_code,
         reason = "compiled code is mapped and run, which cannot be checked"
     )]
-    // SAFETY: the file can be written by this user alone, was written by `keep` of one of this
-    // user's hosts from what this engine's compiler made of this component, as its tag says, and
-    // is never written again: `keep` replaces it by renaming.
+    // SAFETY: only this user can write the file. Its tag says that `keep` of one of this user's
+    // hosts wrote it from the output of this engine's compiler for this component. It is never
+    // written again: `keep` replaces it by renaming.
     let component = unsafe { Component::deserialize_file(&shared.engine, &file) };
     match component {
         Ok(component) => Some(component),
@@ -84,7 +84,8 @@ fn cached(shared: &HostShared, digest: &Digest) -> Option<Component> {
 
 fn keep(shared: &HostShared, digest: &Digest, compiled: &[u8]) -> std::io::Result<()> {
     windlass_files::make_directory(&folder(shared))?;
-    // The tag goes first away and comes last: what is found with its tag is whole.
+    // The tag is deleted before the code is replaced and written after it, so code with a valid tag
+    // is complete.
     let tag = place(shared, digest, "tag");
     match std::fs::remove_file(&tag) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -97,11 +98,11 @@ fn keep(shared: &HostShared, digest: &Digest, compiled: &[u8]) -> std::io::Resul
     store::write(&tag, &made)
 }
 
-/// What a tag is for: no tag of one is good for another.
+/// The purpose of a tag: a tag for one purpose is not valid for another.
 const CODE: &[u8] = b"windlass compiled code 1";
 const DESCRIPTION: &[u8] = b"windlass description 01 ";
 
-/// Whether a host of this user has made this of a component, with this compiler.
+/// Whether a host of this user has made this content for a component, with this compiler.
 fn verify(shared: &HostShared, what: &[u8], digest: &Digest, content: &[u8], tag: &[u8]) -> bool {
     with_parts(shared, what, digest, content, |parts| {
         shared.code_key.verify(parts, tag)
@@ -130,18 +131,18 @@ fn is_own(file: &Path) -> bool {
 /// How long a tag is, in bytes.
 const TAG_BYTES: usize = 32;
 
-/// What the component answered when it was asked to describe itself.
+/// The component's description, from the cache.
 pub(super) fn description(shared: &HostShared, digest: &Digest) -> Option<Vec<u8>> {
     let file = std::fs::File::open(place(shared, digest, "json")).ok()?;
     let longest = (TAG_BYTES + description::MAX_BYTES) as u64;
     let mut kept = Vec::new();
     file.take(longest + 1).read_to_end(&mut kept).ok()?;
     let (tag, json) = kept.split_at_checked(TAG_BYTES)?;
-    // Damaged, or somebody else's: the component is asked again.
+    // If it is damaged or another user's, the component is asked again.
     verify(shared, DESCRIPTION, digest, json, tag).then(|| json.to_vec())
 }
 
-/// Keeps the answer.
+/// Stores a component's description.
 pub(super) fn keep_description(shared: &HostShared, digest: &Digest, json: &[u8]) {
     let mut kept = with_parts(shared, DESCRIPTION, digest, json, |parts| {
         shared.code_key.tag(parts).to_vec()
@@ -154,17 +155,16 @@ pub(super) fn keep_description(shared: &HostShared, digest: &Digest, json: &[u8]
     }
 }
 
-/// After how long nobody is expected to come back to another compiler's code.
+/// How long the code of another compiler is kept without use.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How many folders one start removes at most, of how many that it looks at.
+/// The most folders that one start removes, and the most that it looks at.
 const REMOVED: usize = 16;
 const LOOKED_AT: usize = 1_000;
-/// Its time says when a host last began to use the folder that it is in.
+/// A file whose modification time is the last start of a host that uses the folder.
 const MARK: &str = "used";
 
-/// Notes that the folder of this compiler is in use, and removes those of others that nobody
-/// has used for long. Without either, the next start is slower and the disk fuller, nothing
-/// else.
+/// Marks the folder of this compiler as used, and removes folders of other compilers that were not
+/// used for long. A failure makes the next start slower or the disk fuller; it has no other effect.
 pub(crate) fn clean(shared: &HostShared) {
     let own = folder(shared);
     let wall_ms = u64::try_from(shared.clock.wall_ms()).unwrap_or(0);
@@ -203,7 +203,7 @@ fn is_unused(path: &Path, now: SystemTime) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let is_ours = name
         .is_some_and(|name| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    // Whoever wrote it before there were marks left the time of the folder itself.
+    // Versions before the mark only left the time of the folder itself.
     let used = std::fs::symlink_metadata(path.join(MARK))
         .or_else(|_| std::fs::symlink_metadata(path))
         .and_then(|about| about.modified());
@@ -211,7 +211,7 @@ fn is_unused(path: &Path, now: SystemTime) -> bool {
     is_ours && path.is_dir() && !path.is_symlink() && since.is_some_and(|since| since > UNUSED)
 }
 
-/// What tells compilers apart.
+/// Identifies the compiler.
 fn compiler(shared: &HostShared) -> u64 {
     let mut hasher = DefaultHasher::new();
     shared

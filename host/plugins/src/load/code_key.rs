@@ -1,8 +1,8 @@
-//! The key by which a user knows the code that the user's own hosts have compiled.
+//! The key that authenticates the code that the user's own hosts have compiled.
 //!
-//! Compiled code is run without a check, and its folder is a setting: a folder that came with
-//! somebody's project may hold code of that somebody. So each file has a tag that only this key
-//! makes. The key is a file that only its user can read, and that no project brings.
+//! Compiled code is run without a check, and its folder is a setting: a folder from another
+//! person's project may contain that person's code. So each file has a tag that needs this key. The
+//! key is a file that only its user can read, and that no project contains.
 
 use std::io;
 use std::path::Path;
@@ -12,10 +12,10 @@ use windlass_model::mac;
 use crate::codes;
 use crate::error::Error;
 
-/// What is said of a file that is not a key of this user alone.
+/// The message about a file that is not a key of this user alone.
 const NO_KEY: &str = "others can read or write the key of compiled code, or it is none";
 
-/// Why a file cannot be one.
+/// The errors of a file that cannot be a key.
 const NO_KEYS: [io::ErrorKind; 3] = [
     io::ErrorKind::PermissionDenied,
     io::ErrorKind::FileTooLarge,
@@ -26,7 +26,7 @@ const NO_KEYS: [io::ErrorKind; 3] = [
 pub(crate) struct CodeKey([u8; mac::KEY_BYTES]);
 
 impl CodeKey {
-    /// The key in a file, which is made if it is not there.
+    /// The key in a file, which is created if it does not exist.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl CodeKey {
             let key: [u8; mac::KEY_BYTES] = rand::random();
             match windlass_files::write_new(path, &key) {
                 Ok(()) => return Ok(Self(key)),
-                // Another process was faster, and its key is the key.
+                // Another process was faster, and its key counts.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     tracing::warn!(
@@ -61,12 +61,12 @@ impl CodeKey {
         Err(unsafe_key("the key of compiled code comes and goes"))
     }
 
-    /// The tag of what this user's host has made of a component.
+    /// The tag of this user's compiled code.
     pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; 32] {
         mac::tag(&self.0, parts)
     }
 
-    /// Whether this user's host has made it.
+    /// Whether one of this user's hosts has made the tag.
     pub(crate) fn verify(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
         mac::verify(&self.0, parts, tag)
     }

@@ -1,4 +1,4 @@
-//! Asks a component to describe itself.
+//! Asks a component for its description.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::plugin::{Describe, Entries, Exports, Terms};
 use crate::proof::Standing;
 use crate::run;
 
-/// How long a component may take, its first steps included: those of an interpreter take long.
+/// The time limit of a component, its initialisation included: that of an interpreter is slow.
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// The document, with no capabilities and under a deadline. Blocks.
+/// Calls `describe` without capabilities and with a deadline. Blocks.
 pub(super) fn ask(
     shared: &Arc<HostShared>,
     subject: &str,
@@ -44,8 +44,8 @@ pub(super) fn ask(
         standing: Standing::Unnamed,
         track: Arc::new(Track::new()),
     };
-    // What was not described for lack of memory would not be asked again: so all that it may
-    // take is waited for.
+    // A description that fails for lack of memory would not be requested again: so wait for all
+    // memory that the component may use.
     let needs = terms.limits.memory_bytes as u64 + INSTANCE_BYTES;
     let evict: &dyn Evict = &**shared;
     let hold = shared.budget.reserve(terms.track.id, needs, evict);
@@ -103,7 +103,7 @@ async fn call_describe(
     entries: &Entries,
 ) -> wasmtime::Result<Body> {
     let instance = pre.instantiate_async(&mut *store).await?;
-    // The types of the other exports are checked here, once and for all.
+    // The types of the other exports are checked here, once.
     Exports::of(entries, &instance, store)?;
     let index = entries
         .node_describe

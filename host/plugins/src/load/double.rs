@@ -1,5 +1,5 @@
-//! Plugins that only describe themselves. Whoever simulates the host answers their calls itself;
-//! a call that reaches one all the same fails.
+//! Plugins that only have a description. A simulation of the host answers their calls itself; a
+//! call that reaches such a plugin fails.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use crate::proof::{Proof, Standing};
 use crate::quarantine::Quarantine;
 use crate::slot::Slots;
 
-/// A component with nothing in it.
+/// An empty component.
 const EMPTY: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
 
 impl Host {
-    /// A plugin that has nothing but this description, in the registry.
+    /// Registers a plugin that has only this description.
     ///
     /// # Errors
     ///
-    /// What is wrong with the description.
+    /// The mistakes in the description.
     pub fn double(&self, description: &[u8]) -> Result<Arc<Plugin>, Error> {
         let description = Description::read("double", description)?;
         let shared = &self.shared;

@@ -1,8 +1,9 @@
-//! From bytes to a plugin.
+//! Makes a plugin from bytes.
 //!
-//! What is loaded may be hostile: it is bounded in size and in parts before the compiler sees
-//! it, compiled a few at a time where a panic of the compiler is an error like any other, and
-//! asked for its description with no capabilities and under a deadline.
+//! The bytes may be hostile. Their size and the number of their parts are bounded before the
+//! compiler reads them. A few at a time are compiled, and a panic of the compiler is an error of
+//! the component. The component is asked for its description without capabilities and with a
+//! deadline.
 
 mod cache;
 mod code_key;
@@ -38,7 +39,7 @@ use crate::proof::{self, Evidence, Proof, Standing};
 use crate::quarantine::Quarantine;
 use crate::slot::Slots;
 
-/// Where components are compiled: a few at a time.
+/// Bounds the number of components that are compiled at once.
 pub(crate) struct Bench {
     free: Mutex<usize>,
     freed: Condvar,
@@ -52,7 +53,7 @@ impl Bench {
         }
     }
 
-    /// Waits for a place. A panic inside gives none.
+    /// Waits for a place, and runs `work`. None if it panics.
     fn work<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let mut free = self.free.lock();
         self.freed.wait_while(&mut free, |free| *free == 0);
@@ -65,12 +66,12 @@ impl Bench {
     }
 }
 
-/// Reads a file whole.
+/// Reads a whole file.
 pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
     use std::io::Read as _;
     let fault = |error: std::io::Error| Error::file(file, "read it", &error);
     let mut bytes = Vec::new();
-    // One byte more than may be: a file that grows while it is read is caught as well.
+    // Read one byte more than the limit: this also detects a file that grows meanwhile.
     std::fs::File::open(file)
         .and_then(|file| {
             file.take(max_bytes.saturating_add(1))
@@ -80,7 +81,7 @@ pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Makes a plugin of what a file held.
+/// Makes a plugin from the content of a file.
 pub(crate) fn load(
     shared: &Arc<HostShared>,
     file: &Path,
@@ -108,7 +109,7 @@ pub(crate) fn load(
             let standing = proof::standing(shared, &digest, settings, &evidence);
             matches!(standing, Standing::Proved(_))
         };
-        // What was loaded without a proof is loaded anew where there is one.
+        // A component that was loaded without a proof is loaded again if there is one now.
         if !plugin.is_unproved() || !is_proved_now() {
             plugin.sign(proof::signed(&digest, settings, &evidence));
             return Ok(plugin);
@@ -118,8 +119,8 @@ pub(crate) fn load(
     build(shared, file, digest, &bytes, &evidence)
 }
 
-/// Denies the component of a denied file as well, and says which it is. Nothing else comes of the
-/// file.
+/// Denies the component of a denied file as well, and returns the error that names it. The file has
+/// no other effect.
 fn deny(shared: &HostShared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Error {
     let is_read = bytes.len() as u64 <= shared.options.max_component_bytes;
     let made = is_read.then(|| {
@@ -140,12 +141,12 @@ fn deny(shared: &HostShared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Err
     Error::new(codes::DENIED, subject, message)
 }
 
-/// What the component store has under a digest.
+/// The component of a digest, from the component store.
 pub(crate) fn bytes(shared: &HostShared, digest: &Digest) -> Result<Vec<u8>, Error> {
     store::find(&shared.options, digest).map(|(_, bytes)| bytes)
 }
 
-/// Makes a plugin of what the component store has under a digest.
+/// Makes a plugin of a component in the component store.
 pub(crate) fn stored(shared: &Arc<HostShared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
     let (file, bytes) = store::find(&shared.options, digest)?;
     build(shared, &file, *digest, &bytes, &Evidence::default())
@@ -222,8 +223,8 @@ fn build(
         calls,
         fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
     });
-    // Two threads may have loaded the same bytes at once: one of them wins, so that a digest
-    // has one set of warm instances and one record of behaviour.
+    // Two threads may have loaded the same bytes at once: one of them wins, so that a digest has
+    // one set of warm instances and one record of behaviour.
     let mut plugins = shared.plugins.lock();
     let there = plugins.get(&digest).and_then(std::sync::Weak::upgrade);
     match there {
@@ -239,7 +240,7 @@ fn build(
     Ok(plugin)
 }
 
-/// Says what a component is not given although it, or its settings, speak of it.
+/// Warns about permissions that a component does not get although it, or its settings, name them.
 fn tell(plugin: &Plugin, settings: &Settings, evidence: &Evidence) {
     let package = &plugin.description.package;
     let (file, digest) = (plugin.file.display(), plugin.digest);
@@ -275,7 +276,7 @@ fn entries(component: &Component) -> Entries {
     }
 }
 
-/// What a component needs before it has done anything has to fit.
+/// Checks that the initial size of a component is within the limits.
 fn check_needs(shared: &HostShared, component: &Component, subject: &str) -> Result<(), Error> {
     let Some(needs) = component.resources_required() else {
         return Ok(());
@@ -294,7 +295,7 @@ fn check_needs(shared: &HostShared, component: &Component, subject: &str) -> Res
     Ok(())
 }
 
-/// What an instance takes before it has done anything.
+/// The initial memory of an instance.
 fn initial_memory(component: &Component) -> u64 {
     let needs = component.resources_required();
     let memories = needs.map_or(0, |needs| {
@@ -304,7 +305,7 @@ fn initial_memory(component: &Component) -> u64 {
     memories.saturating_add(INSTANCE_BYTES)
 }
 
-/// The description and the exports have to agree.
+/// Checks that the description and the exports agree.
 fn check_description(
     description: &Description,
     entries: &Entries,
@@ -326,12 +327,13 @@ fn check_description(
     Ok(())
 }
 
-/// How many of all fibers one plugin may have at once: three quarters.
+/// The most fibers of one plugin at once: three quarters of all.
 fn share(fibers: u32) -> usize {
     (fibers - fibers / 4).max(1) as usize
 }
 
-/// More than others have only a component that is proved; less every one of the name.
+/// The limits of a component: only a proved component gets more than the default; every component
+/// of the name gets less.
 fn limits(shared: &HostShared, settings: &Settings, standing: &Standing) -> Limits {
     let default = &shared.options.limits;
     let mut limits = match (&settings.limits, standing) {
@@ -345,7 +347,7 @@ fn limits(shared: &HostShared, settings: &Settings, standing: &Standing) -> Limi
     limits
 }
 
-/// The stricter of what the operator sets and what any node type asks for.
+/// The stricter one of the operator's setting and the requests of the node types.
 fn isolation(settings: &Settings, description: &Description) -> Isolation {
     let asked = description
         .nodes
@@ -358,8 +360,8 @@ fn isolation(settings: &Settings, description: &Description) -> Isolation {
     asked.fold(settings.isolation, Isolation::max)
 }
 
-/// Asked ∩ given, for a component that is proved. A consumer has no place to ask: what it imports
-/// counts. The consumers of the library need no grant to be one.
+/// The capabilities that a proved component both requests and is granted. A consumer has no place
+/// for requests: its imports count. The consumers of the library need no grant.
 fn grants(
     settings: &Settings,
     standing: &Standing,

@@ -1,4 +1,4 @@
-//! Looks at bytes before the compiler does, and makes a component of a core module.
+//! Checks the bytes before the compiler reads them, and wraps a core module in a component.
 
 use wasmparser::{Encoding, Parser, Payload};
 use wit_component::ComponentEncoder;
@@ -13,7 +13,7 @@ const MAX_FUNCTIONS: u64 = 200_000;
 /// Types, imports, exports, globals, tables, segments and the like, all together.
 const MAX_ITEMS: u64 = 1_000_000;
 
-/// A component of these bytes: as they are, or wrapped.
+/// A component from these bytes: unchanged, or wrapped.
 pub(super) fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
     if wasmtime::Engine::detect_precompiled(&bytes).is_some() {
         let message = "it is compiled code; give the component that it was made of";

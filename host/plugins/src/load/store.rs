@@ -10,8 +10,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::options::Options;
 
-/// Makes the directories. The one for compiled code is for this user alone: what is in it
-/// is run.
+/// Makes the directories. The one for compiled code is for this user alone: its content is run.
 pub(crate) fn prepare(options: &Options) -> Result<(), Error> {
     for dir in [&options.store_dir, &options.cache_dir] {
         windlass_files::make_directory(dir).map_err(|error| Error::file(dir, "make it", &error))?;
@@ -26,7 +25,7 @@ pub(crate) fn prepare(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keeps a component, unless it is there.
+/// Stores a component, unless it is stored already.
 pub(super) fn keep(options: &Options, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
     let file = place(options, digest);
     if fs::metadata(&file).is_ok_and(|there| there.len() == bytes.len() as u64) {
@@ -54,13 +53,13 @@ fn place(options: &Options, digest: &Digest) -> PathBuf {
     options.store_dir.join(format!("{}.wasm", digest.hex()))
 }
 
-/// Writes a file so that it is there whole or not at all, even after a crash.
+/// Writes a file atomically and durably, even if the system crashes.
 pub(super) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let dir = file.parent().unwrap_or_else(|| Path::new("."));
     let mut temp = tempfile::Builder::new().prefix(".new-").tempfile_in(dir)?;
     temp.write_all(bytes)?;
     temp.as_file().sync_all()?;
     temp.persist(file).map_err(|error| error.error)?;
-    // The name lasts once the directory does.
+    // The name is durable once the directory is.
     fs::File::open(dir)?.sync_all()
 }

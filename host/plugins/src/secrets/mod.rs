@@ -1,9 +1,8 @@
-//! Secret values: where they come from, what they may be used for, and that they do not come
-//! back.
+//! Secret values: their sources, their permitted uses, and their removal from results.
 //!
-//! A guest never has a value. A guest brings the handle that stands in its configuration where the
-//! definition refers to a secret, and the host puts the value into a header if the package has the
-//! grant, and the secret is bound to the workflow and to the destination.
+//! A guest never has a value. It passes the handle that replaces the secret's name in its
+//! configuration, and the host puts the value into a header if the package has the grant, and the
+//! secret is bound to the workflow and to the destination.
 
 mod redact;
 
@@ -23,32 +22,32 @@ use windlass_model::{JsonText, Payload};
 use crate::http::grant::Grant;
 use redact::Redactor;
 
-/// The longest file that is read as a secret, in bytes.
+/// The largest secret file, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// How often the files of secrets are looked at.
+/// How often the files of secrets are checked for changes.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Values of one secret that are cut out: the present one, and those before it.
+/// The values of one secret that are removed from results: the present one, and those before it.
 const REMEMBERED: usize = 4;
 
 /// One secret.
 #[derive(Clone, Debug)]
 pub struct Secret {
-    /// Where its value comes from.
+    /// The source of its value.
     pub source: Source,
-    /// Where requests with it may go.
+    /// Destinations of requests with it.
     pub to: Vec<Grant>,
     /// The workflows that may use it; none: all.
     pub workflows: Option<Vec<String>>,
 }
 
-/// Where the value of a secret comes from.
+/// The source of a secret's value.
 #[derive(Clone)]
 pub enum Source {
-    /// It is known already.
+    /// A value that is known already.
     Value(String),
-    /// A file; a line break at its end does not count. It is read again when it has changed.
+    /// A file; a line break at its end does not count. The file is read again when it changes.
     File(PathBuf),
 }
 
@@ -65,13 +64,13 @@ impl fmt::Debug for Source {
 #[derive(Debug, thiserror::Error)]
 #[error("the secret `{name}` cannot be read from {}: {error}", path.display())]
 pub struct Unreadable {
-    /// Which secret.
+    /// The name of the secret.
     pub name: String,
     path: PathBuf,
     error: io::Error,
 }
 
-/// All secrets of a host, by name. Printing them prints the names. A clone is the same.
+/// All secrets of a host, by name. Printing them prints the names. Clones share the values.
 #[derive(Clone, Default)]
 pub struct Secrets(Option<Arc<SecretsInner>>);
 
@@ -81,7 +80,7 @@ struct SecretsInner {
     looked: Mutex<Instant>,
 }
 
-/// What the secrets are now.
+/// The present values of the secrets.
 #[derive(Default)]
 struct Values {
     by_name: BTreeMap<String, Value>,
@@ -92,15 +91,15 @@ struct Values {
 struct Value {
     text: Arc<str>,
     before: Vec<Arc<str>>,
-    /// Of the file that it was read from.
+    /// The stamp of the file from which it was read.
     stamp: Option<Stamp>,
 }
 
-/// By what a changed file is known.
+/// Identifies a version of a file.
 type Stamp = (Option<SystemTime>, u64, u64);
 
-/// Replaces the names in the literal references of a configuration by handles, which no data can
-/// guess, and answers the references.
+/// Replaces the names in the literal references of a configuration by handles, which data cannot
+/// guess, and returns the references.
 pub fn bind(config: &mut serde_json::Value) -> Arc<[Reference]> {
     windlass_model::secrets::bind(config, rand::random()).into()
 }
@@ -131,7 +130,7 @@ impl Secrets {
         self.0.is_none()
     }
 
-    /// The value of a secret, where this workflow may send it to this address.
+    /// The value of a secret, if this workflow may send it to this address.
     pub(crate) fn usable(&self, name: &str, workflow: &str, url: &Url) -> Option<Arc<str>> {
         let inner = self.0.as_ref()?;
         let secret = inner.secrets.get(name)?;
@@ -145,7 +144,7 @@ impl Secrets {
             .map(|value| Arc::clone(&value.text))
     }
 
-    /// The value of a secret, by which this workflow knows its callers.
+    /// The value of a secret by which this workflow verifies its callers.
     pub fn for_workflow(&self, name: &str, workflow: &str) -> Option<Arc<str>> {
         let secret = self.0.as_ref()?.secrets.get(name)?;
         if !secret.is_for(workflow) {
@@ -162,15 +161,15 @@ impl Secrets {
         let clean = self
             .now()
             .and_then(|now| now.redactor.bytes(text.as_bytes()));
-        // What is replaced in UTF-8 by UTF-8 is that, unless a percent sign stood for a part of
-        // a character.
+        // Replacing UTF-8 by UTF-8 yields UTF-8, unless a percent sign encoded a part of a
+        // character.
         clean.map_or_else(
             || text.to_owned(),
             |clean| String::from_utf8_lossy(&clean).into_owned(),
         )
     }
 
-    /// Takes secrets out of a text.
+    /// Removes secrets from a text.
     pub(crate) fn clean_text(&self, text: &mut String) {
         let clean = self.now().and_then(|now| now.redactor.text(text));
         if let Some(clean) = clean {
@@ -184,7 +183,7 @@ impl Secrets {
         clean.unwrap_or(bytes)
     }
 
-    /// Takes secrets out of a payload. JSON stays JSON.
+    /// Removes secrets from a payload. JSON stays JSON.
     pub(crate) fn clean_payload(&self, payload: &mut Payload) {
         let Some(now) = self.now() else { return };
         let is_json = payload.is_json();
@@ -204,14 +203,14 @@ impl Secrets {
         }
     }
 
-    /// Takes secrets out of a value.
+    /// Removes secrets from a value.
     pub(crate) fn clean_value(&self, value: &mut serde_json::Value) {
         if let Some(now) = self.now() {
             now.redactor.value(value);
         }
     }
 
-    /// Takes secrets out of JSON.
+    /// Removes secrets from JSON.
     pub(crate) fn clean_json(&self, json: &mut Option<JsonText>) {
         let (Some(now), Some(text)) = (self.now(), json.as_ref()) else {
             return;
@@ -221,10 +220,10 @@ impl Secrets {
         }
     }
 
-    /// What the secrets are, after a look at their files now and then.
+    /// The present values of the secrets. Checks their files now and then.
     fn now(&self) -> Option<Arc<Values>> {
         let inner = self.0.as_ref()?;
-        // One thread looks; the others take what there is.
+        // One thread checks; the others use the known values.
         if let Some(mut looked) = inner.looked.try_lock()
             && looked.elapsed() >= AGAIN
         {
@@ -265,7 +264,7 @@ impl SecretsInner {
                     let all = by_name.get_or_insert_with(|| old.by_name.clone());
                     all.insert(name.clone(), value);
                 }
-                // Its value stays what it was.
+                // The previous value is kept.
                 Err(error) => tracing::warn!(%error, "a secret has changed"),
             }
         }
@@ -290,7 +289,7 @@ fn read(name: &str, source: &Source) -> Result<Value, Unreadable> {
     let (text, stamp) = match source {
         Source::Value(text) => (text.clone(), None),
         Source::File(path) => {
-            // Before the content: what changes in between is read again.
+            // Read the stamp before the content: a change in between is read again.
             let stamp = stamp(path);
             let text = windlass_files::read_regular(path, LONGEST)
                 .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
@@ -309,7 +308,7 @@ fn read(name: &str, source: &Source) -> Result<Value, Unreadable> {
     })
 }
 
-/// The time by which it is decided whether a file is looked at again.
+/// Decides whether a file has to be checked again.
 #[expect(
     clippy::disallowed_methods,
     reason = "a bound on how often files are read, of which no test waits"
@@ -412,7 +411,7 @@ mod tests {
             let mut looked = inner.looked.lock();
             *looked = looked.checked_sub(2 * AGAIN).unwrap();
         };
-        // As orchestrators do it: the name leads to another file.
+        // As orchestrators do it: the link is replaced by one to another file.
         let other = dir.path().join("other");
         std::fs::write(&other, "second-value").unwrap();
         std::fs::rename(&other, &path).unwrap();

@@ -1,27 +1,28 @@
-//! Cuts secret values out of what comes back: as they are, and in the encodings in which servers
-//! echo what they were sent.
+//! Removes secret values from results: as they are, and in the encodings in which servers echo
+//! requests.
 //!
 //! * as they are, with any of their characters percent-encoded or escaped as JSON does,
-//! * in Base64, standard or URL-safe, wherever in the encoded text they begin,
+//! * in Base64, standard or URL-safe, at any position of the encoded text,
 //! * in hexadecimal digits.
 //!
-//! A value of fewer than eight bytes stays: it would blot out innocent text, and can be guessed.
+//! A value of fewer than eight bytes is kept: removing it would damage unrelated text, and it can
+//! be guessed.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-/// The shortest value that is cut out, in bytes.
+/// The shortest value that is removed, in bytes.
 const SHORTEST: usize = 8;
 
-/// Places that are followed at once while a value is looked for.
+/// The most positions that are followed at once during a search.
 const PLACES: usize = 8;
 
 /// Finds and replaces the values of secrets.
 #[derive(Default)]
 pub(super) struct Redactor {
-    /// Encodings that are texts of their own, and of which secret each is one.
+    /// The encodings that change the whole text, with the secret of each.
     encoded: Option<(AhoCorasick, Vec<usize>)>,
     secrets: Vec<Plain>,
     /// Bytes with which a value can begin.
@@ -33,11 +34,11 @@ struct Plain {
     units: Vec<Unit>,
 }
 
-/// A character, as texts may have it.
+/// A character, in its possible encodings.
 struct Unit {
     utf8: Vec<u8>,
     utf16: Vec<u16>,
-    /// The letter after a backslash that stands for it in JSON.
+    /// The letter after a backslash that encodes it in JSON.
     short: Option<u8>,
 }
 
@@ -70,7 +71,7 @@ impl Redactor {
             .match_kind(MatchKind::LeftmostLongest)
             .build(&patterns);
         if !patterns.is_empty() {
-            // Only what takes gigabytes cannot be built, and a secret is a small file.
+            // Only patterns of gigabytes cannot be built, and a secret is a small file.
             redactor.encoded = built.ok().map(|finder| (finder, of));
         }
         redactor
@@ -92,7 +93,7 @@ impl Redactor {
         let mut clean = Vec::with_capacity(bytes.len());
         let mut done = 0;
         for (from, to, secret) in found {
-            // Of those that overlap, one mark stands for both.
+            // Overlapping finds share one mark.
             if from >= done {
                 clean.extend_from_slice(bytes.get(done..from).unwrap_or_default());
                 let mark = self.secrets.get(secret).map(|plain| plain.mark.as_bytes());
@@ -107,30 +108,30 @@ impl Redactor {
     /// The same JSON without secrets; none if there is none in it.
     pub(super) fn json(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let found = self.find(bytes);
-        // What is escaped twice is found in the value alone.
+        // A secret that is escaped twice is found only in the parsed value.
         if self.secrets.is_empty() || found.is_empty() && !bytes.contains(&b'\\') {
             return None;
         }
         let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
-            // Nested too deep, or no JSON at all.
+            // Nested too deeply, or not JSON.
             return self.bytes(bytes);
         };
         if !self.value(&mut value) {
-            // It is in what is not in the value: a member that another one of the name replaces,
-            // digits of a number that are rounded away, the order of members.
+            // The secret is in a part that parsing loses: a repeated member, rounded digits of a
+            // number, the order of members.
             let (.., secret) = found.first()?;
             value = self.whole(*secret);
         }
         serde_json::to_vec(&value).ok()
     }
 
-    /// Takes secrets out of a value. Answers whether there were some.
+    /// Removes secrets from a value. Returns whether there were any.
     pub(super) fn value(&self, value: &mut Value) -> bool {
         if self.secrets.is_empty() {
             return false;
         }
         let some = self.walk(value);
-        // A secret that is JSON itself can be in a value, and in none of its texts.
+        // A secret that is itself JSON can be in a value without being in any of its texts.
         let json = serde_json::to_vec(&*value).unwrap_or_default();
         match self.find(&json).first() {
             Some((.., secret)) => {
@@ -141,13 +142,13 @@ impl Redactor {
         }
     }
 
-    /// What stands for a value of which no part can be kept.
+    /// The replacement of a value of which no part can be kept.
     fn whole(&self, secret: usize) -> Value {
         let mark = self.secrets.get(secret).map(|plain| plain.mark.clone());
         Value::String(mark.unwrap_or_default())
     }
 
-    /// Takes secrets out of the texts, names and numbers of a value.
+    /// Removes secrets from the texts, names and numbers of a value.
     fn walk(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => match self.text(text) {
@@ -196,7 +197,7 @@ impl Redactor {
         Some(String::from_utf8_lossy(&clean).into_owned())
     }
 
-    /// Where secrets begin and end, and which they are.
+    /// The beginnings and ends of secrets, and their indices.
     fn find(&self, bytes: &[u8]) -> Vec<(usize, usize, usize)> {
         let mut found = Vec::new();
         if self.secrets.is_empty() {
@@ -225,7 +226,7 @@ impl Redactor {
 }
 
 impl Plain {
-    /// Where the value ends that begins here.
+    /// The end of a secret's value that begins here.
     fn ends(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut places = vec![from];
         let mut next = Vec::new();
@@ -266,7 +267,7 @@ impl Unit {
         }
     }
 
-    /// Where the character can end that begins here.
+    /// The possible ends of the character that begins here.
     fn after(&self, bytes: &[u8], from: usize, ends: &mut Vec<usize>) {
         let mut at = Some(from);
         for byte in &self.utf8 {
@@ -308,7 +309,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u16> {
     })
 }
 
-/// The texts that a value is in encodings that change all of it.
+/// The encodings of a value that change the whole text.
 fn encodings(value: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for digits in ["0123456789abcdef", "0123456789ABCDEF"] {
@@ -317,7 +318,7 @@ fn encodings(value: &[u8]) -> Vec<Vec<u8>> {
         all.push(value.iter().flat_map(pair).flatten().collect());
     }
     for shift in 0..3 {
-        // What comes before and behind shares a character with the value.
+        // The bytes before and after share a character with the value.
         let shifted: Vec<u8> = std::iter::repeat_n(&0, shift)
             .chain(value)
             .copied()
@@ -441,7 +442,7 @@ mod tests {
         check(long, &format!("[{long}]"));
         let key = r#"{"kty":"oct","k":"c2VjcmV0"}"#;
         check(key, &format!("[{key}]"));
-        // The order of its members is another one in the value.
+        // Parsing changes the order of its members.
         let ordered = r#"{"k":"c2VjcmV0","kty":"oct"}"#;
         check(ordered, &format!("[{ordered}]"));
         let mut value: Value = serde_json::from_str(&format!("[{ordered}]")).unwrap();

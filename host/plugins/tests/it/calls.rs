@@ -1,4 +1,4 @@
-//! What goes in comes out, in both lanes.
+//! Inputs and outputs of calls, inline and on fibers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What guests send and schedule comes back with the call, or vanishes with it.
+//! The stimuli and triggers of a guest are returned with a successful call, and dropped with a
+//! failed one.
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ fn tell(rig: &Rig, config: &Value) -> Returned<Outcome> {
     rig.fiber(&teller, call("teller/tell", config, &Value::Null))
 }
 
-/// Everything that the guest asked for was answered so, and nothing came of it.
+/// Checks that every request of the guest was refused with this reason, and had no effect.
 #[track_caller]
 fn check_refused(rig: &Rig, config: Value, why: &str) {
     let returned = tell(rig, &config);
@@ -74,7 +75,7 @@ fn what_a_node_sends_and_schedules_comes_back_in_its_order() {
 const SECRET: &str = "correct-horse-battery";
 const MARK: &str = "[secret token]";
 
-/// A rig with a secret of which nothing comes back.
+/// A rig with a secret that must not appear in results.
 fn discreet() -> Rig {
     Rig::with(|options| {
         granted(options);
@@ -108,7 +109,7 @@ fn names_and_correlations_are_without_secrets() {
 #[test]
 fn a_text_is_without_secrets_before_it_is_cut_off() {
     let rig = discreet();
-    // The last four bytes of the 4 KiB that are kept would be the first four of the secret.
+    // The last four of the 4 KiB that are kept would be the first four of the secret.
     for before in [0, 4092] {
         let text = format!("{}{SECRET}", "x".repeat(before));
         let check = |said: &str| {
@@ -262,7 +263,7 @@ fn a_node_knows_its_resume_token_before_it_suspends() {
     assert_eq!(suspend(true), json!({ "token": "of a" }));
 }
 
-/// What `steps/suspend` is told when it is called again for this reason.
+/// The arguments of `steps/suspend` when it is called again for this reason.
 fn told(rig: &Rig, reason: Reason) -> Value {
     let steps = rig.plugin("steps");
     let mut call = call(

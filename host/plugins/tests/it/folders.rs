@@ -1,4 +1,4 @@
-//! Files come and go while calls are in flight.
+//! Plugin files change while calls are in flight.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use crate::rig::{Rig, bare, built, call, output};
 struct Folder {
     rig: Rig,
     dir: PathBuf,
-    /// A link to a folder, which is looked at as well.
+    /// A link to a folder, which is also scanned.
     linked: PathBuf,
     folders: RefCell<Folders>,
     events: RefCell<VecDeque<LoadEvent>>,
@@ -41,14 +41,14 @@ fn folder() -> Folder {
 }
 
 impl Folder {
-    /// Looks, and answers when to look again.
+    /// Looks, and returns the time until the next look.
     fn look(&self) -> Duration {
         let mut folders = self.folders.borrow_mut();
         let mut events = self.events.borrow_mut();
         folders.look(&self.rig.host, &mut |event| events.push_back(event))
     }
 
-    /// What happens next, looking as often as the folders ask for.
+    /// Waits for the next event, and looks as often as the folders ask for.
     #[track_caller]
     fn next(&self) -> LoadEvent {
         let end = self.rig.clock.monotonic() + Duration::from_secs(20);
@@ -186,7 +186,7 @@ fn a_file_that_could_not_be_kept_is_loaded_when_the_trouble_is_over() {
         panic!("loaded")
     };
     assert_eq!(error.code.as_str(), "WL-P010");
-    // Nothing about the file of the plugin changes.
+    // The plugin's file itself does not change.
     std::fs::remove_file(&store).unwrap();
     std::fs::create_dir(&store).unwrap();
     assert!(matches!(folder.next(), LoadEvent::Loaded { .. }));
@@ -215,12 +215,12 @@ fn a_folder_that_cannot_be_read_holds_what_it_held() {
     assert!(matches!(folder.next(), LoadEvent::Removed { .. }));
 }
 
-/// What the linked folder is in truth.
+/// The target of the linked folder.
 fn real(rig: &Rig) -> PathBuf {
     rig.dir.path().join("real")
 }
 
-/// Makes a link, in one step in the place of what is there.
+/// Makes a link, and atomically replaces an existing one.
 fn link(to: &Path, place: &Path) {
     let new = place.with_extension("new");
     std::os::unix::fs::symlink(to, &new).unwrap();

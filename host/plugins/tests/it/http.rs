@@ -1,4 +1,4 @@
-//! Requests go where the operator lets them, and nowhere else.
+//! Requests reach only the destinations that the operator allows.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -12,7 +12,7 @@ use crate::rig::{Rig, call, output, proofs};
 
 const SECRET: &str = "correct-horse-battery";
 
-/// A server that answers every request by its own text, or redirects where `/to?` says.
+/// A server that answers every request with its own text, or redirects to the query of `/to?`.
 fn serve() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -48,7 +48,7 @@ fn rig(grants: &[String]) -> Rig {
     bound(grants, grants)
 }
 
-/// A rig whose secrets may go to some of the places that requests may go to.
+/// A rig whose secrets may go to some of the permitted destinations.
 fn bound(grants: &[String], to: &[String]) -> Rig {
     let to: Vec<Grant> = to.iter().map(|text| text.parse().unwrap()).collect();
     let grants = Grants {
@@ -91,7 +91,7 @@ fn fetch(rig: &Rig, config: &Value) -> Returned<windlass_model::Outcome> {
     fetch_naming(rig, config, &["token", "other", "nonexistent"])
 }
 
-/// The same for a definition that names these secrets literally.
+/// As `fetch`, for a definition that names these secrets literally.
 fn fetch_naming(rig: &Rig, config: &Value, secrets: &[&str]) -> Returned<windlass_model::Outcome> {
     let mut call = call("fetch/fetch", config, &Value::Null);
     let reference = |&name: &&str| Reference {
@@ -138,7 +138,7 @@ fn nothing_else_is() {
         "http://*".to_owned(),
         "*".to_owned(),
     ]);
-    // The name is granted, the address that it leads to is not.
+    // The name is granted, but its address is not.
     denied(&wide, &format!("http://localhost:{port}/"));
     for url in [
         "http://127.0.0.1/",
@@ -189,7 +189,7 @@ fn a_secret_reaches_the_server_and_never_the_guest() {
     let seen = output(fetch(&rig, &config)).to_string();
     assert!(seen.contains("[secret token]"), "{seen}");
     assert!(!seen.contains(SECRET));
-    // Another origin is not told.
+    // The secret is not sent to another origin.
     let url = format!("http://{server}/to?http://{other}/");
     let config = json!({ "url": url, "secret": "token", "redirects": 1 });
     let seen = output(fetch(&rig, &config)).to_string();
@@ -223,7 +223,7 @@ fn a_secret_goes_only_where_it_is_named_and_bound() {
         fetch_naming(&rig, &config, named).result
     };
     assert!(ask(&server, &["token"]).is_ok());
-    // Data has named it, and no definition.
+    // Data has named the secret, but no definition has.
     let by_data = ask(&server, &["other"]).unwrap_err();
     let elsewhere = ask(&other, &["token"]).unwrap_err();
     let behind = |message: &str| {

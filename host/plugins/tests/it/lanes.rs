@@ -1,4 +1,4 @@
-//! Slow plugins delay nobody else.
+//! Slow plugins do not delay others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn hundreds_of_endless_loops_delay_nobody_else() {
     }
     // A long computation of another plugin gets its half of the slow turns.
     output(rig.fiber(&sums, slow(400)));
-    // All of that was done beside the loops and not after them.
+    // All of that ran at the same time as the loops.
     for (running, cancel) in loops {
         assert!(!running.is_finished());
         cancel.cancel();

@@ -1,4 +1,4 @@
-//! What a hostile guest cannot do.
+//! Attacks that a hostile guest cannot make.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ fn crashes_are_told_apart() {
     );
     let panic = rig.fiber(&hostile, bare("hostile/panic"));
     failure(panic, Class::Trap, "WL-R030");
-    // Compiled Rust has a stack of its own, in its memory, and that one is the first to end.
+    // Compiled Rust has a stack of its own, in its memory, which overflows first.
     let recursion = rig.fiber(&hostile, bare("hostile/recursion"));
     failure(recursion, Class::Trap, "WL-R030");
 }

@@ -1,4 +1,4 @@
-//! From a file to a plugin, or to the reason why not.
+//! Loads files: into a plugin, or with an error.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ fn files(rig: &Rig, ending: &str) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-/// What a damaged file in the cache leads to: nothing that anybody notices.
+/// Checks that a damaged file in the cache has no visible effect.
 #[track_caller]
 fn damaged(ending: &str, damage: impl Fn(Vec<u8>) -> Vec<u8>) {
     let rig = Rig::alone();
@@ -137,7 +137,7 @@ fn a_damaged_cache_is_made_anew() {
     });
 }
 
-/// The files of compiled code, each with its number in the file system.
+/// The inodes of the files with compiled code.
 fn code(rig: &Rig) -> std::collections::BTreeMap<std::path::PathBuf, u64> {
     use std::os::unix::fs::MetadataExt as _;
     let files = files(rig, "cwasm").into_iter();
@@ -156,7 +156,7 @@ fn again(rig: Rig) -> Rig {
 fn code_is_run_only_for_its_component() {
     let rig = Rig::alone();
     let (echo, counter) = (rig.plugin("echo").digest, rig.plugin("counter").digest);
-    // As somebody leaves it who can write files, and knows no key.
+    // As an attacker leaves it who can write files, but has no key.
     for ending in ["cwasm", "tag"] {
         let files = files(&rig, ending);
         let of = |digest: &Digest| {

@@ -1,5 +1,5 @@
-//! Loads and calls real components. Those of `target/fixtures` and `target/plugins` come from
-//! `cargo xtask guests`.
+//! Loads and calls real components. `cargo xtask guests` makes those of `target/fixtures` and
+//! `target/plugins`.
 
 #[cfg(test)]
 mod calls;

@@ -1,4 +1,4 @@
-//! The memory of all plugins together is bounded, and nobody waits for ever.
+//! The memory of all plugins together is bounded, and no call waits for ever.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn idle_instances_make_room_for_calls() {
     let held = || rig.host.metrics().plugin_memory.get();
     assert!(held() <= 24 * MIB, "{}", held());
     assert!(slow.idle_slots() > 0);
-    // Another plugin wants more than is left beside what idles.
+    // Another plugin wants more than the idle instance leaves.
     let hostile = rig.plugin("hostile");
     let large = call("hostile/output", &json!({ "bytes": 4 * MIB }), &Value::Null);
     output(rig.fiber(&hostile, large));
@@ -42,12 +42,12 @@ fn idle_instances_make_room_for_calls() {
 fn what_never_fits_is_a_limit() {
     let rig = rig(40 * MIB);
     let hostile = rig.plugin("hostile");
-    // Its own limit is 64 MiB, and there are not so many.
+    // Its own limit is 64 MiB, which is more than the budget.
     let returned = rig.fiber(&hostile, bare("hostile/memory"));
     failure(returned, Class::Limit, "WL-R150");
     assert_eq!(rig.host.metrics().plugin_memory_refused.get(), 3);
     assert_eq!(rig.host.metrics().plugin_memory.get(), 0);
-    // Nothing is left of it, and the plugin works.
+    // The failed call left nothing behind, and the plugin works.
     let fine = call("hostile/flood", &json!({ "lines": 1 }), &Value::Null);
     output(rig.fiber(&hostile, fine));
 }
@@ -70,8 +70,8 @@ fn a_plain_call_without_room_is_put_off_and_waits_on_a_fiber() {
         if returned.put_off.is_some() {
             break returned;
         }
-        // Growth stands in no line: the plain call took the room between the end of the idle
-        // instance and the growth of the loop, which is made again and evicts once more.
+        // Growth does not queue: the plain call took the room between the end of the idle instance
+        // and the growth of the loop, which is repeated and evicts once more.
         output(returned);
     };
     failure(returned, Class::Limit, "WL-R150");

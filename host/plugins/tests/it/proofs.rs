@@ -1,4 +1,4 @@
-//! Settings give to the components that are proved, and to no file that says their name.
+//! Settings give permissions to proved components, and not to files that only claim their name.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use windlass_plugins::{Grants, Limits, Options, Plugin, Proof, Proofs, Settings,
 
 use crate::rig::{Rig, built, call, module, output};
 
-/// Grants all that `teller` wants to what these prove.
+/// Grants all that `teller` requests to components with these proofs.
 fn granting(proofs: Proofs) -> impl FnOnce(&mut Options) {
     move |options| {
         let grants = Grants {
@@ -28,7 +28,7 @@ fn granting(proofs: Proofs) -> impl FnOnce(&mut Options) {
     }
 }
 
-/// The fixture `teller`, which differs by a section that means nothing.
+/// The fixture `teller`, with a section that has no meaning.
 fn teller(mark: u8) -> Vec<u8> {
     let mut bytes = std::fs::read(built("teller")).unwrap();
     // A custom section of three bytes: a name of one, and one of content.
@@ -36,7 +36,7 @@ fn teller(mark: u8) -> Vec<u8> {
     bytes
 }
 
-/// A folder for plugins, and what is put into it.
+/// A folder of plugins.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -55,7 +55,7 @@ impl Folder {
         path
     }
 
-    /// Grants what is in `teller.wasm` here.
+    /// Grants to the component in `teller.wasm` here.
     fn proof(&self) -> Proofs {
         Proofs {
             files: vec![self.path("teller.wasm")],
@@ -170,7 +170,7 @@ fn a_file_proves_what_is_in_it_each_time_that_it_is_built() {
         &load(&rig, &folder.put("teller.wasm", &teller(3))),
         Some(&proof),
     );
-    // Bytes that only say that they are of this file are not.
+    // Bytes that only claim to be of this file are not proved.
     let file = folder.path("teller.wasm").display().to_string();
     check(&rig.host.load_bytes(&file, teller(4)).unwrap(), None);
 }
@@ -186,7 +186,7 @@ fn a_run_keeps_what_its_component_was_granted_by_its_file() {
     let tests = |options: &mut Options| {
         options.code_key = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("code-key");
     };
-    // A host that is started anew has the component in its store, and another file in the folder.
+    // A restarted host has the component in its store, and another file in the folder.
     folder.put("teller.wasm", &teller(3));
     let again = Rig::in_dir(dir, |options| {
         tests(options);
@@ -196,7 +196,7 @@ fn a_run_keeps_what_its_component_was_granted_by_its_file() {
     check(&again.host.plugin(&unproved).unwrap(), None);
     let dir = again.dir;
     drop((again.host, again.io));
-    // A note is of its component.
+    // A note is valid for its component only.
     let notes = std::fs::read_dir(dir.path().join("components")).unwrap();
     let notes = notes.map(|entry| entry.unwrap().path());
     let of = |digest: &Digest| digest.hex();
@@ -215,7 +215,7 @@ fn a_run_keeps_what_its_component_was_granted_by_its_file() {
     check(&again.host.plugin(&unproved).unwrap(), None);
     let dir = again.dir;
     drop((again.host, again.io));
-    // What the settings do not name any more proves nothing any more.
+    // A proof that the settings no longer name does not count.
     let again = Rig::in_dir(dir, |options| {
         tests(options);
         granting(Proofs::default())(options);
@@ -351,7 +351,7 @@ fn denying_a_file_denies_the_component_that_is_made_of_it() {
         options.denied.insert(denied);
     });
     let host = &again.host;
-    // As it comes from the store of a cluster, before this process has seen the file.
+    // As the component comes from the store of a cluster, before this process has seen the file.
     let plugin = host.load_bytes("store", bytes.clone()).unwrap();
     host.registry().insert(Path::new("store"), &plugin).unwrap();
     let error = host.load_bytes("module", module).unwrap_err();
@@ -399,7 +399,7 @@ fn a_signature_is_noted_whenever_it_comes_and_as_it_is_written_anew() {
     assert_eq!(signed(&changed), Some((text, false)));
     let text = by(&trusted);
     assert_eq!(signed(&text), Some((text.clone(), true)));
-    // What is trusted stays.
+    // A signature by a trusted key is kept.
     assert_eq!(signed(&by(&other)), Some((text, true)));
 }
 

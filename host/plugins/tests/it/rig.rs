@@ -1,4 +1,4 @@
-//! A host in a temporary directory, and calls of few words.
+//! A host in a temporary directory, and short calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Clock for RealClock {
     }
 }
 
-/// A host, and what has to outlive it.
+/// A host, and the objects that have to outlive it.
 pub(crate) struct Rig {
     pub(crate) host: Arc<Host>,
     pub(crate) io: Runtime,
@@ -56,7 +56,7 @@ impl Rig {
         Self::with(|_| ())
     }
 
-    /// Compiled code is kept from one run of the tests to the next.
+    /// Compiled code is kept for the next run of the tests.
     pub(crate) fn with(change: impl FnOnce(&mut Options)) -> Self {
         Self::in_dir(tempfile::tempdir().unwrap(), |options| {
             options.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
@@ -65,7 +65,7 @@ impl Rig {
         })
     }
 
-    /// With nothing from outside this directory.
+    /// Uses nothing outside of this directory.
     pub(crate) fn alone() -> Self {
         Self::in_dir(tempfile::tempdir().unwrap(), |_| ())
     }
@@ -98,13 +98,13 @@ impl Rig {
             .load_bytes("test.wasm", wat::parse_str(wat).unwrap())
     }
 
-    /// A node executor of the package `wat`, with one node `run` whose function this is. It
-    /// may return 128, which stands for done with `"ok"`.
+    /// A node executor of the package `wat`, with one node `run` and this function. It may return
+    /// 128, which means done with `"ok"`.
     pub(crate) fn node(&self, execute: &str) -> Result<Arc<Plugin>, windlass_plugins::Error> {
         self.node_with(&[], "", "", execute)
     }
 
-    /// As `node`, with further packages, the world's imports of them and the module's.
+    /// As `node`, with further packages, and the imports of the world and of the module.
     pub(crate) fn node_with(
         &self,
         packages: &[&str],
@@ -125,7 +125,7 @@ impl Rig {
     }
 }
 
-/// The core module of a node executor, as `Rig::node_with` loads it.
+/// The core module of a node executor for `Rig::node_with`.
 pub(crate) fn module(packages: &[&str], world: &str, imports: &str, execute: &str) -> Vec<u8> {
     let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
     let mut resolve = wit_parser::Resolve::default();
@@ -148,7 +148,7 @@ pub(crate) fn module(packages: &[&str], world: &str, imports: &str, execute: &st
     bytes
 }
 
-/// A secret of at least eight bytes that every workflow may use and that goes nowhere.
+/// A secret of at least eight bytes that every workflow may use, and that may be sent nowhere.
 pub(crate) fn secrets(name: &str, value: &str) -> Secrets {
     let secret = Secret {
         source: Source::Value(value.to_owned()),
@@ -158,13 +158,12 @@ pub(crate) fn secrets(name: &str, value: &str) -> Secrets {
     Secrets::new([(name.to_owned(), secret)].into()).unwrap()
 }
 
-/// Each after those that it uses.
+/// Each one follows the packages that it uses.
 const PACKAGES: [&str; 10] = [
     "types", "log", "context", "memory", "blobs", "http", "events", "clock", "random", "node",
 ];
 
-/// What is laid out at 64 is a payload without content type, inline; at 128, `done` with
-/// `"ok"` on no port in particular.
+/// At address 64 is a payload without content type, inline; at 128, `done` with `"ok"` and no port.
 const MODULE: &str = r#"(module
   IMPORTS
   (memory (export "memory") 1)
@@ -183,7 +182,7 @@ const MODULE: &str = r#"(module
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
     EXECUTE))"#;
 
-/// What proves a component that is built.
+/// The proofs of a component that is built.
 pub(crate) fn proofs(name: &str) -> windlass_plugins::Proofs {
     let bytes = std::fs::read(built(name)).unwrap();
     windlass_plugins::Proofs {
@@ -194,8 +193,8 @@ pub(crate) fn proofs(name: &str) -> windlass_plugins::Proofs {
 
 /// A component that `cargo xtask guests` builds.
 pub(crate) fn built(name: &str) -> PathBuf {
-    // The target directory may be shared with other clones and lie outside of this one; the
-    // test executable is in `<target>/<profile>/deps`.
+    // The target directory may be shared with other clones and lie outside of this one; the test
+    // executable is in `<target>/<profile>/deps`.
     let executable = std::env::current_exe().expect("a test has an executable");
     let root = executable
         .ancestors()
@@ -257,7 +256,7 @@ pub(crate) fn trigger(payload: Option<&Value>) -> Accept {
     }
 }
 
-/// The output of a node that is done.
+/// The output of a node that completed.
 #[track_caller]
 pub(crate) fn output(returned: Returned<Outcome>) -> Value {
     match returned.result.unwrap() {
@@ -291,7 +290,7 @@ pub(crate) fn vars(disposition: Disposition) -> Option<Value> {
     }
 }
 
-/// Quick calls, until the plugin may be called inline.
+/// Makes quick calls, until the plugin may be called inline.
 #[track_caller]
 pub(crate) fn earn_trust(rig: &Rig, plugin: &Arc<Plugin>, make: impl Fn() -> Call) {
     for _ in 0..64 {

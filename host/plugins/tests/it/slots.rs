@@ -1,4 +1,4 @@
-//! How long instances live.
+//! How long instances are reused.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn isolated(isolation: Isolation) -> impl FnOnce(&mut Options) {
     move |options| options.settings = BTreeMap::from([("counter".to_owned(), settings)])
 }
 
-/// What the counter says when it is called on behalf of these runs, one after the other.
+/// Checks the results of the counter when it is called for these runs, one after the other.
 #[track_caller]
 fn check(isolation: Isolation, runs: &[i64], expected: &[u64]) {
     let rig = Rig::with(isolated(isolation));
@@ -34,7 +34,7 @@ fn check(isolation: Isolation, runs: &[i64], expected: &[u64]) {
     };
     let inline: Vec<_> = runs.iter().map(|run| count(run, true)).collect();
     assert_eq!(inline, expected);
-    // Slots of fibers lie in shards by thread, so a warm one may or may not be found.
+    // Slots of fibers are in shards by thread, so a warm one may not be found.
     if isolation != Isolation::Warm {
         let rig_offset = |run: &i64| *run + 100;
         let fiber: Vec<_> = runs

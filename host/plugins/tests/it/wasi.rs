@@ -1,4 +1,4 @@
-//! WASI, as toolchains import it whether guests need it or not: there, with nothing behind it.
+//! The WASI imports of toolchains exist, without access to anything.
 
 use std::time::Duration;
 
@@ -72,7 +72,8 @@ fn wasi_that_never_waits_does_not_keep_a_plugin_from_running_inline() {
 #[test]
 fn there_are_no_directories() {
     let rig = Rig::new();
-    // Where the list goes: its length is the second word, and anything but 0 crashes.
+    // The address of the result: the length of the list is its second word, and any value but 0
+    // traps.
     let looks = rig
         .node_with(
             &[FILES],

@@ -1,5 +1,5 @@
-//! What the system says that a process takes whose guests grow. A process of its own, so that
-//! nothing else counts.
+//! The resident memory of a process whose guests grow. A process of its own, so that nothing else
+//! counts.
 
 #[cfg(test)]
 mod resident;

@@ -12,8 +12,8 @@ use crate::rig::{Rig, bare, call, failure, output, proofs};
 
 const MIB: u64 = 1 << 20;
 
-/// What the process takes beside what is counted: the allocator, stacks of threads, the
-/// server of the test.
+/// Memory of the process that is not counted: the allocator, stacks of threads, the server of the
+/// test.
 const BESIDES: u64 = 64 * MIB;
 
 /// The largest resident size since it was reset, in bytes.
@@ -35,7 +35,7 @@ fn reset_peak() -> u64 {
     peak()
 }
 
-/// Answers every request with so many bytes.
+/// Answers every request with `bytes` bytes.
 fn serve(bytes: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -95,7 +95,7 @@ fn large_responses() {
         .map(|_| {
             let call = call("fetch/fetch", &config, &Value::Null);
             let returned = Arc::clone(&fetch).execute(call);
-            // What comes back counts until it is dropped.
+            // A result counts until it is dropped.
             rig.io.spawn(async { returned.await.result.map(|_| ()) })
         })
         .collect();
@@ -118,12 +118,12 @@ fn growing_memories() {
                 .spawn(Arc::clone(&hostile).execute(bare("hostile/memory")))
         })
         .collect();
-    // Calls of another plugin go on beside them.
+    // Calls of another plugin continue at the same time.
     for _ in 0..100 {
         output(rig.fiber(&echo, bare("echo/echo")));
     }
     for running in calls {
-        // Each comes to its own limit, not to that of all.
+        // Each reaches its own limit, not that of all plugins.
         failure(rig.io.block_on(running).unwrap(), Class::Limit, "WL-R033");
     }
     let grown = peak() - before;

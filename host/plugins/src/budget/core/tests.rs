@@ -1,4 +1,4 @@
-//! Histories by chance, and what holds in all of them.
+//! Random histories, and properties that hold in all of them.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::*;
 
 const TOTAL: u64 = 1_000;
 
-/// One who holds something: its plugin, what it has of the general part, whether it borrows.
+/// A holder: its plugin, and its bytes of the general part.
 #[derive(Clone, Copy)]
 struct Holder {
     no: PluginNo,
     held: u64,
 }
 
-/// A core, who holds and who waits, kept beside it.
+/// A core, with its holders and waiting calls.
 struct World {
     core: Core,
     holders: Vec<(u64, Holder)>,
@@ -143,13 +143,13 @@ impl World {
         let plugins = self.core.plugins.values();
         let waiting: usize = plugins.map(|plugin| plugin.waiting.len()).sum();
         assert_eq!(waiting, self.waiting.len());
-        // What can be granted is not left waiting.
+        // No reservation waits that could be granted.
         assert_ne!(self.core.next_lack(), Some(0), "somebody waits for nothing");
     }
 }
 
 proptest! {
-    /// Also: whoever waits, waits for somebody who does not.
+    /// Waiting calls only wait for holders that do not wait.
     #[test]
     fn never_over_the_total_and_everybody_comes_through(ops in prop::collection::vec(op(), 1..200)) {
         let mut world = World::new();
@@ -168,7 +168,7 @@ proptest! {
         prop_assert!(world.core.plugins.is_empty() && world.core.ring.is_empty());
     }
 
-    /// However much it needs, and however many small ones keep coming.
+    /// However much it needs, and however many small calls keep coming.
     #[test]
     fn one_who_waits_is_not_overtaken_for_ever(
         large in 1..1_200_u64,
@@ -209,7 +209,7 @@ fn a_plugin_leaves_a_fourth_to_others() {
     let share = world.core.share();
     assert_eq!(world.ask(1, share), Reservation::Granted);
     assert!(matches!(world.ask(1, 1), Reservation::Waits(_)));
-    // It waits for its own share, and keeps nobody waiting.
+    // It waits for its own share, and does not block others.
     assert_eq!(world.ask(2, 10), Reservation::Granted);
     assert!(world.core.is_wanted(1) && !world.core.is_wanted(2));
 }

@@ -1,4 +1,4 @@
-//! What a name server that says nothing does to the rest of the process.
+//! The effect of a silent name server on the rest of the process.
 
 use std::io::{Read as _, Write as _};
 
@@ -25,7 +25,7 @@ async fn fetch(client: &Client, grants: &Grants, url: String) -> Result<Response
     fetch_beside(&Secrets::default(), client, grants, url).await
 }
 
-/// The same where there are these secrets.
+/// As `fetch`, with these secrets.
 async fn fetch_beside(
     secrets: &Secrets,
     client: &Client,
@@ -53,7 +53,7 @@ async fn fetch_beside(
 
 #[test]
 fn a_thousand_fetches_from_a_silent_name_server_leave_the_threads_to_others() {
-    // What else blocks, like the reads of the API, would stand behind the lookups.
+    // Other blocking work, like the reads of the API, would queue behind the lookups.
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .max_blocking_threads(LOOKUPS)
         .enable_all()
@@ -85,7 +85,7 @@ fn a_thousand_fetches_from_a_silent_name_server_leave_the_threads_to_others() {
     for _ in 0..LOOKUPS {
         heard.recv().unwrap();
     }
-    // Others find a thread, and a request that needs no lookup is sent.
+    // Other work finds a thread, and a request without a lookup is sent.
     let other = tokio.spawn_blocking(|| "done");
     assert_eq!(tokio.block_on(other).unwrap(), "done");
     let sent = tokio.block_on(fetch(&client, &grants, "http://127.0.0.1:9/".to_owned()));
@@ -93,7 +93,7 @@ fn a_thousand_fetches_from_a_silent_name_server_leave_the_threads_to_others() {
         Err(HttpError::Unreachable(said)) => assert_eq!(said, "no connection to `127.0.0.1`"),
         other => panic!("{other:?}"),
     }
-    // Beyond the slots nobody waits for the name server.
+    // Beyond the slots, no request waits for the name server.
     for _ in LOOKUPS..1_000 {
         match tokio.block_on(fetches.join_next()).unwrap().unwrap() {
             Err(HttpError::Unreachable(said)) => {

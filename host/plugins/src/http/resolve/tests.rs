@@ -7,7 +7,7 @@ use super::*;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// A clock that stands still unless a test moves it.
+/// A clock that only the test moves.
 #[derive(Default)]
 pub(crate) struct Still(AtomicU64);
 
@@ -28,15 +28,15 @@ impl Clock for Still {
     }
 }
 
-/// A name server that says nothing until the test drops the sender. Each lookup is told to the
-/// receiver.
+/// A name server that does not answer until the test drops the sender. The receiver gets the name
+/// of each lookup.
 pub(crate) fn silent() -> (Box<Lookup>, Receiver<String>, Sender<()>) {
     let (asked, heard) = channel();
     let (release, held) = channel();
     let held = Mutex::new(held);
     let lookup = move |name: &str| {
         let _ = asked.send(name.to_owned());
-        // One lookup waits for the sender's end, and the others for that one.
+        // One lookup waits for the end of the sender, and the others wait for that lookup.
         let _ = held.lock().recv();
         Err(io::ErrorKind::NotFound.into())
     };
@@ -69,7 +69,7 @@ fn a_lookup_holds_its_slot_until_it_has_truly_ended() {
         Err(Unresolved::Full)
     );
     drop(release);
-    // Hangs if a slot were lost.
+    // Hangs if a slot is lost.
     let both = tokio.block_on(names.0.slots.acquire_many(2));
     assert!(both.is_ok());
     assert!(heard.try_recv().is_err(), "c.test has not been looked up");
