@@ -1,4 +1,4 @@
-//! What happens next: pure functions over the graph of a workflow and the state of a run.
+//! Decides the next steps of a run: pure functions over the graph of a workflow and a run's state.
 //!
 //! A definition is compiled once into a [`Graph`]. [`begin`] makes the [`RunState`] of a new run.
 //! [`apply()`] takes a state and an [`Event`] to the next state and returns the [`Command`]s that

@@ -46,7 +46,7 @@ impl Bell {
         std::mem::take(&mut self.0.state.lock().rung)
     }
 
-    /// Waits until a rest is over. Answers false if the worker ends.
+    /// Waits until a rest is over. Returns false if the worker ends.
     pub(crate) fn rest(&self, rest: Rest) -> bool {
         let BellInner { state, changed } = &*self.0;
         let mut state = state.lock();

@@ -1,4 +1,4 @@
-//! When work happens.
+//! Runs workflows: decides when work happens, and carries it out.
 //!
 //! A [`Runtime`] is the part of one process in running workflows. It is a member of a store, claims
 //! due triggers, offers each trigger to its consumer, runs the node that the engine names, and

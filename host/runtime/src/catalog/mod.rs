@@ -44,7 +44,7 @@ pub(crate) struct Prepared {
     /// The schema of its input. If the schema is refused now, runs that started earlier continue,
     /// and no run starts.
     pub(crate) input: Option<Result<Schema, Refused>>,
-    /// Whether an incident starts its runs: incidents of such runs start no further runs.
+    /// Whether an incident starts its runs: incidents of these runs are not announced.
     pub(crate) hears_incidents: bool,
     /// The initial values of `vars`, as JSON.
     pub(crate) vars: Vec<(String, bytes::Bytes)>,
