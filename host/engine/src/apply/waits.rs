@@ -144,8 +144,8 @@ impl Step<'_> {
 /// The same node run in its next phase, due at once.
 ///
 /// A retry that begins to wait has not succeeded yet: its attempt number is kept, so that a wait
-/// that fails each time uses up the attempts. Every other phase is progress and begins with attempt
-/// 1.
+/// that fails each time uses up the attempts. Every other phase is progress and restarts the
+/// attempts.
 fn called_again(open: Open, kind: TriggerType) -> Open {
     let waits_anew = open.kind == TriggerType::Retry && kind != TriggerType::Loop;
     Open {
