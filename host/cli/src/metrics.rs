@@ -1,6 +1,6 @@
-//! `--metrics FILE`: the metrics of the process, written every few seconds and at the end.
+//! `--metrics FILE`: the metrics of the process, written to a file every few seconds and at the end.
 //!
-//! The file is replaced as a whole, so that the collector never reads half of it.
+//! The file is replaced as a whole, so a collector never reads half of it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use windlass_periodic::{Periodic, Rest};
 use windlass_runtime::Runtime;
 
 use crate::codes;
@@ -25,8 +26,8 @@ pub(crate) struct MetricsArguments {
     metrics: Option<PathBuf>,
 }
 
-/// Writes the file until it is dropped.
-pub(crate) struct Written(Option<(PathBuf, tokio::task::JoinHandle<()>)>);
+/// Writes the file for as long as it is there.
+pub(crate) struct Written(Option<(PathBuf, Periodic)>);
 
 impl MetricsArguments {
     /// Whether a file is named.
@@ -34,16 +35,12 @@ impl MetricsArguments {
         self.metrics.is_some()
     }
 
-    /// Starts to write, if a file is named.
+    /// Begins to write, if a file is named.
     ///
     /// # Errors
     ///
-    /// The file cannot be written now. Later failures only cause warnings.
-    pub(crate) fn begin(
-        &self,
-        tokio: &tokio::runtime::Handle,
-        runtime: &Arc<Runtime>,
-    ) -> Result<Written, Expected> {
+    /// The file cannot be written now; later trouble is only warned about.
+    pub(crate) fn begin(&self, runtime: &Arc<Runtime>) -> Result<Written, Expected> {
         let Some(file) = self.metrics.clone() else {
             return Ok(Written(None));
         };
@@ -51,29 +48,30 @@ impl MetricsArguments {
             let text = format!("{} cannot be written: {error}", file.display());
             Expected::new(codes::METRICS, text).help("Name a file in a directory that is there.")
         })?;
-        // A weak reference: the end of the runtime must not wait for this task.
-        let weak = Arc::downgrade(runtime);
-        let to = file.clone();
-        let task = tokio.spawn(async move {
-            let mut ticks = tokio::time::interval(INTERVAL);
-            ticks.tick().await;
-            loop {
-                ticks.tick().await;
-                let Some(runtime) = weak.upgrade() else {
-                    return;
-                };
-                write_or_warn(&to, &runtime.metrics());
+        // The worker keeps no runtime alive: the end of the process does not wait for it.
+        let (weak, to) = (Arc::downgrade(runtime), file.clone());
+        let worker = Periodic::start("metrics", move |bell| {
+            match weak.upgrade() {
+                Some(runtime) => write_or_warn(&to, &runtime.metrics()),
+                None => bell.stop(),
             }
+            Rest::exactly(INTERVAL)
         });
-        Ok(Written(Some((file, task))))
+        let worker = worker.map_err(|error| {
+            Expected::new(
+                codes::METRICS,
+                format!("no thread for the metrics: {error}"),
+            )
+        })?;
+        Ok(Written(Some((file, worker))))
     }
 }
 
 impl Written {
-    /// Writes the file for the last time.
+    /// Writes for the last time.
     pub(crate) fn end(self, runtime: &Runtime) {
-        if let Some((file, task)) = self.0 {
-            task.abort();
+        if let Some((file, worker)) = self.0 {
+            drop(worker);
             write_or_warn(&file, &runtime.metrics());
         }
     }
@@ -89,7 +87,7 @@ fn write(file: &Path, text: &str) -> std::io::Result<()> {
     let directory = file.parent().filter(|path| !path.as_os_str().is_empty());
     let directory = directory.unwrap_or_else(|| Path::new("."));
     let mut new = tempfile::Builder::new();
-    // A collector of another user reads the file: metrics are no secret.
+    // Other users collect the file: metrics are no secret.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

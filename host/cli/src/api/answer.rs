@@ -15,16 +15,11 @@ use crate::codes;
 use crate::error::{Expected, bug, classify, of_input, sentence};
 use crate::exit::Exit;
 
-/// The members of an item that the command shows, under the names that it gives them.
+/// The members of an item that the command shows, under the names of the API.
 pub(crate) fn picked(mut item: Value, keys: &[&str]) -> Value {
     let mut picked = Map::new();
     for key in keys {
-        let value = match item.get_mut(key) {
-            Some(value) => value.take(),
-            // The same name, as the API spells it.
-            None => taken(&mut item, &key.replace('-', "_")),
-        };
-        picked.insert((*key).to_owned(), value);
+        picked.insert((*key).to_owned(), taken(&mut item, key));
     }
     Value::Object(picked)
 }

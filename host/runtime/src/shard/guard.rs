@@ -23,9 +23,9 @@ pub(crate) enum Guard {
     /// No condition.
     Open,
     /// The lock was requested, and the instance waits for it.
-    Extras,
+    Asked,
     /// This lock is held, so the instance may execute.
-    HeldLock(BurstLock),
+    Held(BurstLock),
 }
 
 /// A lock operation that a shard orders.
@@ -44,14 +44,14 @@ pub(crate) enum Order {
         /// The instance.
         no: InstanceNo,
         /// The lock.
-        door: BurstLock,
+        burst_lock: BurstLock,
     },
 }
 
 /// The result of a lock request.
 pub(crate) enum Taken {
     /// The lock is held, and the burst may begin.
-    HeldLock(BurstLock),
+    Held(BurstLock),
     /// Another process has the lock, or the provider fails.
     Refused,
     /// The lock was held and is lost.
@@ -65,7 +65,7 @@ impl ShardState {
             return;
         }
         if let Some(owned) = self.owned.get_mut(&no) {
-            owned.guard = Guard::Extras;
+            owned.guard = Guard::Asked;
             let (id, epoch) = (owned.id, owned.epoch);
             self.orders.push(Order::Take { no, id, epoch });
         }
@@ -86,19 +86,19 @@ impl ShardState {
     ) {
         let owned = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch);
         match (taken, owned) {
-            (Taken::HeldLock(door), Some(owned)) if matches!(owned.guard, Guard::Extras) => {
-                owned.guard = Guard::HeldLock(door);
+            (Taken::Held(burst_lock), Some(owned)) if matches!(owned.guard, Guard::Asked) => {
+                owned.guard = Guard::Held(burst_lock);
                 for seq in owned.lined_up() {
                     self.make_ready(no, seq, shared);
                 }
             }
             // The burst has ended, or was given up, while the request was in progress.
-            (Taken::HeldLock(door), _) => self.orders.push(Order::Give { no, door }),
-            (Taken::Refused, Some(owned)) if matches!(owned.guard, Guard::Extras) => {
+            (Taken::Held(burst_lock), _) => self.orders.push(Order::Give { no, burst_lock }),
+            (Taken::Refused, Some(owned)) if matches!(owned.guard, Guard::Asked) => {
                 tracing::debug!(instance = %owned.id, "the lock of a run is not to be had: giving it back");
                 self.shut_out(no, epoch, shared);
             }
-            (Taken::Lost, Some(owned)) if matches!(owned.guard, Guard::HeldLock(_)) => {
+            (Taken::Lost, Some(owned)) if matches!(owned.guard, Guard::Held(_)) => {
                 tracing::warn!(instance = %owned.id, "the lock of a run is lost: interrupting it");
                 shared.base.metrics.lease_lost.add(1);
                 self.shut_out(no, epoch, shared);
@@ -122,8 +122,11 @@ impl ShardState {
 
     /// Releases the lock of a burst that is over.
     pub(super) fn unlock(&mut self, owned: &mut OwnedInstance) {
-        if let Guard::HeldLock(door) = std::mem::replace(&mut owned.guard, Guard::Open) {
-            self.orders.push(Order::Give { no: owned.no, door });
+        if let Guard::Held(burst_lock) = std::mem::replace(&mut owned.guard, Guard::Open) {
+            self.orders.push(Order::Give {
+                no: owned.no,
+                burst_lock,
+            });
         }
     }
 }
@@ -142,7 +145,7 @@ impl OwnedInstance {
 
     /// Whether the instance waits for its lock.
     pub(super) fn is_shut(&self) -> bool {
-        matches!(self.guard, Guard::Extras)
+        matches!(self.guard, Guard::Asked)
     }
 }
 

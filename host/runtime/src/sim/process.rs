@@ -48,7 +48,7 @@ pub(super) struct Process {
     pub(super) life: Life,
     pub(super) store: Arc<MemoryStore>,
     /// The handle of its clients: they write beside the commits of its shards.
-    door: Arc<MemoryStore>,
+    burst_lock: Arc<MemoryStore>,
     pub(super) parts: Parts,
     /// Messages to the scheduler that are not processed yet.
     pub(super) mail: VecDeque<Mail>,
@@ -172,8 +172,8 @@ impl Process {
         let store = from.root.another();
         store.defer();
         from.look_at(life, &store);
-        let door = from.root.another();
-        from.look_at(life, &door);
+        let burst_lock = from.root.another();
+        from.look_at(life, &burst_lock);
         let careless = from.trouble.lock().mutation == Some(Mutation::Careless);
         let options = Options {
             store: Arc::<MemoryStore>::clone(&store),
@@ -220,7 +220,7 @@ impl Process {
         Some(Self {
             life,
             store,
-            door,
+            burst_lock,
             parts,
             mail: VecDeque::new(),
             calls: Vec::new(),
@@ -273,7 +273,14 @@ impl Process {
     /// Sends a stimulus for a client. Returns whether it is known to be sent.
     pub(super) fn send(&mut self, id: StimulusId, stimulus: &Stimulus) -> bool {
         let numbers = self.parts.membership.numbers();
-        client::send_here(&self.parts.shared, &*self.door, &numbers, id, stimulus).is_ok()
+        client::send_here(
+            &self.parts.shared,
+            &*self.burst_lock,
+            &numbers,
+            id,
+            stimulus,
+        )
+        .is_ok()
     }
 
     /// Does a round of the queue, in place of the queue's thread.

@@ -1,2 +1,2 @@
--- When a sweep last found the component used; null until the first sweep.
+-- Since when nobody has said that a component is used; none until somebody looks.
 ALTER TABLE component ADD COLUMN used_ms BIGINT;

@@ -1,5 +1,5 @@
--- Components of plugins, for processes that lack the files. They are few, large and never changed;
--- a process reads them when it lacks one and when plugins may have been added.
+-- Components of plugins, for processes that do not have their files. Few, large, and never
+-- changed; looked at when one is missing and when plugins may have come.
 CREATE TABLE component (
     generation BIGINT PRIMARY KEY,
     digest     BYTEA NOT NULL UNIQUE,

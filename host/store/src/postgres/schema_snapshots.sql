@@ -1,26 +1,26 @@
--- One row for each transaction that leaves a trace, which shows whether the transaction is
--- committed. Rows are inserted, read by key, and deleted by ranges of numbers, but never updated.
--- So an old snapshot that keeps dead versions does not slow transactions down.
+-- One row for each transaction that leaves a mark, by which it can be told whether it is written.
+-- Rows are inserted, looked up by their key, and deleted by ranges of numbers: none is ever
+-- updated, so an old snapshot that keeps dead versions does not make a transaction slower.
 --
--- `trace` keeps one row for each lane, with the time of its last sign of life.
+-- `trace` keeps one row per lane: which lanes there are, and since when.
 CREATE TABLE trail (
     process BIGINT NOT NULL,
     no      BIGINT NOT NULL,
-    -- The transaction with this number is not committed and never will be: its own row would
-    -- violate the primary key.
+    -- The transaction of this number is not written, and never will be: its own row would be the
+    -- second one of the number.
     void    BOOLEAN NOT NULL DEFAULT false,
     at      TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (process, no)
 );
 
--- Removed members that may still own instances. Reaping frees a bounded number of instances at a
--- time, and finds the remaining owners here instead of searching all owners.
+-- Members that were removed while instances had them as owners. The instances are freed a bounded
+-- number at a time; a burial looks here for what is left, and not through all owners.
 CREATE TABLE grave (
     incarnation BIGINT PRIMARY KEY
 );
 
--- Bookmarks by correlation. No other index begins with the correlation, so a statement that names
--- one reads only the bookmarks of that correlation.
+-- Bookmarks with a correlation, found by that first: no other index begins with it, so that a
+-- statement that names it reads the bookmarks of that correlation alone.
 CREATE INDEX bookmark_correlated ON bookmark (correlation, hash, no)
     WHERE correlation IS NOT NULL;
 DROP INDEX bookmark_correlation;

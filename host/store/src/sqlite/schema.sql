@@ -1,8 +1,8 @@
--- The first layout of a store file. Rows refer to each other by numbers; only one unique index has
--- UUIDs. The rows that a step writes are small and close together: a head, an execution record at
--- the end of its table, and a trigger that is changed in place. See docs/storage.md.
+-- The first layout of a store file. Numbers everywhere; the only UUID is in one unique
+-- index. What a step touches is small and lies close together: a head, a run record at the
+-- end of its table, a trigger changed in place. See docs/storage.md.
 
--- `wlas`: identifies the file as a store.
+-- `wlas`: marks the file as a store.
 PRAGMA application_id = 2003591539;
 
 CREATE TABLE member (
@@ -30,8 +30,8 @@ CREATE TABLE pins (
     json   BLOB    NOT NULL
 ) STRICT;
 
--- The head of an instance: every step rewrites it, so it has only columns that a step changes, and
--- those by which the instance is found.
+-- The head: rewritten by every step, so it holds nothing that a step does not change,
+-- except what finds it.
 CREATE TABLE instance (
     no          INTEGER PRIMARY KEY,
     id          BLOB    NOT NULL UNIQUE,
@@ -51,7 +51,7 @@ CREATE TABLE instance (
 
 CREATE INDEX instance_owner ON instance (owner) WHERE owner IS NOT NULL;
 
--- The request that created an instance; never changed.
+-- What an instance was created with; never changed.
 CREATE TABLE origin (
     instance    INTEGER PRIMARY KEY,
     request     BLOB    NOT NULL,
@@ -86,8 +86,8 @@ CREATE TABLE trigger (
 ) STRICT;
 
 CREATE INDEX trigger_instance ON trigger (instance);
--- Pending triggers in the order of their due times. Claimed triggers are not in it, so a chain of
--- steps in one process never changes it.
+-- Pending triggers in the order in which they come due. Claimed ones are not in it, so that
+-- a chain of steps in one process never touches it.
 CREATE INDEX trigger_due ON trigger (due_ms, instance) WHERE state = 0;
 CREATE INDEX trigger_parked ON trigger (state) WHERE state = 2;
 
@@ -128,7 +128,7 @@ CREATE TABLE blob (
     content    BLOB    NOT NULL
 ) STRICT;
 
--- One row. Writes that must reach the disk change it, like a flush.
+-- One row, changed where an answer has to rest on a write of its own: a flush.
 CREATE TABLE touch (
     no    INTEGER PRIMARY KEY CHECK (no = 1),
     count INTEGER NOT NULL

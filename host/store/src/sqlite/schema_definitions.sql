@@ -1,4 +1,4 @@
--- Published definitions, scopes, and tables for the deletion of old instances.
+-- Published definitions, scopes, and what is needed to forget.
 
 -- Variables by scope: the root is 0.
 CREATE TABLE scoped_var (
@@ -21,7 +21,7 @@ CREATE TABLE scope (
     PRIMARY KEY (instance, scope)
 ) STRICT, WITHOUT ROWID;
 
--- Outputs of the items of a for-each.
+-- What came out of the items of a for-each.
 CREATE TABLE item (
     instance INTEGER NOT NULL,
     list     INTEGER NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE item (
     PRIMARY KEY (instance, list, place)
 ) STRICT, WITHOUT ROWID;
 
--- Keys that instances reserve until they end.
+-- What instances that have not ended keep to themselves.
 CREATE TABLE reservation (
     key      TEXT    NOT NULL,
     instance INTEGER NOT NULL,
@@ -50,10 +50,10 @@ CREATE TABLE publication (
     UNIQUE (name, version)
 ) STRICT;
 
--- At most one published version of each workflow.
+-- One published version of each workflow.
 CREATE UNIQUE INDEX publication_current ON publication (name) WHERE retracted_ms IS NULL;
 
--- The trigger index of published versions. A number is never reused.
+-- The trigger index, of published versions only. A number is never used again.
 CREATE TABLE binding (
     no       INTEGER PRIMARY KEY AUTOINCREMENT,
     workflow TEXT    NOT NULL,
@@ -81,17 +81,17 @@ CREATE TABLE schedule (
 
 CREATE INDEX schedule_next ON schedule (next_ms, no);
 
--- Periodic tasks that one member at a time carries out.
+-- What one member at a time does now and then.
 CREATE TABLE duty (
     name        TEXT    PRIMARY KEY,
     incarnation INTEGER NOT NULL,
     at_ms       INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Ended instances, in the order of their end.
+-- Which instances have ended, in the order in which they did.
 CREATE INDEX instance_finished ON instance (finished_ms) WHERE finished_ms IS NOT NULL;
 
--- The blobs that an instance refers to.
+-- Which blobs an instance refers to.
 CREATE TABLE blob_ref (
     instance INTEGER NOT NULL,
     blob     INTEGER NOT NULL,
@@ -109,7 +109,7 @@ SELECT DISTINCT held.instance, blob.no FROM (
 ) AS held
 JOIN blob ON blob.digest = unhex(substr(json_extract(held.meta, '$.blob.digest'), 8));
 
--- Blobs that lost a reference: a sweep checks them after the grace period.
+-- Blobs that lost a reference: they are looked at again once the grace period is over.
 CREATE TABLE blob_loose (
     blob     INTEGER PRIMARY KEY,
     since_ms INTEGER NOT NULL

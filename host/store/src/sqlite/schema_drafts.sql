@@ -1,6 +1,6 @@
--- Drafts, sources of versions, upkeep requests, and retention times of single instances.
+-- Drafts, where versions were read from, requests to look again, and times of their own.
 
--- Drafts, one for each workflow. The number is the revision, and is never reused.
+-- One for each workflow. The number is the revision, and is never used again.
 CREATE TABLE draft (
     no       INTEGER PRIMARY KEY AUTOINCREMENT,
     name     TEXT    NOT NULL UNIQUE,
@@ -9,7 +9,7 @@ CREATE TABLE draft (
     content  BLOB    NOT NULL
 ) STRICT;
 
--- The version that was last published from a source, like a file.
+-- What was last published from a place, like a file.
 CREATE TABLE source (
     name       TEXT    PRIMARY KEY,
     workflow   TEXT    NOT NULL,
@@ -19,8 +19,8 @@ CREATE TABLE source (
 
 CREATE INDEX source_workflow ON source (workflow, version);
 
--- Upkeep requests: refresh all published definitions or some of them (a JSON list of names), or
--- reload the sources.
+-- What is to be looked at again: everything that is published, some of it (a JSON list of
+-- names), or the places that definitions are read from.
 CREATE TABLE upkeep (
     no    INTEGER PRIMARY KEY AUTOINCREMENT,
     kind  INTEGER NOT NULL,
@@ -28,8 +28,8 @@ CREATE TABLE upkeep (
     at_ms INTEGER NOT NULL
 ) STRICT;
 
--- Ended instances with a retention time of their own: bit 16 of their `extras` is set. They have
--- their own table, so that a search for instances with the default time skips them.
+-- Finished instances that are kept for a time of their own, so that they are not in the way of
+-- those that are kept as long as all. The bit 16 of `extras` says which.
 ALTER TABLE origin ADD COLUMN keep_ms INTEGER;
 
 CREATE TABLE kept (
@@ -43,13 +43,13 @@ DROP INDEX instance_finished;
 CREATE INDEX instance_finished ON instance (finished_ms)
     WHERE finished_ms IS NOT NULL AND extras & 16 = 0;
 
--- The instances that use a definition or pins, and when a sweep first found a document unused.
+-- Who uses a document, and since when it is known that nobody does.
 CREATE INDEX instance_definition ON instance (definition);
 CREATE INDEX instance_pins ON instance (pins);
 CREATE INDEX publication_definition ON publication (definition);
 ALTER TABLE definition ADD COLUMN unused_ms INTEGER;
 ALTER TABLE pins ADD COLUMN unused_ms INTEGER;
 
--- The undelivered stimuli of each sending instance, in the order of sending.
+-- What each instance has sent and is not delivered, in the order in which it was.
 CREATE INDEX stimulus_source ON stimulus (source, no)
     WHERE ready_ms IS NOT NULL AND source IS NOT NULL;

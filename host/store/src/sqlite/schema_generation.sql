@@ -1,2 +1,2 @@
--- Counts the groups that may delete rows which bounds in the marker name.
+-- Counts the groups after which what the marker beside the store rests on may be gone.
 ALTER TABLE own ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;

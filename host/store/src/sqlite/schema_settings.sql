@@ -1,5 +1,5 @@
--- Operators' settings of the whole system, for example an administrative pause. The rows are few; a
--- process reads them when it starts and when a setting changes.
+-- What operators have decided about the system as a whole: an administrative pause, for one.
+-- A handful of rows, looked at when a process starts and when somebody decides anew.
 CREATE TABLE setting (
     name  TEXT PRIMARY KEY,
     value BLOB NOT NULL

@@ -1,14 +1,15 @@
--- Bookmarks, stimuli, external triggers, children, dead letters.
+-- Bookmarks, stimuli, triggers from outside, children, dead letters.
 
 ALTER TABLE trigger ADD COLUMN payload BLOB;
 ALTER TABLE trigger ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
 
--- Pending triggers in the order in which they are claimed: one index lookup finds each priority,
--- and triggers of one priority are in the order of their due times.
+-- Pending triggers in the order in which they are claimed: the priorities that are there are
+-- found by one look each, and within one the order is that of the due times.
 DROP INDEX trigger_due;
 CREATE INDEX trigger_due ON trigger (priority, due_ms, instance) WHERE state = 0;
 
--- A bit for each kind of rare row that an instance has, so that its end looks only for those.
+-- Which of the rarer things hang on an instance, bit by bit, so that its end looks only for
+-- what there may be.
 ALTER TABLE instance ADD COLUMN extras INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE origin ADD COLUMN parent INTEGER;
@@ -18,8 +19,8 @@ ALTER TABLE origin ADD COLUMN parent_seq INTEGER;
 ALTER TABLE origin ADD COLUMN depth INTEGER;
 CREATE INDEX origin_parent ON origin (parent) WHERE parent IS NOT NULL;
 
--- Bookmarks of suspended executions. Numbers grow in the order of creation, over all processes, so
--- that a number separates the bookmarks that a stimulus matches from later ones.
+-- What suspended node runs wait for. Numbers grow in the order in which they were made, over
+-- all processes, so that what a stimulus may meet is told by a number.
 CREATE TABLE bookmark (
     no          INTEGER PRIMARY KEY AUTOINCREMENT,
     instance    INTEGER NOT NULL,
@@ -43,7 +44,7 @@ CREATE INDEX bookmark_correlation ON bookmark (hash, correlation) WHERE correlat
 CREATE INDEX bookmark_instance ON bookmark (instance, first);
 CREATE INDEX bookmark_token ON bookmark (token);
 
--- Stimuli that wait for delivery (`ready_ms`) or for a matching bookmark (`expires_ms`).
+-- Stimuli that wait to be delivered (`ready_ms`), or for their bookmark (`expires_ms`).
 CREATE TABLE stimulus (
     no          INTEGER PRIMARY KEY AUTOINCREMENT,
     id          BLOB    NOT NULL,
@@ -72,7 +73,7 @@ CREATE INDEX stimulus_buffered ON stimulus (hash, instance, correlation)
     WHERE expires_ms IS NOT NULL;
 CREATE INDEX stimulus_expires ON stimulus (expires_ms) WHERE expires_ms IS NOT NULL;
 
--- The external ids of triggers. They last as long as their instance.
+-- The names that triggers from outside were given. They last as long as their instance.
 CREATE TABLE outside (
     id       BLOB    PRIMARY KEY,
     trigger  INTEGER NOT NULL,
@@ -105,8 +106,8 @@ CREATE TABLE dead_letter (
 CREATE INDEX dead_letter_at ON dead_letter (at_ms);
 CREATE INDEX dead_letter_instance ON dead_letter (instance, seq) WHERE instance IS NOT NULL;
 
--- Values that exist once for each store: the secret of resume tokens, and the last trigger number
--- that the store assigned itself. Those numbers are below the numbers of all members.
+-- What the store has one of: the secret of resume tokens, and the last number that it gave to
+-- a trigger itself. Those are below the numbers of all members.
 CREATE TABLE own (
     no      INTEGER PRIMARY KEY CHECK (no = 1),
     secret  BLOB    NOT NULL,
@@ -114,7 +115,7 @@ CREATE TABLE own (
 ) STRICT;
 INSERT INTO own VALUES (1, randomblob(32), 0);
 
--- The last group of each process whose writes leave no other proof: see `settle`.
+-- The last group of each process that only its own traces can be told by: see `settle`.
 CREATE TABLE trace (
     process INTEGER PRIMARY KEY,
     last    INTEGER NOT NULL,

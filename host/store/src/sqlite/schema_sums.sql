@@ -1,4 +1,4 @@
--- Checksums of the key and the content of rows; null if an older layout wrote the row.
+-- Checksums over the key and the content of rows; absent where an older layout wrote the row.
 ALTER TABLE instance ADD COLUMN state_sum INTEGER;
 ALTER TABLE instance ADD COLUMN output_sum INTEGER;
 ALTER TABLE origin ADD COLUMN sum INTEGER;
