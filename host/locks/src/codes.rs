@@ -1,4 +1,4 @@
-//! The codes of this crate's errors. Each has a page in `docs/errors`.
+//! The error codes of this crate. Each has a page in `docs/errors`.
 
 use windlass_model::Code;
 
@@ -6,7 +6,7 @@ use windlass_model::Code;
 pub const REENTRANT: Code = Code::new("WL-L001");
 /// The backend does not answer.
 pub const UNREACHABLE: Code = Code::new("WL-L002");
-/// The backend answers, but does not do it.
+/// The backend answers, but refuses the request.
 pub const REFUSED: Code = Code::new("WL-L003");
 /// A provider cannot be made from its settings.
 pub const SETTINGS: Code = Code::new("WL-L004");

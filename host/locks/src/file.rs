@@ -1,11 +1,11 @@
 //! Locks as files in a directory: for several processes on one machine.
 //!
-//! The operating system frees a lock the moment its holder dies, so there is no lease, and none
-//! that ends while its holder is merely stopped. On shared disks this is as good as their
-//! locking is, which is why it counts as reaching one machine.
+//! The operating system frees a lock when its holder dies, so there is no lease that could end
+//! while its holder is merely stopped. On shared disks the locks are only as good as the disk's
+//! locking, so their reach counts as one machine.
 //!
-//! A file is there while its lock is held, and removed by who releases it. Who opens a file that
-//! is being removed notices by its number, and opens the next one.
+//! A file exists while its lock is held, and its holder removes it on release. A process that opens
+//! a file which is being removed notices it by the inode, and opens the next file.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -24,23 +24,23 @@ use crate::local::{Caller, Local, LocalHold};
 use crate::parts::{Pace, Parts};
 use crate::provider::{Error, HeldLock, Listed, LockProvider, Lost, Reach};
 
-/// What lock files end with.
+/// The suffix of lock files.
 const ENDING: &str = ".lock";
 
-/// Counts holders, in the same directory.
+/// The file, in the same directory, that counts holders.
 const COUNTER: &str = "last-token";
 
-/// The longest name of a file that all usual file systems take.
+/// The longest file name that all common file systems accept.
 const LONGEST: usize = 240;
 
-/// Where the locks are.
+/// The location of the locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The directory; it is made if it is not there.
+    /// The directory; it is created if it does not exist.
     pub directory: PathBuf,
 }
 
-/// Gives out locks as files.
+/// A provider of locks as files.
 pub(crate) struct Files {
     inner: Arc<FileInner>,
 }
@@ -62,7 +62,7 @@ struct FileGuard {
     key: Key,
     token: u64,
     inner: Arc<FileInner>,
-    /// Never raised: what the operating system gave, it takes from the dead only.
+    /// Never set: the operating system takes a lock away only when its holder dies.
     _keeper: watch::Sender<bool>,
     lost: Lost,
     held: Option<(Locked, LocalHold)>,
@@ -139,7 +139,7 @@ impl FileInner {
         file.read_to_string(&mut text)?;
         let token = text.trim().parse::<u64>().unwrap_or(0) + 1;
         file.rewind()?;
-        // It only grows, so there is nothing behind it to be cut off.
+        // The number only grows, so no longer text remains behind it.
         write!(file, "{token}")?;
         Ok(token)
     }
@@ -187,7 +187,8 @@ impl FileInner {
 }
 
 impl Locked {
-    /// Removes the file first: who has it open already notices that it is not the one.
+    /// Removes the file before unlocking it: a process that has it open notices that it was
+    /// replaced.
     fn free(self) -> Result<(), Error> {
         if is_still(&self.file, &self.path) {
             std::fs::remove_file(&self.path)
@@ -282,7 +283,7 @@ impl Drop for FileGuard {
     }
 }
 
-/// The name of a key's file: what is no letter or digit is written as its bytes.
+/// The name of a key's file: characters other than letters and digits are written as their bytes.
 fn name_of(key: &Key) -> String {
     use std::fmt::Write as _;
     let mut name = String::new();
@@ -294,7 +295,7 @@ fn name_of(key: &Key) -> String {
         }
     }
     if name.len() > LONGEST {
-        // The beginning is for people, the digest tells the rest apart.
+        // The beginning is for people; the digest distinguishes the rest.
         let digest = windlass_model::Digest::of(key.as_str().as_bytes());
         name.truncate(LONGEST - 70);
         let _ = write!(name, "%{}", digest.hex());
@@ -310,10 +311,10 @@ fn is_still(file: &File, path: &Path) -> bool {
     }
 }
 
-/// What a file says, if somebody holds it.
+/// The content of a file, if its lock is held.
 fn read(path: &Path) -> Option<Listed> {
     let mut file = File::open(path).ok()?;
-    // One that can be locked, if only with others, is held by nobody: its holder has died.
+    // If the file can be locked, even shared, its holder has died.
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         return None;
     }

@@ -15,7 +15,7 @@ use crate::local::{Caller, Local, LocalHold};
 use crate::parts::Parts;
 use crate::provider::{Error, HeldLock, Listed, LockProvider, Lost, Reach};
 
-/// Gives out locks that only this process sees.
+/// A provider of locks that only this process sees.
 pub struct InProcess {
     inner: Arc<InProcessInner>,
 }
@@ -31,14 +31,14 @@ struct InProcessGuard {
     key: Key,
     token: u64,
     inner: Arc<InProcessInner>,
-    /// Never raised, and never gone while the lock is held.
+    /// Never set, and not dropped while the lock is held.
     _keeper: watch::Sender<bool>,
     lost: Lost,
     _place: LocalHold,
 }
 
 impl InProcess {
-    /// A provider with locks of its own.
+    /// A provider whose locks are independent of others.
     pub fn new(parts: Parts) -> Self {
         Self {
             inner: Arc::new(InProcessInner {
@@ -96,7 +96,7 @@ impl LockProvider for InProcess {
         async move {
             let clock = Arc::clone(&inner.parts.clock);
             let runtime = inner.parts.clone();
-            // Among tokio's threads, because waiting needs its timers.
+            // In tokio's runtime, because waiting needs its timers.
             let waiting = async move {
                 let deadline = clock.monotonic().saturating_add(timeout);
                 loop {

@@ -1,4 +1,4 @@
-//! What a lock is named by.
+//! The names of locks.
 
 use std::fmt;
 
@@ -22,12 +22,12 @@ impl Key {
         Self("definitions-refresher:all".to_owned())
     }
 
-    /// Refreshing one definition. Who wants several takes them in sorted order.
+    /// Refreshing one definition. A caller that needs several takes them in sorted order.
     pub fn refresh(workflow: &str) -> Self {
         Self(format!("definitions-refresher:{workflow}"))
     }
 
-    /// Reading the sources of definitions again.
+    /// Reloading the sources of definitions.
     pub fn reload() -> Self {
         Self("definitions-reloader".to_owned())
     }

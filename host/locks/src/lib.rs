@@ -1,11 +1,11 @@
-//! Who may act.
+//! Locks for a cluster.
 //!
-//! A [`LockProvider`] gives out locks by [`Key`]: for the burst of an instance, for the worker of
-//! the bookmark queue, for refreshing definitions. Locks make contention rare. They are no
-//! fences: what commits is decided by the epochs and tokens of the store alone, so a lock that
-//! is lost, doubled or stale costs work and never correctness.
+//! A [`LockProvider`] provides locks by [`Key`]: for the burst of an instance, for the worker of
+//! the bookmark queue, for refreshing definitions. Locks make contention rare. They are not fences:
+//! only the epochs and tokens of the store decide whether a commit is valid, so a lock that is
+//! lost, doubled or stale costs work and never correctness.
 //!
-//! Locks are not re-entrant. A provider is made from [`Settings`] by [`open`].
+//! Locks are not re-entrant. [`open`] makes a provider from [`Settings`].
 
 pub mod codes;
 #[cfg(any(test, feature = "conformance"))]

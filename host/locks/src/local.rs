@@ -1,8 +1,8 @@
-//! Who holds what inside this process.
+//! The locks that are held inside this process.
 //!
-//! Callers of one process exclude each other here, before any backend is asked. A caller is the
-//! task that asks or, outside of tasks, the thread: whoever holds a key and asks for it again
-//! would wait for itself, and is told so at once.
+//! Callers of one process exclude each other here, before a backend is involved. A caller is the
+//! current task or, outside of tasks, the current thread: a caller that requests a key which it
+//! holds would wait for itself, and gets an error at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::key::Key;
 use crate::provider::Error;
 
-/// Who asks.
+/// A caller of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     Task(tokio::task::Id),
@@ -23,7 +23,7 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    /// Whoever polls at this moment.
+    /// The caller that polls at this moment.
     pub(crate) fn current() -> Self {
         match tokio::task::try_id() {
             Some(task) => Self::Task(task),
@@ -32,26 +32,26 @@ impl Caller {
     }
 }
 
-/// The keys that this process holds or is asking for.
+/// The keys that this process holds or is requesting.
 #[derive(Default)]
 pub(crate) struct Local {
     held: Mutex<HashMap<Key, Slot>>,
 }
 
 struct Slot {
-    /// None while it is being given back: nobody waits for itself then.
+    /// None while it is being released: waiting for it is no deadlock then.
     caller: Option<Caller>,
     free: Arc<Notify>,
 }
 
-/// A key, held against the rest of this process until it is dropped.
+/// A key that is reserved inside this process until this is dropped.
 pub(crate) struct LocalHold {
     local: Arc<Local>,
     key: Key,
 }
 
 impl Local {
-    /// Takes a key inside this process; none if another caller has it.
+    /// Reserves a key inside this process; none if another caller has it.
     pub(crate) fn enter(
         self: &Arc<Self>,
         key: &Key,
@@ -75,7 +75,7 @@ impl Local {
         }))
     }
 
-    /// Waits until somebody in this process gives the key back, or for so long.
+    /// Waits until another caller in this process frees the key, for at most `at_most`.
     pub(crate) async fn wait(&self, key: &Key, at_most: Duration) {
         let free = match self.held.lock().get(key) {
             Some(slot) => Arc::clone(&slot.free),
@@ -96,7 +96,7 @@ impl Local {
 }
 
 impl LocalHold {
-    /// From here on it is being given back.
+    /// Marks the key as being released.
     pub(crate) fn leaving(&self) {
         if let Some(slot) = self.local.held.lock().get_mut(&self.key) {
             slot.caller = None;

@@ -1,4 +1,4 @@
-//! What every provider is given: time, threads, and who we are.
+//! The shared parts of every provider: clock, runtime, owner and metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use windlass_model::metrics::Metrics;
 
 use crate::provider::Error;
 
-/// What a provider works with.
+/// The shared parts of a provider.
 #[derive(Clone)]
 pub struct Parts {
     /// Measures leases and waits.
     pub clock: Arc<dyn Clock>,
-    /// Where backends are asked and leases are renewed, so that locks can be taken from threads
-    /// that are not tokio's.
+    /// The runtime for requests to backends and renewals, so that threads other than tokio's can
+    /// take locks.
     pub runtime: Handle,
-    /// Who holds a lock, for people: a few words without a line break.
+    /// The owner of a lock, for people: a few words without a line break.
     pub owner: String,
-    /// Where waits are measured and failures are counted.
+    /// The metrics of waits and failures.
     pub metrics: Arc<Metrics>,
 }
 
 impl Parts {
-    /// Waits.
+    /// Sleeps.
     #[expect(
         clippy::disallowed_methods,
         reason = "what paces calls to a real backend is real time; nothing is decided by it"
@@ -34,8 +34,7 @@ impl Parts {
         tokio::time::sleep(duration).await;
     }
 
-    /// Runs something among tokio's threads, whoever waits for it. It goes on to its end when
-    /// nobody does any more.
+    /// Runs a future in tokio's runtime. It runs to its end even if the caller is gone.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -44,7 +43,7 @@ impl Parts {
         done.unwrap_or_else(|_| Err(Error::unreachable("the runtime of the locks has ended")))
     }
 
-    /// Runs something that blocks for a moment.
+    /// Runs work that blocks for a moment.
     pub(crate) async fn block<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -54,8 +53,8 @@ impl Parts {
     }
 }
 
-/// How long to wait before a busy lock is tried again: short at first, with jitter, so that
-/// many who wait do not come all at once.
+/// The delay before a busy lock is tried again: short at first, with jitter, so that waiting
+/// callers do not try all at once.
 pub(crate) struct Pace {
     next: Duration,
 }

@@ -1,8 +1,8 @@
 //! Locks in a PostgreSQL database: for a cluster, and the default there.
 //!
-//! A lock is a row of `windlass_lock` while it is held, and none otherwise, so the table is as
-//! large as what is held. Leases are written and compared with the database's clock alone: the
-//! clocks of the machines need not agree. No connection is held for a lock.
+//! A held lock is a row of `windlass_lock`, which is deleted on release, so the table has one row
+//! per held lock. Leases are written and compared with the database's clock only, so the clocks of
+//! the machines need not agree. No connection is held for a lock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use crate::leased::{Backend, LEASE, Lease, Leased};
 use crate::parts::Parts;
 use crate::provider::{Error, Listed, LockProvider, Reach};
 
-/// Connections at most. A question takes one for a moment.
+/// The most connections. A request takes one for a moment.
 const CONNECTIONS: usize = 4;
 
-/// Where the locks are.
+/// The location of the locks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Options {
     /// The server and its database, like `postgres://user@host/database?sslmode=require`.
     pub url: String,
-    /// The schema of the table; it is made if it is not there.
+    /// The schema of the table; it is created if it does not exist.
     pub schema: String,
-    /// Put before each key, so that several clusters can share a table.
+    /// The prefix of each key, so that several clusters can share a table.
     pub prefix: String,
-    /// How long a lock lasts without being renewed; at least 100 ms.
+    /// How long a lock lasts without a renewal; at least 100 ms.
     pub lease: Duration,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
-    /// Locks in the database of that address.
+    /// Locks in the database at that address.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -57,7 +57,7 @@ impl Options {
     }
 }
 
-/// Makes the provider. The server is spoken to when the first lock is asked for.
+/// Makes the provider. It connects when the first lock is requested.
 pub(crate) fn open(options: &Options, parts: Parts) -> Result<Arc<dyn LockProvider>, Error> {
     let unusable = |why| Error::settings(format!("the URL of the locks cannot be used: {why}"));
     let target = Target::read(&options.url, "windlass-locks").map_err(unusable)?;
@@ -82,7 +82,7 @@ struct Postgres {
     owner: String,
 }
 
-/// The statements, with the schema in them.
+/// The statements, with the schema.
 struct Statements {
     is_there: String,
     make: String,
@@ -100,9 +100,9 @@ impl Statements {
                 "SELECT to_regclass('{}.windlass_lock') IS NOT NULL",
                 schema.replace('\'', "''")
             ),
-            // Alone, because several processes may make it at once, and PostgreSQL's own
-            // `IF NOT EXISTS` does not keep them apart. Statements that are sent together are
-            // one transaction, and one that fails leaves none open.
+            // In a separate step, because several processes may create the table at once, and
+            // PostgreSQL's own `IF NOT EXISTS` does not prevent a conflict. Statements that are
+            // sent together are one transaction, and a failed one leaves no transaction open.
             make: format!(
                 "SELECT pg_advisory_xact_lock(hashtextextended('windlass_lock', 0));
                 CREATE SCHEMA IF NOT EXISTS {schema};
@@ -134,8 +134,8 @@ impl Statements {
                     AND lock.until > clock_timestamp()
                 RETURNING lock.holder"
             ),
-            // Nobody waits for the disk: a release that is forgotten in a crash of the server
-            // costs the rest of the lease.
+            // The commit does not wait for the disk: a release that is lost in a crash of the
+            // server only means that the lock ends with its lease.
             release: format!(
                 "DELETE FROM {schema}.windlass_lock WHERE key = $1 AND holder = $2
                 AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
@@ -152,7 +152,7 @@ impl Statements {
 }
 
 impl Postgres {
-    /// A connection to a database that has the table.
+    /// A connection to a database in which the table exists.
     async fn client(&self) -> Result<Object, Error> {
         let client = self.pool.get().await.map_err(|error| of_pool(&error))?;
         let making = || async {
@@ -264,7 +264,7 @@ fn of_pool(error: &PoolError) -> Error {
     }
 }
 
-/// What an error of the server, or of the way to it, means for whoever wants a lock.
+/// Converts an error of the server, or of the connection to it.
 fn of(error: &tokio_postgres::Error) -> Error {
     let state = error.code().map(|state| format!(" ({})", state.code()));
     let message = format!("PostgreSQL: {}{}", told(error), state.unwrap_or_default());

@@ -9,28 +9,28 @@ use windlass_model::Code;
 use crate::codes;
 use crate::key::Key;
 
-/// Gives out locks.
+/// A provider of locks.
 pub trait LockProvider: Send + Sync + 'static {
-    /// What it is called in the configuration, like `postgres`.
+    /// Its name in the configuration, like `postgres`.
     fn name(&self) -> &'static str;
 
-    /// Who else sees its locks.
+    /// Which processes share its locks.
     fn reach(&self) -> Reach;
 
-    /// Takes a lock if it is free at this moment; none if somebody has it.
+    /// Takes a lock if it is free at this moment; none if another caller holds it.
     ///
     /// # Errors
     ///
-    /// [`Error::Reentrant`] if the caller holds it already, or the backend is in trouble. The
-    /// caller is the task that asks or, outside of tasks, the thread; other callers of the same
-    /// process are told that it is held, as those of other processes are.
+    /// [`Error::Reentrant`] if the caller holds it already, or an error of the backend. The caller
+    /// is the current task or, outside of tasks, the current thread; to other callers of the same
+    /// process the lock is held, as to those of other processes.
     fn try_acquire<'a>(
         &'a self,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>>;
 
     /// Takes a lock, and waits for it for at most this long; none if it was held all the time, or
-    /// if the time was over before the backend had answered.
+    /// if the time ended before the backend answered.
     ///
     /// # Errors
     ///
@@ -41,18 +41,18 @@ pub trait LockProvider: Send + Sync + 'static {
         timeout: Duration,
     ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>>;
 
-    /// The locks that are held, by key, as far as the backend can tell; at most `limit`.
+    /// The held locks, by key, as far as the backend can list them; at most `limit`.
     ///
     /// # Errors
     ///
-    /// The backend is in trouble.
+    /// The backend fails.
     fn list(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Listed>, Error>>;
 }
 
-/// Who else sees the locks of a provider.
+/// Which processes share the locks of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Nobody.
+    /// Only this process.
     Process,
     /// Processes on the same machine.
     Machine,
@@ -60,22 +60,23 @@ pub enum Reach {
     Cluster,
 }
 
-/// A lock that is held. Dropping it releases it too, in the background and without a word.
+/// A held lock. Dropping it also releases it, in the background and without reporting errors.
 pub trait HeldLock: Send + Sync {
-    /// Which.
+    /// The key.
     fn key(&self) -> &Key;
 
-    /// Grows with each holder, as far as the backend remembers. For logs and people: no fence.
+    /// Grows with each holder, as far as the backend remembers. For logs and people: it is not a
+    /// fence.
     fn token(&self) -> u64;
 
-    /// Tells when the lock is not held any more, because it could not be renewed.
+    /// Notifies the holder when the lock is lost because it could not be renewed.
     fn lost(&self) -> Lost;
 
-    /// Gives it back. Frees nobody else's lock, if it was lost before.
+    /// Releases the lock. If it was lost before, this frees no other holder's lock.
     ///
     /// # Errors
     ///
-    /// The backend is in trouble: the lock ends by itself with its lease.
+    /// The backend fails: the lock ends with its lease.
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), Error>>;
 }
 
@@ -84,18 +85,18 @@ pub trait HeldLock: Send + Sync {
 pub struct Lost(watch::Receiver<bool>);
 
 impl Lost {
-    /// The signal, and what raises it.
+    /// The signal, and the sender that sets it.
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (sender, receiver) = watch::channel(false);
         (sender, Self(receiver))
     }
 
-    /// Whether it is lost by now.
+    /// Whether it is lost.
     pub fn is_lost(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until it is lost. Never ends for one that is released in time.
+    /// Waits until it is lost. Never ends for a lock that is released in time.
     pub async fn wait(&mut self) {
         if self.0.wait_for(|lost| *lost).await.is_err() {
             std::future::pending::<()>().await;
@@ -103,21 +104,21 @@ impl Lost {
     }
 }
 
-/// A lock as `windlass lock list` shows it.
+/// A lock in `windlass lock list`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The key.
     pub key: String,
-    /// Who has it, for people.
+    /// The holder, for people.
     pub owner: String,
     /// Its token.
     pub token: u64,
-    /// How long its lease lasts from now if nobody renews it, in milliseconds; none if it ends
-    /// with its process.
+    /// How long its lease lasts from now without a renewal, in milliseconds; none if it ends with
+    /// its process.
     pub lease_ms: Option<u64>,
 }
 
-/// Why there is no answer.
+/// An error of a provider.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The caller holds it: waiting would never end.
@@ -126,17 +127,17 @@ pub enum Error {
     /// The backend does not answer, or answers with an error.
     #[error("{message}")]
     Backend {
-        /// The code that people see.
+        /// The error code.
         code: Code,
-        /// What happened.
+        /// The message.
         message: String,
-        /// Whether trying again may help.
+        /// Whether a retry may succeed.
         transient: bool,
     },
 }
 
 impl Error {
-    /// What people look up.
+    /// The error code.
     pub fn code(&self) -> Code {
         match self {
             Self::Reentrant(_) => codes::REENTRANT,
@@ -144,7 +145,7 @@ impl Error {
         }
     }
 
-    /// Whether trying again may help.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -155,7 +156,7 @@ impl Error {
         )
     }
 
-    /// There is no answer, for now.
+    /// The backend does not answer now.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::Backend {
             code: codes::UNREACHABLE,
@@ -164,7 +165,7 @@ impl Error {
         }
     }
 
-    /// There is an answer, and it would be the same again.
+    /// The backend answers with an error that a retry would repeat.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::Backend {
             code: codes::REFUSED,

@@ -1,9 +1,9 @@
 //! Locks in Redis: for a cluster with much contention.
 //!
-//! A lock is a key of its own, never one with data, with the lease as its expiry. What compares
-//! and then writes is a script, so that nobody comes between. Redis forgets what it was told
-//! when it is emptied, fails over or is restored; whoever held a lock then hears that it is
-//! lost at its next renewal, and until then another may have it too.
+//! A lock is a key of its own, never one with data, with the lease as its expiry. A script compares
+//! and writes in one atomic step. Redis loses locks when it is emptied, fails over or is restored;
+//! the holder of a lock then notices the loss at its next renewal, and until then another holder
+//! may have it, too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::provider::{Error, Listed, LockProvider, Reach};
 /// How long one attempt to connect, and one answer, may take.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// Locks that one step of listing looks at.
+/// Locks per step of a listing.
 const PAGE: usize = 500;
 
 // A value is `HOLDER TOKEN OWNER`; the holder has the same length in all of them.
@@ -56,15 +56,15 @@ const RELEASE: &str = "
     end
     return 0";
 
-/// Where the locks are.
+/// The location of the locks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Options {
     /// The server, like `redis://user:password@host:6379/0`.
     pub url: String,
-    /// Put before each key. What is in braces decides about the node of a Redis Cluster, and
+    /// The prefix of each key. The text in braces decides about the node of a Redis Cluster, and
     /// has to be the same for all keys.
     pub prefix: String,
-    /// How long a lock lasts without being renewed; at least 100 ms.
+    /// How long a lock lasts without a renewal; at least 100 ms.
     pub lease: Duration,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
-    /// Locks in the server of that address.
+    /// Locks in the server at that address.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -89,7 +89,7 @@ impl Options {
     }
 }
 
-/// Makes the provider. The server is spoken to when the first lock is asked for.
+/// Makes the provider. It connects when the first lock is requested.
 pub(crate) fn open(options: &Options, parts: Parts) -> Result<Arc<dyn LockProvider>, Error> {
     if options.url.starts_with("rediss:") {
         let text = "TLS to Redis (`rediss://`) is not built in: use `redis://` in a network of \
@@ -129,7 +129,7 @@ struct Redis {
     take: Script,
     renew: Script,
     release: Script,
-    /// What the keys of locks begin with.
+    /// The prefix of the keys of locks.
     locks: String,
     counter: String,
     lease_ms: u64,
@@ -141,7 +141,7 @@ impl Redis {
         format!("{}{key}", self.locks)
     }
 
-    /// The names of locks, as far as Redis has them; at most `limit` of them and a page.
+    /// The names of the locks in Redis; at most `limit` and a page.
     async fn names(&self, limit: u32) -> Result<Vec<String>, RedisError> {
         let mut connection = self.connection.clone();
         let pattern = format!("{}*", escaped(&self.locks));
@@ -161,7 +161,7 @@ impl Redis {
                 break;
             }
         }
-        // A scan may show a name twice.
+        // A scan may return a name twice.
         names.sort_unstable();
         names.dedup();
         names.truncate(limit as usize);
@@ -259,7 +259,7 @@ impl Backend for Redis {
     }
 }
 
-/// A text that a pattern of Redis matches as it is.
+/// A text, escaped for a pattern of Redis.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -271,7 +271,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What an error of the server, or of the way to it, means for whoever wants a lock.
+/// Converts an error of the server, or of the connection to it.
 fn of(error: &RedisError) -> Error {
     let message = format!("Redis: {error}");
     let passes = error.is_io_error()

@@ -1,9 +1,9 @@
-//! Trying again when a backend is in trouble: a decorator of any provider.
+//! Retries when a backend fails: a decorator of any provider.
 //!
-//! What may pass is tried again, a few times, with growing delays and jitter, under a total
-//! deadline; each time with a warning that says the how manieth attempt failed. A release that
-//! fails is logged and counted, and harms nobody: the lease ends by itself. How long an answer
-//! took, whatever it is, is measured here for all providers.
+//! A transient failure is retried a few times, with growing delays and jitter, until a total
+//! deadline; each failed attempt is logged with its number. A failed release is logged and counted,
+//! and does no harm: the lock ends with its lease. The duration of each request, with any result,
+//! is measured here for all providers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::key::Key;
 use crate::parts::Parts;
 use crate::provider::{Error, HeldLock, Listed, LockProvider, Lost, Reach};
 
-/// How often and how soon is tried again.
+/// How often and how soon failures are retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Retries after the first attempt.
     pub retries: usize,
-    /// Before the first retry; each further one waits twice as long. Jitter adds up to as much
-    /// again.
+    /// The delay before the first retry; it doubles with each further one. Jitter adds at most as
+    /// much again.
     pub delay: Duration,
     /// How long after the first failure a retry may still begin.
     pub deadline: Duration,
@@ -38,10 +38,10 @@ impl Default for Policy {
     }
 }
 
-/// Waits for so long, in whatever way.
+/// Sleeps for a duration.
 pub type Sleeper = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// A provider whose troubles are bridged.
+/// A provider with retries.
 pub struct Retrying {
     inner: Arc<dyn LockProvider>,
     policy: Policy,
@@ -50,18 +50,18 @@ pub struct Retrying {
 }
 
 impl Retrying {
-    /// Around a provider, waiting in real time.
+    /// Wraps a provider, and sleeps in real time.
     pub fn new(inner: Arc<dyn LockProvider>, policy: Policy, parts: Parts) -> Self {
         let runtime = parts.runtime.clone();
         let sleep: Sleeper = Arc::new(move |duration| {
-            // Callers may be polled outside of tokio, whose timers are needed here.
+            // Callers may be polled outside of tokio, but the timers need it.
             let _inside = runtime.enter();
             Parts::sleep(duration).boxed()
         });
         Self::with_sleeper(inner, policy, parts, sleep)
     }
 
-    /// Around a provider, waiting as it is told to.
+    /// Wraps a provider, and sleeps by `sleep`.
     pub fn with_sleeper(
         inner: Arc<dyn LockProvider>,
         policy: Policy,
@@ -76,7 +76,7 @@ impl Retrying {
         }
     }
 
-    /// Asks, and measures how long that takes.
+    /// Sends a request with retries, and measures the time.
     async fn ask<'a>(
         &'a self,
         key: &'a Key,
@@ -91,7 +91,7 @@ impl Retrying {
         answer
     }
 
-    /// Asks until there is an answer, or an error that counts, or no time is left before `end`.
+    /// Repeats a request until there is an answer, a permanent error, or no time left before `end`.
     async fn ask_again<'a>(
         &'a self,
         key: &'a Key,
@@ -171,7 +171,7 @@ impl LockProvider for Retrying {
     }
 }
 
-/// A lock whose release cannot fail anything.
+/// A lock whose release returns no error.
 struct KeptLock {
     key: Key,
     token: u64,

@@ -1,4 +1,4 @@
-//! From settings to a provider: the one place where all of them are named.
+//! Makes a provider from settings: the one place that names all providers.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::provider::{Error, LockProvider};
 use crate::retry::{Policy, Retrying};
 use crate::{file, sqlite};
 
-/// Which provider, and its settings.
+/// The provider and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settings {
     /// Locks that only this process sees.
@@ -25,11 +25,10 @@ pub enum Settings {
     Redis(crate::redis::Options),
 }
 
-/// Makes the provider that the settings ask for, with [`Retrying`] around those that have a
-/// backend.
+/// Makes the provider that the settings name, with [`Retrying`] around those that have a backend.
 ///
-/// Servers are not spoken to before the first lock is asked for. Blocks for a moment where
-/// there are files to be opened.
+/// Does not connect to a server before the first lock is requested. Blocks for a moment if files
+/// have to be opened.
 ///
 /// # Errors
 ///
@@ -42,7 +41,7 @@ pub fn open(settings: &Settings, parts: Parts) -> Result<Arc<dyn LockProvider>, 
     )))
 }
 
-/// As [`open`], without trying again.
+/// As [`open`], without retries.
 pub(crate) fn open_bare(settings: &Settings, parts: Parts) -> Result<Arc<dyn LockProvider>, Error> {
     match settings {
         Settings::InProcess => Ok(Arc::new(InProcess::new(parts))),

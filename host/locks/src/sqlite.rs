@@ -22,10 +22,10 @@ use crate::provider::{Error, Listed, LockProvider, Reach};
 /// How long a statement waits for other writers of the file.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// How long whoever opens the file waits for others who lay it out.
+/// How long a process that opens the file waits for others that create the tables.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// How often it is tried to make a file keep a log, at 1 ms each.
+/// How many attempts to switch a file to a write-ahead log, 1 ms apart.
 const LOG_TRIES: usize = 30_000;
 
 const SCHEMA: &str = "
@@ -45,12 +45,12 @@ const SCHEMA: &str = "
     ) STRICT;
     INSERT OR IGNORE INTO windlass_lock_token VALUES (1, 0);";
 
-/// Where the locks are.
+/// The location of the locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The file; it is made if it is not there.
+    /// The file; it is created if it does not exist.
     pub path: PathBuf,
-    /// How long a lock lasts without being renewed; at least 100 ms.
+    /// How long a lock lasts without a renewal; at least 100 ms.
     pub lease: Duration,
 }
 
@@ -84,7 +84,7 @@ fn connect(path: &Path) -> Result<Connection, Error> {
             Error::refused(format!("cannot make {}: {error}", parent.display()))
         })?;
     }
-    // What is wrong with the place SQLite says better.
+    // SQLite reports a bad place with a better message.
     let _ = windlass_files::make(path);
     let connection = Connection::open(path).and_then(|connection| {
         keep_a_log(&connection)?;
@@ -96,8 +96,9 @@ fn connect(path: &Path) -> Result<Connection, Error> {
     connection.map_err(|error| of(&error, path))
 }
 
-/// Of those that meet on a new file one changes it. SQLite tells the others at once that it is
-/// busy, whatever they said about waiting: each has begun to read, and would wait for the other.
+/// If several processes meet on a new file, one of them changes it. SQLite tells the others at once
+/// that the file is busy, regardless of their timeouts: each has begun to read, and would wait for
+/// the others.
 fn keep_a_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::ZERO)?;
     let changed = || connection.pragma_update(None, "journal_mode", "WAL");
@@ -119,7 +120,7 @@ struct Sqlite {
 }
 
 impl Sqlite {
-    /// Does something in one transaction that writes.
+    /// Runs one write transaction.
     fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>, &MachineTime) -> rusqlite::Result<T>
@@ -242,7 +243,7 @@ impl Backend for Sqlite {
     }
 }
 
-/// What an error of SQLite means for whoever wants a lock.
+/// Converts an error of SQLite.
 fn of(error: &rusqlite::Error, path: &Path) -> Error {
     use rusqlite::ErrorCode::{
         CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, OperationInterrupted, SystemIoFailure,
@@ -257,8 +258,8 @@ fn of(error: &rusqlite::Error, path: &Path) -> Error {
     }
 }
 
-/// The machine's monotonic time, moved on by the clock that was passed in: all processes agree
-/// about zero, and tests drive it.
+/// The machine's monotonic time, advanced by the clock that was passed in: all processes agree
+/// about zero, and tests control it.
 struct MachineTime {
     clock: Arc<dyn Clock>,
     base: Duration,

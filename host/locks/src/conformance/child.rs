@@ -1,12 +1,12 @@
-//! Another process that takes locks: what it is told over its input, and what it says.
+//! Another process that takes locks: its commands on stdin, and its answers.
 //!
-//! | told | does | says |
+//! | command | action | answer |
 //! |---|---|---|
-//! | `take KEY` | takes it, waiting as long as it has to | `took TOKEN` |
-//! | `release` | releases what it took last | `released` |
+//! | `take KEY` | takes the lock, waiting as long as necessary | `took TOKEN` |
+//! | `release` | releases the last lock | `released` |
 //! | `contend KEY ROUNDS FILE` | counts in a file, under the lock | `counted ROUNDS` |
 //!
-//! It says `lost` when a lock is lost, and ends with its input.
+//! It prints `lost` when a lock is lost, and ends with its input.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -19,10 +19,10 @@ use super::{PATIENCE, bridged};
 use crate::key::Key;
 use crate::provider::{HeldLock, LockProvider};
 
-/// What its lines begin with, so that others' are not mistaken for them.
+/// The prefix of its lines, which distinguishes them from others.
 const MARK: &str = "child: ";
 
-/// Does what its input says. To be called inside of a runtime.
+/// Executes the commands of its input. Must be called inside of a runtime.
 pub async fn main(provider: Arc<dyn LockProvider>) {
     let provider = bridged(provider);
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -66,7 +66,7 @@ pub async fn main(provider: Arc<dyn LockProvider>) {
     }
 }
 
-/// Counts one further, in a way that goes wrong if somebody else does so at the same time.
+/// Increments the count in a way that fails if another process does so at the same time.
 async fn contend(provider: &Arc<dyn LockProvider>, key: &Key, file: &Path) {
     let held = provider.acquire(key, PATIENCE).await.expect("it answers");
     let held = held.expect("its turn comes");
@@ -88,7 +88,7 @@ fn say(text: &str) {
         .expect("somebody listens");
 }
 
-/// The other end: a process that calls [`main`].
+/// A process that runs [`main`], as its parent sees it.
 pub(super) struct Process {
     child: Child,
     told: Option<ChildStdin>,
@@ -114,7 +114,7 @@ impl Process {
         writeln!(told, "{text}").expect("it listens");
     }
 
-    /// What it says next.
+    /// Its next answer.
     pub(super) fn hear(&mut self) -> String {
         let mut line = String::new();
         loop {

@@ -1,8 +1,8 @@
-//! What every provider promises, as tests.
+//! The conformance tests of lock providers.
 //!
 //! A backend describes itself as a [`Subject`] and calls [`crate::conformance!`]. Real processes
-//! contend for real locks here, and leases are short; nothing is waited for that cannot be
-//! observed, except where the passing of a lease is the subject.
+//! contend for real locks here, and leases are short. Tests wait only for observable events, except
+//! where the end of a lease is the subject.
 #![expect(clippy::expect_used, clippy::panic, reason = "it is a test suite")]
 
 pub mod child;
@@ -28,24 +28,23 @@ use crate::parts::Parts;
 use crate::provider::{HeldLock, LockProvider};
 use crate::retry::{Policy, Retrying};
 
-/// A lease that passes while a test waits, but not while a machine stands still for a second or
-/// two.
+/// A lease that ends during a test, but not while a machine stalls for a second or two.
 pub const SHORT: Duration = Duration::from_secs(5);
 
-/// A lease that does not pass while a test runs.
+/// A lease that does not end during a test.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// Longer than anything takes that works.
+/// Longer than any operation takes that works.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Retries that do not take long.
+/// Retries with short delays.
 const QUICK: Policy = Policy {
     retries: 3,
     delay: Duration::from_millis(100),
     deadline: Duration::from_secs(30),
 };
 
-/// Makes a provider with a lease of so long. Each is a party of its own to the same locks.
+/// Makes a provider with this lease. Each is a separate party to the same locks.
 pub type Open = Box<dyn Fn(Duration) -> Arc<dyn LockProvider> + Send + Sync>;
 
 /// A process that calls [`child::main`] with such a provider.
@@ -57,7 +56,7 @@ pub struct Subject {
     pub open: Open,
     /// Makes a process; none for locks that only one process sees.
     pub spawn: Option<Spawn>,
-    /// Whether a lock ends when its holder does not renew it.
+    /// Whether a lock ends if its holder does not renew it.
     pub leases: bool,
 }
 
@@ -71,8 +70,8 @@ impl Subject {
     }
 }
 
-/// A provider that bridges troubles. A backend that does not answer for a while is the subject
-/// of few tests and may happen to all.
+/// A provider with retries. Few tests concern a backend that does not answer for a while, but it
+/// may happen in all.
 pub(crate) fn bridged(provider: Arc<dyn LockProvider>) -> Arc<dyn LockProvider> {
     Arc::new(Retrying::new(provider, QUICK, parts("conformance")))
 }
@@ -98,7 +97,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Parts in the runtime that this is called in, for an owner of that name.
+/// The parts of a provider in the current runtime, for an owner of that name.
 pub fn parts(owner: &str) -> Parts {
     Parts {
         clock: Arc::new(TestClock::default()),
@@ -123,7 +122,7 @@ pub fn run(case: impl Future<Output = ()>) {
     runtime.block_on(case);
 }
 
-/// Takes a lock that is free.
+/// Takes a free lock.
 pub(crate) async fn take(provider: &Arc<dyn LockProvider>, key: &Key) -> Box<dyn HeldLock> {
     let held = provider
         .try_acquire(key)
@@ -132,7 +131,7 @@ pub(crate) async fn take(provider: &Arc<dyn LockProvider>, key: &Key) -> Box<dyn
     held.expect("the lock is free")
 }
 
-/// Waits for a lock in a task of its own, which is another caller.
+/// Waits for a lock in a separate task, which is another caller.
 pub(crate) async fn elsewhere(
     provider: &Arc<dyn LockProvider>,
     key: &Key,
@@ -150,12 +149,12 @@ pub(crate) async fn elsewhere(
     answer.expect("the backend answers")
 }
 
-/// Whether somebody else has a lock.
+/// Whether another caller holds a lock.
 pub(crate) async fn is_busy(provider: &Arc<dyn LockProvider>, key: &Key) -> bool {
     elsewhere(provider, key, Duration::ZERO).await.is_none()
 }
 
-/// Makes a test of each case for the subject that an expression gives; none if it cannot be
+/// Makes a test of each case for the subject that an expression returns; none if it cannot be
 /// tested here. The expression is evaluated inside of a runtime.
 #[macro_export]
 macro_rules! conformance {

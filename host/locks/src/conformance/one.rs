@@ -1,4 +1,4 @@
-//! Promises that parties inside one process can show each other.
+//! Guarantees that several parties in one process can test.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub async fn a_free_lock_is_taken_and_a_held_one_is_not(subject: &Subject) {
     assert!(is_busy(&a, &key).await);
 }
 
-/// A wait ends when it should, and not before.
+/// A wait ends at its deadline, and not before.
 pub async fn a_deadline_ends_the_wait(subject: &Subject) {
     let (a, b) = (subject.provider(), subject.provider());
     let key = key("deadline");
@@ -35,7 +35,7 @@ pub async fn a_deadline_ends_the_wait(subject: &Subject) {
     assert!(begin.elapsed() < PATIENCE);
 }
 
-/// A wait ends with the lock.
+/// A wait ends when the lock is released.
 pub async fn who_waits_gets_it_when_it_is_released(subject: &Subject) {
     let (a, b) = (subject.provider(), subject.provider());
     let key = key("waiting");
@@ -62,7 +62,7 @@ pub async fn a_caller_that_holds_it_is_told_at_once(subject: &Subject) {
     drop(take(&a, &key).await);
 }
 
-/// Other tasks of the same process wait as other processes do.
+/// Other tasks of the same process wait like other processes.
 pub async fn callers_of_one_provider_exclude_each_other(subject: &Subject) {
     let a = subject.provider();
     let key = key("tasks");
@@ -89,9 +89,9 @@ pub async fn callers_of_one_provider_exclude_each_other(subject: &Subject) {
     }
 }
 
-/// Dropping is releasing, in the background.
+/// Dropping a lock releases it, in the background.
 pub async fn a_dropped_lock_is_released(subject: &Subject) {
-    // The one that is dropped is bare: what bridges troubles gives it back in its own way.
+    // The dropped lock is without retries, which release a lock in another way.
     let (a, b) = ((subject.open)(LONG), subject.provider());
     let key = key("dropped");
     drop(take(&a, &key).await);
@@ -102,12 +102,12 @@ pub async fn a_dropped_lock_is_released(subject: &Subject) {
     assert!(held.is_some());
 }
 
-/// A question that nobody waits for any more leaves no lock behind.
+/// A request whose caller is gone leaves no lock behind.
 pub async fn a_caller_that_went_away_holds_nothing(subject: &Subject) {
     let (a, b) = (subject.provider(), subject.provider());
     let key = key("away");
     for _ in 0..20 {
-        // Polled once, which hands the question over, and dropped.
+        // Polled once, which sends the request, and dropped.
         drop(a.try_acquire(&key).now_or_never());
     }
     let held = b
@@ -134,7 +134,7 @@ pub async fn what_is_held_is_listed(subject: &Subject) {
     assert!(of_key(list(&a, 1_000).await).is_none());
 }
 
-/// A list, asked for once more if there was trouble: nothing else bridges it.
+/// A list, requested once more after a failure: no retry covers lists.
 async fn list(provider: &Arc<dyn LockProvider>, limit: u32) -> Vec<Listed> {
     let listed = match provider.list(limit).await {
         Err(error) if error.is_transient() => provider.list(limit).await,
@@ -143,7 +143,7 @@ async fn list(provider: &Arc<dyn LockProvider>, limit: u32) -> Vec<Listed> {
     listed.expect("a list")
 }
 
-/// Also where names are long, and differ at their ends only.
+/// The same for long names that differ only at their ends.
 pub async fn keys_are_apart(subject: &Subject) {
     let a = subject.provider();
     let long = "workflow".repeat(40);
@@ -185,13 +185,13 @@ pub async fn locks_are_taken_from_any_thread(subject: &Subject) {
     drop(held);
 }
 
-/// Renewal goes on in the background.
+/// The renewal continues in the background.
 pub async fn a_lock_outlives_its_lease_while_it_is_renewed(subject: &Subject) {
     let (a, b) = (subject.with_lease(SHORT), subject.provider());
     let key = key("renewed");
     let held = take(&a, &key).await;
     let mut lost = held.lost();
-    // Two leases pass, if there are any, and somebody asks all the time.
+    // Wait for two leases, if the backend has leases, while another party keeps asking.
     let wait = match subject.leases {
         true => SHORT * 2,
         false => Duration::from_millis(300),

@@ -1,4 +1,4 @@
-//! Holders that die, and holders that stop and go on.
+//! Holders that die, and holders that are stopped and continued.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::child::Process;
 use super::{PATIENCE, SHORT, Subject, is_busy, key};
 
-/// Death frees a lock: at once, or when its lease has passed.
+/// The death of the holder frees a lock: at once, or when its lease has ended.
 pub async fn a_dead_holder_frees_its_lock(subject: &Subject) {
     let Some(spawn) = &subject.spawn else {
         return;
@@ -22,8 +22,8 @@ pub async fn a_dead_holder_frees_its_lock(subject: &Subject) {
     assert!(held.expect("the backend answers").is_some());
 }
 
-/// A lease passes while its holder is stopped; the holder learns of it when it goes on, and its
-/// late release frees nobody. What the operating system holds stays held.
+/// A lease ends while its holder is stopped; the holder notices it after it is continued, and its
+/// late release frees no other holder's lock. A lock of the operating system stays held.
 pub async fn a_stopped_holder_loses_its_lease_or_keeps_it(subject: &Subject) {
     let Some(spawn) = &subject.spawn else {
         return;

@@ -1,4 +1,4 @@
-//! What happens to locks when the server that keeps them is in trouble.
+//! Locks while their server fails.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use super::{PATIENCE, QUICK, SHORT, Subject, is_busy, key, parts, take};
 use crate::codes;
 use crate::retry::Retrying;
 
-/// A server that a test can do things to.
+/// A server that the test controls.
 pub struct Server {
-    /// Makes it forget all connections, or starts it anew.
+    /// Drops all connections, or restarts the server.
     pub disturb: Box<dyn Fn() + Send + Sync>,
-    /// Stops it.
+    /// Stops the server.
     pub stop: Box<dyn Fn() + Send + Sync>,
-    /// Starts it again.
+    /// Starts the server again.
     pub start: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A server that remembers: who held a lock before a disturbance holds it afterwards.
+/// A server with durable locks: the holder of a lock still holds it after the disturbance.
 pub async fn a_disturbance_frees_nothing(subject: &Subject, server: &Server) {
     let (a, b) = (subject.provider(), subject.provider());
     let key = key("disturbed");
@@ -33,7 +33,8 @@ pub async fn a_disturbance_frees_nothing(subject: &Subject, server: &Server) {
     assert!(held.is_some());
 }
 
-/// A server that forgets: who held a lock hears that it is lost, and its release frees nobody.
+/// A server without durable locks: the holder of a lock notices that it is lost, and its release
+/// frees no other holder's lock.
 pub async fn a_server_that_forgets_loses_locks(subject: &Subject, server: &Server) {
     let (a, b) = (subject.with_lease(SHORT), subject.provider());
     let key = key("forgotten");
@@ -53,8 +54,8 @@ pub async fn a_server_that_forgets_loses_locks(subject: &Subject, server: &Serve
     assert!(!theirs.lost().is_lost());
 }
 
-/// A server that has gone: a clear error within the deadline, holders who hear that they have
-/// lost their locks, releases that harm nobody; and all is well when it is back.
+/// A server that is down: there is a clear error within the deadline, holders notice that they have
+/// lost their locks, and late releases do no harm; locks work again when it is back.
 pub async fn a_server_that_has_gone_is_named(subject: &Subject, server: &Server) {
     let metrics = Arc::new(windlass_model::metrics::Metrics::default());
     let mut parts = parts("conformance");
@@ -74,7 +75,7 @@ pub async fn a_server_that_has_gone_is_named(subject: &Subject, server: &Server)
         3,
         "it was tried three times more"
     );
-    // Longer than a question may take: a wait that ends before there is an answer is no error.
+    // Longer than one request may take: a wait that ends before there is an answer is not an error.
     let wait = PATIENCE / 2;
     let asked = tokio::time::timeout(PATIENCE, a.acquire(&key("gone"), wait)).await;
     let error = asked.expect("within the deadline").err().expect("an error");

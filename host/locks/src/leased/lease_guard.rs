@@ -1,4 +1,4 @@
-//! A lock that is held by a lease.
+//! A lock that is held with a lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::key::Key;
 use crate::local::LocalHold;
 use crate::provider::{Error, HeldLock, Lost};
 
-/// What is held until it is released or dropped.
+/// A lock, held until the guard is released or dropped.
 pub(super) struct LeaseGuard<B: Backend> {
     inner: Arc<LeasedInner<B>>,
     lease: Lease,
     renewal: u64,
     lost: Lost,
-    /// None once it is being given back.
+    /// None once it is being released.
     place: Option<LocalHold>,
 }
 
 impl<B: Backend> LeaseGuard<B> {
-    /// For a lease that was asked for at `begin`, on the clock of the provider.
+    /// For a lease that was requested at `begin`, on the clock of the provider.
     pub(super) fn new(
         inner: &Arc<LeasedInner<B>>,
         lease: Lease,
@@ -39,7 +39,7 @@ impl<B: Backend> LeaseGuard<B> {
         }
     }
 
-    /// Gives it back among tokio's threads, whether or not anybody waits.
+    /// Releases the lock in tokio's runtime, even if the caller is gone.
     fn give_back(&mut self) -> Option<impl Future<Output = Result<(), Error>> + Send + use<B>> {
         let place = self.place.take()?;
         self.inner.renewals.remove(self.renewal);
@@ -48,7 +48,7 @@ impl<B: Backend> LeaseGuard<B> {
         let asked = self.inner.parts.runtime.spawn(async move {
             let asked = inner.backend.release(&lease);
             let answer = bounded(inner.patience(), &inner.backend, asked).await;
-            // Others of this process try when it is free and not before.
+            // Other callers of this process try only after the release.
             drop(place);
             answer
         });

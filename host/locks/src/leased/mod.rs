@@ -1,5 +1,5 @@
-//! What the backends with leases have in common: a holder keeps a lock for as long as it renews
-//! its lease, and whoever stops, dies or is cut off loses it by the passing of time.
+//! The common part of the backends with leases: a holder keeps a lock for as long as it renews its
+//! lease, and loses it after some time when it is stopped, dies or is cut off.
 //!
 //! A backend only has to compare and write, each in one atomic step; see [`Backend`].
 
@@ -22,42 +22,42 @@ use crate::local::{Caller, Local, LocalHold};
 use crate::parts::{Pace, Parts};
 use crate::provider::{Error, HeldLock, Listed, LockProvider, Reach};
 
-/// A lease that does not say otherwise, in all providers that have leases.
+/// The default lease of all providers that have leases.
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// The shortest lease that can be renewed in time with some certainty.
 pub const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
-/// How long one question to a backend may take at most, however long the lease is.
+/// How long one request to a backend may take at most, regardless of the lease.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Attempts whose outcome is not known, and that are remembered.
+/// The most attempts with an unknown outcome that are remembered.
 const DOUBTS: usize = 1_000;
 
 /// A lock in a backend.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) key: Key,
-    /// Names this one holding of it, and nobody else's.
+    /// Identifies this acquisition.
     pub(crate) holder: String,
     pub(crate) token: u64,
 }
 
-/// Where leases are written.
+/// The storage of leases.
 pub(crate) trait Backend: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     fn reach(&self) -> Reach;
 
-    /// Takes the key for a holder if it is free, or if its lease has passed, or if the same
-    /// holder has it already; its token, or none.
+    /// Takes the key for a holder if it is free, or if its lease has ended, or if the same holder
+    /// has it already. Returns its token, or none.
     fn take<'a>(
         &'a self,
         key: &'a Key,
         holder: &'a str,
     ) -> BoxFuture<'a, Result<Option<u64>, Error>>;
 
-    /// Begins leases anew, where the holder still has them; for each, whether it had.
+    /// Extends the leases that the holder still has. Returns for each whether it had it.
     fn renew<'a>(&'a self, leases: &'a [Lease]) -> BoxFuture<'a, Result<Vec<bool>, Error>>;
 
     /// Frees a lock if the holder still has it.
@@ -77,8 +77,8 @@ struct LeasedInner<B> {
     lease: Duration,
     local: Arc<Local>,
     renewals: Renewals,
-    /// Keys whose last attempt ended with an error, and as whom it was made. The next attempt
-    /// is made as the same: if the first did take the lock, it is ours.
+    /// Keys whose last attempt ended with an error, and the holder of that attempt. The next
+    /// attempt uses the same holder: if the first one did take the lock, it is recognised.
     doubts: Mutex<HashMap<Key, String>>,
     nonce: u64,
     attempts: AtomicU64,
@@ -108,12 +108,12 @@ impl<B: Backend> Leased<B> {
 }
 
 impl<B: Backend> LeasedInner<B> {
-    /// How long a question may take.
+    /// How long a request may take.
     fn patience(&self) -> Duration {
         (self.lease / 2).min(PATIENCE)
     }
 
-    /// One attempt, for somebody who waits for so long. That there is no answer by then is no
+    /// One attempt of a caller that waits at most `left`. No answer within that time is not an
     /// error: the backend has had less time than it may take.
     async fn take(
         self: &Arc<Self>,
@@ -156,7 +156,7 @@ impl<B: Backend> LeasedInner<B> {
 
     fn doubt(&self, key: &Key, holder: String) {
         let mut doubts = self.doubts.lock();
-        // What is forgotten here ends with its lease.
+        // A forgotten acquisition ends with its lease.
         if doubts.len() < DOUBTS {
             doubts.insert(key.clone(), holder);
         }
@@ -173,7 +173,7 @@ impl<B: Backend> LeasedInner<B> {
         let mut pace = Pace::new();
         loop {
             if let Some(place) = self.local.enter(key, caller)? {
-                // The last attempt, at the deadline, gets a moment too.
+                // The last attempt, at the deadline, gets a short time as well.
                 let left_at_least = left().max(PATIENCE / 50);
                 if let Some(held) = self.take(key, place, left_at_least).await? {
                     return Ok(Some(held));
@@ -192,7 +192,7 @@ impl<B: Backend> LeasedInner<B> {
     }
 }
 
-/// Asks a backend, and gives up after a while.
+/// Awaits a request to the backend, for at most `patience`.
 async fn bounded<T>(
     patience: Duration,
     backend: &impl Backend,

@@ -1,9 +1,9 @@
-//! Keeps leases from ending: one task for all locks of a provider, which asks the backend for
-//! all that are due in one question.
+//! Renews leases: one task for all locks of a provider, which renews all due leases with one
+//! request.
 //!
-//! A lease is renewed after a third of its time. It is trusted only until its end, less a
-//! margin, counted from the moment at which the last successful renewal was asked for; after
-//! that its holder is told that it is lost, whatever the backend thinks of it.
+//! A lease is renewed after a third of its time. It is trusted only until shortly before its end,
+//! counted from the time at which the last successful renewal was requested; after that its holder
+//! is notified that it is lost, even if the backend still has it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use super::{Backend, Lease, LeasedInner, bounded};
 use crate::provider::Lost;
 
-/// The locks that are held, and when each was renewed.
+/// The held locks, and the time of each renewal.
 #[derive(Default)]
 pub(super) struct Renewals {
     state: Mutex<RenewalState>,
@@ -30,9 +30,9 @@ struct RenewalState {
 
 struct Entry {
     lease: Lease,
-    /// When the last renewal that worked was asked for, on the provider's clock.
+    /// When the last successful renewal was requested, on the provider's clock.
     renewed: Duration,
-    /// When a renewal was asked for, whether it worked or not.
+    /// When the last renewal was requested, successful or not.
     asked: Duration,
     lost: watch::Sender<bool>,
 }
@@ -60,19 +60,19 @@ impl Renewals {
         self.state.lock().entries.remove(&number);
     }
 
-    /// Wakes the task up, so that it notices that its provider has gone.
+    /// Wakes the task, so that it notices that its provider is gone.
     pub(super) fn end(&self) {
         self.bell.notify_one();
     }
 
-    /// How long until something has to be done; none while nothing is held.
+    /// The time until the task has work; none while no lock is held.
     fn wait(&self, now: Duration, lease: Duration) -> Option<Duration> {
         let state = self.state.lock();
         let times = state.entries.values().map(|entry| entry.next(lease));
         Some(times.min()?.saturating_sub(now))
     }
 
-    /// Tells those whose time is over, and gives out those that are due.
+    /// Notifies the holders of ended leases, and returns the due ones.
     fn due(&self, now: Duration, lease: Duration) -> Vec<(u64, Lease)> {
         let mut state = self.state.lock();
         state.entries.retain(|_, entry| {
@@ -84,7 +84,7 @@ impl Renewals {
             }
             !over
         });
-        // Those that are nearly due come along.
+        // Leases that are nearly due are renewed, too.
         let soon = now + lease / 12;
         let mut due = Vec::new();
         for (number, entry) in &mut state.entries {
@@ -96,7 +96,7 @@ impl Renewals {
         due
     }
 
-    /// Notes what became of a question that was asked at `asked`.
+    /// Records the answers to a request that was sent at `asked`.
     fn note(&self, due: &[(u64, Lease)], answers: &[bool], asked: Duration) {
         let mut state = self.state.lock();
         for ((number, _), ours) in due.iter().zip(answers) {
@@ -114,15 +114,15 @@ impl Renewals {
 }
 
 impl Entry {
-    /// When it is not trusted any more.
+    /// When it is no longer trusted.
     fn end(&self, lease: Duration) -> Duration {
         self.renewed + lease.mul_f64(0.9)
     }
 
-    /// When to ask again, or to give it up.
+    /// When to renew it again, or to give it up.
     fn next(&self, lease: Duration) -> Duration {
         let regular = self.renewed + lease / 3;
-        // After a failure there is no hurry, but there is an end.
+        // After a failure the delay is shorter, but not zero.
         let again = self.asked + lease / 6;
         let next = if self.asked > self.renewed {
             again
@@ -133,14 +133,14 @@ impl Entry {
     }
 }
 
-/// Starts the task of a provider. It ends when the provider and all its locks have gone.
+/// Starts the task of a provider. It ends when the provider and all its locks are gone.
 pub(super) fn start<B: Backend>(inner: &Arc<LeasedInner<B>>) {
     let bell = Arc::clone(&inner.renewals.bell);
     let weak = Arc::downgrade(inner);
     inner.parts.runtime.spawn(async move {
         while let Some(wait) = next(&weak) {
             match wait {
-                // Rung as soon as something is held.
+                // Notified when the first lock is taken.
                 None => bell.notified().await,
                 Some(wait) => {
                     let _ = tokio::time::timeout(wait, bell.notified()).await;
@@ -153,7 +153,7 @@ pub(super) fn start<B: Backend>(inner: &Arc<LeasedInner<B>>) {
     });
 }
 
-/// How long to wait; none once the provider has gone.
+/// How long to wait; none once the provider is gone.
 fn next<B: Backend>(weak: &Weak<LeasedInner<B>>) -> Option<Option<Duration>> {
     let inner = weak.upgrade()?;
     let now = inner.parts.clock.monotonic();

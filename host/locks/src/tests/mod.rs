@@ -1,4 +1,4 @@
-//! The providers, by the conformance suite and by what is their own.
+//! Tests of the providers: the conformance suite, and special cases.
 
 mod places;
 #[cfg(feature = "postgres")]

@@ -1,4 +1,4 @@
-//! Locks that need no server, and how all tests get at providers and processes.
+//! Locks that need no server, and how all tests get providers and processes.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::conformance::{self, Spawn, Subject, parts};
 use crate::settings::open_bare;
 use crate::{FileOptions, InProcess, LockProvider, Settings, SqliteOptions};
 
-/// Where a child process finds its locks: the provider, the place and the lease.
+/// The variable that tells a child process its locks: the provider, the place and the lease.
 const PLACE: &str = "WINDLASS_TEST_LOCKS";
 
-/// What a name and a place mean.
+/// The settings for a name and a place.
 fn settings(provider: &str, place: &str, lease: Duration) -> Settings {
     match provider {
         "file" => Settings::File(FileOptions {
@@ -28,7 +28,7 @@ fn settings(provider: &str, place: &str, lease: Duration) -> Settings {
         }),
         #[cfg(feature = "redis")]
         "redis" => {
-            // The server is shared: what is behind the hash is the prefix.
+            // The server is shared: the part after the hash is the prefix.
             let (url, prefix) = place.split_once('#').expect("a prefix");
             Settings::Redis(crate::RedisOptions {
                 lease,
@@ -61,7 +61,7 @@ pub(super) fn subject(name: &'static str, place: &str) -> Subject {
     }
 }
 
-/// Not a test of its own: what the processes of other tests run.
+/// Not a test: the processes of other tests run it.
 #[test]
 fn child() {
     let Ok(place) = std::env::var(PLACE) else {
@@ -79,7 +79,7 @@ fn child() {
 mod in_process {
     use super::*;
 
-    /// All parties are the same one: nobody else sees these locks.
+    /// All parties are this one: no other process sees these locks.
     fn subject() -> Option<Subject> {
         let provider: Arc<dyn LockProvider> = Arc::new(InProcess::new(parts("conformance")));
         Some(Subject {

@@ -8,7 +8,7 @@ use super::places::subject;
 use crate::conformance::troubles::{self, Server};
 use crate::conformance::{self, Subject, key, parts, take};
 
-/// A subject with a database of its own in the server that all tests share.
+/// A subject with a database of its own on the server that all tests share.
 fn shared() -> Option<Subject> {
     let server = PostgreSql::shared().expect("it starts")?;
     Some(subject("postgres", &server.database().expect("a database")))

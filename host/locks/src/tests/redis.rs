@@ -9,7 +9,7 @@ use super::places::subject;
 use crate::conformance::troubles::{self, Server};
 use crate::conformance::{self, Subject, parts};
 
-/// A subject with a prefix of its own in the server that all tests share.
+/// A subject with a prefix of its own on the server that all tests share.
 fn shared() -> Option<Subject> {
     static PREFIXES: AtomicU32 = AtomicU32::new(0);
     let server = Redis::shared().expect("it starts")?;

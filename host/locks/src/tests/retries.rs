@@ -1,4 +1,4 @@
-//! The retry pipeline, on a provider that fails as it is told to.
+//! The retries, on a provider whose answers the test sets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{
     Error, HeldLock, Key, Listed, LockProvider, Lost, Parts, Policy, Reach, Retrying, codes,
 };
 
-/// What the provider says, in order; then that the lock is taken.
+/// The answers of the provider, in order; after them the lock is taken.
 #[derive(Clone, Copy)]
 enum Says {
     Fails,
@@ -24,7 +24,7 @@ enum Says {
     Busy,
 }
 
-/// Time that passes only by waiting.
+/// Time that passes only by sleeping.
 #[derive(Default)]
 struct Time {
     now: Mutex<Duration>,

@@ -11,7 +11,7 @@ use crate::conformance::{PATIENCE, parts, run};
 use crate::leased::{Backend, Lease, Leased};
 use crate::{Error, Key, Listed, LockProvider as _, Reach, codes};
 
-/// Notes as whom it was asked.
+/// Records the holder of each request.
 #[derive(Default)]
 struct Silent(Arc<Mutex<Vec<String>>>);
 
@@ -58,7 +58,7 @@ fn silence_is_an_error_only_for_those_who_wait_for_an_answer() {
         let lease = Duration::from_secs(1);
         let provider = Leased::new(silent, lease, parts("us")).expect("it is long enough");
         let key = Key::reload();
-        // A question may take half a lease.
+        // A request may take half a lease.
         for wait in [Duration::ZERO, lease / 4] {
             let answer = provider.acquire(&key, wait).await;
             assert!(answer.expect("no error").is_none(), "{wait:?}");
@@ -70,7 +70,7 @@ fn silence_is_an_error_only_for_those_who_wait_for_an_answer() {
             let error = answer.err().expect("an error");
             assert_eq!(error.code(), codes::UNREACHABLE);
         }
-        // Each goes on where the last may have got something.
+        // Each attempt uses the holder of the last one, which may have taken the lock.
         let mut asked = asked.lock().clone();
         assert!(asked.len() >= 4, "{asked:?}");
         asked.dedup();
