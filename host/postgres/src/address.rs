@@ -1,4 +1,4 @@
-//! What an address says beyond what the client reads by itself.
+//! The parts of an address that the client does not parse by itself.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// What is to be verified of the server.
+/// How the server is verified.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verify {
-    /// The certificates of the authorities that are trusted.
+    /// The certificates of the trusted authorities.
     pub(crate) roots: Option<PathBuf>,
 }
 
-/// Takes `sslmode=verify-ca`, `sslmode=verify-full` and `sslrootcert=…` out of a URL, which
-/// the client does not know. All of them verify everything here; only `sslmode=disable` does
-/// without an authority that is named.
+/// Takes `sslmode=verify-ca`, `sslmode=verify-full` and `sslrootcert=…` out of a URL, because the
+/// client does not know them. All of them result in full verification; only `sslmode=disable` is
+/// possible without a named authority.
 pub(crate) fn take_verification(url: &str) -> (String, Option<Verify>) {
     let Some((base, query)) = url.split_once('?') else {
         return (url.to_owned(), None);
@@ -45,7 +45,7 @@ pub(crate) fn take_verification(url: &str) -> (String, Option<Verify>) {
     (url, verified.then_some(Verify { roots }))
 }
 
-/// A path as a URL has it: `%2F` is a `/`.
+/// Decodes a path in a URL: `%2F` is a `/`.
 fn decoded(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -83,7 +83,7 @@ pub fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What is left of a URL, and the authority; `-` where none is named.
+    /// Checks the rest of a URL, and the authority; `-` if none is named.
     fn check(url: &str, expected: &str, verify: Option<&str>) {
         let (kept, verified) = take_verification(url);
         assert_eq!(kept, expected);

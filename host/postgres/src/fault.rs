@@ -1,54 +1,54 @@
-//! What PostgreSQL's errors mean to somebody who wants to go on working.
+//! Classifies PostgreSQL's errors by their consequences for the caller.
 
 use std::error::Error as _;
 use std::io;
 
 use tokio_postgres::error::{DbError, SqlState};
 
-/// An error of the server, of the connection to it, or of a value that it sent.
+/// An error of the server, of the connection to it, or of a value from it.
 pub type Fault = tokio_postgres::Error;
 
-/// What an error means.
+/// The class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The connection is of no use any more, or was never made.
+    /// The connection is broken, or was never made.
     Unreachable,
-    /// It cannot be encrypted as asked for, or the server is not trusted.
+    /// It cannot be encrypted as requested, or the server is not trusted.
     Tls,
-    /// The server does not let the user in.
+    /// The server rejects the user's credentials.
     Login,
-    /// The address lacks something.
+    /// A part of the address is missing.
     Address,
     /// A value cannot be sent.
     Unsendable,
-    /// What the server has sent cannot be read.
+    /// A value from the server cannot be read.
     Unreadable,
     /// There is no such database.
     NoDatabase,
-    /// The user may not do that.
+    /// The user lacks a permission.
     NotAllowed,
-    /// The server is a replica, or the session only reads.
+    /// The server is a replica, or the session is read-only.
     ReadOnly,
     /// There is no room left on the server's disk.
     Full,
     /// The server has no connection left.
     NoConnection,
-    /// Others hold what is needed, for too long.
+    /// Others hold locks for too long.
     Busy,
-    /// What is stored is damaged.
+    /// Stored data is damaged.
     Damaged,
-    /// A value contradicts what is stored.
+    /// A value violates a constraint.
     Contradiction,
-    /// A table, a column or a function is not there.
+    /// A table, a column or a function does not exist.
     NotLaidOut,
-    /// The server is short of something, was told to give up, or failed: it may pass.
+    /// The server lacks a resource, was told to stop, or failed: a retry may succeed.
     Failed,
-    /// Whatever else the server refuses.
+    /// Any other error of the server.
     Refused,
 }
 
 impl Kind {
-    /// What an error means.
+    /// The class of an error.
     pub fn of(error: &Fault) -> Self {
         if is_gone(error) {
             return Self::Unreachable;
@@ -61,7 +61,7 @@ impl Kind {
     }
 }
 
-/// Whether the connection is of no use any more, or was never made.
+/// Whether the connection is broken, or was never made.
 pub fn is_gone(error: &Fault) -> bool {
     if error.is_closed() {
         return true;
@@ -71,28 +71,28 @@ pub fn is_gone(error: &Fault) -> bool {
     }
     match error.code() {
         Some(code) => code.code().starts_with("08") || code.code().starts_with("57P"),
-        // Not from the server: of the socket, unless a value could not be read or written.
+        // It is not from the server: it is of the socket, unless a value could not be read or
+        // written.
         None => error
             .source()
             .is_none_or(|source| source.downcast_ref::<io::Error>().is_some()),
     }
 }
 
-/// Whether the server gave a transaction up in favour of another one: it may be done again at
-/// once.
+/// Whether the server aborted a transaction in favour of another one: it can be repeated at once.
 pub fn is_conflict(error: &Fault) -> bool {
     let code = error.code().map(|code| code.code());
     matches!(code, Some("40001" | "40P01"))
 }
 
-/// Whether the details of an error are values: a row that breaks a constraint, or a value that
-/// its type does not take. They may be anybody's data, and an error goes to logs.
+/// Whether the details of an error contain values: a row that violates a constraint, or a value
+/// that its type rejects. They may be confidential, and errors go to logs.
 fn has_values(code: &SqlState) -> bool {
     code.code().starts_with("22") || code.code().starts_with("23")
 }
 
-/// An error with what is behind it, for people. It names the constraint that a row breaks, and
-/// shows nothing of the row.
+/// An error with its causes, for people. It names the constraint that a row violates, and shows
+/// nothing of the row.
 pub fn told(error: &Fault) -> String {
     let mut text = error.to_string();
     if let Some(server) = error.as_db_error() {
@@ -107,7 +107,8 @@ pub fn told(error: &Fault) -> String {
     text
 }
 
-/// What the client itself has found out. Its errors have no codes, so that their texts tell.
+/// The class of an error that the client itself detected. Its errors have no codes, so their texts
+/// are compared.
 fn of_client(error: &Fault) -> Option<Kind> {
     if error.code().is_some() {
         return None;
@@ -115,7 +116,7 @@ fn of_client(error: &Fault) -> Option<Kind> {
     let text = error.to_string();
     let begins = |with: &str| text.starts_with(with);
     if begins("error performing TLS handshake") {
-        // A server that goes away in the middle says nothing about trust.
+        // A server that disconnects in the middle is not a matter of trust.
         let of_socket = error.source().and_then(|it| it.downcast_ref::<io::Error>());
         let is_cut = of_socket.is_some_and(|it| it.kind() != io::ErrorKind::InvalidData);
         return (!is_cut).then_some(Kind::Tls);
@@ -129,9 +130,9 @@ fn of_client(error: &Fault) -> Option<Kind> {
     begins("error serializing parameter").then_some(Kind::Unsendable)
 }
 
-/// Whether a transaction that says that it writes is refused because the server is a replica. The
-/// state is that of whatever is not supported, and the message in the server's language: the
-/// function that says it tells.
+/// Whether a write transaction is refused because the server is a replica. The SQL state is that of
+/// any unsupported feature, and the message is in the server's language, so the name of the
+/// reporting function decides.
 fn is_of_replica(error: &DbError) -> bool {
     *error.code() == SqlState::FEATURE_NOT_SUPPORTED
         && error.routine() == Some("call_bool_check_hook")

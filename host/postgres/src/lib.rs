@@ -1,10 +1,10 @@
-//! How PostgreSQL is reached: its address, TLS and whom it trusts, connections and pools of
-//! them, and what the server's errors mean to somebody who wants to go on working.
+//! Access to PostgreSQL: addresses, TLS and trust, connections and pools, and the classes of the
+//! server's errors.
 //!
-//! The store and the locks both speak to PostgreSQL and must not know each other; this is what
-//! they have in common. What they ask the server, and which codes people see, is theirs.
+//! The store and the locks both use PostgreSQL and must not depend on each other; this is their
+//! common part. They keep their own statements and error codes.
 //!
-//! Nothing here repeats an address, because it may hold a password.
+//! Nothing here repeats an address, because it may contain a password.
 
 mod address;
 mod fault;

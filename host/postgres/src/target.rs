@@ -1,4 +1,4 @@
-//! Where a server is, and connections to it.
+//! The location of a server, and connections to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,32 +16,33 @@ use crate::address::{place, take_verification};
 use crate::fault::Fault;
 use crate::trust::{Unusable, tls};
 
-/// How long one attempt to connect may take, unless the address says otherwise.
+/// How long one attempt to connect may take by default.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// After how long a peer that says nothing is asked whether it is there, and given up.
+/// How long a peer may be silent before TCP probes it, and closes the connection.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Where a server is, with what the connections to it need.
+/// The location of a server, with everything that its connections need.
 pub struct Target {
     config: Config,
     tls: Option<MakeRustlsConnect>,
     place: String,
 }
 
-/// What moves the bytes of a connection. Ends with the connection, and ends it when dropped.
+/// The task that transfers the bytes of a connection. Ends with the connection, and closes it when
+/// dropped.
 #[derive(Debug)]
 pub struct Driver(JoinHandle<()>);
 
 impl Driver {
-    /// Ends the connection.
+    /// Closes the connection.
     pub fn abort(&self) {
         self.0.abort();
     }
 
     /// Waits for the end of the connection.
     pub async fn end(&mut self) {
-        // One that panicked has ended, too.
+        // A panicked task has ended, too.
         let _ = (&mut self.0).await;
     }
 }
@@ -52,16 +53,16 @@ impl Drop for Driver {
     }
 }
 
-/// Is told the payload of each notification that a connection receives. Must not block.
+/// Called with the payload of each notification of a connection. Must not block.
 type Hear = Box<dyn Fn(&str) + Send>;
 
 impl Target {
-    /// Reads a URL (`postgresql://…`) or a text of keys and values. `application` is what the
-    /// server's administrators see, unless the address says otherwise.
+    /// Reads a URL (`postgresql://…`) or a text of keys and values. `application` is the name that
+    /// the server's administrators see, unless the address contains one.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or the certificates that it names cannot.
+    /// The address cannot be parsed, or its certificates cannot be read.
     pub fn read(address: &str, application: &str) -> Result<Self, Unusable> {
         let (address, verify) = take_verification(address);
         let mut config: Config = address
@@ -94,7 +95,7 @@ impl Target {
         &self.place
     }
 
-    /// A connection.
+    /// Makes a connection.
     ///
     /// # Errors
     ///
@@ -104,7 +105,7 @@ impl Target {
         Ok((client, Driver(task)))
     }
 
-    /// A connection whose notifications are heard. The listener must not block.
+    /// A connection that passes its notifications to a listener. The listener must not block.
     ///
     /// # Errors
     ///
@@ -117,12 +118,12 @@ impl Target {
         Ok((client, Driver(task)))
     }
 
-    /// Connections that are made as they are needed, at most so many, on each of which these
-    /// statements have been run. Speaks to nobody yet.
+    /// A pool of at most so many connections, which are made when they are needed, and on each of
+    /// which these statements are run first. Does not connect yet.
     ///
     /// # Errors
     ///
-    /// There is no pool.
+    /// The pool cannot be made.
     pub fn pool(self: &Arc<Self>, connections: usize, set: String) -> Result<Pool, Unusable> {
         let settings = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
@@ -159,7 +160,7 @@ impl Target {
     }
 }
 
-/// Drives a connection, which reports its end to the statements that are on their way.
+/// Drives a connection, and reports its end to the statements in flight.
 async fn drive<S>(mut connection: Connection<Socket, S>, hear: Option<Hear>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! Whom a connection trusts: what `sslmode` and `sslrootcert` come to.
+//! The trust of a connection, by `sslmode` and `sslrootcert`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::address::Verify;
 
-/// Why an address cannot be used. Nothing of the address is repeated.
+/// Why an address cannot be used. The error does not repeat the address.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// It cannot be read.
+    /// It cannot be parsed.
     #[error("{0}")]
     Url(String),
-    /// Whom to trust cannot be found out.
+    /// The trusted certificates cannot be read.
     #[error("{0}")]
     Trust(String),
-    /// There is no pool.
+    /// The pool cannot be made.
     #[error("{0}")]
     Pool(String),
 }
 
-/// TLS with a server that is verified, or with whoever is at the other end.
+/// TLS with a verified server, or with any server.
 pub(crate) fn tls(verify: Option<&Verify>) -> Result<MakeRustlsConnect, Unusable> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| Unusable::Trust(format!("TLS cannot be used: {error}")))?;
     let Some(verify) = verify else {
-        // As `sslmode=require` has it: encrypted, whoever is at the other end.
+        // As `sslmode=require` demands: encrypted, with any server.
         let config = builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
