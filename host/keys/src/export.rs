@@ -10,10 +10,10 @@ use crate::keys::{Keys, KeysError};
 use crate::minisign::{Name, PublicKey, Signature, Signer};
 use crate::ring::{Key, Keyring};
 
-/// What the derived keys are for.
+/// The purpose of the derived keys.
 const PURPOSE: &str = "windlass exports 1";
 
-/// Public keys of other hosts at most.
+/// The most public keys of other hosts.
 pub const MOST_TRUSTED: usize = 64;
 
 /// The keyring of a host together with the public keys of other hosts that it trusts.
@@ -24,12 +24,12 @@ pub struct ExportKeys {
 }
 
 impl ExportKeys {
-    /// Signs with a keyring, and accepts the signatures of that and of these keys.
+    /// Signs with a keyring, and accepts its signatures and those of the trusted keys.
     pub fn new(keys: Arc<Keys>, trusted: Vec<PublicKey>) -> Self {
         Self { keys, trusted }
     }
 
-    /// The keys of a process that keeps no keyring. They end with the process.
+    /// Keys of a process without a keyring. They end with the process.
     pub fn of_test() -> Self {
         let keys = Keys::fixed(Keyring::random());
         Self::new(Arc::new(keys), Vec::new())
@@ -46,7 +46,7 @@ impl ExportKeys {
         Ok(signer.sign(document, comment))
     }
 
-    /// The known key that has made a signature of this document; none if no known key has.
+    /// The known key that signed this document; none if no known key has.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl ExportKeys {
             keys.cloned().collect()
         };
         let mut known = of_name(&self.trusted);
-        // Another process may have added a key to the file, or taken one out.
+        // Another process may have added a key to the file, or removed one.
         known.append(&mut of_name(&self.public(&*self.keys.verifying()?)?));
         Ok(known)
     }

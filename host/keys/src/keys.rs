@@ -1,4 +1,4 @@
-//! Where a host has its keyring from.
+//! The sources of a host's keyring.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 
 use crate::ring::{BadKeyring, Keyring};
 
-/// The longest file that is read as a keyring, in bytes.
+/// The largest keyring file, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// How often a file is read again at most: a key that is taken out of it ends by then.
+/// The shortest time between two readings of a file: a removed key is accepted no longer than this.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// A keyring cannot be used.
@@ -24,18 +24,19 @@ pub struct KeysError {
     reason: String,
 }
 
-/// The keyring of a host: read when it is first needed, and again at most once a second where it
-/// is used. What others take out of the file ends here as well. A key that others add verifies,
-/// and makes once the process is started again: it may have to get to other machines first.
+/// The keyring of a host: read at its first use, and again at most once a second while it is used.
+/// A key that others remove from the file is not accepted here any more. A key that others add
+/// verifies at once, but creates links and signatures only after a restart of the process: other
+/// machines may need it first.
 pub struct Keys {
     source: Source,
     held: Mutex<Option<Held>>,
 }
 
 enum Source {
-    /// The user's own file, which is made if it is not there.
+    /// The user's own file, which is created if it does not exist.
     Own(PathBuf),
-    /// A file that an operator has put there.
+    /// A file that an operator provides.
     Given(PathBuf),
     /// A keyring that does not change.
     Fixed(Arc<Keyring>),
@@ -44,17 +45,17 @@ enum Source {
 struct Held {
     ring: Arc<Keyring>,
     read: Instant,
-    /// Whether it is in a file. One that cannot be kept is the process's own.
+    /// Whether it is in a file. A keyring that cannot be stored belongs to this process only.
     kept: bool,
 }
 
 impl Keys {
-    /// The user's own file, which is made if it is not there. No other user may read it.
+    /// The user's own file, which is created if it does not exist. No other user may read it.
     pub fn own(path: PathBuf) -> Self {
         Self::new(Source::Own(path))
     }
 
-    /// A file that an operator has put there. Root may own it, and its group may read it.
+    /// A file that an operator provides. Root may own it, and its group may read it.
     pub fn given(path: PathBuf) -> Self {
         Self::new(Source::Given(path))
     }
@@ -77,12 +78,12 @@ impl Keys {
         }
     }
 
-    /// The keyring to make something with. Blocks on the file at most once a second. A file that
-    /// cannot be read any more is no reason to make nothing.
+    /// The keyring for creating links and signatures. Blocks on the file at most once a second. If
+    /// the file cannot be read any more, the last keyring is used.
     ///
     /// # Errors
     ///
-    /// The file cannot be read at the first time, it is no keyring, or others can change or read
+    /// The file cannot be read for the first time, is not a keyring, or others can change or read
     /// it.
     pub fn ring(&self) -> Result<Arc<Keyring>, KeysError> {
         let mut held = self.held.lock();
@@ -92,12 +93,11 @@ impl Keys {
         }
     }
 
-    /// The keyring to verify something by, as its file has it by now. The file is read at most
-    /// once a second.
+    /// The keyring for verification, as the file is now. The file is read at most once a second.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, it is no keyring, or others can change or read it.
+    /// The file cannot be read, is not a keyring, or others can change or read it.
     pub(crate) fn verifying(&self) -> Result<Arc<Keyring>, KeysError> {
         self.look(&mut self.held.lock())
     }
@@ -112,12 +112,12 @@ impl Keys {
         }
     }
 
-    /// Changes the keyring in its file. Processes do so one after the other: none writes back what
-    /// another one has just taken out.
+    /// Changes the keyring in its file. Processes do so one after the other: none restores a key
+    /// that another one has just removed.
     ///
     /// # Errors
     ///
-    /// As [`Self::ring`], the change is refused, or the keyring is in no file of this user.
+    /// As [`Self::ring`], the change is refused, or the keyring is not in a file of this user.
     pub fn change<T>(
         &self,
         change: impl FnOnce(&mut Keyring) -> Result<T, BadKeyring>,
@@ -126,7 +126,7 @@ impl Keys {
             return Err(self.unusable("it is in the environment: change it there"));
         };
         let mut held = self.held.lock();
-        // The directory of the lock is there once the file is.
+        // The directory of the lock exists once the file does.
         self.load(&mut held)?;
         let lock = self.lock(path)?;
         *held = None;
@@ -140,8 +140,8 @@ impl Keys {
         Ok(answer)
     }
 
-    /// Waits until no other process changes the keyring, and keeps others from it until the file
-    /// is dropped.
+    /// Waits until no other process changes the keyring, and excludes others until the file is
+    /// dropped.
     fn lock(&self, path: &Path) -> Result<File, KeysError> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".lock");
@@ -159,7 +159,7 @@ impl Keys {
             Source::Given(path) => (self.read(path, windlass_files::read_mounted)?, true),
             Source::Own(path) => match self.read(path, windlass_files::read) {
                 Ok(ring) => (ring, true),
-                // What was there once and cannot be looked at now is not gone.
+                // A file that existed before and cannot be examined now is not missing.
                 Err(_) if path.try_exists().map_or(held.is_none(), |there| !there) => {
                     self.make(path)?
                 }
@@ -188,12 +188,12 @@ impl Keys {
         Keyring::parse(&text).map_err(|error| self.unusable(error))
     }
 
-    /// Makes the user's file. Answers whether the keyring is in it.
+    /// Creates the user's file. Returns whether the keyring is in it.
     fn make(&self, path: &Path) -> Result<(Keyring, bool), KeysError> {
         let ring = Keyring::random();
         match windlass_files::write_new(path, ring.to_text().as_bytes()) {
             Ok(()) => Ok((ring, true)),
-            // Another process was faster, and its keyring is the keyring.
+            // Another process was faster, and its keyring counts.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Ok((self.read(path, windlass_files::read)?, true))
             }
@@ -219,7 +219,7 @@ impl Keys {
     }
 }
 
-/// The time by which it is decided whether a file is looked at again.
+/// Decides whether a file has to be read again.
 #[expect(
     clippy::disallowed_methods,
     reason = "a bound on how often files are read, of which no test waits"
@@ -318,7 +318,7 @@ mod tests {
         one.age();
         assert!(one.verifying().unwrap().get(first).is_none());
         assert_eq!(one.ring().unwrap().newest().id(), id, "it makes no more");
-        // Nothing is verified by a file that cannot be read, and links are made all the same.
+        // A file that cannot be read verifies nothing, but links are still created.
         std::fs::write(&path, "damaged").unwrap();
         one.age();
         assert!(one.verifying().is_err());
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_keyring_that_cannot_be_kept_stays_for_as_long_as_its_process() {
         let dir = tempfile::tempdir().unwrap();
-        // No file has such a name.
+        // No file system accepts such a name.
         let keys = Keys::own(dir.path().join("x".repeat(300)));
         let first = keys.ring().unwrap();
         keys.age();

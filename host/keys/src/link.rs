@@ -1,8 +1,8 @@
-//! Resume tokens: what stands in a link by which a run goes on.
+//! Resume tokens: the part of a link that resumes a run.
 //!
-//! A token says which wait it is for, and proves that a key of the ring has made it. A node, the
-//! list of bookmarks and an expression can each make one, and all of them stay good until the
-//! wait is over: the store is asked last, and knows no key.
+//! A token names its wait, and proves that a key of the ring has made it. A node, the list of
+//! bookmarks and an expression can each make one, and all of them stay valid until the wait is
+//! over: the store, which knows no key, decides last.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,25 +12,25 @@ use windlass_model::{Digest, mac};
 use crate::keys::{Keys, KeysError};
 use crate::ring::{Key, KeyId};
 
-/// What the derived key is for.
+/// The purpose of the derived key.
 const PURPOSE: &str = "windlass resume links 1";
 
-/// Bytes of the proof.
+/// The bytes of the proof.
 const TAG: usize = 16;
 
-/// What a token is for, before its bytes.
+/// The first byte of a token names the kind of its target.
 const WAIT: u8 = 1;
 const ROW: u8 = 2;
 
 /// The length of tokens that earlier versions made, whose digests are in the store.
 const LEGACY: usize = 43;
 
-/// What a token resumes.
+/// The target of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A bookmark of a wait, which may be still to come.
+    /// A bookmark of a wait that may be in the future.
     Wait(WaitId, BookmarkTag),
-    /// A bookmark that is there, by what the store knows it by.
+    /// An existing bookmark, by the digest in the store.
     Row(Digest),
 }
 
@@ -53,7 +53,7 @@ pub fn token(key: &Key, target: &Target) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// What a token resumes; none if no key of the ring has made it.
+/// The target of a token; none if no key of the ring has made the token.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn read(keys: &Keys, token: &str) -> Result<Option<Target>, KeysError> {
         .flatten())
 }
 
-/// The name of the key that is said to have made a token, and the bytes of the token.
+/// The name of the alleged key of a token, and the bytes of the token.
 fn split(token: &str) -> Option<(KeyId, Vec<u8>)> {
     if token.len() > 128 {
         return None;
@@ -87,7 +87,7 @@ fn split(token: &str) -> Option<(KeyId, Vec<u8>)> {
     Some((id, bytes))
 }
 
-/// What bytes that are proved say.
+/// The target in verified bytes.
 fn target(said: &[u8]) -> Option<Target> {
     let (_, said) = said.split_first_chunk::<4>()?;
     let (kind, said) = said.split_first()?;

@@ -1,9 +1,9 @@
 //! Signatures in the format of minisign: Ed25519, verified by `ring`.
 //!
-//! A public key is one line of Base64; a signature is four lines of text, which `minisign -S`
-//! makes and `minisign -V` checks. The format is described by its makers:
+//! A public key is one line of Base64; a signature is four lines of text, which `minisign -S` makes
+//! and `minisign -V` checks. The format is described by its makers:
 //! <https://jedisct1.github.io/minisign/>. Both of its kinds are verified, the signature of a
-//! message and the signature of its BLAKE2b digest; the second kind is made.
+//! message and the signature of its BLAKE2b digest; this module makes the second kind.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,15 +21,15 @@ const OF_MESSAGE: [u8; 2] = *b"Ed";
 /// A signature of the BLAKE2b digest of the message.
 const OF_DIGEST: [u8; 2] = *b"ED";
 
-/// What a line begins with that nothing vouches for.
+/// The prefix of the line that no signature covers.
 const UNTRUSTED: &str = "untrusted comment:";
-/// What the line begins with that the second signature covers.
+/// The prefix of the line that the second signature covers.
 const TRUSTED: &str = "trusted comment: ";
 
 /// The longest text that is read as a signature, in bytes.
 pub const LONGEST: usize = 4096;
 
-/// A text is no public key, or no signature.
+/// The text is not a public key, or not a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(&'static str);
@@ -51,7 +51,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// What signatures are verified with.
+/// The key that verifies signatures.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PublicKey {
     name: Name,
@@ -65,7 +65,7 @@ impl PublicKey {
     }
 }
 
-/// Writes the one line of Base64 that stands in a public key file.
+/// Writes the one line of Base64 of a public key file.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.0.to_le_bytes();
@@ -116,7 +116,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The name of the key that is said to have made it.
+    /// The name of the key that has allegedly made it.
     pub fn name(&self) -> Name {
         self.name
     }
@@ -198,13 +198,13 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Whether no comment has this character: terminals and databases have trouble with it. Minisign
-/// itself writes tabs.
+/// Whether a character is not allowed in comments, because terminals and databases have trouble
+/// with it. Minisign itself writes tabs.
 fn is_control(sign: char) -> bool {
     sign.is_control() && sign != '\t'
 }
 
-/// The name and what follows it, of a key or a signature of one of these kinds.
+/// The name and the following bytes, of a key or a signature of one of these kinds.
 fn named<const N: usize>(bytes: &[u8], kinds: &[[u8; 2]]) -> Option<(Name, [u8; N])> {
     let (kind, rest) = bytes.split_first_chunk::<2>()?;
     let (name, rest) = rest.split_first_chunk::<8>()?;
@@ -221,11 +221,11 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The signer that a key of the ring has for this purpose.
+    /// The signer of a key of the ring for this purpose.
     ///
     /// # Errors
     ///
-    /// `ring` refuses the seed, which it does for none of 32 bytes.
+    /// `ring` refuses the seed, which does not happen with 32 bytes.
     pub fn of(key: &Key, purpose: &str) -> Result<Self, Malformed> {
         let pair = Ed25519KeyPair::from_seed_unchecked(&key.derive(purpose))
             .map_err(|_| Malformed("this is no seed of a signing key"))?;
@@ -237,7 +237,7 @@ impl Signer {
         Ok(Self { pair, public })
     }
 
-    /// What its signatures are verified with.
+    /// The key that verifies its signatures.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     /// Made by `minisign -G`, and two signatures of the text `test`, by `minisign -S` and by
-    /// `minisign -S -l`; they are in the tests of `minisign-verify`.
+    /// `minisign -S -l`; they are from the tests of `minisign-verify`.
     const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
     const OF_DIGEST: &str = "untrusted comment: signature from minisign secret key
 RUQf6LRCGA9i559r3g7V1qNyJDApGip8MfqcadIgT9CuhV3EMhHoN1mGTkUidF/z7SrlQgXdy8ofjb7bNJJylDOocrCo8KLzZwo=
@@ -320,7 +320,7 @@ QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfN
         assert!(signature.is_of(signer.public(), b"message"));
         let changed: Signature = text.replace("a comment", "b comment").parse().unwrap();
         assert!(!changed.is_of(signer.public(), b"message"));
-        // Another key of the same name is another key.
+        // Another key of the same name is a different key.
         let mut other = self::signer().public().clone();
         other.name = signer.public().name;
         assert!(!signature.is_of(&other, b"message"));
@@ -364,7 +364,7 @@ QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfN
                 assert!(text.parse::<Signature>().is_err(), "{text:?}");
             }
         }
-        // What is written again is the same signature, with its tab.
+        // The rewritten text is the same signature, with its tab.
         let windows = OF_DIGEST.replace('\n', "\r\n");
         let signature: Signature = windows.parse().unwrap();
         assert!(signature.is_of(&key, b"test"));

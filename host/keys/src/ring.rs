@@ -7,15 +7,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use windlass_model::{Digest, mac};
 
-/// Keys of one ring at most.
+/// The most keys of one ring.
 const MOST: usize = 64;
 
-/// What a new file begins with.
+/// The beginning of a new file.
 const HEAD: &str = "# Keys of Windlass, the newest last. A reader of this file can make resume \
                     links and sign exports.\n";
 
-/// By what a key is named: the beginning of a digest of it, so that no two keys share a name by
-/// mistake, and a name tells nothing of the key.
+/// The name of a key: the beginning of a digest of it, so that no two keys have the same name by
+/// accident, and the name reveals nothing about the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub [u8; 4]);
 
@@ -59,7 +59,7 @@ impl Key {
         }
     }
 
-    /// A new one.
+    /// A new random key.
     pub fn random() -> Self {
         Self::new(rand::random())
     }
@@ -75,7 +75,7 @@ impl Key {
     }
 }
 
-/// A text is no keyring.
+/// The text is not a keyring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadKeyring(String);
@@ -86,10 +86,10 @@ impl BadKeyring {
     }
 }
 
-/// The keys of a host, the newest last. There is always one.
+/// The keys of a host, the newest last. There is at least one.
 ///
-/// As text: each key is its name, a blank and its 32 bytes in URL-safe Base64 without padding.
-/// Keys are separated by line breaks or commas, and a line that begins with `#` is a comment.
+/// As text: each key is its name, a blank and its 32 bytes in URL-safe Base64 without padding. Keys
+/// are separated by line breaks or commas, and a line that begins with `#` is a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyring {
     newest: Key,
@@ -98,7 +98,7 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// One new key.
+    /// A ring with one new key.
     pub fn random() -> Self {
         Self {
             newest: Key::random(),
@@ -106,12 +106,12 @@ impl Keyring {
         }
     }
 
-    /// The keyring that a text is.
+    /// Parses a keyring.
     ///
     /// # Errors
     ///
-    /// There is no key in it, more than 64, one twice, or a line that is none. The message never
-    /// shows a key.
+    /// The text contains no key, more than 64, one twice, or a line that is not a key. The message
+    /// never shows a key.
     pub fn parse(text: &str) -> Result<Self, BadKeyring> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let entries = lines.flat_map(|line| line.split(',')).map(str::trim);
@@ -144,7 +144,7 @@ impl Keyring {
         Ok(Self { newest, older })
     }
 
-    /// It as text.
+    /// The ring as text.
     pub fn to_text(&self) -> String {
         let line = |key: &Key| format!("{} {}\n", key.id, URL_SAFE_NO_PAD.encode(key.seed));
         let lines: String = self.keys().map(line).collect();
@@ -156,7 +156,7 @@ impl Keyring {
         self.older.iter().chain([&self.newest])
     }
 
-    /// The key that makes.
+    /// The key that creates links and signatures.
     pub fn newest(&self) -> &Key {
         &self.newest
     }
@@ -166,7 +166,7 @@ impl Keyring {
         self.keys().find(|key| key.id == id)
     }
 
-    /// The same keys, of which this one makes, if it is among them.
+    /// The same keys, with this one as the creating key if it is among them.
     pub(crate) fn made_by(mut self, id: KeyId) -> Self {
         if let Some(key) = self.older.iter_mut().find(|key| key.id == id) {
             std::mem::swap(key, &mut self.newest);
@@ -174,7 +174,7 @@ impl Keyring {
         self
     }
 
-    /// Adds a new key, which makes from now on.
+    /// Adds a new key, which creates links and signatures from now on.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Keyring {
         Ok(self.newest.id)
     }
 
-    /// Adds the keys of another ring that this one lacks, as older ones. Answers how many.
+    /// Adds the keys of another ring that this one lacks, as older ones. Returns how many.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl Keyring {
         Ok(learnt)
     }
 
-    /// Takes an older key out. Answers whether there was such.
+    /// Removes an older key. Returns whether it existed.
     ///
     /// # Errors
     ///
