@@ -1,9 +1,9 @@
 //! Files of the host that only their user can read and write.
 //!
-//! What a host keeps holds inputs, outputs and tokens of its user, and code that is run. Files
-//! are made with mode 0600 and directories with 0700 from the first instant, whatever the umask
-//! is: permissions that were taken away later would have been there for a moment. What exists
-//! keeps its permissions, since an operator may have set them.
+//! The host's files contain inputs, outputs and tokens of its user, and code that is run. Files are
+//! created with mode 0600 and directories with 0700, regardless of the umask: permissions that are
+//! removed later would exist for a moment. Existing files keep their permissions, since an operator
+//! may have set them.
 
 mod owner;
 
@@ -18,34 +18,34 @@ use rustix::fs::OFlags;
 
 pub use owner::foreign;
 
-/// What others have in a mode.
+/// The mode bits of other users.
 const OTHERS: u32 = 0o077;
 
-/// The same of a file that the user's group may read.
+/// The mode bits of other users, except that the group may read.
 const OTHERS_MOUNTED: u32 = 0o037;
 
-/// Options of a file that is made for its user alone.
+/// Options that create a file for its user alone.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Makes a directory for its user alone, and those above it, unless they are there.
+/// Makes a directory for its user alone, and those above it, unless they exist.
 ///
 /// # Errors
 ///
-/// The system does not let it.
+/// The system refuses.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(path)
 }
 
-/// Makes an empty file for its user alone, unless there is something of its name.
+/// Makes an empty file for its user alone, unless the name exists.
 ///
 /// # Errors
 ///
-/// The system does not let it.
+/// The system refuses.
 pub fn make(path: &Path) -> io::Result<()> {
     match options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -53,12 +53,12 @@ pub fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file by whose lock processes of one user exclude each other, and makes it if it is not
-/// there. Nobody else can open it afterwards, and so nobody else can hold its lock.
+/// Opens a file by whose lock processes of one user exclude each other, and creates it if it does
+/// not exist. Afterwards no other user can open it, so no other user can hold its lock.
 ///
 /// # Errors
 ///
-/// The file is another user's, it is a link, or the system does not let it.
+/// The file is another user's, it is a link, or the system refuses.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = options();
     options.read(true).write(true).create(true).truncate(false);
@@ -66,7 +66,7 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     let metadata = file.metadata()?;
     let user = rustix::process::geteuid().as_raw();
     if metadata.uid() != user {
-        // Root looks after stores of others.
+        // Root administers stores of other users.
         if user == 0 {
             return Ok(file);
         }
@@ -81,20 +81,21 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Who else than its user can do something with a file or directory, as a mode: 0 if nobody can.
+/// The permissions of users other than the owner of a file or directory, as a mode: 0 if there are
+/// none.
 ///
 /// # Errors
 ///
-/// It cannot be looked at.
+/// The permissions cannot be read.
 pub fn open_to_others(path: &Path) -> io::Result<u32> {
     Ok(std::fs::metadata(path)?.mode() & OTHERS)
 }
 
-/// Reads a file of at most so many bytes that nobody but this user can have written or read.
+/// Reads a file of at most `longest` bytes that only this user can have written or read.
 ///
 /// # Errors
 ///
-/// There is none, it is longer, it is a link, or others can write or read it
+/// The file does not exist, is longer, is a link, or others can write or read it
 /// ([`io::ErrorKind::PermissionDenied`]).
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
@@ -110,12 +111,12 @@ pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     read_at_most(file, longest)
 }
 
-/// Reads a file of at most so many bytes that an operator, or what runs containers, has put
-/// there for this user: it may be a link, root may own it, and its group may read it.
+/// Reads a file of at most `longest` bytes that an operator or a container runtime provides for
+/// this user: it may be a link, root may own it, and its group may read it.
 ///
 /// # Errors
 ///
-/// There is none, it is longer, or another user can write it, or everybody can read it
+/// The file does not exist, is longer, or another user can write it, or all users can read it
 /// ([`io::ErrorKind::PermissionDenied`]).
 pub fn read_mounted(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
@@ -135,11 +136,11 @@ pub fn read_mounted(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     read_at_most(file, longest)
 }
 
-/// Reads a regular file of at most so many bytes, whoever has it. It may be a link.
+/// Reads a regular file of at most `longest` bytes, with any owner. It may be a link.
 ///
 /// # Errors
 ///
-/// There is none, it is something else than a file, or it is longer.
+/// The file does not exist, is not a regular file, or is longer.
 pub fn read_regular(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
     let options = options.read(true);
@@ -163,30 +164,30 @@ fn read_at_most(file: File, longest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file whole or not at all, even after a crash, and makes its directory if that is not
-/// there.
+/// Writes a file atomically and durably, even if the system crashes, and makes its directory if
+/// that does not exist.
 ///
 /// # Errors
 ///
-/// The system does not let it.
+/// The system refuses.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = unnamed(path, bytes)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
-/// The same for a file that is not there yet.
+/// As [`write()`], for a file that must not exist.
 ///
 /// # Errors
 ///
-/// There is one ([`io::ErrorKind::AlreadyExists`]), or the system does not let it.
+/// It exists ([`io::ErrorKind::AlreadyExists`]), or the system refuses.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = unnamed(path, bytes)?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
     Ok(())
 }
 
-/// A file beside a path that has its content already.
+/// A temporary file beside a path, with its whole content.
 fn unnamed(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     let directory = path.parent().filter(|above| !above.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
@@ -197,7 +198,7 @@ fn unnamed(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// Follows no link, and waits for no pipe.
+/// Does not follow links or wait for pipes.
 fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     OpenOptionsExt::custom_flags(options, flags.bits().cast_signed())

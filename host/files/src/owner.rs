@@ -1,19 +1,19 @@
-//! Whether another user can decide what is in a file.
+//! Whether another user can change a file.
 //!
 //! A project file is found in the directory where a command begins, or above it: perhaps in one
-//! that others can write, like `/tmp`. A file that another user wrote would decide what this
-//! user's host does. The same holds of a component that a grant knows by its file.
+//! that others can write, like `/tmp`. A file from another user would decide what this user's host
+//! does. The same holds for a component that a grant names by its file.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// How another user can decide what is in a file or directory, if one can: the reason, as a
-/// clause. That it cannot be looked at, or is not there, is one as well.
+/// How another user can change a file or directory, if one can: the reason, as a clause. A file
+/// that is missing or cannot be examined counts, too.
 pub fn foreign(path: &Path) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
-    // A link can be another user's, and lead to a file of this one.
+    // A link of another user may lead to a file of this one.
     let looked = std::fs::symlink_metadata(path)
         .and_then(|link| Ok((Of::link(&link), Of::file(&std::fs::metadata(path)?))));
     let (link, file) = match looked {
@@ -26,7 +26,7 @@ pub fn foreign(path: &Path) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Who owns a file, and what others may do with it.
+/// The owner of a file, and the permissions of others.
 struct Of {
     user: u32,
     group: u32,
@@ -42,7 +42,7 @@ impl Of {
         }
     }
 
-    /// The permissions of a link mean nothing.
+    /// The permissions of a link have no meaning.
     fn link(about: &Metadata) -> Self {
         let mode = if about.is_symlink() { 0 } else { about.mode() };
         Self {
@@ -59,7 +59,7 @@ fn fault_of(of: &Of, user: u32, group: u32, is_private: &dyn Fn() -> bool) -> Op
     if of.mode & 0o002 != 0 {
         return Some("every user can write it");
     }
-    // A user whose group is their own alone lets that group write, by the umask 002.
+    // With the umask 002, a user whose private group contains no other user lets that group write.
     let own = of.group == group && is_private();
     if of.mode & 0o020 != 0 && of.group != 0 && !own {
         return Some("other users of its group can write it");
@@ -67,13 +67,13 @@ fn fault_of(of: &Of, user: u32, group: u32, is_private: &dyn Fn() -> bool) -> Op
     None
 }
 
-/// Whether a group is a user's own: it has the user's number or name, and nobody else in it.
+/// Whether a group is a user's private one: it has the user's number or name, and no other member.
 fn is_private(group: u32, user: u32) -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     is_private_by(&read("/etc/passwd"), &read("/etc/group"), group, user)
 }
 
-/// The same, by the texts of `/etc/passwd` and `/etc/group`.
+/// As [`is_private`], by the texts of `/etc/passwd` and `/etc/group`.
 fn is_private_by(users: &str, groups: &str, group: u32, user: u32) -> bool {
     let users = users.lines().filter_map(|line| {
         let mut fields = line.split(':');
