@@ -9,12 +9,12 @@ use crate::Problems;
 use crate::snippet::{Lines, Snippet};
 use crate::visible::visible;
 
-/// The diagnostics of a file, each with the lines that it is about.
+/// The diagnostics of a file, each with its lines.
 pub fn drawn(problems: &Problems, colour: bool) -> String {
     drawn_as(problems, colour, Severity::Error)
 }
 
-/// The same of diagnostics that refuse nothing.
+/// As [`drawn`], for warnings.
 pub fn warnings(problems: &Problems, colour: bool) -> String {
     drawn_as(problems, colour, Severity::Warning)
 }
@@ -44,7 +44,7 @@ fn drawn_as(problems: &Problems, colour: bool, severity: Severity) -> String {
 /// Characters of a message that are shown.
 const MESSAGE: usize = 4_000;
 
-/// A message from outside, as far as it is shown.
+/// A foreign message, cut to the shown length.
 fn message(text: &str) -> String {
     match text.char_indices().nth(MESSAGE) {
         Some((end, _)) => visible(text.get(..end).unwrap_or_default()).into_owned() + "…",
@@ -52,7 +52,7 @@ fn message(text: &str) -> String {
     }
 }
 
-/// One diagnostic, in the terms of the library that draws it.
+/// A diagnostic, in the types of the library that draws it.
 struct Shown<'a> {
     diagnostic: &'a Diagnostic,
     name: String,
@@ -83,7 +83,7 @@ impl<'a> Shown<'a> {
             .labels()
             .zip(words)
             .map(|(span, word)| LabeledSpan::new_with_span(word.map(|word| message(word)), span));
-        // Without a span the pointer has to say where it is.
+        // Without a span, only the pointer names the place.
         let text = match (&place.span, place.pointer.as_str()) {
             (None, pointer) if !pointer.is_empty() => {
                 format!("{} (at {pointer} of {name})", diagnostic.message)

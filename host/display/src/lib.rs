@@ -1,7 +1,7 @@
-//! Diagnostics and text from outside, as people see them.
+//! Shows diagnostics and foreign text to people.
 //!
-//! Nothing that is printed steers a terminal, whatever it came from, and a diagnostic is drawn
-//! with the part of its file that it is about, however long the lines of the file are.
+//! No printed text controls the terminal, from any source. A diagnostic is drawn with its part
+//! of the file, even if the lines of the file are very long.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub mod visible;
 pub use drawing::{drawn, warnings};
 pub use places::diagnostics;
 
-/// What is wrong with a file.
+/// The mistakes in a file.
 #[derive(Clone, Debug)]
 pub struct Problems {
-    /// As the user named it.
+    /// The name of the file, as the user gave it.
     pub name: String,
-    /// Its text, for pointing into it.
+    /// Its text, in which diagnostics point.
     pub text: Arc<str>,
     /// At least one, unless they are warnings.
     pub diagnostics: Vec<Diagnostic>,

@@ -1,9 +1,9 @@
-//! The part of a text that a diagnostic is about, small enough to be drawn.
+//! The part of a text around the labels of a diagnostic, small enough to be drawn.
 //!
-//! The library that draws puts all columns of a line into a `u16`, and a person can read a few
-//! hundred of them. So lines are cut down to windows around labels, lines without labels are
-//! left empty, and what a terminal would take for a command is made visible. Lines keep their
-//! numbers, and each label remembers the column that it has in the whole text.
+//! The drawing library stores the columns of a line in a `u16`, and a person can read a few hundred
+//! of them. So lines are cut to windows around labels, lines without labels are left empty, and
+//! control sequences are made visible. Lines keep their numbers, and each label keeps its column in
+//! the whole text.
 
 use std::ops::Range;
 
@@ -11,35 +11,36 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 
 use crate::visible::{is_hidden, push};
 
-/// Labels of one diagnostic that are drawn.
+/// The most labels of one diagnostic that are drawn.
 const LABELS: usize = 16;
 
 /// Lines of one label.
 const LINES: usize = 40;
 
-/// Bytes of a line up to which it is drawn whole.
+/// A line up to this size, in bytes, is drawn whole.
 const WHOLE: usize = 200;
 
-/// Bytes before a label, and behind it, in a line that is longer.
+/// Bytes before and after a label, in a longer line.
 const MARGIN: usize = 40;
 
-/// Bytes of a label in a line that is longer.
+/// Bytes of a label in a longer line.
 const LABEL: usize = 80;
 
-/// What stands for what was cut out of a line.
+/// Replaces the parts of a line that were cut out.
 const CUT: &str = " … ";
 
-/// A text cut down to what its labels are about.
+/// A text, cut to the surroundings of its labels.
 #[derive(Debug)]
 pub(crate) struct Snippet {
     name: String,
     text: String,
-    /// Where the labels are in it now, each with its line and column in the whole text, from 0.
+    /// The positions of the labels in the cut text, each with its line and column in the whole
+    /// text, from 0.
     labels: Vec<(Range<usize>, (usize, usize))>,
 }
 
 impl Snippet {
-    /// Cuts a text. Spans may be wrong in any way; of too many the first ones are taken.
+    /// Cuts a text. Spans may be wrong in any way; if there are too many, the first ones are used.
     pub(crate) fn new(name: String, text: &str, lines: &Lines, spans: &[Range<usize>]) -> Self {
         let spans: Vec<Span> = spans
             .iter()
@@ -67,7 +68,7 @@ impl Snippet {
         snippet
     }
 
-    /// Where each label is in the text that is drawn.
+    /// The position of each label in the cut text.
     pub(crate) fn labels(&self) -> impl Iterator<Item = SourceSpan> {
         self.labels.iter().map(|(span, _)| span.clone().into())
     }
@@ -95,7 +96,7 @@ impl Snippet {
         }
     }
 
-    /// Notes which labels begin and end here.
+    /// Records the labels that begin or end in this part.
     fn mark(&mut self, number: usize, at: usize, spans: &[Span]) {
         let here = self.text.len();
         for ((label, _), span) in self.labels.iter_mut().zip(spans) {
@@ -153,7 +154,7 @@ fn windows(text: &str, number: usize, line: &Range<usize>, spans: &[Span]) -> Ve
     windows
 }
 
-/// A span in terms of lines.
+/// A span in lines and columns.
 struct Span {
     start: usize,
     end: usize,
@@ -162,7 +163,7 @@ struct Span {
     column: usize,
 }
 
-/// The lines of a text, without what ends them.
+/// The lines of a text, without their line breaks.
 pub(crate) struct Lines(Vec<Range<usize>>);
 
 impl Lines {
@@ -177,7 +178,7 @@ impl Lines {
         Self(lines.collect())
     }
 
-    /// A span that is within the text, and begins and ends within lines.
+    /// A span that is clamped to the text, and begins and ends within lines.
     fn span(&self, text: &str, span: &Range<usize>) -> Span {
         let (first, start) = self.place(span.start);
         let line = self.0.get(first).cloned().unwrap_or_default();
@@ -198,7 +199,7 @@ impl Lines {
         }
     }
 
-    /// The line of an offset, and the offset moved into it.
+    /// The line of an offset, and the offset clamped to it.
     fn place(&self, offset: usize) -> (usize, usize) {
         let after = self.0.partition_point(|line| line.start <= offset);
         let number = after.saturating_sub(1);

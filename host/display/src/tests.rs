@@ -1,4 +1,4 @@
-//! Diagnostics of any text, printed.
+//! Prints diagnostics of arbitrary text.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ fn diagnostic(message: &str, span: Range<usize>) -> Diagnostic {
     Diagnostic::new(Code::new("WL-D016"), message, at(span))
 }
 
-/// What is drawn of one label.
+/// The drawing of one label.
 fn one(text: &str, span: Range<usize>) -> String {
     drawn(&problems(text, vec![diagnostic("wrong", span)]), false)
 }
@@ -195,7 +195,7 @@ proptest! {
         let start = span.start.min(text.len());
         prop_assume!(text.is_char_boundary(start));
         let line_end = text[start..].find('\n').map_or(text.len(), |end| start + end);
-        // Not in a line break of two characters.
+        // Not inside a line break of two characters.
         prop_assume!(text[..line_end].trim_end_matches('\r').len() >= start);
         let (line, column) = position(&text, start);
         let shown = one(&text, start..start);

@@ -1,13 +1,13 @@
-//! Text from outside, printed so that it cannot steer a terminal.
+//! Prints foreign text so that it cannot control a terminal.
 //!
-//! Workflow files, answers of servers and lines of guests may hold anything. A terminal takes
-//! control characters as commands, and characters that change the direction of a text hide
-//! what it says. Both are shown as what they are: a picture of the character, or its number.
+//! Workflow files, answers of servers and lines of guests may contain any characters. A terminal
+//! executes control characters, and characters that change the direction of a text hide its
+//! content. Both are replaced by a visible form: a picture of the character, or its number.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character does something instead of being seen. Line breaks and tabs do not count,
+/// Whether a character has an effect instead of being visible. Line breaks and tabs do not count,
 /// nor do joiners, which some scripts need.
 pub fn is_hidden(c: char) -> bool {
     matches!(c,
@@ -27,12 +27,12 @@ pub fn push(c: char, out: &mut String) {
     }
 }
 
-/// A text with all of its hidden characters shown. A line break of two characters stays one.
+/// A text with all its hidden characters made visible. A line break of two characters is kept.
 pub fn visible(text: &str) -> Cow<'_, str> {
     shown(text, |_| None)
 }
 
-/// The same of a text that may have colours of this program in it.
+/// As [`visible`], for a text that may contain colours of this program.
 pub fn coloured(text: &str) -> Cow<'_, str> {
     shown(text, |rest| {
         let (codes, _) = rest.strip_prefix("\x1b[")?.split_once('m')?;
@@ -44,7 +44,7 @@ pub fn coloured(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// A JSON document with all of its hidden characters escaped, which leaves its values alone.
+/// A JSON document with all its hidden characters escaped, which does not change its values.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
@@ -75,7 +75,7 @@ fn shown(text: &str, passes: impl Fn(&str) -> Option<usize>) -> Cow<'_, str> {
         if !is_hidden(c) {
             out.push(c);
         } else if rest.starts_with("\r\n") {
-            // The next one is the line break.
+            // The next character is the line break.
         } else if let Some(passed) = passes(rest).and_then(|length| rest.get(..length)) {
             out.push_str(passed);
             chars.by_ref().take(passed.len() - 1).for_each(drop);
