@@ -57,7 +57,7 @@ struct Crashes {
 }
 
 impl Quarantine {
-    /// `after` so many crashes in a row, a quarantine begins. None: never.
+    /// A quarantine begins at the crash number `after` in a row. None: never.
     pub fn new(after: Option<u32>) -> Self {
         Self {
             after,
