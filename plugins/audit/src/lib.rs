@@ -1,5 +1,5 @@
-//! A trigger consumer that keeps books: it notes each trigger of the route `audit` in the log,
-//! and passes it on as `chain-executor` does.
+//! A trigger consumer that keeps an audit log: it logs each trigger of the route `audit`, and then
+//! decides as `chain-executor` does.
 
 use windlass::prelude::*;
 
@@ -9,7 +9,7 @@ impl Consumer for Audit {
     const ROUTES: &'static [&'static str] = &["audit"];
 
     fn accept(trigger: Trigger, cx: &Context) -> Result<Disposition> {
-        // Names and not values: the log is read by more people than the data.
+        // Log names, not values: more people can read the log than the data.
         let members: Vec<&str> = trigger.payload.keys().map(String::as_str).collect();
         windlass::info!(
             "a trigger passes";

@@ -1,5 +1,5 @@
-//! The default trigger consumer: every trigger runs the node that it is aimed
-//! at, and its data goes to the variables of the instance.
+//! The default trigger consumer: every trigger runs its node, and its payload is assigned to the
+//! variables of the instance.
 
 use windlass::prelude::*;
 

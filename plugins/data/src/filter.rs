@@ -1,5 +1,4 @@
-//! Compiles and runs jq filters. An instance keeps the filters that it has
-//! compiled, as far as it lives on between calls.
+//! Compiles and runs jq filters. An instance caches compiled filters as long as it is reused.
 
 use jaq_core::load::{Arena, File, Loader, lex, parse, span};
 use jaq_core::{Compiler, Ctx, Vars, compile, data, load};
@@ -11,10 +10,10 @@ use windlass::prelude::*;
 type Lut = data::JustLut<Val>;
 type Filter = jaq_core::Filter<Lut>;
 
-/// More filters than one workflow is likely to have.
+/// More filters than one workflow probably has.
 const KEPT: usize = 32;
 
-/// Filters that look at what a pure component does not have.
+/// Filters that read the environment or the clock, which a pure component does not have.
 const IMPURE: [&str; 2] = ["env", "now"];
 
 thread_local! {
@@ -64,7 +63,7 @@ fn compiled(code: &str) -> Result<Rc<Filter>> {
     })
 }
 
-/// What is wrong with a filter, each with the part of it that is.
+/// The faults of a filter, each with the faulty part.
 type Faults<'a> = Vec<(&'a str, String)>;
 
 fn compile<'a>(code: &'a str, arena: &'a Arena) -> Result<Filter, Faults<'a>> {

@@ -1,4 +1,4 @@
-//! Tells others what has happened: `events/send` sends a stimulus.
+//! Sends events: `events/send` sends a stimulus.
 
 use windlass::Stimulus;
 use windlass::prelude::*;
@@ -6,9 +6,9 @@ use windlass::prelude::*;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// What happened.
+    /// The name of the event.
     name: String,
-    /// What it is about; whoever waits for it has to match it exactly.
+    /// The value that the `match` of a wait or a trigger has to equal.
     #[serde(default, rename = "match")]
     matching: Value,
     /// Only instances of this correlation get it.
@@ -17,14 +17,14 @@ struct Config {
     /// Only this instance gets it.
     #[serde(default)]
     instance: Option<String>,
-    /// The data that comes with it. Without it, the input of the node.
+    /// The input that it carries. Default: the input of the node.
     #[serde(default)]
     input: Option<Value>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Sent {
-    /// What was sent, by name.
+    /// The name of the stimulus that was sent.
     sent: String,
 }
 

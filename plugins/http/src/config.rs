@@ -1,4 +1,4 @@
-//! What a workflow says about a request.
+//! The configuration of a request.
 
 use std::collections::BTreeMap;
 use windlass::prelude::*;
@@ -12,7 +12,7 @@ pub(crate) struct Config {
     method: Option<String>,
     /// Absolute, with scheme `http` or `https`.
     url: String,
-    /// Each a text, or `{ secret: NAME }` for a secret that the host puts in.
+    /// Each is a text, or `{ secret: NAME }` for a secret that the host inserts.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, HeaderSource>,
     /// Added to the URL; an array repeats its name.
@@ -24,16 +24,16 @@ pub(crate) struct Config {
     /// The body, as a form.
     #[serde(default)]
     pub(crate) form: Option<BTreeMap<String, Value>>,
-    /// The body: a text as it is, anything else as JSON.
+    /// The body: a text as it is, any other value as JSON.
     #[serde(default, deserialize_with = "given")]
     pub(crate) body: Option<Value>,
-    /// How long to wait in all, such as `5s` or `200ms`.
+    /// How long to wait in total, such as `5s` or `200ms`.
     #[serde(default)]
     timeout: Option<String>,
-    /// The statuses that are no failure; if absent, every 2xx.
+    /// The statuses that are not a failure. Default: every 2xx.
     #[serde(default)]
     expect: Option<Vec<u16>>,
-    /// A larger response is a failure.
+    /// The largest response; a larger one is a failure.
     #[serde(default)]
     pub(crate) max_response_bytes: Option<u64>,
     /// Whether redirects are followed, up to ten.
@@ -65,7 +65,7 @@ impl Config {
         Ok(whole)
     }
 
-    /// The URL as errors show it: a query may carry what a log should not.
+    /// The URL in errors: without the query, which may contain confidential data.
     pub(crate) fn shown_url(&self) -> &str {
         self.url.split(['?', '#']).next().unwrap_or_default()
     }
@@ -77,7 +77,7 @@ impl Config {
         }
     }
 
-    /// What is expected, for people.
+    /// The expected statuses, for people.
     pub(crate) fn expected(&self) -> String {
         match &self.expect {
             Some(statuses) => {
@@ -111,7 +111,7 @@ impl Config {
     }
 }
 
-/// Where the value of a header comes from.
+/// The source of a header's value.
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
 pub(crate) enum HeaderSource {
@@ -161,7 +161,7 @@ impl JsonSchema for HeaderSource {
     }
 }
 
-/// Tells a body that is null from no body.
+/// Distinguishes a body that is null from a missing body.
 fn given<'de, D: windlass::serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {

@@ -1,4 +1,4 @@
-//! Talks to other systems: `http/request` makes one HTTP request.
+//! HTTP requests: `http/request` makes one request.
 
 mod body;
 mod config;
@@ -8,7 +8,7 @@ use config::{Config, HeaderSource};
 use windlass::http::{RequestBuilder, Response};
 use windlass::prelude::*;
 
-/// What browsers and most clients follow.
+/// The limit of browsers and most clients.
 const REDIRECTS: u32 = 10;
 /// How much of an unexpected response an error repeats.
 const EXCERPT_CHARS: usize = 200;
@@ -19,7 +19,7 @@ struct Output {
     status: u16,
     /// Its headers, by name in lower case; the values of a repeated one are joined by ", ".
     headers: std::collections::BTreeMap<String, String>,
-    /// Its body: parsed if the response says that it is JSON, otherwise its text.
+    /// Its body: parsed if the response declares JSON, otherwise its text.
     body: Value,
 }
 
@@ -53,8 +53,8 @@ fn request(config: &Config, cx: &Context) -> Result<RequestBuilder> {
             HeaderSource::Secret(secret) => request.secret_header(name, secret),
         };
     }
-    // The other side can thereby tell a repetition after a crash from a second
-    // request; the other methods are harmless to repeat.
+    // With the key, the other system can distinguish a repetition after a crash from a second
+    // request; repeating other methods is harmless.
     let repeats_matter = matches!(config.method().as_str(), "POST" | "PATCH");
     if repeats_matter && !request.has_header("idempotency-key") {
         request = request.header("idempotency-key", cx.idempotency_key());
@@ -77,7 +77,8 @@ fn request(config: &Config, cx: &Context) -> Result<RequestBuilder> {
     Ok(request)
 }
 
-/// A status that may change by itself is worth another attempt; any other is not.
+/// The failure for an unexpected status: retryable if the status may change by itself, permanent
+/// otherwise.
 fn unexpected(config: &Config, response: &Response, now_ms: u64) -> Error {
     let status = response.status;
     let text = String::from_utf8_lossy(&response.body);

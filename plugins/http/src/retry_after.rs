@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How long to wait from now; none if the value is neither.
+/// The delay from now; none if the value is malformed.
 pub(crate) fn parse(value: &str, now_ms: u64) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {

@@ -1,10 +1,10 @@
-//! Requests as workflows write them, against a fake server.
+//! Requests of workflows, against a fake server.
 
 use super::*;
 use windlass::http::{HeaderValue, HttpError};
 use windlass::testkit::{Call, Report};
 
-/// Status, headers and body, or why there is none of them.
+/// Status, headers and body, or the reason why there is no response.
 type Answer = Result<(u16, &'static [(&'static str, &'static str)], &'static str), HttpError>;
 
 fn call(config: Value, answer: Answer) -> Report<windlass::testkit::Outcome> {
@@ -22,7 +22,7 @@ fn call(config: Value, answer: Answer) -> Report<windlass::testkit::Outcome> {
         .run::<Request>()
 }
 
-/// What goes over the wire: method, URL, headers and body.
+/// Checks the request that is sent: method, URL, headers and body.
 #[track_caller]
 fn check_request(config: Value, expected: Value) {
     let report = call(config, Ok((200, &[], "")));
@@ -180,7 +180,7 @@ fn an_unexpected_status_fails_by_its_kind() {
         Ok((429, &[("Retry-After", "7")], "")),
         Error::retryable(says(429, "")).after(Duration::from_secs(7)),
     );
-    // The clock of the test kit stands at 22:13:20 of that day.
+    // The test kit's clock stands at 22:13:20 of that day.
     check_error(
         url,
         Ok((503, &[("retry-after", "Tue, 14 Nov 2023 22:13:50 GMT")], "")),

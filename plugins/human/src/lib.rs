@@ -1,17 +1,17 @@
-//! Asks people: `human/confirm` waits until somebody has decided.
+//! Decisions of people: `human/confirm` waits until a person decides.
 
 use windlass::prelude::*;
 
-/// What the node waits for, by name.
+/// The name of the node's bookmark.
 const BOOKMARK: &str = "human.confirm";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// What is to be decided, for the person who is asked.
+    /// The question for the person.
     message: String,
-    /// What an answer by `windlass event send human.confirm` has to match. Without it, this
-    /// node of this instance: `{"instance": …, "node": …}`.
+    /// The `match` of an answer by `windlass event send human.confirm`. Default: this node of this
+    /// instance, `{"instance": …, "node": …}`.
     #[serde(default, rename = "match")]
     matching: Option<Value>,
 }
@@ -23,15 +23,15 @@ enum Decision {
     Reject,
 }
 
-/// What somebody answers, and what later nodes see.
+/// The answer of the person, which is the output of the node.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Answer {
-    /// What was decided.
+    /// The decision.
     decision: Decision,
-    /// Who decided.
+    /// The person who decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     by: Option<String>,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Node for Confirm {
             Reason::Resumed { input, .. } => match Answer::deserialize(input) {
                 Ok(answer) => Ok(decided(answer)),
                 Err(error) => {
-                    // A slip of the pen is no reason to fail the run: the question stands.
+                    // A malformed answer does not fail the run: the node keeps waiting.
                     windlass::warn!("an answer that is none: {error}");
                     Ok(ask(config, cx))
                 }
@@ -69,8 +69,8 @@ impl Node for Confirm {
     }
 }
 
-/// The message and the schema of an answer go with the bookmark: the list of what waits shows
-/// them, and the page of a resume link is a form by the schema.
+/// The metadata of the bookmark contains the message and the schema of an answer: the list of
+/// bookmarks shows them, and the page of a resume link makes a form of the schema.
 fn ask(config: Config, cx: &Context) -> Outcome<Answer> {
     let own = || json!({ "instance": cx.instance_id(), "node": cx.node_id() });
     let bookmark = Bookmark::new(BOOKMARK)
@@ -92,7 +92,7 @@ fn answers() -> Value {
     })
 }
 
-/// `done` is taken whatever was decided: a workflow that does not care has one edge.
+/// `done` is always taken: a workflow to which the decision does not matter needs one edge.
 fn decided(answer: Answer) -> Outcome<Answer> {
     let port = match answer.decision {
         Decision::Approve => "approved",

@@ -1,12 +1,12 @@
-//! Writes text: `text/template` fills in a MiniJinja template.
+//! Text: `text/template` renders a MiniJinja template.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
 use windlass::prelude::*;
 
-/// Steps that a template may take: well over what a page of text needs, and
-/// over long before the deadline of a call.
+/// Steps that a template may take: far more than a page of text needs, and few enough to end long
+/// before the deadline of a call.
 const FUEL: u64 = 1_000_000;
 /// How deep macros may call each other.
 const RECURSION: usize = 64;
@@ -22,7 +22,7 @@ struct Config {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    /// The template, filled in.
+    /// The rendered template.
     text: String,
 }
 
