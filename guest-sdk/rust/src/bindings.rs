@@ -1,8 +1,9 @@
-//! What `wit-bindgen` makes of the interfaces under `wit/`.
+//! The interfaces under `wit/`, as `wit-bindgen` generates them.
 //!
 //! There are two worlds. Each export macro carries the description of its own
 //! world into the component that uses it, so that a component only claims to
-//! export what it does; the imports of both are one and the same Rust code.
+//! export its own functions; the imports of both are one and the same Rust
+//! code.
 #![allow(missing_docs, unreachable_pub, clippy::all)]
 
 pub mod node {

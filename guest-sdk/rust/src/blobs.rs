@@ -31,7 +31,7 @@ impl Writer {
         host::blobs::append(self.0, bytes).map_err(failed)
     }
 
-    /// Ends it and makes a value of it, of this media type; none means JSON.
+    /// Ends it and makes a value from it, of this media type; none means JSON.
     pub fn finish(self, content_type: Option<String>) -> Result<Raw> {
         let reference = host::blobs::finish(self.0).map_err(failed)?;
         Ok(Raw(Payload {

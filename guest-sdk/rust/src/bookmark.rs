@@ -1,4 +1,4 @@
-//! Waiting: what a node waits for, and why it is called again.
+//! Waiting: the bookmarks of a node, and the reasons why it is called again.
 
 use crate::bindings::node::exports::windlass::node::node as wit;
 use crate::bindings::node::windlass::context::context as wit_context;
@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Something to wait for.
+/// An event that a node waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bookmark {
     name: String,
@@ -21,7 +21,7 @@ pub struct Bookmark {
 }
 
 impl Bookmark {
-    /// Waits for a stimulus of this name. Resuming it uses it up.
+    /// Waits for a stimulus of this name. Resuming the bookmark deletes it.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -55,21 +55,21 @@ impl Bookmark {
         self
     }
 
-    /// Resuming it does not use it up.
+    /// Resuming the bookmark does not delete it.
     #[must_use]
     pub fn lasting(mut self) -> Self {
         self.auto_burn = false;
         self
     }
 
-    /// Given back, unread, when the node is called again.
+    /// Data that is returned unread when the node is called again.
     #[must_use]
     pub fn metadata(mut self, metadata: Value) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
-    /// When waiting ends by itself, in milliseconds since 1970.
+    /// When the wait ends by itself, in milliseconds since 1970.
     #[must_use]
     pub fn expires_at_ms(mut self, instant_ms: u64) -> Self {
         self.expires_ms = Some(instant_ms);
@@ -102,50 +102,50 @@ impl Bookmark {
     }
 }
 
-/// A wait group: resuming one of its bookmarks uses up all of them.
+/// A wait group: resuming one of its bookmarks deletes all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspension {
     /// At least one.
     pub bookmarks: Vec<Bookmark>,
-    /// Given back as [`Resumption::state`].
+    /// Returned as [`Resumption::state`].
     pub state: Option<Value>,
 }
 
 /// Why a node is called again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
-    /// It asked to be, by [`crate::Outcome::again`].
+    /// It asked for it, by [`crate::Outcome::again`].
     Again,
     /// A bookmark was resumed.
     Resumed {
         /// Its name.
         bookmark: String,
-        /// What the one who resumed it sent.
+        /// The input of the resumption.
         input: Value,
-        /// What the node attached to it.
+        /// The metadata of the bookmark.
         metadata: Option<Value>,
     },
     /// The bookmark of this name expired.
     Expired(String),
     /// It was cancelled and may clean up.
     Cancelled,
-    /// Anything that a later host adds.
+    /// A reason that a later host adds.
     Other(String),
 }
 
 /// A later call of a node run that suspended or asked for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resumption {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// How often the node has been called again, from 1.
     pub phase: u32,
-    /// What it left when it returned last.
+    /// The state that the node returned last.
     pub state: Option<Value>,
 }
 
 impl Resumption {
-    /// The state in its own type; none if the node left none.
+    /// The state in its own type; none if the node returned none.
     pub fn state<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         Ok(match &self.state {
             Some(state) => Some(T::deserialize(state)?),
@@ -173,7 +173,7 @@ impl Resumption {
     }
 }
 
-/// The state that a node leaves, as JSON.
+/// The state of a node, as JSON.
 pub(crate) fn state(value: impl Serialize) -> Result<Option<Value>> {
     Ok(Some(serde_json::to_value(value)?))
 }

@@ -1,4 +1,4 @@
-//! Trigger consumers: what becomes of a trigger that has come due.
+//! Trigger consumers: decisions about due triggers.
 
 use crate::bindings::consumer::exports::windlass::consumer::consumer as wit;
 use crate::bookmark::whole_ms;
@@ -11,40 +11,42 @@ use std::time::Duration;
 
 /// Decides about triggers.
 pub trait Consumer {
-    /// The kinds of triggers that it takes; `*` is every kind.
+    /// The types of triggers that it takes; `*` is every type.
     const TYPES: &'static [&'static str] = &["*"];
     /// The names of the routes that it takes.
     const ROUTES: &'static [&'static str] = &[];
 
-    /// Decides about one trigger. Any error keeps the trigger, to be offered again.
+    /// Decides about one trigger. After an error, the trigger is kept and
+    /// offered again.
     fn accept(trigger: Trigger, cx: &Context) -> Result<Disposition>;
 }
 
-/// A trigger that has come due and is claimed.
+/// A due trigger that is claimed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trigger {
     /// `start`, `next`, `retry`, `loop`, `timer`, `cron`, `manual`, `event`, `resume` or `child`.
     pub kind: String,
-    /// The node that it is aimed at; none starts the workflow.
+    /// The node of the trigger; none for one that starts the workflow.
     pub node: Option<String>,
-    /// The data that came with it; empty if none came.
+    /// The payload; empty if there is none.
     pub payload: Map<String, Value>,
 }
 
-/// What becomes of a trigger.
+/// A decision about a trigger.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Disposition {
-    /// Go on: assign these members to `vars`, then run the node, or start the workflow.
+    /// Execute: assign these members to `vars`, then run the node, or start the
+    /// workflow.
     Execute(Map<String, Value>),
-    /// The consumer did all there was to do.
+    /// The trigger is finished: the consumer has handled it.
     Handled,
     /// Offer it again after this long.
     Later(Duration),
-    /// It must not run, for this reason: make it a dead letter.
+    /// It must not run, for this reason: dead-letter it.
     Reject(String),
 }
 
-/// Lets the consumer of a plugin decide.
+/// Calls the consumer of a plugin.
 pub fn accept<C: Consumer>(trigger: wit::Trigger) -> Result<wit::Disposition, wit::ConsumerError> {
     log_panics();
     decide::<C>(trigger).map_err(|error| match error {

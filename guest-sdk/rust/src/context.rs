@@ -1,4 +1,4 @@
-//! What is known about the call that is going on, and what may be asked of the host.
+//! The context of the current call, and the functions of the host.
 
 use crate::bindings::node::windlass::events::events::{EventError, Scheduled, Stimulus};
 use crate::bindings::node::windlass::memory::memory::MemoryError;
@@ -29,33 +29,35 @@ impl Context {
         host::context::workflow()
     }
 
-    /// The node that runs; none while a trigger that starts a workflow is looked at.
+    /// The node that runs; none while a consumer decides about a trigger that
+    /// starts a workflow.
     pub fn node_id(&self) -> Option<String> {
         host::context::node_id()
     }
 
-    /// The trigger that led here.
+    /// The trigger of this call.
     pub fn trigger_id(&self) -> String {
         host::context::trigger_id()
     }
 
-    /// Which attempt this is, from 1.
+    /// The number of the attempt, from 1.
     pub fn attempt(&self) -> u32 {
         host::context::attempt()
     }
 
-    /// The same over crashes and retries of one node run, and different for any
-    /// other: put it on side effects, so that the other side can tell a repetition.
+    /// Equal for all crashes and retries of one node run, and different for any
+    /// other: send it with side effects, so that the other system can recognise
+    /// a repetition.
     pub fn idempotency_key(&self) -> String {
         host::context::idempotency_key()
     }
 
-    /// When this call is cut off, in milliseconds since 1970.
+    /// The time limit of this call, in milliseconds since 1970.
     pub fn deadline_ms(&self) -> u64 {
         host::context::deadline()
     }
 
-    /// What the instance is about, if it was given a correlation.
+    /// The correlation id of the instance, if it has one.
     pub fn correlation_id(&self) -> Option<String> {
         host::context::correlation_id()
     }
@@ -72,19 +74,19 @@ impl Context {
             .transpose()
     }
 
-    /// The token by which a bookmark of this name, made by this call, can be
-    /// resumed; none where the host has no bookmarks.
+    /// The token that resumes a bookmark of this name and of this call; none if
+    /// the host has no bookmarks.
     pub fn resume_token(&self, bookmark: &str) -> Option<String> {
         host::context::resume_token(bookmark)
     }
 
-    /// Whether the run has been cancelled meanwhile: a long node should look,
-    /// and give up with [`Error::Cancelled`].
+    /// Whether the run has been cancelled meanwhile: a long node should check
+    /// it, and return [`Error::Cancelled`].
     pub fn cancelled(&self) -> bool {
         host::context::cancelled()
     }
 
-    /// Tells people how far a long node is; the fraction is between 0 and 1.
+    /// Reports the progress of a long node; the fraction is between 0 and 1.
     pub fn progress(&self, fraction: f64, note: &str) {
         host::context::progress(fraction, note);
     }
@@ -94,7 +96,8 @@ impl Context {
         host::clock::now()
     }
 
-    /// Nanoseconds since some moment before the call; never goes back within a call.
+    /// Nanoseconds since a fixed moment before the call; never goes back within
+    /// a call.
     pub fn monotonic_ns(&self) -> u64 {
         host::clock::monotonic_ns()
     }
@@ -109,8 +112,8 @@ impl Context {
         host::random::number()
     }
 
-    /// What the workflow knows at a path such as `vars.currency` or
-    /// `nodes.sum.output.total`; none if nothing is there.
+    /// The value of the workflow's data at a path such as `vars.currency` or
+    /// `nodes.sum.output.total`; none if there is no such value.
     pub fn memory<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
         let found = host::memory::get(path).map_err(|error| match error {
             MemoryError::InvalidPath(why) => {
@@ -136,8 +139,9 @@ impl Context {
         host::events::send(stimulus).map_err(|error| event_error("send the stimulus", error))
     }
 
-    /// Schedules a run of a node of this instance, with the commit of this call.
-    /// The members of the payload are assigned to `vars` before the node runs.
+    /// Schedules an execution of a node of this instance, with the commit of
+    /// this call. The members of the payload are assigned to `vars` before the
+    /// node runs.
     pub fn schedule(
         &self,
         node: impl Into<String>,
@@ -154,7 +158,7 @@ impl Context {
 }
 
 impl Stimulus {
-    /// A stimulus of this name, for whatever waits for this value.
+    /// A stimulus of this name, for waits and triggers with this match.
     pub fn new(name: impl Into<String>, matching: impl Serialize) -> Result<Self> {
         Ok(Self {
             name: name.into(),
@@ -179,7 +183,7 @@ impl Stimulus {
         self
     }
 
-    /// The data that comes with it.
+    /// The input that it carries.
     pub fn input(mut self, input: impl Serialize) -> Result<Self> {
         self.input = json_payload(&input)?;
         Ok(self)

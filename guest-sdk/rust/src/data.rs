@@ -1,5 +1,5 @@
 //! How values travel between a node and the host: as JSON through serde, or as
-//! the bytes that they are.
+//! raw bytes.
 
 use crate::bindings::node::windlass::types::types::{Body, Payload};
 use crate::error::{Error, Result};
@@ -7,23 +7,24 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// What a node can take as configuration or input: every type with
+/// A type that a node can take as configuration or input: every type with
 /// `Deserialize` and [`JsonSchema`], and the types of this module.
 pub trait Incoming: Sized {
-    /// Whether a reference to a large value is welcome in place of its bytes.
+    /// Whether the node accepts a reference to a large value instead of its
+    /// bytes.
     const BY_REFERENCE: bool = false;
 
-    /// The JSON Schema of what is taken.
+    /// The JSON Schema of the accepted values.
     fn schema() -> Value;
 
-    /// Reads a payload; the error says what is wrong with it and where.
+    /// Reads a payload; the error names the mistake and its place.
     fn decode(payload: Payload) -> Result<Self, String>;
 }
 
-/// What a node can give as output: every type with `Serialize` and
+/// A type that a node can return as output: every type with `Serialize` and
 /// [`JsonSchema`], and [`Raw`].
 pub trait Outgoing {
-    /// The JSON Schema of what is given.
+    /// The JSON Schema of the values.
     fn schema() -> Value;
 
     /// Writes a payload.
@@ -53,10 +54,12 @@ impl<T: Serialize + JsonSchema> Outgoing for T {
     }
 }
 
-/// A payload as it came, unparsed; what is passed on costs no more than a copy.
+/// A payload in its original form, unparsed; passing it on costs no more than a
+/// copy.
 ///
-/// As the input of a node with [`crate::Node::BY_REFERENCE`] it may be a reference
-/// to a large value instead of its bytes; [`crate::blobs`] reads those.
+/// As the input of a node with [`crate::Node::BY_REFERENCE`] it may be a
+/// reference to a large value instead of its bytes; [`crate::blobs`] reads
+/// those.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw(pub Payload);
 
@@ -108,7 +111,7 @@ impl Outgoing for Raw {
     }
 }
 
-/// A configuration that has no members.
+/// A configuration without members.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Nothing;
 
@@ -122,7 +125,7 @@ impl Incoming for Nothing {
     }
 }
 
-/// An input that may be anything and is not looked at.
+/// An input of any form that the node does not read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Ignored;
 

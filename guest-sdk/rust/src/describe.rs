@@ -8,14 +8,15 @@ use serde_json::{Map, Value, json};
 /// The version of the document's format.
 const FORMAT: u32 = 1;
 
-/// Hints about what a node needs. None is a promise, and the operator's limits win.
+/// Hints about a node's needs. None is a guarantee, and the operator's limits
+/// take precedence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resources {
-    /// What one instance needs.
+    /// The memory of one instance.
     pub memory_bytes: Option<u64>,
-    /// How long one call may reasonably take.
+    /// A reasonable duration of one call.
     pub deadline_ms: Option<u64>,
-    /// How long an instance may live: `warm`, `run` or `call`.
+    /// How long an instance may be reused: `warm`, `run` or `call`.
     pub instance: Option<&'static str>,
 }
 
@@ -34,19 +35,19 @@ pub trait Plugin {
     const PACKAGE: &'static str;
     /// Semantic version.
     const VERSION: &'static str;
-    /// For people; empty means the package.
+    /// Its title, for people; empty means the package.
     const TITLE: &'static str;
-    /// For people.
+    /// Its description, for people.
     const DESCRIPTION: &'static str;
     /// The node types.
     const NODES: &'static [NodeEntry];
-    /// What the consumer takes, if there is one.
+    /// The triggers of the consumer, if there is one.
     const CONSUMER: Option<ConsumerInfo>;
 }
 
-/// What a consumer takes.
+/// The triggers of a consumer.
 pub struct ConsumerInfo {
-    /// Kinds of triggers; `*` is every kind.
+    /// Types of triggers; `*` is every type.
     pub types: &'static [&'static str],
     /// Names of routes.
     pub routes: &'static [&'static str],
@@ -79,7 +80,7 @@ pub(crate) fn document<P: Plugin>() -> Value {
     Value::Object(document)
 }
 
-/// What a function says about itself: all that its types tell.
+/// The description of a function, which follows from its types.
 pub(crate) fn describe_function<I: Incoming, O: Outgoing>(name: &str) -> Value {
     json!({
         "name": name.replace('_', "-"),
@@ -130,8 +131,8 @@ pub(crate) fn describe_node<N: Node>() -> Value {
     Value::Object(node)
 }
 
-/// A configuration with named fields takes no others, so that a misspelt key is
-/// found when a workflow is published. A type that wants more says so itself.
+/// A configuration with named fields accepts no others, so that a misspelt key
+/// is found when a workflow is published. A type may say otherwise.
 fn closed(mut schema: Value) -> Value {
     if let Value::Object(members) = &mut schema
         && members.contains_key("properties")

@@ -1,30 +1,30 @@
-//! How a node fails, in the words of the contract.
+//! Failures of a node, in the terms of the contract.
 
 use std::time::Duration;
 
-/// The result of anything that a node does.
+/// The result of a node's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a node failed, which decides what the host does about it.
+/// The failure of a node, which decides how the host reacts.
 ///
-/// It implements no `std::error::Error`, and thereby can be made from every
+/// It does not implement `std::error::Error`, so it can be made from every
 /// error that does: `?` turns those into [`Error::Other`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Error {
-    /// The configuration or the input is wrong: trying again is useless.
+    /// The configuration or the input is wrong: a retry is useless.
     Invalid(String),
-    /// It may work later.
+    /// A retry may succeed.
     Retryable {
-        /// What went wrong, for people.
+        /// The message, for people.
         message: String,
-        /// The soonest moment at which trying again makes sense.
+        /// The delay after which a retry makes sense.
         after: Option<Duration>,
     },
-    /// It will not work.
+    /// A retry cannot succeed.
     Permanent(String),
     /// The node noticed that it was cancelled.
     Cancelled,
-    /// Anything else; the host treats it as permanent.
+    /// Any other failure; the host treats it as permanent.
     Other(String),
 }
 
@@ -34,7 +34,7 @@ impl Error {
         Self::Invalid(message.into())
     }
 
-    /// It may work later.
+    /// A retry may succeed.
     pub fn retryable(message: impl Into<String>) -> Self {
         Self::Retryable {
             message: message.into(),
@@ -42,7 +42,7 @@ impl Error {
         }
     }
 
-    /// It may work after this long; no effect on the other kinds.
+    /// A retry may succeed after this delay; no effect on other classes.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         if let Self::Retryable { after, .. } = &mut self {
@@ -51,12 +51,12 @@ impl Error {
         self
     }
 
-    /// It will not work.
+    /// A retry cannot succeed.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self::Permanent(message.into())
     }
 
-    /// What went wrong, for people.
+    /// The message, for people.
     pub fn message(&self) -> &str {
         match self {
             Self::Invalid(message) | Self::Permanent(message) | Self::Other(message) => message,

@@ -1,5 +1,5 @@
-//! Where calls of the host go: to the imports of the component or, natively, to
-//! the fake host of the test kit. Both sides have the same signatures.
+//! Calls of the host: to the imports of the component or, natively, to the fake
+//! host of the test kit. Both sides have the same signatures.
 
 #[cfg(not(target_arch = "wasm32"))]
 use crate::testkit::fake::log as log_import;
@@ -25,8 +25,8 @@ pub fn log(level: Level, message: &str, fields: &[(&str, String)]) {
     log_import::write(level, message, &fields);
 }
 
-/// Makes a panic say in the log where and why it happened; the trap that
-/// follows it would only say that something went wrong.
+/// Makes a panic log its place and message; the trap that follows contains
+/// neither.
 #[cfg(target_arch = "wasm32")]
 pub(crate) fn log_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();

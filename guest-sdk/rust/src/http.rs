@@ -1,4 +1,4 @@
-//! Requests over HTTP to what the operator has granted.
+//! HTTP requests to destinations that the operator has granted.
 
 pub use crate::bindings::node::windlass::http::http::{
     Header, HeaderValue, HttpError, Request, Response,
@@ -9,7 +9,7 @@ use crate::host;
 use serde::{Serialize, de::DeserializeOwned};
 use std::time::Duration;
 
-/// A request that is being put together.
+/// A request under construction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestBuilder {
     request: Request,
@@ -36,8 +36,8 @@ impl RequestBuilder {
         self.put(name.into(), HeaderValue::Plain(value.into()))
     }
 
-    /// Adds a header whose value is the secret of this name. The host puts it
-    /// in; the node never sees it. Needs the capability `secrets`.
+    /// Adds a header whose value is the secret of this name. The host inserts
+    /// it; the node never sees it. Needs the capability `secrets`.
     #[must_use]
     pub fn secret_header(self, name: impl Into<String>, secret: impl Into<String>) -> Self {
         self.put(name.into(), HeaderValue::Secret(secret.into()))
@@ -50,27 +50,27 @@ impl RequestBuilder {
         self
     }
 
-    /// Sets the body to JSON, and says so in `content-type`.
+    /// Sets the body to JSON, and `content-type` accordingly.
     pub fn json(self, value: &impl Serialize) -> Result<Self> {
         let bytes = serde_json::to_vec(value)?;
         Ok(self.header("content-type", "application/json").body(bytes))
     }
 
-    /// How long to wait in all; the deadline of the call bounds it anyway.
+    /// How long to wait in total; the deadline of the call is a bound anyway.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.request.timeout = Some(whole_ms(timeout));
         self
     }
 
-    /// The largest response body wanted; the host's limit bounds it anyway.
+    /// The largest accepted response body; the host's limit is a bound anyway.
     #[must_use]
     pub fn max_response_bytes(mut self, bytes: u64) -> Self {
         self.request.max_response_bytes = Some(bytes);
         self
     }
 
-    /// How many redirects to follow; none are, if not said.
+    /// How many redirects to follow. Default: none.
     #[must_use]
     pub fn max_redirects(mut self, redirects: u32) -> Self {
         self.request.max_redirects = redirects;
@@ -85,11 +85,12 @@ impl RequestBuilder {
             .any(|header| header.name.eq_ignore_ascii_case(name))
     }
 
-    /// Sends it and waits. A response of any status is a response; without one,
-    /// the error says whether trying again makes sense.
+    /// Sends the request and waits. A response of any status is a response;
+    /// without one, the error says whether a retry makes sense.
     pub fn send(&self) -> Result<Response> {
         host::http::fetch(&self.request).map_err(|error| {
-            // The query may carry what a log should not.
+            // The query may contain confidential data, which must not be
+            // logged.
             let url = self.request.url.split('?').next().unwrap_or_default();
             let to = format!("{} {url}", self.request.method);
             match error {

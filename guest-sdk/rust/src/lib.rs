@@ -1,6 +1,7 @@
 //! Writes nodes and trigger consumers for the Windlass workflow host.
 //!
-//! A node that only computes is a function; [`plugin!`] makes a component of it:
+//! A node that only computes is a function; [`plugin!`] makes a component of
+//! it:
 //!
 //! ```
 //! use windlass::prelude::*;
@@ -19,15 +20,14 @@
 //! # fn main() {}
 //! ```
 //!
-//! A node with a configuration, ports, or something to ask of the host is a type that
-//! implements [`Node`].
+//! A node with a configuration, with ports, or with calls of the host is a type
+//! that implements [`Node`].
 //!
-//! What a component may ask of the host is on [`Context`]. An import that no
-//! node uses does not appear in the component, so a node that only computes is
-//! provably pure.
+//! [`Context`] has the functions of the host. An import that no node uses does
+//! not appear in the component, so a node that only computes is provably pure.
 //!
-//! Memory may or may not survive between two calls: a node may keep a cache in a
-//! `thread_local`, and must not rely on it.
+//! Memory may or may not survive between two calls: a node may keep a cache in
+//! a `thread_local`, but must not rely on it.
 
 pub mod blobs;
 mod bookmark;
@@ -60,7 +60,7 @@ pub use error::{Error, Result};
 pub use node::{Node, Outcome};
 pub use {schemars, serde, serde_json};
 
-/// What the file of a plugin usually needs.
+/// The names that the file of a plugin usually needs.
 pub mod prelude {
     pub use crate::{
         Bookmark, Consumer, Context, Disposition, Error, Ignored, Node, Nothing, Outcome, Raw,
@@ -72,7 +72,7 @@ pub mod prelude {
     pub use std::time::Duration;
 }
 
-/// What the macros expand to; no part of the interface.
+/// The functions that the macros use; not part of the interface.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::consumer::accept;

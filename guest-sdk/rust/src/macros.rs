@@ -1,4 +1,4 @@
-//! The macro that makes a component, and those that write to the log.
+//! The macro that makes a component, and the macros that write to the log.
 
 /// Makes a component of nodes, of a trigger consumer, or of both. Nodes are types that
 /// implement [`Node`](crate::Node), and functions `fn(Input) -> Result<Output>`, which need no
@@ -77,7 +77,7 @@ macro_rules! __first {
     };
 }
 
-/// Exports the nodes of `Plugin`. Only a component has anything to export.
+/// Exports the nodes of `Plugin`. Only a component has exports.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_nodes {
@@ -104,7 +104,7 @@ macro_rules! __export_nodes {
     };
 }
 
-/// Exports the consumer of `Plugin`. Only a component has anything to export.
+/// Exports the consumer of `Plugin`. Only a component has exports.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_consumer {
@@ -145,25 +145,25 @@ macro_rules! log {
     };
 }
 
-/// Writes a line that only helps to find errors; see [`log!`](crate::log!).
+/// Writes a line for debugging; see [`log!`](crate::log!).
 #[macro_export]
 macro_rules! debug {
     ($($arguments:tt)+) => { $crate::log!($crate::Level::Debug, $($arguments)+) };
 }
 
-/// Writes a line that tells what goes on; see [`log!`](crate::log!).
+/// Writes a line about normal progress; see [`log!`](crate::log!).
 #[macro_export]
 macro_rules! info {
     ($($arguments:tt)+) => { $crate::log!($crate::Level::Info, $($arguments)+) };
 }
 
-/// Writes a line that tells of trouble; see [`log!`](crate::log!).
+/// Writes a line about a problem; see [`log!`](crate::log!).
 #[macro_export]
 macro_rules! warn {
     ($($arguments:tt)+) => { $crate::log!($crate::Level::Warn, $($arguments)+) };
 }
 
-/// Writes a line that tells of a failure; see [`log!`](crate::log!).
+/// Writes a line about a failure; see [`log!`](crate::log!).
 #[macro_export]
 macro_rules! error {
     ($($arguments:tt)+) => { $crate::log!($crate::Level::Error, $($arguments)+) };

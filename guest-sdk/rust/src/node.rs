@@ -1,5 +1,5 @@
-//! Node executors: the trait that an author implements, and the way from the
-//! contract's bytes to it and back.
+//! Node executors: the trait that an author implements, and the conversion from
+//! the contract's bytes and back.
 
 use crate::bindings::node::exports::windlass::node::node as wit;
 use crate::bindings::node::windlass::types::types::Payload;
@@ -16,34 +16,36 @@ use std::time::Duration;
 /// One node type.
 ///
 /// Only the types, the name and [`Node::run`] are required; the other constants
-/// are what people and the host read about it before it ever runs.
+/// are the description that people and the host read before it runs.
 pub trait Node {
     /// The node's `with`: a type with `Deserialize` and `JsonSchema`,
     /// [`crate::Nothing`], [`Value`] or [`crate::Raw`].
     type Config: Incoming;
-    /// What the node works on: as above, or [`crate::Ignored`].
+    /// The node's input: as above, or [`crate::Ignored`].
     type Input: Incoming;
-    /// What it gives: a type with `Serialize` and `JsonSchema`, [`Value`] or [`crate::Raw`].
+    /// The node's output: a type with `Serialize` and `JsonSchema`, [`Value`]
+    /// or [`crate::Raw`].
     type Output: Outgoing;
 
     /// Second half of the node type, `[a-z][a-z0-9-]*`.
     const NAME: &'static str;
-    /// For people; empty means the name.
+    /// Its title, for people; empty means the name.
     const TITLE: &'static str = "";
-    /// For people.
+    /// Its description, for people.
     const DESCRIPTION: &'static str = "";
     /// Name of an icon.
     const ICON: &'static str = "";
     /// Every port that [`Outcome::port`] may name.
     const PORTS: &'static [&'static str] = &["done"];
-    /// What the operator has to grant: `http`, `secrets`, `events`.
+    /// The capabilities that the operator has to grant: `http`, `secrets`,
+    /// `events`.
     const CAPABILITIES: &'static [&'static str] = &[];
     /// Whether the node may suspend or ask to be called again.
     const SUSPENDS: bool = false;
     /// Whether a large input may be given as a reference to a blob. Only an
     /// input of type [`crate::Raw`] can take one, and [`crate::Ignored`] always does.
     const BY_REFERENCE: bool = <Self::Input as Incoming>::BY_REFERENCE;
-    /// Hints about what it needs.
+    /// Hints about its needs.
     const RESOURCES: Resources = Resources::NONE;
 
     /// Runs the node once.
@@ -51,24 +53,24 @@ pub trait Node {
     -> Result<Outcome<Self::Output>>;
 }
 
-/// How a run of a node ended, when it did not fail. Any output becomes the
-/// outcome "done with it" by `into()`.
+/// The outcome of a node that did not fail. An output converts into the outcome
+/// "done" by `into()`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome<T> {
     /// The node is finished.
     Done {
-        /// What later nodes see as `nodes.<id>.output`.
+        /// The output that later nodes read as `nodes.<id>.output`.
         output: T,
         /// The ports taken; none means `done`.
         ports: Vec<String>,
     },
     /// The node waits.
     Suspend(Suspension),
-    /// The node wants to be called again, for example to poll.
+    /// The node asks to be called again, for example to poll.
     Again {
-        /// How long from now.
+        /// The delay from now.
         after: Duration,
-        /// Given back as [`crate::Resumption::state`].
+        /// Returned as [`crate::Resumption::state`].
         state: Option<Value>,
     },
 }
@@ -90,7 +92,7 @@ impl<T> Outcome<T> {
         })
     }
 
-    /// Wants to be called again after this long.
+    /// Asks to be called again after this delay.
     pub fn again(after: Duration) -> Self {
         Self::Again { after, state: None }
     }
@@ -104,7 +106,7 @@ impl<T> Outcome<T> {
         self
     }
 
-    /// Leaves this state for the next call; no effect if done.
+    /// Stores this state for the next call; no effect if done.
     pub fn state(mut self, value: impl Serialize) -> Result<Self> {
         match &mut self {
             Self::Done { .. } => {}
@@ -163,7 +165,7 @@ impl From<Error> for wit::NodeError {
 
 /// A node type without its Rust types, as the macro lists it.
 pub struct NodeEntry {
-    /// As the description has it, but for `_` in place of `-`.
+    /// Its name in the description, with `_` instead of `-`.
     pub name: &'static str,
     /// Its part of the description.
     pub describe: fn() -> Value,
@@ -197,7 +199,7 @@ fn input<I: Incoming>(payload: Payload) -> Result<I> {
     I::decode(payload).map_err(|why| Error::Invalid(format!("the input does not fit: {why}")))
 }
 
-/// A node that is nothing but a function of its input, as the macro lists it.
+/// The description of a node that is a function of its input, for the macro.
 pub fn describe_function<I: Incoming, O: Outgoing>(name: &str, _: fn(I) -> Result<O>) -> Value {
     crate::describe::describe_function::<I, O>(name)
 }
@@ -210,7 +212,7 @@ pub fn run_function<I: Incoming, O: Outgoing>(
     Outcome::done(function(input(request.input)?)?).into_wit()
 }
 
-/// Runs whichever node of the plugin is asked for.
+/// Runs the requested node of the plugin.
 pub fn execute<P: Plugin>(request: wit::NodeRequest) -> Result<wit::Outcome, wit::NodeError> {
     log_panics();
     let wanted = request.node_type.rsplit('/').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What authors rely on: the description derived from types, the way of values
-//! in and out, and the test kit.
+//! The guarantees for authors: the description derived from types, the
+//! conversion of values, and the test kit.
 
 use windlass::prelude::*;
 use windlass::testkit::{Call, describe};
@@ -7,7 +7,7 @@ use windlass::{Level, Payload, blobs};
 
 #[derive(Deserialize, JsonSchema)]
 struct Config {
-    /// Passed as it was written.
+    /// Passed without rendering.
     #[schemars(extend("x-raw" = true))]
     pattern: String,
     #[serde(default)]
@@ -61,7 +61,7 @@ impl Node for Store {
     }
 }
 
-/// Takes a port that it does not declare.
+/// Takes an undeclared port.
 struct Stray;
 
 impl Node for Stray {

@@ -1,4 +1,4 @@
-//! The fake host: one per thread, set up by a call of the test kit and asked
+//! The fake host: one per thread, set up by a call of the test kit and called
 //! by the code under test through the same functions as the real one.
 
 use super::LogLine;
@@ -8,10 +8,10 @@ use crate::{Payload, Scheduled, Stimulus};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Answers requests in place of the network.
+/// Answers requests instead of the network.
 pub(crate) type Responder = Box<dyn FnMut(&Request) -> Result<Response, HttpError>>;
 
-/// What the code under test finds, and what it did.
+/// The environment of the code under test, and its recorded actions.
 pub(crate) struct World {
     pub(crate) attempt: u32,
     pub(crate) cancelled: bool,
@@ -26,7 +26,7 @@ pub(crate) struct World {
     pub(crate) done: Done,
 }
 
-/// What the code under test did.
+/// The recorded actions of the code under test.
 #[derive(Default)]
 pub(crate) struct Done {
     pub(crate) logs: Vec<LogLine>,
@@ -58,12 +58,12 @@ thread_local! {
     static WORLD: RefCell<World> = RefCell::default();
 }
 
-/// Puts a world in place for the calls that follow on this thread.
+/// Installs a world for the following calls on this thread.
 pub(crate) fn enter(world: World) {
     WORLD.set(world);
 }
 
-/// Takes the world away again.
+/// Removes the world.
 pub(crate) fn leave() -> World {
     WORLD.take()
 }
@@ -137,8 +137,8 @@ pub(crate) mod clock {
     pub(crate) fn now() -> u64 {
         with(|world| world.now_ms)
     }
-    /// Each look at it takes a tenth of a millisecond, so that a loop which
-    /// waits for time to pass comes to an end.
+    /// Each reading advances it by a tenth of a millisecond, so that a loop
+    /// that waits for time ends.
     pub(crate) fn monotonic_ns() -> u64 {
         with(|world| {
             world.monotonic_ns += 100_000;

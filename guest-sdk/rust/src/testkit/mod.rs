@@ -18,11 +18,11 @@
 //! assert_eq!(report.output(), json!({ "text": "HELLO" }));
 //! ```
 //!
-//! A call goes the way that it goes in a component: from bytes, through the
-//! schemas, to bytes. A configuration or an input that its schema refuses is
-//! answered as the host would, with [`Error::Invalid`]; an output that its own
-//! schema refuses, or a port that the node does not declare, is a fault of the
-//! node and panics.
+//! A call takes the same path as in a component: from bytes, through the
+//! schemas, to bytes. For a configuration or an input that its schema refuses,
+//! the test kit returns [`Error::Invalid`], like the host; an output that its
+//! own schema refuses, or an undeclared port, is a fault of the node and
+//! panics.
 #![expect(clippy::panic, reason = "a test kit reports faults by panicking")]
 
 pub(crate) mod fake;
@@ -41,7 +41,8 @@ use crate::{
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The describe document of a plugin; panics where it breaks the rules of `DESCRIBE.md`.
+/// The describe document of a plugin; panics if it breaks the rules of
+/// `DESCRIBE.md`.
 pub fn describe<P: Plugin>() -> Value {
     let document = document::<P>();
     let faults = rules::faults(&document);
@@ -49,7 +50,7 @@ pub fn describe<P: Plugin>() -> Value {
     document
 }
 
-/// One call to make, and what it finds around it.
+/// A call to make, and its environment.
 #[derive(Default)]
 pub struct Call {
     config: Option<Payload>,
@@ -57,14 +58,14 @@ pub struct Call {
     world: fake::World,
 }
 
-/// What a call did.
+/// The result of a call.
 #[derive(Debug)]
 pub struct Report<T> {
-    /// How it ended.
+    /// The outcome or the error.
     pub outcome: Result<T>,
     /// The lines that it logged.
     pub logs: Vec<LogLine>,
-    /// What it said about its progress.
+    /// The progress that it reported.
     pub progress: Vec<(f64, String)>,
     /// The HTTP requests that it made.
     pub requests: Vec<Request>,
@@ -77,9 +78,9 @@ pub struct Report<T> {
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogLine {
-    /// How much it matters.
+    /// Its level.
     pub level: Level,
-    /// What it says.
+    /// Its message.
     pub message: String,
     /// Its named values.
     pub fields: Vec<(String, String)>,
@@ -101,41 +102,41 @@ impl Call {
         self
     }
 
-    /// What the node works on.
+    /// The input of the node.
     #[must_use]
     pub fn input(self, input: Value) -> Self {
         self.raw_input(Raw(payload(&input)))
     }
 
-    /// As [`Call::input`], of any media type; its schema is not looked at.
+    /// As [`Call::input`], of any media type; its schema is not checked.
     #[must_use]
     pub fn raw_input(mut self, input: Raw) -> Self {
         self.input = Some(input.0);
         self
     }
 
-    /// Which attempt it is, from 1.
+    /// The number of the attempt, from 1.
     #[must_use]
     pub fn attempt(mut self, attempt: u32) -> Self {
         self.world.attempt = attempt;
         self
     }
 
-    /// What [`crate::Context::cancelled`] answers.
+    /// Makes [`crate::Context::cancelled`] true.
     #[must_use]
     pub fn cancelled(mut self) -> Self {
         self.world.cancelled = true;
         self
     }
 
-    /// What the wall clock says.
+    /// The time of the wall clock.
     #[must_use]
     pub fn now_ms(mut self, now_ms: u64) -> Self {
         self.world.now_ms = now_ms;
         self
     }
 
-    /// What is found at this path of the memory.
+    /// The value at this path of the memory.
     #[must_use]
     pub fn memory(mut self, path: &str, value: Value) -> Self {
         self.world.memory.insert(path.to_owned(), payload(&value));
@@ -236,7 +237,7 @@ impl Call {
 }
 
 impl Report<Outcome> {
-    /// The output, if the node is done; otherwise panics and says how it ended.
+    /// The output, if the node is done; otherwise panics with the outcome.
     #[track_caller]
     pub fn output(self) -> Value {
         match self.outcome {
@@ -247,7 +248,7 @@ impl Report<Outcome> {
 }
 
 impl<T: std::fmt::Debug> Report<T> {
-    /// The error, if the call failed; otherwise panics and says how it ended.
+    /// The error, if the call failed; otherwise panics with the outcome.
     #[track_caller]
     pub fn error(self) -> Error {
         match self.outcome {
@@ -340,7 +341,7 @@ fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
     object.get(name).unwrap_or(&Value::Bool(true))
 }
 
-/// What a schema has against a value.
+/// The mistakes of a value by a schema.
 fn check(what: &str, schema: &Value, value: &Value) -> Vec<String> {
     let validator = match jsonschema::validator_for(schema) {
         Ok(validator) => validator,
