@@ -1,9 +1,9 @@
-//! A trigger consumer that lets only some people in: a trigger of the route `guard` has to say
-//! who causes it, and that person has to be on the list. To be copied; the rule is compiled in.
+//! A trigger consumer that admits only certain users: a trigger of the route `guard` has to name
+//! its user, who has to be on the list. Meant to be copied; the rule is compiled in.
 
 use windlass::prelude::*;
 
-/// Who may.
+/// The users who may trigger.
 const MAY: [&str; 2] = ["ada", "grace"];
 
 struct Guard;
@@ -12,7 +12,8 @@ impl Consumer for Guard {
     const ROUTES: &'static [&'static str] = &["guard"];
 
     fn accept(trigger: Trigger, cx: &Context) -> Result<Disposition> {
-        // Triggers that the engine makes carry nothing: those act for whoever began the run.
+        // Triggers that the engine makes have no payload: they belong to a run that an allowed user
+        // started.
         let user = match trigger.payload.get("userId") {
             Some(user) => user.as_str().map(str::to_owned),
             None => cx.memory("input.userId")?,
@@ -32,7 +33,7 @@ mod tests {
     use super::*;
     use windlass::testkit::Call;
 
-    /// The reason, if it rejects.
+    /// The reason, if the trigger is rejected.
     fn rejected(call: Call) -> Option<String> {
         match call.accept::<Guard>("manual", Some("pay")).outcome {
             Ok(Disposition::Execute(_)) => None,

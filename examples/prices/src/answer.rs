@@ -1,4 +1,4 @@
-//! What the service answers, without any network.
+//! The answers of the service, without the network.
 
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -21,7 +21,7 @@ const PRICES: [(&str, u32); 14] = [
     ("PUMP-12", 15_600),
 ];
 
-/// What one euro is in other currencies.
+/// The value of one euro in other currencies.
 const RATES: [(&str, f64); 8] = [
     ("EUR", 1.0),
     ("USD", 1.08),
@@ -33,13 +33,13 @@ const RATES: [(&str, f64); 8] = [
     ("PLN", 4.3),
 ];
 
-/// The service's memory.
+/// The state of the service.
 #[derive(Debug, Default)]
 pub(crate) struct Service {
     was_asked: bool,
 }
 
-/// What is sent back.
+/// The answer to a request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer {
     /// Like `200 OK`.
@@ -75,7 +75,7 @@ impl Service {
     }
 }
 
-/// What the table has of the names in the query, and the names that it does not have.
+/// The entries for the names in the query, and the unknown names.
 fn look_up<T: Copy + Into<Value>>(
     url: &Url,
     parameter: &str,

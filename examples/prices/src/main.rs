@@ -1,7 +1,7 @@
 //! A price service for the examples: a few fixed prices and exchange rates, on loopback.
 //!
-//! It answers the first request for prices with 503, so that whoever asks has to ask twice.
-//! One connection is served at a time, each for one request and for at most five seconds.
+//! It answers the first request for prices with 503, so that the client has to retry. One
+//! connection is served at a time, each for one request and for at most five seconds.
 
 mod answer;
 
@@ -12,24 +12,24 @@ use std::time::Duration;
 
 use answer::{Answer, Service};
 
-/// Bytes of a request's head that are read; a longer one is cut off, and so refused.
+/// Bytes of a request's head that are read; a longer one is cut, and therefore refused.
 const HEAD_BYTES: u64 = 16 * 1024;
 
-/// How long the other side may take to send or to receive.
+/// How long the client may take to send or to receive.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     match port().and_then(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where stderr cannot be written, there is nowhere left to say so.
+            // If stderr cannot be written, the failure cannot be reported either.
             let _ = writeln!(io::stderr(), "{error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The port of the command line: `--port N`, where 0 means any that is free.
+/// The port of the command line: `--port N`, where 0 means any free port.
 fn port() -> io::Result<u16> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let port = match arguments
@@ -53,7 +53,7 @@ fn serve(port: u16) -> io::Result<()> {
     out.flush()?;
     let mut service = Service::default();
     for stream in listener.incoming() {
-        // One that hangs up in the middle is no reason to stop.
+        // A client that disconnects in the middle does not stop the service.
         if let Err(error) = stream.and_then(|stream| one(&stream, &mut service)) {
             let _ = writeln!(io::stderr(), "a connection broke: {error}");
         }
@@ -67,8 +67,8 @@ fn one(stream: &TcpStream, service: &mut Service) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut lines = BufReader::new(stream.take(HEAD_BYTES)).lines();
     let request = lines.next().transpose()?.unwrap_or_default();
-    // The headers are of no interest, but hanging up before they are read would reset the
-    // connection under the answer.
+    // The headers are not needed, but closing the connection before they are read would reset it
+    // and lose the answer.
     for line in lines {
         if line?.is_empty() {
             break;
