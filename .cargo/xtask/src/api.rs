@@ -1,6 +1,6 @@
-//! `cargo xtask api`: a client that was generated from the HTTP API's own document asks a
-//! running host everything that the document allows, and much that it does not. Whatever it is
-//! answered has to be in the document, and never be a failure of the host.
+//! `cargo xtask api`: a client that is generated from the HTTP API's document sends a running host
+//! requests that the document allows, and many that it does not. Every answer has to be in the
+//! document, and none may be a failure of the host.
 //!
 //! The client is schemathesis, from PyPI, in a virtual environment of the target directory.
 
@@ -10,27 +10,27 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The client, of a version that is known to work.
+/// The version of the client that is known to work.
 const CLIENT: &str = "4.32.5";
 
-/// What it holds against each answer. `ignored_auth` is not among it: the document wants a token,
-/// and the host that is asked here listens on this machine alone, without one.
+/// The checks of each answer. `ignored_auth` is not among them: the document requires a token, but
+/// this host listens on loopback only, and needs none.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_headers_conformance,response_schema_conformance,unsupported_method";
 
-/// Requests that are made up for each operation.
+/// Generated requests for each operation.
 const EXAMPLES: &str = "25";
 
-/// How often it is looked whether the host listens; half a minute in all.
+/// How often to check whether the host listens; half a minute in total.
 const LOOKS: u32 = 600;
 
-/// Workflows that the client finds: one that ends, one that waits, one that begins by a request.
+/// Workflows that exist for the client: one that ends, one that waits, one that a request starts.
 const WORKFLOWS: [&str; 2] = [
     "workflow: waits\nnodes: { ask: { event: approval } }\n",
     "workflow: hooked\ntriggers: { hook: { http: { path: /orders } } }\nnodes: { a: { set: { b: 1 } } }\n",
 ];
 
-/// A host that does not outlive the test.
+/// A host that is killed at the end of the test.
 struct Host(Child);
 
 impl Drop for Host {
@@ -40,14 +40,14 @@ impl Drop for Host {
     }
 }
 
-/// Builds the host, and asks it.
+/// Builds the host, and tests it.
 pub(crate) fn run() -> Result<()> {
     guests::run(&guests::Args::everything())?;
     check(&host::release()?)
 }
 
-/// Asks a host that is built. Where there is no Python this says so, and fails where it
-/// must not be left out.
+/// Tests a host that is already built. Without Python it prints a message, and fails if the test is
+/// required.
 pub(crate) fn check(programs: &Path) -> Result<()> {
     let client = match pypi::program("schemathesis", CLIENT, "schemathesis") {
         Ok(client) => client,
@@ -78,14 +78,14 @@ pub(crate) fn check(programs: &Path) -> Result<()> {
             .args(["run", &format!("http://{address}/api/openapi.json")])
             .args(["--checks", CHECKS, "--max-examples", EXAMPLES])
             .args(["--phases", "examples,coverage,fuzzing", "--no-color"])
-            // The same requests each time, so that what fails once fails again.
+            // The same requests each time, so that a failure can be repeated.
             .args(["--seed", "1", "--generation-deterministic"])
-            // A paused host would refuse whatever comes after.
+            // A paused host would refuse all later requests.
             .args(["--exclude-path-regex", "^/api/v1/admin/(un)?pause"]),
     )
 }
 
-/// Starts a host that listens somewhere.
+/// Starts a host on a free port.
 fn serve(programs: &Path, place: &Path) -> Result<(Host, String)> {
     let log = place.join("serve.log");
     let child = Command::new(programs.join("windlass"))

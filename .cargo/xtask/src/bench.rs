@@ -8,7 +8,7 @@ use std::process::Command;
 /// Measure the whole path, in the release profile.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Also write the results there, as a list of records.
+    /// Also write the results to this file, as a list of records.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -16,20 +16,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 
-    /// Measure on PostgreSQL besides, on a server that is started for it.
+    /// Also measure on PostgreSQL, on a server that is started for it.
     #[arg(long)]
     postgres: bool,
 
-    /// Only a steady load of 100 runs per second, for so long: what grows that should not?
+    /// Only run a steady load of 100 runs per second for this long, to find memory or disk use that
+    /// grows.
     #[arg(long, value_name = "MINUTES", conflicts_with_all = ["filter", "json", "postgres"])]
     minutes: Option<f64>,
 
-    /// How long each scenario is measured.
+    /// How long to measure each scenario.
     #[arg(long, value_name = "SECONDS", default_value = "3")]
     seconds: f64,
 }
 
-/// Builds what is measured, and measures it.
+/// Builds the programs, and measures them.
 pub(crate) fn run(args: &Args) -> Result<()> {
     guests::run(&guests::Args::everything())?;
     let programs = host::release()?;

@@ -3,7 +3,7 @@
 use crate::{host, place};
 use anyhow::Result;
 
-/// Runs the tests that compare with files, telling them to write the files instead.
+/// Runs the tests that compare with files, in the mode that writes the files instead.
 pub(crate) fn run() -> Result<()> {
     host::say("writing golden and generated files anew; look at the difference before you commit");
     let mut command = place::cargo();

@@ -1,4 +1,4 @@
-//! Makes components out of core modules.
+//! Makes components from core modules.
 
 use crate::place;
 use anyhow::{Context, Result};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The world that a hand-written module is for, unless it is a component already.
+/// The world of a hand-written module, unless it is a component already.
 const WORLD: &str = "windlass:node/node-plugin@0.1.0";
 
-/// Wraps a core module that carries its component type; a component stays as it is.
+/// Wraps a core module that carries its component type; a component is returned unchanged.
 pub(crate) fn encode(wasm: Vec<u8>) -> Result<Vec<u8>> {
     if is_component(&wasm) {
         return Ok(wasm);
@@ -22,8 +22,8 @@ pub(crate) fn encode(wasm: Vec<u8>) -> Result<Vec<u8>> {
         .context("the module does not fit its component type")
 }
 
-/// Makes a component of WebAssembly text: of a component, or of a core module
-/// that exports the world of a node executor.
+/// Makes a component from WebAssembly text: of a component, or of a core module that exports the
+/// world of a node executor.
 pub(crate) fn assemble(text: &Path) -> Result<Vec<u8>> {
     let mut wasm = wat::parse_file(text)?;
     if is_component(&wasm) {
@@ -35,8 +35,7 @@ pub(crate) fn assemble(text: &Path) -> Result<Vec<u8>> {
     encode(wasm)
 }
 
-/// Writes a file as a whole or not at all, and only if it would change.
-/// Returns whether it did.
+/// Writes a file atomically, and only if it would change. Returns whether it did.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<bool> {
     if std::fs::read(path).is_ok_and(|existing| existing == bytes) {
         return Ok(false);
@@ -60,7 +59,7 @@ fn is_component(wasm: &[u8]) -> bool {
 fn contract() -> Result<(Resolve, wit_parser::PackageId)> {
     let wit = place::root()?.join("wit");
     let mut resolve = Resolve::default();
-    // Each package comes after those that it uses.
+    // Each package follows the packages that it uses.
     let imports = [
         "types", "log", "context", "memory", "blobs", "http", "events", "clock", "random",
     ];

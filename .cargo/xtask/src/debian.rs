@@ -1,5 +1,5 @@
-//! Debian's packaged compiler: installed as root, or unpacked beside the build
-//! where installing is not possible or would remove something.
+//! Debian's packaged compiler: installed as root, or unpacked beside the build if it cannot be
+//! installed or would remove other packages.
 
 use crate::place;
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// The compiler, the sources of the standard library, and the linker.
 const PACKAGES: [&str; 4] = ["rustc-web", "rust-web-src", "rust-web-llvm", "lld-22"];
-/// What those need besides, when nothing is installed.
+/// Additional packages for an unpacked compiler.
 const LIBRARIES: [&str; 3] = ["libllvm22", "libstd-rust-web-1.96", "libstd-rust-web-dev"];
 
 /// Debian's compiler, in the system or unpacked somewhere.
@@ -51,8 +51,8 @@ impl Debian {
         joined(&self.prefix.join(directory), "LD_LIBRARY_PATH")
     }
 
-    /// Whether the compiler, the sources and a linker are all there. Another
-    /// `/usr/bin/rustc`, without the sources, is of no use.
+    /// Whether the compiler, the sources and a linker are all present. Another `/usr/bin/rustc`,
+    /// without the sources, does not suffice.
     fn is_complete(&self) -> bool {
         let sources = "usr/lib/rustlib/src/rust/library/std/Cargo.toml";
         self.rustc().exists()
@@ -61,12 +61,12 @@ impl Debian {
     }
 }
 
-/// Whether Debian's compiler is here or can be had.
+/// Whether Debian's compiler is present or can be installed.
 pub(crate) fn is_possible() -> bool {
     Debian::at("/").is_complete() || unpacked().is_ok_and(|it| it.is_complete()) || has_package()
 }
 
-/// Finds the compiler, or gets it.
+/// Finds the compiler, or installs it.
 pub(crate) fn prepare() -> Result<Debian> {
     let installed = Debian::at("/");
     if installed.is_complete() {
@@ -101,12 +101,12 @@ fn unpacked() -> Result<Debian> {
 fn has_package() -> bool {
     let mut show = Command::new("apt-cache");
     show.args(["policy", "rustc-web"]);
-    // Without package lists the package is unknown until they are read.
+    // The package is unknown until the package lists are read.
     let known = place::output(&mut show).is_ok_and(|text| text.contains("Candidate: 1"));
     known || may_install().unwrap_or(false)
 }
 
-/// Whether this is a Debian on which we may install packages.
+/// Whether this is a Debian on which this program may install packages.
 pub(crate) fn may_install() -> Result<bool> {
     Ok(Path::new("/etc/debian_version").exists() && is_root()?)
 }
@@ -140,8 +140,8 @@ fn install(options: &[&str]) -> Command {
     command
 }
 
-/// The packages conflict with Debian's own `rustc` and `rustup`, which belong
-/// to whoever uses this machine.
+/// Whether the installation removes no package. The packages conflict with Debian's own `rustc` and
+/// `rustup`, which the owner of this machine may need.
 fn removes_nothing() -> Result<bool> {
     let plan = place::output(&mut install(&["--simulate"]))?;
     Ok(!plan.lines().any(|line| line.starts_with("Remv ")))

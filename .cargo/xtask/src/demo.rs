@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from nothing to the summary of a triage.
+//! `cargo xtask demo`: builds everything, and runs the example to the summary of a triage.
 
 use crate::{guests, host, place};
 use anyhow::{Context, Result};
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A child that does not outlive the demonstration.
+/// A child process that is killed at the end of the demonstration.
 struct Service(Child);
 
 impl Drop for Service {

@@ -3,7 +3,7 @@
 use crate::{host, place};
 use anyhow::{Context, Result};
 
-/// Let libFuzzer search for an input that harms a reader of data from outside.
+/// Let libFuzzer search for an input that harms a parser of untrusted data.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The target: a folder of `tests/fuzz/corpus`.
@@ -11,12 +11,12 @@ pub(crate) struct Args {
     /// How long to search, in minutes.
     #[arg(long, default_value_t = 15)]
     minutes: u64,
-    /// Write the smallest inputs that reach all that was reached into the corpus, afterwards.
+    /// Afterwards, write the smallest inputs that reach the same code into the corpus.
     #[arg(long)]
     keep: bool,
 }
 
-/// What the compiler adds so that libFuzzer sees which code an input reaches.
+/// Compiler flags by which libFuzzer sees which code an input reaches.
 const COVERAGE: &[&str] = &[
     "--cfg=fuzzing",
     "-Ccodegen-units=1",
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut command = place::cargo();
     command
         .args(["build", "--package", "windlass-fuzz", "--profile", "fuzz"])
-        // With a target of its own the flags reach no build script.
+        // With a separate target, the flags do not apply to build scripts.
         .args(["--target", triple, "--target-dir"])
         .arg(&directory)
         .env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\u{1f}"))
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     place::run(&mut command)?;
     if args.keep {
         let mut command = fuzzer();
-        // As few inputs as reach every place; how often each was reached is left out.
+        // The fewest inputs that reach every place; how often each was reached does not count.
         command.args(["-set_cover_merge=1", "-use_counters=0"]);
         command.arg(&corpus).arg(&found);
         place::run(&mut command).context("the corpus could not be merged")?;

@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 
-    /// Where the component of that crate goes [default: plugins/ of the target directory].
+    /// Directory for the component of that crate [default: plugins/ of the target directory].
     #[arg(long, value_name = "DIR", requires = "path")]
     out: Option<PathBuf>,
 
@@ -33,7 +33,7 @@ impl Args {
         }
     }
 
-    /// One crate, with its component going below the target directory.
+    /// One crate, with its component below the target directory.
     pub(crate) fn one(path: &Path, out: &str) -> Result<Self> {
         let out = place::target()?.join(out);
         Ok(Self {
@@ -44,22 +44,22 @@ impl Args {
     }
 }
 
-/// What guests are compiled for: no imports but those of the contract.
+/// The default target: it has no imports but those of the contract.
 const DEFAULT_TARGET: &str = "wasm32-unknown-unknown";
 
 /// A crate that becomes a component.
 struct Guest {
     /// The package's name, and the component's.
     name: String,
-    /// What cargo calls the package; its name might be a dependency's too.
+    /// Cargo's id of the package; a dependency might have the same name.
     id: String,
     /// The name of the compiled module, without its extension.
     module: String,
-    /// Where the component goes.
+    /// The path of the component.
     out: PathBuf,
 }
 
-/// Compiles what the arguments name.
+/// Compiles the guests that the arguments name.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let target_dir = place::target()?;
     let plugins = target_dir.join("plugins");
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     assemble_all(&fixtures_source.join("text"), &fixtures)
 }
 
-/// Compiles every guest of a workspace; `out` says by its manifest where one goes.
+/// Compiles every guest of a workspace; `out` maps its manifest to the path of the component.
 fn build(directory: &Path, target: &str, out: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
     let manifest = std::path::absolute(directory.join("Cargo.toml"))?;
     if !manifest.exists() {
@@ -124,7 +124,7 @@ fn guests(manifest: &Path, out: &dyn Fn(&Path) -> PathBuf) -> Result<Vec<Guest>>
     let metadata = place::metadata(manifest)?;
     let packages = metadata.get("packages").and_then(|it| it.as_array());
     let packages = packages.context("cargo metadata lists no packages")?;
-    // Cargo lists the whole workspace even where the manifest is of one member.
+    // Cargo lists the whole workspace even for the manifest of one member.
     let is_asked_for = |package: &&serde_json::Value| {
         package.get("manifest_path").and_then(|it| it.as_str()) == manifest.to_str()
     };
@@ -149,8 +149,8 @@ fn guests(manifest: &Path, out: &dyn Fn(&Path) -> PathBuf) -> Result<Vec<Guest>>
         .collect())
 }
 
-/// The fixtures that no compiler would produce: WebAssembly text, and files
-/// that are no WebAssembly at all.
+/// The fixtures that no compiler would produce: WebAssembly text, and files that are not
+/// WebAssembly.
 fn assemble_all(from: &Path, to: &Path) -> Result<()> {
     let entries = std::fs::read_dir(from)
         .with_context(|| format!("cannot list {}", from.display()))?

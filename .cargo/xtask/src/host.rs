@@ -4,7 +4,7 @@ use crate::{guests, place};
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// Says what takes long now.
+/// Prints the step that begins.
 pub(crate) fn say(text: &str) {
     eprintln!("==> {text}");
 }
@@ -17,11 +17,11 @@ pub(crate) fn build() -> Result<()> {
     Ok(())
 }
 
-/// The packages with programs. They are always built together, since another selection would
-/// mean other features of their dependencies, and so another compiler to be compiled.
+/// The packages with programs. They are always built together, since another selection would enable
+/// other features of their dependencies, and compile these again.
 const PROGRAMS: [&str; 3] = ["windlass-cli", "windlass-example-prices", "windlass-tests"];
 
-/// Builds the programs in the release profile, for the guests that are built, and returns their
+/// Builds the programs in the release profile, with the guests that are built, and returns their
 /// directory.
 pub(crate) fn release() -> Result<PathBuf> {
     say("building the host (the first time takes some minutes: a compiler is part of it)");

@@ -30,25 +30,25 @@ use clap::Parser;
 enum Command {
     /// Compile guests into components: everything under plugins/, or one crate.
     Guests(guests::Args),
-    /// Build the guests, and the host that knows them, in the release profile.
+    /// Build the guests, and the host with their digests, in the release profile.
     Build,
-    /// Build everything and run the example: from nothing to the summary of a triage.
+    /// Build everything and run the example to the summary of a triage.
     Demo,
     /// Build everything and run every test.
     Test(test::Args),
-    /// Let a generated client ask a running host whatever its HTTP API allows.
+    /// Let a generated client send requests to the HTTP API of a running host.
     Api,
     /// Run simulated processes on a simulated store, from seeds.
     Simulate(simulate::Args),
-    /// Let libFuzzer search for an input that harms a reader of data from outside.
+    /// Let libFuzzer search for an input that harms a parser of untrusted data.
     Fuzz(fuzz::Args),
     /// Measure the whole path and print a table.
     Bench(bench::Args),
     /// Check the licences, bans and sources of all dependencies.
     Deny,
-    /// Report which known advisories are about what is locked, and how old the list is.
+    /// Report the known advisories about locked dependencies, and the age of the list.
     Advisories,
-    /// Check the rules of the house that no compiler checks.
+    /// Check the rules of this repository that no compiler checks.
     Tidy,
     /// Write golden and generated files anew.
     Bless,

@@ -1,11 +1,11 @@
-//! Where things are.
+//! Paths, and running commands.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the repository. Asked for when it runs and not when it is compiled, because
-/// clones may share a target directory, and with it this program.
+/// The root of the repository. Determined at run time and not at compile time, because clones may
+/// share a target directory, and this program with it.
 pub(crate) fn root() -> Result<PathBuf> {
     let here = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
     let root = Path::new(&here).ancestors().nth(2);
@@ -26,7 +26,7 @@ pub(crate) fn target() -> Result<PathBuf> {
 }
 
 /// The cargo that runs this command, for a build of the host whose library is built: the program
-/// knows the components by their digests.
+/// recognises the components by their digests.
 pub(crate) fn cargo_with_library() -> Result<Command> {
     let mut command = cargo();
     command.env("WINDLASS_BUILD_LIBRARY", target()?.join("plugins"));
@@ -38,7 +38,7 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// What cargo knows about a workspace.
+/// Cargo's metadata of a workspace.
 pub(crate) fn metadata(manifest: &Path) -> Result<serde_json::Value> {
     let mut command = cargo();
     command
@@ -49,7 +49,7 @@ pub(crate) fn metadata(manifest: &Path) -> Result<serde_json::Value> {
     serde_json::from_str(&text).context("cargo metadata gave no JSON")
 }
 
-/// Runs a command and returns what it wrote to its standard output.
+/// Runs a command and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -62,12 +62,12 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Runs a command whose output people see.
+/// Runs a command whose output is shown.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
         .with_context(|| format!("cannot run {command:?}"))?;
-    // The command has said itself what is wrong.
+    // The command has reported its error itself.
     let program = command.get_program().to_string_lossy();
     let first = command.get_args().next().unwrap_or_default();
     anyhow::ensure!(

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The program of a package in one version, installed if it is not there.
+/// The program of a package in one version, which is installed if it is missing.
 pub(crate) fn program(package: &str, version: &str, program: &str) -> Result<PathBuf> {
     let wanted = format!("{package}=={version}");
     let directory = place::target()?.join("pypi").join(program);

@@ -1,28 +1,28 @@
-//! The servers that tests start: PostgreSQL and Redis. Installed from Debian's packages where
-//! that is possible, without the services that come with them.
+//! The servers that tests start: PostgreSQL and Redis. Installed from Debian's packages if
+//! possible, without the services that come with them.
 
 use crate::{debian, host, place};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program that tests start, and the package that has it.
+/// The programs that tests start, and their packages.
 const SERVERS: [(&str, &str); 2] = [("postgres", "postgresql"), ("redis-server", "redis-server")];
 
-/// Set where tests must not do without servers; so is `CI`.
+/// Set if tests must not skip the servers; `CI` has the same effect.
 pub(crate) const REQUIRE: &str = "WINDLASS_REQUIRE_SERVERS";
 
-/// Asked by Debian's packages whether they may start a service; 101 says no.
+/// Debian's packages run this script to learn whether they may start a service; 101 means no.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// Whether what needs something from outside must not be left out. The tests say the same, in
+/// Whether tests with external requirements must not be skipped. The tests have the same rule, in
 /// `tests/servers/src/places.rs`.
 pub(crate) fn required() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     set("CI") || set(REQUIRE)
 }
 
-/// Installs what is missing where it may, and says what stays missing.
+/// Installs missing servers if it may, and reports those that stay missing.
 pub(crate) fn prepare() -> Result<()> {
     let missing: Vec<&str> = SERVERS
         .iter()
@@ -52,7 +52,7 @@ pub(crate) fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// Where the tests look, too.
+/// The tests look in the same places.
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();

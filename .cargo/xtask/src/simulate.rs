@@ -1,4 +1,4 @@
-//! `cargo xtask simulate`: more seeds of the simulation than the tests try.
+//! `cargo xtask simulate`: runs the simulation with more seeds than the tests.
 
 use crate::{host, place};
 use anyhow::Result;
@@ -9,7 +9,7 @@ pub(crate) struct Args {
     /// How many seeds to try.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
-    /// The first of them.
+    /// The first seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print every write of every simulated store.
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     host::say("simulating");
     let mut command = place::cargo();
     command
-        // The same features as all other tests have, so that nothing is compiled anew.
+        // With the same features as all other tests, so that nothing is compiled again.
         .args(["test", "--workspace", "--all-features", "--lib"])
         .args(["sim::tests::whatever_goes_wrong", "--", "--nocapture"])
         .env("WINDLASS_SEED", args.seed.to_string())

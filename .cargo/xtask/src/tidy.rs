@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: rules of the house that no compiler checks.
+//! `cargo xtask tidy`: rules of this repository that no compiler checks.
 
 use crate::{host, place};
 use anyhow::{Context, Result, bail};
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Lines that a source file may have.
+/// The most lines of a source file.
 const LINES: usize = 1_000;
 
-/// Crates, and what they must not reach.
+/// Crates, and the crates on which they must not depend.
 const WALLS: &[(&str, &[&str])] = &[
     (
         "windlass-model",
@@ -125,7 +125,7 @@ const WALLS: &[(&str, &[&str])] = &[
 /// The only crate that may name wasmtime.
 const WASMTIME: &str = "host/plugins";
 
-/// Checks every rule and reports every breach.
+/// Checks every rule and reports every violation.
 pub(crate) fn run() -> Result<()> {
     host::say("tidying");
     let root = place::root()?;
@@ -176,7 +176,7 @@ fn lengths(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()
     Ok(())
 }
 
-/// Who depends on whom: downwards only.
+/// Dependencies between crates lead downwards only.
 fn walls(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     for (package, forbidden) in WALLS {
         let mut command = place::cargo();
@@ -229,7 +229,7 @@ fn direct_wasmtime(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// A released folder of the contract never changes: its hash stands in `wit/frozen.txt`.
+/// A released folder of the contract never changes: its hash is in `wit/frozen.txt`.
 fn frozen(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     let list = root.join("wit/frozen.txt");
     let expected = std::fs::read_to_string(&list).unwrap_or_default();
@@ -283,7 +283,7 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 /// Every code has a page, and every page a code.
 fn pages(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
     let mut codes = BTreeSet::new();
-    // What tests make up for themselves is nobody's business.
+    // Codes that only exist in tests need no page.
     let shown = |file: &&PathBuf| {
         file.starts_with("host") && !file.components().any(|part| part.as_os_str() == "tests")
     };
@@ -324,7 +324,7 @@ fn ignored_tests(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// Everything is built from source.
+/// The repository contains no binaries: everything is built from source.
 fn no_binaries(files: &[PathBuf], wrong: &mut Vec<String>) {
     for file in files {
         if file
@@ -336,9 +336,9 @@ fn no_binaries(files: &[PathBuf], wrong: &mut Vec<String>) {
     }
 }
 
-/// The node that people see first is the one that is built and tested.
+/// The node in the introductions is the one that is built and tested.
 const NODE: &str = "examples/shout/src/lib.rs";
-/// Where it is shown.
+/// The documents that show it.
 const SHOWN: [&str; 2] = ["README.md", "guest-sdk/rust/README.md"];
 
 fn shown_node(root: &Path, wrong: &mut Vec<String>) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Finds a compiler for guests. The target's standard library is missing on
-//! most machines, and not every machine can download it.
+//! Finds a compiler for guests. The target's standard library is missing on most machines, and some
+//! machines cannot download it.
 
 use crate::debian::{self, Debian};
 use crate::place;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The variable that forces one way.
+/// The variable that selects one way.
 const FORCE: &str = "WINDLASS_GUEST_TOOLCHAIN";
 
 /// A way to compile for a target.
@@ -19,7 +19,7 @@ pub(crate) enum Toolchain {
 }
 
 impl Toolchain {
-    /// Takes the first way that works here, and says which.
+    /// Takes the first way that works here, and prints it.
     pub(crate) fn find(target: &str) -> Result<Self> {
         let forced = std::env::var(FORCE).ok();
         match forced.as_deref() {
@@ -77,7 +77,7 @@ impl Toolchain {
         Ok(Self::Installed)
     }
 
-    /// `cargo build` for the target, with everything that this way needs.
+    /// `cargo build` for the target, with the options of this way.
     pub(crate) fn build(&self, target: &str) -> Result<Command> {
         let mut command = place::cargo();
         // Flags for the host's processor would not suit the target, and the
