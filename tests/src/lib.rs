@@ -1,4 +1,4 @@
-//! What the end-to-end tests and the benchmarks share.
+//! The shared code of the end-to-end tests and the benchmarks.
 
 pub mod bench;
 pub mod harness;

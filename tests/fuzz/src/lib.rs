@@ -1,9 +1,9 @@
-//! Fuzz targets: one function from bytes for each reader of data from outside.
+//! Fuzz targets: a function from bytes for each parser of untrusted data.
 //!
-//! `cargo xtask fuzz` compiles them with coverage and lets libFuzzer search. The corpus that it
-//! found is kept in `tests/fuzz/corpus`, and an ordinary test replays the corpus. A target fails
-//! by a panic, by an abort, or by an allocation beyond its budget; the results of the functions
-//! under test are checked where a wrong one can be told.
+//! `cargo xtask fuzz` compiles them with coverage and lets libFuzzer search. The inputs that it
+//! found are kept in `tests/fuzz/corpus`, and an ordinary test replays them. A target fails by a
+//! panic, by an abort, or by an allocation beyond its budget; results of the functions under test
+//! are checked wherever a wrong one can be recognised.
 
 mod targets;
 
@@ -12,13 +12,14 @@ use targets::{
     workflows,
 };
 
-/// A reader of data from outside.
+/// A parser of untrusted data.
 pub struct Target {
     /// Name of the target and of its corpus.
     pub name: &'static str,
-    /// Hands one input to the reader. Panics where the reader breaks a promise.
+    /// Passes one input to the parser. Panics if the parser violates a guarantee.
     pub run: fn(&[u8]),
-    /// Memory that one input may take beyond what the process holds before, in bytes.
+    /// Memory that one input may take in addition to the memory that the process has already, in
+    /// bytes.
     pub memory_bytes: usize,
     /// The longest input that the fuzzer makes, in bytes.
     pub input_bytes: usize,

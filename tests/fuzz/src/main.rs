@@ -15,13 +15,13 @@ use std::alloc::System;
 use cap::Cap;
 use windlass_fuzz::Target;
 
-/// Counts what is allocated, and aborts beyond what an input may take.
+/// Counts the allocated bytes, and aborts beyond the budget of an input.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 fn run(target: &Target, data: &[u8]) {
     let limit = ALLOCATOR.allocated().saturating_add(target.memory_bytes);
-    // The limit is above what is allocated, so that it can be set.
+    // The limit is above the allocated bytes, so setting it succeeds.
     let _ = ALLOCATOR.set_limit(limit);
     (target.run)(data);
     let _ = ALLOCATOR.set_limit(usize::MAX);
@@ -65,7 +65,7 @@ fn main() -> std::io::Result<()> {
         files.sort();
         for file in files {
             let data = std::fs::read(&file)?;
-            // Said before, so that the last line names the input that a crash comes from.
+            // Printed before the run, so that the last line names the input of a crash.
             eprintln!("{}", file.display());
             run(target, &data);
             inputs += 1;

@@ -1,4 +1,4 @@
-//! Every input that a fuzzer kept, replayed by a process of its own for each target.
+//! Replays every input in the corpus, in a separate process for each target.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ const SECONDS: u64 = 300;
 
 #[test]
 fn no_input_of_a_corpus_does_harm() {
-    // Inherited by the processes that replay.
+    // The replaying processes inherit it.
     let limit = Rlimit {
         current: Some(SECONDS),
         maximum: None,

@@ -1,15 +1,15 @@
 //! Real servers for tests, each on a free port with its data in a temporary directory.
 //!
-//! They stop when they are dropped, and also when the test process dies in whatever way: a
-//! watchdog holds a pipe to it, ends the server when the pipe breaks, and removes the data.
+//! They stop when they are dropped, and also when the test process dies in any way: a watchdog
+//! holds a pipe to it, ends the server when the pipe breaks, and removes the data.
 //!
 //! Starting PostgreSQL takes about a second, so tests that neither stop nor restart it share one
-//! per process ([`PostgreSql::shared`]) and make themselves a database in it
-//! ([`PostgreSql::database`]). Those that do start their own.
+//! per process ([`PostgreSql::shared`]) and create a database in it ([`PostgreSql::database`]).
+//! Other tests start their own.
 //!
-//! A server that is not installed fails the test where it is required, which is where the
-//! variable `CI` or `WINDLASS_REQUIRE_SERVERS` is set. Elsewhere the test says aloud, past the
-//! capture of the test harness, that it does not run.
+//! If a server is not installed, the test fails if it is required, that is, if the variable `CI` or
+//! `WINDLASS_REQUIRE_SERVERS` is set. Otherwise the test prints a message that it does not run,
+//! bypassing the capture of the test harness.
 
 mod places;
 mod postgres;

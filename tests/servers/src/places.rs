@@ -1,4 +1,4 @@
-//! Where programs and ports are, and what happens if they are not there.
+//! The paths of programs, free ports, and the handling of missing programs.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Below the range from which systems take ports for outgoing connections, so that nobody
+/// Below the range from which systems take ports for outgoing connections, so that no other process
 /// takes the port of a server while it is restarted.
 const PORTS: std::ops::Range<u32> = 15_000..32_000;
 
@@ -35,13 +35,13 @@ pub(crate) fn versions(parent: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Whether tests must not do without servers.
+/// Whether tests must not skip the servers.
 pub(crate) fn required() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     set("CI") || set("WINDLASS_REQUIRE_SERVERS")
 }
 
-/// Says that a test does not run, or fails where it has to.
+/// Reports that a test does not run, or fails if the server is required.
 pub(crate) fn missing(server: &str, package: &str) -> Result<()> {
     if required() {
         bail!(
@@ -58,11 +58,11 @@ pub(crate) fn missing(server: &str, package: &str) -> Result<()> {
     Ok(())
 }
 
-/// A port that nobody listens on at this moment.
+/// A port that is free at this moment.
 pub(crate) fn free_port() -> Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let span = PORTS.end - PORTS.start;
-    // Processes begin at different places, so that they rarely want the same.
+    // Processes begin at different ports, so that they rarely want the same one.
     let begin = std::process::id().wrapping_mul(211);
     for _ in 0..span {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -21,7 +21,7 @@ const USER: &str = "windlass";
 /// How a server is started.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether what is committed survives a power cut. Tests of logic alone may do without.
+    /// Whether commits survive a power cut. Tests of logic alone can do without.
     pub fsync: bool,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Snapshot {
     }
 }
 
-/// Where its programs are.
+/// The paths of its programs.
 #[derive(Debug)]
 struct Programs {
     initdb: PathBuf,
@@ -73,7 +73,7 @@ impl Programs {
 }
 
 impl PostgreSql {
-    /// Starts a server that flushes what it commits, as in production.
+    /// Starts a server that flushes its commits, as in production.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl PostgreSql {
         Self::start_as(options, None)
     }
 
-    /// Starts a server that speaks TLS, with a certificate of this authority.
+    /// Starts a server with TLS, and a certificate of this authority.
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl PostgreSql {
         Programs::find().is_some()
     }
 
-    /// Starts a server for a test; none where it is neither installed nor required, after saying
-    /// so.
+    /// Starts a server for a test; if it is neither installed nor required, prints a message and
+    /// returns none.
     ///
     /// # Errors
     ///
@@ -154,12 +154,12 @@ impl PostgreSql {
         Ok(Self::for_test()?.map(|postgres| SHARED.get_or_init(|| postgres)))
     }
 
-    /// Where its first database is, like `postgres://windlass@127.0.0.1:15001/postgres`.
+    /// The URL of its first database, like `postgres://windlass@127.0.0.1:15001/postgres`.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
 
-    /// Makes an empty database, and says where it is.
+    /// Creates an empty database, and returns its URL.
     ///
     /// # Errors
     ///
@@ -174,8 +174,8 @@ impl PostgreSql {
         format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Runs statements in the first database, and returns what they print: a line for each row,
-    /// with `|` between columns.
+    /// Runs statements in the first database, and returns their output: a line for each row, with
+    /// `|` between columns.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl PostgreSql {
         self.execute_in(&self.url(), sql)
     }
 
-    /// Runs statements in the database of that address.
+    /// Runs statements in the database of this URL.
     ///
     /// # Errors
     ///
@@ -204,8 +204,8 @@ impl PostgreSql {
         Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
     }
 
-    /// Opens a transaction in the database of that address that has a snapshot and does nothing:
-    /// row versions that it could still see are not cleared away.
+    /// Opens an idle transaction with a snapshot in the database of this URL: row versions that it
+    /// could still see are not vacuumed.
     ///
     /// # Errors
     ///
@@ -225,12 +225,12 @@ impl PostgreSql {
         let mut said = String::new();
         BufReader::new(stdout).read_line(&mut said)?;
         ensure!(said.trim() == "held", "psql has not begun a transaction");
-        // psql waits for more for as long as this is open.
+        // psql waits for more input as long as this is open.
         snapshot.0.stdin = Some(stdin);
         Ok(snapshot)
     }
 
-    /// Ends all connections of clients, and says how many those were.
+    /// Closes all connections of clients, and returns their number.
     ///
     /// # Errors
     ///
@@ -243,7 +243,7 @@ impl PostgreSql {
         Ok(count.parse()?)
     }
 
-    /// Lets the server write down each statement that it is sent from here on.
+    /// Makes the server log each statement from now on.
     ///
     /// # Errors
     ///
@@ -251,15 +251,14 @@ impl PostgreSql {
     pub fn log_statements(&self) -> Result<()> {
         self.execute("alter system set log_statement = 'all'")?;
         self.execute("select pg_reload_conf()")?;
-        // Sessions look at it before their next statement.
+        // Sessions read the setting before their next statement.
         until_it_works(|| {
             ensure!(self.execute("show log_statement")? == "all", "not yet");
             Ok(())
         })
     }
 
-    /// The statements that were written down since [`Self::log_statements`], the first line of
-    /// each.
+    /// The statements that were logged since [`Self::log_statements`], the first line of each.
     pub fn statements(&self) -> Vec<String> {
         let log = self.server().said();
         let statements = log.lines().filter_map(|line| {
@@ -295,8 +294,8 @@ impl PostgreSql {
         ] {
             arguments.extend(["-c".to_owned(), setting]);
         }
-        // Backends of a server that was killed take a moment to notice, and no other starts on
-        // their data until then.
+        // Backends of a killed server take a moment to notice, and no new server starts on their
+        // data until then.
         until_it_works(|| {
             server.start(&self.programs.postgres, &arguments, &|pid| {
                 is_ready(&pid_file, pid)
@@ -304,7 +303,7 @@ impl PostgreSql {
         })
     }
 
-    /// Stops it in an orderly way (a fast shutdown: connections are ended).
+    /// Stops it by a fast shutdown, which closes connections.
     ///
     /// # Errors
     ///
@@ -322,7 +321,7 @@ impl PostgreSql {
         self.server().end(Signal::KILL)
     }
 
-    /// Stops it in an orderly way and starts it.
+    /// Stops it by a fast shutdown and starts it.
     ///
     /// # Errors
     ///
@@ -332,11 +331,12 @@ impl PostgreSql {
         self.start_again()
     }
 
-    /// Stops it in an orderly way and starts it as a replica, which only reads. It follows nobody.
+    /// Stops it by a fast shutdown and starts it as a replica, which is read-only. It follows no
+    /// other server.
     ///
     /// # Errors
     ///
-    /// As [`Self::restart`], or the file that says so cannot be written.
+    /// As [`Self::restart`], or the signal file cannot be written.
     pub fn become_replica(&self) -> Result<()> {
         self.stop()?;
         let signal = self.server().folder().join("data/standby.signal");
@@ -349,7 +349,7 @@ impl PostgreSql {
     }
 }
 
-/// PostgreSQL refuses to run as root: who it runs as instead.
+/// The user for PostgreSQL if this process is root, as which PostgreSQL refuses to run.
 fn unprivileged() -> Result<Option<User>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
@@ -386,7 +386,7 @@ fn initialize(programs: &Programs, server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Gives a server its certificate and its key, which it takes only from a file of its own.
+/// Installs the certificate and the key of a server, which it accepts only from its own files.
 fn install(authority: &Authority, server: &Server) -> Result<()> {
     let (certificate, key) = authority.issue()?;
     for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
@@ -400,7 +400,8 @@ fn install(authority: &Authority, server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Whether the server says so itself, as `pg_ctl` looks for it: in the eighth line of its file.
+/// Whether the server reports that it is ready, as `pg_ctl` reads it: in the eighth line of its
+/// file.
 fn is_ready(pid_file: &Path, pid: u32) -> bool {
     let Ok(text) = std::fs::read_to_string(pid_file) else {
         return false;

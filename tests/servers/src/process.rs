@@ -1,4 +1,4 @@
-//! A server process, and the watchdog that outlives us.
+//! A server process, and the watchdog that outlives the test process.
 
 use std::fs::File;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -10,10 +10,10 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// How long a server may take to start or to stop: far longer than it does.
+/// How long a server may take to start or to stop: far longer than it needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Ends what `pid` names and removes the folder, once the pipe to the test process breaks.
+/// Ends the process in `pid` and removes the folder, once the pipe to the test process breaks.
 const WATCHDOG: &str = r#"
 cd /
 read -r _
@@ -24,11 +24,10 @@ while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1
 rm -rf "$1"
 "#;
 
-/// Writes its own process id down before it becomes the server: there is no moment in which the
-/// watchdog would not know it.
+/// Writes its own process id before it becomes the server, so that the watchdog always knows it.
 const LAUNCH: &str = r#"echo $$ > "$1/pid" && shift && exec "$@""#;
 
-/// Whom a server runs as.
+/// The user of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     pub(crate) uid: u32,
@@ -45,8 +44,8 @@ pub(crate) struct Server {
     watchdog: Child,
 }
 
-/// The signal that ends a server whose data are thrown away. It has to be one that the server
-/// handles: a process that was started in the background of a script may ignore the others.
+/// The signal that ends a server whose data are deleted. The server has to handle it: a process
+/// that was started in the background of a script may ignore the others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Farewell {
     Quit,
@@ -61,7 +60,7 @@ impl Farewell {
         }
     }
 
-    /// The name for a shell.
+    /// The name in a shell.
     fn name(self) -> &'static str {
         match self {
             Self::Quit => "QUIT",
@@ -87,7 +86,7 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // An interrupt from the terminal is not for it: it cleans up afterwards.
+            // An interrupt from the terminal must not reach it: it cleans up afterwards.
             .process_group(0)
             .spawn()
             .context("cannot start the watchdog")?;
@@ -118,7 +117,8 @@ impl Server {
         command
     }
 
-    /// Starts a program and waits until it is ready. Says what it wrote if it ends before that.
+    /// Starts a program and waits until it is ready. If it ends before that, the error contains its
+    /// output.
     pub(crate) fn start(
         &mut self,
         program: &Path,
@@ -158,7 +158,7 @@ impl Server {
         Ok(())
     }
 
-    /// What it wrote.
+    /// Its output.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(self.log()).unwrap_or_default()
     }
@@ -179,7 +179,7 @@ impl Server {
     /// Ends it by a signal, and waits until it has gone.
     pub(crate) fn end(&mut self, signal: Signal) -> Result<()> {
         self.signal(signal)?;
-        // One that is paused hears of it only when it goes on.
+        // A paused process handles the signal only after it is continued.
         self.signal(Signal::CONT)?;
         let Some(mut child) = self.child.take() else {
             return Ok(());
@@ -201,13 +201,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.end(self.farewell.signal());
-        // The pipe breaks, and the watchdog finds nothing to end.
+        // The pipe breaks, and the watchdog finds no process to end.
         drop(self.watchdog.stdin.take());
         let _ = self.watchdog.wait();
     }
 }
 
-/// Tries something that needs a moment until it works.
+/// Repeats an attempt until it succeeds.
 pub(crate) fn until_it_works<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let begin = now();
     loop {

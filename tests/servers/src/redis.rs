@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::places;
 use crate::process::{Farewell, PATIENCE, Server};
 
-/// A Redis server that keeps nothing on disk: killing and starting it empties it.
+/// A Redis server without persistence: killing and starting it empties it.
 #[derive(Debug)]
 pub struct Redis {
     program: PathBuf,
@@ -42,8 +42,8 @@ impl Redis {
         places::program("redis-server", &[]).is_some()
     }
 
-    /// Starts a server for a test; none where it is neither installed nor required, after saying
-    /// so.
+    /// Starts a server for a test; if it is neither installed nor required, prints a message and
+    /// returns none.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Redis {
         Ok(Self::for_test()?.map(|redis| SHARED.get_or_init(|| redis)))
     }
 
-    /// Where it is, like `redis://127.0.0.1:15001`.
+    /// Its URL, like `redis://127.0.0.1:15001`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
@@ -98,7 +98,7 @@ impl Redis {
         server.start(&self.program, &arguments, &|_| self.answers("PING").is_ok())
     }
 
-    /// Stops it in an orderly way.
+    /// Stops it by an orderly shutdown.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Redis {
         self.server().end(Signal::KILL)
     }
 
-    /// Kills and starts it: connections break, and everything in it is gone.
+    /// Kills and starts it: connections break, and all its data is gone.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Redis {
         self.start_again()
     }
 
-    /// Stops it from running (SIGSTOP), so that it takes connections and answers nothing.
+    /// Stops its execution (SIGSTOP), so that it accepts connections but does not answer.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Redis {
         self.server().signal(Signal::STOP)
     }
 
-    /// Lets it go on after [`Self::pause`].
+    /// Continues it after [`Self::pause`].
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Redis {
         self.server().signal(Signal::CONT)
     }
 
-    /// Forgets everything in it.
+    /// Deletes all its data.
     ///
     /// # Errors
     ///

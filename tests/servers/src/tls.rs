@@ -1,4 +1,4 @@
-//! Certificates for servers that speak TLS, made by the program `openssl`.
+//! Certificates for servers with TLS, made by the program `openssl`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::places;
 
-/// What a key is made as.
+/// The parameters of a key.
 const KEY: [&str; 5] = [
     "-newkey",
     "ec",
@@ -17,10 +17,10 @@ const KEY: [&str; 5] = [
     "-nodes",
 ];
 
-/// What makes a certificate one of a server of ours.
+/// The extensions of a server's certificate.
 const SERVER: &str = "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth\n";
 
-/// An authority of its own, which nobody trusts unless told to.
+/// A separate authority, which is trusted only where its certificate is configured.
 #[derive(Debug)]
 pub struct Authority {
     folder: TempDir,
@@ -28,7 +28,8 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Makes one; none where `openssl` is neither installed nor required, after saying so.
+    /// Makes one; if `openssl` is neither installed nor required, prints a message and returns
+    /// none.
     ///
     /// # Errors
     ///

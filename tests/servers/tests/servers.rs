@@ -1,4 +1,4 @@
-//! What tests rely on when they start servers.
+//! The guarantees of the servers for tests.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;

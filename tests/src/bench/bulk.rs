@@ -1,4 +1,4 @@
-//! Fills a store with runs of one workflow, faster than asking for each.
+//! Fills a store with runs of one workflow, faster than starting each by a request.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use windlass_store::{Sink, Store, Ticket, Verb as _, Writer as _, Wrote};
 
 use super::rig;
 
-/// How many are on their way at once.
+/// How many writes are in flight at once.
 const WINDOW: usize = 4096;
 
 /// Counts answers.
@@ -36,12 +36,12 @@ impl Sink for Answers {
     }
 }
 
-/// Writes `count` runs of a workflow, the n-th to begin at `due_ms(n)`, and answers their ids
-/// in that order. Blocks, on a thread of tokio's for that.
+/// Writes `count` runs of a workflow, the n-th of which begins at `due_ms(n)`, and returns their
+/// ids in that order. Has to be called on a thread of tokio's that may block.
 ///
 /// # Errors
 ///
-/// The workflow is wrong, or the store is in trouble.
+/// The workflow is wrong, or the store fails.
 pub fn fill(
     store: &Arc<dyn Store>,
     plugins: &Arc<windlass_plugins::Host>,

@@ -1,4 +1,4 @@
-//! Works off triggers that are all due already.
+//! Executes triggers that are all due at the start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,16 +38,16 @@ impl Observer for Count {
     }
 }
 
-/// Writes `count` one-node runs down, starts a host, and waits until all have ended.
+/// Stores `count` one-node runs, starts a host, and waits until all have ended.
 ///
 /// # Errors
 ///
-/// Something could not be set up, or a run did not complete.
+/// The setup failed, or a run did not complete.
 pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
     let counter = Arc::new(Count {
-        // The run that the others are copies of is worked off as well.
+        // The original of the copied runs is executed as well.
         left: AtomicU64::new(count + 1),
         failed: AtomicU64::new(0),
         over: Notify::new(),

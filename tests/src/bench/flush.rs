@@ -1,4 +1,4 @@
-//! What one flush of this disk costs.
+//! The cost of one flush of this disk.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
@@ -14,7 +14,7 @@ use windlass_model::Clock;
 ///
 /// The file cannot be written.
 pub fn median(dir: &Path, clock: &dyn Clock) -> Result<Duration> {
-    // Several processes may do it in one directory.
+    // Several processes may do this in one directory.
     let path = dir.join(format!("flush.{}.probe", std::process::id()));
     let file = OpenOptions::new()
         .create(true)

@@ -1,5 +1,5 @@
-//! Runs that wait, and stimuli over HTTP at a moderate rate: how long from the request to the
-//! execution of the node that it resumes, and to the end of the run, durably.
+//! Waiting runs, and stimuli over HTTP at a moderate rate: the time from the request to the
+//! execution of the node that it resumes, and to the durable end of the run.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -26,13 +26,13 @@ use crate::harness::Line;
 /// The name in the results.
 pub const NAME: &str = "http-resume";
 
-/// Connections that are kept.
+/// The number of persistent connections.
 const LINES: usize = 8;
 
-/// From one stimulus to the next: a hundred a second.
+/// The time between two stimuli: a hundred per second.
 const PACE: Duration = Duration::from_millis(10);
 
-/// Notes when runs have gone on and ended, and tells the server's own watchers.
+/// Records when runs were resumed and have ended, and forwards updates to the server's live feed.
 struct Watch {
     clock: Arc<dyn Clock>,
     live_feed: Arc<LiveFeed>,
@@ -71,11 +71,11 @@ impl Observer for Watch {
     }
 }
 
-/// Lets `count` runs wait, and resumes one after another over HTTP.
+/// Starts `count` runs that wait, and resumes one after another over HTTP.
 ///
 /// # Errors
 ///
-/// Something could not be set up, or a run did not complete.
+/// The setup failed, or a run did not complete.
 pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
@@ -152,7 +152,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     })
 }
 
-/// From each stimulus to what came of it, in microseconds.
+/// The time from each stimulus to its effect, in microseconds.
 fn times(
     sent: &[(InstanceId, Duration)],
     came: &HashMap<InstanceId, Duration>,
@@ -166,7 +166,7 @@ fn times(
     Ok(times)
 }
 
-/// Sends a stimulus to each run, and notes when.
+/// Sends a stimulus to each run, and records the time.
 async fn resume(
     clock: &Arc<dyn Clock>,
     address: SocketAddr,

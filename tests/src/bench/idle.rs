@@ -1,4 +1,4 @@
-//! Hosts that have nothing to do: what that costs the machine and the database.
+//! The load of idle hosts on the machine and the database.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,19 +13,19 @@ use windlass_test_servers::PostgreSql;
 
 use super::Record;
 
-/// What the names in the results begin with; the number of processes follows.
+/// The prefix of the names in the results; the number of processes follows.
 pub const NAME: &str = "idle-";
 
-/// How many processes there are.
+/// The numbers of processes.
 pub const PROCESSES: [usize; 2] = [1, 3];
 
 /// How long they have to settle: caches are filled, plugins exchanged, statements prepared.
 const SETTLE: Duration = Duration::from_secs(15);
 
-/// How long it is watched.
+/// How long they are measured.
 const WATCH: Duration = Duration::from_secs(60);
 
-/// Hosts as people start them; they end with the measurement.
+/// Hosts as users start them; they end with the measurement.
 struct Hosts(Vec<Child>);
 
 impl Drop for Hosts {
@@ -37,8 +37,8 @@ impl Drop for Hosts {
     }
 }
 
-/// Starts so many hosts of a cluster on a server of their own, and lets them do nothing. Tells
-/// the statements besides, and how often each came.
+/// Starts so many hosts of a cluster on a separate server, and leaves them idle. Also prints the
+/// statements, and how often each was sent.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub fn measure(
         }
         pass(&*clock, Duration::from_millis(100));
     }
-    // Nobody else is at the server.
+    // From now on only the hosts use the server.
     store.close();
     pass(&*clock, SETTLE);
     server.log_statements()?;
@@ -153,7 +153,7 @@ fn counted(statements: &[String]) -> Vec<(usize, String)> {
     counts
 }
 
-/// Lets time pass: what is measured is that nothing happens.
+/// Lets time pass: the measurement is of idleness.
 fn pass(clock: &dyn Clock, time: Duration) {
     let end = clock.monotonic() + time;
     while let Some(left) = end

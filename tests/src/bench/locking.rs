@@ -1,4 +1,4 @@
-//! Takes locks and releases them: what a provider costs.
+//! Takes and releases locks: the cost of a provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::measure::millis;
 use super::rig::{self, Setup};
 use super::{Record, flush};
 
-/// What the names in the results begin with; the provider follows.
+/// The prefix of the names in the results; the provider follows.
 pub const NAME: &str = "locks-";
 
 /// The providers that can be measured here.
@@ -31,7 +31,7 @@ pub fn providers() -> Vec<&'static str> {
     providers
 }
 
-/// A provider, and the server that is there for it.
+/// A provider, and the server that it uses.
 struct Backend {
     provider: Arc<dyn LockProvider>,
     _postgres: Option<PostgreSql>,
@@ -69,11 +69,11 @@ fn open(setup: &Setup, name: &str, clock: &Arc<dyn Clock>) -> Result<Backend> {
     })
 }
 
-/// Takes and releases locks for some time, `in_flight` at once, each task its own.
+/// Takes and releases locks for some time, `in_flight` at once, each task with a lock of its own.
 ///
 /// # Errors
 ///
-/// The server does not start, or the provider is in trouble.
+/// The server does not start, or the provider fails.
 pub async fn measure(
     setup: &Setup,
     name: &str,
@@ -84,7 +84,7 @@ pub async fn measure(
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
     let backend = name.strip_prefix(NAME).context("a provider")?;
     let backend = open(setup, backend, &clock)?;
-    // Connections are made, and statements prepared, before anything is measured.
+    // Connections are made, and statements prepared, before the measurement.
     for _ in 0..10 {
         pair(backend.provider.as_ref(), &Key::reload()).await?;
     }

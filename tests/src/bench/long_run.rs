@@ -1,4 +1,4 @@
-//! One run of a great many steps: does a step get dearer?
+//! One run of very many steps: does the cost of a step grow?
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::{Record, flush};
 /// The name in the results.
 pub const NAME: &str = "long-run";
 
-/// How many steps make one end.
+/// The number of steps at the beginning and at the end that are compared.
 const END: usize = 1_000;
 
-/// Notes when each execution has ended.
+/// Records when each execution has ended.
 struct Watch {
     clock: Arc<dyn Clock>,
     ended: Mutex<Vec<Duration>>,
@@ -39,7 +39,7 @@ impl Observer for Watch {
 ///
 /// # Errors
 ///
-/// Something could not be set up, or the run did not complete.
+/// The setup failed, or the run did not complete.
 pub async fn measure(setup: &Setup, steps: u64) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
@@ -47,7 +47,7 @@ pub async fn measure(setup: &Setup, steps: u64) -> Result<Record> {
         clock: Arc::clone(&clock),
         ended: Mutex::default(),
     });
-    // Two nodes a round: one counts, one runs in a sandbox.
+    // Two nodes per round: one counts, one runs in a sandbox.
     let workflow = json!({
         "workflow": "long_run",
         "vars": { "round": 0 },

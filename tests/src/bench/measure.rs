@@ -22,7 +22,7 @@ pub struct Plan {
     pub setup: Setup,
     /// How long to measure.
     pub time: Duration,
-    /// Called when everything is there, before anything is measured.
+    /// Called when everything is set up, before the measurement begins.
     pub ready: fn() -> Result<()>,
 }
 
@@ -30,7 +30,7 @@ pub struct Plan {
 ///
 /// # Errors
 ///
-/// Something could not be set up, or a run did not complete.
+/// The setup failed, or a run did not complete.
 pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let setup = &plan.setup;
@@ -45,7 +45,7 @@ pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
         .await??
     };
     let request = Arc::new(rig::request(scenario.name, &scenario.workflow)?);
-    // The first runs compile the workflow and earn the plugins their place on the workers.
+    // The first runs compile the workflow, and earn the plugins inline calls.
     let warm_ups = if scenario.nodes > 1_000 { 1 } else { 64 };
     for _ in 0..warm_ups {
         one(&runtime, &request).await?;
@@ -73,7 +73,7 @@ pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
     })
 }
 
-/// Lets one run take place.
+/// Runs the workflow once.
 pub(super) async fn one(runtime: &Runtime, request: &StartRequest) -> Result<()> {
     let started = runtime.run(request).await?;
     let result = runtime.wait(started.no).await?;
@@ -83,7 +83,7 @@ pub(super) async fn one(runtime: &Runtime, request: &StartRequest) -> Result<()>
     Ok(())
 }
 
-/// What came of keeping runs in flight.
+/// The result of keeping runs in flight.
 pub(super) struct Measured {
     pub(super) runs: u64,
     pub(super) elapsed: Duration,
@@ -131,7 +131,7 @@ pub(super) async fn drive(
     })
 }
 
-/// As a number of milliseconds.
+/// The time in milliseconds.
 pub(super) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -1,8 +1,8 @@
-//! Measures the whole path: a workflow of sandboxed nodes, every step flushed.
+//! Measures the whole path: a workflow of sandboxed nodes, with every step flushed.
 //!
-//! Each scenario runs in a process of its own, so that its memory is its own. Times of a
-//! shared machine mean little by themselves: the time of one flush is measured in the same
-//! process, before and after, and stands beside every figure.
+//! Each scenario runs in a separate process, so that its memory can be measured. Absolute times on
+//! a shared machine mean little, so the time of one flush is measured in the same process, before
+//! and after, and is printed beside every result.
 
 pub mod bulk;
 pub mod burn_down;
@@ -28,9 +28,9 @@ use serde::{Deserialize, Serialize};
 /// One line of the result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Record {
-    /// Which workflow.
+    /// The workflow.
     pub scenario: String,
-    /// Runs at the same time; zero where that is the host's to decide.
+    /// Runs at the same time; zero if the host decides.
     pub in_flight: usize,
     /// `full` or `normal`.
     pub durability: String,
@@ -43,9 +43,9 @@ pub struct Record {
     pub node_executions_per_second: f64,
     /// Whole runs per second.
     pub runs_per_second: f64,
-    /// Of a whole run, in milliseconds.
+    /// The duration of a whole run, in milliseconds.
     pub p50_ms: f64,
-    /// Of a whole run, in milliseconds.
+    /// The duration of a whole run, in milliseconds.
     pub p99_ms: f64,
     /// Resident memory at the end, in MiB.
     pub rss_mb: f64,
@@ -53,51 +53,51 @@ pub struct Record {
     pub flush_ms: f64,
     /// Runs that were measured.
     pub runs: u64,
-    /// What one run takes beyond the flushes that it cannot avoid, in milliseconds; only for
-    /// one run at a time.
+    /// The duration of one run without its unavoidable flushes, in milliseconds; only for one run
+    /// at a time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub beyond_flushes_ms: Option<f64>,
     /// Triggers that were pending before the host was started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pending: Option<u64>,
-    /// From the opening of the store to the first execution, in seconds.
+    /// From opening the store to the first execution, in seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recovery_s: Option<f64>,
-    /// How late nodes began while 1,000 came due each second, in milliseconds.
+    /// The delay of nodes while 1,000 became due each second, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lateness_p99_ms: Option<f64>,
-    /// How late nodes began when 10,000 came due at once, in milliseconds.
+    /// The delay of nodes when 10,000 became due at once, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lateness_burst_p99_ms: Option<f64>,
-    /// Answers to runs that wait, worked off in a second.
+    /// Waiting runs that were resumed per second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub resumes_per_second: Option<f64>,
     /// From a request over HTTP to the execution of the node that it resumes, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub to_node_p50_ms: Option<f64>,
-    /// The same.
+    /// As `to_node_p50_ms`, for the 99th percentile.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub to_node_p99_ms: Option<f64>,
-    /// What the last thousand steps took, as a multiple of the second thousand.
+    /// The duration of the last thousand steps, as a multiple of that of the second thousand.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_over_first: Option<f64>,
-    /// Locks that were taken and released, each by its own, per second.
+    /// Locks that were taken and released per second, each by its own task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub locks_per_second: Option<f64>,
-    /// What hosts with nothing to do use of the processor in a minute, in milliseconds.
+    /// Processor time of idle hosts per minute, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpu_ms_per_minute: Option<f64>,
-    /// What hosts with nothing to do send to the database in a minute.
+    /// Statements of idle hosts per minute.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub statements_per_minute: Option<f64>,
-    /// The longest slice of a sweep, the wait for the writer included, in milliseconds.
+    /// The longest slice of a sweep, with the wait for the writer, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worst_slice_ms: Option<f64>,
     /// Runs per second while a transaction is open, as a share of those without it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub share_of_alternating: Option<f64>,
-    /// Pages that the database looks at for each transaction that it commits: without a
-    /// transaction that is open, in the first round with it, and in the last one.
+    /// Pages that the database reads per committed transaction: without an open transaction, in the
+    /// first round with it, and in the last one.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub buffers_per_commit: Vec<f64>,
     /// The size of the store and its log after each part of the load, in MiB.
@@ -106,7 +106,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record with nothing measured yet.
+    /// A record without measurements.
     fn of(scenario: &str, in_flight: usize, setup: &rig::Setup) -> Self {
         Self {
             scenario: scenario.to_owned(),
@@ -122,7 +122,7 @@ impl Record {
         }
     }
 
-    /// What only this scenario measures, for people.
+    /// The measurements of this scenario only, for people.
     pub fn extras(&self) -> String {
         let buffers = |at: usize| self.buffers_per_commit.get(at).copied();
         let named = [

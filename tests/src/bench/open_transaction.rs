@@ -1,7 +1,7 @@
-//! A transaction that somebody has left open, and what that costs the hosts on the database.
+//! The effect of an open transaction on hosts that use the same database.
 //!
-//! Two servers get the same load in turns. In the database of one of them a transaction holds a
-//! snapshot from the first round to the last, so that nothing that is dead is cleared away there.
+//! Two servers get the same load alternately. In the database of one of them a transaction holds a
+//! snapshot from the first round to the last, so that no dead row is vacuumed there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,11 @@ pub const IN_FLIGHT: usize = 24;
 /// Steps of each run.
 const STEPS: u32 = 50;
 
-/// Rounds on each of the two servers. One takes as long as any other scenario: the transaction is
-/// open for twice as many.
+/// Rounds on each of the two servers. One takes as long as any other scenario, so the transaction
+/// is open for twice as many.
 const ROUNDS: usize = 6;
 
-/// A server of its own, and a host on it.
+/// A separate server, and a host on it.
 struct Side {
     server: PostgreSql,
     setup: Setup,
@@ -36,17 +36,17 @@ struct Side {
     rounds: Vec<Round>,
 }
 
-/// What a server did in one round.
+/// The measurements of a server in one round.
 struct Round {
     runs_per_second: f64,
-    /// Pages that were looked at, in memory or not, for each transaction that was committed.
+    /// Pages that were read, from memory or disk, per committed transaction.
     buffers_per_commit: f64,
     p50_ms: f64,
     p99_ms: f64,
     runs: u64,
 }
 
-/// Measures the load with the transaction and without it, and tells each round.
+/// Measures the load with the transaction and without it, and prints each round.
 ///
 /// # Errors
 ///
@@ -126,7 +126,7 @@ impl Side {
             })
             .await??
         };
-        // The first runs compile the workflow and earn the plugins their place on the workers.
+        // The first runs compile the workflow, and earn the plugins inline calls.
         for _ in 0..IN_FLIGHT {
             measure::one(&runtime, request).await?;
         }
@@ -166,7 +166,7 @@ impl Side {
         Ok(())
     }
 
-    /// Pages that were looked at in the database so far, and transactions that were committed.
+    /// Pages that were read in the database so far, and transactions that were committed.
     fn looked_at(&self) -> Result<(f64, f64)> {
         let url = self.setup.postgres.as_deref();
         let sql = "select (blks_hit + blks_read) || ' ' || xact_commit from pg_stat_database \
@@ -177,7 +177,8 @@ impl Side {
     }
 }
 
-/// One line for each round: the seconds since the transaction was opened, and what each server did.
+/// One line for each round: the seconds since the transaction was opened, and the measurements of
+/// each server.
 fn tell(sides: &[Side], since: Duration) -> String {
     let mut line = format!("{:6.0} s", since.as_secs_f64());
     for (side, name) in sides.iter().zip(["with", "without"]) {

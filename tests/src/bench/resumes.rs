@@ -1,4 +1,4 @@
-//! Runs that wait for somebody, and answers for all of them.
+//! Runs that wait for an answer, and answers for all of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ pub const NAME: &str = "resumes";
 
 /// How many are answered one after another.
 const SINGLE: usize = 200;
-/// How many answer at the same time.
+/// How many senders answer at the same time.
 const SENDERS: usize = 16;
 /// Bookmarks that are listed at a time.
 const PAGE: u32 = 1_000;
 
-/// Notes when runs have ended.
+/// Records the ends of runs.
 struct Watch {
     clock: Arc<dyn Clock>,
     suspended: AtomicU64,
@@ -56,12 +56,12 @@ impl Observer for Watch {
     }
 }
 
-/// Lets `count` runs wait for an answer, answers some one after another and the rest as fast
-/// as it goes.
+/// Starts `count` runs that wait for an answer, answers some one after another and the rest as fast
+/// as possible.
 ///
 /// # Errors
 ///
-/// Something could not be set up, or a run did not complete.
+/// The setup failed, or a run did not complete.
 pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
@@ -93,7 +93,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
         })
         .await??
     };
-    // The run that the others are copies of waits as well.
+    // The original of the copied runs waits as well.
     while watch.suspended.load(Ordering::Acquire) < count + 1 {
         watch.bell.notified().await;
     }
@@ -128,7 +128,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     })
 }
 
-/// Everything that waits, once that is as much as is expected.
+/// All bookmarks, once there are as many as expected.
 fn waiting(desk: &dyn Store, expected: u64) -> Result<Vec<BookmarkRow>> {
     loop {
         let mut marks: Vec<BookmarkRow> = Vec::new();
@@ -143,7 +143,7 @@ fn waiting(desk: &dyn Store, expected: u64) -> Result<Vec<BookmarkRow>> {
             }
             marks.extend(page);
         }
-        // The last ones may be on their way to the disk.
+        // The last ones may not be committed yet.
         if marks.len() as u64 >= expected {
             return Ok(marks);
         }
@@ -161,7 +161,7 @@ async fn answer(client: &WorkflowClient, mark: &BookmarkRow) -> Result<()> {
     Ok(())
 }
 
-/// How long it takes from an answer to the end of the run, in microseconds.
+/// The time from an answer to the end of the run, in microseconds.
 async fn one_by_one(
     watch: &Watch,
     client: &WorkflowClient,

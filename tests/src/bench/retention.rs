@@ -1,5 +1,5 @@
-//! Steady load on a store whose retention keeps nothing: how large the file becomes, and how
-//! long the longest slice of a sweep takes, the wait for the writer included.
+//! Steady load on a store that deletes finished runs at once: the size of the file, and the
+//! duration of the longest slice of a sweep, with the wait for the writer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use super::{Record, flush};
 /// The name in the results.
 pub const NAME: &str = "retention";
 
-/// After each of so many parts of the load the file is measured.
+/// The number of parts of the load after which the file is measured.
 const ROUNDS: u64 = 10;
 
 /// Runs at the same time.
@@ -30,10 +30,10 @@ const IN_FLIGHT: usize = 64;
 /// Steps of each run.
 const STEPS: u32 = 10;
 
-/// Between two rounds of the sweeper, in milliseconds.
+/// The time between two rounds of the sweeper, in milliseconds.
 const EVERY_MS: u64 = 100;
 
-/// Lets another run begin for each that has ended.
+/// Admits another run for each that has ended.
 struct Ended {
     room: Semaphore,
     failed: AtomicU64,
@@ -50,11 +50,11 @@ impl Observer for Ended {
     }
 }
 
-/// Runs `count` runs of ten nodes, while what is over is forgotten at once.
+/// Runs `count` runs of ten nodes, while finished runs are deleted at once.
 ///
 /// # Errors
 ///
-/// Something could not be set up, or a run did not complete.
+/// The setup failed, or a run did not complete.
 pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
@@ -115,12 +115,12 @@ async fn load(runtime: &Runtime, request: &StartRequest, ended: &Ended, count: u
         runtime.run(request).await?;
     }
     let all = u32::try_from(IN_FLIGHT)?;
-    // Given back at once: all of them have ended.
+    // Returned at once: all of them have ended.
     drop(ended.room.acquire_many(all).await?);
     Ok(())
 }
 
-/// Forgets what is over, again and again; answers how long the longest slice took.
+/// Deletes finished runs repeatedly; returns the duration of the longest slice.
 fn sweep(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, over: &AtomicBool) -> Result<Duration> {
     let member = NewMember {
         name: "sweep".to_owned(),

@@ -1,4 +1,4 @@
-//! A host in this process, as the scenarios need it.
+//! The host in this process for the scenarios.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub struct Setup {
     pub full: bool,
     /// Keep instances of plugins warm, or make one for each call.
     pub warm: bool,
-    /// Where the components are.
+    /// The directory of the components.
     pub components: PathBuf,
-    /// Where the store is to be.
+    /// The directory of the store.
     pub dir: PathBuf,
-    /// A database to take instead.
+    /// A database to use instead.
     pub postgres: Option<String>,
 }
 
@@ -36,14 +36,14 @@ fn workers() -> usize {
 }
 
 impl Setup {
-    /// Opens the store, which is made if it is not there.
+    /// Opens the store, which is created if it does not exist.
     ///
     /// # Errors
     ///
     /// The store cannot be opened.
     pub fn store(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
         if let Some(url) = &self.postgres {
-            // A schema for each directory: stores that are opened anew find what is there.
+            // One schema for each directory: a store that is opened again finds its data.
             let name = self.dir.file_name().unwrap_or_default();
             let options = PostgresOptions {
                 schema: name.to_string_lossy().into_owned(),
@@ -105,7 +105,7 @@ impl Setup {
         Ok(Digest::of(&bytes))
     }
 
-    /// Loads one plugin more. Blocks.
+    /// Loads one more plugin. Blocks.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ fn build_it(file: &Path) -> String {
 ///
 /// # Errors
 ///
-/// The store is in trouble, or threads cannot be started.
+/// The store fails, or threads cannot be started.
 pub fn start(
     store: Arc<dyn Store>,
     plugins: Arc<windlass_plugins::Host>,
@@ -156,7 +156,7 @@ pub fn start(
     })?)
 }
 
-/// A client in another process, as far as the store can tell.
+/// A client that the store sees as another process.
 pub fn client(
     store: &Arc<dyn Store>,
     plugins: &Arc<windlass_plugins::Host>,
@@ -166,7 +166,7 @@ pub fn client(
     WorkflowClient::detached(store, clock, Arc::new(Arc::clone(plugins)))
 }
 
-/// A request to run a workflow that takes no input.
+/// A request to run a workflow without input.
 ///
 /// # Errors
 ///
@@ -210,7 +210,7 @@ pub fn resident_mb() -> Result<f64> {
     Ok(pages * rustix::param::page_size() as f64 / (1024.0 * 1024.0))
 }
 
-/// Where the store of a directory is.
+/// The path of the store in a directory.
 pub fn store_file(dir: &Path) -> PathBuf {
     dir.join("bench.db")
 }

@@ -1,5 +1,5 @@
-//! Several processes on one database, each with its share of the load: what a further process
-//! adds, on the machine that it is measured on.
+//! Several processes on one database, each with its share of the load: the gain from a further
+//! process, on this machine.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -9,19 +9,19 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::Record;
 
-/// What the names in the results begin with; the number of processes follows.
+/// The prefix of the names in the results; the number of processes follows.
 pub const NAME: &str = "scaling-";
 
 /// Runs in flight in all processes together.
 const IN_FLIGHT: usize = 240;
 
-/// What each process runs.
+/// The scenario of each process.
 const SCENARIO: &str = "three-steps";
 
-/// How many processes there are.
+/// The numbers of processes.
 pub const PROCESSES: [usize; 3] = [1, 2, 3];
 
-/// Tells a process to say when it is ready, and to wait until it is told to begin.
+/// The flag by which a process reports when it is ready, and waits for the command to begin.
 pub const WAIT: &str = "--wait";
 
 /// A process that measures its share.
@@ -30,8 +30,8 @@ struct Node {
     said: BufReader<ChildStdout>,
 }
 
-/// Starts so many processes on the database of that address by `command`, which knows where
-/// the components are, lets them begin at the same time, and adds up what they measure.
+/// Starts so many processes on the database of this URL by `command`, which names the components,
+/// lets them begin at the same time, and adds up their results.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub fn measure(
     dir: &Path,
     command: impl Fn() -> Result<Command>,
 ) -> Result<Record> {
-    // The store is named by the directory, so that all have the same.
+    // The directory names the store, so that all processes have the same one.
     let dir = tempfile::Builder::new()
         .prefix("scaling-")
         .tempdir_in(dir)?;
@@ -81,11 +81,11 @@ pub fn measure(
     Ok(sum(processes, &records))
 }
 
-/// Says that this process is ready, and waits until it may begin.
+/// Reports that this process is ready, and waits until it may begin.
 ///
 /// # Errors
 ///
-/// Nobody listens.
+/// The parent process is gone.
 pub fn wait() -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(b"ready\n")?;

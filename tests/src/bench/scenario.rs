@@ -1,4 +1,4 @@
-//! The workflows that are measured.
+//! The measured workflows.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// Executions of nodes in one run.
     pub nodes: u64,
-    /// Flushes that one run by itself cannot avoid: one to write it down, one for each step.
+    /// Flushes that one run cannot avoid: one to create it, and one for each step.
     pub flushes: u32,
     /// The workflow, as JSON.
     pub workflow: Value,
@@ -42,7 +42,7 @@ pub(super) fn chain(name: &'static str, length: u32) -> Scenario {
     }
 }
 
-/// One node, `width` nodes beside each other, and one that waits for all of them.
+/// One node, `width` parallel nodes, and one that waits for all of them.
 fn fan_out(width: u32) -> Scenario {
     let mut nodes = Map::new();
     let mut edges = Vec::new();
@@ -62,7 +62,7 @@ fn fan_out(width: u32) -> Scenario {
     }
 }
 
-/// One node for each of `items` items of a list, and the array of what they came to.
+/// One node for each of `items` items of a list, and the array of their results.
 pub fn for_each(items: u32) -> Scenario {
     Scenario {
         name: "for-each-10000",
@@ -82,7 +82,7 @@ pub fn for_each(items: u32) -> Scenario {
     }
 }
 
-/// A node that costs next to nothing by itself: what is measured is the host.
+/// A node with a negligible cost of its own, so that the host is measured.
 fn node() -> Value {
     json!({ "use": "data/set", "with": { "ok": true } })
 }

@@ -1,4 +1,4 @@
-//! How long the program takes from its start to its end for the smallest workflow.
+//! The time from the start of the program to its end for the smallest workflow.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,8 @@ use windlass_runtime::SystemClock;
 pub struct StartUp {
     /// `start-up`.
     pub scenario: String,
-    /// The median of a whole `windlass run`, in milliseconds, compiled code at hand.
+    /// The median duration of a whole `windlass run`, in milliseconds, with compiled code in the
+    /// cache.
     pub p50_ms: f64,
     /// The slowest, in milliseconds.
     pub max_ms: f64,
@@ -31,7 +32,7 @@ impl StartUp {
     }
 }
 
-/// Runs the workflow again and again, each time with a store of its own.
+/// Runs the workflow repeatedly, each time with a new store.
 ///
 /// # Errors
 ///
@@ -41,7 +42,7 @@ pub fn measure(binary: &Path, workflow: &Path, dir: &Path) -> Result<StartUp> {
     let clock = SystemClock::new();
     let dir = tempfile::Builder::new().prefix("start-").tempdir_in(dir)?;
     let mut times = Vec::with_capacity(RUNS);
-    // The first one compiles the components; it is not counted.
+    // The first run compiles the components; it is not counted.
     for index in 0..=RUNS {
         let before = clock.monotonic();
         let output = Command::new(binary)

@@ -1,5 +1,5 @@
-//! A moderate load that goes on for long, on a store whose retention keeps a minute: does
-//! anything grow that should not?
+//! A moderate load for a long time, on a store that keeps finished runs for a minute: finds memory
+//! or files that grow.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,25 +28,25 @@ pub const NAME: &str = "steady";
 /// Steps of each run that does not wait.
 const STEPS: u32 = 10;
 
-/// Runs that have begun and not ended, before the next one has to wait.
+/// The most unfinished runs; with more, the next one has to wait.
 const IN_FLIGHT: usize = 4096;
 
-/// Of so many runs one waits for an event, and one takes a value that is too large for a row.
+/// One of so many runs waits for an event, and one gets a value that is too large for a row.
 const EACH: u64 = 10;
 
 /// The size of such a value, in bytes.
 const LARGE: usize = 64 * 1024;
 
-/// How long runs, and large values without one, are kept, in milliseconds.
+/// How long finished runs, and large values without a run, are kept, in milliseconds.
 const KEEP_MS: u64 = 60_000;
 
-/// How often it is looked what is over, in milliseconds.
+/// How often finished runs are deleted, in milliseconds.
 const EVERY_MS: u64 = 5_000;
 
-/// How often new runs begin.
+/// How often new runs are started.
 const TICKS_PER_SECOND: u64 = 10;
 
-/// How often sizes are taken.
+/// How often sizes are recorded.
 const SAMPLE: Duration = Duration::from_secs(60);
 
 /// Counts the runs that end.
@@ -69,7 +69,7 @@ impl Observer for Ended {
     }
 }
 
-/// What is started, and by whom.
+/// The workflows of the load, and the runtime that starts them.
 struct Load {
     runtime: Arc<Runtime>,
     client: WorkflowClient,
@@ -79,11 +79,11 @@ struct Load {
     large: String,
 }
 
-/// Begins `rate` runs in each second of `time`, and says each minute how large everything is.
+/// Starts `rate` runs in each second of `time`, and prints the sizes each minute.
 ///
 /// # Errors
 ///
-/// Something could not be set up, or a run did not complete.
+/// The setup failed, or a run did not complete.
 pub async fn measure(
     setup: &Setup,
     rate: u64,
@@ -107,7 +107,7 @@ pub async fn measure(
     let begin = clock.monotonic();
     let mut ticks =
         tokio::time::interval(Duration::from_secs(1) / u32::try_from(TICKS_PER_SECOND)?);
-    // A host that cannot keep up is not asked for more later.
+    // A host that cannot keep up does not get the missed runs later.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut begun, mut samples, mut sizes) = (0_u64, 0_u32, Vec::new());
     let mut rss_mb = Vec::new();
@@ -132,7 +132,7 @@ pub async fn measure(
         }
     }
     let elapsed = clock.monotonic().saturating_sub(begin);
-    // All that have begun come to an end, too.
+    // Wait for the end of all runs.
     drop(
         load.ended
             .room
@@ -182,13 +182,13 @@ impl Load {
         })
     }
 
-    /// Begins the run of this number.
+    /// Starts the run of this number.
     async fn begin(self: &Arc<Self>, number: u64) -> Result<()> {
         match number % EACH {
             0 => self.waiting(number).await,
             1 => {
                 let mut request = self.plain.clone();
-                // Each another one: the same value is stored once.
+                // Each one is different: equal values are stored once.
                 request.input = Payload::of(&json!({ "number": number, "text": self.large }));
                 self.runtime.run(&request).await?;
                 Ok(())
@@ -200,7 +200,7 @@ impl Load {
         }
     }
 
-    /// A run that waits, and what it waits for: kept for it, because it may come first.
+    /// A run that waits, and its stimulus, which is buffered because it may arrive first.
     async fn waiting(self: &Arc<Self>, number: u64) -> Result<()> {
         let matches: Value = json!({ "n": number });
         let mut request = self.waits.clone();
@@ -221,7 +221,7 @@ impl Load {
     }
 }
 
-/// How large everything is at a moment.
+/// All sizes at a moment.
 struct Sample {
     minutes: f64,
     runs: u64,

@@ -1,4 +1,4 @@
-//! The results as people read them.
+//! The results as a table for people.
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, Table};

@@ -1,4 +1,4 @@
-//! A great many triggers that wait, and some that come due.
+//! Very many pending triggers, some of which become due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use super::{Record, bulk, flush};
 /// The name in the results.
 pub const NAME: &str = "pending-timers";
 
-/// How many come due one after another, and how many at once.
+/// How many become due one after another, and how many at once.
 const COUNT: u64 = 10_000;
-/// How many of those that come due one after another do so in a second.
+/// How many of the former become due per second.
 const PER_SECOND: u64 = 1_000;
-/// How long after the beginning the first ones come due.
+/// The time from the beginning until the first ones become due.
 const LEAD_MS: i64 = 4_000;
 
-/// Notes how late each one that is waited for begins.
+/// Records the delay of each expected run.
 struct Watch {
     clock: Arc<dyn Clock>,
-    /// Due times of those that have not begun.
+    /// Due times of expected runs that have not begun.
     due_ms: Mutex<HashMap<InstanceId, i64>>,
     late_ms: Mutex<Vec<i64>>,
     left: AtomicU64,
@@ -54,7 +54,7 @@ impl Observer for Watch {
 }
 
 impl Watch {
-    /// The 99th percentile of what was noted since the last time, in milliseconds.
+    /// The 99th percentile of the delays since the last call, in milliseconds.
     fn p99_ms(&self) -> Result<f64> {
         let mut late_ms = std::mem::take(&mut *self.late_ms.lock());
         late_ms.sort_unstable();
@@ -68,12 +68,12 @@ impl Watch {
     }
 }
 
-/// Writes `pending` runs down that begin tomorrow, measures how long a host takes to be at
-/// work among them, and how late those are that come due meanwhile.
+/// Stores `pending` runs that begin tomorrow, and measures how long a host takes until it executes,
+/// and the delays of runs that become due meanwhile.
 ///
 /// # Errors
 ///
-/// Something could not be set up, or a timer was early.
+/// The setup failed, or a timer was early.
 pub async fn measure(setup: &Setup, pending: u64) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
@@ -94,7 +94,7 @@ pub async fn measure(setup: &Setup, pending: u64) -> Result<Record> {
             let request = rig::request(one.name, &one.workflow)?;
             let plugins = setup.plugins(&clock)?;
             let store: Arc<dyn Store> = setup.store(&clock)?;
-            // One that is due now tells when the host is at work.
+            // The start of a run that is due now shows that the host executes.
             let now_ms = clock.wall_ms();
             let client = rig::client(&store, &plugins, &clock);
             let io = tokio::runtime::Handle::current();
@@ -144,8 +144,7 @@ async fn prepare(setup: &Setup, clock: &Arc<dyn Clock>, pending: u64) -> Result<
     .await?
 }
 
-/// Writes runs down that come due as said, from another handle on the store, and waits for
-/// them.
+/// Stores runs with the given due times, from another handle on the store, and waits for them.
 async fn come_due(
     setup: &Setup,
     clock: &Arc<dyn Clock>,
@@ -162,7 +161,7 @@ async fn come_due(
             let store: Arc<dyn Store> = setup.store(&clock)?;
             let first_ms = clock.wall_ms() + LEAD_MS;
             let due = |at: u64| due_ms(first_ms, at);
-            // Nobody may begin before it is known when it is due.
+            // Hold the lock, so that no run begins before its due time is recorded.
             let mut known = watch.due_ms.lock();
             let ids = bulk::fill(&store, &plugins, &clock, &request, COUNT, &due)?;
             known.extend((0..).zip(ids).map(|(at, id)| (id, due(at))));

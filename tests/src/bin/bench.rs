@@ -18,7 +18,7 @@ use windlass_tests::bench::{
     scaling, scenario, start_up, steady, table, timers,
 };
 
-/// As the program has it.
+/// The allocator of the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -40,7 +40,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// A load that two cores carry beside other work: runs per second.
+/// A load in runs per second that two cores carry beside other work.
 const STEADY: &str = "steady/100/full/warm";
 
 struct Arguments {
@@ -50,17 +50,17 @@ struct Arguments {
     dir: PathBuf,
     json: Option<PathBuf>,
     seconds: f64,
-    /// Only the steady load, for so long.
+    /// Only run the steady load, for this long.
     minutes: Option<f64>,
     filter: Option<String>,
     only: Option<String>,
-    /// Measure on PostgreSQL, too.
+    /// Also measure on PostgreSQL.
     postgres: bool,
     /// The database for one scenario.
     url: Option<String>,
-    /// The directory of one scenario, which names its store in a database.
+    /// The directory of one scenario, which also names its store in a database.
     inside: Option<PathBuf>,
-    /// Begin when told so.
+    /// Begin on command.
     wait: bool,
 }
 
@@ -179,7 +179,7 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
     Ok(())
 }
 
-/// Every scenario with every plan, each in a process of its own.
+/// Every scenario with every plan, each in a separate process.
 fn all(arguments: &Arguments) -> Result<()> {
     let mut records = Vec::new();
     let server = arguments.postgres.then(PostgreSql::start).transpose()?;
@@ -197,7 +197,7 @@ fn all(arguments: &Arguments) -> Result<()> {
             eprintln!("measuring {name} on PostgreSQL");
             let url = server.database()?;
             records.push(child(arguments, &name, Some(&url))?);
-            // What is left to do for the one must not be in the way of the next.
+            // Work that one scenario leaves behind must not delay the next.
             server.execute("checkpoint")?;
         }
     }
@@ -221,12 +221,12 @@ fn all(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Whether a scenario has anything to do with the store, and means something in PostgreSQL.
+/// Whether a scenario uses the store, and is meaningful on PostgreSQL.
 fn on_postgres(name: &str) -> bool {
     !name.contains("normal") && !name.starts_with(locking::NAME)
 }
 
-/// What only PostgreSQL shows, and only several processes on one database.
+/// The scenarios for PostgreSQL only, and for several processes on one database.
 fn clusters(arguments: &Arguments) -> Result<Vec<Record>> {
     let is_wanted = |name: &str| match &arguments.filter {
         Some(filter) => format!("{name}/full/warm").contains(filter.as_str()),
@@ -279,7 +279,7 @@ fn plans() -> Vec<String> {
         }
     }
     plans.push("for-each-10000/1/full/warm".to_owned());
-    // Here the number says how much there is, and the host decides how much is in flight.
+    // Here the number is the size of the load, and the host decides how much is in flight.
     for (name, count) in [
         (burn_down::NAME, 200_000),
         (timers::NAME, 1_000_000),

@@ -1,9 +1,9 @@
-//! Random numbers that can be had again: every test that uses them prints its seed.
+//! Reproducible random numbers: every test that uses them prints its seed.
 
 use windlass_model::Clock as _;
 use windlass_runtime::SystemClock;
 
-/// The variable that names the seed to use again.
+/// The variable that sets the seed.
 const SEED: &str = "WINDLASS_SEED";
 
 /// A small generator (splitmix64, by Steele, Lea and Flood).
@@ -13,8 +13,8 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// A generator for one test: seeded from `WINDLASS_SEED`, or else from the clock. Prints
-    /// the seed, which the output of a failed test then begins with.
+    /// A generator for one test: seeded from `WINDLASS_SEED`, or else from the clock. Prints the
+    /// seed, with which the output of a failed test then begins.
     pub fn of_test(test: &str) -> Self {
         let given = std::env::var(SEED).ok().map(|text| {
             text.parse()
@@ -25,7 +25,7 @@ impl Dice {
         Self::new(seed)
     }
 
-    /// A generator that always gives the same numbers.
+    /// A generator that always returns the same numbers.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -44,7 +44,7 @@ impl Dice {
         low + self.roll() % (high - low + 1)
     }
 
-    /// True once in so many times.
+    /// True once in `times` calls on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.roll().is_multiple_of(times)
     }

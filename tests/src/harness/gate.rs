@@ -1,4 +1,4 @@
-//! A server on loopback that lets a test hold nodes in flight for as long as it wants.
+//! A server on loopback that lets a test keep nodes in flight for any time.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use super::wait::until;
 
-/// Answers no request before it is opened. Nodes of the fixture `fetch` that ask it are in
-/// flight until then.
+/// A server that answers no request before it is opened. Nodes of the fixture `fetch` that send a
+/// request to it are in flight until then.
 pub struct Gate {
     origin: String,
     state: Arc<State>,
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Gate {
-    /// A gate that is shut.
+    /// A closed gate.
     ///
     /// # Panics
     ///
@@ -32,7 +32,7 @@ impl Gate {
         let address = listener.local_addr().expect("a listener has an address");
         let state = Arc::new(State::default());
         let for_listener = Arc::clone(&state);
-        // Ends with the process: it holds nothing that anybody waits for.
+        // The thread ends with the process, and holds no resource that others wait for.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let state = Arc::clone(&for_listener);
@@ -45,27 +45,27 @@ impl Gate {
         }
     }
 
-    /// What a grant names.
+    /// Its origin, for grants.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// The setting that lets the fixture `fetch` ask it.
+    /// The setting that lets the fixture `fetch` send requests to it.
     pub fn grant(&self) -> String {
         format!("[\"{}\"]", self.origin)
     }
 
-    /// The URL to ask.
+    /// Its URL.
     pub fn url(&self) -> String {
         format!("{}/", self.origin)
     }
 
-    /// How many requests have come.
+    /// How many requests have arrived.
     pub fn asked(&self) -> usize {
         self.state.asked.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until so many requests have arrived.
     ///
     /// # Panics
     ///
@@ -76,7 +76,7 @@ impl Gate {
         });
     }
 
-    /// Answers every request from here on, those that wait first.
+    /// Answers every request from now on, the waiting ones first.
     ///
     /// # Panics
     ///
@@ -94,7 +94,7 @@ impl State {
         while !request.windows(4).any(|end| end == b"\r\n\r\n") {
             match stream.read(&mut part) {
                 Ok(length @ 1..) => request.extend_from_slice(&part[..length]),
-                // Whoever asked has gone away.
+                // The client is gone.
                 _ => return,
             }
         }

@@ -1,4 +1,4 @@
-//! What a store holds, as tests ask about it.
+//! The content of a store, for tests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use windlass_store::{PostgresOptions, PostgresStore, Store};
 
 use super::wait::until_some;
 
-/// A store, opened beside whoever works with it.
+/// A store, opened beside the processes that use it.
 pub struct Look {
     store: Arc<dyn Store>,
 }
@@ -24,23 +24,23 @@ pub struct Look {
 pub struct Record {
     /// Its node.
     pub node: String,
-    /// From 1.
+    /// The attempt, from 1.
     pub attempt: u32,
-    /// How it ended.
+    /// Its status.
     pub status: ExecutionStatus,
     /// The sequence number of its trigger.
     pub seq: u64,
-    /// When it began, in epoch milliseconds by the clock of its host.
+    /// The time at which it began, in epoch milliseconds by the clock of its host.
     pub started_ms: i64,
-    /// What came out, as JSON text.
+    /// Its output, as JSON text.
     pub output: Option<String>,
-    /// Why it failed.
+    /// Its failure.
     pub failure: Option<Failure>,
     /// Nodes that were skipped because of it.
     pub skipped: Vec<String>,
 }
 
-/// More than any test has.
+/// More rows than any test has.
 const ALL: u32 = 1_000_000;
 
 impl Look {
@@ -129,7 +129,7 @@ impl Look {
         Some(self.store.counts().ok()?.unfinished)
     }
 
-    /// Waits until a run has ended, and says how.
+    /// Waits until a run has ended, and returns its row.
     ///
     /// # Panics
     ///
@@ -172,7 +172,7 @@ impl Look {
             .collect()
     }
 
-    /// What a run was given, as JSON.
+    /// The input of a run, as JSON.
     ///
     /// # Panics
     ///
@@ -183,18 +183,18 @@ impl Look {
         serde_json::from_str(&self.text(&payload)).expect("an input is JSON")
     }
 
-    /// What came out of a run, as JSON.
+    /// The output of a run, as JSON.
     ///
     /// # Panics
     ///
-    /// If nothing did.
+    /// If there is none.
     pub fn output(&self, run: &InstanceRow) -> serde_json::Value {
         let payload = self.store.output(run.no).expect("an output can be read");
         let payload = payload.unwrap_or_else(|| panic!("{run:#?} has no output"));
         serde_json::from_str(&self.text(&payload)).expect("an output is JSON")
     }
 
-    /// What a run runs.
+    /// The definition of a run.
     ///
     /// # Panics
     ///
@@ -208,7 +208,7 @@ impl Look {
         windlass_model::file::read_canonical(&row.json).expect("a stored definition is valid")
     }
 
-    /// How often a host has died with it, for every suspect of the runs that have not ended.
+    /// For every suspect trigger of the runs that have not ended, how many hosts have died with it.
     /// None if the store cannot be read now.
     pub fn suspects(&self) -> Option<Vec<u32>> {
         let statuses = vec![Status::Pending, Status::Running, Status::Suspended];

@@ -1,9 +1,9 @@
-//! What the end-to-end tests stand on: the real program in a directory of its own, processes
-//! that can be killed and do not outlive their test, and a look into the store they leave.
+//! The foundation of the end-to-end tests: the real program in a separate directory, processes that
+//! can be killed and do not outlive their test, and access to the store that they leave.
 //!
-//! Nothing here sleeps to let something happen. A test names the condition that it waits for
-//! ([`until`]), and a wait that does not end within [`PATIENCE`] fails with that name and with
-//! what every process of the test has said. No test measures how long anything takes.
+//! Nothing here sleeps to let an event happen. A test names the condition for which it waits
+//! ([`until`]), and a wait that does not end within [`PATIENCE`] fails with that name and with the
+//! output of every process of the test. No test measures durations.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! A directory of one test: a store, plugins, files, and the program run in it.
+//! The directory of one test: a store, plugins, files, and the program that runs in it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::process::Process;
 use super::programs::{cache, component, failpoint_program, program};
 use super::wait::until;
 
-/// A directory of one test. It goes with the test.
+/// The directory of one test. It is deleted with the test.
 pub struct Place {
     directory: TempDir,
     settings: Vec<(String, String)>,
@@ -22,14 +22,14 @@ pub struct Place {
     look: OnceLock<Look>,
 }
 
-/// What a command that has ended said.
+/// The output of a command that has ended.
 #[derive(Clone, Debug)]
 pub struct Said {
     /// Its exit code; none if a signal ended it.
     pub exit: Option<i32>,
-    /// What it wrote to stdout.
+    /// Its stdout.
     pub stdout: String,
-    /// What it wrote to stderr.
+    /// Its stderr.
     pub stderr: String,
 }
 
@@ -60,7 +60,7 @@ impl Place {
         place
     }
 
-    /// As [`Place::new`], for hosts of a cluster that share a new PostgreSQL database. None where
+    /// As [`Place::new`], for hosts of a cluster that share a new PostgreSQL database. None if
     /// there is no server.
     ///
     /// # Panics
@@ -78,28 +78,28 @@ impl Place {
         std::os::unix::fs::symlink(component(name), to).expect("a link can be made");
     }
 
-    /// Changes a setting for all commands from here on.
+    /// Changes a setting for all later commands.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.settings.push((key.to_owned(), value.to_owned()));
         self
     }
 
-    /// Lets the component of this name in the plugin folder send requests there.
+    /// Lets the component of this name in the plugin folder send requests to this destination.
     #[must_use]
     pub fn with_http(self, name: &str, to: &str) -> Self {
         self.with_proof(name)
             .with(&format!("plugins.grants.{name}.http"), to)
     }
 
-    /// Lets the component of this name in the plugin folder decide about triggers.
+    /// Lets the component of this name in the plugin folder consume triggers.
     #[must_use]
     pub fn with_consumer(self, name: &str) -> Self {
         self.with_proof(name)
             .with(&format!("plugins.grants.{name}.consumer"), "true")
     }
 
-    /// Says that the grants of this name are for the file of the name in the plugin folder.
+    /// Makes the grants of this name apply to the file of that name in the plugin folder.
     #[must_use]
     pub fn with_proof(self, name: &str) -> Self {
         self.with(
@@ -108,26 +108,26 @@ impl Place {
         )
     }
 
-    /// Keeps the store somewhere else.
+    /// Moves the store to another path.
     #[must_use]
     pub fn with_store(mut self, store: PathBuf) -> Self {
         self.store = store;
         self
     }
 
-    /// Keeps the store in a PostgreSQL database.
+    /// Uses a store in a PostgreSQL database.
     #[must_use]
     pub fn with_database(mut self, url: &str) -> Self {
         self.database = Some(url.to_owned());
         self.with("store.url", url)
     }
 
-    /// Something in this directory.
+    /// A path in this directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The folder that plugins are dropped into.
+    /// The plugin folder.
     pub fn plugins(&self) -> PathBuf {
         self.path("plugins")
     }
@@ -142,7 +142,7 @@ impl Place {
         &self.store
     }
 
-    /// Writes a file into this directory, and gives its name back.
+    /// Writes a file into this directory, and returns its path.
     ///
     /// # Panics
     ///
@@ -162,12 +162,12 @@ impl Place {
         self.file(&format!("{name}.json"), workflow.to_string())
     }
 
-    /// The program, in this directory and with its settings, and with nothing of the user's.
+    /// The program, in this directory and with its settings, without the user's environment.
     pub fn windlass(&self) -> Command {
         self.command(&program())
     }
 
-    /// The program with failpoints, armed as `WINDLASS_FAILPOINTS` says it.
+    /// The program with failpoints, armed by `WINDLASS_FAILPOINTS`.
     pub fn armed(&self, failpoints: &str) -> Command {
         let mut command = self.command(&failpoint_program());
         command.env("WINDLASS_FAILPOINTS", failpoints);
@@ -190,7 +190,7 @@ impl Place {
                 cache().join("code-key").display().to_string(),
             ),
             ("scheduler.scan-interval", "1s".to_owned()),
-            // Whatever is free: many serve at the same time.
+            // Any free port: many hosts serve at the same time.
             ("server.listen", "127.0.0.1:0".to_owned()),
         ];
         let own = own.iter().map(|(key, value)| (*key, value.as_str()));
@@ -199,7 +199,7 @@ impl Place {
             .iter()
             .map(|(key, value)| (key.as_str(), value.as_str()));
         for (key, value) in own.chain(changed) {
-            // As variables, so that commands can be read as people write them.
+            // As variables, so that commands look as users write them.
             let name = key
                 .to_ascii_uppercase()
                 .replace('.', "__")
@@ -223,7 +223,7 @@ impl Place {
         ))
     }
 
-    /// Runs a command to its end, which has to be a good one, and gives its stdout.
+    /// Runs a command to its successful end, and returns its stdout.
     ///
     /// # Panics
     ///
@@ -249,7 +249,7 @@ impl Place {
         Process::start(&format!("windlass {}", arguments.join(" ")), &mut command)
     }
 
-    /// Starts `serve`, and waits until it is a member of the store and says that it serves.
+    /// Starts `serve`, and waits until it is a member of the store and reports that it serves.
     ///
     /// # Panics
     ///
@@ -263,8 +263,8 @@ impl Place {
         process
     }
 
-    /// Starts `serve` of the program with failpoints, without waiting for anything: it may be
-    /// dead before it is a member.
+    /// Starts `serve` of the program with failpoints, without waiting: it may be dead before it is
+    /// a member.
     ///
     /// # Panics
     ///
@@ -290,7 +290,7 @@ impl Place {
         });
     }
 
-    /// A look into the store, which is made if it is not there.
+    /// Access to the store, which is created if it does not exist.
     pub fn look(&self) -> &Look {
         self.look.get_or_init(|| match &self.database {
             Some(url) => Look::into(url),
@@ -300,7 +300,7 @@ impl Place {
 }
 
 impl Said {
-    /// What a process says until it ends.
+    /// Waits for the end of a process, and returns its output.
     ///
     /// # Panics
     ///

@@ -20,7 +20,7 @@ pub struct Process {
     stderr: Output,
 }
 
-/// What a process has written so far.
+/// The output of a process so far.
 struct Output {
     text: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
@@ -49,7 +49,7 @@ impl Output {
         String::from_utf8_lossy(&self.text.lock().expect("no reader panics")).into_owned()
     }
 
-    /// All of it, once the process is gone.
+    /// All output, once the process is gone.
     fn whole(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             reader.join().expect("no reader panics");
@@ -87,28 +87,28 @@ impl Process {
         self.child.id()
     }
 
-    /// What it has written to stderr so far.
+    /// Its stderr so far.
     pub fn stderr(&self) -> String {
         self.stderr.so_far()
     }
 
-    /// What it has written to stdout so far.
+    /// Its stdout so far.
     pub fn stdout(&self) -> String {
         self.stdout.so_far()
     }
 
-    /// Sends it a signal; one that is gone already does not get it.
+    /// Sends it a signal, if it is not gone already.
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let _ = kill_process(pid.expect("a process has an id"), signal);
     }
 
-    /// Kills it, as the machine's power switch would, and waits until it is gone.
+    /// Kills it, as a power cut would, and waits until it is gone.
     pub fn kill(mut self) {
         self.end();
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child can be waited for")
     }
@@ -123,7 +123,7 @@ impl Process {
         until_some(&format!("{name} ends"), || self.ended())
     }
 
-    /// Waits until it has ended by itself, and for all that it says.
+    /// Waits until it has ended by itself, and returns its whole output.
     ///
     /// # Panics
     ///
@@ -133,7 +133,7 @@ impl Process {
         (status, self.stdout.whole(), self.stderr.whole())
     }
 
-    /// Waits until it is stopped, as SIGSTOP does it.
+    /// Waits until it is stopped, as by SIGSTOP.
     ///
     /// # Panics
     ///
@@ -143,7 +143,7 @@ impl Process {
         until_some(&format!("{name} is stopped"), || {
             assert!(self.ended().is_none(), "{name} ended instead of stopping");
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
-            // The name of the program stands in brackets before its state.
+            // The name of the program is in brackets before its state.
             stat.rsplit(')')
                 .next()?
                 .trim_start()

@@ -1,4 +1,4 @@
-//! Where the programs and the components under test are.
+//! The paths of the programs and components under test.
 
 use std::path::{Path, PathBuf};
 
@@ -39,8 +39,8 @@ pub fn failpoint_program() -> PathBuf {
     }
 }
 
-/// The file of a component by its name: one of the node library, a fixture, or the example
-/// of the plugin author.
+/// The file of a component by its name: one of the node library, a fixture, or the example of a
+/// plugin author.
 ///
 /// # Panics
 ///
@@ -61,7 +61,7 @@ pub fn component(name: &str) -> PathBuf {
     })
 }
 
-/// The module that a component was made of, as the compiler wrote it.
+/// The core module of a component, as the compiler wrote it.
 ///
 /// # Panics
 ///
@@ -79,12 +79,12 @@ pub fn core_module(name: &str) -> PathBuf {
     path
 }
 
-/// Where compiled code is kept between tests.
+/// The directory in which tests share compiled code.
 pub(super) fn cache() -> PathBuf {
     target().join("test-cache")
 }
 
-/// The directory that components are built into.
+/// The directory of the built components.
 fn target() -> PathBuf {
     if let Some(named) = std::env::var_os("WINDLASS_TARGET") {
         return PathBuf::from(named);

@@ -1,5 +1,5 @@
-//! Writes runs down by a client of the library, hundreds of times faster than by starting a
-//! process for each.
+//! Creates runs by a client of the library, hundreds of times faster than by starting a process for
+//! each.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use windlass_store::rows::DefinitionRow;
 use super::place::Place;
 use super::programs::cache;
 
-/// Writes runs down for whoever serves the store.
+/// Creates runs for the hosts that serve the store.
 pub struct Starter {
     store: Arc<dyn Store>,
     host: Arc<Host>,
@@ -28,7 +28,7 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// Knows the plugins that a place has now.
+    /// Loads the plugins that a place has now.
     ///
     /// # Panics
     ///
@@ -59,7 +59,7 @@ impl Starter {
         }
     }
 
-    /// Writes a run down; what it answers was acknowledged.
+    /// Creates a run; the returned id is acknowledged.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Starter {
         Ok(self.tokio.block_on(created)?.id)
     }
 
-    /// Schedules a trigger. Answers its name, and what became of it.
+    /// Schedules a trigger. Returns its id and the result.
     ///
     /// # Errors
     ///
@@ -99,17 +99,17 @@ impl Starter {
         published.expect("a workflow is published");
     }
 
-    /// Tells a run what it waits for, now or later on.
+    /// Sends a run its stimulus, for a present or a later wait.
     ///
     /// # Panics
     ///
-    /// If it cannot be written down.
+    /// If it cannot be stored.
     pub fn tell(&self, run: InstanceId, name: &str, matches: &str) {
         let sent = once_unlocked(|| self.try_tell(run, name, matches));
         sent.expect("a stimulus is written down");
     }
 
-    /// As [`Self::tell`], where the store may be in trouble.
+    /// As [`Self::tell`], for a store that may fail.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl Starter {
         self.tokio.block_on(sent).map(drop)
     }
 
-    /// Writes a run down under this id, if it is not there yet.
+    /// Creates a run with this id, if it does not exist yet.
     ///
     /// # Errors
     ///
@@ -144,8 +144,8 @@ impl Starter {
     }
 }
 
-/// What comes of a write. Others may keep the store locked for long, if they are stopped while
-/// they are at it: then nothing is written, and it is tried again.
+/// Repeats a write while the store is locked: a process that is stopped within a transaction keeps
+/// it locked for long.
 fn once_unlocked<T>(mut write: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     loop {
         match write() {

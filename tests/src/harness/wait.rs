@@ -5,11 +5,11 @@ use std::time::Duration;
 use windlass_model::Clock as _;
 use windlass_runtime::SystemClock;
 
-/// How long anything may take before a test gives up on it. Far beyond what the slowest
-/// machine needs: a test that runs into it has found something that hangs.
+/// How long any wait may take before a test fails. Far longer than the slowest machine needs: a
+/// test that reaches it has found a hang.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Between two looks.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Waits until the condition holds.
@@ -21,11 +21,11 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     until_some(what, || holds().then_some(()));
 }
 
-/// Waits until there is something.
+/// Waits until there is a value.
 ///
 /// # Panics
 ///
-/// If there is nothing within [`PATIENCE`].
+/// If there is none within [`PATIENCE`].
 pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     match within(PATIENCE, look) {
         Some(found) => found,
@@ -33,7 +33,7 @@ pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Looks until there is something or the time is over.
+/// Polls until there is a value or the time is over.
 pub(super) fn within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let clock = SystemClock::new();
     loop {
@@ -47,7 +47,7 @@ pub(super) fn within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// Lets time pass, for moments that are meant to be random.
+/// Lets time pass, for random moments.
 pub(super) fn pass(time: Duration) {
     within(time, || None::<()>);
 }

@@ -1,5 +1,5 @@
-//! A host that serves, as others reach it: over HTTP, by hand, so that a test can also send what
-//! no client would.
+//! A serving host, reached over HTTP by hand, so that a test can also send requests that no client
+//! would.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -15,22 +15,22 @@ use super::wait::{PATIENCE, until_some};
 pub struct Web {
     /// The process.
     pub process: Process,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Like 200.
+    /// The status, like 200.
     pub status: u16,
-    /// Names in small letters.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: String,
 }
 
-/// A connection that is kept.
+/// A persistent connection.
 pub struct Line {
     stream: BufReader<TcpStream>,
 }
@@ -56,12 +56,12 @@ impl Web {
     ///
     /// # Panics
     ///
-    /// If there is none to be had.
+    /// If it cannot be made.
     pub fn line(&self) -> Line {
         Line::to(self.address)
     }
 
-    /// A request on a connection of its own.
+    /// A request on a separate connection.
     ///
     /// # Panics
     ///
@@ -70,7 +70,7 @@ impl Web {
         self.line().ask(method, path, headers, body)
     }
 
-    /// What is there, which has to be JSON and well.
+    /// Gets a resource, which has to exist and be JSON.
     ///
     /// # Panics
     ///
@@ -104,7 +104,7 @@ impl Web {
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
-    /// Starts a run, and answers its id.
+    /// Starts a run, and returns its id.
     ///
     /// # Panics
     ///
@@ -116,7 +116,7 @@ impl Web {
         answer.json()["id"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits for the end of a run, and answers how it was.
+    /// Waits for the end of a run, and returns its outcome.
     ///
     /// # Panics
     ///
@@ -128,7 +128,7 @@ impl Web {
         })
     }
 
-    /// What is there, however it is answered.
+    /// Gets a resource, with any status.
     pub fn get_any(&self, path: &str) -> Answer {
         self.ask("GET", path, &[], "")
     }
@@ -139,7 +139,7 @@ impl Line {
     ///
     /// # Panics
     ///
-    /// If there is none to be had.
+    /// If it cannot be made.
     pub fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the host takes connections");
         stream
@@ -151,12 +151,12 @@ impl Line {
         }
     }
 
-    /// Sends bytes as they are. Answers whether they could be.
+    /// Sends raw bytes. Returns whether that succeeded.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.get_mut().write_all(bytes).is_ok()
     }
 
-    /// Everything until the other side ends.
+    /// Everything until the host closes the connection.
     pub fn rest(&mut self) -> String {
         let mut bytes = Vec::new();
         // A connection that is cut off has ended, too.
@@ -182,7 +182,7 @@ impl Line {
             .unwrap_or_else(|| panic!("{method} {path} is not answered"))
     }
 
-    /// The answer to what was sent; none if the connection ends before it.
+    /// The answer to the last request; none if the connection ends before it.
     pub fn answer(&mut self) -> Option<Answer> {
         self.answer_with(true)
     }
@@ -212,7 +212,7 @@ impl Line {
     }
 }
 
-/// A request as it goes over the line.
+/// The text of a request.
 pub fn request(method: &str, path: &str, headers: &[&str], body: &str) -> String {
     let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
     let length = body.len();
@@ -226,12 +226,12 @@ impl Answer {
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// If it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// A header by its name in small letters.
+    /// A header by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
@@ -241,7 +241,7 @@ impl Answer {
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// If the answer is not a problem.
     pub fn problem(&self) -> (u16, String) {
         let media = self.header("content-type");
         assert_eq!(media, Some("application/problem+json"), "{self:?}");

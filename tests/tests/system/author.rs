@@ -1,5 +1,5 @@
-//! The path of somebody who writes a plugin: build it, drop it into the folder of a host that
-//! runs, and use it.
+//! The steps of a plugin author: build a plugin, drop it into the folder of a running host, and use
+//! it.
 
 use std::path::Path;
 
@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use windlass_model::Status;
 use windlass_tests::harness::{Gate, Place, Process, component, core_module, until};
 
-/// A component with a text in it that it answers with, so that a test can make another
-/// version of it.
+/// A component that answers with a text inside it, so that a test can make another version of it.
 fn answering(answer: &str) -> Vec<u8> {
     const WRITTEN: &[u8] = b"\"refused\"";
     let mut bytes = std::fs::read(component("table-bomb")).expect("a component can be read");
@@ -26,7 +25,7 @@ fn answering(answer: &str) -> Vec<u8> {
     bytes
 }
 
-/// Puts a file into place as `cp` and `mv` together do it.
+/// Puts a file into place like `cp` followed by `mv`.
 fn drop_in(place: &Place, name: &str, bytes: &[u8]) {
     let new = place.file("new", bytes);
     std::fs::rename(new, place.plugins().join(name)).expect("a file can be moved");
@@ -40,7 +39,7 @@ fn one(node: &str) -> Value {
     })
 }
 
-/// Starts a run once its plugin is known, and gives its output.
+/// Starts a run once its plugin is loaded, and returns its output.
 fn run(place: &Place, workflow: &Path, input: &str) -> Value {
     let id = start(place, workflow, input);
     let said = place.ask(&["-o", "json", "instance", "result", &id, "--wait"]);
@@ -55,7 +54,7 @@ fn start(place: &Place, workflow: &Path, input: &str) -> String {
         .to_owned()
 }
 
-/// Waits until the host has said something about a file.
+/// Waits until the host has logged a line about a file.
 fn until_said(process: &Process, what: &[&str]) {
     until(&format!("the host says {what:?}"), || {
         process
@@ -118,7 +117,7 @@ fn a_changed_component_is_used_by_what_starts_after() {
 fn a_broken_file_leaves_the_component_in_place_that_it_held_before() {
     let place = Place::new(&["steps"]);
     let serve = place.serve();
-    // Every trigger of every run goes through this one.
+    // Every trigger of every run goes through this consumer.
     let consumer = place.library().join("chain-executor.wasm");
     let whole = std::fs::read(component("chain-executor")).expect("a component can be read");
     for (times, broken) in [(1, b"this is no component".as_slice()), (2, &whole[..2000])] {

@@ -1,6 +1,6 @@
-//! The wall clock of the hosts is stepped by an hour, forwards and backwards, while timers,
-//! waits, schedules and leases are running: nothing happens early by the clock that is in
-//! force, nothing happens twice, and nothing is lost.
+//! The wall clock of the hosts is stepped by an hour, forwards and backwards, while timers, waits,
+//! schedules and leases are running: no trigger fires early by the clock in force, none fires
+//! twice, and none is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use windlass_tests::harness::{Place, Process, Starter, until};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// How long a host may take to notice a step, in milliseconds: little beside an hour.
+/// How long a host may take to notice a step, in milliseconds: short compared with an hour.
 const LATE_MS: i64 = 10_000;
 
-/// Waits, and has an effect.
+/// Waits, and has a side effect.
 fn timed() -> Value {
     json!({
         "workflow": "timed",
@@ -29,7 +29,7 @@ fn timed() -> Value {
     })
 }
 
-/// Waits for what nobody sends, and has an effect when it has waited long enough.
+/// Waits for a stimulus that is never sent, and has a side effect after the wait has expired.
 fn unheard() -> Value {
     json!({
         "workflow": "unheard",
@@ -41,7 +41,7 @@ fn unheard() -> Value {
     })
 }
 
-/// Begins every second, also while another of it runs.
+/// Starts every second, even while a previous run continues.
 fn tick() -> Value {
     json!({
         "workflow": "tick",
@@ -50,10 +50,10 @@ fn tick() -> Value {
     })
 }
 
-/// The wall clock of the hosts, and what it was when.
+/// The wall clock of the hosts, and its history.
 struct Stepped {
     file: PathBuf,
-    /// What was in force from which moment on, by the clock of the machine.
+    /// The offsets, each with the time from which it was in force, by the clock of the machine.
     steps: Vec<(i64, i64)>,
 }
 
@@ -74,20 +74,20 @@ impl Stepped {
         std::fs::rename(next, &self.file).expect("a file can be renamed");
     }
 
-    /// Whether this moment had come by the clock of the hosts, at some time before it was
-    /// `at_ms` there for whoever looked.
+    /// Whether the hosts' clock had reached this moment at some time before it showed `at_ms` to an
+    /// observer.
     fn had_come(&self, moment_ms: i64, at_ms: i64) -> bool {
         let ends = self.steps.iter().skip(1).map(|(since_ms, _)| *since_ms);
         let ends = ends.chain([i64::MAX]);
         let periods = self.steps.iter().zip(ends);
-        // When it was `at_ms` there, on the clock of the machine: no test takes an hour, so
-        // that only one of the steps puts it into this test.
+        // The time of that reading by the clock of the machine: no test takes an hour, so only one
+        // of the steps places it within this test.
         let begin_ms = self.steps[0].0;
         let real = self.steps.iter().map(|(_, offset_ms)| at_ms - offset_ms);
         let real_ms = real.min_by_key(|real_ms| (real_ms - begin_ms).abs());
         let real_ms = real_ms.expect("there is a first step");
         periods.into_iter().any(|((since_ms, offset_ms), end_ms)| {
-            // A step may be in force some time after it is written down here.
+            // A step may take effect some time after it is recorded here.
             let until_ms = real_ms.min(end_ms.saturating_add(LATE_MS));
             *since_ms <= real_ms && until_ms + offset_ms >= moment_ms
         })
@@ -104,7 +104,7 @@ fn serve(place: &Place, clock: &Stepped) -> Process {
     process
 }
 
-/// Runs that wait for so long each, by the time that they were given.
+/// Runs that each wait for a given time.
 struct Runs<'a> {
     place: &'a Place,
     starter: Starter,
@@ -122,7 +122,7 @@ impl Runs<'_> {
         ids
     }
 
-    /// Waits until all of these wait themselves.
+    /// Waits until all these runs wait.
     fn until_waiting(&self, ids: &[InstanceId]) {
         self.until("runs wait", ids, |run| run.status == Status::Suspended);
     }
@@ -139,7 +139,7 @@ impl Runs<'_> {
     }
 }
 
-/// The last occurrence that was decided about.
+/// The last planned occurrence.
 fn planned_ms(place: &Place) -> Option<i64> {
     let query = ScheduleQuery {
         workflow: None,
@@ -151,7 +151,7 @@ fn planned_ms(place: &Place) -> Option<i64> {
     rows.expect("schedules can be read")[0].last_planned_ms
 }
 
-/// Waits until the schedule has gone on.
+/// Waits until the schedule has planned further.
 fn until_planned(place: &Place) {
     let before = planned_ms(place);
     until("the schedule goes on", || planned_ms(place) > before);
@@ -183,7 +183,7 @@ fn nothing_is_early_or_twice_or_lost_though_the_clock_is_stepped_by_an_hour() {
     runs.until_over(&half_an_hour);
     runs.until_over(&unheard);
     until_planned(&place);
-    // These are due an hour ahead of the clock that comes next, and wait until they are.
+    // These are due an hour ahead of the next clock, and wait until then.
     let ahead = runs.start(&timed(), 20, 30_000);
     runs.until_waiting(&ahead);
 
@@ -192,7 +192,7 @@ fn nothing_is_early_or_twice_or_lost_though_the_clock_is_stepped_by_an_hour() {
     runs.until_over(&back);
     runs.until_waiting(&two_hours);
 
-    // Further than before, so that nobody has to wait for what is ahead.
+    // Further than before, so that the test does not wait for the runs that are ahead.
     clock.step_to(HOUR_MS + HOUR_MS / 2);
     runs.until_over(&ahead);
     until_planned(&place);
@@ -218,8 +218,8 @@ fn nothing_is_early_or_twice_or_lost_though_the_clock_is_stepped_by_an_hour() {
     );
 }
 
-/// Everything has completed, did its work once, and did nothing before its time. Answers how
-/// many occurrences of the schedule there were.
+/// Checks that all runs have completed, had their side effect once, and did nothing early. Returns
+/// the number of occurrences of the schedule.
 #[track_caller]
 fn verify(place: &Place, runs: &Runs<'_>, clock: &Stepped) -> usize {
     let mut effects = BTreeSet::new();

@@ -1,6 +1,6 @@
-//! Several hosts on one store, under load, while they are killed and stopped beyond their leases
-//! and what they stand on is taken away; then everything that the store has is compared with
-//! what the workflows had to do.
+//! Several hosts on one store, under load, while they are killed, stopped beyond their leases, and
+//! cut off from their servers; then everything in the store is compared with the expected behaviour
+//! of the workflows.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +14,20 @@ use windlass_tests::harness::{Dice, GO, Place, Plan, Process, Signal, Starter, u
 
 use crate::kills::verify;
 
-/// How many hosts there are.
+/// The number of hosts.
 const NODES: usize = 3;
 
-/// How often something goes wrong.
+/// The number of disturbances.
 const TROUBLES: u64 = 36;
 
-/// Runs that have not ended at most.
+/// The most unfinished runs.
 const BACKLOG: u64 = 24;
 
 /// The lease of the hosts and of the locks, in milliseconds.
 const LEASE_MS: u64 = 3_000;
 
-/// As for the kills of a single host: whoever has died with a trigger twice is spared.
+/// As for the kills of a single host: no host is killed with a trigger with which two hosts have
+/// died.
 const BLAMED: u32 = 2;
 
 #[test]
@@ -70,7 +71,7 @@ fn hosts_that_share_a_database_and_lock_in_redis_end_every_run_once() {
             if dice.once_in(2) {
                 return shake(&postgres, dice);
             }
-            // Killed, it forgets everything.
+            // A killed Redis forgets all locks.
             redis.restart().expect("Redis starts again");
             true
         },
@@ -137,18 +138,18 @@ fn a_workflow_is_published_when_its_plugin_arrives_through_the_store() {
     });
 }
 
-/// A place whose hosts share a database of this server, which notes who executes what.
+/// A place whose hosts share a database of this server, which records which host executes what.
 fn database(postgres: &PostgreSql) -> (Place, Executions<'_>) {
     let url = postgres.database().expect("a database can be made");
     let place = place().with_database(&url);
-    // It lays the database out.
+    // Opening the store creates its tables.
     drop(Starter::of(&place));
     postgres.execute_in(&url, NOTE).expect("it is noted");
     (place, Executions { postgres, url })
 }
 
-/// Writes down in which epoch of its run each execution is recorded. The upper half of its
-/// number says who executed it.
+/// Records the epoch of the run for each execution. The upper half of an execution's number
+/// identifies its host.
 const NOTE: &str = "
     create table public.executed (instance bigint, epoch bigint, by bigint);
     create function public.note() returns trigger language plpgsql as $$ begin
@@ -159,14 +160,14 @@ const NOTE: &str = "
     create trigger note after insert on windlass.run for each row
         execute function public.note()";
 
-/// What a database has noted.
+/// The records of a database.
 struct Executions<'a> {
     postgres: &'a PostgreSql,
     url: String,
 }
 
 impl Executions<'_> {
-    /// Nobody has executed anything of a run in an epoch of somebody else.
+    /// Checks that no two hosts have executed a run in the same epoch.
     fn check(&self) {
         let ask = |sql: &str| {
             let answer = self.postgres.execute_in(&self.url, sql);
@@ -206,7 +207,7 @@ fn place() -> Place {
         .with("locks.lease", &lease)
 }
 
-/// What else can go wrong: answers whether it did something.
+/// Another disturbance: returns whether it did something.
 type Trouble<'a> = &'a mut dyn FnMut(&mut Dice) -> bool;
 
 fn storm(name: &str, place: &Place, trouble: Trouble<'_>) {
@@ -261,7 +262,7 @@ fn storm(name: &str, place: &Place, trouble: Trouble<'_>) {
     );
 }
 
-/// The hosts.
+/// The hosts of the test.
 struct Cluster<'a> {
     place: &'a Place,
     nodes: Vec<Process>,
@@ -287,8 +288,8 @@ impl<'a> Cluster<'a> {
         cluster
     }
 
-    /// Waits until all hosts are members. One that could not reach the database when it was
-    /// started has ended: another one takes its place.
+    /// Waits until all hosts are members. A host that could not reach the database at its start has
+    /// ended, and another one replaces it.
     fn until_whole(&mut self) {
         let (place, nodes) = (self.place, &mut self.nodes);
         until("all hosts have joined the store", || {
@@ -301,7 +302,7 @@ impl<'a> Cluster<'a> {
         });
     }
 
-    /// Lets something go wrong, some time after the last.
+    /// Causes a disturbance, some time after the last one.
     fn go_wrong(&mut self, dice: &mut Dice, trouble: Trouble<'_>) {
         let at = usize::try_from(dice.between(0, NODES as u64 - 1)).unwrap_or(0);
         self.nodes[at].run_for(Duration::from_millis(dice.between(100, 500)));
@@ -314,8 +315,8 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Lets something go wrong besides the hosts, at a good moment: a database may be away for
-    /// longer than a lease, and then all hosts are dead to each other.
+    /// Disturbs a server, at a good moment: a database may be away for longer than a lease, and
+    /// then all hosts count as dead.
     fn disturb(&self, dice: &mut Dice, trouble: Trouble<'_>) -> bool {
         until("nobody would be blamed", || self.is_good_moment());
         trouble(dice)
@@ -337,7 +338,7 @@ impl<'a> Cluster<'a> {
         self.counts.kills += 1;
     }
 
-    /// Stops a host until the others must have taken its work over, and lets it go on.
+    /// Stops a host until the others must have taken over its work, and continues it.
     fn stop_beyond_its_lease(&mut self, at: usize) {
         let node = &self.nodes[at];
         node.signal(Signal::STOP);
@@ -348,14 +349,14 @@ impl<'a> Cluster<'a> {
         node.signal(Signal::CONT);
     }
 
-    /// Whether nobody would be blamed for too many deaths.
+    /// Whether another death would not exceed the limit of deaths of any trigger.
     fn is_good_moment(&self) -> bool {
         let suspects = self.place.look().suspects();
         suspects.is_some_and(|all| all.iter().all(|deliveries| *deliveries < BLAMED))
     }
 }
 
-/// Writes runs down while hosts come and go, and tells those that wait to go on.
+/// Creates runs while hosts start and end, and sends the stimuli for which runs wait.
 struct Load<'a> {
     place: &'a Place,
     plans: &'a [Plan],
@@ -377,7 +378,7 @@ impl Load<'_> {
         let mut untold = Vec::new();
         for n in 0_u64.. {
             until("there is room for another run", || {
-                // Some are told before they ask, and some long after.
+                // Some stimuli are sent before the wait begins, and some long after.
                 if dice.once_in(4) {
                     self.tell_one(&mut untold, &mut dice);
                 }
@@ -396,8 +397,8 @@ impl Load<'_> {
         }
     }
 
-    /// Writes a run down. What the store does not acknowledge is asked for again by the same
-    /// id, and is there once.
+    /// Creates a run. If the store does not acknowledge it, it is requested again with the same id,
+    /// and exists once.
     fn start(&self, plan: &Plan, n: u64, dice: &mut Dice) -> InstanceId {
         let id = u128::from(dice.roll()) << 64 | u128::from(dice.roll());
         let id = InstanceId(Uuid::from_u128(id));
@@ -411,7 +412,7 @@ impl Load<'_> {
         id
     }
 
-    /// Tells one of the runs what one of its nodes waits for.
+    /// Sends one of the runs the stimulus for one of its nodes.
     fn tell_one(&self, untold: &mut Vec<(InstanceId, String)>, dice: &mut Dice) {
         if !untold.is_empty() {
             let at = usize::try_from(dice.roll()).unwrap_or(0) % untold.len();

@@ -1,10 +1,10 @@
-//! Consumers side by side, those that fail among them.
+//! Several consumers, some of which fail.
 
 use serde_json::{Value, json};
 use windlass_model::{Class, Status, TriggerState};
 use windlass_tests::harness::{Place, component, until};
 
-/// One node on a route, and one without.
+/// One node with a route, and one without.
 fn routed(route: &str) -> Value {
     json!({
         "workflow": "routed",

@@ -1,5 +1,5 @@
-//! Kills the host at each named point, deterministically: once at the first time that it
-//! comes there, once at the second, and so on.
+//! Kills the host at each named point, deterministically: once when it passes the point for the
+//! first time, once for the second time, and so on.
 //!
 //! The points are those of `windlass_model::failpoint`; only a program that is built with the
 //! feature `failpoints` has them.
@@ -18,8 +18,8 @@ use crate::kills::verify;
 /// Runs in each round.
 const RUNS: u64 = 4;
 
-/// Kills the host at the first, second, … time that it passes a point, until it comes to the
-/// end of the work without passing the point so often, or `rounds` are over.
+/// Kills the host when it passes a point for the first, second, … time, until it finishes the work
+/// without passing the point so often, or `rounds` are over.
 #[track_caller]
 fn check(point: &str, rounds: u64) {
     check_at(&Place::new(&["echo", "steps"]), point, rounds);
@@ -93,7 +93,7 @@ fn a_death_after_a_commit_and_before_its_acknowledgement_loses_nothing() {
     check("store-after-commit", 12);
 }
 
-/// Hosts that take a lock around each burst, from a provider of its own.
+/// Hosts that lock each burst with a separate provider.
 fn locking() -> Place {
     Place::new(&["echo", "steps"])
         .with("cluster.enabled", "true")
@@ -127,7 +127,7 @@ fn a_thread_that_panics_over_a_trigger_ends_its_process_and_the_next_one_goes_on
     check_poison("panic", Some(1));
 }
 
-/// Lets a trigger end three processes, each with this exit code.
+/// Checks a trigger that ends three processes, each with this exit code.
 #[track_caller]
 fn check_poison(action: &str, exit: Option<i32>) {
     let place = Place::new(&["echo", "steps"]);
@@ -173,8 +173,8 @@ fn check_poison(action: &str, exit: Option<i32>) {
     }
 }
 
-/// Whether another process can write. One that is stopped in the middle of a transaction
-/// keeps everybody from it, which no lease can help.
+/// Whether another process can write. A process that is stopped within a transaction blocks all
+/// others, which no lease can prevent.
 fn can_write(place: &Place) -> bool {
     let connection = rusqlite::Connection::open(place.store()).expect("the store is there");
     connection
@@ -185,8 +185,8 @@ fn can_write(place: &Place) -> bool {
         .is_ok()
 }
 
-/// A place with three runs, and a host that is stopped after the second node has returned:
-/// not in the middle of a transaction, which is tried for until it is so.
+/// A place with three runs, and a host that is stopped after the second node has returned, but not
+/// within a transaction: the stop is repeated until then.
 fn stopped() -> (Place, Starter, Vec<String>, Process) {
     for _ in 0..50 {
         let place = Place::new(&["echo", "steps"]).with("scheduler.lease", "3s");
@@ -239,7 +239,7 @@ fn a_host_that_was_stopped_beyond_its_lease_throws_its_results_away() {
     }
 }
 
-/// Asks a host to go, which it does well.
+/// Terminates a host, and checks that it ends successfully.
 fn leave(serve: &mut Process) {
     serve.signal(Signal::TERM);
     assert_eq!(serve.wait().code(), Some(0));
@@ -261,7 +261,7 @@ fn a_death_in_the_middle_of_a_swap_of_plugins_harms_no_run() {
         .start(&workflow, &json!({}))
         .expect("a run is written down");
     let id = id.to_string();
-    // Three components are there when it starts; the next one that is swapped in kills it.
+    // Three components are loaded at its start; the next one kills it when it is swapped in.
     let mut armed = place.serve_armed("plugin-swap=abort@4");
     gate.until_asked(1);
     std::fs::copy(component("echo"), place.plugins().join("echo.wasm")).expect("a file is copied");
@@ -276,7 +276,7 @@ fn a_death_in_the_middle_of_a_swap_of_plugins_harms_no_run() {
         2,
         "each node is recorded once"
     );
-    // What was being swapped in is there now.
+    // The component that was being swapped in is loaded now.
     let echo = place.workflow(
         "echo",
         &json!({
@@ -287,7 +287,7 @@ fn a_death_in_the_middle_of_a_swap_of_plugins_harms_no_run() {
     assert_eq!(place.look().ended(&id).status, Status::Completed);
 }
 
-/// A file of the first layout with a run that has ended.
+/// A store of the first layout with a run that has ended.
 fn first_layout(place: &Place) {
     let directory = place.store().parent().expect("a file is in a directory");
     std::fs::create_dir_all(directory).expect("a directory can be made");
@@ -309,7 +309,7 @@ fn first_layout(place: &Place) {
     }
 }
 
-/// The number of the layout, and everything that it consists of.
+/// The number of the layout, and all its objects.
 fn layout(place: &Place) -> (i64, Vec<String>) {
     let connection = rusqlite::Connection::open(place.store()).expect("it is a file");
     let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));

@@ -1,4 +1,4 @@
-//! Hosts whose database is not there when they start.
+//! Hosts whose database is not reachable when they start.
 
 use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Place, until};

@@ -1,5 +1,4 @@
-//! Several processes look after the same definitions at the same time, and what becomes of
-//! files that are taken away.
+//! Several processes maintain the same definitions at the same time, and files are removed.
 
 use std::sync::Arc;
 
@@ -9,13 +8,13 @@ use windlass_runtime::SystemClock;
 use windlass_store::published::{PublicationQuery, ScheduleQuery};
 use windlass_tests::harness::{Place, Web, until};
 
-/// Workflows that are looked after.
+/// The number of workflows.
 const WORKFLOWS: usize = 12;
 
-/// Processes that do so at the same time.
+/// The number of processes that do so at the same time.
 const PROCESSES: usize = 3;
 
-/// How often each of them does.
+/// The rounds of each process.
 const ROUNDS: usize = 4;
 
 fn workflow(name: &str) -> Value {
@@ -78,7 +77,7 @@ fn processes_that_index_the_same_definitions_leave_one_set_of_rows() {
                 .to_string()
         })
         .collect();
-    // All publish the same for the first time at the same moment.
+    // All publish the same definition for the first time at the same moment.
     let mut publish = vec!["workflow", "publish"];
     publish.extend(files.iter().map(String::as_str));
     let mut publishing: Vec<_> = (0..PROCESSES).map(|_| place.start(&publish)).collect();
@@ -141,7 +140,7 @@ fn what_a_file_has_published_goes_with_it() {
     until("it is taken back", || !is_published("w0"));
     assert!(is_published("w1") && is_published("w2"));
     serve.kill();
-    // What goes while nobody looks is taken back by whoever looks next.
+    // A workflow whose file is removed while no host runs is retracted by the next host.
     std::fs::remove_file(file("w1")).expect("it is there");
     let serve = place.serve();
     until("it is taken back", || !is_published("w1"));
@@ -182,7 +181,7 @@ fn what_another_process_is_at_is_in_progress_and_waits_for_whoever_looks_next() 
     for (path, wish, key) in asked {
         let held = runtime.block_on(async {
             loop {
-                // The host looks at its directory now and then.
+                // The host itself takes the lock now and then.
                 if let Some(held) = provider.try_acquire(&key).await.expect("it answers") {
                     break held;
                 }
@@ -197,7 +196,7 @@ fn what_another_process_is_at_is_in_progress_and_waits_for_whoever_looks_next() 
         );
         assert_eq!(requests().len(), 1, "it is written down: {path} {wish}");
         runtime.block_on(held.release()).expect("it is released");
-        // Whoever is asked next does both.
+        // The next request carries out both.
         until("nobody is at it", || web.post(path, &wish).status == 200);
         assert_eq!(requests(), Vec::new(), "{path} {wish}");
     }

@@ -1,7 +1,7 @@
 //! Disks that are full or cannot be written.
 //!
-//! They need a file system that can be mounted, so somebody who is not root skips them, with
-//! a line that says so; where `CI` is set that is a failure.
+//! The tests mount a file system, so a user other than root skips them, with a printed line; if
+//! `CI` is set, that is a failure.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -96,7 +96,8 @@ fn a_disk_that_is_full_loses_nothing_and_work_goes_on_when_there_is_room() {
     let serve = place.serve();
     acknowledged.push(place.ask(&["instance", "start", &file]));
     until("everything has ended", || place.look().unfinished() == 0);
-    // Full again, under a host that runs: it stays, and goes on once there is room.
+    // The disk is full again, under a running host: the host stays, and continues once there is
+    // room.
     disk.fill();
     let mut there_was_room = 0;
     let refused = loop {

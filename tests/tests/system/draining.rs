@@ -1,5 +1,5 @@
-//! A host that is killed while it drains, with guests in flight: what it had begun is done
-//! again, and nothing is lost.
+//! A host that is killed while it drains, with guests in flight: the executions that it had begun
+//! are repeated, and none is lost.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -10,10 +10,10 @@ use windlass_tests::harness::{Dice, GO, Gate, Place, Plan, Signal, Starter, unti
 
 use crate::kills::verify;
 
-/// Runs that stand at the gate when the host is asked to go.
+/// Runs that wait at the gate when the host is terminated.
 const HELD: usize = 3;
 
-/// A run that stands at a gate, with an effect before it and one behind it.
+/// A run that waits at a gate, with a side effect before it and one after it.
 fn gated(gate: &Gate) -> Value {
     json!({
         "workflow": "gated",
@@ -26,7 +26,7 @@ fn gated(gate: &Gate) -> Value {
     })
 }
 
-/// Asks a host to go, and kills it when it passes a point of its way out for that time.
+/// Terminates a host, and kills it when it passes this point of the drain for the `time`-th time.
 #[track_caller]
 fn check(point: &str, time: u32) {
     check_at(Place::new(&["echo", "fetch", "steps"]), point, time);
@@ -36,7 +36,7 @@ fn check(point: &str, time: u32) {
 fn check_at(place: Place, point: &str, time: u32) {
     let mut dice = Dice::of_test(point);
     let gate = Gate::shut();
-    // The points behind the middle come only when the drain has been given up.
+    // The later points are only reached after the drain has been given up.
     let drain = if point == "draining" { "60s" } else { "100ms" };
     let place = place
         .with_http("fetch", &gate.grant())
@@ -104,7 +104,7 @@ fn a_death_at_the_end_of_a_drain_loses_nothing() {
     check("drain-over", 1);
 }
 
-/// Nobody sees a dead host at once here: what it had is free when its lease is over.
+/// The death of a host is not noticed at once here: its work is free when its lease is over.
 #[test]
 fn a_death_during_a_drain_on_a_database_loses_nothing() {
     let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {

@@ -1,9 +1,9 @@
-//! What a node can be told besides what it does, carried out by the program: each folder of
-//! `tests/cases/features` has a `workflow.yaml` and a `runs.json`.
+//! The options of nodes, executed by the program: each folder of `tests/cases/features` has a
+//! `workflow.yaml` and a `runs.json`.
 //!
-//! That is a list of runs with their `input` and what is expected: `status`, and if it matters
-//! `output`, what the `failure` says, `trace` (the nodes that completed, in order) and `ran`
-//! (how often one did).
+//! The latter is a list of runs with their `input` and the expectations: `status`, and optionally
+//! `output`, the text of the `failure`, `trace` (the completed nodes, in order) and `ran` (how
+//! often one was executed).
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What other users of the machine can do with the files of a host.
+//! The access of other users of the machine to the files of a host.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::json;
 use windlass_tests::harness::{Place, Process, Said};
 
-/// Runs a command under a umask that takes nothing away.
+/// Runs a command under a umask that removes no permissions.
 fn say(place: &Place, arguments: &[&str]) -> Said {
     let own = place.windlass();
     let mut command = Command::new("sh");

@@ -1,5 +1,5 @@
-//! One trigger, fired by people, by its timer, by the scans of several hosts and by what
-//! recovers the work of dead ones, all at the same moment: it is executed once.
+//! One trigger, fired by users, by its timer, by the scans of several hosts and by the recovery of
+//! dead hosts' work, all at the same moment: it is executed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -15,25 +15,25 @@ use windlass_tests::harness::{Dice, Place, Process, Signal, Starter, until};
 /// Hosts that serve the store at the same time.
 const HOSTS: usize = 3;
 
-/// People who fire everything that they see.
+/// Threads that fire every trigger that they find.
 const PEOPLE: usize = 3;
 
-/// How often there is a new batch of triggers.
+/// The number of batches of triggers.
 const ROUNDS: usize = 20;
 
 /// Runs with a timer in each batch. Each run has three triggers one after the other.
 const TIMERS: usize = 60;
 
-/// Triggers from outside in each batch.
+/// External triggers in each batch.
 const OUTSIDE: usize = 40;
 
-/// Within this time all of a batch come due, in milliseconds.
+/// All triggers of a batch become due within this time, in milliseconds.
 const SPREAD_MS: u64 = 150;
 
-/// A host with which somebody has died twice already is not killed; see `kills`.
+/// No host is killed with a trigger with which two hosts have died; see `kills`.
 const BLAMED: u32 = 2;
 
-/// Waits for a moment, and has an effect.
+/// Waits for a moment, and has a side effect.
 fn timed() -> Value {
     json!({
         "workflow": "timed",
@@ -45,7 +45,7 @@ fn timed() -> Value {
     })
 }
 
-/// Waits until it is over, and has effects as often as triggers from outside say so.
+/// Waits for its end, and has a side effect for each external trigger.
 fn held() -> Value {
     json!({
         "workflow": "held",
@@ -54,10 +54,10 @@ fn held() -> Value {
     })
 }
 
-/// What is fired, and how that was answered.
+/// The triggers to fire, and the answers.
 struct Firing<'a> {
     place: &'a Place,
-    /// Runs whose triggers are all fired.
+    /// Runs, all of whose triggers are fired.
     timers: Mutex<Vec<InstanceNo>>,
     outside: Mutex<Vec<TriggerId>>,
     answers: Mutex<BTreeMap<String, u64>>,
@@ -65,7 +65,7 @@ struct Firing<'a> {
 }
 
 impl Firing<'_> {
-    /// Fires what there is, again and again.
+    /// Fires the triggers repeatedly.
     fn keep_firing(&self, mut dice: Dice) {
         let clock = SystemClock::new();
         while !self.over.load(Ordering::SeqCst) {
@@ -85,7 +85,7 @@ impl Firing<'_> {
         }
     }
 
-    /// The trigger that a run has now.
+    /// The present trigger of a run.
     fn some_row(&self, no: InstanceNo) -> Option<TriggerTarget> {
         let rows = self.place.look().store().triggers(no);
         let row = rows.expect("triggers can be read").into_iter().next()?;
@@ -99,7 +99,7 @@ fn pick<T: Copy>(from: &Mutex<Vec<T>>, dice: &mut Dice) -> Option<T> {
     from.get(at).copied()
 }
 
-/// Several hosts, of which some die now and then.
+/// Several hosts, some of which are killed.
 struct Hosts<'a> {
     place: &'a Place,
     all: Vec<Process>,
@@ -107,7 +107,7 @@ struct Hosts<'a> {
 }
 
 impl Hosts<'_> {
-    /// Kills one of them, if its work can be done by another without blame, and begins another.
+    /// Kills a host, if no trigger of it would reach the limit of deaths, and starts another one.
     fn kill_one(&mut self, dice: &mut Dice) {
         let at = usize::try_from(dice.roll()).unwrap_or(0) % self.all.len();
         let host = &mut self.all[at];
@@ -239,7 +239,7 @@ fn named(records: &[(&str, ExecutionStatus)]) -> Vec<(String, ExecutionStatus)> 
     owned.collect()
 }
 
-/// What a run has done; it has completed, and has no effect that another one had, too.
+/// Checks a run: it has completed, and shares no side effect with another run.
 #[track_caller]
 fn verify(
     place: &Place,
@@ -259,7 +259,7 @@ fn verify(
     records.into_iter().map(|it| (it.node, it.status)).collect()
 }
 
-/// Ends the firing, also when a check fails.
+/// Ends the firing, even if a check fails.
 struct OverOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for OverOnDrop<'_> {

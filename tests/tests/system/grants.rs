@@ -1,4 +1,4 @@
-//! Grants are for the components that are proved, and for no file that says their name.
+//! Grants apply to proved components, and not to files that only claim their name.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ fn read(name: &str) -> Vec<u8> {
     std::fs::read(component(name)).expect("a component can be read")
 }
 
-/// A component that differs by a section that means nothing: what its author has built anew.
+/// A component that differs in a section without meaning, like a new build.
 fn built_anew(name: &str, mark: u8) -> Vec<u8> {
     let mut bytes = read(name);
     bytes.extend([0, 3, 1, b'x', mark]);
     bytes
 }
 
-/// Puts a file into place as `cp` and `mv` together do it.
+/// Puts a file into place like `cp` followed by `mv`.
 fn drop_in(place: &Place, name: &str, bytes: &[u8]) {
     let new = place.file("new", bytes);
     std::fs::rename(new, place.plugins().join(name)).expect("a file can be moved");
@@ -35,7 +35,7 @@ fn start(place: &Place, workflow: &Path) -> String {
     place.ask(&["instance", "start", &file]).trim().to_owned()
 }
 
-/// What a run of this workflow fails with.
+/// The failure of a run of this workflow.
 fn failure(place: &Place, workflow: &Value) -> windlass_model::Failure {
     let id = start(place, &place.workflow("fails", workflow));
     let run = place.look().ended(&id);
@@ -43,7 +43,7 @@ fn failure(place: &Place, workflow: &Value) -> windlass_model::Failure {
     run.failure.expect("it says why")
 }
 
-/// How `plugin list` shows the component of a file.
+/// The entry of a file's component in `plugin list`.
 fn listed(place: &Place, file: &str) -> Value {
     let all: Value =
         serde_json::from_str(&place.ask(&["-o", "json", "plugin", "list"])).expect("it is JSON");
@@ -78,7 +78,7 @@ fn a_file_that_calls_itself_http_gets_nothing_of_what_http_is_granted() {
         let said = serve.stderr();
         said.contains("WL-P020") && said.contains("http2.wasm")
     });
-    // The newest version of the package is what the workflow gets.
+    // The workflow gets the newest version of the package.
     let refused = failure(&place, &workflow);
     assert!(refused.message.contains("WL-P020"), "{refused}");
     let item = listed(&place, "http2.wasm");
@@ -88,7 +88,8 @@ fn a_file_that_calls_itself_http_gets_nothing_of_what_http_is_granted() {
     );
     let doctor = place.say(&["doctor"]).stdout;
     assert!(doctor.contains("WL-P020"), "{doctor}");
-    // It also exports a consumer of every trigger, which was asked nothing: all of this ran.
+    // The component also exports a consumer of every trigger, which was not called: the test ran as
+    // expected.
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn what_an_author_builds_anew_keeps_its_grant() {
         let id = start(&place, &file);
         assert_eq!(place.look().ended(&id).status, Status::Completed, "{mark}");
     }
-    // The same in another file of the folder is nobody's build.
+    // The same component in another file of the folder is not proved by its file.
     std::fs::remove_file(place.plugins().join("fetch.wasm")).expect("it is ours");
     drop_in(&place, "other.wasm", &built_anew("fetch", 3));
     until("the other file is loaded", || {
@@ -189,7 +190,7 @@ fn a_file_of_a_project_that_is_not_trusted_gets_nothing_of_the_users_grants() {
         shown["proof"].clone()
     };
     assert_eq!(proof(), "none");
-    // The same line in the project's own file is about the project's own folder.
+    // The same line in the project's own file refers to the project's own folder.
     std::fs::write(project.join("windlass.toml"), grant).expect("it is ours");
     assert_eq!(proof(), "none");
     let trust = project.display().to_string();

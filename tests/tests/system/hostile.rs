@@ -1,5 +1,5 @@
-//! Plugins that misbehave. Each fails its own run, with the class and the code that say what
-//! it did, and nobody beside it notices.
+//! Plugins that misbehave. Each fails its own run, with the class and the code of its fault, and
+//! other runs are not affected.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_model::Status;
 use windlass_tests::harness::{Place, Starter, until};
 
-/// Every component that loads, with the ways in which it misbehaves.
+/// Every component that loads, with its kinds of misbehaviour.
 const COMPONENTS: [&str; 9] = [
     "echo",
     "hostile",
@@ -20,7 +20,7 @@ const COMPONENTS: [&str; 9] = [
     "two-memories",
 ];
 
-/// Harm, and how the run that it is done in ends: by class and code, or completed.
+/// Kinds of harm, and the end of the harmed run: class and code, or completed.
 const HARM: [(&str, &str, &str); 23] = [
     ("hostile/loop", "deadline", "WL-R032"),
     ("hostile/loop-calling", "deadline", "WL-R032"),
@@ -50,11 +50,11 @@ const HARM: [(&str, &str, &str); 23] = [
 /// Longer than any call takes that ends by itself.
 const LONG: &str = "150s";
 
-/// Runs beside the hostile ones.
+/// Concurrent harmless runs.
 const INNOCENT: u64 = 200;
 
-/// A workflow with one harmful node; `harm` is its type and perhaps how much of it. What has no
-/// end by itself is given little time, and all else more than it takes.
+/// A workflow with one harmful node; `harm` is its type, optionally with an amount. An endless node
+/// has a short time limit, and all others have a long one.
 fn harmful(harm: &str, class: &str) -> Value {
     let mut words = harm.split(' ');
     let timeout = if class == "deadline" { "3s" } else { LONG };
@@ -114,7 +114,7 @@ fn every_harm_fails_its_own_run_alone() {
 #[test]
 fn hundreds_of_endless_loops_delay_nobody() {
     const LOOPS: usize = 256;
-    // The loops have more time than the test will wait for anything.
+    // The time limit of the loops is longer than the test waits.
     let place = Place::new(&["echo", "hostile"])
         .with("plugins.limits.deadline", "1h")
         .with("plugins.quarantine-after", "0");

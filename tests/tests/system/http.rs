@@ -33,7 +33,7 @@ fn code(code: &str, status: u16) -> (u16, String) {
     (status, code.to_owned())
 }
 
-/// A connection over which a stream comes.
+/// A connection with an event stream.
 fn follow(web: &Web, id: &str, headers: &[&str]) -> Line {
     let mut line = web.line();
     let path = format!("/api/v1/instances/{id}/events");
@@ -43,7 +43,7 @@ fn follow(web: &Web, id: &str, headers: &[&str]) -> Line {
     line
 }
 
-/// Everything that a stream says until it ends, as kinds of events and their ids.
+/// All events of a stream until it ends, as their kinds and ids.
 fn stream(web: &Web, id: &str, headers: &[&str]) -> Vec<(String, Option<i64>)> {
     events(&follow(web, id, headers).rest())
 }
@@ -109,8 +109,8 @@ fn a_stream_follows_a_run_to_its_end_and_goes_on_where_it_was_broken_off() {
     assert_eq!(again.last(), Some(&("end".to_owned(), None)));
 }
 
-/// Each process numbers what it executes, and the numbers of one that has joined earlier are
-/// smaller, also of what it executes later.
+/// Each process numbers its executions by itself. The numbers of a process that joined earlier are
+/// smaller, also for its later executions.
 #[test]
 fn a_stream_goes_on_with_what_another_process_executes() {
     const ID: &str = "0193c0de-7a1b-7c3d-8e4f-0123456789ab";
@@ -185,7 +185,7 @@ fn one_key_is_one_run_however_often_and_at_once_it_is_asked_for() {
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     let other = ask("order-17", &json!({ "workflow": "two", "input": 2 }));
     assert_eq!(other.problem(), code("WL-H014", 409));
-    // A new version does not make another wish of it.
+    // The request is the same, although a new version was published.
     let mut newer = two();
     newer["description"] = json!("newer");
     web.publish(&newer);
@@ -343,7 +343,8 @@ fn what_two_hosts_publish_over_each_other_in_a_database_is_never_lost() {
     }
 }
 
-/// Two hosts on one store count together, each over what it has seen.
+/// Checks that two hosts on one store lose no update: each increments a number in one definition,
+/// with the revision that it has read.
 fn check_counting(place: &Place) {
     const EACH: u32 = 40;
     let first = Web::serve(place);

@@ -1,4 +1,4 @@
-//! What a host does not let others do to it over HTTP.
+//! The limits of a host for HTTP clients.
 
 use serde_json::{Value, json};
 use windlass_tests::harness::{Line, Place, Web};
@@ -209,7 +209,7 @@ fn what_makes_no_sense_is_a_problem_and_never_more() {
 #[test]
 fn whoever_sends_slowly_is_cut_off_and_holds_up_nobody() {
     let (_place, web) = web(&[("server.timeout", "500ms"), ("server.connections", "40")]);
-    // More than there may be would leave nobody in, were they not cut off.
+    // So many connections would leave no room for others, if they were not cut off.
     let mut slow: Vec<Line> = (0..40).map(|_| web.line()).collect();
     for line in &mut slow {
         assert!(line.send(b"GET /api/v1/instances HTTP/1.1\r\nx-slow: "));
@@ -288,7 +288,8 @@ fn a_request_has_one_host_and_a_valid_one() {
         ] {
             assert_eq!(status("1.1", path, hosts), 400, "{path} {hosts:?}");
         }
-        // Before 1.1 the header is optional, and a host without a token wants a name of its own.
+        // Before 1.1 the header is optional, but a host without a token requires one of its own
+        // names.
         let named = if path.ends_with("z") { 200 } else { 421 };
         assert_eq!(status("1.0", path, ""), named, "{path} by HTTP/1.0");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A host that somebody means harm to over HTTP: it says no, and serves everybody else.
+//! Hostile HTTP clients: the host refuses them, and serves all others.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use windlass_tests::harness::{Line, Place, Web, until, until_some};
 
 const JSON: &str = "content-type: application/json";
 
-/// What anybody else is answered within, whatever else goes on: far more than it takes.
+/// The time limit of answers to other clients, under any load: far longer than they need.
 const SOON: Duration = Duration::from_secs(90);
 
 fn echo() -> Value {
@@ -28,13 +28,13 @@ fn web(settings: &[(&str, &str)]) -> (Place, Web) {
     (place, web)
 }
 
-/// That somebody else is served, and soon.
+/// Checks that another client is served, and soon.
 #[track_caller]
 fn verify(web: &Web) {
     let begun = now();
     let id = web.start("one", &json!({ "a": 1 }));
     let path = format!("/api/v1/instances/{id}/result");
-    // Without waiting: those who watch may have taken all room for that.
+    // Without a waiting request: the watching clients may use the whole pool.
     let result = until_some("the run has ended", || {
         let result = web.get_any(&path);
         (result.status == 200).then(|| result.json())
@@ -71,7 +71,7 @@ fn a_body_of_a_hundred_megabytes_is_refused_before_it_has_come() {
                 break;
             }
         }
-        // Whoever goes on sending may not get to read the answer.
+        // A client that continues to send may be unable to read the answer.
         if let Some(answer) = line.answer() {
             assert_eq!(answer.problem(), (413, "WL-H006".to_owned()));
         }
@@ -184,7 +184,7 @@ fn whoever_does_not_read_an_answer_is_cut_off() {
         "output": "{{ input }}",
     });
     web.publish(&large);
-    // Twice this is more than fits into what the system keeps for both sides.
+    // Two of these exceed the socket buffers of both sides.
     let id = web.start("large", &json!("x".repeat(7 << 20)));
     assert_eq!(web.result(&id)["status"], "completed");
     let path = format!("/api/v1/instances/{id}");
@@ -193,7 +193,7 @@ fn whoever_does_not_read_an_answer_is_cut_off() {
         let request = windlass_tests::harness::request("GET", &path, &[], "");
         assert!(line.send(request.as_bytes()));
     }
-    // It only gets in when one of them has been put out.
+    // This connection is accepted only when one of them is closed.
     assert_eq!(web.get_any("/livez").status, 200);
     drop(unread);
 }
@@ -215,7 +215,7 @@ fn those_who_watch_are_bounded_and_hold_up_nobody() {
     }
     let further = web.get_any(&path);
     assert_eq!(further.problem(), (429, "WL-H009".to_owned()));
-    // Another process writes all the time, and each word of it wakes all who watch.
+    // Another process writes all the time, and each notification wakes all streams.
     let other = Web::serve(&place);
     std::thread::scope(|scope| {
         let busy = scope.spawn(|| {

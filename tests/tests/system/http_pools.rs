@@ -1,4 +1,4 @@
-//! What some clients hold of a host is not taken from others: pools, connections and rates.
+//! Separate pools, connections and rates: the load of some clients leaves room for others.
 
 use serde_json::{Value, json};
 use windlass_tests::harness::{Answer, Line, Place, Web, request, until};
@@ -26,12 +26,12 @@ fn web(settings: &[(&str, &str)]) -> (Place, Web) {
     (place, web)
 }
 
-/// The head of a request whose body never comes.
+/// The head of a request whose body never arrives.
 fn slow(path: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{JSON}\r\ncontent-length: 1000\r\n\r\n{{")
 }
 
-/// That health, metrics and the API are answered.
+/// Checks that health, metrics and the API are answered.
 #[track_caller]
 fn verify(web: &Web) {
     for path in ["/livez", "/readyz", "/metrics", "/api/v1/instances"] {
@@ -40,7 +40,7 @@ fn verify(web: &Web) {
     }
 }
 
-/// A value that the metrics have.
+/// The value of a series in the metrics.
 fn metric(web: &Web, series: &str) -> u64 {
     read(&web.get_any("/metrics").body, series)
 }
@@ -61,11 +61,11 @@ fn a_hook_that_is_not_there_is_answered_before_its_body_has_come() {
         assert!(line.send(slow("/hooks/nothing").as_bytes()));
     }
     for line in &mut lines {
-        // It comes although the body never does.
+        // The answer comes although the body never arrives.
         let answer = line.answer().expect("it is answered");
         assert_eq!(answer.problem(), (404, "WL-H015".to_owned()));
     }
-    // One that has come with its request leaves the connection as it was.
+    // If the body has arrived with the request, the connection is kept.
     let mut line = web.line();
     for _ in 0..3 {
         let answer = line.ask("POST", "/hooks/nothing", &[JSON], "{\"a\": 1}");
@@ -135,7 +135,7 @@ fn waiting_hooks_leave_room_for_streams_and_for_others_who_wait() {
     assert_eq!(full.problem(), (429, "WL-H009".to_owned()));
     assert!(full.body.contains("`hooks-waiting`"), "{full:?}");
     assert_eq!(runs(&web), 8, "what is refused has started nothing");
-    // Working, following, and waiting by the API have their room.
+    // Requests, streams and waiting API requests have their own pools.
     let quick = web.ask("POST", "/hooks/quick", &[JSON], "1");
     assert_eq!(quick.status, 202, "{quick:?}");
     let id = web.start("waits", &Value::Null);
@@ -162,7 +162,7 @@ fn silent_connections_are_closed_for_clients_that_ask() {
         ("server.timeout", "10m"),
         ("server.header-timeout", "10m"),
     ]);
-    // With one that is kept and used, and one that is followed, from before.
+    // A stream is open from before.
     let id = web.start("waits", &Value::Null);
     let mut stream = web.line();
     let path = format!("/api/v1/instances/{id}/events");
@@ -203,7 +203,7 @@ fn connections_that_all_carry_requests_leave_some_for_health() {
         ("server.timeout", "10m"),
     ]);
     let mut lines = Vec::new();
-    // One connection for all looks: others would be idle for a moment after their answers.
+    // One connection for all scrapes: others would be idle for a moment after their answers.
     let mut scraper = web.line();
     for at in 1..=8 {
         let mut line = web.line();
@@ -247,7 +247,7 @@ fn a_hook_is_called_no_more_often_than_it_may() {
         "{limited:?}"
     );
     assert_eq!(call(&web, "/hooks/waits", &[]).status, 202, "another hook");
-    // What is not there has no rate of its own.
+    // An unknown hook has no rate of its own.
     for _ in 0..5 {
         assert_eq!(call(&web, "/hooks/nothing", &[]).status, 404);
     }

@@ -1,4 +1,4 @@
-//! What a stranger's page in a browser, or a stranger's name for this machine, gets from a host.
+//! Requests of a stranger's page in a browser, or with a stranger's name for this machine.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -88,7 +88,7 @@ fn with_the_token_any_name_is_good() {
     let path = "/api/v1/instances";
     assert_eq!(ask(&web, "GET", path, &[host, &bearer], "").status, 200);
     assert_eq!(ask(&web, "GET", path, &[host], "").status, 401);
-    // Needs no token, so the name counts.
+    // The request needs no token, so its name counts.
     assert_eq!(ask(&web, "GET", "/hooks/in", &[host], "").status, 421);
     assert_eq!(
         ask(&web, "GET", "/hooks/in", &[host, &bearer], "").status,
@@ -136,11 +136,11 @@ fn a_page_of_a_stranger_changes_nothing() {
         .as_array()
         .map(Vec::len);
     assert_eq!(runs, Some(1), "no hook has begun one");
-    // Reading changes nothing, and a browser shows the answer to no other page.
+    // Reading changes nothing, and a browser does not show the answer to other pages.
     let get = ask(&web, "GET", "/api/v1/instances", &[&host, pages[0]], "");
     assert_eq!(get.status, 200);
     assert_eq!(get.header("access-control-allow-origin"), None);
-    // The host's own pages, a person, and a page that is meant.
+    // The host's own pages, a person, and a listed page.
     let shop = "origin: https://shop.example";
     for good in [
         own.as_str(),
@@ -191,7 +191,7 @@ fn a_host_makes_its_token_where_the_command_line_finds_it() {
     );
     let address = format!("http://localhost:{}", web.address.port());
     place.ask(&["--server", &address, "instance", "list"]);
-    // Nothing but the host gets the token: no proxy, and nobody on its port of another address.
+    // Only the host gets the token: no proxy, and no other program on its port of another address.
     let mut command = place.windlass();
     command
         .args(["--server", &address, "instance", "list"])

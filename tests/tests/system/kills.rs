@@ -1,6 +1,6 @@
-//! Kills the host at random moments, again and again, under a load of random workflows with
-//! timers, lists, sub-workflows and stimuli; then compares everything that the store has with
-//! what the workflows had to do.
+//! Kills the host at random moments, repeatedly, under a load of random workflows with timers,
+//! lists, sub-workflows and stimuli; then compares everything in the store with the expected
+//! behaviour of the workflows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,11 +13,11 @@ use windlass_tests::harness::{Dice, Ended, GO, Place, Plan, Process, Signal, Sta
 /// How often the host is killed.
 const KILLS: u64 = 500;
 
-/// Runs that have not ended at most, so that the work does not outgrow the time to do it.
+/// The most unfinished runs, so that the work does not outgrow the time for it.
 const BACKLOG: u64 = 24;
 
-/// A host with which somebody has died twice already is not killed: a third time would be
-/// blamed on that trigger, rightly so by the rules, but by chance.
+/// No host is killed with a trigger with which two hosts have died: a third death would fail that
+/// trigger, correctly by the rules, but by chance.
 const BLAMED: u32 = 2;
 
 #[test]
@@ -63,10 +63,10 @@ struct Killed {
 }
 
 impl Killed {
-    /// Starts the host and kills it at some moment.
+    /// Starts the host and kills it at a random moment.
     fn once(&mut self, place: &Place, dice: &mut Dice) {
         let mut serve = place.start(&["serve"]);
-        // Now and then it is killed while it starts, when it frees what the last one held.
+        // Sometimes it is killed during its start, while it frees the work of the last host.
         let early = dice.once_in(4);
         if !early {
             place.until_member(&mut serve);
@@ -81,7 +81,7 @@ impl Killed {
         self.times += 1;
     }
 
-    /// Stops the host, looks whether this is a moment to kill it, and does it or lets it go on.
+    /// Stops the host, checks whether this is a good moment to kill it, and kills or continues it.
     fn kill(&mut self, place: &Place, serve: &Process) -> bool {
         serve.signal(Signal::STOP);
         let suspects = place.look().suspects();
@@ -91,7 +91,7 @@ impl Killed {
     }
 }
 
-/// Writes runs down while the host comes and goes.
+/// Creates runs while hosts start and end.
 struct Load<'a> {
     place: &'a Place,
     plans: &'a [Plan],
@@ -147,7 +147,7 @@ impl<'a> Load<'a> {
         let mut untold = Vec::new();
         for n in 0_u64.. {
             until("there is room for another run", || {
-                // Some are told before they ask, and some long after.
+                // Some stimuli are sent before the wait begins, and some long after.
                 if dice.once_in(4) {
                     self.tell_one(&mut untold, &mut dice);
                 }
@@ -182,7 +182,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Tells one of the runs what one of its nodes waits for.
+    /// Sends one of the runs the stimulus for one of its nodes.
     fn tell_one(&self, untold: &mut Vec<(InstanceId, String)>, dice: &mut Dice) {
         if !untold.is_empty() {
             let at = usize::try_from(dice.roll()).unwrap_or(0) % untold.len();
@@ -193,7 +193,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// Compares all runs of plans with their plans, and those that they called.
+/// Compares all runs of plans, and the runs that they called, with their plans.
 pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId]) -> String {
     let look = place.look();
     let child = Plan::child();
@@ -217,7 +217,7 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId])
         acknowledged.len(),
         "nobody starts a run without being told of it"
     );
-    // Whoever has called goes first: what is wrong is told where it began.
+    // Callers come first, so that a failure is reported where it began.
     runs.sort_by_key(|run| run.parent.is_some());
     let mut called: BTreeMap<InstanceId, usize> = BTreeMap::new();
     for parent in runs.iter().filter_map(|run| run.parent) {

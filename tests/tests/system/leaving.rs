@@ -1,4 +1,4 @@
-//! How processes end: by a signal, and in spite of one; and what an id is good for.
+//! The ends of processes: by a signal, and despite one; and runs with a chosen id.
 
 use serde_json::{Value, json};
 use windlass_model::{Status, TriggerState};
@@ -6,7 +6,7 @@ use windlass_tests::harness::{Gate, Place, Signal, until};
 
 const ID: &str = "0193c0de-7a1b-7c3d-8e4f-0123456789ab";
 
-/// A place in which nodes can be held in flight.
+/// A place in which nodes can be kept in flight.
 fn held(gate: &Gate) -> (Place, String) {
     let place = Place::new(&["fetch", "steps"]).with_http("fetch", &gate.grant());
     let workflow = json!({

@@ -1,4 +1,4 @@
-//! Resume links: who makes them, what the page asks, and when a link ends.
+//! Resume links: how they are made, the form of their page, and when they end.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use windlass_tests::harness::{Answer, Place, Process, Said, Web, until, until_so
 const FORM: &str = "content-type: application/x-www-form-urlencoded";
 const BROWSER: &str = "accept: text/html";
 
-/// Writes the link of a node that will wait into a variable, and comes to that node afterwards.
+/// Stores the link of a later node in a variable, and reaches that node afterwards.
 fn asks(wait: &str) -> Value {
     json!({
         "workflow": "asks",
@@ -45,7 +45,7 @@ fn bookmarks(web: &Web) -> Vec<Value> {
     listed["items"].as_array().expect("a list").clone()
 }
 
-/// The path of a link: which port the host got is not known when the link is made.
+/// The path of a link: the port of the host is not known when the link is made.
 #[track_caller]
 fn path(link: &Value) -> String {
     let link = link.as_str().expect("a link");
@@ -228,7 +228,7 @@ fn a_link_is_good_for_as_long_as_its_key_is_in_the_keyring() {
     let web = Web::serve(&place);
     assert_eq!(web.get_any(&link).status, 200, "an older key verifies");
     place.ask(&["keys", "remove", &old]);
-    // The host that runs notices.
+    // The running host notices it.
     until("the link ends", || web.get_any(&link).status != 200);
     check_gone(&web.get_any(&link));
     drop(web);
@@ -285,7 +285,7 @@ fn a_host_that_lacks_the_key_of_its_cluster_does_not_join() {
     assert!(refused.stderr.contains("WL-R164"), "{}", refused.stderr);
     assert!(refused.stderr.contains("keys adopt"), "{}", refused.stderr);
     drop(serve);
-    // A host that has the key among older ones has a newer key: it joins.
+    // A host that has the key among its older ones may join, although its newest key differs.
     let both = [own.as_str(), other.as_str()].concat();
     let joins = |keyring: &str| {
         let mut command = place.windlass();

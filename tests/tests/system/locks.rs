@@ -1,4 +1,4 @@
-//! `windlass lock list`, and what a host says when the locks are in trouble.
+//! `windlass lock list`, and the messages of a host when the lock provider fails.
 
 use std::sync::Arc;
 

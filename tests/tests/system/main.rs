@@ -1,4 +1,4 @@
-//! Tests of the program as people run it: real processes, real components, a real disk.
+//! Tests of the program as users run it: real processes, real components, a real disk.
 //!
 //! `docs/testing.md` says how to run them and what each module shows.
 #![expect(

@@ -1,4 +1,4 @@
-//! What a process measures, in the file that it is told to write.
+//! The metrics of a process, in the file of `--metrics`.
 
 use serde_json::{Value, json};
 use windlass_tests::harness::{Place, Signal, until};

@@ -1,8 +1,8 @@
-//! What people get wrong: each mistake is an error with a code, a place and a way out, and the
-//! right exit code.
+//! Mistakes of users: each is an error with a code, a place and a remedy, and the correct exit
+//! code.
 //!
-//! `tests/cases/mistakes` has a workflow file for each kind of mistake, and beside it what the
-//! program says about it. `BLESS=1` writes the latter anew.
+//! `tests/cases/mistakes` has a workflow file for each kind of mistake, and beside it the output of
+//! the program. `BLESS=1` writes the latter anew.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/mistakes")
 }
 
-/// What the program says, a line for each diagnostic and one for what to do.
+/// The output of the program: a line for each diagnostic and one for the remedy.
 fn told(said: &Said) -> String {
     let mut text = format!("exit {}\n", said.exit.unwrap_or(-1));
     let report = said.json();
@@ -75,7 +75,7 @@ fn every_mistake_in_a_file_is_told_with_its_place_and_a_way_out() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Runs a command that has to fail with this code and exit code, saying what to do.
+/// Checks that a command fails with this code and exit code, and prints a remedy.
 #[track_caller]
 fn check(place: &Place, command: &[&str], code: &str, exit: i32) {
     let said = place.say(&[&["-o", "jsonl"], command].concat());
@@ -161,14 +161,14 @@ fn payloads_beyond_the_bound_are_refused_and_leave_the_store_alone() {
     assert_eq!(said.exit, Some(2), "{said:#?}");
     assert!(said.error()["help"].is_string(), "{said:#?}");
 
-    // Within what is read, and beyond what a plugin is given.
+    // Below the limit of inputs that are read, and above the limit of a payload for a plugin.
     let five = format!("{{\"text\": \"{}\"}}", "x".repeat(5 << 20));
     let file = format!("@{}", place.file("five.json", five).display());
     let said = place.say(&["-o", "jsonl", "run", &echo, "--input", &file]);
     assert_ne!(said.exit, Some(0), "{}", said.stderr);
     assert!(matches!(said.exit, Some(2 | 10)), "{}", said.stderr);
 
-    // And within that.
+    // Below both limits.
     let three = format!("{{\"text\": \"{}\"}}", "x".repeat(3 << 20));
     let file = format!("@{}", place.file("three.json", three).display());
     let said = place.say(&["-o", "jsonl", "run", &echo, "--input", &file]);

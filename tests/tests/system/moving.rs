@@ -1,4 +1,5 @@
-//! Runs that are exported here and imported there, by the command line and by HTTP.
+//! Runs that are exported from one store and imported into another, by the command line and over
+//! HTTP.
 
 use serde_json::{Value, json};
 use windlass_model::Status;
@@ -9,7 +10,7 @@ const APPROVAL: &str = concat!(
     "/../examples/approval/approval.yaml"
 );
 
-/// A host, and another one that trusts the key that the first one signs with.
+/// Two hosts, the second of which trusts the key with which the first one signs.
 fn trusting(components: &[&str]) -> (Place, Place) {
     let here = Place::new(components);
     let shown = here.say(&["-o", "json", "keys", "show"]).json();
@@ -18,7 +19,7 @@ fn trusting(components: &[&str]) -> (Place, Place) {
     (here, there)
 }
 
-/// A run that asks somebody.
+/// A run that waits for a person's answer.
 fn asked(place: &Place) -> String {
     let order = r#"{"order":7,"total":5000}"#;
     let id = place.ask(&["instance", "start", APPROVAL, "--input", order]);
@@ -57,7 +58,7 @@ fn a_run_that_is_exported_goes_on_in_a_new_store() {
     let file = file.to_str().expect("a path that is text");
     here.ask(&["instance", "export", &id, "--file", file]);
     drop(serve);
-    // Nothing but the file and the components is needed there, and no host.
+    // The import needs only the file and the components, and no host.
     assert_eq!(
         there.ask(&["instance", "import", file]).trim(),
         format!("{id} new")
@@ -73,7 +74,7 @@ fn a_run_that_is_exported_goes_on_in_a_new_store() {
     let _serve = there.serve();
     check_answered(&there, &id);
     check_answered(&there, &copy);
-    // What is over can be put back to where it was.
+    // A finished run can be imported back into its original store.
     let again = there.ask(&["instance", "import", file, "--replace"]);
     assert_eq!(again.trim(), format!("{id} replaced"));
     check_answered(&there, &id);
@@ -125,10 +126,10 @@ fn a_run_moves_from_one_host_to_another_by_http() {
     check(&import(&to, ""), 201, "new");
     check(&import(&to, ""), 200, "already");
     check_answered(&there, &id);
-    // Where it comes from, it is there.
+    // The run exists in its original store.
     assert_eq!(import(&from, "").problem(), (409, "WL-R137".to_owned()));
     check(&import(&to, "?replace=true"), 201, "replaced");
-    // The same, by the command line of somebody who has neither of the stores.
+    // The same, by the command line of a user who has neither of the stores.
     let (far, near) = (Place::new(&[]), format!("http://{}", to.address));
     let file = far.path("run.json");
     let file = file.to_str().expect("a path that is text");
@@ -144,7 +145,7 @@ fn a_run_moves_from_one_host_to_another_by_http() {
     check_answered(&there, &id);
 }
 
-/// What `instance show` and the API say of the history of a run.
+/// The origin of a run's history in `instance show` and the API.
 fn imported(place: &Place, web: &Web, id: &str) -> Value {
     let shown = place.say(&["-o", "json", "instance", "show", id]).json();
     let answered = web.get(&format!("/api/v1/instances/{id}"));
@@ -185,7 +186,7 @@ fn a_run_that_no_known_key_has_signed_needs_a_permission_and_is_marked() {
     assert_eq!(import("?unsigned=true").status, 200, "it is there already");
     let text = here.ask(&["instance", "show", &id]);
     assert!(text.contains("unsigned"), "{text}");
-    // The mark stays, although this host signs what it exports.
+    // The mark stays, although this host signs its exports.
     let again = web.get_any(&format!("/api/v1/instances/{id}/export")).body;
     here.file("run.json", &again);
     let said = here.ask(&["instance", "import", file, "--replace"]);
@@ -238,7 +239,7 @@ fn an_import_takes_no_idempotency_key() {
     let export = web.get_any(&format!("/api/v1/instances/{id}/export")).body;
     let mut forged: Value = serde_json::from_str(&export).expect("JSON");
     let forged = forged["document"].take().to_string();
-    // The run is gone, and the run of the key is to be forged before the key is used again.
+    // The run is deleted, and a forged run of the key is imported before the key is used again.
     let other = Place::new(&["echo"]);
     let (before, web_of_other) = (
         forged.replacen("\"text\":\"1\"", "\"text\":\"2\"", 1),
@@ -259,7 +260,7 @@ fn an_import_takes_no_idempotency_key() {
             "{replaced:?}"
         );
     }
-    // What the host has signed goes back under its key.
+    // An export that the host has signed is imported under its key.
     let path = "/api/v1/instances/import?replace=true";
     let replaced = web.ask("POST", path, &[json], &export);
     assert_eq!(replaced.status, 201, "{replaced:?}");

@@ -112,7 +112,7 @@ fn check_pause_of_all(place: &Place) {
         assert_eq!(shown["since"], here.get("/api/v1/admin/pause")["since"]);
         assert_eq!(shown["persist"], true);
         let id = place.ask(&["instance", "start", &file]);
-        // Neither takes it up, though each has looked around meanwhile.
+        // No host claims it, although each has scanned the store meanwhile.
         for web in [here, there] {
             let claims = || web.get_any("/metrics").body;
             assert!(claims().contains("windlass_triggers_due 1"), "it is due");
@@ -134,7 +134,7 @@ fn a_pause_of_one_process_is_nobody_elses_and_no_other_one_ends_it() {
     let id = second.start("two", &Value::Null);
     assert_eq!(second.result(&id)["status"], "completed");
     assert_eq!(ready(&second), 200);
-    // It outlasts one of everybody.
+    // The pause of one host outlasts a pause of all.
     pause(&second, true);
     until("it is everybody's", || {
         first.get("/api/v1/admin/pause")["persist"] == true

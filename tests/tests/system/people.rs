@@ -1,10 +1,10 @@
-//! People who are asked, and answer by the command line.
+//! People who answer questions of runs by the command line.
 
 use serde_json::json;
 use windlass_model::Status;
 use windlass_tests::harness::{Place, until_some};
 
-/// A run that asks somebody, and the number of the bookmark at which it waits.
+/// A run that waits for a person's answer, and the number of its bookmark.
 fn asked(place: &Place) -> (String, String) {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -61,7 +61,7 @@ fn after_an_answer_that_is_none_the_question_stands() {
     let (id, no) = asked(&place);
     let refused = place.say(&["bookmark", "resume", &no, "--input", "decision=perhaps"]);
     assert!(refused.stderr.contains("WL-R160"), "{}", refused.stderr);
-    // An event has no schema to fit: the node looks at it, and asks again.
+    // An event is not checked by a schema: the node reads it, and waits again.
     place.ask(&[
         "event",
         "send",

@@ -1,5 +1,5 @@
-//! `--server`: what a command asks a host for, and what it makes of the answer. The host is a
-//! listener that knows its lines, so that every answer can be had.
+//! `--server`: the requests of a command, and its output for each answer. The host is a listener
+//! with prepared answers, so that every answer can be tested.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use windlass_tests::harness::{Place, Said};
 /// The first line, the token and the body of each request.
 type Asked = Vec<(String, String, String)>;
 
-/// Answers one request after the other, and gives back what was asked.
+/// Answers one request after the other, and returns the requests.
 fn host(answers: Vec<(u16, Value)>) -> (String, JoinHandle<Asked>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -54,7 +54,7 @@ fn host(answers: Vec<(u16, Value)>) -> (String, JoinHandle<Asked>) {
     (address, asked)
 }
 
-/// Runs a command against a host that gives these answers: what it said, and what was asked.
+/// Runs a command against a host with these answers. Returns its output and the requests.
 fn ask(command: &[&str], answers: Vec<(u16, Value)>) -> (Said, Vec<String>) {
     let place = Place::new(&[]);
     let (address, asked) = host(answers);

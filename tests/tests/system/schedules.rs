@@ -1,4 +1,4 @@
-//! Schedules under real clocks: processes die around the moment of decision, and others look
+//! Schedules with real clocks: processes die around the moment of the decision, while others decide
 //! at the same time.
 
 use serde_json::json;
@@ -7,10 +7,10 @@ use windlass_model::schedule::occurrence_id;
 use windlass_store::published::{ScheduleQuery, ScheduleRow};
 use windlass_tests::harness::{Place, until};
 
-/// From one occurrence to the next, in milliseconds.
+/// The time between two occurrences, in milliseconds.
 const EVERY_MS: i64 = 1_000;
 
-/// Publishes a workflow that begins every second, and catches up with whatever it missed.
+/// Publishes a workflow that starts every second, and catches up on missed occurrences.
 fn publish(place: &Place) {
     let workflow = json!({
         "workflow": "tick",
@@ -40,8 +40,8 @@ fn schedule(place: &Place) -> ScheduleRow {
     rows.remove(0)
 }
 
-/// Every occurrence from the first to the last has one run, which has ended and did its work
-/// once, and there is no other run. Answers how many there are.
+/// Checks that every occurrence from the first to the last has one run, which has ended and had its
+/// side effect once, and that there is no other run. Returns their number.
 #[track_caller]
 fn verify(place: &Place, since_ms: i64) -> usize {
     let runs = place.look().runs();
@@ -63,7 +63,7 @@ fn verify(place: &Place, since_ms: i64) -> usize {
     found.len()
 }
 
-/// Takes the schedule away, and lets what it has begun end.
+/// Retracts the schedule, and waits for the end of its runs.
 fn wind_up(place: &Place) {
     place.ask(&["workflow", "retract", "tick"]);
     until("everything has ended", || place.look().unfinished() == 0);

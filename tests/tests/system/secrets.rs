@@ -1,5 +1,5 @@
-//! Secrets reach the destinations that they are bound to, by definitions that refer to them, and
-//! do not come back.
+//! Secrets reach only the destinations to which they are bound, by definitions that refer to them,
+//! and do not appear in results.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -12,8 +12,7 @@ use windlass_tests::harness::{Place, Said};
 
 const SECRET: &str = "correct-horse/battery";
 
-/// A server that keeps the heads of requests, and answers each with what it was sent, in several
-/// encodings.
+/// A server that records the heads of requests, and echoes each request in several encodings.
 struct Echo {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
@@ -115,7 +114,7 @@ fn a_secret_that_a_definition_names_is_sent_and_does_not_come_back() {
         3,
         "{said:#?}"
     );
-    // Neither does the store have it.
+    // The store does not contain it either.
     for file in ["store/windlass.db", "store/windlass.db-wal"] {
         let bytes = std::fs::read(place.path(file)).unwrap_or_default();
         let secret = SECRET.as_bytes();

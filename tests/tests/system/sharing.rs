@@ -1,4 +1,4 @@
-//! Several processes on one store at the same time, and their deaths.
+//! Several processes that use one store at the same time, and their deaths.
 
 use serde_json::json;
 use windlass_model::Status;
@@ -20,7 +20,7 @@ fn the_work_of_all_processes_on_one_store_ends_once() {
     let file = place.workflow("gated", &workflow).display().to_string();
     let id = "0193c0de-7a1b-7c3d-8e4f-0123456789ab";
 
-    // A `run` that is killed in the middle of its work, beside a `serve` in the middle of its own.
+    // A `run` that is killed during its work, beside a `serve` with work of its own.
     let serve = place.serve();
     let run = place.start(&["run", &file, "--id", id]);
     let starts: Vec<_> = (0..4)
@@ -40,7 +40,7 @@ fn the_work_of_all_processes_on_one_store_ends_once() {
         "`run` keeps its own work to itself"
     );
     run.kill();
-    // The `serve` takes over what the `run` had, and asks the gate for it.
+    // The `serve` takes over the work of the `run`, and sends its requests to the gate.
     gate.until_asked(6);
     assert_eq!(
         owner(&ids[0]),

@@ -1,12 +1,12 @@
-//! Stores that are none, or none for this program.
+//! Files that are not stores, or not stores for this program.
 
 use std::path::Path;
 
 use serde_json::json;
 use windlass_tests::harness::{Place, Web};
 
-/// Starts a run in a place whose store is in some state, and expects this error; the file has
-/// to be left as it was.
+/// Starts a run in a place whose store is in some state, and expects this error; the file must not
+/// be changed.
 #[track_caller]
 fn check(place: &Place, code: &str) {
     let workflow = json!({ "workflow": "one", "nodes": { "it": { "use": "steps/effect" } } });
@@ -109,7 +109,7 @@ fn a_damaged_database_is_refused() {
         .expect("it can be written");
     drop(connection);
     let mut bytes = std::fs::read(place.store()).expect("a file can be read");
-    // The header stays; the list of tables and everything behind it does not.
+    // The header is kept; the list of tables and everything after it is overwritten.
     for byte in bytes.iter_mut().skip(100) {
         *byte = 0xa5;
     }
@@ -147,8 +147,8 @@ fn cut(path: &Path) {
     cut.expect("a file can be cut short");
 }
 
-/// A host at work, to whose store something happens: what it answers, and what the next process
-/// on that store says.
+/// Damages the store of a running host, and checks its answers, and the error of the next process
+/// on that store.
 #[track_caller]
 fn check_taken_away(happens: impl FnOnce(&Place), code: &str) {
     let place = Place::new(&["echo"]);
@@ -196,7 +196,8 @@ fn a_log_that_lost_its_end_is_refused_until_that_is_accepted() {
     let web = Web::serve(&place);
     web.publish(&one());
     let published = std::fs::metadata(log_of(&place)).expect("the log is there");
-    // The marker follows: the first change may name the publishing, and the second one names more.
+    // The marker lags behind: its first change may name the publication, and the second one names
+    // later work.
     let mark = || std::fs::read(beside(&place, "-mark")).expect("the marker is there");
     let (mut last, mut changes) = (mark(), 0);
     for _ in 0..10_000 {
@@ -212,8 +213,8 @@ fn a_log_that_lost_its_end_is_refused_until_that_is_accepted() {
     assert_eq!(changes, 2, "the marker does not follow");
     let Web { process, .. } = web;
     process.kill();
-    // Elsewhere, because SQLite reads the log anew only when no process has the store open, and
-    // this test has.
+    // In another place, because SQLite reads the log again only when no process has the store open,
+    // and this test has it open.
     let left = Place::new(&["echo", "steps"]);
     make_directory(left.store());
     let mark_of = |place: &Place| beside(place, "-mark");
@@ -226,7 +227,7 @@ fn a_log_that_lost_its_end_is_refused_until_that_is_accepted() {
     }
     let place = left;
     let mut log = std::fs::read(log_of(&place)).expect("the log is there");
-    // In the first page of what came after the publishing.
+    // In the first page after the publication.
     let at = usize::try_from(published.len()).expect("the log is short") + 100;
     log[at] ^= 1;
     std::fs::write(log_of(&place), log).expect("it can be written");

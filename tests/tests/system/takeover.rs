@@ -1,5 +1,5 @@
-//! A node that dies while it holds runs: the others take each of them up, not before its lease
-//! has run out and with the first scan after that, by the database's own clock.
+//! A node that dies while it holds runs: the others take over each of them, not before its lease
+//! has ended and with the first scan after that, by the database's own clock.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use windlass_model::{ExecutionStatus, Status};
 use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Gate, Place, Process, Signal, Starter, until};
 
-/// Runs that stand at the gate when their node dies.
+/// Runs that wait at the gate when their node dies.
 const HELD: usize = 24;
 
-/// In milliseconds.
+/// The lease, in milliseconds.
 const LEASE_MS: i64 = 10_000;
-/// In milliseconds.
+/// The scan interval, in milliseconds.
 const SCAN_MS: i64 = 1_000;
 
-/// What a machine may add that does everything else besides, in milliseconds: whoever takes
-/// longer than that has not noticed.
+/// The additional time of a machine under other load, in milliseconds: a takeover after more than
+/// that means that the death was not noticed.
 const SLACK_MS: i64 = 30_000;
 
-/// Writes down who takes an instance up, and when.
+/// Records which host takes over an instance, and when.
 const NOTE: &str = "
     create table public.taken (no bigint, owner bigint, epoch bigint, at_ms bigint);
     create function public.note() returns trigger language plpgsql as $$ begin
@@ -31,7 +31,7 @@ const NOTE: &str = "
     create trigger note after update on windlass.instance for each row
         when (new.epoch > old.epoch) execute function public.note()";
 
-/// A run that stands at a gate.
+/// A run that waits at a gate.
 fn gated(gate: &Gate) -> Value {
     json!({
         "workflow": "gated",
@@ -50,7 +50,7 @@ fn what_a_dead_node_holds_is_taken_up_within_its_lease_and_a_scan() {
     check(&postgres, 2);
 }
 
-/// Kills a node that holds runs, beside so many others.
+/// Kills a node that holds runs, while so many other nodes serve.
 fn check(postgres: &PostgreSql, others: usize) {
     let url = postgres.database().expect("a database can be made");
     let gate = Gate::shut();
@@ -73,7 +73,7 @@ fn check(postgres: &PostgreSql, others: usize) {
     until("one node holds all of them", || {
         gate.asked() >= HELD && database.held(victim.pid()).len() == HELD
     });
-    // They are there before it dies, and find nothing to do.
+    // The others start before the death, and find no work.
     let nodes: Vec<Process> = (0..others).map(|_| place.serve()).collect();
     database.kill(victim, others);
     gate.open();
@@ -119,10 +119,10 @@ impl Database<'_> {
         rows.iter().map(|row| (row[0], row[1])).collect()
     }
 
-    /// Kills a node, and looks when what it held is taken up.
+    /// Kills a node, and checks when its runs are taken over.
     fn kill(&self, mut victim: Process, others: usize) {
         let pid = victim.pid();
-        // Stopped first, so that it holds what is looked at.
+        // Stopped first, so that its runs do not change while they are read.
         victim.signal(Signal::STOP);
         victim.until_stopped();
         let held = self.held(pid);

@@ -1,4 +1,4 @@
-//! The threads of a host, as the system shows them.
+//! The threads of a host, as the system lists them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,10 +9,11 @@ use windlass_tests::harness::{Place, Signal, Web};
 /// The bytes of a name that Linux keeps.
 const NAME_BYTES: usize = 15;
 
-/// What begins the second cell of threads that a library names: several may share a name.
+/// The beginning of the second cell of a thread that a library names: several threads may share
+/// such a name.
 const OF_A_LIBRARY: &str = "of a library";
 
-/// The table of threads in ARCHITECTURE.md: names, and whether a library gives them.
+/// The table of threads in ARCHITECTURE.md: the names, and whether a library gives them.
 fn listed() -> Vec<(String, bool)> {
     let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
     let page = std::fs::read_to_string(page).expect("it is there");

@@ -1,4 +1,4 @@
-//! What a project folder can decide that its user has not written.
+//! Settings that a project folder can decide although its user has not written them.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -24,7 +24,7 @@ archive = "archive.jsonl"
 public-url = "https://evil.example"
 "#;
 
-/// What holds of the settings of a project, with further arguments in front of the command.
+/// The effective settings of a project, with further arguments before the command.
 fn shown(place: &Place, arguments: &[&str]) -> (Value, String) {
     let arguments = [arguments, &["-o", "json", "config", "show"]].concat();
     let said = place.say(&arguments);
@@ -75,7 +75,7 @@ fn a_project_decides_over_code_and_secrets_once_it_is_trusted() {
     check(&place, &["--config", "windlass.toml"], true);
     place.ask(&["trust"]);
     check(&place, &[], true);
-    // Another change is none of trust's business, and one of these is.
+    // A change of other settings needs no new trust, but a change of one of these does.
     let faster = PROJECT.replace("[scheduler]", "[scheduler]\nworkers = 2");
     std::fs::write(&file, faster).expect("it is written");
     check(&place, &[], true);
@@ -121,7 +121,7 @@ fn trust_in_a_token_does_not_show_it() {
     assert!(!text.contains(TOKEN) && text.contains("(hidden)"), "{text}");
     let json = place.say(&["-o", "json", "trust"]).json();
     assert_eq!(json["settings"]["server"]["token"], "(hidden)");
-    // It is the token itself that is trusted.
+    // The trust is in this very token.
     let has_token = || shown(&place, &[]).0["server"]["token"].is_string();
     assert!(has_token());
     std::fs::write(&file, project(&TOKEN.replace('0', "f"))).expect("it is written");
@@ -139,7 +139,7 @@ fn a_home_within_the_project_is_none() {
     check(&place, &[], true);
     let say = |arguments: &[&str]| {
         let mut command = place.windlass();
-        // The same directory, as a project could bring it.
+        // As a path relative to the project, which could contain it.
         command.args(arguments).env("HOME", "home");
         Said::of(&mut Process::start(&arguments.join(" "), &mut command))
     };

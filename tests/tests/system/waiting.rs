@@ -1,11 +1,11 @@
-//! Runs that wait for somebody: they outlive the processes that run them, and nothing that is
-//! told to them is lost or taken twice.
+//! Runs that wait: they outlive the processes that execute them, and no stimulus is lost or
+//! consumed twice.
 
 use serde_json::{Value, json};
 use windlass_model::{ExecutionStatus, Status};
 use windlass_tests::harness::{Place, Process, Starter, until};
 
-/// Waits for an order to be approved, and notes by whom.
+/// Waits for the approval of an order, and records who approved.
 fn approval() -> Value {
     json!({
         "workflow": "approval",
@@ -32,7 +32,7 @@ fn send(place: &Place, delivery: &str) {
     place.ask(&[&SEND[..], &["--delivery", delivery]].concat());
 }
 
-/// A run that waits, left by the process that began it.
+/// A waiting run whose first process has ended.
 fn suspended(place: &Place) -> (String, String) {
     let file = place.workflow("approval", &approval());
     let file = file.display().to_string();
@@ -42,7 +42,7 @@ fn suspended(place: &Place) -> (String, String) {
     (file, id)
 }
 
-/// That a run has completed, with each node's effect recorded once.
+/// Checks that a run has completed, with each node's side effect recorded once.
 #[track_caller]
 fn verify(place: &Place, id: &str, output: &Value) {
     let run = place.look().ended(id);

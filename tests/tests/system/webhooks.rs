@@ -1,5 +1,5 @@
-//! Webhooks over a real host: which requests start a run, what the run gets, and what the sender
-//! is answered.
+//! Webhooks on a real host: which requests start a run, the input of the run, and the answer to the
+//! sender.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use windlass_tests::harness::{Answer, Place, Web, until};
 
 const JSON: &str = "content-type: application/json";
 
-/// Keys of the length that the HMAC of the host's own takes.
+/// Keys of the length that HMAC keys of the host have.
 const OLD: &str = "old-key-old-key-old-key-old-key!";
 const NEW: &str = "new-key-new-key-new-key-new-key!";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -41,7 +41,7 @@ fn web(settings: &[(&str, &str)], workflows: &[Value]) -> (Place, Web) {
     (place, web)
 }
 
-/// A workflow that gives what it gets, by one trigger.
+/// A workflow with one trigger that returns its input.
 fn echo(name: &str, http: Value) -> Value {
     json!({
         "workflow": name,
@@ -60,7 +60,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Sends a body with the signature that a key makes of `signed`.
+/// Sends a body with the signature of `signed` by a key.
 fn deliver(web: &Web, key: &str, (signed, body): (&str, &str), id: &str) -> Answer {
     let key = key.as_bytes().try_into().expect("a key has 32 bytes");
     let tag = hex(&mac::tag(key, &[signed.as_bytes()]));
@@ -97,7 +97,7 @@ fn only_a_signed_request_starts_a_verified_workflow() {
         "",
     );
     assert_eq!(empty.problem(), refused);
-    // A stimulus of the API that looks like the request finds no trigger.
+    // A stimulus of the API that looks like the request matches no trigger.
     let like = json!({ "name": "windlass.http", "match": { "method": "POST", "path": "/github" } });
     let sent = web.post("/api/v1/stimuli", &like).json();
     assert_eq!(sent["started"], json!([]), "{sent}");
@@ -153,7 +153,7 @@ fn a_page_of_another_origin_starts_what_a_signature_or_a_token_verifies() {
     assert_eq!(own.status, 202, "{own:?}");
 }
 
-/// One trigger of a path cannot start its workflow: the sender hears of that and repeats the
+/// One trigger of a path cannot start its workflow: the sender gets an error and repeats the
 /// delivery, and the other triggers have started theirs once.
 #[test]
 fn a_trigger_that_cannot_start_keeps_no_other_from_it() {
@@ -204,7 +204,7 @@ fn a_delivery_that_comes_again_is_answered_with_its_first_run() {
         assert_eq!(again.json()["started"], first["started"]);
         assert_eq!(again.json()["existed"], true);
     }
-    // A new version is no new delivery.
+    // A new version of the workflow does not make it a new delivery.
     let mut newer = github("signed", &["new"]);
     newer["description"] = json!("newer");
     web.publish(&newer);
@@ -232,10 +232,10 @@ fn a_key_is_rotated_without_a_refused_delivery() {
     });
     let refused = code(401, "WL-H045");
     assert_eq!(deliver(&web, NEW, ("4", "4"), "1").problem(), refused);
-    // A new version without the old key refuses it at once.
+    // A new version without the old key refuses the old key at once.
     web.publish(&github("signed", &["new"]));
     assert_eq!(deliver(&web, OLD, ("5", "5"), "1").problem(), refused);
-    // A secret that is not there verifies nothing, and is told apart for the operator.
+    // A missing secret verifies nothing, and the operator sees the difference in the log.
     web.publish(&github("signed", &["missing"]));
     let broken = code(503, "WL-H046");
     assert_eq!(deliver(&web, NEW, ("6", "6"), "1").problem(), broken);
@@ -265,7 +265,7 @@ fn a_node_answers_the_sender() {
         json!({ "set": { "headers": { "set-cookie": "a=b" } } }),
     );
     let mut broken = answers("/broken", json!({ "fail": "no price" }));
-    // What always fails has no successor.
+    // A node that always fails, without a successor.
     broken["edges"] = json!([]);
     let mut slow = answers("/slow", json!({ "wait": "1h" }));
     slow["triggers"]["ask"]["http"]["respond"]["within"] = json!("100ms");

@@ -1,4 +1,4 @@
-//! A body of a request: the first byte chooses where the body goes, the second its media type.
+//! A request body: the first byte selects the path, the second one the media type.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use windlass_runtime::{
 use windlass_server::{Bounds, Callers, LiveFeed, Options, Server};
 use windlass_store::MemoryStore;
 
-/// Requests after which the host is made anew: a store keeps what it is given.
+/// Requests after which the host is replaced: its store keeps everything that it gets.
 const REQUESTS: u32 = 2_000;
 
-/// Where bodies go.
+/// Methods and paths for bodies.
 const PLACES: &[(&str, &str)] = &[
     ("PUT", "/api/v1/definitions/fuzzed"),
     ("PUT", "/api/v1/drafts/fuzzed"),
@@ -37,7 +37,7 @@ const PLACES: &[(&str, &str)] = &[
     ("POST", "/resume/a.b.c"),
 ];
 
-/// What bodies say that they are.
+/// Media types of bodies.
 const MEDIA: &[&str] = &[
     "application/json",
     "application/yaml",
@@ -61,7 +61,7 @@ nodes:
   note: { set: { seen: "{{ input | tojson }}" } }
 "#;
 
-/// What requests need besides the store, as a host has it.
+/// The parts of a host, besides the store, that requests need.
 struct Parts {
     runtime: Arc<Runtime>,
     definitions: Arc<Definitions>,
@@ -88,7 +88,7 @@ impl Resources for Parts {
 struct Rig {
     requests: u32,
     router: Router,
-    // Behind the router, whose drop ends the runtime.
+    // Declared after the router, whose drop ends the runtime.
     io: tokio::runtime::Runtime,
     _dir: tempfile::TempDir,
 }

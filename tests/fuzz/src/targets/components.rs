@@ -1,4 +1,4 @@
-//! A component or core module that is dropped into the folder of plugins.
+//! A component or core module in the folder of plugins.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use windlass_plugins::{Host, Options};
 use windlass_runtime::SystemClock;
 
-/// Inputs after which the host and its directory are made anew: both keep what they have seen.
+/// Inputs after which the host and its directory are replaced: both keep everything that they have
+/// seen.
 const INPUTS: u32 = 5_000;
 
 struct Rig {

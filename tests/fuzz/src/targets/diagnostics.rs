@@ -1,8 +1,8 @@
-//! The printing of diagnostics, of any text with any spans, and of what the workflow reader
-//! says of the text.
+//! Printing diagnostics: of any text with any spans, and of the text's mistakes as the workflow
+//! reader reports them.
 //!
-//! An input is the number of spans, four bytes for each, a byte that says how often the text is
-//! repeated, and the text. Repetition makes lines longer than any input.
+//! An input is the number of spans, four bytes for each, a byte with the number of repetitions of
+//! the text, and the text. Repetition makes lines longer than any input.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use windlass_display::visible::{coloured, is_hidden, json};
 use windlass_display::{Problems, diagnostics, drawn, warnings};
 use windlass_model::{Code, Diagnostic, Place, file};
 
-/// Spans of one input.
+/// The most spans of one input.
 const SPANS: usize = 24;
 
-/// Bytes that one diagnostic may take on a terminal, beside the line breaks of its file.
+/// Bytes that one diagnostic may print on a terminal, besides the line breaks of its file.
 const SHOWN: usize = 1 << 20;
 
 pub(crate) fn run(data: &[u8]) {
@@ -54,7 +54,7 @@ pub(crate) fn run(data: &[u8]) {
     print("fuzzed.yaml", &text, read.diagnostics);
 }
 
-/// A span: most are within the text, or near its end; some are beyond everything.
+/// A span: most are within the text, or near its end; some are far beyond it.
 fn span(bytes: &[u8], length: usize) -> Range<usize> {
     let place = |high: u8, low: u8| match (usize::from(high) << 8) | usize::from(low) {
         0xffff => usize::MAX,

@@ -1,11 +1,11 @@
-//! A template or condition, a NUL, and the JSON that it sees as `input`.
+//! A template or condition, a NUL, and the JSON of its `input`.
 
 use serde_json::Value;
 use windlass_engine::expr::{Condition, RESULT_BYTES, Template, Values};
 
 use super::halves;
 
-/// What expressions see where the input has no JSON of its own.
+/// The `input` of expressions if the fuzz input contains no JSON.
 const INPUT: &[u8] = br#"{"text":"a b c","list":[1,2,3,"x",null],"map":{"k":{"n":1.5}},"n":7,
     "wide":100000000000000,"big":"0123456789012345678901234567890123456789"}"#;
 

@@ -1,4 +1,4 @@
-//! A grant, a NUL, and the address that a guest asks for. The whole input is read as a public key
+//! A grant, a NUL, and the address of a guest's request. The whole input is parsed as a public key
 //! and as a signature, too.
 
 use url::{Host, Url};
@@ -7,7 +7,7 @@ use windlass_plugins::Grant;
 
 use super::halves;
 
-/// A key that has signed nothing here.
+/// A key that has signed none of these messages.
 const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
 
 pub(crate) fn run(data: &[u8]) {
@@ -34,7 +34,7 @@ fn check(grant: &str, url: &Url) {
     let place = place.strip_suffix(" private").unwrap_or(place).trim();
     let (scheme, place) = place.split_once("://").unwrap_or(("https", place));
     assert_eq!(url.scheme(), scheme);
-    // The standard's own reading of the rest; a name in the place of a star can be any.
+    // Parse the rest by the standard; any name can replace the star.
     let plain = place.replacen('*', "star", 1);
     let read = Url::parse(&format!("{scheme}://{plain}")).unwrap();
     assert_eq!(url.port_or_known_default(), read.port_or_known_default());
@@ -67,7 +67,7 @@ fn signatures(text: &str) {
     };
     assert_eq!(Ok(signature.clone()), signature.to_string().parse());
     let key: PublicKey = KEY.parse().unwrap();
-    // The one message that this key has signed in public is `test`.
+    // The only published message that this key has signed is `test`.
     for message in [&b"Test"[..], b"", text.as_bytes()] {
         assert!(!signature.is_of(&key, message), "a signature was forged");
     }

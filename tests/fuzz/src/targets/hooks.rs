@@ -1,6 +1,6 @@
-//! A request to a hook: the first byte chooses the scheme, then come headers, one on a line, an
-//! empty line, and the body. The key of the host is one that the input does not contain, so that
-//! nothing verifies. The body is also signed with the key: then it verifies.
+//! A request to a hook: the first byte selects the scheme, then come headers, one per line, an
+//! empty line, and the body. The input does not contain the key of the host, so the request must
+//! not verify. The body is also signed with the key: then it must verify.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ const KEY: &[u8; 32] = b"Vq3nT8zL1rXw5YbKc7HdJ2mPf9sGa4Eu";
 /// The same for Standard Webhooks: Base64 behind `whsec_`.
 const STANDARD_KEY: &str = "whsec_VnEzblQ4ekwxclh3NVliS2M3SGRKMm1QZjlzR2E0RXU=";
 
-/// When requests come, in milliseconds since 1970: the time of the documented messages that the
-/// corpus begins with.
+/// The time of the requests, in milliseconds since 1970: that of the documented messages in the
+/// initial corpus.
 const NOW_MS: i64 = 1_614_265_330_000;
 
 const TOLERANCE_MS: u64 = 300_000;
 
-/// Every scheme, by what the first byte is modulo their number.
+/// Every scheme, indexed by the first byte modulo their number.
 fn schemes() -> [Verify; 7] {
     let secrets = || vec!["key".to_owned()];
     let hmac = |encoding, prefix: &str| Verify::Hmac {
@@ -83,8 +83,8 @@ pub(crate) fn run(data: &[u8]) {
     assert!(verified.is_some(), "a signed request does not verify");
 }
 
-/// The headers before the first empty line, and what comes behind it. A line that is no header
-/// is left out, as no server would let it through.
+/// The headers before the first empty line, and the rest. A line that is not a header is left out,
+/// since no server would accept it.
 fn request(data: &[u8]) -> (HeaderMap, &[u8]) {
     let mut headers = HeaderMap::new();
     let mut rest = data;

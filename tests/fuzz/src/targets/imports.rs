@@ -1,5 +1,5 @@
-//! An exported run. An even first byte: the rest is a file. An odd one: the rest changes a file
-//! that is signed, four bytes for each change: a place, and what is there instead.
+//! An exported run. If the first byte is even, the rest is a file. If it is odd, the rest changes a
+//! signed file, four bytes for each change: a position, and the new byte.
 
 use std::sync::{Arc, LazyLock};
 

@@ -17,10 +17,10 @@ pub(crate) mod tokens;
 pub(crate) mod trust;
 pub(crate) mod workflows;
 
-/// A keyring that is the same in each run, so that an input means the same again.
+/// A constant keyring, so that an input has the same meaning in each run.
 const KEYRING: &str = "4b32324b BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc";
 
-/// Good bytes with changes: each is a place of so many bytes, and what is there instead.
+/// Valid bytes with changes: each is a position of `place_bytes` bytes, and the new byte.
 fn changed(good: &[u8], changes: &[u8], place_bytes: usize) -> Vec<u8> {
     let mut bytes = good.to_vec();
     for change in changes.chunks_exact(place_bytes + 1) {

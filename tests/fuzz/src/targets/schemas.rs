@@ -1,5 +1,5 @@
 //! A JSON Schema, a NUL, and the value that is checked against the schema. The whole input is
-//! read as the description of a plugin, too.
+//! parsed as the description of a plugin, too.
 
 use serde_json::Value;
 use windlass_model::schema::Schema;

@@ -1,5 +1,5 @@
-//! A resume token. An even first byte: the rest is a token. An odd one: the rest changes a good
-//! token, two bytes for each change: a place, and what is there instead.
+//! A resume token. If the first byte is even, the rest is a token. If it is odd, the rest changes a
+//! valid token, two bytes for each change: a position, and the new byte.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use windlass_model::stimulus::{BookmarkTag, WaitId, token_digest};
 
 use super::KEYRING;
 
-/// The length of tokens of earlier versions, which are known by their digest alone.
+/// The length of tokens of earlier versions, which are identified by their digest alone.
 const EARLIER: usize = 43;
 
 struct Rig {

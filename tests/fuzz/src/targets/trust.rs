@@ -1,5 +1,5 @@
-//! A `windlass.toml`, a NUL, and the file of what its user trusts: no setting that could do harm
-//! is left of a project that is not trusted, and none is lost of one that is.
+//! A `windlass.toml`, a NUL, and the user's record of trusted projects: no sensitive setting
+//! remains of an untrusted project, and none is lost of a trusted one.
 
 #[path = "../../../../host/cli/src/config/sensitive.rs"]
 mod sensitive;
@@ -9,7 +9,7 @@ use toml::Table;
 use super::halves;
 use sensitive::{SENSITIVE, Trusted, hash_of, sift};
 
-/// Where the project file is.
+/// The path of the project file.
 const PATH: &str = "/p/windlass.toml";
 
 pub(crate) fn run(data: &[u8]) {
@@ -37,7 +37,7 @@ pub(crate) fn run(data: &[u8]) {
         assert_eq!(at(&rest, key), None, "{key} stays");
         assert_eq!(taken.contains(&key), at(&whole, key).is_some(), "{key}");
     }
-    // A change of what is taken out is noticed, and nothing else is a change.
+    // Only a change of the removed settings changes the hash.
     assert_eq!(hash_of(&sensitive::sensitive(&whole)), hash);
     for (section, before) in &whole {
         let is_there = SENSITIVE.contains(&section.as_str()) || rest.get(section).is_some();

@@ -1,4 +1,4 @@
-//! A workflow file: YAML, or JSON where the first byte is a brace.
+//! A workflow file: JSON if the first byte is a brace, otherwise YAML.
 
 use windlass_engine::Graph;
 use windlass_model::file;

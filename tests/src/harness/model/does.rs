@@ -1,4 +1,4 @@
-//! What the nodes of a plan do: as a workflow has them, and as records show it.
+//! The behaviour of the nodes of a plan: in the workflow, and in the records.
 
 use serde_json::{Value, json};
 use windlass_model::ExecutionStatus;
@@ -6,12 +6,12 @@ use windlass_model::ExecutionStatus;
 use super::{CHILD, GO};
 use crate::harness::Dice;
 
-/// What a node does.
+/// The behaviour of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
-    /// An effect, known by its idempotency key.
+    /// Has a side effect, identified by its idempotency key.
     Effect,
-    /// The least that a plugin can do.
+    /// Calls the smallest plugin.
     Echo,
     /// Fails until this attempt.
     Flaky(u32),
@@ -23,13 +23,13 @@ pub(super) enum Does {
     Set,
     /// Takes the port `left`, and not `done`.
     Choose,
-    /// Fails, and goes on by its port `error`.
+    /// Fails, and continues at its port `error`.
     Fail,
     /// Waits for a stimulus.
     Ask,
-    /// An effect for each of so many items.
+    /// Has a side effect for each of so many items.
     Each(u32),
-    /// Calls the child, and waits for it.
+    /// Calls the child workflow, and waits for it.
     Call,
 }
 
@@ -51,7 +51,7 @@ impl Does {
         }
     }
 
-    /// The node as a file has it; the one in its body, if it has one, is named `item`.
+    /// The node in the workflow file; the node in its body, if it has one, is named `item`.
     pub(super) fn written(self, title: &str, item: &str) -> Value {
         match self {
             Self::Effect => json!({ "use": "steps/effect" }),
@@ -88,7 +88,7 @@ impl Does {
         }
     }
 
-    /// Whether an edge of this port is taken once the node has run.
+    /// Whether an edge of this port is taken after the node has run.
     pub(super) fn takes(self, port: Option<&str>) -> bool {
         match self {
             Self::Choose => port == Some("left"),
@@ -97,7 +97,7 @@ impl Does {
         }
     }
 
-    /// The executions on record once the node has run, as attempt and status.
+    /// The recorded executions after the node has run, as attempt and status.
     pub(super) fn records(self) -> Vec<(u32, ExecutionStatus)> {
         match self {
             Self::Flaky(until) => {

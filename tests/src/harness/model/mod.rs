@@ -1,6 +1,5 @@
-//! What a workflow does, worked out by the simplest means: as the yardstick for what the
-//! program did. Knows nothing of triggers, commits or crashes, and shares no code with the
-//! engine.
+//! The expected behaviour of a workflow, computed by the simplest means, to compare with the
+//! program. It has no triggers, commits or crashes, and shares no code with the engine.
 
 mod does;
 
@@ -14,13 +13,13 @@ use super::dice::Dice;
 use super::look::{Look, Record};
 use windlass_store::rows::InstanceRow;
 
-/// The stimulus that nodes wait for: matched by the name of the node.
+/// The stimulus that nodes wait for: its match is the name of the node.
 pub const GO: &str = "go";
 
 /// The name of [`Plan::child`].
 const CHILD: &str = "child";
 
-/// A workflow of layers, of which one can say by hand what it does.
+/// A workflow of layers, whose behaviour can be computed by hand.
 #[derive(Clone, Debug)]
 pub struct Plan {
     name: String,
@@ -32,7 +31,7 @@ pub struct Plan {
 #[derive(Clone, Debug)]
 struct Node {
     does: Does,
-    /// Runs only if every edge to it was taken, and not already if any was.
+    /// Whether it runs only if every edge to it was taken; otherwise one edge suffices.
     all: bool,
     inbound: Vec<Edge>,
 }
@@ -43,22 +42,21 @@ struct Edge {
     from: usize,
     /// The port, if not `done`.
     port: Option<&'static str>,
-    /// Taken only for inputs whose `n` leaves this rest when divided by 2.
+    /// Taken only for inputs whose `n` modulo 2 is this.
     parity: Option<u64>,
 }
 
-/// How a run ended that is as it should be.
+/// A correct end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Everything that had to run did, once.
+    /// Every expected node ran, once.
     Completed,
-    /// It was given up after hosts had died with it again and again; what it did before, it
-    /// did once.
+    /// It was given up because hosts died with it repeatedly; the nodes before that ran once.
     Lost,
 }
 
 impl Plan {
-    /// Some workflow.
+    /// A random workflow.
     pub fn random(name: &str, dice: &mut Dice) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
         let mut before = 0..0;
@@ -80,14 +78,14 @@ impl Plan {
             }
             before = begin..nodes.len();
         }
-        // Every run has at least one effect, whatever the dice say.
+        // Every run has at least one side effect, whichever numbers the dice give.
         nodes[0].does = Does::Effect;
         for edge in nodes.iter_mut().flat_map(|node| &mut node.inbound) {
             if edge.from == 0 {
                 edge.port = None;
             }
         }
-        // To route failures nowhere is a mistake that the program refuses.
+        // The program refuses a workflow that routes failures to no node.
         for index in 0..nodes.len() {
             let mut inbound = nodes.iter().flat_map(|node| &node.inbound);
             let routed = inbound.any(|edge| edge.from == index && edge.port.is_some());
@@ -102,7 +100,7 @@ impl Plan {
         }
     }
 
-    /// The workflow that nodes of the others call.
+    /// The child workflow that nodes of the others call.
     pub fn child() -> Self {
         let chain = [Does::Effect, Does::Wait(3), Does::Flaky(2), Does::Effect];
         let node = |(index, does)| Node {
@@ -126,7 +124,7 @@ impl Plan {
         &self.name
     }
 
-    /// The workflow as a file has it.
+    /// The workflow file.
     pub fn workflow(&self) -> Value {
         let mut nodes = Map::new();
         let mut edges = Vec::new();
@@ -139,7 +137,7 @@ impl Plan {
         json!({ "workflow": self.name, "nodes": nodes, "edges": edges, "options": options })
     }
 
-    /// Which nodes run for an input.
+    /// The nodes that run for an input.
     fn running(&self, n: u64) -> BTreeSet<usize> {
         let mut running = BTreeSet::new();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -160,11 +158,11 @@ impl Plan {
         running
     }
 
-    /// Compares what a run did with what it had to do.
+    /// Compares a run with the expectation.
     ///
     /// # Errors
     ///
-    /// What is different.
+    /// The difference.
     pub fn check(&self, look: &Look, run: &InstanceRow) -> Result<Ended, String> {
         let n = input_of(look, run)?;
         let records = look.records(run);
@@ -233,7 +231,7 @@ impl Plan {
         Ok(if lost { Ended::Lost } else { Ended::Completed })
     }
 
-    /// The names of the nodes whose output is the idempotency key of an effect.
+    /// The names of the nodes whose output is the idempotency key of a side effect.
     pub fn effects(&self) -> BTreeSet<String> {
         let effects = self.that_do(|does| does == Does::Effect).map(title);
         effects
@@ -241,12 +239,12 @@ impl Plan {
             .collect()
     }
 
-    /// The matches of the stimuli [`GO`] that a run waits for, one for each node that asks.
+    /// The matches of the stimuli [`GO`] for which a run waits, one for each node that asks.
     pub fn asks(&self) -> Vec<String> {
         self.that_do(|does| does == Does::Ask).map(title).collect()
     }
 
-    /// How many runs of [`Plan::child`] a run has called.
+    /// The number of runs of [`Plan::child`] that a run has called.
     ///
     /// # Errors
     ///
@@ -264,7 +262,7 @@ impl Plan {
             .map(|(index, _)| index)
     }
 
-    /// The for-eaches, and how many items each has.
+    /// The for-each nodes, and the number of items of each.
     fn bodies(&self) -> impl Iterator<Item = (usize, usize)> {
         let nodes = self.nodes.iter().enumerate();
         nodes.filter_map(|(index, node)| match node.does {
@@ -274,7 +272,7 @@ impl Plan {
     }
 }
 
-/// What a run was started with.
+/// The input of a run.
 fn input_of(look: &Look, run: &InstanceRow) -> Result<u64, String> {
     let n = look.input(run).get("n").and_then(Value::as_u64);
     n.ok_or_else(|| "the input has no number `n`".to_owned())
@@ -284,7 +282,7 @@ fn index_before(index: usize) -> Option<usize> {
     index.checked_sub(1)
 }
 
-/// Whether a node that was given up did what it had to, as far as it came.
+/// Whether a node that was given up behaved as expected until then.
 fn begins(expected: &[(u32, ExecutionStatus)], did: &[(u32, ExecutionStatus)]) -> bool {
     let well: Vec<_> = did
         .iter()
@@ -330,7 +328,7 @@ impl Edge {
             Does::Fail => Some("error"),
             _ => None,
         };
-        // Mostly the port that is taken; sometimes `done`, which then is not.
+        // Mostly the port that is taken; sometimes `done`, which is not taken then.
         let port = special.filter(|_| !dice.once_in(3));
         let parity = dice.once_in(4).then(|| dice.between(0, 1));
         Self { from, port, parity }

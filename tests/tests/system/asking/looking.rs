@@ -1,4 +1,4 @@
-//! Looking at things.
+//! Commands that only read.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! `--server`: every command that makes sense against a host, asked of a real one over HTTP, says
-//! what the same command says when the API answers in its own process, on the store.
+//! `--server`: every command that can be sent to a host has the same output when a real host
+//! answers over HTTP as when the API answers in the command's own process, on the store.
 
 mod looking;
 mod runs;
@@ -12,7 +12,7 @@ use windlass_tests::harness::{Place, Said, Web, until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// A host that serves, and the store that it serves.
+/// A host that serves, and its store.
 struct Both {
     place: Place,
     web: Web,
@@ -30,12 +30,12 @@ impl Both {
         Self { place, web }
     }
 
-    /// What a command says on the store.
+    /// Runs a command on the store.
     fn direct(&self, command: &[&str]) -> Said {
         self.place.say(command)
     }
 
-    /// What it says when the host is asked.
+    /// Runs a command against the host.
     fn asked(&self, command: &[&str]) -> Said {
         let address = format!("http://{}", self.web.address);
         let mut all = vec!["--server", &address, "--token", TOKEN];
@@ -43,7 +43,8 @@ impl Both {
         self.place.say(&all)
     }
 
-    /// Looks, which may be done twice: it says the very same, errors included.
+    /// Runs a command that only reads, both ways, and checks that the output is the same, errors
+    /// included.
     #[track_caller]
     fn same(&self, command: &[&str]) -> Said {
         let command = [&["-o", "jsonl"], command].concat();
@@ -58,8 +59,8 @@ impl Both {
         asked
     }
 
-    /// Does two things that are alike, one on the store and one by asking: they say the same but
-    /// for ids and times. Answers both.
+    /// Runs two similar commands, one on the store and one against the host, and checks that their
+    /// outputs are the same except for ids and times. Returns both.
     #[track_caller]
     fn alike(&self, direct: &[&str], asked: &[&str]) -> (Said, Said) {
         let (first, second) = (self.direct(direct), self.asked(asked));
@@ -69,7 +70,8 @@ impl Both {
         (first, second)
     }
 
-    /// Does a thing once on the store and once by asking, of which it says the same.
+    /// Runs one command both ways, and checks that the outputs are the same except for ids and
+    /// times.
     #[track_caller]
     fn twice(&self, command: &[&str]) -> (Said, Said) {
         let json = [&["-o", "jsonl"], command].concat();
@@ -94,7 +96,7 @@ impl Both {
     }
 }
 
-/// A text without the ids and times in it.
+/// A text whose ids and times are masked.
 fn masked(text: &str) -> String {
     let mut masked = String::new();
     let mut word = String::new();
@@ -131,7 +133,7 @@ fn done() -> Value {
     })
 }
 
-/// Waits for an event; a node beside it is for triggers from outside.
+/// Waits for an event; a node beside it is for external triggers.
 fn held(name: &str) -> Value {
     json!({
         "workflow": name,

@@ -1,4 +1,4 @@
-//! What is done with runs.
+//! Commands that change runs.
 
 use serde_json::json;
 use windlass_tests::harness::Said;

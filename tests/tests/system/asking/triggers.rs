@@ -53,7 +53,7 @@ fn triggers_events_and_what_could_not_be_delivered_are_the_same() {
     both.same(&["trigger", "fire", &yours]);
     both.asked(&["trigger", "cancel", named]);
     both.same(&["trigger", "show", named]);
-    // A guard turns these away, one for each way of trying it again and throwing it away.
+    // A guard rejects these triggers, one for each way of replaying and deleting the dead letter.
     for run in [&one, &two, &one, &two] {
         let order = r#"gate={"reject":"not today"}"#;
         both.asked(&[

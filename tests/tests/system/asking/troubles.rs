@@ -1,4 +1,4 @@
-//! Hosts that are not as they should be, and what no host is asked for.
+//! Faulty hosts, and commands that cannot be sent to a host.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use windlass_tests::harness::{Place, Said, Signal};
 
 use super::{Both, TOKEN};
 
-/// Every command that asks a host, with what it needs to get as far as asking.
+/// Every command that can be sent to a host, with the arguments that it needs.
 const COMMANDS: &[&[&str]] = &[
     &["run", "w.yaml"],
     &["instance", "start", "w.yaml"],
@@ -57,7 +57,7 @@ const COMMANDS: &[&[&str]] = &[
 
 const ID: &str = "018f0000-0000-7000-8000-000000000001";
 
-/// Commands whose answers say nothing that they need.
+/// Commands that need no member of the answer.
 const CONTENT_WITH_NOTHING: &[&str] = &["cancel", "delete", "replay", "discard"];
 
 fn place() -> Place {
@@ -107,7 +107,7 @@ fn a_host_that_is_gone_is_said_to_be() {
     }
 }
 
-/// A listener that answers everything like this.
+/// A listener that answers every request by this function.
 fn host(answer: impl Fn(&mut std::net::TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -115,7 +115,7 @@ fn host(answer: impl Fn(&mut std::net::TcpStream) + Send + 'static) -> String {
         for stream in listener.incoming() {
             let mut stream = stream.expect("somebody asks");
             let mut bytes = [0; 65536];
-            // As much as has come is enough to be answered.
+            // One read of the request suffices to answer it.
             let _ = stream.read(&mut bytes);
             answer(&mut stream);
         }
@@ -123,7 +123,7 @@ fn host(answer: impl Fn(&mut std::net::TcpStream) + Send + 'static) -> String {
     address
 }
 
-/// Each command against a host that always says this: it is an error, and not a bug.
+/// Checks that each command reports an error, and not a bug, if a host always sends this answer.
 fn check_garbage(answer: &'static [u8], but: &[&str]) {
     let place = place();
     let address = host(move |stream| drop(stream.write_all(answer)));
@@ -168,7 +168,7 @@ fn an_answer_without_end_is_left() {
         let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[";
         let mut more = stream.write_all(head).is_ok();
         let megabyte = vec![b' '; 1 << 20];
-        // Until it is left.
+        // Until the client closes the connection.
         while more {
             more = stream.write_all(&megabyte).is_ok();
         }
