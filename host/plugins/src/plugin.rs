@@ -173,7 +173,7 @@ impl Plugin {
         *self.standing() == Standing::Unproved
     }
 
-    /// What each call may use.
+    /// The limits of each call.
     pub fn limits(&self) -> &Limits {
         &self.terms.limits
     }
