@@ -9,7 +9,7 @@
     reason = "they are tests, helpers between them included"
 )]
 
-mod asking;
+
 mod author;
 mod clocks;
 mod cluster;
@@ -36,6 +36,7 @@ mod locks;
 mod metrics;
 mod mistakes;
 mod moving;
+mod over_http;
 mod pausing;
 mod people;
 mod remote;

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use serde_json::json;
 use windlass_tests::harness::{Place, Said, Signal};
 
-use super::{Both, TOKEN};
+use super::{Served, TOKEN};
 
 /// Every command that can be sent to a host, with the arguments that it needs.
 const COMMANDS: &[&[&str]] = &[
@@ -74,13 +74,14 @@ fn ask(place: &Place, address: &str, token: &str, command: &[&str]) -> Said {
 
 #[test]
 fn without_the_token_nothing_is_done() {
-    let both = Both::new();
-    both.place
+    let served = Served::new();
+    served
+        .place
         .file("w.yaml", "workflow: w\nnodes: { a: { end: } }\n");
-    let address = format!("http://{}", both.web.address);
+    let address = format!("http://{}", served.web.address);
     for command in COMMANDS {
         let said = ask(
-            &both.place,
+            &served.place,
             &address,
             "fedcba98765432100123456789abcdef",
             command,
@@ -89,16 +90,16 @@ fn without_the_token_nothing_is_done() {
         assert_eq!(said.error()["code"], "WL-C042", "{command:?}");
         assert_eq!(said.stdout, "", "{command:?}");
     }
-    let said = ask(&both.place, &address, TOKEN, &["workflow", "list"]);
+    let said = ask(&served.place, &address, TOKEN, &["workflow", "list"]);
     assert_eq!((said.exit, said.stdout.as_str()), (Some(0), ""), "{said:?}");
 }
 
 #[test]
 fn a_host_that_is_gone_is_said_to_be() {
-    let mut both = Both::new();
-    let address = format!("http://{}", both.web.address);
-    both.web.process.signal(Signal::KILL);
-    both.web.process.wait();
+    let mut served = Served::new();
+    let address = format!("http://{}", served.web.address);
+    served.web.process.signal(Signal::KILL);
+    served.web.process.wait();
     let place = place();
     for command in COMMANDS {
         let said = ask(&place, &address, TOKEN, command);
@@ -225,7 +226,7 @@ fn what_needs_this_machine_is_refused_and_what_needs_no_store_is_done_here() {
 
 #[test]
 fn a_name_that_leads_elsewhere_is_none() {
-    let both = Both::new();
+    let served = Served::new();
     for name in [
         ".",
         "..",
@@ -240,7 +241,7 @@ fn a_name_that_leads_elsewhere_is_none() {
         "\u{7}",
     ] {
         for command in [["workflow", "show"], ["workflow", "retract"]] {
-            let said = both.same(&[&command[..], &[name]].concat());
+            let said = served.same(&[&command[..], &[name]].concat());
             assert_eq!(said.exit, Some(41), "{command:?} {name:?}: {said:?}");
         }
     }
