@@ -167,7 +167,7 @@ const ANY: [(&str, &str); 6] = [
         "400",
         "A parameter, a header or a part of the path cannot be understood.",
     ),
-    ("404", "It is not there."),
+    ("404", "The object does not exist."),
     (
         "422",
         "What the request says is not of the right shape, or cannot be done.",

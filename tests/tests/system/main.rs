@@ -9,7 +9,6 @@
     reason = "they are tests, helpers between them included"
 )]
 
-
 mod author;
 mod clocks;
 mod cluster;

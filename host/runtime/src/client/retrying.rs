@@ -201,7 +201,10 @@ impl ClientInner {
     ) -> Result<Reopening, Error> {
         let Some(name) = &retry.from else {
             return match retry.input {
-                Some(_) => Err(no_retry("whose input it is is not said".to_owned(), None)),
+                Some(_) => Err(no_retry(
+                    "an input was given without the node that gets it (`from`)".to_owned(),
+                    None,
+                )),
                 None => Ok(Reopening::default()),
             };
         };

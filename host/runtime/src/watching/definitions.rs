@@ -42,7 +42,7 @@ impl Publisher {
             if looks.is_multiple_of(LOOKS)
                 && let Err(error) = self.definitions.catch_up()
             {
-                tracing::warn!(code = %error.code(), %error, "cannot look after requests");
+                tracing::warn!(code = %error.code(), %error, "cannot carry out pending requests");
             }
             looks = looks.wrapping_add(1);
             self.look();

@@ -112,7 +112,7 @@ pub(crate) struct Saved {
     responses((status = 200, body = Saved,
             headers(("etag" = String, description = "The revision, for `If-Match`."))),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "There is another revision.")))]
+            description = "The draft has another revision.")))]
 pub(crate) async fn save(
     State(app): State<App>,
     Named(name): Named,
@@ -157,9 +157,9 @@ pub(crate) async fn save(
 #[utoipa::path(delete, path = "/api/v1/drafts/{name}", tag = "drafts",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only this revision.")),
-    responses((status = 204, description = "It is gone."),
+    responses((status = 204, description = "The draft is deleted."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "There is another revision.")))]
+            description = "The draft has another revision.")))]
 pub(crate) async fn discard(
     State(app): State<App>,
     Named(name): Named,
@@ -177,7 +177,7 @@ pub(crate) async fn discard(
         ("If-Match" = Option<String>, Header, description = "Only this revision.")),
     responses((status = 200, body = Published),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "There is another revision.")))]
+            description = "The draft has another revision.")))]
 pub(crate) async fn publish(
     State(app): State<App>,
     Named(name): Named,

@@ -24,7 +24,7 @@ pub(crate) async fn livez() -> &'static str {
     responses(
         (status = 200, body = String),
         (status = 503, body = Problem, content_type = "application/problem+json",
-            description = "It is paused, shutting down, or without a store or a lease."),
+            description = "The host is paused, shutting down, or without a store or a lease."),
     ))]
 pub(crate) async fn readyz(
     State(app): State<App>,

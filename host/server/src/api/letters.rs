@@ -129,7 +129,7 @@ fn missing(no: i64) -> Box<Problem> {
 
 /// Show a dead letter.
 #[utoipa::path(get, path = "/api/v1/dead-letters/{no}", tag = "dead letters",
-    params(("no" = i64, Path, description = "Its number.")),
+    params(("no" = i64, Path, description = "The number of the dead letter.")),
     responses((status = 200, body = Letter)))]
 pub(crate) async fn show(State(app): State<App>, no: Named) -> Result<Json<Letter>, Box<Problem>> {
     let no = no.number()?;
@@ -156,9 +156,9 @@ fn done(no: i64, lettered: Lettered) -> Result<StatusCode, Box<Problem>> {
 
 /// Deliver a dead letter again, which is possible once.
 #[utoipa::path(post, path = "/api/v1/dead-letters/{no}/replay", tag = "dead letters",
-    params(("no" = i64, Path, description = "Its number.")),
-    responses((status = 204, description = "It is tried again."),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+    params(("no" = i64, Path, description = "The number of the dead letter.")),
+    responses((status = 204, description = "The dead letter is replayed."),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "The dead letter was replayed before, or its run has ended.")))]
 pub(crate) async fn replay(State(app): State<App>, no: Named) -> Result<StatusCode, Box<Problem>> {
     let no = no.number()?;
     done(no, app.client.replay(LetterNo(no)).await?)
@@ -166,9 +166,9 @@ pub(crate) async fn replay(State(app): State<App>, no: Named) -> Result<StatusCo
 
 /// Delete a dead letter.
 #[utoipa::path(delete, path = "/api/v1/dead-letters/{no}", tag = "dead letters",
-    params(("no" = i64, Path, description = "Its number.")),
-    responses((status = 204, description = "It is gone."),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+    params(("no" = i64, Path, description = "The number of the dead letter.")),
+    responses((status = 204, description = "The dead letter is deleted."),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "The dead letter was replayed before, or its run has ended.")))]
 pub(crate) async fn delete(State(app): State<App>, no: Named) -> Result<StatusCode, Box<Problem>> {
     let no = no.number()?;
     app.ask(move |app| {

@@ -57,10 +57,10 @@ where
 #[utoipa::path(post, path = "/api/v1/instances/{id}/cancel", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
-        (status = 200, body = Outcome, description = "It has ended."),
-        (status = 202, body = Outcome, description = "It is asked to."),
+        (status = 200, body = Outcome, description = "The run has ended."),
+        (status = 202, body = Outcome, description = "The request is stored; the owner of the run carries it out."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "It had ended before."),
+            description = "The run had ended before."),
     ))]
 pub(crate) async fn cancel(
     State(app): State<App>,
@@ -77,10 +77,10 @@ pub(crate) async fn cancel(
 #[utoipa::path(post, path = "/api/v1/instances/{id}/pause", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
-        (status = 200, body = Outcome, description = "It is paused."),
-        (status = 202, body = Outcome, description = "It is asked to."),
+        (status = 200, body = Outcome, description = "The run is paused."),
+        (status = 202, body = Outcome, description = "The request is stored; the owner of the run carries it out."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "It has ended."),
+            description = "The run has ended."),
     ))]
 pub(crate) async fn pause(
     State(app): State<App>,
@@ -97,10 +97,10 @@ pub(crate) async fn pause(
 #[utoipa::path(post, path = "/api/v1/instances/{id}/unpause", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
-        (status = 200, body = Outcome, description = "It goes on."),
-        (status = 202, body = Outcome, description = "It is asked to."),
+        (status = 200, body = Outcome, description = "The run continues."),
+        (status = 202, body = Outcome, description = "The request is stored; the owner of the run carries it out."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "It has ended."),
+            description = "The run has ended."),
     ))]
 pub(crate) async fn unpause(
     State(app): State<App>,
@@ -127,10 +127,10 @@ pub(crate) struct Again {
 #[utoipa::path(post, path = "/api/v1/instances/{id}/retry", tag = "instances", request_body = Again,
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
-        (status = 200, body = Outcome, description = "It has ended."),
-        (status = 202, body = Outcome, description = "It goes on."),
+        (status = 200, body = Outcome, description = "The run has ended."),
+        (status = 202, body = Outcome, description = "The run continues."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "It has not failed, or cannot be taken up again."),
+            description = "The run has not failed, or cannot be retried."),
     ))]
 pub(crate) async fn retry(
     State(app): State<App>,
@@ -154,8 +154,8 @@ pub(crate) async fn retry(
 #[utoipa::path(delete, path = "/api/v1/instances/{id}", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 202, description = "It is gone as soon as it has come to its end."),
+        (status = 204, description = "The run is deleted."),
+        (status = 202, description = "The run is deleted when it has ended."),
     ))]
 pub(crate) async fn delete(
     State(app): State<App>,

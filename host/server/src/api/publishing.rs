@@ -60,7 +60,7 @@ impl From<client::Published> for Published {
     responses((status = 200, body = Published,
             headers(("etag" = String, description = "The definition, for `If-Match`."))),
         (status = 412, body = Problem, content_type = "application/problem+json",
-            description = "Something else is published.")))]
+            description = "Another version is published.")))]
 pub(crate) async fn publish(
     State(app): State<App>,
     Named(name): Named,
@@ -122,9 +122,9 @@ pub(crate) struct Retracted {
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only if this is published now.")),
     responses((status = 200, body = Retracted,
-            description = "Nothing of this name is published any more."),
+            description = "No version of this name is published any more."),
         (status = 412, body = Problem, content_type = "application/problem+json",
-            description = "Something else is published.")))]
+            description = "Another version is published.")))]
 pub(crate) async fn retract(
     State(app): State<App>,
     Named(name): Named,

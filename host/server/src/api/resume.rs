@@ -21,7 +21,7 @@ use crate::view::Sent;
 
 /// Show a page with a form for the answer that the node waits for.
 #[utoipa::path(get, path = "/resume/{token}", tag = "resume",
-    params(("token" = String, Path, description = "What stands in the link.")),
+    params(("token" = String, Path, description = "The token in the link.")),
     responses((status = 200, body = String, content_type = "text/html")))]
 pub(crate) async fn ask(
     State(app): State<App>,
@@ -36,8 +36,8 @@ pub(crate) async fn ask(
 /// The input is a JSON body, or the fields of a form. An answer that does not fit the schema
 /// resumes nothing, and the link stays valid.
 #[utoipa::path(post, path = "/resume/{token}", tag = "resume",
-    params(("token" = String, Path, description = "What stands in the link.")),
-    request_body(description = "What the run is given.",
+    params(("token" = String, Path, description = "The token in the link.")),
+    request_body(description = "The input of the run.",
         content((Value = "application/json"), (String = "application/x-www-form-urlencoded"))),
     responses((status = 200, content((Sent = "application/json"), (String = "text/html")))))]
 pub(crate) async fn resume(

@@ -61,12 +61,12 @@ pub(crate) struct Started {
 #[utoipa::path(
     post, path = "/api/v1/instances", tag = "instances", request_body = Start,
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "Names the wish: the same key with the same wish is the same run.",
+        description = "Names the request: the same key with the same request is the same run.",
         min_length = 1, max_length = 255)),
     responses(
-        (status = 201, body = Started, description = "The run is written down.",
-            headers(("location" = String, description = "Where the run is looked at."))),
-        (status = 200, body = Started, description = "The same wish was made before."),
+        (status = 201, body = Started, description = "The run is stored.",
+            headers(("location" = String, description = "The URL of the run."))),
+        (status = 200, body = Started, description = "The same request was made before."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The id or key is taken by another wish, or a run that excludes this \
             one has not ended."),
@@ -166,9 +166,9 @@ fn key_id(key: &str) -> Uuid {
 #[utoipa::path(post, path = "/api/v1/instances/{id}/run", tag = "instances",
     params(("id" = Uuid, Path, description = "The run.")),
     responses(
-        (status = 200, body = Started, description = "It begins, or had begun before."),
+        (status = 200, body = Started, description = "The run begins, or had begun before."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "It has ended."),
+            description = "The run has ended."),
     ))]
 pub(crate) async fn run(State(app): State<App>, id: Named) -> Result<Json<Started>, Box<Problem>> {
     let id = id.uuid()?;

@@ -66,10 +66,10 @@ pub(crate) struct ImportedRun {
 /// Import a run. It is refused if no known key has signed it and the request does not say
 /// `unsigned`, if the document is not valid, or if its place is taken.
 #[utoipa::path(post, path = "/api/v1/instances/import", tag = "instances", params(To),
-    request_body(content = serde_json::Value, description = "What `export` has answered."),
+    request_body(content = serde_json::Value, description = "The answer of `export`."),
     responses(
-        (status = 201, body = ImportedRun, description = "The run is there, and goes on.",
-            headers(("location" = String, description = "Where the run is looked at."))),
+        (status = 201, body = ImportedRun, description = "The run exists and continues.",
+            headers(("location" = String, description = "The URL of the run."))),
         (status = 200, body = ImportedRun, description = "The same was imported before."),
         (status = 403, body = Problem, content_type = "application/problem+json",
             description = "The request says `unsigned`, and the caller lacks the permission \

@@ -53,10 +53,10 @@ pub(crate) struct Done {
 /// Schedule a trigger for a run.
 #[utoipa::path(post, path = "/api/v1/triggers", tag = "triggers", request_body = TriggerWish,
     responses(
-        (status = 201, body = Done, description = "It is written down."),
-        (status = 200, body = Done, description = "It was there, by the same wish."),
+        (status = 201, body = Done, description = "The trigger is stored."),
+        (status = 200, body = Done, description = "The same request has scheduled the trigger before."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "The id is taken by another wish, or the run is over."),
+            description = "Another request has used the id, or the run has ended."),
     ))]
 pub(crate) async fn schedule(
     State(app): State<App>,
@@ -233,7 +233,7 @@ pub(crate) struct TriggerShown {
 
 /// Show a trigger.
 #[utoipa::path(get, path = "/api/v1/triggers/{trigger}", tag = "triggers",
-    params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
+    params(("trigger" = String, Path, description = "The UUID that the trigger was scheduled with, or RUN:NUMBER.")),
     responses((status = 200, body = TriggerShown)))]
 pub(crate) async fn show(
     State(app): State<App>,
@@ -316,9 +316,9 @@ fn late(why: &str, help: &str) -> Box<Problem> {
 
 /// Fire a trigger now, regardless of its due time.
 #[utoipa::path(post, path = "/api/v1/triggers/{trigger}/fire", tag = "triggers",
-    params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
+    params(("trigger" = String, Path, description = "The UUID that the trigger was scheduled with, or RUN:NUMBER.")),
     responses((status = 200, body = Done),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "The run or trigger has already ended.")))]
 pub(crate) async fn fire(State(app): State<App>, Named(named): Named) -> Touch {
     touch(app, named, "fired", |app, target| {
         client::fire(app.store(), app.now_ms(), target)
@@ -328,9 +328,9 @@ pub(crate) async fn fire(State(app): State<App>, Named(named): Named) -> Touch {
 
 /// Cancel a trigger; an execution in progress is asked to stop.
 #[utoipa::path(post, path = "/api/v1/triggers/{trigger}/cancel", tag = "triggers",
-    params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
+    params(("trigger" = String, Path, description = "The UUID that the trigger was scheduled with, or RUN:NUMBER.")),
     responses((status = 200, body = Done),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "The run or trigger has already ended.")))]
 pub(crate) async fn cancel(State(app): State<App>, Named(named): Named) -> Touch {
     touch(app, named, "cancelled", |app, target| {
         client::cancel_trigger(app.store(), app.now_ms(), target)
@@ -350,9 +350,9 @@ pub(crate) struct When {
 
 /// Change the due time of a trigger.
 #[utoipa::path(post, path = "/api/v1/triggers/{trigger}/reschedule", tag = "triggers", request_body = When,
-    params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
+    params(("trigger" = String, Path, description = "The UUID that the trigger was scheduled with, or RUN:NUMBER.")),
     responses((status = 200, body = Done),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "The run or trigger has already ended.")))]
 pub(crate) async fn reschedule(
     State(app): State<App>,
     Named(named): Named,

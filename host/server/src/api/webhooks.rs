@@ -38,7 +38,7 @@ use crate::view::Sent;
     params(("path" = String, Path, description = "As the definition has it; it may have slashes."),
         ("wait" = Option<String>, Query, description = "How long to wait for the run.")),
     responses(
-        (status = 202, body = Sent, description = "What it did is written down."),
+        (status = 202, body = Sent, description = "The stimulus is stored, with its effects."),
         (status = 200, body = Outcome, description = "The run that was waited for has ended. \
             Where the trigger says `respond`, any answer that the node gives."),
         (status = 401, body = Problem, content_type = "application/problem+json",
@@ -47,7 +47,7 @@ use crate::view::Sent;
             description = "The request waits for the run, and has no token; or it comes from a \
             page in a browser that is not of this host."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "The workflow allows one run at a time, and there is one."),
+            description = "The workflow allows one run at a time, and another run has not ended."),
         // Each method accepts any body, and none.
         (status = 408, body = Problem, content_type = "application/problem+json",
             description = "The body has not come in time."),
