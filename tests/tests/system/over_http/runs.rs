@@ -66,7 +66,7 @@ fn a_run_that_failed_is_retried() {
     let from = [
         "instance", "retry", &failed, "--from", "nowhere", "--input", "a=1",
     ];
-    served.exits(20, &from);
+    served.exits(2, &from);
     let picky = json!({
         "workflow": "picky",
         "nodes": {
