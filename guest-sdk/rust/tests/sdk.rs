@@ -102,7 +102,7 @@ fn the_description_follows_from_the_types() {
             "type": "object",
             "properties": {
                 "pattern": {
-                    "description": "Passed as it was written.",
+                    "description": "Passed without rendering.",
                     "type": "string",
                     "x-raw": true,
                 },
