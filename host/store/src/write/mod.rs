@@ -2,7 +2,7 @@
 //!
 //! A verb is a type with the parameters of a request; [`Verb::Answer`] is the type of the answer.
 //! [`Writer::write`] carries one verb out and waits. Members submit many verbs to the queue of a
-//! store at a time, through [`Store::submit`](crate::Store::submit): there a verb is a [`Write`],
+//! store at a time, through [`Store::submit`]: there a verb is a [`Write`],
 //! and its answer the variant of [`Wrote`] with the same name. [`Verb::answer`] extracts the
 //! answer.
 
