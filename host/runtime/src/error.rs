@@ -88,8 +88,9 @@ pub enum Error {
 /// A verb without a fence was fenced off: the membership of this process has ended, or the store is
 /// at fault.
 impl From<Fenced> for Error {
-    fn from(fenced: Fenced) -> Self {
-        let message = format!("the store gave an unexpected answer: {fenced:?}");
+    fn from(Fenced: Fenced) -> Self {
+        let message = "a fence of the store refused the write: the membership of this process has \
+                       ended, or a row of the store has changed";
         Self::Store(windlass_store::Error::new(Code::new("WL-X001"), message))
     }
 }

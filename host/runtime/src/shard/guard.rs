@@ -110,7 +110,7 @@ impl ShardState {
     /// Stops an instance here: it is given back, and later results of its guests are dropped. The
     /// store decides about commits that are in progress.
     pub(super) fn shut_out(&mut self, no: InstanceNo, epoch: Epoch, shared: &RuntimeShared) {
-        let Some((_, fence)) = self.drop_hot(no, epoch, shared) else {
+        let Some((_, fence)) = self.drop_owned(no, epoch, shared) else {
             return;
         };
         self.release(fence);

@@ -514,7 +514,7 @@ impl ShardState {
         error: &windlass_store::Error,
         shared: &RuntimeShared,
     ) {
-        let Some((id, fence)) = self.drop_hot(no, epoch, shared) else {
+        let Some((id, fence)) = self.drop_owned(no, epoch, shared) else {
             return;
         };
         let Some(seq) = trigger.filter(|_| error.is_refusal()) else {
@@ -538,7 +538,7 @@ impl ShardState {
     }
 
     /// Drops an instance, if it is still in this burst.
-    pub(super) fn drop_hot(
+    pub(super) fn drop_owned(
         &mut self,
         no: InstanceNo,
         epoch: Epoch,

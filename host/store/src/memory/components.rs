@@ -77,8 +77,7 @@ impl Data {
     }
 
     pub(super) fn component(&self, digest: Digest) -> Result<Option<Stored>> {
-        let data = self;
-        let found = data.components.iter().find(|it| it.row.digest == digest);
+        let found = self.components.iter().find(|it| it.row.digest == digest);
         Ok(found.map(|it| Stored {
             bytes: it.bytes.clone(),
             signature: it.signature.clone(),
@@ -86,8 +85,7 @@ impl Data {
     }
 
     pub(super) fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
-        let data = self;
-        let rows = data.components.iter().map(|it| it.row.clone());
+        let rows = self.components.iter().map(|it| it.row.clone());
         let rows = rows.filter(|row| row.generation > after);
         Ok(rows.take(limit as usize).collect())
     }

@@ -90,8 +90,7 @@ impl Data {
     }
 
     pub(super) fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>> {
-        let data = self;
-        let rows = data.drafts.values();
+        let rows = self.drafts.values();
         let rows = rows.filter(|row| after.is_none_or(|after| row.name.as_str() > after));
         Ok(rows.take(limit as usize).cloned().collect())
     }
@@ -101,14 +100,12 @@ impl Data {
     }
 
     pub(super) fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>> {
-        let data = self;
-        let rows = data.sources.values();
+        let rows = self.sources.values();
         let rows = rows.filter(|row| after.is_none_or(|after| row.name.as_str() > after));
         Ok(rows.take(limit as usize).cloned().collect())
     }
 
     pub(super) fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>> {
-        let data = self;
-        Ok(data.upkeep.values().take(limit as usize).cloned().collect())
+        Ok(self.upkeep.values().take(limit as usize).cloned().collect())
     }
 }

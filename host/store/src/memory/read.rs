@@ -74,22 +74,20 @@ impl Data {
             return Ok(Vec::new());
         };
         let id = |bytes| InstanceId(uuid::Uuid::from_bytes(bytes));
-        let data = self;
-        let found = data.ids.range(id(first)..=id(last)).take(limit as usize);
-        let found = found.filter_map(|(_, no)| data.instances.get(no));
+        let found = self.ids.range(id(first)..=id(last)).take(limit as usize);
+        let found = found.filter_map(|(_, no)| self.instances.get(no));
         Ok(found.map(|instance| instance.row.clone()).collect())
     }
 
     fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>> {
-        let data = self;
         let before = query.before.unwrap_or(InstanceNo(i64::MAX));
-        let found = data
+        let found = self
             .instances
             .range(..before)
             .rev()
             .map(|(_, instance)| &instance.row);
         let found = found.filter(|row| {
-            let definition = data.definitions.get(&row.definition);
+            let definition = self.definitions.get(&row.definition);
             let name = definition.map(|definition| &definition.name);
             (query.statuses.is_empty() || query.statuses.contains(&row.status))
                 && (query.workflow.is_none() || query.workflow.as_ref() == name)
@@ -139,8 +137,7 @@ impl Data {
     }
 
     fn execution_output(&self, no: ExecutionNo) -> Result<Option<Payload>> {
-        let data = self;
-        Ok(data
+        Ok(self
             .executions
             .get(&no)
             .and_then(|execution| execution.output.clone()))
@@ -152,13 +149,12 @@ impl Data {
         before: Option<ExecutionNo>,
         limit: u32,
     ) -> Result<Vec<ExecutionRow>> {
-        let data = self;
         let mut next = match before {
-            None => data
+            None => self
                 .instances
                 .get(&instance)
                 .and_then(|instance| instance.row.last_execution),
-            Some(before) => data
+            Some(before) => self
                 .executions
                 .get(&before)
                 .filter(|execution| execution.instance == instance)
@@ -166,7 +162,7 @@ impl Data {
         };
         let mut found = Vec::new();
         while found.len() < limit as usize {
-            let Some(execution) = next.and_then(|no| data.executions.get(&no)) else {
+            let Some(execution) = next.and_then(|no| self.executions.get(&no)) else {
                 break;
             };
             next = execution.previous;
@@ -182,11 +178,10 @@ impl Data {
     }
 
     fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
-        let data = self;
-        let numbers = data.triggers_of(instance);
+        let numbers = self.triggers_of(instance);
         let by_seq: BTreeMap<_, _> = numbers
             .iter()
-            .filter_map(|no| data.triggers.get(no))
+            .filter_map(|no| self.triggers.get(no))
             .map(|row| ((row.seq, row.no), row.clone()))
             .collect();
         Ok(by_seq.into_values().collect())
@@ -201,46 +196,41 @@ impl Data {
     }
 
     fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
-        let data = self;
-        Ok(data.bindings_where(|row| row.binding.hash == hash))
+        Ok(self.bindings_where(|row| row.binding.hash == hash))
     }
 
     fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>> {
-        let data = self;
-        let mut rows = data.bindings_where(|row| row.workflow == workflow);
+        let mut rows = self.bindings_where(|row| row.workflow == workflow);
         rows.sort_by(|a, b| a.binding.key.cmp(&b.binding.key));
         Ok(rows)
     }
 
     fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>> {
-        let data = self;
         Ok(match target {
             TriggerTarget::Outside(name) => {
-                let named = data.outside.get(&name);
-                named.and_then(|named| data.row_of(named)).cloned()
+                let named = self.outside.get(&name);
+                named.and_then(|named| self.row_of(named)).cloned()
             }
-            TriggerTarget::Row(instance, seq) => data.row_by_seq(instance, seq).cloned(),
+            TriggerTarget::Row(instance, seq) => self.row_by_seq(instance, seq).cloned(),
         })
     }
 
     fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>> {
-        let data = self;
-        let named = data.outside.get(&id);
+        let named = self.outside.get(&id);
         Ok(named.and_then(|named| {
             Some(OutsideRow {
                 id,
                 instance: named.instance,
-                instance_id: data.instances.get(&named.instance)?.row.id,
+                instance_id: self.instances.get(&named.instance)?.row.id,
                 seq: Seq::outside(named.trigger),
-                row: data.row_of(named).cloned(),
+                row: self.row_of(named).cloned(),
                 closed: named.closed,
             })
         }))
     }
 
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
-        let data = self;
-        let rows = data.due.iter().filter_map(|due| data.triggers.get(&due.3));
+        let rows = self.due.iter().filter_map(|due| self.triggers.get(&due.3));
         let mut rows: Vec<_> = rows
             .filter(|row| row.due_ms <= query.until_ms)
             .filter(|row| query.after.is_none_or(|after| DuePlace::from(*row) > after))
@@ -251,8 +241,7 @@ impl Data {
     }
 
     fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-        let data = self;
-        let rows = data.stimuli.bookmarks.values().filter(|row| {
+        let rows = self.stimuli.bookmarks.values().filter(|row| {
             let bookmark = &row.bookmark;
             query.instance.is_none_or(|no| no == row.instance)
                 && query
@@ -266,13 +255,11 @@ impl Data {
     }
 
     fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
-        let data = self;
-        Ok(data.stimuli.bookmarks.get(&no).cloned())
+        Ok(self.stimuli.bookmarks.get(&no).cloned())
     }
 
     fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>> {
-        let data = self;
-        let mut rows = data.stimuli.bookmarks.values();
+        let mut rows = self.stimuli.bookmarks.values();
         Ok(rows.find(|row| row.bookmark.token == token).cloned())
     }
 
@@ -282,8 +269,7 @@ impl Data {
     }
 
     fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
-        let data = self;
-        let rows = data.stimuli.kept.iter().filter_map(|(no, kept)| {
+        let rows = self.stimuli.kept.iter().filter_map(|(no, kept)| {
             Some(QueuedRow {
                 no: *no,
                 stimulus: kept.stimulus.clone(),
@@ -312,8 +298,7 @@ impl Data {
     }
 
     fn buffered(&self, query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
-        let data = self;
-        let rows = data.stimuli.kept.iter().filter_map(|(no, kept)| {
+        let rows = self.stimuli.kept.iter().filter_map(|(no, kept)| {
             Some(BufferedRow {
                 no: *no,
                 stimulus: kept.stimulus.clone(),
@@ -325,8 +310,7 @@ impl Data {
     }
 
     fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>> {
-        let data = self;
-        let rows = data.letters.values().filter(|row| {
+        let rows = self.letters.values().filter(|row| {
             let of = match &row.letter.body {
                 LetterBody::Trigger(dead) => Some(dead.instance),
                 LetterBody::Stimulus(_) => None,
@@ -336,12 +320,11 @@ impl Data {
                 && query.after.is_none_or(|after| row.no > after)
         });
         let rows = rows.take(query.limit as usize);
-        Ok(rows.map(|row| named(data, row)).collect())
+        Ok(rows.map(|row| named(self, row)).collect())
     }
 
     fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>> {
-        let data = self;
-        Ok(data.letters.get(&no).map(|row| named(data, row)))
+        Ok(self.letters.get(&no).map(|row| named(self, row)))
     }
 
     fn children(
@@ -350,8 +333,7 @@ impl Data {
         after: Option<InstanceNo>,
         limit: u32,
     ) -> Result<Vec<InstanceRow>> {
-        let data = self;
-        let rows = data.instances.values().map(|instance| &instance.row);
+        let rows = self.instances.values().map(|instance| &instance.row);
         let rows = rows.filter(|row| {
             row.parent.is_some_and(|of| of.instance == parent)
                 && after.is_none_or(|after| row.no > after)
@@ -360,13 +342,11 @@ impl Data {
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
-        let data = self;
-        Ok(data.blobs.get(&blob.digest).map(|(_, bytes)| bytes.clone()))
+        Ok(self.blobs.get(&blob.digest).map(|(_, bytes)| bytes.clone()))
     }
 
     fn members(&self) -> Result<Vec<MemberRow>> {
-        let data = self;
-        Ok(data
+        Ok(self
             .members
             .values()
             .map(|member| member.row.clone())
@@ -378,10 +358,9 @@ impl Data {
     }
 
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
-        let data = self;
-        let rows = data.due.iter().filter_map(|due| data.triggers.get(&due.3));
+        let rows = self.due.iter().filter_map(|due| self.triggers.get(&due.3));
         let due = rows.filter(|row| row.due_ms <= now_ms);
-        let dead = data.letters.values();
+        let dead = self.letters.values();
         let dead = dead.filter(|letter| letter.replayed_ms.is_none());
         Ok(Backlog {
             due: due.take(limit as usize).count() as u64,
@@ -390,30 +369,29 @@ impl Data {
     }
 
     fn counts(&self) -> Result<Counts> {
-        let data = self;
-        let unfinished = data.instances.values();
+        let unfinished = self.instances.values();
         let unfinished = unfinished
             .filter(|instance| !instance.row.status.is_final())
             .count();
-        let parked = data.triggers.values();
+        let parked = self.triggers.values();
         let parked = parked
             .filter(|row| row.state == TriggerState::Parked)
             .count();
         let kept = |is: fn(&KeptStimulus) -> bool| {
-            let kept = data.stimuli.kept.values();
+            let kept = self.stimuli.kept.values();
             kept.filter(|kept| is(kept)).count() as u64
         };
         Ok(Counts {
-            instances: data.instances.len() as u64,
+            instances: self.instances.len() as u64,
             unfinished: unfinished as u64,
-            triggers: data.triggers.len() as u64,
+            triggers: self.triggers.len() as u64,
             parked: parked as u64,
-            executions: data.executions.len() as u64,
-            blobs: data.blobs.len() as u64,
-            bookmarks: data.stimuli.bookmarks.len() as u64,
+            executions: self.executions.len() as u64,
+            blobs: self.blobs.len() as u64,
+            bookmarks: self.stimuli.bookmarks.len() as u64,
             queued: kept(|kept| kept.ready_ms.is_some()),
             buffered: kept(|kept| kept.expires_ms.is_some()),
-            dead_letters: data.letters.len() as u64,
+            dead_letters: self.letters.len() as u64,
         })
     }
 }

@@ -267,12 +267,28 @@ with_verbs! { verbs }
 pub struct Flush;
 
 impl Wrote {
-    /// Whether a periodic verb found nothing to do.
+    /// Whether the verb wrote nothing that must not be repeated: a fence refused it, or it found
+    /// nothing to do.
     pub(crate) fn is_idle(&self) -> bool {
         match self {
             Self::Claim(claims) => claims.instances.is_empty(),
-            Self::Bury(count) | Self::Unpark(count) | Self::Expire(count) => *count == 0,
-            Self::Renew(_) => true,
+            Self::Bury(count)
+            | Self::Unpark(count)
+            | Self::Expire(count)
+            | Self::PurgeLetters(count) => *count == 0,
+            Self::Renew(_)
+            | Self::Create(Err(Fenced))
+            | Self::Commit(Err(Fenced))
+            | Self::Mark(Err(Fenced))
+            | Self::Release(Err(Fenced))
+            | Self::Park(Err(Fenced))
+            | Self::Send(SendOutcome::Gone)
+            | Self::Queue(Err(Fenced))
+            | Self::Publish(Err(Fenced))
+            | Self::Retract(Err(Fenced))
+            | Self::SaveDraft(Err(Fenced))
+            | Self::DiscardDraft(Err(Fenced))
+            | Self::Plan(Err(Fenced)) => true,
             _ => false,
         }
     }
@@ -301,7 +317,39 @@ impl Write {
             | Self::Park(_)
             | Self::Unpark(_)
             | Self::Flush(_) => Order::Barrier,
-            _ => Order::Unordered,
+            Self::Duty(_)
+            | Self::Create(_)
+            | Self::Send(_)
+            | Self::Resume(_)
+            | Self::Enqueue(_)
+            | Self::Queue(_)
+            | Self::Expire(_)
+            | Self::AddLetter(_)
+            | Self::ReplayLetter(_)
+            | Self::DeleteLetter(_)
+            | Self::PurgeLetters(_)
+            | Self::Schedule(_)
+            | Self::Fire(_)
+            | Self::Reschedule(_)
+            | Self::CancelTrigger(_)
+            | Self::Control(_)
+            | Self::Life(_)
+            | Self::Clear(_)
+            | Self::Import(_)
+            | Self::Publish(_)
+            | Self::Retract(_)
+            | Self::SaveDraft(_)
+            | Self::DiscardDraft(_)
+            | Self::DropSource(_)
+            | Self::RequestUpkeep(_)
+            | Self::UpkeepDone(_)
+            | Self::Plan(_)
+            | Self::PutOff(_)
+            | Self::Forget(_)
+            | Self::Sweep(_)
+            | Self::Setting(_)
+            | Self::KeepComponent(_)
+            | Self::SweepComponents(_) => Order::Unordered,
         }
     }
 }

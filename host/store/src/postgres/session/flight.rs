@@ -211,7 +211,8 @@ impl<'p> Flight<'p, '_, '_> {
             let columns = columns!(steps,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
                 (_, head) => head.was_version, (_, head) => i16::from(head.status as u8),
-                (_, head) => head.version, (_, head) => head.last_execution, (_, head) => head.state);
+                (_, head) => head.version, (_, head) => head.last_execution,
+                (_, head) => head.state);
             self.add(sql, number(steps.len()), columns).await?;
         }
         let sql = "UPDATE instance AS i SET status = u.status, version = u.version, \
@@ -229,7 +230,8 @@ impl<'p> Flight<'p, '_, '_> {
             let columns = columns!(ends,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
                 (_, head) => head.was_version, (_, head) => i16::from(head.status as u8),
-                (_, head) => head.version, (_, head) => head.last_execution, (_, head) => head.state,
+                (_, head) => head.version, (_, head) => head.last_execution,
+                (_, head) => head.state,
                 (_, head) => head.finish.map(|(_, at_ms)| at_ms), (_, head) => failure(head),
                 (_, head) => output(head).0, (_, head) => output(head).1,
                 (_, head) => head.carries);
@@ -402,14 +404,14 @@ impl<'p> Flight<'p, '_, '_> {
                 $15::bytea[], $16::text[])";
         if !executions.is_empty() {
             let columns = columns!(executions,
-                execution => execution.no.0, execution => execution.instance.0, execution => execution.previous.map(|execution| execution.0),
-                execution => execution.seq.0.cast_signed(), execution => execution.first.0.cast_signed(),
-                execution => i64::from(execution.node), execution => i16::from(execution.kind.stored()),
-                execution => i64::from(execution.attempt), execution => i16::from(execution.status as u8),
-                execution => execution.started_ms, execution => execution.took_us.cast_signed(),
-                execution => execution.failure.as_ref().and_then(json), execution => json_list(&execution.logs),
-                execution => json_list(&execution.skipped), execution => payload(execution.output.as_ref()).0,
-                execution => payload(execution.output.as_ref()).1);
+                row => row.no.0, row => row.instance.0, row => row.previous.map(|no| no.0),
+                row => row.seq.0.cast_signed(), row => row.first.0.cast_signed(),
+                row => i64::from(row.node), row => i16::from(row.kind.stored()),
+                row => i64::from(row.attempt), row => i16::from(row.status as u8),
+                row => row.started_ms, row => row.took_us.cast_signed(),
+                row => row.failure.as_ref().and_then(json), row => json_list(&row.logs),
+                row => json_list(&row.skipped), row => payload(row.output.as_ref()).0,
+                row => payload(row.output.as_ref()).1);
             self.add(sql, number(executions.len()), columns).await?;
         }
         let journal = &batch.journal;

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use windlass_model::Clock;
+use windlass_model::{Clock, Epoch, StimulusNo};
 use windlass_test_servers::PostgreSql;
 
 use super::{InDatabase, Keyed, in_database};
 use crate::conformance::TestClock;
 use crate::conformance::world::{DONE, Held, Member, batch_of};
+use crate::drafts::DiscardDraft;
+use crate::letters::PurgeLetters;
 use crate::postgres::connect::Connection;
 use crate::postgres::session::{Done, Session, Trace};
 use crate::postgres::{PostgresOptions, PostgresStore};
 use crate::read::Reader as _;
-use crate::write::Unpark;
+use crate::settings::Setting;
+use crate::stimuli::QueueOp;
+use crate::write::{Fence, Fenced, Release, Unpark};
 use crate::{Store as _, Writer as _, codes};
 
 /// A fault of a commit.
@@ -292,6 +296,45 @@ fn traces_are_swept() {
     assert!((1..STEPS / 2).contains(&traces()), "{}", traces());
     member.die();
     assert_eq!(traces(), 0);
+}
+
+#[test]
+fn refused_and_idle_verbs_leave_no_trace() {
+    let harness = in_database();
+    if harness.url.is_none() {
+        return;
+    }
+    let member = Member::of(harness.store());
+    let held = member.born();
+    let fence = Fence {
+        epoch: Epoch(9),
+        ..held.fence
+    };
+    let traces =
+        || harness.ask("select array_agg((process, no) order by process, no) from windlass.trail");
+    let before = traces();
+    let store = &member.store;
+    assert_eq!(store.write(Release { fence }).unwrap(), Err(Fenced));
+    let draft = DiscardDraft {
+        name: "absent".into(),
+        revision: None,
+    };
+    assert_eq!(store.write(draft).unwrap(), Err(Fenced));
+    let gone = QueueOp::Delete { no: StimulusNo(1) };
+    assert_eq!(store.write(gone).unwrap(), Err(Fenced));
+    let purge = PurgeLetters {
+        before_ms: 0,
+        limit: 1,
+    };
+    assert_eq!(store.write(purge).unwrap(), 0);
+    assert_eq!(traces(), before);
+    store
+        .write(Setting {
+            name: "written".into(),
+            value: None,
+        })
+        .unwrap();
+    assert_ne!(traces(), before);
 }
 
 #[test]
