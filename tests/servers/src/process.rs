@@ -226,7 +226,7 @@ fn now() -> Instant {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "nobody tells us when a server is ready"
+    reason = "no event says when a server is ready"
 )]
 fn pause() {
     std::thread::sleep(Duration::from_millis(10));

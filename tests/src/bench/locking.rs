@@ -122,7 +122,7 @@ pub async fn measure(
 
 async fn pair(provider: &dyn LockProvider, key: &Key) -> Result<()> {
     let held = provider.try_acquire(key).await?;
-    ensure!(held.is_some(), "a lock that nobody else wants is busy");
+    ensure!(held.is_some(), "a free lock is busy");
     if let Some(held) = held {
         held.release().await?;
     }

@@ -230,7 +230,10 @@ fn verify(place: &Place, runs: &Runs<'_>, clock: &Stepped) -> usize {
         let records = place.look().records(&run);
         let work: Vec<_> = records.iter().filter(|it| it.node == "effect").collect();
         assert_eq!(work.len(), 1, "its work is done once: {records:#?}");
-        assert!(effects.insert(work[0].output.clone()), "and by nobody else");
+        assert!(
+            effects.insert(work[0].output.clone()),
+            "and by no other run"
+        );
         seen.insert(run.id);
         let Some(ms) = runs.all.get(&run.id) else {
             // The first six bytes of such an id are the planned time.

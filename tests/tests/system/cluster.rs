@@ -232,7 +232,9 @@ fn storm(name: &str, place: &Place, trouble: Trouble<'_>) {
             cluster.go_wrong(&mut dice, trouble);
         }
         drop(stop);
-        starting.join().expect("whoever starts runs does not panic");
+        starting
+            .join()
+            .expect("the thread that starts runs does not panic");
     });
     cluster.until_whole();
     until("everything has ended", || {
@@ -241,14 +243,14 @@ fn storm(name: &str, place: &Place, trouble: Trouble<'_>) {
     let acknowledged = load
         .acknowledged
         .into_inner()
-        .expect("nobody panics with it");
+        .expect("the mutex is not poisoned");
     let report = verify(place, &plans, &acknowledged);
     let look = place.look();
     let counts = look.store().counts().expect("it can be counted");
     let left = (counts.triggers, counts.bookmarks, counts.queued);
     assert_eq!(left, (0, 0, 0), "nothing is left: {counts:?}");
     let owned = look.runs().into_iter().filter(|run| run.owner.is_some());
-    assert_eq!(owned.count(), 0, "nobody owns what has ended");
+    assert_eq!(owned.count(), 0, "an ended run has no owner");
     let bursts: i64 = look.runs().iter().map(|run| run.epoch.0).sum();
     let Counts {
         kills,
@@ -318,7 +320,7 @@ impl<'a> Cluster<'a> {
     /// Disturbs a server, at a good moment: a database may be away for longer than a lease, and
     /// then all hosts count as dead.
     fn disturb(&self, dice: &mut Dice, trouble: Trouble<'_>) -> bool {
-        until("nobody would be blamed", || self.is_good_moment());
+        until("no suspect would be blamed", || self.is_good_moment());
         trouble(dice)
     }
 
@@ -407,7 +409,7 @@ impl Load<'_> {
             let input = json!({ "n": n });
             self.starter.start_as(id, &workflow, &input).is_ok()
         });
-        let mut acknowledged = self.acknowledged.lock().expect("nobody panics with it");
+        let mut acknowledged = self.acknowledged.lock().expect("the mutex is not poisoned");
         acknowledged.push(id);
         id
     }
@@ -417,7 +419,7 @@ impl Load<'_> {
         if !untold.is_empty() {
             let at = usize::try_from(dice.roll()).unwrap_or(0) % untold.len();
             let (id, node) = untold.swap_remove(at);
-            until("somebody is told to go on", || {
+            until("a host is told to go on", || {
                 self.starter.try_tell(id, GO, &node).is_ok()
             });
         }

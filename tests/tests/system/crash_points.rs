@@ -336,7 +336,7 @@ fn a_death_in_the_middle_of_a_migration_leaves_the_old_layout() {
         assert_eq!(layout(&place), before, "nothing in between");
         deaths += 1;
     }
-    assert!(layout(&place).0 > before.0, "the last time nobody died");
+    assert!(layout(&place).0 > before.0, "the last host did not die");
     assert!(deaths > 2, "there is more than one step");
     place.ask(&["store", "check"]);
     let runs: Value = serde_json::from_str(&place.ask(&["instance", "list", "-o", "json"]))

@@ -197,7 +197,7 @@ fn what_another_process_is_at_is_in_progress_and_waits_for_whoever_looks_next() 
         assert_eq!(requests().len(), 1, "it is written down: {path} {wish}");
         runtime.block_on(held.release()).expect("it is released");
         // The next request carries out both.
-        until("nobody is at it", || web.post(path, &wish).status == 200);
+        until("the upkeep is free", || web.post(path, &wish).status == 200);
         assert_eq!(requests(), Vec::new(), "{path} {wish}");
     }
 }

@@ -80,7 +80,7 @@ impl Firing<'_> {
             };
             let store = self.place.look().store();
             let answer = client::fire(&**store, clock.wall_ms(), target).expect("it is written");
-            let mut answers = self.answers.lock().expect("nobody panics with it");
+            let mut answers = self.answers.lock().expect("the mutex is not poisoned");
             *answers.entry(format!("{answer:?}")).or_default() += 1;
         }
     }
@@ -94,7 +94,7 @@ impl Firing<'_> {
 }
 
 fn pick<T: Copy>(from: &Mutex<Vec<T>>, dice: &mut Dice) -> Option<T> {
-    let from = from.lock().expect("nobody panics with it");
+    let from = from.lock().expect("the mutex is not poisoned");
     let at = usize::try_from(dice.roll()).unwrap_or(0) % from.len().max(1);
     from.get(at).copied()
 }
@@ -161,7 +161,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                 firing
                     .timers
                     .lock()
-                    .expect("nobody panics with it")
+                    .expect("the mutex is not poisoned")
                     .push(row.no);
                 timers.push(id);
             }
@@ -183,7 +183,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                 firing
                     .outside
                     .lock()
-                    .expect("nobody panics with it")
+                    .expect("the mutex is not poisoned")
                     .push(id);
                 outside += 1;
             }
@@ -194,11 +194,15 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                 let waiting = place.look().store().counts().expect("it can be counted");
                 (waiting.unfinished, waiting.triggers) == (1, 1)
             });
-            firing.timers.lock().expect("nobody panics with it").clear();
+            firing
+                .timers
+                .lock()
+                .expect("the mutex is not poisoned")
+                .clear();
             firing
                 .outside
                 .lock()
-                .expect("nobody panics with it")
+                .expect("the mutex is not poisoned")
                 .clear();
         }
         drop(over);
@@ -219,7 +223,10 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
     let mut records = verify(&place, hold, &mut keys);
     records.retain(|(node, _)| node == "work");
     assert_eq!(records.len(), outside, "each trigger is executed once");
-    let answers = firing.answers.into_inner().expect("nobody panics with it");
+    let answers = firing
+        .answers
+        .into_inner()
+        .expect("the mutex is not poisoned");
     assert!(
         !answers.contains_key("Dead"),
         "none is given up: {answers:?}"

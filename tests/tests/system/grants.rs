@@ -133,7 +133,7 @@ fn a_consumer_without_a_grant_is_asked_nothing() {
     let _serve = place.serve();
     let run = place.look().ended(&id);
     assert_eq!(
-        run.failure.expect("nobody was named").class,
+        run.failure.expect("the run failed without a failure").class,
         Class::Rejected
     );
 }

@@ -200,7 +200,7 @@ fn a_host_makes_its_token_where_the_command_line_finds_it() {
     assert_eq!(said.exit, Some(0), "{said:#?}");
     let other = TcpListener::bind(("127.0.0.2", web.address.port())).expect("it is free");
     let heard = std::thread::spawn(move || {
-        let (mut stream, _) = other.accept().expect("somebody asks");
+        let (mut stream, _) = other.accept().expect("a client connects");
         let mut request = [0; 4096];
         let length = stream.read(&mut request).expect("a request");
         String::from_utf8_lossy(&request[..length]).into_owned()

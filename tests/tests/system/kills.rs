@@ -37,7 +37,9 @@ fn whatever_was_acknowledged_ends_once_however_often_the_host_is_killed() {
             killed.once(&place, &mut dice);
         }
         drop(stop);
-        starting.join().expect("whoever starts runs does not panic");
+        starting
+            .join()
+            .expect("the thread that starts runs does not panic");
     });
     let serve = place.serve();
     until("everything has ended", || place.look().unfinished() == 0);
@@ -128,7 +130,7 @@ impl<'a> Load<'a> {
     fn acknowledged(&self) -> Vec<InstanceId> {
         self.acknowledged
             .lock()
-            .expect("nobody panics with it")
+            .expect("the mutex is not poisoned")
             .clone()
     }
 
@@ -173,7 +175,7 @@ impl<'a> Load<'a> {
             };
             self.acknowledged
                 .lock()
-                .expect("nobody panics with it")
+                .expect("the mutex is not poisoned")
                 .push(id);
             untold.extend(self.plans[index].asks().into_iter().map(|node| (id, node)));
         }
@@ -215,7 +217,7 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId])
     assert_eq!(
         there.len(),
         acknowledged.len(),
-        "nobody starts a run without being told of it"
+        "each started run was acknowledged"
     );
     // Callers come first, so that a failure is reported where it began.
     runs.sort_by_key(|run| run.parent.is_some());
@@ -253,7 +255,7 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId])
         }
     }
     let left = look.store().counts().expect("the store can be counted");
-    assert_eq!(left.bookmarks, 0, "nobody waits any more: {left:?}");
+    assert_eq!(left.bookmarks, 0, "a bookmark is left: {left:?}");
     format!(
         "{} runs completed, {} of them called by others, {records} executions and {} effects \
          recorded once each",

@@ -30,7 +30,7 @@ fn asked(place: &Place) -> String {
 
 /// The number of the bookmark at which a run waits.
 fn bookmark(place: &Place, id: &str) -> String {
-    let listed = until_some("somebody is asked", || {
+    let listed = until_some("a person is asked", || {
         let listed = place
             .say(&["-o", "json", "bookmark", "list", "--instance", id])
             .json();

@@ -13,7 +13,7 @@ fn asked(place: &Place) -> (String, String) {
     let order = r#"{"order":7,"total":5000}"#;
     let id = place.ask(&["instance", "start", file, "--input", order]);
     let id = id.trim().to_owned();
-    let listed = until_some("somebody is asked", || {
+    let listed = until_some("a person is asked", || {
         let listed = place
             .say(&["-o", "json", "bookmark", "list", "--instance", &id])
             .json();

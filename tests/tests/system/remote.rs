@@ -18,7 +18,7 @@ fn host(answers: Vec<(u16, Value)>) -> (String, JoinHandle<Asked>) {
     let asked = std::thread::spawn(move || {
         let answers = answers.into_iter();
         let asked = answers.map(|(status, body)| {
-            let (mut stream, _) = listener.accept().expect("somebody asks");
+            let (mut stream, _) = listener.accept().expect("a client connects");
             let mut lines = BufReader::new(stream.try_clone().expect("a stream"));
             let (mut first, mut token, mut length) = (String::new(), String::new(), 0);
             lines.read_line(&mut first).expect("a request");

@@ -156,7 +156,10 @@ impl Database<'_> {
             last - until_ms,
             last - died_ms,
         );
-        assert!(first >= until_ms, "nobody takes what is held");
-        assert!(last <= until_ms + SCAN_MS + SLACK_MS, "somebody takes it");
+        assert!(first >= until_ms, "a live lease keeps its instance");
+        assert!(
+            last <= until_ms + SCAN_MS + SLACK_MS,
+            "another host claims the instance"
+        );
     }
 }

@@ -117,7 +117,7 @@ fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
 }
 
 /// The error for a bookmark that does not exist any more.
-pub(crate) fn nobody(bookmark: &str) -> Expected {
+pub(crate) fn no_waiting_run(bookmark: &str) -> Expected {
     let help = "It was resumed already, it has expired, or the run is over. `windlass bookmark \
                 list` shows what runs wait for.";
     Expected::new(
@@ -135,7 +135,7 @@ pub(crate) fn resume(api: &Api, bookmark: &str, input: &Value) -> anyhow::Result
         &["bookmarks", bookmark, "resume"],
         &json!({ "input": input }),
     );
-    sent.map_err(|error| or_missing(error, || nobody(bookmark)))
+    sent.map_err(|error| or_missing(error, || no_waiting_run(bookmark)))
 }
 
 impl Resume {

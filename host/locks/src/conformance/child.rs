@@ -71,7 +71,7 @@ async fn contend(provider: &Arc<dyn LockProvider>, key: &Key, file: &Path) {
     let held = provider.acquire(key, PATIENCE).await.expect("it answers");
     let held = held.expect("its turn comes");
     let inside = file.with_extension("inside");
-    std::fs::File::create_new(&inside).expect("nobody else is inside");
+    std::fs::File::create_new(&inside).expect("no other process is inside");
     let count: u64 =
         std::fs::read_to_string(file).map_or(0, |text| text.parse().expect("a number"));
     tokio::task::yield_now().await;
@@ -85,7 +85,7 @@ fn say(text: &str) {
     // The test harness may be in the middle of a line.
     writeln!(out, "\n{MARK}{text}")
         .and_then(|()| out.flush())
-        .expect("somebody listens");
+        .expect("the parent listens");
 }
 
 /// A process that runs [`main`], as its parent sees it.

@@ -77,7 +77,7 @@ pub async fn callers_of_one_provider_exclude_each_other(subject: &Subject) {
                     .expect("the backend answers");
                 let held = held.expect("its turn comes");
                 let inside = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                assert_eq!(inside, 0, "somebody else is inside");
+                assert_eq!(inside, 0, "another holder is inside");
                 tokio::task::yield_now().await;
                 count.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                 held.release().await.expect("it is released");

@@ -46,7 +46,7 @@ pub async fn a_stopped_holder_loses_its_lease_or_keeps_it(subject: &Subject) {
         assert_eq!(process.hear(), "released");
         assert!(
             is_busy(&others, &key("stopping")).await,
-            "a stale release frees nobody"
+            "a stale release frees the lock"
         );
         assert!(!held.lost().is_lost());
         held.release().await.expect("it is released");

@@ -50,7 +50,7 @@ pub async fn a_server_that_forgets_loses_locks(subject: &Subject, server: &Serve
         .await
         .expect("its holder hears of it");
     held.release().await.expect("it is harmless");
-    assert!(is_busy(&a, &key).await, "a stale release frees nobody");
+    assert!(is_busy(&a, &key).await, "a stale release frees the lock");
     assert!(!theirs.lost().is_lost());
 }
 

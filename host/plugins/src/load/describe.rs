@@ -86,7 +86,7 @@ async fn ask_in(
 ) -> Result<Body, (wasmtime::Error, bool)> {
     let mut store = run::store(&shared, &terms, hold);
     let started = shared.clock.monotonic();
-    let call = Ongoing::new(nobody(), CallMode::Fiber, started, DEADLINE);
+    let call = Ongoing::new(no_run(), CallMode::Fiber, started, DEADLINE);
     store.data_mut().call = Some(Box::new(call));
     let answer = tokio::time::timeout(DEADLINE, call_describe(&mut store, &pre, &entries)).await;
     let refused = store.data_mut().limiter.take_refused();
@@ -116,7 +116,7 @@ async fn call_describe(
 }
 
 /// The context of a call that belongs to no run.
-fn nobody() -> CallContext {
+fn no_run() -> CallContext {
     CallContext {
         instance: InstanceId(uuid::Uuid::nil()),
         workflow: "".into(),

@@ -65,7 +65,7 @@ fn who_finds_somebody_at_the_queue_skips_it() {
     let other = tokio
         .block_on(locks.try_acquire(&Key::queue_worker()))
         .unwrap();
-    let other = other.expect("nobody has it");
+    let other = other.expect("the lock is free");
     assert_eq!(worker.round(&|| true).unwrap(), Round::Busy);
     assert_eq!(counting.0.load(Ordering::SeqCst), 0);
     tokio.block_on(other.release()).unwrap();

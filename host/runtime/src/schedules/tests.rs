@@ -420,7 +420,11 @@ fn one_that_waits_in_the_queue_begins_when_the_run_before_is_over() {
     member.turn(600_000, 0);
     let first = occurrence_id("test", "t", 600_000);
     member.planner.standby.ended(first);
-    assert_eq!(woken.load(Ordering::SeqCst), 0, "nobody waits for it yet");
+    assert_eq!(
+        woken.load(Ordering::SeqCst),
+        0,
+        "no occurrence waits for it yet"
+    );
     member.turn(1_200_000, 0);
     member.finish(1_200_010);
     // The next attempt would be later, but the notification comes now.
@@ -429,7 +433,7 @@ fn one_that_waits_in_the_queue_begins_when_the_run_before_is_over() {
     assert_eq!(woken.load(Ordering::SeqCst), 1);
     assert_eq!(member.turn(1_200_030, 0).made, 1);
     member.planner.standby.ended(first);
-    assert_eq!(woken.load(Ordering::SeqCst), 1, "it is nobody's turn twice");
+    assert_eq!(woken.load(Ordering::SeqCst), 1, "a turn comes once");
 }
 
 #[test]

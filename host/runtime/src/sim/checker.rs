@@ -318,7 +318,7 @@ impl Checker {
                         self.note(format!("trigger {seq} of {no} waits for two children"));
                     }
                 }
-                _ => self.note(format!("child {} of {no} is nobody's", child.id)),
+                _ => self.note(format!("child {} of {no} has no parent", child.id)),
             }
         }
         for item in &commit.items {

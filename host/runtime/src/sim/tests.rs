@@ -87,5 +87,5 @@ fn what_has_failed_once_holds() {
 
 fn noticed(mutation: Mutation) {
     let noticed = (1..400).any(|seed| run(seed, Some(mutation)).is_err());
-    assert!(noticed, "nobody notices {mutation:?}");
+    assert!(noticed, "no check notices {mutation:?}");
 }

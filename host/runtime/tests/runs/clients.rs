@@ -246,8 +246,8 @@ fn publishing_while_sending_starts_each_stimulus_once_or_not_at_all() {
 #[test]
 fn what_is_not_there_is_said_to_be_missing() {
     let desk = Desk::new();
-    let nobody = InstanceId(uuid::Uuid::nil());
-    let cancelled = desk.block_on(desk.client.cancel(nobody, Duration::ZERO));
+    let unknown = InstanceId(uuid::Uuid::nil());
+    let cancelled = desk.block_on(desk.client.cancel(unknown, Duration::ZERO));
     assert!(matches!(cancelled, Err(Error::NotFound(_))));
     let target = Target::Row(Digest([7; 32]));
     let resumed = desk.block_on(desk.client.resume(target, Payload::null()));

@@ -49,7 +49,7 @@ fn refreshed(upkept: Upkept<Refreshed>) -> Vec<String> {
             );
             done.refreshed.into_iter().map(|it| it.name).collect()
         }
-        Upkept::AlreadyInProgress => panic!("nobody else is at it"),
+        Upkept::AlreadyInProgress => panic!("no other process is at it"),
     }
 }
 
@@ -68,7 +68,7 @@ fn who_finds_another_at_it_is_told_and_nothing_is_forgotten() {
     let definitions = running.definitions(&one_of_several(&locks), Options::default());
     let take = |key: Key| -> Box<dyn HeldLock> {
         let taken = running.block_on(locks.try_acquire(&key)).unwrap();
-        taken.expect("nobody has it")
+        taken.expect("the lock is free")
     };
     let busy = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -211,7 +211,7 @@ fn look(definitions: &Definitions) -> (usize, usize, usize) {
             done.retracted.len(),
             done.failed.len(),
         ),
-        Upkept::AlreadyInProgress => panic!("nobody else is at it"),
+        Upkept::AlreadyInProgress => panic!("no other process is at it"),
     }
 }
 

@@ -198,7 +198,7 @@ fn what_a_consumer_sends_vanishes_if_it_or_the_node_fails() {
         limit: 10,
         ..BookmarkQuery::default()
     });
-    assert_eq!(waiting.unwrap().len(), 1, "nobody has told it anything");
+    assert_eq!(waiting.unwrap().len(), 1, "no stimulus has arrived");
 }
 
 #[test]

@@ -414,7 +414,7 @@ fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
                 running.block_on(client.import(document, ImportTarget::Replace, Accept::Signed));
             (sent.join().unwrap(), imported)
         });
-        assert_eq!(sent.resumed, [id], "somebody waited all the time");
+        assert_eq!(sent.resumed, [id], "the run waited all the time");
         let how = match imported {
             Ok(imported) => {
                 assert_eq!(imported.how, How::Replaced);

@@ -75,7 +75,7 @@ fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
 fn all_that_has_expired_is_cleared_away_at_once() {
     let running = Setup::default().start();
     let late = windlass_model::Stimulus {
-        name: "nobody-waits".to_owned(),
+        name: "unheard".to_owned(),
         matches: serde_json::Value::Null,
         correlation: None,
         instance: None,

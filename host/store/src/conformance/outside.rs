@@ -157,8 +157,8 @@ pub(super) fn control_comes_before_everything(harness: &dyn Harness) {
     let id = member.head(no).id;
     assert_eq!(member.ask(id), Touched::Done);
     assert_eq!(member.ask(id), Touched::Done);
-    let nobody = InstanceId(Uuid::from_u128(3));
-    assert_eq!(member.ask(nobody), Touched::NotFound);
+    let unknown = InstanceId(Uuid::from_u128(3));
+    assert_eq!(member.ask(unknown), Touched::NotFound);
     assert_eq!(member.triggers(no).len(), 6);
     let claims = member.claim(20, 1, 1);
     let claimed = &claims.instances[0].claimed[0];
@@ -392,7 +392,7 @@ pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
     let cancel = &claims.instances[0].claimed[0];
     let mut last = member.last(&member.held(&claims.instances[0].row, cancel));
     last.status = Status::Cancelled;
-    assert_eq!(member.commit(last), DONE, "nobody waits any more");
+    assert_eq!(member.commit(last), DONE, "no execution waits any more");
     let step = Commit {
         cancels: vec![id],
         ..member.chained(&late.next(), 8)

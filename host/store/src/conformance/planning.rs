@@ -285,7 +285,7 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
     };
     let ask = |member: &Member, name: &str, at_ms| write(member, name, Some(100), at_ms);
     let go_on = |member: &Member, name: &str, at_ms| write(member, name, None, at_ms);
-    assert!(!go_on(&member, "sweep", 999), "nobody has it");
+    assert!(!go_on(&member, "sweep", 999), "no member has the duty");
     assert!(ask(&member, "sweep", 1000));
     assert!(!ask(&other, "sweep", 1000));
     assert!(
@@ -293,7 +293,7 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
         "it has been done a moment ago"
     );
     assert!(ask(&other, "another", 1000));
-    assert!(!go_on(&other, "sweep", 1099), "somebody else has it");
+    assert!(!go_on(&other, "sweep", 1099), "another member has the duty");
     assert!(go_on(&member, "sweep", 1099));
     assert!(!ask(&other, "sweep", 1100), "it goes on");
     assert!(ask(&other, "sweep", 1199));

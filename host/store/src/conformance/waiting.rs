@@ -232,10 +232,10 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     };
     let held = member.born();
     let id = member.head(held.fence.instance).id;
-    let nobody = InstanceId(Uuid::from_u128(1));
+    let unknown = InstanceId(Uuid::from_u128(1));
     for buffered in [
         with(about("b"), None, 100),
-        with(None, Some(nobody), 100),
+        with(None, Some(unknown), 100),
         with(None, None, 0),
     ] {
         assert!(member.send(buffered).buffered);

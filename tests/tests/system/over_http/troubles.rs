@@ -114,7 +114,7 @@ fn host(answer: impl Fn(&mut std::net::TcpStream) + Send + 'static) -> String {
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = stream.expect("somebody asks");
+            let mut stream = stream.expect("a client connects");
             let mut bytes = [0; 65536];
             // One read of the request suffices to answer it.
             let _ = stream.read(&mut bytes);

@@ -73,7 +73,7 @@ impl Arguments {
                     .help("`windlass bookmark list --instance ID` shows what it waits for.")
                     .exit(Exit::NotFound))
             }
-            [one] => no(one).ok_or_else(|| bookmark::nobody(&self.id)),
+            [one] => no(one).ok_or_else(|| bookmark::no_waiting_run(&self.id)),
             several => {
                 let line = |item: &Value| {
                     let name = item.get("name").and_then(Value::as_str);

@@ -144,7 +144,11 @@ impl World {
         let waiting: usize = plugins.map(|plugin| plugin.waiting.len()).sum();
         assert_eq!(waiting, self.waiting.len());
         // No reservation waits that could be granted.
-        assert_ne!(self.core.next_lack(), Some(0), "somebody waits for nothing");
+        assert_ne!(
+            self.core.next_lack(),
+            Some(0),
+            "a waiting call asks for something"
+        );
     }
 }
 
@@ -157,7 +161,7 @@ proptest! {
             world.apply(op);
         }
         while !world.waiting.is_empty() {
-            prop_assert!(!world.holders.is_empty(), "those who wait wait for nobody");
+            prop_assert!(!world.holders.is_empty(), "calls wait although no memory is held");
             world.end(0);
             world.check();
         }

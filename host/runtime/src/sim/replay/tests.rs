@@ -76,5 +76,5 @@ fn a_disk_that_forgets_what_it_flushed_is_noticed() {
         place.lies = Some(RefCell::default());
         Replay::new(seed, &place).run(&history(seed)?, Replay::change_or_fail)
     };
-    assert!((1..40).any(|seed| lies(seed).is_err()), "nobody notices");
+    assert!((1..40).any(|seed| lies(seed).is_err()), "no check notices");
 }
