@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Code;
+use crate::{Code, JsonText};
 
 /// The class of a failure: retry policies choose by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,16 +94,61 @@ pub struct Failure {
     pub message: String,
     /// The delay from now after which a retry makes sense.
     pub retry_after_ms: Option<u64>,
+    /// Data for conditions and for programs, of at most [`limits::DETAILS_BYTES`].
+    ///
+    /// [`limits::DETAILS_BYTES`]: crate::limits::DETAILS_BYTES
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<JsonText>,
+    /// The place in the guest's source where the failure occurred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<Origin>>,
+}
+
+/// The place of a failure, as the guest reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The stack as text, innermost frame first, of at most [`limits::STACK_BYTES`].
+    ///
+    /// [`limits::STACK_BYTES`]: crate::limits::STACK_BYTES
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
+    /// The position in a source text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+}
+
+/// A position in a source text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The file or the name of the text, of at most 1 KiB. None: the text that the configuration
+    /// contains, such as a filter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(source) = &self.source {
+            write!(f, "{source}:")?;
+        }
+        write!(f, "{}:{}", self.line, self.column)
+    }
 }
 
 impl Failure {
-    /// A failure without a hint about the time of a retry.
+    /// A failure without a hint about the time of a retry, without details and without an origin.
     pub fn new(class: Class, code: Code, message: impl Into<String>) -> Self {
         Self {
             class,
             code,
             message: message.into(),
             retry_after_ms: None,
+            details: None,
+            origin: None,
         }
     }
 }

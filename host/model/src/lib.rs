@@ -35,7 +35,7 @@ pub use clock::Clock;
 pub use code::Code;
 pub use definition::Definition;
 pub use diagnostic::{Diagnostic, Place, position};
-pub use failure::{Class, Failure};
+pub use failure::{Class, Failure, Origin, Position};
 pub use ids::{
     BindingNo, BookmarkNo, Digest, Epoch, ExecutionNo, Incarnation, InstanceId, InstanceNo,
     LetterNo, Numbers, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId,

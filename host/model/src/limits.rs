@@ -4,6 +4,13 @@
 /// Payloads over this many bytes are stored as blobs.
 pub const INLINE_PAYLOAD_BYTES: usize = 64 * 1024;
 
+/// Bytes of JSON in the details of a failure: they are part of the execution record, of the run
+/// and of the output of the port `error`.
+pub const DETAILS_BYTES: usize = 16 * 1024;
+
+/// Bytes of the stack of a failure.
+pub const STACK_BYTES: usize = 8 * 1024;
+
 /// Nodes in one workflow.
 pub const NODES: usize = 10_000;
 

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    Class, Code, Epoch, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq, Status, Token,
-    TriggerState, TriggerType, Version,
+    Class, Code, Epoch, ExecutionStatus, Failure, JsonText, LogLine, Origin, Payload, Position,
+    ScopeNo, Seq, Status, Token, TriggerState, TriggerType, Version,
 };
 
 use super::Harness;
@@ -61,6 +61,15 @@ pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
         code: Code::new("WL-R001"),
         message: "it failed".into(),
         retry_after_ms: Some(4),
+        details: JsonText::stored(br#"{"status":503}"#).ok(),
+        origin: Some(Box::new(Origin {
+            stack: Some("at fetch".into()),
+            position: Some(Position {
+                source: Some("node.js".into()),
+                line: 3,
+                column: 7,
+            }),
+        })),
     };
     step.status = Status::Faulted;
     step.finish = Some(Finish {
