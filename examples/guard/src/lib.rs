@@ -20,8 +20,8 @@ impl Consumer for Guard {
         };
         Ok(match user {
             Some(user) if MAY.contains(&user.as_str()) => Disposition::Execute(trigger.payload),
-            Some(user) => Disposition::Reject(format!("`{user}` may not do this")),
-            None => Disposition::Reject("`userId` does not name the user".to_owned()),
+            Some(user) => Disposition::Reject(format!("`{user}` may not do this").into()),
+            None => Disposition::Reject("`userId` does not name the user".into()),
         })
     }
 }
@@ -37,7 +37,7 @@ mod tests {
     fn rejected(call: Call) -> Option<String> {
         match call.accept::<Guard>("manual", Some("pay")).outcome {
             Ok(Disposition::Execute(_)) => None,
-            Ok(Disposition::Reject(reason)) => Some(reason),
+            Ok(Disposition::Reject(failure)) => Some(failure.message),
             other => panic!("neither executed nor rejected: {other:?}"),
         }
     }

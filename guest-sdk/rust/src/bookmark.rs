@@ -79,10 +79,10 @@ impl Bookmark {
     pub(crate) fn into_wit(self) -> Result<wit::Bookmark> {
         Ok(wit::Bookmark {
             name: self.name,
-            match_: json_payload(&self.matching)?,
+            match_: Some(json_payload(&self.matching)?),
             correlation: self.correlation,
-            private: self.private,
-            auto_burn: self.auto_burn,
+            private: Some(self.private),
+            auto_burn: Some(self.auto_burn),
             metadata: self.metadata.as_ref().map(json_payload).transpose()?,
             expires: self.expires_ms,
         })
@@ -92,10 +92,13 @@ impl Bookmark {
     pub(crate) fn from_wit(bookmark: wit::Bookmark) -> Result<Self> {
         Ok(Self {
             name: bookmark.name,
-            matching: from_json(&bookmark.match_)?,
+            matching: bookmark
+                .match_
+                .as_ref()
+                .map_or(Ok(Value::Null), from_json)?,
             correlation: bookmark.correlation,
-            private: bookmark.private,
-            auto_burn: bookmark.auto_burn,
+            private: bookmark.private.unwrap_or(false),
+            auto_burn: bookmark.auto_burn.unwrap_or(true),
             metadata: bookmark.metadata.as_ref().map(from_json).transpose()?,
             expires_ms: bookmark.expires,
         })

@@ -4,7 +4,7 @@ use crate::bindings::consumer::exports::windlass::consumer::consumer as wit;
 use crate::bookmark::whole_ms;
 use crate::context::Context;
 use crate::data::{from_json, json_payload};
-use crate::error::{Error, Result};
+use crate::error::{Error, Failure, Result};
 use crate::host::log_panics;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -43,15 +43,15 @@ pub enum Disposition {
     /// Offer it again after this long.
     Later(Duration),
     /// It must not run, for this reason: dead-letter it.
-    Reject(String),
+    Reject(Failure),
 }
 
 /// Calls the consumer of a plugin.
 pub fn accept<C: Consumer>(trigger: wit::Trigger) -> Result<wit::Disposition, wit::ConsumerError> {
     log_panics();
     decide::<C>(trigger).map_err(|error| match error {
-        Error::Retryable { message, .. } => wit::ConsumerError::Retryable(message),
-        other => wit::ConsumerError::Other(other.message().to_owned()),
+        Error::Retryable { failure, .. } => wit::ConsumerError::Retryable(failure.into()),
+        other => wit::ConsumerError::Other(other.into_failure().into()),
     })
 }
 
@@ -70,6 +70,6 @@ fn decide<C: Consumer>(trigger: wit::Trigger) -> Result<wit::Disposition> {
         }),
         Disposition::Handled => wit::Disposition::Handled,
         Disposition::Later(delay) => wit::Disposition::Later(whole_ms(delay)),
-        Disposition::Reject(reason) => wit::Disposition::Reject(reason),
+        Disposition::Reject(failure) => wit::Disposition::Reject(failure.into()),
     })
 }

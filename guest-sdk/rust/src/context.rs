@@ -19,9 +19,9 @@ impl Context {
         Self(())
     }
 
-    /// The workflow instance, as a UUID.
-    pub fn instance_id(&self) -> String {
-        host::context::instance_id()
+    /// The id of the run, a UUID.
+    pub fn run_id(&self) -> String {
+        host::context::run_id()
     }
 
     /// The name of the workflow.
@@ -57,7 +57,7 @@ impl Context {
         host::context::deadline()
     }
 
-    /// The correlation id of the instance, if it has one.
+    /// The correlation id of the run, if it has one.
     pub fn correlation_id(&self) -> Option<String> {
         host::context::correlation_id()
     }
@@ -117,13 +117,13 @@ impl Context {
     pub fn memory<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
         let found = host::memory::get(path).map_err(|error| match error {
             MemoryError::InvalidPath(why) => {
-                Error::Invalid(format!("cannot read {path} from memory: {why}"))
+                Error::invalid(format!("cannot read {path} from memory: {why}"))
             }
-            MemoryError::TooLarge(bytes) => Error::Permanent(format!(
+            MemoryError::TooLarge(bytes) => Error::permanent(format!(
                 "cannot read {path} from memory: {bytes} bytes are more than a payload may have"
             )),
             MemoryError::Other(why) => {
-                Error::Other(format!("cannot read {path} from memory: {why}"))
+                Error::other(format!("cannot read {path} from memory: {why}"))
             }
         })?;
         found.as_ref().map(from_json).transpose()
@@ -139,7 +139,7 @@ impl Context {
         host::events::send(stimulus).map_err(|error| event_error("send the stimulus", error))
     }
 
-    /// Schedules an execution of a node of this instance, with the commit of
+    /// Schedules an execution of a node of this run, with the commit of
     /// this call. The members of the payload are assigned to `vars` before the
     /// node runs.
     pub fn schedule(
@@ -162,39 +162,39 @@ impl Stimulus {
     pub fn new(name: impl Into<String>, matching: impl Serialize) -> Result<Self> {
         Ok(Self {
             name: name.into(),
-            match_: json_payload(&matching)?,
+            match_: Some(json_payload(&matching)?),
             correlation: None,
-            instance: None,
-            input: json_payload(&Value::Null)?,
+            run: None,
+            input: None,
         })
     }
 
-    /// Only instances of this correlation get it.
+    /// Only runs of this correlation get it.
     #[must_use]
     pub fn correlation(mut self, correlation: impl Into<String>) -> Self {
         self.correlation = Some(correlation.into());
         self
     }
 
-    /// Only this instance gets it.
+    /// Only the run with this id gets it.
     #[must_use]
-    pub fn instance(mut self, instance: impl Into<String>) -> Self {
-        self.instance = Some(instance.into());
+    pub fn run(mut self, run: impl Into<String>) -> Self {
+        self.run = Some(run.into());
         self
     }
 
     /// The input that it carries.
     pub fn input(mut self, input: impl Serialize) -> Result<Self> {
-        self.input = json_payload(&input)?;
+        self.input = Some(json_payload(&input)?);
         Ok(self)
     }
 }
 
 fn event_error(doing: &str, error: EventError) -> Error {
     match error {
-        EventError::Unavailable(why) => Error::Permanent(format!("cannot {doing}: {why}")),
-        EventError::Invalid(why) => Error::Invalid(format!("cannot {doing}: {why}")),
-        EventError::Limit(why) => Error::Permanent(format!("cannot {doing}: {why}")),
-        EventError::Other(why) => Error::Other(format!("cannot {doing}: {why}")),
+        EventError::Unavailable(why) => Error::permanent(format!("cannot {doing}: {why}")),
+        EventError::Invalid(why) => Error::invalid(format!("cannot {doing}: {why}")),
+        EventError::Limit(why) => Error::permanent(format!("cannot {doing}: {why}")),
+        EventError::Other(why) => Error::other(format!("cannot {doing}: {why}")),
     }
 }

@@ -1,7 +1,7 @@
 //! How values travel between a node and the host: as JSON through serde, or as
 //! raw bytes.
 
-use crate::bindings::node::windlass::types::types::{Body, Payload};
+use crate::bindings::node::windlass::types0_2_0::types::{Body, Payload};
 use crate::error::{Error, Result};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
@@ -39,6 +39,7 @@ impl<T: DeserializeOwned + JsonSchema> Incoming for T {
     fn decode(payload: Payload) -> Result<Self, String> {
         match &payload.body {
             Body::Inline(bytes) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+            Body::Text(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
             Body::Blob(_) => Err("it is a reference, and this node takes the bytes".to_owned()),
         }
     }
@@ -84,6 +85,7 @@ impl Raw {
     pub fn inline(&self) -> Result<&[u8]> {
         match &self.0.body {
             Body::Inline(bytes) => Ok(bytes),
+            Body::Text(text) => Ok(text.as_bytes()),
             Body::Blob(_) => Err(Error::invalid(
                 "the value is too large to be given to this node at once",
             )),
@@ -143,14 +145,18 @@ impl Incoming for Ignored {
 
 /// A payload of JSON.
 pub(crate) fn json_payload(value: &impl Serialize) -> Result<Payload> {
-    Ok(Raw::json(serde_json::to_vec(value)?).0)
+    Ok(Payload {
+        content_type: None,
+        body: Body::Text(serde_json::to_string(value)?),
+    })
 }
 
 /// Reads a payload of JSON that is not large.
 pub(crate) fn from_json<T: DeserializeOwned>(payload: &Payload) -> Result<T> {
     match &payload.body {
         Body::Inline(bytes) => Ok(serde_json::from_slice(bytes)?),
-        Body::Blob(reference) => Err(Error::Other(format!(
+        Body::Text(text) => Ok(serde_json::from_str(text)?),
+        Body::Blob(reference) => Err(Error::other(format!(
             "the value is a reference ({reference}), and its bytes are needed"
         ))),
     }

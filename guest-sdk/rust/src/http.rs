@@ -1,13 +1,48 @@
 //! HTTP requests to destinations that the operator has granted.
 
+use crate::bindings::node::windlass::http::http as wit;
 pub use crate::bindings::node::windlass::http::http::{
-    Header, HeaderValue, HttpError, Request, Response,
+    Content, Header, HeaderValue, HttpError, Request,
 };
 use crate::bookmark::whole_ms;
 use crate::error::{Error, Result};
 use crate::host;
 use serde::{Serialize, de::DeserializeOwned};
 use std::time::Duration;
+
+/// A response, with any status.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// The headers, with names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl From<wit::Response> for Response {
+    fn from(response: wit::Response) -> Self {
+        Self {
+            status: response.status,
+            headers: response.headers,
+            body: match response.body {
+                Content::Bytes(bytes) => bytes,
+                Content::Text(text) => text.into_bytes(),
+            },
+        }
+    }
+}
+
+impl Content {
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Text(text) => text.as_bytes(),
+        }
+    }
+}
 
 /// A request under construction.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +60,7 @@ impl RequestBuilder {
                 body: None,
                 timeout: None,
                 max_response_bytes: None,
-                max_redirects: 0,
+                max_redirects: None,
             },
         }
     }
@@ -46,7 +81,7 @@ impl RequestBuilder {
     /// Sets the body.
     #[must_use]
     pub fn body(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.request.body = Some(bytes.into());
+        self.request.body = Some(Content::Bytes(bytes.into()));
         self
     }
 
@@ -73,7 +108,7 @@ impl RequestBuilder {
     /// How many redirects to follow. Default: none.
     #[must_use]
     pub fn max_redirects(mut self, redirects: u32) -> Self {
-        self.request.max_redirects = redirects;
+        self.request.max_redirects = Some(redirects);
         self
     }
 
@@ -88,7 +123,8 @@ impl RequestBuilder {
     /// Sends the request and waits. A response of any status is a response;
     /// without one, the error says whether a retry makes sense.
     pub fn send(&self) -> Result<Response> {
-        host::http::fetch(&self.request).map_err(|error| {
+        let sent = host::http::fetch(&self.request).map(Response::from);
+        sent.map_err(|error| {
             // The query may contain confidential data, which must not be
             // logged.
             let url = self.request.url.split('?').next().unwrap_or_default();
@@ -107,7 +143,7 @@ impl RequestBuilder {
                     "{to} needs the secret {name}, which is unknown, not granted, or not for this request"
                 )),
                 HttpError::Limit(why) => Error::permanent(format!("{to} was not sent: {why}")),
-                HttpError::Other(why) => Error::Other(format!("{to} failed: {why}")),
+                HttpError::Other(why) => Error::other(format!("{to} failed: {why}")),
             }
         })
     }

@@ -31,6 +31,7 @@
 
 pub mod blobs;
 mod bookmark;
+mod check;
 mod consumer;
 mod context;
 mod data;
@@ -49,22 +50,23 @@ pub mod bindings;
 pub use bindings::node::windlass::{
     events::events::{EventError, Scheduled, Stimulus},
     log::log::Level,
-    types::types::{Body, Payload},
+    types0_2_0::types::{Body, Payload},
 };
 pub use bookmark::{Bookmark, Reason, Resumption, Suspension};
+pub use check::{Check, Configuration, Finding};
 pub use consumer::{Consumer, Disposition, Trigger};
 pub use context::Context;
 pub use data::{Ignored, Incoming, Nothing, Outgoing, Raw};
 pub use describe::Resources;
-pub use error::{Error, Result};
+pub use error::{Error, Failure, Position, Result};
 pub use node::{Node, Outcome};
 pub use {schemars, serde, serde_json};
 
 /// The names that the file of a plugin usually needs.
 pub mod prelude {
     pub use crate::{
-        Bookmark, Consumer, Context, Disposition, Error, Ignored, Node, Nothing, Outcome, Raw,
-        Reason, Result, Trigger,
+        Bookmark, Check, Configuration, Consumer, Context, Disposition, Error, Finding, Ignored,
+        Node, Nothing, Outcome, Raw, Reason, Result, Trigger,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
@@ -75,6 +77,7 @@ pub mod prelude {
 /// The functions that the macros use; not part of the interface.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::check::{CheckEntry, check};
     pub use crate::consumer::accept;
     pub use crate::describe::{ConsumerInfo, Plugin, describe};
     pub use crate::host::log;

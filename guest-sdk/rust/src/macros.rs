@@ -12,6 +12,7 @@
 ///     description: "Works on text.",    // if absent, the crate's
 ///     nodes: [Find, Replace],
 ///     functions: [shout, to_upper],
+///     checks: [Find],                   // optional: these implement `Check`
 ///     consumer: Gate,
 /// }
 /// ```
@@ -26,6 +27,7 @@ macro_rules! plugin {
         $(, description: $description:expr)?
         $(, nodes: [$($node:ty),+ $(,)?])?
         $(, functions: [$($function:ident),+ $(,)?])?
+        $(, checks: [$($check:ty),+ $(,)?])?
         $(, consumer: $consumer:ty)?
         $(,)?
     ) => {
@@ -64,6 +66,7 @@ macro_rules! plugin {
         }
 
         $crate::__export_nodes!($($($node),+)? ; $($($function),+)?);
+        $($crate::__export_checks!($($check),+);)?
         $($crate::__export_consumer!($consumer);)?
     };
 }
@@ -101,6 +104,33 @@ macro_rules! __export_nodes {
 
     $crate::bindings::node::export_node!(Plugin with_types_in $crate::bindings::node);
         };
+    };
+}
+
+/// Exports the checks of `Plugin`. Only a component has exports.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_checks {
+    ($($check:ty),+) => {
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            use $crate::bindings::check::exports::windlass::check::check as wit;
+
+            impl wit::Guest for Plugin {
+                fn check(request: wit::CheckRequest) -> ::std::vec::Vec<wit::FindingLevel> {
+                    const CHECKS: &[$crate::__private::CheckEntry] =
+                        &[$($crate::__private::CheckEntry::of::<$check>()),+];
+                    $crate::__private::check(CHECKS, request)
+                }
+            }
+
+            $crate::bindings::check::export_check!(
+                Plugin with_types_in $crate::bindings::check
+            );
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: &[$crate::__private::CheckEntry] =
+            &[$($crate::__private::CheckEntry::of::<$check>()),+];
     };
 }
 

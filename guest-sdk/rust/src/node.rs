@@ -2,7 +2,7 @@
 //! the contract's bytes and back.
 
 use crate::bindings::node::exports::windlass::node::node as wit;
-use crate::bindings::node::windlass::types::types::Payload;
+use crate::bindings::node::windlass::types0_2_0::types::Payload;
 use crate::bookmark::{Bookmark, Suspension, state, whole_ms};
 use crate::context::Context;
 use crate::data::{Incoming, Outgoing, json_payload};
@@ -151,14 +151,14 @@ impl<T: Outgoing> Outcome<T> {
 impl From<Error> for wit::NodeError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Invalid(message) => Self::Invalid(message),
-            Error::Retryable { message, after } => Self::Retryable(wit::RetryHint {
-                message,
+            Error::Invalid(failure) => Self::Invalid(failure.into()),
+            Error::Retryable { failure, after } => Self::Retryable(wit::Retryable {
+                failure: failure.into(),
                 after: after.map(whole_ms),
             }),
-            Error::Permanent(message) => Self::Permanent(message),
+            Error::Permanent(failure) => Self::Permanent(failure.into()),
             Error::Cancelled => Self::Cancelled,
-            Error::Other(message) => Self::Other(message),
+            Error::Other(failure) => Self::Other(failure.into()),
         }
     }
 }
@@ -174,11 +174,6 @@ pub struct NodeEntry {
 }
 
 impl NodeEntry {
-    fn is(&self, name: &str) -> bool {
-        let hyphen = |byte| if byte == b'_' { b'-' } else { byte };
-        self.name.bytes().map(hyphen).eq(name.bytes())
-    }
-
     /// The entry of a node type.
     pub const fn of<N: Node>() -> Self {
         Self {
@@ -189,14 +184,20 @@ impl NodeEntry {
     }
 }
 
+/// Whether a node type has this name, with `_` instead of `-`.
+pub(crate) fn is_named(entry: &str, name: &str) -> bool {
+    let hyphen = |byte| if byte == b'_' { b'-' } else { byte };
+    entry.bytes().map(hyphen).eq(name.bytes())
+}
+
 pub(crate) fn run<N: Node>(request: wit::NodeRequest) -> Result<wit::Outcome> {
     let config = N::Config::decode(request.config)
-        .map_err(|why| Error::Invalid(format!("the configuration does not fit: {why}")))?;
+        .map_err(|why| Error::invalid(format!("the configuration does not fit: {why}")))?;
     N::run(config, input(request.input)?, &Context::new())?.into_wit()
 }
 
 fn input<I: Incoming>(payload: Payload) -> Result<I> {
-    I::decode(payload).map_err(|why| Error::Invalid(format!("the input does not fit: {why}")))
+    I::decode(payload).map_err(|why| Error::invalid(format!("the input does not fit: {why}")))
 }
 
 /// The description of a node that is a function of its input, for the macro.
@@ -218,9 +219,9 @@ pub fn execute<P: Plugin>(request: wit::NodeRequest) -> Result<wit::Outcome, wit
     let wanted = request.node_type.rsplit('/').next().unwrap_or_default();
     let entry = P::NODES
         .iter()
-        .find(|entry| entry.is(wanted))
+        .find(|entry| is_named(entry.name, wanted))
         .ok_or_else(|| {
-            Error::Invalid(format!("this component has no node {}", request.node_type))
+            Error::invalid(format!("this component has no node {}", request.node_type))
         })?;
     Ok((entry.run)(request)?)
 }

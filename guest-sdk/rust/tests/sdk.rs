@@ -168,7 +168,7 @@ fn what_a_schema_refuses_is_invalid() {
             .run::<Find>()
             .error()
         {
-            Error::Invalid(message) => assert_eq!(message, expected),
+            Error::Invalid(failure) => assert_eq!(failure.message, expected),
             other => panic!("the error is not `invalid` but {other:?}"),
         }
     }
@@ -245,6 +245,6 @@ fn any_error_of_a_library_becomes_an_error_of_the_node() {
     }
     assert_eq!(
         parse("x"),
-        Err(Error::Other("invalid digit found in string".to_owned()))
+        Err(Error::other("invalid digit found in string"))
     );
 }

@@ -352,9 +352,6 @@ pub enum Disposition {
         /// The delay from now.
         after_ms: u64,
     },
-    /// Dead-letter it.
-    Reject {
-        /// The reason.
-        reason: String,
-    },
+    /// Dead-letter it, with this reason.
+    Reject(Failure),
 }

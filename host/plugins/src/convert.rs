@@ -1,50 +1,28 @@
 //! Conversion between the types of the model and those of the contract.
 
+use windlass_model::limits::{DETAILS_BYTES, STACK_BYTES};
 use windlass_model::{
-    Again, BlobRef, Body, Bookmark, Class, Digest, Done, Failure, JsonText, Outcome, Payload,
-    Suspension,
+    Again, BlobRef, Body, Bookmark, Class, Code, Digest, Done, Failure, JsonText, Origin, Outcome,
+    Payload, Position, Suspension,
 };
 
-use crate::bindings::host::windlass::types::types;
 use crate::bindings::{consumer, node};
 use crate::call::Disposition;
 use crate::classify;
 use crate::codes;
 use crate::guest::BlobWork;
+use crate::log;
 use crate::options::{Limits, Secrets};
 
 /// Bookmarks of one suspension.
 const MAX_BOOKMARKS: usize = 256;
 /// Ports taken by one outcome.
 const MAX_PORTS: usize = 256;
+/// Bytes of the name of a source text.
+const MAX_SOURCE: usize = 1024;
 
 /// The port of an outcome that names none.
 const DONE: &str = "done";
-
-/// A payload for a guest.
-pub(crate) fn payload_in(payload: Payload) -> node::Payload {
-    let body = match payload.body {
-        Body::Inline(bytes) => node::Body::Inline(bytes),
-        Body::Blob(blob) => node::Body::Blob(blob.digest.to_string()),
-    };
-    node::Payload {
-        content_type: payload.content_type,
-        body,
-    }
-}
-
-impl From<types::Payload> for node::Payload {
-    fn from(payload: types::Payload) -> Self {
-        let body = match payload.body {
-            types::Body::Inline(bytes) => node::Body::Inline(bytes.into()),
-            types::Body::Blob(text) => node::Body::Blob(text),
-        };
-        Self {
-            content_type: payload.content_type,
-            body,
-        }
-    }
-}
 
 /// Reads the results of guests, which are untrusted data.
 pub(crate) struct Reader<'a> {
@@ -109,10 +87,96 @@ impl Reader<'_> {
             },
             consumer::Disposition::Handled => Disposition::Handled,
             consumer::Disposition::Later(after_ms) => Disposition::Later { after_ms },
-            consumer::Disposition::Reject(reason) => Disposition::Reject {
-                reason: self.message(&reason),
-            },
+            consumer::Disposition::Reject(failure) => {
+                Disposition::Reject(self.failure(Class::Rejected, codes::OTHER, failure))
+            }
         })
+    }
+
+    pub(crate) fn node_error(&self, error: node::NodeError) -> Failure {
+        let (class, code, failure) = match error {
+            node::NodeError::Invalid(failure) => (Class::Invalid, codes::INVALID, failure),
+            node::NodeError::Retryable(hint) => {
+                let failure = self.failure(Class::Retryable, codes::RETRYABLE, hint.failure);
+                return Failure {
+                    retry_after_ms: hint.after,
+                    ..failure
+                };
+            }
+            node::NodeError::Permanent(failure) => (Class::Permanent, codes::PERMANENT, failure),
+            node::NodeError::Cancelled => {
+                let message = "the node noticed that it was cancelled";
+                return Failure::new(Class::Cancelled, codes::CANCELLED, message);
+            }
+            node::NodeError::Other(failure) => (Class::Permanent, codes::OTHER, failure),
+        };
+        self.failure(class, code, failure)
+    }
+
+    pub(crate) fn consumer_error(&self, error: consumer::ConsumerError) -> Failure {
+        match error {
+            consumer::ConsumerError::Retryable(failure) => {
+                self.failure(Class::Retryable, codes::RETRYABLE, failure)
+            }
+            consumer::ConsumerError::Other(failure) => {
+                self.failure(Class::Permanent, codes::OTHER, failure)
+            }
+        }
+    }
+
+    /// A failure never fails itself: what is too large or malformed in it is left out, and its
+    /// message says so. Secrets are removed before a text is cut.
+    fn failure(&self, class: Class, code: Code, failure: node::Failure) -> Failure {
+        let mut message = self.message(&failure.message);
+        let details = match failure.details.map(|details| self.details(details)) {
+            None => None,
+            Some(Ok(details)) => Some(details),
+            Some(Err(why)) => {
+                message.push_str(&format!(" (its details are left out: {why})"));
+                None
+            }
+        };
+        let cut = |text: String, max: usize| {
+            let mut text = self.secrets.redact(&text);
+            text.truncate(text.floor_char_boundary(max));
+            text
+        };
+        let position = failure.position.map(|position| Position {
+            source: position
+                .source
+                .map(|name| log::escape(&cut(name, MAX_SOURCE))),
+            line: position.line,
+            column: position.column,
+        });
+        let stack = failure.stack.map(|stack| cut(stack, STACK_BYTES));
+        let stack = stack.map(|stack| log::escape_lines(&stack));
+        let has_origin = stack.is_some() || position.is_some();
+        Failure {
+            details,
+            origin: has_origin.then(|| Box::new(Origin { stack, position })),
+            ..Failure::new(class, code, message)
+        }
+    }
+
+    fn details(&self, details: node::Payload) -> Result<JsonText, String> {
+        let Some(bytes) = details.body.into_bytes() else {
+            return Err("they are a blob".to_owned());
+        };
+        if bytes.len() > DETAILS_BYTES {
+            let bytes = bytes.len();
+            return Err(format!(
+                "they have {bytes} bytes, and the limit is {DETAILS_BYTES}"
+            ));
+        }
+        let mut json = JsonText::checked(&bytes).map(Some);
+        if let Ok(json) = &mut json {
+            self.secrets.clean_json(json);
+        }
+        match json {
+            Ok(Some(json)) => Ok(json),
+            Ok(None) => Err("they contain a secret".to_owned()),
+            Err(error) => Err(format!("they are no JSON: {error}")),
+        }
     }
 
     /// A text of the guest, made safe to store and to show.
@@ -137,11 +201,17 @@ impl Reader<'_> {
     fn bookmark(&self, bookmark: node::Bookmark) -> Result<Bookmark, Failure> {
         Ok(Bookmark {
             name: bookmark.name,
-            matches: json(&bookmark.matches)?,
+            matches: match bookmark.matches {
+                Some(matches) => inline_json(matches, |bytes| serde_json::from_slice(bytes))?,
+                None => serde_json::Value::Null,
+            },
             correlation: bookmark.correlation,
-            private: bookmark.private,
-            auto_burn: bookmark.auto_burn,
-            metadata: bookmark.metadata.as_ref().map(json_text).transpose()?,
+            private: bookmark.private.unwrap_or(false),
+            auto_burn: bookmark.auto_burn.unwrap_or(true),
+            metadata: match bookmark.metadata {
+                Some(metadata) => Some(inline_json(metadata, JsonText::checked)?),
+                None => None,
+            },
             expires_ms: match bookmark.expires {
                 Some(at) => Some(i64::try_from(at).map_err(|_| nonsense("it expires too late"))?),
                 None => None,
@@ -154,22 +224,25 @@ impl Reader<'_> {
     }
 
     pub(crate) fn payload(&self, payload: node::Payload) -> Result<Payload, Failure> {
-        let body = match payload.body {
-            node::Body::Inline(bytes) if bytes.len() > self.limits.payload_bytes => {
-                let (is, max) = (bytes.len(), self.limits.payload_bytes);
-                let message = format!("a payload of {is} bytes came back, and {max} may");
-                return Err(Failure::new(Class::Limit, codes::OUTPUT_SIZE, message));
+        let content_type = payload.content_type;
+        let (bytes, text) = match payload.body {
+            node::Body::Inline(bytes) => (bytes, false),
+            node::Body::Text(text) => (text.into_bytes().into(), true),
+            node::Body::Blob(text) => {
+                let body = Body::Blob(self.blob(&text)?);
+                return Ok(Payload { content_type, body });
             }
-            node::Body::Inline(bytes) => Body::Inline(bytes),
-            node::Body::Blob(text) => Body::Blob(self.blob(&text)?),
         };
-        let payload = Payload {
-            content_type: payload.content_type,
-            body,
-        };
+        if bytes.len() > self.limits.payload_bytes {
+            let (is, max) = (bytes.len(), self.limits.payload_bytes);
+            let message = format!("a payload of {is} bytes came back, and {max} may");
+            return Err(Failure::new(Class::Limit, codes::OUTPUT_SIZE, message));
+        }
+        let body = Body::Inline(bytes);
+        let payload = Payload { content_type, body };
         match payload.inline() {
             // Later readers insert it into documents without checking it again.
-            Some(bytes) if payload.is_json() => check_json(bytes)?,
+            Some(bytes) if payload.is_json() => check_json(bytes, text)?,
             _ => {}
         }
         Ok(payload)
@@ -195,32 +268,25 @@ impl Reader<'_> {
     }
 }
 
-fn check_json(bytes: &[u8]) -> Result<(), Failure> {
-    let text = std::str::from_utf8(bytes).map_err(|_| nonsense("JSON that is not UTF-8"))?;
-    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+/// `is_utf8`: the engine has checked that already.
+fn check_json(bytes: &[u8], is_utf8: bool) -> Result<(), Failure> {
+    if !is_utf8 && std::str::from_utf8(bytes).is_err() {
+        return Err(nonsense("JSON that is not UTF-8"));
+    }
+    match serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
         Ok(_) => Ok(()),
         Err(error) => Err(nonsense(&format!("a payload that is not JSON: {error}"))),
     }
 }
 
-fn json(payload: &node::Payload) -> Result<serde_json::Value, Failure> {
-    inline_json(payload, |bytes| serde_json::from_slice(bytes))
-}
-
-fn json_text(payload: &node::Payload) -> Result<JsonText, Failure> {
-    inline_json(payload, JsonText::checked)
-}
-
+/// Reads JSON that a bookmark or a stimulus contains, which cannot be a blob.
 fn inline_json<T>(
-    payload: &node::Payload,
+    payload: node::Payload,
     read: impl FnOnce(&[u8]) -> serde_json::Result<T>,
 ) -> Result<T, Failure> {
-    match &payload.body {
-        node::Body::Inline(bytes) => {
-            read(bytes).map_err(|error| nonsense(&format!("a bookmark holds no JSON: {error}")))
-        }
-        node::Body::Blob(_) => Err(nonsense("a bookmark cannot hold a blob")),
-    }
+    let bytes = payload.body.into_bytes();
+    let bytes = bytes.ok_or_else(|| nonsense("a bookmark cannot hold a blob"))?;
+    read(&bytes).map_err(|error| nonsense(&format!("a bookmark holds no JSON: {error}")))
 }
 
 fn nonsense(message: &str) -> Failure {
@@ -229,36 +295,4 @@ fn nonsense(message: &str) -> Failure {
         codes::RESULT,
         format!("what it returned: {message}"),
     )
-}
-
-impl From<node::NodeError> for Failure {
-    fn from(error: node::NodeError) -> Self {
-        let (class, code, text) = match error {
-            node::NodeError::Invalid(text) => (Class::Invalid, codes::INVALID, text),
-            node::NodeError::Retryable(hint) => {
-                let text = classify::message(&hint.message);
-                let mut failure = Self::new(Class::Retryable, codes::RETRYABLE, text);
-                failure.retry_after_ms = hint.after;
-                return failure;
-            }
-            node::NodeError::Permanent(text) => (Class::Permanent, codes::PERMANENT, text),
-            node::NodeError::Cancelled => (
-                Class::Cancelled,
-                codes::CANCELLED,
-                "the node noticed that it was cancelled".into(),
-            ),
-            node::NodeError::Other(text) => (Class::Permanent, codes::OTHER, text),
-        };
-        Self::new(class, code, classify::message(&text))
-    }
-}
-
-impl From<consumer::ConsumerError> for Failure {
-    fn from(error: consumer::ConsumerError) -> Self {
-        let (class, code, text) = match error {
-            consumer::ConsumerError::Retryable(text) => (Class::Retryable, codes::RETRYABLE, text),
-            consumer::ConsumerError::Other(text) => (Class::Permanent, codes::OTHER, text),
-        };
-        Self::new(class, code, classify::message(&text))
-    }
 }

@@ -1,6 +1,6 @@
 //! The description of a plugin: the document that `describe` returns.
 //!
-//! `guest-sdk/rust/DESCRIBE.md` defines the format. A document is checked to its end, so that an
+//! `wit/DESCRIBE.md` defines the format. A document is checked to its end, so that an
 //! author sees every mistake at once.
 
 use std::collections::BTreeSet;

@@ -12,6 +12,7 @@
 mod bindings;
 mod budget;
 pub mod call;
+mod check;
 mod classify;
 pub mod codes;
 mod consumers;
@@ -44,6 +45,7 @@ pub use call::{
     Accept, BlobError, Blobs, Call, CallContext, Cancel, Disposition, Effects, Memory, MemoryError,
     Reason, ResumeTokens, Resumption, Returned, ScheduledTrigger, SentStimulus,
 };
+pub use check::{Configured, Finding};
 pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;
 pub use folders::{Folders, LoadEvent};

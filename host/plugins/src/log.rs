@@ -85,6 +85,12 @@ pub(crate) fn escape(text: &str) -> String {
     clean
 }
 
+/// Escapes each line of a text, and keeps the lines.
+pub(crate) fn escape_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escape).collect();
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +108,7 @@ mod tests {
     fn control_characters_are_escaped() {
         let lines = check(&["a\nb\u{1b}[31m", "ü ok"], &Limits::default());
         assert_eq!(lines, ["a\\nb\\u{1b}[31m", "ü ok"]);
+        assert_eq!(escape_lines("a\r\n\u{1b}b\tc\n"), "a\n\\u{1b}b\\tc");
     }
 
     #[test]

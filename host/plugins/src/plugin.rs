@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use wasmtime::component::{ComponentExportIndex, Instance, InstancePre, TypedFunc};
+use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 use windlass_model::Digest;
 use windlass_model::metrics::Histogram;
 
-use crate::bindings::{consumer, node};
 use crate::budget::Peak;
 use crate::codes;
 use crate::description::{Consumer, Description, NodeType};
@@ -21,6 +20,7 @@ use crate::lane::{CallMode, Track};
 use crate::options::{Grants, Isolation, Limits};
 use crate::proof::{Signed, Standing};
 use crate::quarantine::Quarantine;
+use crate::question::{Decide, Entry, Execute, Export};
 use crate::slot::Slots;
 
 /// A compiled and checked component. Its identity is its digest: two files with the same bytes are
@@ -86,25 +86,19 @@ impl Terms {
     }
 }
 
-/// The indices of a component's exports.
+/// The functions that a component exports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
-    pub(crate) node_describe: Option<ComponentExportIndex>,
-    pub(crate) execute: Option<ComponentExportIndex>,
-    pub(crate) consumer_describe: Option<ComponentExportIndex>,
-    pub(crate) accept: Option<ComponentExportIndex>,
+    pub(crate) describe: Option<Entry>,
+    pub(crate) execute: Option<Entry>,
+    pub(crate) accept: Option<Entry>,
+    pub(crate) check: Option<ComponentExportIndex>,
 }
-
-pub(crate) type Execute =
-    TypedFunc<(node::NodeRequest,), (Result<node::Outcome, node::NodeError>,)>;
-pub(crate) type Decide =
-    TypedFunc<(consumer::Trigger,), (Result<consumer::Disposition, consumer::ConsumerError>,)>;
-pub(crate) type Describe = TypedFunc<(), (node::Payload,)>;
 
 /// The exports of one instance.
 pub(crate) struct Exports {
-    pub(crate) execute: Option<Execute>,
-    pub(crate) accept: Option<Decide>,
+    pub(crate) execute: Option<Export<Execute>>,
+    pub(crate) accept: Option<Export<Decide>>,
 }
 
 impl Exports {
@@ -114,11 +108,11 @@ impl Exports {
         store: &mut wasmtime::Store<Guest>,
     ) -> wasmtime::Result<Self> {
         let execute = match &entries.execute {
-            Some(index) => Some(instance.get_typed_func(&mut *store, index)?),
+            Some(entry) => Some(Export::of(entry, instance, store)?),
             None => None,
         };
         let accept = match &entries.accept {
-            Some(index) => Some(instance.get_typed_func(&mut *store, index)?),
+            Some(entry) => Some(Export::of(entry, instance, store)?),
             None => None,
         };
         Ok(Self { execute, accept })

@@ -10,19 +10,18 @@ use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::Store;
 use windlass_model::{Class, Failure, Outcome, Payload};
 
-use crate::bindings::{consumer, node};
 use crate::budget::{Evict, Hold, SMALL};
 use crate::call::{Accept, Call, CallContext, Cancel, Disposition, Effects, Returned};
 use crate::classify;
 use crate::codes;
-use crate::convert::{self, Reader};
+use crate::convert::Reader;
 use crate::engine::TICK;
 use crate::gate::Turn;
 use crate::guest::{Guest, Ongoing, Stop};
 use crate::host::HostShared;
 use crate::lane::{CallMode, Pace};
 use crate::plugin::{Exports, Plugin, Terms};
-use crate::question::{Back, Question};
+use crate::question::{Back, Decide, Execute, Question};
 use crate::slot::Slot;
 
 /// Memory that the host needs for a guest's data besides payloads: names, texts, records.
@@ -75,7 +74,7 @@ impl Plugin {
         }
     }
 
-    fn execution(&self, call: Call) -> Result<Order<node::NodeRequest>, Failure> {
+    fn execution(&self, call: Call) -> Result<Order<Execute>, Failure> {
         let mut given = Vec::new();
         let config = self.payload(call.config, &mut given)?;
         let input = self.payload(call.input, &mut given)?;
@@ -84,7 +83,7 @@ impl Plugin {
         let mut nodes = self.description.nodes.iter();
         Ok(Order {
             node: nodes.position(|node| is_it(&node.id)),
-            question: node::NodeRequest {
+            question: Execute {
                 node_type: call.node_type,
                 config,
                 input,
@@ -96,7 +95,7 @@ impl Plugin {
         })
     }
 
-    fn decision(&self, accept: Accept) -> Result<Order<consumer::Trigger>, Failure> {
+    fn decision(&self, accept: Accept) -> Result<Order<Decide>, Failure> {
         let mut given = Vec::new();
         let payload = match accept.payload {
             Some(payload) => Some(self.payload(payload, &mut given)?),
@@ -104,7 +103,7 @@ impl Plugin {
         };
         let kind = accept.kind.name();
         Ok(Order {
-            question: consumer::Trigger {
+            question: Decide {
                 kind,
                 node: accept.node,
                 payload,
@@ -121,7 +120,7 @@ impl Plugin {
         &self,
         payload: Payload,
         given: &mut Vec<windlass_model::BlobRef>,
-    ) -> Result<node::Payload, Failure> {
+    ) -> Result<Payload, Failure> {
         let max = self.terms.limits.payload_bytes;
         match &payload.body {
             windlass_model::Body::Inline(bytes) if bytes.len() > max => {
@@ -131,7 +130,7 @@ impl Plugin {
             windlass_model::Body::Inline(_) => {}
             windlass_model::Body::Blob(blob) => given.push(*blob),
         }
-        Ok(convert::payload_in(payload))
+        Ok(payload)
     }
 
     fn timeout(&self, wanted: Option<Duration>) -> Duration {
@@ -201,7 +200,7 @@ impl Plugin {
             Err(failure) => return Returned::refused(failure),
         };
         let result = match Q::export(&slot.exports) {
-            Some(function) => function.call(&mut slot.store, (question,)),
+            Some(function) => function.call(&mut slot.store, question),
             None => return Returned::refused(wrong("it does not do that")),
         };
         self.end::<Q>(slot, key, node, result)
@@ -309,7 +308,7 @@ impl Plugin {
         let Some(function) = Q::export(&slot.exports) else {
             return Returned::refused(wrong("it does not do that"));
         };
-        let call = function.call_async(&mut slot.store, (question,));
+        let call = function.call_async(&mut slot.store, question);
         let result = until(timeout, &cancel, call).await;
         self.end::<Q>(slot, key, node, result)
     }
@@ -493,15 +492,15 @@ impl Plugin {
         call.events.effects.clean(secrets);
         let account = &mut guest.limiter.account;
         account.discharge(call.charged + call.bodies);
+        let node = node.and_then(|node| self.description.nodes.get(node));
+        let reader = Reader {
+            limits: &self.terms.limits,
+            blobs: &call.blobs,
+            ports: node.map(|node| node.ports.as_slice()),
+            secrets,
+        };
         let (result, is_well) = match result {
-            Ok((Ok(answer),)) => {
-                let node = node.and_then(|node| self.description.nodes.get(node));
-                let reader = Reader {
-                    limits: &self.terms.limits,
-                    blobs: &call.blobs,
-                    ports: node.map(|node| node.ports.as_slice()),
-                    secrets,
-                };
+            Ok(Ok(answer)) => {
                 let mut read = Q::read(answer, &reader);
                 if !secrets.is_empty() {
                     match &mut read {
@@ -511,13 +510,7 @@ impl Plugin {
                 }
                 (read, true)
             }
-            Ok((Err(mut error),)) => {
-                // Before the text is cut: a part of a secret would not be found.
-                if !secrets.is_empty() {
-                    Q::clean_error(&mut error, secrets);
-                }
-                (Err(error.into()), true)
-            }
+            Ok(Err(error)) => (Err(Q::failure(error, &reader)), true),
             Err(error) => {
                 let mut failure = classify::failure(&error, refused);
                 failure.message = secrets.redact(&failure.message);

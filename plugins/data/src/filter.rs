@@ -31,11 +31,16 @@ pub(crate) fn run(code: &str, input: &[u8]) -> Result<Vec<u8>> {
         None => return Ok(b"null".to_vec()),
         Some(Ok(output)) => output,
         Some(Err(exception)) => {
-            let why = match exception.get_err() {
-                Ok(error) => error.to_string(),
-                Err(_) => "it halts".to_owned(),
+            let Ok(error) = exception.get_err() else {
+                return Err(Error::invalid("the filter failed: it halts"));
             };
-            return Err(Error::invalid(format!("the filter failed: {why}")));
+            let failure = Error::invalid(format!("the filter failed: {error}"));
+            // `error({..})` in a filter gives data to the conditions of the workflow.
+            let value = error.into_val().to_string();
+            return Err(match windlass::serde_json::from_str::<Value>(&value) {
+                Ok(value) if value.is_object() => failure.details(value),
+                _ => failure,
+            });
         }
     };
     Ok(output.to_string().into_bytes())
@@ -47,13 +52,7 @@ fn compiled(code: &str) -> Result<Rc<Filter>> {
             return Ok(Rc::clone(filter));
         }
         let arena = Arena::default();
-        let filter = compile(code, &arena).map_err(|faults| {
-            let faults: Vec<_> = faults
-                .into_iter()
-                .map(|(part, what)| format!("{}: {what}", position(code, part)))
-                .collect();
-            Error::invalid(format!("the filter is wrong at {}", faults.join("; at ")))
-        })?;
+        let filter = compile(code, &arena).map_err(|faults| wrong(&located(code, faults)))?;
         let filter = Rc::new(filter);
         if kept.len() == KEPT {
             kept.remove(0);
@@ -61,6 +60,45 @@ fn compiled(code: &str) -> Result<Rc<Filter>> {
         kept.push((code.to_owned(), Rc::clone(&filter)));
         Ok(filter)
     })
+}
+
+/// A fault of a filter, and its place: from 1, the column in characters.
+pub(crate) struct Fault {
+    pub(crate) message: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+/// The faults of a filter that can be found without an input.
+pub(crate) fn faults(code: &str) -> Vec<Fault> {
+    match compile(code, &Arena::default()) {
+        Ok(_) => Vec::new(),
+        Err(faults) => located(code, faults),
+    }
+}
+
+fn located(code: &str, faults: Faults<'_>) -> Vec<Fault> {
+    let fault = |(part, message)| {
+        let (line, column) = position(code, part);
+        Fault {
+            message,
+            line,
+            column,
+        }
+    };
+    faults.into_iter().map(fault).collect()
+}
+
+fn wrong(faults: &[Fault]) -> Error {
+    let texts: Vec<_> = faults
+        .iter()
+        .map(|fault| format!("{}:{}: {}", fault.line, fault.column, fault.message))
+        .collect();
+    let error = Error::invalid(format!("the filter is wrong at {}", texts.join("; at ")));
+    match faults.first() {
+        Some(first) => error.at(first.line, first.column),
+        None => error,
+    }
 }
 
 /// The faults of a filter, each with the faulty part.
@@ -132,9 +170,10 @@ fn undefined((part, what): compile::Error<&str>) -> (&str, String) {
 }
 
 /// Line and column of a part of a text, from 1.
-fn position(whole: &str, part: &str) -> String {
+fn position(whole: &str, part: &str) -> (u32, u32) {
     let before = whole.get(..span(whole, part).start).unwrap_or(whole);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    format!("{line}:{column}")
+    let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    (short(line), short(column))
 }

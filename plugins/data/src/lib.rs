@@ -30,6 +30,18 @@ impl Node for Jq {
     }
 }
 
+impl Check for Jq {
+    fn check(configuration: &Configuration) -> Vec<Finding> {
+        let filter = configuration.text("/filter").unwrap_or_default();
+        let faults = filter::faults(filter);
+        let finding = |fault: filter::Fault| {
+            let finding = Finding::error(fault.message).member("/filter");
+            finding.at(fault.line, fault.column)
+        };
+        faults.into_iter().map(finding).collect()
+    }
+}
+
 struct Set;
 
 impl Node for Set {
@@ -51,6 +63,7 @@ windlass::plugin! {
     package: "data",
     title: "Data",
     nodes: [Jq, Set],
+    checks: [Jq],
 }
 
 #[cfg(test)]
@@ -71,9 +84,27 @@ mod tests {
     #[track_caller]
     fn check_invalid(filter: &str, input: Value, expected: &str) {
         match jq(filter, input).error() {
-            Error::Invalid(message) => assert_eq!(message, expected),
+            Error::Invalid(failure) => assert_eq!(failure.message, expected),
             other => panic!("the error is not `invalid` but {other:?}"),
         }
+    }
+
+    #[test]
+    fn a_wrong_filter_is_found_before_anything_runs() {
+        let found = |filter: &str| windlass::testkit::check::<Jq>(json!({ "filter": filter }));
+        assert_eq!(found(".a | length"), []);
+        let fault = Finding::error("there is no filter lenth/0");
+        assert_eq!(found(".a\n| lenth"), [fault.member("/filter").at(2, 3)]);
+    }
+
+    #[test]
+    fn an_error_of_a_filter_carries_its_value_as_details() {
+        let filter = "error({ status: 404, why: .why })";
+        let error = jq(filter, json!({ "why": "gone" })).error();
+        let details = error.failure().and_then(|failure| failure.details.clone());
+        assert_eq!(details, Some(json!({ "status": 404, "why": "gone" })));
+        let plain = jq("error(\"no\")", json!(null)).error();
+        assert_eq!(plain, Error::invalid("the filter failed: \"no\""));
     }
 
     #[test]

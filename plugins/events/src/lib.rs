@@ -11,10 +11,13 @@ struct Config {
     /// The value that the `match` of a wait or a trigger has to equal.
     #[serde(default, rename = "match")]
     matching: Value,
-    /// Only instances of this correlation get it.
+    /// Only runs of this correlation get it.
     #[serde(default)]
     correlation: Option<String>,
-    /// Only this instance gets it.
+    /// Only the run with this id gets it.
+    #[serde(default)]
+    run: Option<String>,
+    /// The older name of `run`.
     #[serde(default)]
     instance: Option<String>,
     /// The input that it carries. Default: the input of the node.
@@ -45,7 +48,7 @@ impl Node for Send {
         let mut stimulus =
             Stimulus::new(&config.name, config.matching)?.input(config.input.unwrap_or(input))?;
         stimulus.correlation = config.correlation;
-        stimulus.instance = config.instance;
+        stimulus.run = config.run.or(config.instance);
         cx.send(&stimulus)?;
         Ok(Sent { sent: config.name }.into())
     }
@@ -94,8 +97,13 @@ mod tests {
         });
         let mut expected = stimulus(json!({ "shop": "berlin" }), json!(1));
         expected.correlation = Some("order-7".to_owned());
-        expected.instance = Some("00000000-0000-7000-8000-000000000002".to_owned());
-        check(config, expected);
+        expected.run = Some("00000000-0000-7000-8000-000000000002".to_owned());
+        let mut newer = config.clone();
+        let members = newer.as_object_mut().expect("it is an object");
+        let run = members.remove("instance").expect("it was there");
+        members.insert("run".to_owned(), run);
+        check(config, expected.clone());
+        check(newer, expected);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use windlass::prelude::*;
 const REDIRECTS: u32 = 10;
 /// How much of an unexpected response an error repeats.
 const EXCERPT_CHARS: usize = 200;
+/// The longest body of an unexpected response that is part of the details of the failure: escaped
+/// as JSON, it can double, and the host keeps 16 KiB.
+const DETAILS_BYTES: usize = 4 * 1024;
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
@@ -89,16 +92,29 @@ fn unexpected(config: &Config, response: &Response, now_ms: u64) -> Error {
         config.shown_url(),
         config.expected(),
     );
+    let details = details(response);
     if !matches!(status, 408 | 429 | 500..=599) {
-        return Error::permanent(message);
+        return Error::permanent(message).details(details);
     }
     let after = response.header("retry-after");
     let after = after.and_then(|value| retry_after::parse(value, now_ms));
-    let error = Error::retryable(message);
+    let error = Error::retryable(message).details(details);
     match after {
         Some(delay) => error.after(delay),
         None => error,
     }
+}
+
+/// The response for conditions: its status, and its body if that is short.
+fn details(response: &Response) -> Value {
+    let mut details = json!({ "status": response.status });
+    if response.body.len() <= DETAILS_BYTES
+        && let Ok(body) = body::decode(response)
+        && let Some(members) = details.as_object_mut()
+    {
+        members.insert("body".to_owned(), body);
+    }
+    details
 }
 
 fn output(response: &Response) -> Result<Output> {

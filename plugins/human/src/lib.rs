@@ -72,7 +72,7 @@ impl Node for Confirm {
 /// The metadata of the bookmark contains the message and the schema of an answer: the list of
 /// bookmarks shows them, and the page of a resume link makes a form of the schema.
 fn ask(config: Config, cx: &Context) -> Outcome<Answer> {
-    let own = || json!({ "instance": cx.instance_id(), "node": cx.node_id() });
+    let own = || json!({ "instance": cx.run_id(), "node": cx.node_id() });
     let bookmark = Bookmark::new(BOOKMARK)
         .matching(config.matching.unwrap_or_else(own))
         .metadata(json!({ "message": config.message, "schema": answers() }));

@@ -38,15 +38,7 @@ impl Node for Template {
     const ICON: &'static str = "file-text";
 
     fn run(config: Config, input: Value, _: &Context) -> Result<Outcome<Output>> {
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_fuel(Some(FUEL));
-        environment.set_recursion_limit(RECURSION);
-        let syntax = SyntaxConfig::builder()
-            .keep_trailing_newline(true)
-            .build()
-            .map_err(|error| Error::Other(error.to_string()))?;
-        environment.set_syntax(syntax);
+        let environment = environment()?;
         let input = minijinja::Value::from(Serde(&input));
         let variables = context! { input => input.clone(), ..input };
         let text = environment
@@ -56,22 +48,64 @@ impl Node for Template {
     }
 }
 
+impl Check for Template {
+    fn check(configuration: &Configuration) -> Vec<Finding> {
+        let template = configuration.text("/template").unwrap_or_default();
+        let Ok(environment) = environment() else {
+            return Vec::new();
+        };
+        let Err(error) = environment.template_from_str(template) else {
+            return Vec::new();
+        };
+        let (line, column) = place(&error);
+        vec![
+            Finding::error(why(&error))
+                .member("/template")
+                .at(line, column),
+        ]
+    }
+}
+
+fn environment() -> Result<Environment<'static>> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(FUEL));
+    environment.set_recursion_limit(RECURSION);
+    let syntax = SyntaxConfig::builder()
+        .keep_trailing_newline(true)
+        .build()
+        .map_err(|error| Error::other(error.to_string()))?;
+    environment.set_syntax(syntax);
+    Ok(environment)
+}
+
 fn wrong(error: &minijinja::Error) -> Error {
-    let line = error.line().unwrap_or(1);
-    let why = match error.kind() {
+    let (line, column) = place(error);
+    let why = why(error);
+    Error::invalid(format!("the template is wrong in line {line}: {why}")).at(line, column)
+}
+
+fn why(error: &minijinja::Error) -> String {
+    match error.kind() {
         ErrorKind::OutOfFuel => format!("it takes more than {FUEL} steps"),
         kind => match error.detail() {
             Some(detail) => format!("{kind}: {detail}"),
             None => kind.to_string(),
         },
-    };
-    Error::invalid(format!("the template is wrong in line {line}: {why}"))
+    }
+}
+
+/// The line of an error. MiniJinja tells no column.
+fn place(error: &minijinja::Error) -> (u32, u32) {
+    let line = error.line().unwrap_or(1);
+    (u32::try_from(line).unwrap_or(u32::MAX), 1)
 }
 
 windlass::plugin! {
     package: "text",
     title: "Text",
     nodes: [Template],
+    checks: [Template],
 }
 
 #[cfg(test)]
@@ -92,7 +126,7 @@ mod tests {
     #[track_caller]
     fn check_invalid(text: &str, input: Value, expected: &str) {
         match template(text, input).error() {
-            Error::Invalid(message) => assert_eq!(message, expected),
+            Error::Invalid(failure) => assert_eq!(failure.message, expected),
             other => panic!("the error is not `invalid` but {other:?}"),
         }
     }
@@ -142,6 +176,15 @@ mod tests {
             json!({}),
             "the template is wrong in line 1: it takes more than 1000000 steps",
         );
+    }
+
+    #[test]
+    fn a_wrong_template_is_found_before_anything_runs() {
+        let found = |text: &str| windlass::testkit::check::<Template>(json!({ "template": text }));
+        assert_eq!(found("{{ a }}"), []);
+        let fault = "syntax error: unexpected end of block, expected in";
+        let fault = Finding::error(fault).member("/template").at(2, 1);
+        assert_eq!(found("a\n{% for %}"), [fault]);
     }
 
     #[test]

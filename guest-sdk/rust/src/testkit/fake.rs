@@ -90,7 +90,7 @@ pub(crate) mod log {
 pub(crate) mod context {
     use super::{wit::context::context::ResumedCall, with};
 
-    pub(crate) fn instance_id() -> String {
+    pub(crate) fn run_id() -> String {
         "00000000-0000-7000-8000-000000000001".to_owned()
     }
     pub(crate) fn workflow() -> String {
@@ -100,7 +100,7 @@ pub(crate) mod context {
         with(|world| world.node_id.clone())
     }
     pub(crate) fn trigger_id() -> String {
-        format!("{}:1", instance_id())
+        format!("{}:1", run_id())
     }
     pub(crate) fn attempt() -> u32 {
         with(|world| world.attempt)
@@ -174,13 +174,18 @@ pub(crate) mod memory {
 }
 
 pub(crate) mod http {
-    use super::{HttpError, Request, Response, with};
+    use super::{HttpError, Request, wit, with};
+    use crate::http::Content;
 
-    pub(crate) fn fetch(request: &Request) -> Result<Response, HttpError> {
+    pub(crate) fn fetch(request: &Request) -> Result<wit::http::http::Response, HttpError> {
         with(|world| {
             world.done.requests.push(request.clone());
             match &mut world.responder {
-                Some(responder) => responder(request),
+                Some(responder) => responder(request).map(|response| wit::http::http::Response {
+                    status: response.status,
+                    headers: response.headers,
+                    body: Content::Bytes(response.body),
+                }),
                 None => Err(HttpError::Denied("the test set no responder".to_owned())),
             }
         })

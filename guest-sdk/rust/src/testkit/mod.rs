@@ -50,6 +50,15 @@ pub fn describe<P: Plugin>() -> Value {
     document
 }
 
+/// The findings of the check of a node for this configuration, all of whose
+/// members are known.
+pub fn check<C: crate::Check>(config: Value) -> Vec<crate::Finding> {
+    C::check(&crate::Configuration {
+        config,
+        unknown: Vec::new(),
+    })
+}
+
 /// A call to make, and its environment.
 #[derive(Default)]
 pub struct Call {
@@ -203,12 +212,12 @@ impl Call {
         let mut faults = Vec::new();
         for (what, given) in [("config", &config), ("input", &input)] {
             if let Some(value) = json_of(given) {
-                faults.extend(check(what, member(node, what), &value));
+                faults.extend(mistakes(what, member(node, what), &value));
             }
         }
         let call = || {
             if !faults.is_empty() {
-                return Err(Error::Invalid(faults.join("; ")));
+                return Err(Error::invalid(faults.join("; ")));
             }
             let outcome = run(wit::NodeRequest {
                 node_type: format!("testkit/{}", name_of(node)),
@@ -230,8 +239,11 @@ impl Call {
         };
         report(self.world, || match crate::consumer::accept::<C>(trigger) {
             Ok(disposition) => disposition_of(disposition),
-            Err(wit_consumer::ConsumerError::Retryable(message)) => Err(Error::retryable(message)),
-            Err(wit_consumer::ConsumerError::Other(message)) => Err(Error::Other(message)),
+            Err(wit_consumer::ConsumerError::Retryable(failure)) => Err(Error::Retryable {
+                failure: failure.into(),
+                after: None,
+            }),
+            Err(wit_consumer::ConsumerError::Other(failure)) => Err(Error::Other(failure.into())),
         })
     }
 }
@@ -289,7 +301,7 @@ fn outcome_of(outcome: wit::Outcome, node: &Value) -> Result<Outcome> {
                 );
             }
             let output = json_of(&done.output).unwrap_or_else(|| bytes_as_json(&done.output));
-            let faults = check("output", member(node, "output"), &output);
+            let faults = mistakes("output", member(node, "output"), &output);
             assert!(faults.is_empty(), "{name}: {}", faults.join("; "));
             Outcome::Done {
                 output,
@@ -329,7 +341,7 @@ fn disposition_of(disposition: wit_consumer::Disposition) -> Result<Disposition>
         }
         wit_consumer::Disposition::Handled => Disposition::Handled,
         wit_consumer::Disposition::Later(ms) => Disposition::Later(Duration::from_millis(ms)),
-        wit_consumer::Disposition::Reject(reason) => Disposition::Reject(reason),
+        wit_consumer::Disposition::Reject(failure) => Disposition::Reject(failure.into()),
     })
 }
 
@@ -342,7 +354,7 @@ fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
 }
 
 /// The mistakes of a value by a schema.
-fn check(what: &str, schema: &Value, value: &Value) -> Vec<String> {
+fn mistakes(what: &str, schema: &Value, value: &Value) -> Vec<String> {
     let validator = match jsonschema::validator_for(schema) {
         Ok(validator) => validator,
         Err(error) => panic!("the schema of the {what} is broken: {error}"),
@@ -358,13 +370,15 @@ fn payload(value: &Value) -> Payload {
 }
 
 fn json_of(payload: &Payload) -> Option<Value> {
-    match (&payload.content_type, &payload.body) {
-        (None, Body::Inline(bytes)) => Some(match serde_json::from_slice(bytes) {
-            Ok(value) => value,
-            Err(error) => panic!("a payload without content type is no JSON: {error}"),
-        }),
-        _ => None,
-    }
+    let bytes = match (&payload.content_type, &payload.body) {
+        (None, Body::Inline(bytes)) => bytes.as_slice(),
+        (None, Body::Text(text)) => text.as_bytes(),
+        _ => return None,
+    };
+    Some(match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        Err(error) => panic!("a payload without content type is no JSON: {error}"),
+    })
 }
 
 /// Values that are not JSON appear in a report by their media type and bytes.
@@ -373,6 +387,10 @@ fn bytes_as_json(payload: &Payload) -> Value {
         Body::Inline(bytes) => json!({
             "content-type": payload.content_type,
             "bytes": bytes,
+        }),
+        Body::Text(text) => json!({
+            "content-type": payload.content_type,
+            "text": text,
         }),
         Body::Blob(reference) => json!({
             "content-type": payload.content_type,

@@ -1,32 +1,43 @@
-//! `windlass:consumer/consumer@0.1.0`, which trigger consumers export.
+//! `windlass:consumer/consumer@0.2.0`, which trigger consumers export.
 
 use std::sync::Arc;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-use super::node::Payload;
+use super::node::{Failure, Given, Payload};
+use crate::question::Decide;
 
 /// The interface's name in components.
-pub(crate) const INTERFACE: &str = "windlass:consumer/consumer@0.1.0";
+pub(crate) const INTERFACE: &str = "windlass:consumer/consumer@0.2.0";
 
 /// `trigger`.
-#[derive(Clone, Debug, ComponentType, Lower)]
+#[derive(Debug, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct Trigger {
     pub(crate) kind: &'static str,
     pub(crate) node: Option<Arc<str>>,
-    pub(crate) payload: Option<Payload>,
+    pub(crate) payload: Option<Given>,
+}
+
+impl From<Decide> for Trigger {
+    fn from(trigger: Decide) -> Self {
+        Self {
+            kind: trigger.kind,
+            node: trigger.node,
+            payload: trigger.payload.map(Into::into),
+        }
+    }
 }
 
 /// `patch`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct Patch {
     pub(crate) vars: Option<Payload>,
 }
 
 /// `disposition`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(variant)]
 pub(crate) enum Disposition {
     #[component(name = "execute")]
@@ -36,15 +47,15 @@ pub(crate) enum Disposition {
     #[component(name = "later")]
     Later(u64),
     #[component(name = "reject")]
-    Reject(String),
+    Reject(Failure),
 }
 
 /// `consumer-error`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(variant)]
 pub(crate) enum ConsumerError {
     #[component(name = "retryable")]
-    Retryable(String),
+    Retryable(Failure),
     #[component(name = "other")]
-    Other(String),
+    Other(Failure),
 }

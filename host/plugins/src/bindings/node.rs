@@ -1,15 +1,60 @@
-//! `windlass:node/node@0.1.0`, which node executors export.
+//! `windlass:node/node@0.2.0`, which node executors export.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-/// The interface's name in components.
-pub(crate) const INTERFACE: &str = "windlass:node/node@0.1.0";
+use super::host::windlass::types0_2_0::types;
+use crate::question::Execute;
 
-/// `payload`.
-#[derive(Clone, Debug, ComponentType, Lift, Lower)]
+/// The interface's name in components.
+pub(crate) const INTERFACE: &str = "windlass:node/node@0.2.0";
+
+/// `payload`, on its way to a guest.
+#[derive(Debug, ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct Given {
+    #[component(name = "content-type")]
+    pub(crate) content_type: Option<String>,
+    pub(crate) body: GivenBody,
+}
+
+/// `body`, on its way to a guest.
+#[derive(Debug, ComponentType, Lower)]
+#[component(variant)]
+pub(crate) enum GivenBody {
+    #[component(name = "inline")]
+    Inline(Bytes),
+    #[component(name = "text")]
+    Text(String),
+    #[component(name = "blob")]
+    Blob(String),
+}
+
+impl From<windlass_model::Payload> for Given {
+    /// JSON goes as a text: an interpreter parses one from bytes five times slower.
+    fn from(payload: windlass_model::Payload) -> Self {
+        let is_json = payload.is_json();
+        let body = match payload.body {
+            windlass_model::Body::Blob(blob) => GivenBody::Blob(blob.digest.to_string()),
+            windlass_model::Body::Inline(bytes) if is_json => {
+                match String::from_utf8(bytes.into()) {
+                    Ok(text) => GivenBody::Text(text),
+                    Err(wrong) => GivenBody::Inline(wrong.into_bytes().into()),
+                }
+            }
+            windlass_model::Body::Inline(bytes) => GivenBody::Inline(bytes),
+        };
+        Self {
+            content_type: payload.content_type,
+            body,
+        }
+    }
+}
+
+/// `payload`, as a guest returns it.
+#[derive(Debug, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct Payload {
     #[component(name = "content-type")]
@@ -17,28 +62,84 @@ pub(crate) struct Payload {
     pub(crate) body: Body,
 }
 
-/// `body`.
-#[derive(Clone, Debug, ComponentType, Lift, Lower)]
+/// `body`, as a guest returns it.
+#[derive(Debug, ComponentType, Lift)]
 #[component(variant)]
 pub(crate) enum Body {
     #[component(name = "inline")]
     Inline(Bytes),
+    #[component(name = "text")]
+    Text(String),
     #[component(name = "blob")]
     Blob(String),
 }
 
+impl Body {
+    /// The bytes, if they are here. Takes no copy.
+    pub(crate) fn into_bytes(self) -> Option<Bytes> {
+        match self {
+            Self::Inline(bytes) => Some(bytes),
+            Self::Text(text) => Some(text.into_bytes().into()),
+            Self::Blob(_) => None,
+        }
+    }
+}
+
+impl From<types::Payload> for Payload {
+    fn from(payload: types::Payload) -> Self {
+        let body = match payload.body {
+            types::Body::Inline(bytes) => Body::Inline(bytes.into()),
+            types::Body::Text(text) => Body::Text(text),
+            types::Body::Blob(text) => Body::Blob(text),
+        };
+        Self {
+            content_type: payload.content_type,
+            body,
+        }
+    }
+}
+
+/// `failure`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) details: Option<Payload>,
+    pub(crate) stack: Option<String>,
+    pub(crate) position: Option<Position>,
+}
+
+/// `position`.
+#[derive(Debug, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Position {
+    pub(crate) source: Option<String>,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
 /// `node-request`.
-#[derive(Clone, Debug, ComponentType, Lower)]
+#[derive(Debug, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct NodeRequest {
     #[component(name = "node-type")]
     pub(crate) node_type: Arc<str>,
-    pub(crate) config: Payload,
-    pub(crate) input: Payload,
+    pub(crate) config: Given,
+    pub(crate) input: Given,
+}
+
+impl From<Execute> for NodeRequest {
+    fn from(request: Execute) -> Self {
+        Self {
+            node_type: request.node_type,
+            config: request.config.into(),
+            input: request.input.into(),
+        }
+    }
 }
 
 /// `done`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct Done {
     pub(crate) output: Payload,
@@ -46,22 +147,22 @@ pub(crate) struct Done {
 }
 
 /// `bookmark`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct Bookmark {
     pub(crate) name: String,
     #[component(name = "match")]
-    pub(crate) matches: Payload,
+    pub(crate) matches: Option<Payload>,
     pub(crate) correlation: Option<String>,
-    pub(crate) private: bool,
+    pub(crate) private: Option<bool>,
     #[component(name = "auto-burn")]
-    pub(crate) auto_burn: bool,
+    pub(crate) auto_burn: Option<bool>,
     pub(crate) metadata: Option<Payload>,
     pub(crate) expires: Option<u64>,
 }
 
 /// `suspension`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct Suspension {
     pub(crate) bookmarks: Vec<Bookmark>,
@@ -69,7 +170,7 @@ pub(crate) struct Suspension {
 }
 
 /// `again`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct Again {
     pub(crate) after: u64,
@@ -77,7 +178,7 @@ pub(crate) struct Again {
 }
 
 /// `outcome`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(variant)]
 pub(crate) enum Outcome {
     #[component(name = "done")]
@@ -88,26 +189,26 @@ pub(crate) enum Outcome {
     Again(Again),
 }
 
-/// `retry-hint`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+/// `retryable`.
+#[derive(Debug, ComponentType, Lift)]
 #[component(record)]
-pub(crate) struct RetryHint {
-    pub(crate) message: String,
+pub(crate) struct Retryable {
+    pub(crate) failure: Failure,
     pub(crate) after: Option<u64>,
 }
 
 /// `node-error`.
-#[derive(Clone, Debug, ComponentType, Lift)]
+#[derive(Debug, ComponentType, Lift)]
 #[component(variant)]
 pub(crate) enum NodeError {
     #[component(name = "invalid")]
-    Invalid(String),
+    Invalid(Failure),
     #[component(name = "retryable")]
-    Retryable(RetryHint),
+    Retryable(Retryable),
     #[component(name = "permanent")]
-    Permanent(String),
+    Permanent(Failure),
     #[component(name = "cancelled")]
     Cancelled,
     #[component(name = "other")]
-    Other(String),
+    Other(Failure),
 }

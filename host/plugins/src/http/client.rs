@@ -19,7 +19,7 @@ use windlass_model::Clock;
 
 use super::request::{Ready, Wishes};
 use super::resolve::{self, Lookup, Resolver};
-use crate::bindings::host::windlass::http::http::{HttpError, Request, Response};
+use crate::bindings::host::windlass::http::http::{Content, HttpError, Request, Response};
 use crate::budget::Account;
 use crate::codes;
 use crate::error::Error;
@@ -201,7 +201,7 @@ impl Client {
                 let clean = secrets.clean(value.as_bytes().to_vec());
                 Some((name.to_owned(), String::from_utf8(clean).ok()?))
             })
-            .collect();
+            .collect::<Vec<_>>();
         let max = ready.max_response;
         if response.content_length().is_some_and(|length| length > max) {
             return Err(HttpError::TooLarge(max));
@@ -225,10 +225,11 @@ impl Client {
             }
             body.extend_from_slice(&chunk);
         }
+        let body = content(secrets.clean(body), &headers);
         Ok(Response {
             status,
             headers,
-            body: secrets.clean(body),
+            body,
         })
     }
 
@@ -333,6 +334,37 @@ fn make(
         builder.tls_certs_only([])
     };
     builder.build()
+}
+
+/// The body as a text, if its media type is one and its bytes are UTF-8.
+fn content(body: Vec<u8>, headers: &[(String, String)]) -> Content {
+    let media = headers.iter().find(|(name, _)| name == "content-type");
+    let is_text = media.is_some_and(|(_, media)| {
+        let mut parts = media.split(';').map(str::trim);
+        let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let text = essence.starts_with("text/")
+            || essence.ends_with("+json")
+            || essence.ends_with("+xml")
+            || matches!(
+                essence.as_str(),
+                "application/json" | "application/xml" | "application/x-www-form-urlencoded"
+            );
+        let mut charsets = parts.filter_map(|part| part.split_once('='));
+        let other = charsets.any(|(name, value)| {
+            let value = value.trim_matches('"');
+            name.eq_ignore_ascii_case("charset")
+                && !value.eq_ignore_ascii_case("utf-8")
+                && !value.eq_ignore_ascii_case("us-ascii")
+        });
+        text && !other
+    });
+    if !is_text {
+        return Content::Bytes(body);
+    }
+    match String::from_utf8(body) {
+        Ok(text) => Content::Text(text),
+        Err(wrong) => Content::Bytes(wrong.into_bytes()),
+    }
 }
 
 fn as_size(max: u64) -> usize {

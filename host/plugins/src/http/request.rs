@@ -8,7 +8,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 use windlass_model::secrets::{Reference, name_in};
 
-use crate::bindings::host::windlass::http::http::{HeaderValue as Given, HttpError, Request};
+use crate::bindings::host::windlass::http::http::{
+    Content, HeaderValue as Given, HttpError, Request,
+};
 use crate::options::{Grants, HttpPolicy, Secrets};
 
 /// The longest address, in bytes.
@@ -78,11 +80,11 @@ impl Ready {
         if matches!(method, Method::CONNECT | Method::TRACE) {
             return Err(invalid("the methods CONNECT and TRACE are not offered"));
         }
-        if request
-            .body
-            .as_ref()
-            .is_some_and(|body| body.len() > max_body)
-        {
+        let body = request.body.map(|content| match content {
+            Content::Bytes(bytes) => Bytes::from(bytes),
+            Content::Text(text) => Bytes::from(text),
+        });
+        if body.as_ref().is_some_and(|body| body.len() > max_body) {
             return Err(HttpError::Limit(format!(
                 "the body is over {max_body} bytes long"
             )));
@@ -124,8 +126,8 @@ impl Ready {
             url,
             headers,
             secret_headers,
-            body: request.body.map(Bytes::from),
-            max_redirects: request.max_redirects.min(policy.max_redirects),
+            body,
+            max_redirects: request.max_redirects.unwrap_or(0).min(policy.max_redirects),
             max_response: request
                 .max_response_bytes
                 .unwrap_or(u64::MAX)

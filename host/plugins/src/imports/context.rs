@@ -1,11 +1,9 @@
 //! `windlass:context`. Texts are formatted only when the guest asks for them.
 
 use crate::bindings::host::windlass::context::context::{Host, Reason, Resumed, ResumedCall};
-use crate::bindings::host::windlass::types::types;
-use crate::bindings::node;
+use crate::bindings::host::windlass::types0_2_0::types;
 use crate::call;
 use crate::classify;
-use crate::convert;
 use crate::guest::{Guest, Ongoing};
 
 impl Guest {
@@ -15,7 +13,7 @@ impl Guest {
 }
 
 impl Host for Guest {
-    fn instance_id(&mut self) -> String {
+    fn run_id(&mut self) -> String {
         self.ask(|call| call.cx.instance.to_string())
     }
 
@@ -109,18 +107,20 @@ impl Host for Guest {
     }
 }
 
-/// A payload for the guest, which the guest may pass on from now on.
+/// A payload for the guest, which the guest may pass on from now on. JSON goes as a text.
 pub(super) fn hand_over(call: &mut Ongoing, payload: &windlass_model::Payload) -> types::Payload {
-    if let windlass_model::Body::Blob(blob) = &payload.body {
-        call.blobs.given.push(*blob);
-    }
-    let payload = convert::payload_in(payload.clone());
-    let body = match payload.body {
-        node::Body::Inline(bytes) => types::Body::Inline(bytes.to_vec()),
-        node::Body::Blob(text) => types::Body::Blob(text),
+    let body = match &payload.body {
+        windlass_model::Body::Blob(blob) => {
+            call.blobs.given.push(*blob);
+            types::Body::Blob(blob.digest.to_string())
+        }
+        windlass_model::Body::Inline(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) if payload.is_json() => types::Body::Text(text.to_owned()),
+            _ => types::Body::Inline(bytes.to_vec()),
+        },
     };
     types::Payload {
-        content_type: payload.content_type,
+        content_type: payload.content_type.clone(),
         body,
     }
 }

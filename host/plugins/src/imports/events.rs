@@ -5,7 +5,7 @@ use windlass_model::limits::MATCH_BYTES;
 use windlass_model::{InstanceId, Payload, stimulus, valid};
 
 use crate::bindings::host::windlass::events::events::{EventError, Host, Scheduled, Stimulus};
-use crate::bindings::host::windlass::types::types;
+use crate::bindings::host::windlass::types0_2_0::types;
 use crate::call::{Effects, ScheduledTrigger, SentStimulus};
 use crate::convert::Reader;
 use crate::guest::{Guest, Ongoing};
@@ -23,22 +23,26 @@ impl Host for Guest {
         let (call, limits, secrets) = self.asking()?;
         let bytes = sent.name.len()
             + sent.correlation.as_ref().map_or(0, String::len)
-            + size(&sent.match_)
-            + size(&sent.input);
+            + sent.match_.as_ref().map_or(0, size)
+            + sent.input.as_ref().map_or(0, size);
         call.events.count(bytes, limits)?;
-        let matches = value(&sent.match_)?;
+        let matches = sent.match_.as_ref().map(value).transpose()?;
+        let matches = matches.unwrap_or_default();
         if stimulus::canonical(&matches).len() > MATCH_BYTES {
             let message = format!("a stimulus is matched by at most {MATCH_BYTES} bytes");
             return Err(invalid(&message));
         }
         let asked = SentStimulus {
             matches,
-            instance: sent.instance.as_deref().map(instance).transpose()?,
+            instance: sent.run.as_deref().map(run).transpose()?,
             correlation: sent
                 .correlation
                 .map(|text| key(text, valid::CORRELATION, secrets))
                 .transpose()?,
-            input: payload(sent.input, call, limits, secrets)?,
+            input: match sent.input {
+                Some(input) => payload(input, call, limits, secrets)?,
+                None => Payload::null(),
+            },
             name: key(sent.name, valid::EVENT, secrets)?,
         };
         call.events.effects.sent.push(asked);
@@ -109,7 +113,7 @@ impl EventWork {
 fn size(payload: &types::Payload) -> usize {
     match &payload.body {
         types::Body::Inline(bytes) => bytes.len(),
-        types::Body::Blob(text) => text.len(),
+        types::Body::Text(text) | types::Body::Blob(text) => text.len(),
     }
 }
 
@@ -121,16 +125,17 @@ fn key(mut text: String, kind: valid::Kind<'_>, secrets: &Secrets) -> Result<Str
     Ok(text)
 }
 
-fn instance(text: &str) -> Result<InstanceId, EventError> {
+fn run(text: &str) -> Result<InstanceId, EventError> {
     text.parse()
-        .map_err(|_| invalid("the instance is not a UUID"))
+        .map_err(|_| invalid("the id of the run is not a UUID"))
 }
 
 /// A value that the host itself parses.
 fn value(payload: &types::Payload) -> Result<serde_json::Value, EventError> {
+    let wrong = |error| invalid(&format!("a value is not JSON: {error}"));
     match &payload.body {
-        types::Body::Inline(bytes) => serde_json::from_slice(bytes)
-            .map_err(|error| invalid(&format!("a value is not JSON: {error}"))),
+        types::Body::Inline(bytes) => serde_json::from_slice(bytes).map_err(wrong),
+        types::Body::Text(text) => serde_json::from_str(text).map_err(wrong),
         types::Body::Blob(_) => Err(invalid("a value that is matched or assigned is no blob")),
     }
 }

@@ -5,6 +5,7 @@
 //! the component. The component is asked for its description without capabilities and with a
 //! deadline.
 
+pub(crate) mod alone;
 mod cache;
 mod code_key;
 mod describe;
@@ -26,6 +27,7 @@ use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 use windlass_model::Digest;
 
+use crate::bindings::{check, consumer, node, old};
 use crate::budget::{INSTANCE_BYTES, Peak};
 use crate::codes;
 use crate::description::Description;
@@ -37,6 +39,7 @@ use crate::options::{Grants, Isolation, Limits, Settings};
 use crate::plugin::{Entries, Plugin, Purity, Terms};
 use crate::proof::{self, Evidence, Proof, Standing};
 use crate::quarantine::Quarantine;
+use crate::question::{Entry, Version};
 use crate::slot::Slots;
 
 /// Bounds the number of components that are compiled at once.
@@ -164,7 +167,15 @@ fn build(
     let imports = Imports::of(&shared.engine, &component, &subject)?;
     let entries = entries(&component);
     if entries.execute.is_none() && entries.accept.is_none() {
-        let message = "it exports neither a node executor nor a trigger consumer";
+        let unknown = unknown_versions(&shared.engine, &component);
+        let message = match unknown.as_slice() {
+            [] => "it exports neither a node executor nor a trigger consumer".to_owned(),
+            unknown => format!(
+                "it exports {}, and this host knows the versions 0.1 and 0.2: use a newer host, or \
+                 build the component against one of these",
+                unknown.join(" and ")
+            ),
+        };
         return Err(Error::new(codes::NO_EXPORT, subject, message));
     }
     check_needs(shared, &component, &subject)?;
@@ -262,18 +273,41 @@ fn tell(plugin: &Plugin, settings: &Settings, evidence: &Evidence) {
     }
 }
 
+/// The functions that a component exports, in the newest version that it has.
 fn entries(component: &Component) -> Entries {
-    use crate::bindings::{consumer, node};
-    let find = |interface: &str, function: &str| {
+    let index = |interface: &str, function: &str| {
         let instance = component.get_export_index(None, interface)?;
         component.get_export_index(Some(&instance), function)
     };
+    let find = |new: &str, old: &str, function: &str| {
+        let entry = |version, interface| {
+            let index = index(interface, function)?;
+            Some(Entry { index, version })
+        };
+        entry(Version::New, new).or_else(|| entry(Version::Old, old))
+    };
+    let node = |function| find(node::INTERFACE, old::NODE, function);
+    let consumer = |function| find(consumer::INTERFACE, old::CONSUMER, function);
     Entries {
-        node_describe: find(node::INTERFACE, "describe"),
-        execute: find(node::INTERFACE, "execute"),
-        consumer_describe: find(consumer::INTERFACE, "describe"),
-        accept: find(consumer::INTERFACE, "accept"),
+        describe: node("describe").or_else(|| consumer("describe")),
+        execute: node("execute"),
+        accept: consumer("accept"),
+        check: index(check::INTERFACE, "check"),
     }
+}
+
+/// The interfaces of the contract that a component exports in a version that this host lacks.
+fn unknown_versions(engine: &wasmtime::Engine, component: &Component) -> Vec<String> {
+    let ty = component.component_type();
+    let exports = ty.exports(engine).map(|(name, _)| name.to_owned());
+    let ours = |name: &String| {
+        let base = name.split('@').next();
+        matches!(
+            base,
+            Some("windlass:node/node" | "windlass:consumer/consumer")
+        )
+    };
+    exports.filter(ours).collect()
 }
 
 /// Checks that the initial size of a component is within the limits.

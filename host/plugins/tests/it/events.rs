@@ -123,7 +123,7 @@ fn a_text_is_without_secrets_before_it_is_cut_off() {
         let gate = rig.plugin("gate");
         let order = json!({ "gate": { "reject": text } });
         match rig.accept(&gate, trigger(Some(&order))).result.unwrap() {
-            Disposition::Reject { reason } => check(&reason),
+            Disposition::Reject(reason) => check(&reason.message),
             other => panic!("not rejected: {other:?}"),
         }
     }

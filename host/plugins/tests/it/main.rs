@@ -24,4 +24,6 @@ mod rig;
 #[cfg(test)]
 mod slots;
 #[cfg(test)]
+mod versions;
+#[cfg(test)]
 mod wasi;

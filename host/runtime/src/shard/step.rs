@@ -215,8 +215,12 @@ impl ShardState {
                 self.put_off(to, to.started_ms.saturating_add_unsigned(after_ms), shared);
                 None
             }
-            Ok(Disposition::Reject { reason }) => {
-                let failure = Failure::new(Class::Rejected, codes::REJECTED, reason);
+            Ok(Disposition::Reject(reason)) => {
+                let failure = Failure {
+                    class: Class::Rejected,
+                    code: codes::REJECTED,
+                    ..reason
+                };
                 if outside {
                     self.conclude(to, Fate::Dead("rejected", Some(failure)), shared);
                 } else {

@@ -205,9 +205,7 @@ fn disposition(dice: &mut Dice) -> Result<Disposition, Failure> {
         94..97 => Ok(Disposition::Later {
             after_ms: dice.below(20_000),
         }),
-        97 => Ok(Disposition::Reject {
-            reason: "simulated".to_owned(),
-        }),
+        97 => Ok(Disposition::Reject(failure(Class::Rejected))),
         _ => Err(failure(*dice.pick(&[Class::Trap, Class::Retryable]))),
     }
 }

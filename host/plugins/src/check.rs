@@ -1,0 +1,146 @@
+//! Asks a plugin to check the configurations of nodes before anything runs.
+//!
+//! The check is an optional export. A plugin without it accepts every configuration that satisfies
+//! its schema. The calls have no capabilities, and all calls for one workflow and plugin share one
+//! instance and one deadline.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use wasmtime::Store;
+use wasmtime::component::{ComponentExportIndex, InstancePre, TypedFunc};
+use windlass_model::{Class, Failure, Payload, Position};
+
+use crate::bindings::{check as wit, node};
+use crate::classify;
+use crate::codes;
+use crate::guest::Guest;
+use crate::load::alone::alone;
+use crate::plugin::Plugin;
+
+/// The time limit of all checks of one workflow by one plugin.
+const DEADLINE: Duration = Duration::from_secs(3);
+/// Findings of one configuration that are kept.
+const MAX_FINDINGS: usize = 64;
+/// Bytes that the findings of one configuration may have.
+const HANDED_BYTES: usize = 1024 * 1024;
+/// Bytes of a JSON pointer, and of the name of a source text.
+const MAX_POINTER: usize = 1024;
+
+/// The configuration of one node, before anything runs.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// The node type, as `package/name`.
+    pub node_type: Arc<str>,
+    /// The `with` of the node: a JSON object without the members that contain expressions.
+    pub config: serde_json::Value,
+    /// JSON pointers to these members.
+    pub unknown: Vec<String>,
+}
+
+/// What a plugin says about a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The workflow is refused; otherwise the finding is a warning.
+    pub is_error: bool,
+    /// The message, for people.
+    pub message: String,
+    /// A JSON pointer to the member of the configuration; empty: the whole configuration.
+    pub pointer: String,
+    /// The position inside that member, if it is a text.
+    pub position: Option<Position>,
+}
+
+impl Plugin {
+    /// Whether the plugin exports a check.
+    pub fn checks(&self) -> bool {
+        self.entries.check.is_some()
+    }
+
+    /// The findings about each of these configurations, in their order. If the check crashes,
+    /// exceeds a limit or takes longer than 3 s, there are fewer findings, and the failure. Blocks.
+    pub fn check(&self, configured: Vec<Configured>) -> (Vec<Vec<Finding>>, Option<Failure>) {
+        let Some(index) = self.entries.check else {
+            return (vec![Vec::new(); configured.len()], None);
+        };
+        let (pre, found) = (self.pre.clone(), Arc::new(Mutex::new(Vec::new())));
+        let calls = Calls {
+            index,
+            configured,
+            found: Arc::clone(&found),
+        };
+        let run = || {
+            alone(&self.shared, self.name(), DEADLINE, move |store| {
+                Box::pin(calls.make(store, pre))
+            })
+        };
+        // A thread of its own: the caller's may be one that must not block on the runtime.
+        let ended = std::thread::scope(|scope| scope.spawn(run).join());
+        let failure = match ended {
+            Ok(ended) => ended.err(),
+            Err(_) => {
+                let message = "the host failed while it called the check";
+                Some(Failure::new(Class::Permanent, codes::HOST, message))
+            }
+        };
+        let found = std::mem::take(&mut *found.lock());
+        let clean = |found: Vec<wit::FindingLevel>| {
+            let found = found.into_iter().take(MAX_FINDINGS);
+            found.map(|level| self.finding(level)).collect()
+        };
+        (found.into_iter().map(clean).collect(), failure)
+    }
+
+    /// A finding that is safe to show.
+    fn finding(&self, level: wit::FindingLevel) -> Finding {
+        let (is_error, finding) = match level {
+            wit::FindingLevel::Error(finding) => (true, finding),
+            wit::FindingLevel::Warning(finding) => (false, finding),
+        };
+        let text = |text: &str| classify::message(&self.shared.options.secrets.redact(text));
+        let short = |mut name: String| {
+            name.truncate(name.floor_char_boundary(MAX_POINTER));
+            text(&name)
+        };
+        let position = |position: node::Position| Position {
+            source: position.source.map(short),
+            line: position.line,
+            column: position.column,
+        };
+        Finding {
+            is_error,
+            message: text(&finding.message),
+            pointer: finding.pointer.map(short).unwrap_or_default(),
+            position: finding.position.map(position),
+        }
+    }
+}
+
+/// The calls for one workflow.
+struct Calls {
+    index: ComponentExportIndex,
+    configured: Vec<Configured>,
+    /// One entry for each call that has returned.
+    found: Arc<Mutex<Vec<Vec<wit::FindingLevel>>>>,
+}
+
+impl Calls {
+    async fn make(self, store: &mut Store<Guest>, pre: InstancePre<Guest>) -> wasmtime::Result<()> {
+        type Check = TypedFunc<(wit::CheckRequest,), (Vec<wit::FindingLevel>,)>;
+        let instance = pre.instantiate_async(&mut *store).await?;
+        let check: Check = instance.get_typed_func(&mut *store, &self.index)?;
+        for one in self.configured {
+            let request = wit::CheckRequest {
+                node_type: one.node_type,
+                config: Payload::of(&one.config).into(),
+                unknown: one.unknown,
+            };
+            // Each call may hand over as much as a call of a node.
+            store.set_hostcall_fuel(HANDED_BYTES);
+            let (found,) = check.call_async(&mut *store, (request,)).await?;
+            self.found.lock().push(found);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! Runs code of a component outside of any run: without capabilities and with a deadline.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::Store;
+use windlass_model::{Class, Failure, InstanceId, Seq};
+
+use crate::budget::{Evict, Hold, INSTANCE_BYTES};
+use crate::call::{CallContext, Cancel};
+use crate::classify;
+use crate::codes;
+use crate::guest::{Guest, Ongoing, Stop};
+use crate::host::HostShared;
+use crate::lane::{CallMode, Track};
+use crate::options::{Grants, Limits};
+use crate::plugin::Terms;
+use crate::proof::Standing;
+use crate::run;
+
+/// Work in the store of a component.
+pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = wasmtime::Result<T>> + Send + 'a>>;
+
+/// Runs work in a store of its own. Blocks.
+///
+/// # Errors
+///
+/// The failure of the component.
+pub(crate) fn alone<T: Send + 'static>(
+    shared: &Arc<HostShared>,
+    subject: &str,
+    deadline: Duration,
+    work: impl for<'a> FnOnce(&'a mut Store<Guest>) -> Work<'a, T> + Send + 'static,
+) -> Result<T, Failure> {
+    let limits = Limits {
+        memory_bytes: shared.options.most(|limits| limits.memory_bytes),
+        deadline,
+        ..shared.options.limits.clone()
+    };
+    let terms = Terms {
+        name: subject.to_owned(),
+        limits,
+        grants: Grants::default(),
+        standing: Standing::Unnamed,
+        track: Arc::new(Track::new()),
+    };
+    // A call that fails for lack of memory would not be repeated: so wait for all memory that the
+    // component may use.
+    let needs = terms.limits.memory_bytes as u64 + INSTANCE_BYTES;
+    let evict: &dyn Evict = &**shared;
+    let hold = shared.budget.reserve(terms.track.id, needs, evict);
+    let hold = shared.io.block_on(hold);
+    // On a task of its own, so that a panic of a host function ends there.
+    let running = run_in(Arc::clone(shared), Arc::new(terms), deadline, hold, work);
+    let ended = shared.io.block_on(shared.io.spawn(running));
+    let result = ended.map_err(|_| {
+        let message = "the call crashed the host's function";
+        Failure::new(Class::Permanent, codes::HOST, message)
+    })?;
+    result.map_err(|(error, refused)| classify::failure(&error, refused))
+}
+
+async fn run_in<T>(
+    shared: Arc<HostShared>,
+    terms: Arc<Terms>,
+    deadline: Duration,
+    hold: Hold,
+    work: impl for<'a> FnOnce(&'a mut Store<Guest>) -> Work<'a, T>,
+) -> Result<T, (wasmtime::Error, bool)> {
+    let mut store = run::store(&shared, &terms, hold);
+    let started = shared.clock.monotonic();
+    let call = Ongoing::new(no_run(), CallMode::Fiber, started, deadline);
+    store.data_mut().call = Some(Box::new(call));
+    let answer = tokio::time::timeout(deadline, work(&mut store)).await;
+    let refused = store.data_mut().limiter.take_refused();
+    match answer {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err((error, refused)),
+        Err(_) => Err((Stop::Deadline.into(), refused)),
+    }
+}
+
+/// The context of a call that belongs to no run.
+fn no_run() -> CallContext {
+    CallContext {
+        instance: InstanceId(uuid::Uuid::nil()),
+        workflow: "".into(),
+        node: None,
+        seq: Seq(0),
+        first: Seq(0),
+        phase: 0,
+        attempt: 1,
+        correlation: None,
+        trace_parent: None,
+        resumption: None,
+        memory: None,
+        blobs: None,
+        tokens: None,
+        visit: None,
+        secrets: Arc::default(),
+        cancel: Cancel::default(),
+    }
+}

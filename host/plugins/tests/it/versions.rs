@@ -1,0 +1,193 @@
+//! Both versions of the contract in one host: components written for 0.1 beside those for 0.2.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_model::{Class, Origin, Position};
+use windlass_plugins::{Configured, Plugin};
+
+use crate::rig::{Rig, bare, call, failure, output, secrets};
+
+/// A function of version 0.1 that fails with `permanent("gone")`: the discriminants of the result
+/// and of the error, then the text.
+const FAIL: &str = r#"
+    (i32.store8 (i32.const 256) (i32.const 1))
+    (i32.store8 (i32.const 264) (i32.const 2))
+    (i32.store (i32.const 272) (i32.const 600))
+    (i32.store (i32.const 276) (i32.const 4))
+    (i32.store (i32.const 600) (i32.const 0x656e6f67))
+    (i32.const 256)"#;
+
+#[test]
+fn components_of_both_versions_run_in_one_host() {
+    let rig = Rig::new();
+    let old = rig.node("(i32.const 128)").unwrap();
+    let new = rig.plugin("echo");
+    let text = json!({ "text": "ünïcode" });
+    for _ in 0..2 {
+        assert_eq!(output(rig.fiber(&old, bare("wat/run"))), json!("ok"));
+        let echoed = rig.fiber(&new, call("echo/echo", &Value::Null, &text));
+        assert_eq!(output(echoed), text);
+    }
+}
+
+#[test]
+fn a_failure_of_version_0_1_is_its_message() {
+    let rig = Rig::new();
+    let old = rig.node(FAIL).unwrap();
+    let failed = failure(
+        rig.fiber(&old, bare("wat/run")),
+        Class::Permanent,
+        "WL-R040",
+    );
+    assert_eq!(failed.message, "gone");
+    assert_eq!((failed.details, failed.origin), (None, None));
+}
+
+#[test]
+fn a_failure_carries_details_and_a_position() {
+    let rig = Rig::new();
+    let steps = rig.plugin("steps");
+    let config = json!({
+        "class": "permanent", "message": "no", "details": { "status": 404 }, "at": [3, 7],
+    });
+    let failed = rig.fiber(&steps, call("steps/fail", &config, &json!(1)));
+    let failed = failure(failed, Class::Permanent, "WL-R040");
+    let details = failed.details.map(|details| details.as_str().to_owned());
+    assert_eq!(details.as_deref(), Some(r#"{"status":404}"#));
+    let position = Position {
+        source: None,
+        line: 3,
+        column: 7,
+    };
+    let origin = Origin {
+        stack: None,
+        position: Some(position),
+    };
+    assert_eq!(failed.origin, Some(Box::new(origin)));
+}
+
+#[test]
+fn details_that_are_too_large_are_left_out() {
+    let rig = Rig::new();
+    let steps = rig.plugin("steps");
+    for (length, kept) in [(16 * 1024 - 2, true), (16 * 1024 - 1, false)] {
+        let config = json!({ "class": "other", "message": "no", "details": "x".repeat(length) });
+        let failed = rig.fiber(&steps, call("steps/fail", &config, &json!(1)));
+        let failed = failure(failed, Class::Permanent, "WL-R041");
+        assert_eq!(failed.details.is_some(), kept);
+        let message = match kept {
+            true => "no",
+            false => "no (its details are left out: they have 16385 bytes, and the limit is 16384)",
+        };
+        assert_eq!(failed.message, message);
+    }
+}
+
+#[test]
+fn details_contain_no_secret() {
+    let rig = Rig::with(|options| options.secrets = secrets("token", "correct horse"));
+    let steps = rig.plugin("steps");
+    let details = json!({ "sent": "correct horse", "correct horse": 1 });
+    let config = json!({ "class": "other", "message": "no", "details": details });
+    let failed = rig.fiber(&steps, call("steps/fail", &config, &json!(1)));
+    let details = failure(failed, Class::Permanent, "WL-R041")
+        .details
+        .unwrap();
+    assert_eq!(
+        details.as_str(),
+        r#"{"[secret token]":1,"sent":"[secret token]"}"#
+    );
+}
+
+#[test]
+fn a_component_for_a_later_version_is_refused_in_words() {
+    let rig = Rig::new();
+    let check = |wat: &str, code: &str, expected: &str| {
+        let error = rig.wat(wat).unwrap_err();
+        assert_eq!(error.code.as_str(), code, "{error}");
+        assert!(error.message.contains(expected), "{error}");
+    };
+    check(
+        r#"(component (instance $i) (export "windlass:node/node@0.3.0" (instance $i)))"#,
+        "WL-P005",
+        "it exports windlass:node/node@0.3.0, and this host knows the versions 0.1 and 0.2",
+    );
+    check(
+        r#"(component (import "windlass:context/context@0.3.0" (instance)))"#,
+        "WL-P006",
+        "it imports `windlass:context/context@0.3.0`, and this host offers 0.1 and 0.2",
+    );
+    check(
+        r#"(component (import "windlass:log/log@0.10.0" (instance)))"#,
+        "WL-P006",
+        "and this host offers 0.1",
+    );
+    check(r#"(component)"#, "WL-P005", "neither a node executor nor");
+}
+
+fn configured(node: &str, config: Value, unknown: &[&str]) -> Configured {
+    Configured {
+        node_type: node.into(),
+        config,
+        unknown: unknown
+            .iter()
+            .map(|pointer| (*pointer).to_owned())
+            .collect(),
+    }
+}
+
+/// The findings as texts, a list for each configuration, and the class of the failure.
+fn checked(plugin: &Arc<Plugin>, classes: &[&str]) -> (Vec<Vec<String>>, Option<Class>) {
+    let configured = classes.iter();
+    let configured = configured.map(|class| match *class {
+        "" => configured_unknown(),
+        class => configured("steps/fail", json!({ "class": class }), &[]),
+    });
+    let (found, failure) = plugin.check(configured.collect());
+    let text = |finding: &windlass_plugins::Finding| {
+        let level = if finding.is_error { "error" } else { "warning" };
+        let position = finding.position.as_ref();
+        let position = position.map(|position| format!(" {position}"));
+        let position = position.unwrap_or_default();
+        format!("{level}{position} {}: {}", finding.pointer, finding.message)
+    };
+    let found = found.iter().map(|found| found.iter().map(text).collect());
+    (found.collect(), failure.map(|failure| failure.class))
+}
+
+fn configured_unknown() -> Configured {
+    configured("steps/fail", json!({}), &["/class", "/details/a"])
+}
+
+#[test]
+fn a_plugin_checks_configurations_before_anything_runs() {
+    let rig = Rig::new();
+    let steps = rig.plugin("steps");
+    assert!(steps.checks());
+    let (found, failure) = checked(&steps, &["permanent", "bad", "old", ""]);
+    let none: [&str; 0] = [];
+    assert_eq!(found[0], none);
+    assert_eq!(found[1], ["error 1:1 /class: there is no class bad"]);
+    assert_eq!(found[2], ["warning /class: `old` is old"]);
+    assert_eq!(found[3], ["warning : /class /details/a"]);
+    assert_eq!(failure, None);
+    // A plugin without a check accepts everything.
+    let echo = rig.plugin("echo");
+    assert!(!echo.checks());
+    let (found, failure) = echo.check(vec![configured("echo/echo", json!({}), &[])]);
+    assert_eq!((found, failure), (vec![Vec::new()], None));
+}
+
+#[test]
+fn a_check_that_crashes_or_hangs_ends_with_what_it_has_found() {
+    let rig = Rig::new();
+    let steps = rig.plugin("steps");
+    for (word, class) in [("trap", Class::Trap), ("loop", Class::Deadline)] {
+        let (found, failure) = checked(&steps, &["bad", word, "bad"]);
+        assert_eq!(found, [["error 1:1 /class: there is no class bad"]]);
+        assert_eq!(failure, Some(class));
+    }
+    // The next check has an instance of its own.
+    assert_eq!(checked(&steps, &["permanent"]).1, None);
+}
