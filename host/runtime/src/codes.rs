@@ -42,6 +42,8 @@ pub const ARCHIVE: Code = Code::new("WL-R090");
 pub const PLUGIN_MISSING: Code = Code::new("WL-D110");
 /// The configuration of a node does not fit the plugin's schema.
 pub const WITH_INVALID: Code = Code::new("WL-D111");
+/// A plugin refuses the configuration of a node.
+pub const WITH_REFUSED: Code = Code::new("WL-D112");
 /// The input of a schedule does not fit the workflow's schema.
 pub const SCHEDULE_INPUT: Code = Code::new("WL-D166");
 /// Two source files define the same workflow.

@@ -30,5 +30,5 @@ pub use environment::{RESULT_BYTES, TOKENS};
 pub use error::{ExprError, ExprErrorKind};
 pub use machine::{FUEL, Interrupt, MEMORY, WORK};
 pub use needs::Needs;
-pub use template::{Alias, Template};
+pub use template::{Alias, Template, known_parts};
 pub use values::{InvalidJson, PARSED, Values};

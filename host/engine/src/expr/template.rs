@@ -179,7 +179,7 @@ impl Compiler {
             }
             let length = pointer.len();
             pointer.push('/');
-            pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            pointer.push_str(&escaped(key));
             if is_template(key) {
                 let message = "the name of a property cannot be an expression";
                 let place = Place::at(pointer.as_str());
@@ -224,6 +224,81 @@ impl Compiler {
     }
 }
 
+/// The parts of a value that are known before a run: members with expressions are absent, items with
+/// expressions are `null`, and the list has the JSON pointers to both. The properties named in `raw`
+/// contain no expressions.
+pub fn known_parts(value: &Json, raw: &[String]) -> (Json, Vec<String>) {
+    let mut unknown = Vec::new();
+    let known = match value {
+        Json::Object(map) => known_members(map, raw, "", &mut unknown),
+        other => known_value(other, "", &mut unknown).unwrap_or_default(),
+    };
+    (known, unknown)
+}
+
+fn known_value(value: &Json, pointer: &str, unknown: &mut Vec<String>) -> Option<Json> {
+    match value {
+        Json::String(text) if is_template(text) => {
+            unknown.push(pointer.to_owned());
+            None
+        }
+        Json::Array(items) => {
+            let item = |(index, item)| {
+                known_value(item, &format!("{pointer}/{index}"), unknown).unwrap_or_default()
+            };
+            Some(items.iter().enumerate().map(item).collect())
+        }
+        Json::Object(map) => Some(known_members(map, &[], pointer, unknown)),
+        other => Some(other.clone()),
+    }
+}
+
+fn known_members(
+    map: &serde_json::Map<String, Json>,
+    raw: &[String],
+    pointer: &str,
+    unknown: &mut Vec<String>,
+) -> Json {
+    let mut members = serde_json::Map::new();
+    for (key, value) in map {
+        let known = match raw.contains(key) {
+            true => Some(value.clone()),
+            false => known_value(value, &format!("{pointer}/{}", escaped(key)), unknown),
+        };
+        if let Some(known) = known {
+            members.insert(key.clone(), known);
+        }
+    }
+    Json::Object(members)
+}
+
+/// A key as a step of a JSON pointer.
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
 fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn members_with_expressions_are_unknown() {
+        let with = json!({
+            "filter": "{{ .a }}", "url": "{{ vars.url }}", "n": 3,
+            "headers": { "a/b": "{{ x }}", "c": "d" }, "list": ["a", "{% if x %}", { "k": "{{ y }}" }],
+        });
+        let (known, unknown) = known_parts(&with, &["filter".to_owned()]);
+        let expected = json!({
+            "filter": "{{ .a }}", "n": 3, "headers": { "c": "d" }, "list": ["a", null, {}],
+        });
+        assert_eq!(known, expected);
+        assert_eq!(unknown, ["/headers/a~1b", "/list/1", "/list/2/k", "/url"]);
+        let whole = known_parts(&json!("{{ vars.config }}"), &[]);
+        assert_eq!(whole, (Json::Null, vec![String::new()]));
+    }
 }

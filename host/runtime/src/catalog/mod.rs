@@ -3,6 +3,7 @@
 //! The key of a prepared definition is the definition and its pinned components, so that a plugin
 //! loaded later changes only runs that start later.
 
+mod checks;
 mod pins;
 mod prepare;
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
 use windlass_engine::{Graph, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::http::Respond;
@@ -15,6 +14,7 @@ use windlass_plugins::{Host, NodeType, Plugin, Purity, bind_secrets};
 use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
+use super::checks;
 use super::pins::Pins;
 use super::{Executor, Prepared};
 use crate::codes;
@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::shard::INCIDENT;
 
 /// The plugins and node types that a definition uses.
-type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
+pub(super) type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
 
 /// The components that a definition uses and the configuration denies.
 type Denied = BTreeMap<UseRef, Digest>;
@@ -33,7 +33,7 @@ type Denied = BTreeMap<UseRef, Digest>;
 pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     let (uses, mut wrong) = find(definition, plugins);
     match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
-        Ok(graph) => wrong.extend(check_configs(&graph, &uses)),
+        Ok(_) => wrong.extend(checks::configurations(definition, &uses).mistakes),
         Err(diagnostics) => wrong.extend(diagnostics),
     }
     wrong.extend(schedule_inputs(definition));
@@ -108,6 +108,8 @@ pub fn warnings(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     };
     let mut found = windlass_engine::warnings(definition, &suspends);
     found.extend(missing_secrets(definition, plugins));
+    let (uses, _) = find(definition, plugins);
+    found.extend(checks::configurations(definition, &uses).warnings);
     found
 }
 
@@ -173,7 +175,7 @@ pub(super) fn assemble(
     if let Some(Err(refused)) = &prepared.input {
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
-    let wrong = check_configs(&prepared.graph, &uses);
+    let wrong = checks::configurations(definition, &uses).mistakes;
     if wrong.is_empty() {
         Ok(prepared)
     } else {
@@ -431,30 +433,4 @@ fn executor(
 /// Whether a plugin has no effects and reads nothing but its input.
 pub(crate) fn is_pure(plugin: &Plugin) -> bool {
     plugin.purity == Purity::Pure && !plugin.reads
-}
-
-/// Checks the configurations without expressions.
-fn check_configs(graph: &Graph, uses: &Uses) -> Vec<Diagnostic> {
-    let mut wrong = Vec::new();
-    let schemas = schemas(uses);
-    for (_, plan) in graph.nodes() {
-        let PlanKind::Use { node_type, with } = &plan.kind else {
-            continue;
-        };
-        let (Some(schema), Some(constant)) = (schemas.get(node_type), with.constant()) else {
-            continue;
-        };
-        let value: Value = serde_json::from_slice(constant).unwrap_or_default();
-        let pointer = format!("/nodes/{}/with", plan.name);
-        wrong.extend(
-            schema
-                .check(&value, &pointer)
-                .into_iter()
-                .map(|mut diagnostic| {
-                    diagnostic.code = codes::WITH_INVALID;
-                    diagnostic
-                }),
-        );
-    }
-    wrong
 }
