@@ -124,8 +124,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A failure never fails itself: what is too large or malformed in it is left out, and its
-    /// message says so. Secrets are removed before a text is cut.
+    /// A failure never fails itself: malformed details and those over the limit are left out, and
+    /// the message says so. Secrets are removed before a text is cut.
     fn failure(&self, class: Class, code: Code, failure: node::Failure) -> Failure {
         let mut message = self.message(&failure.message);
         let details = match failure.details.map(|details| self.details(details)) {
