@@ -139,12 +139,11 @@ fn configured(node: &str, config: Value, unknown: &[&str]) -> Configured {
 
 /// The findings as texts, a list for each configuration, and the class of the failure.
 fn checked(plugin: &Arc<Plugin>, classes: &[&str]) -> (Vec<Vec<String>>, Option<Class>) {
-    let configured = classes.iter();
-    let configured = configured.map(|class| match *class {
-        "" => configured_unknown(),
+    let all = classes.iter().map(|class| match *class {
+        "" => configured("steps/fail", json!({}), &["/class", "/details/a"]),
         class => configured("steps/fail", json!({ "class": class }), &[]),
     });
-    let (found, failure) = plugin.check(configured.collect());
+    let (found, failure) = plugin.check(all.collect());
     let text = |finding: &windlass_plugins::Finding| {
         let level = if finding.is_error { "error" } else { "warning" };
         let position = finding.position.as_ref();
@@ -154,10 +153,6 @@ fn checked(plugin: &Arc<Plugin>, classes: &[&str]) -> (Vec<Vec<String>>, Option<
     };
     let found = found.iter().map(|found| found.iter().map(text).collect());
     (found.collect(), failure.map(|failure| failure.class))
-}
-
-fn configured_unknown() -> Configured {
-    configured("steps/fail", json!({}), &["/class", "/details/a"])
 }
 
 #[test]
