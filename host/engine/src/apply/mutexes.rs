@@ -1,4 +1,4 @@
-//! Critical sections: of the nodes with one `mutex`, one runs at a time in an instance.
+//! Critical sections: of the nodes with one `mutex`, one executes at a time in a run.
 //!
 //! A node run holds its section from the moment it is opened until it is done, has failed for good
 //! or is cancelled. It keeps the section while it waits for a retry, an instant, a bookmark or a

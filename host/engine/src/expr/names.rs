@@ -7,10 +7,16 @@ pub(super) const ROOTS: [(&str, &[&str]); 8] = [
     ("index", &[]),
     ("vars", &[]),
     ("nodes", &[]),
-    ("instance", &["id", "correlation"]),
+    (RUN, &["id", "correlation"]),
     ("workflow", &["name"]),
     ("trigger", &["type", "attempt"]),
 ];
+
+/// The identity of the run.
+pub(super) const RUN: &str = "run";
+
+/// An older name of [`RUN`], which stored definitions use. Messages do not suggest it.
+pub(super) const RUN_BEFORE: &str = "instance";
 
 /// The output of a node.
 pub(super) const OUTPUT: &str = "output";

@@ -31,7 +31,7 @@ pub struct Needs {
     /// The links that resume these nodes.
     pub links: BTreeSet<String>,
     /// The identity of the run.
-    pub instance: bool,
+    pub run: bool,
     /// The name of the workflow.
     pub workflow: bool,
     /// The trigger of the step.
@@ -49,7 +49,7 @@ impl Needs {
         self.nodes.extend(other.nodes.iter().cloned());
         self.all_nodes |= other.all_nodes;
         self.links.extend(other.links.iter().cloned());
-        self.instance |= other.instance;
+        self.run |= other.run;
         self.workflow |= other.workflow;
         self.trigger |= other.trigger;
     }
@@ -96,7 +96,12 @@ impl Findings {
         let mut findings = Self::default();
         findings.declare(stmt);
         for name in &findings.locals {
-            if names::ROOTS.iter().any(|(root, _)| root == name) {
+            // Definitions that are older than the name `run` may have a local of that name.
+            if names::ROOTS
+                .iter()
+                .any(|(root, _)| root == name && *root != names::RUN)
+                || name.as_str() == names::RUN_BEFORE
+            {
                 findings.mistakes.push(Mistake::Shadow(name.clone()));
             }
         }
@@ -265,9 +270,15 @@ impl Findings {
 
     fn path(&mut self, root: &str, rest: &[&str]) {
         if self.locals.contains(root) {
+            // A use outside the scope of the local means the run.
+            self.needs.run |= root == names::RUN;
             return;
         }
-        let Some((_, properties)) = names::ROOTS.iter().find(|(name, _)| *name == root) else {
+        let named = match root {
+            names::RUN_BEFORE => names::RUN,
+            root => root,
+        };
+        let Some((_, properties)) = names::ROOTS.iter().find(|(name, _)| *name == named) else {
             self.unknown_root(root);
             return;
         };
@@ -279,7 +290,7 @@ impl Findings {
             self.mistakes
                 .push(Mistake::Name(format!("`{root}` has no `{name}`"), help));
         }
-        match (root, rest) {
+        match (named, rest) {
             ("input", _) => self.needs.input = true,
             ("item", _) => self.needs.item = true,
             ("index", _) => self.needs.index = true,
@@ -291,7 +302,7 @@ impl Findings {
                 self.node_property(name, more.first().copied());
             }
             ("nodes", []) => self.needs.all_nodes = true,
-            ("instance", _) => self.needs.instance = true,
+            (names::RUN, _) => self.needs.run = true,
             ("workflow", _) => self.needs.workflow = true,
             ("trigger", _) => self.needs.trigger = true,
             _ => {}

@@ -18,7 +18,7 @@ fn values() -> Values {
     values.var("count", b"3").unwrap();
     values.output("sum", Some(br#"{"total": 7}"#)).unwrap();
     values.output("skipped", None).unwrap();
-    values.instance("0190", Some("order-7"));
+    values.run("0190", Some("order-7"));
     values.workflow("order-triage");
     values.trigger("manual", 2);
     values
@@ -205,9 +205,7 @@ fn default_handles_undefined() {
 #[test]
 fn everything_that_is_seen_has_its_place() {
     check(
-        json!(
-            "{{ [instance.id, instance.correlation, workflow.name, trigger.type, trigger.attempt] }}"
-        ),
+        json!("{{ [run.id, run.correlation, workflow.name, trigger.type, trigger.attempt] }}"),
         r#"["0190","order-7","order-triage","manual",2]"#,
     );
     check(json!("{{ vars }}"), r#"{"count":3,"currency":"EUR"}"#);
@@ -270,7 +268,7 @@ fn mistakes_are_found_when_compiling() {
     check_wrong(
         json!({"a": "{{ order }}", "b": "{{ vars.x | uper }}"}),
         &[
-            "WL-D061 /at/a: there is no `order` in `{{ order }}`; an expression sees `input`, `item`, `index`, `vars`, `nodes`, `instance`, `workflow`, `trigger`; text needs quotes",
+            "WL-D061 /at/a: there is no `order` in `{{ order }}`; an expression sees `input`, `item`, `index`, `vars`, `nodes`, `run`, `workflow`, `trigger`; text needs quotes",
             "WL-D062 /at/b: there is no filter `uper` in `{{ vars.x | uper }}`; did you mean `upper`?",
         ],
     );
@@ -373,10 +371,38 @@ fn check_needs(template: Json, expected: &str) {
     found.extend(needs.all_vars.then(|| "vars".to_owned()));
     found.extend(needs.nodes.iter().map(|name| format!("nodes.{name}")));
     found.extend(needs.all_nodes.then(|| "nodes".to_owned()));
-    found.extend(needs.instance.then(|| "instance".to_owned()));
+    found.extend(needs.run.then(|| "run".to_owned()));
     found.extend(needs.workflow.then(|| "workflow".to_owned()));
     found.extend(needs.trigger.then(|| "trigger".to_owned()));
     assert_eq!(found.join(" "), expected);
+}
+
+#[test]
+fn instance_is_an_older_name_of_the_run() {
+    check(
+        json!("{{ [instance.id, instance.correlation] }}"),
+        r#"["0190","order-7"]"#,
+    );
+    check_needs(json!("{{ instance.id }}"), "run");
+    check_wrong(
+        json!("{{ instance.ids }}"),
+        &["WL-D061 /at: `instance` has no `ids` in `{{ instance.ids }}`; did you mean `id`?"],
+    );
+    check_wrong(
+        json!("{% set instance = 1 %}"),
+        &[
+            "WL-D066 /at: `instance` already means something here in `{% set instance = 1 %}`; choose another name, like `my_instance`",
+        ],
+    );
+}
+
+#[test]
+fn a_local_may_be_named_run_as_before_that_name_existed() {
+    check(
+        json!("{% for run in [1, 2] %}{{ run }}{% endfor %}{{ run.id }}"),
+        r#""120190""#,
+    );
+    check(json!("{% set run = {'no': 1} %}{{ run.no }}"), "1");
 }
 
 #[test]
@@ -409,8 +435,8 @@ fn needs_are_what_is_named() {
         "vars.a",
     );
     check_needs(
-        json!("{{ instance.id }}{{ workflow.name }}{{ trigger.attempt }}"),
-        "instance workflow trigger",
+        json!("{{ run.id }}{{ workflow.name }}{{ trigger.attempt }}"),
+        "run workflow trigger",
     );
     check_needs(
         json!(

@@ -10,6 +10,7 @@ use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
 
 use super::machine::{Interrupt, Spent};
+use super::names;
 
 /// The limit of all parsed values together, in bytes. JSON takes much less than its parsed form: an
 /// empty map is two bytes of JSON, and more than a hundred in memory.
@@ -52,7 +53,7 @@ struct ValuesInner {
     vars: Table,
     nodes: Table,
     links: Table,
-    instance: Option<Fields<2>>,
+    run: Option<Fields<2>>,
     workflow: Option<Fields<1>>,
     trigger: Option<Fields<2>>,
 }
@@ -121,10 +122,10 @@ impl Values {
         self.inner().links.set(node, Value::from(link));
     }
 
-    /// Sets the identity of the run, seen as `instance.id` and `instance.correlation`.
-    pub fn instance(&mut self, id: &str, correlation: Option<&str>) {
+    /// Sets the identity of the run, seen as `run.id` and `run.correlation`.
+    pub fn run(&mut self, id: &str, correlation: Option<&str>) {
         let correlation = correlation.map_or(Value::from(()), Value::from);
-        self.inner().instance = Some(Fields([
+        self.inner().run = Some(Fields([
             ("id", Value::from(id)),
             ("correlation", correlation),
         ]));
@@ -168,10 +169,10 @@ impl Values {
             ("input", rest) => (self.inner.input.clone()?, rest),
             ("item", rest) => (self.inner.item.clone()?, rest),
             ("vars", [name, rest @ ..]) => (self.inner.vars.get(name)?.clone(), rest),
-            ("nodes", [node, property, rest @ ..]) if **property == *super::names::OUTPUT => {
+            ("nodes", [node, property, rest @ ..]) if **property == *names::OUTPUT => {
                 (self.inner.nodes.get(node)?.clone(), rest)
             }
-            ("nodes", [node, property, rest @ ..]) if **property == *super::names::LINK => {
+            ("nodes", [node, property, rest @ ..]) if **property == *names::LINK => {
                 (self.inner.links.get(node)?.clone(), rest)
             }
             (root, rest) => (self.inner.get_value_by_str(root)?, rest),
@@ -247,7 +248,7 @@ impl Object for ValuesInner {
             "index" => self.index.map(Value::from),
             "vars" => Some(Value::from_object(Vars(Arc::clone(self)))),
             "nodes" => Some(Value::from_object(Nodes(Arc::clone(self)))),
-            "instance" => self.instance.clone().map(Value::from_object),
+            names::RUN | names::RUN_BEFORE => self.run.clone().map(Value::from_object),
             "workflow" => self.workflow.clone().map(Value::from_object),
             "trigger" => self.trigger.clone().map(Value::from_object),
             _ => None,
@@ -321,10 +322,10 @@ impl Object for Nodes {
         let undefined = || Value::UNDEFINED;
         Some(match (output, link) {
             (None, None) => return None,
-            (Some(output), None) => Value::from_object(Fields([(super::names::OUTPUT, output)])),
+            (Some(output), None) => Value::from_object(Fields([(names::OUTPUT, output)])),
             (output, Some(link)) => Value::from_object(Fields([
-                (super::names::OUTPUT, output.unwrap_or_else(undefined)),
-                (super::names::LINK, link),
+                (names::OUTPUT, output.unwrap_or_else(undefined)),
+                (names::LINK, link),
             ])),
         })
     }

@@ -314,8 +314,8 @@ impl OwnedInstance {
         for name in &needs.links {
             self.fill_link(&prepared.graph, scope, name, links, &mut values)?;
         }
-        if needs.instance {
-            values.instance(&self.id.to_string(), self.correlation.as_deref());
+        if needs.run {
+            values.run(&self.id.to_string(), self.correlation.as_deref());
         }
         if needs.workflow {
             values.workflow(&self.prepared.name);

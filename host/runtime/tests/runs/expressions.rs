@@ -26,9 +26,12 @@ edges:
   - again -> bad
   - bad.error -> wait
   - { from: wait, to: after, when: "trigger.type == 'timer'" }
-output: "{{ [vars.seen, vars.after, trigger.type, workflow.name, instance.id | length] }}"
+output: "{{ [vars.seen, vars.after, trigger.type, workflow.name, run.id | length, instance.id == run.id] }}"
 "#,
     );
     let seen = json!(["start 1", "next 1", "loop 1"]);
-    assert_eq!(ran.output(), json!([seen, "retry 3", "next", "told", 36]));
+    assert_eq!(
+        ran.output(),
+        json!([seen, "retry 3", "next", "told", 36, true])
+    );
 }

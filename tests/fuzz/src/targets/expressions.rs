@@ -17,7 +17,7 @@ fn values(json: &[u8]) -> Values {
     }
     values.var("v", b"[3,1,2]").unwrap();
     values.output("a", Some(b"\"out\"")).unwrap();
-    values.instance("0198", Some("key"));
+    values.run("0198", Some("key"));
     values.workflow("fuzzed");
     values.trigger("start", 1);
     values
