@@ -15,6 +15,7 @@ mod connections;
 mod error;
 mod extract;
 mod form;
+mod former_paths;
 mod gate;
 mod hooks;
 mod host;

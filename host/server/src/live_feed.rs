@@ -44,18 +44,18 @@ impl LiveFeed {
     }
 
     /// Watches a run until the result is dropped.
-    pub(crate) fn watch(self: &Arc<Self>, instance: InstanceId) -> Watching {
+    pub(crate) fn watch(self: &Arc<Self>, run: InstanceId) -> Watching {
         let beats = {
             let mut runs = self.runs.lock();
             let sender = runs
-                .entry(instance)
+                .entry(run)
                 .or_insert_with(|| broadcast::channel(BEATS).0);
             sender.subscribe()
         };
         self.watchers.fetch_add(1, Ordering::AcqRel);
         Watching {
             beats: Some(beats),
-            instance,
+            run,
             live_feed: Arc::clone(self),
         }
     }
@@ -77,20 +77,20 @@ impl Observer for LiveFeed {
         if self.watchers.load(Ordering::Acquire) == 0 {
             return;
         }
-        let (instance, beat) = match event {
+        let (run, beat) = match event {
             Observed::Started {
-                instance,
+                instance: run,
                 node,
                 attempt,
             } => {
                 let (node, attempt) = (Arc::from(*node), *attempt);
-                (instance, Update::Started { node, attempt })
+                (run, Update::Started { node, attempt })
             }
-            Observed::Executed { instance, .. } | Observed::Ended { instance, .. } => {
-                (instance, Update::Moved)
+            Observed::Executed { instance: run, .. } | Observed::Ended { instance: run, .. } => {
+                (run, Update::Moved)
             }
         };
-        if let Some(sender) = self.runs.lock().get(instance) {
+        if let Some(sender) = self.runs.lock().get(run) {
             let _ = sender.send(beat);
         }
     }
@@ -99,7 +99,7 @@ impl Observer for LiveFeed {
 /// A watcher of a run.
 pub(crate) struct Watching {
     beats: Option<broadcast::Receiver<Update>>,
-    instance: InstanceId,
+    run: InstanceId,
     live_feed: Arc<LiveFeed>,
 }
 
@@ -120,10 +120,10 @@ impl Drop for Watching {
         let mut runs = self.live_feed.runs.lock();
         self.beats = None;
         let unwatched = runs
-            .get(&self.instance)
+            .get(&self.run)
             .is_some_and(|sender| sender.receiver_count() == 0);
         if unwatched {
-            runs.remove(&self.instance);
+            runs.remove(&self.run);
         }
     }
 }

@@ -20,18 +20,18 @@ const READ: u32 = 200;
 /// The store fails.
 pub(crate) fn newer(
     app: &AppInner,
-    instance: InstanceNo,
+    run: InstanceNo,
     last: Option<ExecutionNo>,
     mut take: impl FnMut(ExecutionRow) -> ControlFlow<()>,
 ) -> Result<(), Box<Problem>> {
     let mut before = None;
     loop {
-        let page = app.store().executions(instance, before, READ)?;
+        let page = app.store().executions(run, before, READ)?;
         let more = page.len() >= READ as usize;
-        before = page.last().map(|run| run.no);
-        for run in page {
+        before = page.last().map(|execution| execution.no);
+        for execution in page {
             // Compare for equality, not order: each process numbers its executions by itself.
-            if last == Some(run.no) || take(run).is_break() {
+            if last == Some(execution.no) || take(execution).is_break() {
                 return Ok(());
             }
         }

@@ -201,7 +201,7 @@ mod tests {
     fn check_name(host: &str, good: bool) {
         let local = Some([192, 168, 1, 5].into());
         let headers = headers(&[("host", host)]);
-        let uri = Uri::from_static("/api/v1/instances");
+        let uri = Uri::from_static("/api/v1/runs");
         assert_eq!(names().are_used(&headers, &uri, local), good, "{host}");
     }
 
@@ -245,12 +245,12 @@ mod tests {
 
     #[test]
     fn a_target_with_a_name_has_to_be_this_host_as_well() {
-        let uri = Uri::from_static("http://evil.example/api/v1/instances");
+        let uri = Uri::from_static("http://evil.example/api/v1/runs");
         assert!(!names().are_used(&headers(&[("host", "localhost")]), &uri, None));
         assert!(!names().are_used(&headers(&[]), &uri, None));
-        let uri = Uri::from_static("http://localhost:1/api/v1/instances");
+        let uri = Uri::from_static("http://localhost:1/api/v1/runs");
         assert!(names().are_used(&headers(&[("host", "localhost:1")]), &uri, None));
-        let uri = Uri::from_static("/api/v1/instances");
+        let uri = Uri::from_static("/api/v1/runs");
         assert!(
             !names().are_used(&headers(&[]), &uri, None),
             "no name at all"

@@ -17,11 +17,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::{
-    admin, bookmarks, definitions, drafts, events, health, instances, letters, lifecycle, live,
-    locks, plugins, publishing, resume, starting, stimuli, transfer, triggers, upkeep, webhooks,
+    admin, bookmarks, definitions, drafts, events, health, letters, lifecycle, live, locks,
+    plugins, publishing, resume, runs, starting, stimuli, transfer, triggers, upkeep, webhooks,
 };
 use crate::app::App;
 use crate::codes;
+use crate::former_paths;
 use crate::gate;
 use crate::permissions::Permission;
 use crate::pools::Pool;
@@ -63,11 +64,11 @@ fn documented() -> Routes {
     let by_link = |rule: Rule| rule.in_pool(Pool::Hooks);
     Routes::new(OpenApiRouter::with_openapi(Document::openapi()))
         .add(P::RunsStart.begins(), routes!(starting::start))
-        .add(P::RunsStart.begins(), routes!(starting::run))
-        .add(P::RunsRead, routes!(instances::list))
-        .add(P::RunsRead, routes!(instances::show))
-        .add(P::RunsRead, routes!(instances::runs))
-        .add(P::RunsRead, routes!(instances::result))
+        .add(P::RunsStart.begins(), routes!(starting::begin))
+        .add(P::RunsRead, routes!(runs::list))
+        .add(P::RunsRead, routes!(runs::show))
+        .add(P::RunsRead, routes!(runs::executions))
+        .add(P::RunsRead, routes!(runs::result))
         .add(P::RunsRead, routes!(live::events))
         .add(P::RunsControl, routes!(lifecycle::cancel))
         .add(P::RunsControl, routes!(lifecycle::pause))
@@ -244,13 +245,17 @@ pub(crate) fn router(app: &App) -> Router {
     }
     rules.note(DOCUMENT, Method::GET, Permission::HostRead.into());
     let state = (app.clone(), Arc::new(rules));
-    router
+    let router = router
         .route(HOOK, hooks)
         .route(DOCUMENT, get(document))
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn_with_state(state, gate::gate))
-        .with_state(app.clone())
+        .with_state(app.clone());
+    // Layers of a router run after it has chosen a route: only an outer router can rewrite paths.
+    Router::new()
+        .fallback_service(router)
+        .layer(middleware::from_fn(former_paths::rewrite))
 }
 
 /// The pattern of the paths of hooks.

@@ -182,7 +182,7 @@ fn a_request_has_its_room_until_it_is_answered() {
     }));
     assert!(busy.as_mut().poll(&mut context).is_pending());
     let request = Request::builder()
-        .uri("/api/v1/instances")
+        .uri("/api/v1/runs")
         .header("Authorization", format!("Bearer {TOKEN}"));
     let request = request.body(Body::empty()).unwrap();
     let mut waiting = Box::pin(routes::router(&rig.app).oneshot(request));
@@ -292,9 +292,9 @@ fn every_route_has_a_permission() {
         );
     }
     for (method, path) in [
-        (Method::OPTIONS, "/api/v1/instances"),
+        (Method::OPTIONS, "/api/v1/runs"),
         (Method::TRACE, "/livez/x"),
-        (Method::HEAD, "/api/v1/instances"),
+        (Method::HEAD, "/api/v1/runs"),
         (Method::PATCH, "/resume/x"),
     ] {
         assert_eq!(
@@ -303,6 +303,32 @@ fn every_route_has_a_permission() {
             "{method} {path}"
         );
     }
+}
+
+#[test]
+fn a_former_path_has_the_rule_of_the_present_one() {
+    let rig = Rig::new(Bounds::default());
+    let asked = |path: &str, token: bool| {
+        let request = Request::builder().method(Method::GET).uri(path);
+        let bearer = format!("Bearer {TOKEN}");
+        let request = if token {
+            request.header("authorization", bearer)
+        } else {
+            request
+        };
+        rig.answered(request)
+    };
+    let refused = asked("/api/v1/instances", false);
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    let answered = asked("/api/v1/instances?limit=1", true);
+    assert_eq!(answered.status(), StatusCode::OK);
+    assert_eq!(answered.headers()["deprecation"], "@1795564800");
+    let link = "</api/v1/runs>; rel=\"successor-version\"";
+    assert_eq!(answered.headers()["link"], link);
+    let wrong = asked("/api/v1/instances?limit=0", true);
+    assert_eq!(wrong.status(), StatusCode::BAD_REQUEST, "the query is kept");
+    let present = asked("/api/v1/runs", true);
+    assert_eq!(present.headers().get("deprecation"), None);
 }
 
 #[test]
@@ -329,9 +355,9 @@ fn a_pause_refuses_what_lets_work_begin_and_nothing_else() {
         "PATCH /hooks/{path}",
         "POST /api/v1/bookmarks/{bookmark}/resume",
         "POST /api/v1/dead-letters/{no}/replay",
-        "POST /api/v1/instances",
-        "POST /api/v1/instances/{id}/retry",
-        "POST /api/v1/instances/{id}/run",
+        "POST /api/v1/runs",
+        "POST /api/v1/runs/{id}/begin",
+        "POST /api/v1/runs/{id}/retry",
         "POST /api/v1/stimuli",
         "POST /api/v1/triggers",
         "POST /api/v1/triggers/{trigger}/fire",
@@ -383,7 +409,7 @@ impl Desk {
 fn a_process_that_only_reads_is_no_member_and_starts_no_plugin_host() {
     let desk = Desk::new();
     for list in [
-        "instances",
+        "runs",
         "triggers",
         "stimuli",
         "bookmarks",
@@ -407,9 +433,31 @@ fn a_stimulus_that_starts_nothing_needs_no_plugin_host_and_leaves_no_member() {
 }
 
 #[test]
+fn a_former_member_of_a_request_is_the_present_one() {
+    let desk = Desk::new();
+    let nowhere = "018f0000-0000-7000-8000-000000000001";
+    for member in ["run", "instance"] {
+        for list in ["triggers", "bookmarks", "dead-letters"] {
+            let answer = desk.ask(
+                Method::GET,
+                &format!("/api/v1/{list}?{member}={nowhere}"),
+                "",
+            );
+            assert_eq!(answer.status, StatusCode::NOT_FOUND, "{list} {member}");
+        }
+        let wish = format!(r#"{{ "{member}": "{nowhere}", "node": "a" }}"#);
+        let answer = desk.ask(Method::POST, "/api/v1/triggers", &wish);
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{answer:?}");
+        let stimulus = format!(r#"{{ "name": "a", "{member}": "{nowhere}" }}"#);
+        let answer = desk.ask(Method::POST, "/api/v1/stimuli", &stimulus);
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    }
+}
+
+#[test]
 fn a_problem_in_the_process_has_its_cause() {
     let desk = Desk::new();
-    let nowhere = "/api/v1/instances/018f0000-0000-7000-8000-000000000001";
+    let nowhere = "/api/v1/runs/018f0000-0000-7000-8000-000000000001";
     let answer = desk.ask(Method::GET, nowhere, "");
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     let Some(Cause::Runtime(error)) = answer.cause else {

@@ -77,7 +77,7 @@ impl From<&Failed> for Failure {
 
 /// A run.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Instance {
+pub(crate) struct Run {
     /// Its id.
     pub(crate) id: Uuid,
     /// The workflow.
@@ -104,7 +104,7 @@ pub(crate) struct Names {
     definitions: HashMap<Digest, Option<Definition>>,
     /// Names that are known without reading the definition.
     workflows: HashMap<Digest, String>,
-    instances: HashMap<InstanceNo, Option<(Uuid, Digest)>>,
+    runs: HashMap<InstanceNo, Option<(Uuid, Digest)>>,
 }
 
 impl Names {
@@ -130,12 +130,8 @@ impl Names {
         Ok(self.workflows.get(&digest).cloned().unwrap_or_default())
     }
 
-    pub(crate) fn instance(
-        &mut self,
-        app: &AppInner,
-        row: &InstanceRow,
-    ) -> Result<Instance, Box<Problem>> {
-        Ok(Instance {
+    pub(crate) fn run(&mut self, app: &AppInner, row: &InstanceRow) -> Result<Run, Box<Problem>> {
+        Ok(Run {
             id: row.id.0,
             workflow: self.workflow(app, row.definition)?,
             definition: row.definition.to_string(),
@@ -153,11 +149,11 @@ impl Names {
         app: &AppInner,
         row: &TriggerRow,
     ) -> Result<Trigger, Box<Problem>> {
-        if let Entry::Vacant(entry) = self.instances.entry(row.instance) {
+        if let Entry::Vacant(entry) = self.runs.entry(row.instance) {
             let of = app.store().instance_by_no(row.instance)?;
             entry.insert(of.map(|of| (of.id.0, of.definition)));
         }
-        let of = self.instances.get(&row.instance).copied().flatten();
+        let of = self.runs.get(&row.instance).copied().flatten();
         let definition = match of {
             Some((_, digest)) => self.definition(app, digest)?,
             None => None,
@@ -165,7 +161,7 @@ impl Names {
         let id = of.map(|(id, _)| id).unwrap_or_default();
         Ok(Trigger {
             trigger: trigger_name(id, row.seq),
-            instance: id,
+            run: id,
             workflow: definition.map(|definition| definition.name.clone()),
             node: row.node.map(|node| node_name(definition, node)),
             kind: row.kind.name(),
@@ -201,7 +197,7 @@ pub(crate) struct Trigger {
     /// Its name.
     trigger: String,
     /// Its run.
-    instance: Uuid,
+    run: Uuid,
     /// The workflow of its run.
     workflow: Option<String>,
     /// The node to execute.
@@ -225,7 +221,7 @@ pub(crate) struct Trigger {
 
 /// One execution of a node.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Run {
+pub(crate) struct Execution {
     /// The node.
     node: String,
     /// The type of its trigger.
@@ -252,7 +248,7 @@ pub(crate) struct Run {
     skipped: Vec<String>,
 }
 
-impl Run {
+impl Execution {
     /// Without its output and logs.
     pub(crate) fn brief(definition: Option<&Definition>, row: &ExecutionRow) -> Self {
         let skipped = row.skipped.iter();

@@ -182,7 +182,7 @@ async fn resume(
         asked.push(tokio::task::spawn_blocking(move || {
             let line = lines.lock().pop();
             let mut line = line.unwrap_or_else(|| Line::to(address));
-            let body = json!({ "name": "go", "instance": id, "delivery": "resume" });
+            let body = json!({ "name": "go", "run": id, "delivery": "resume" });
             let json = "content-type: application/json";
             let before = clock.monotonic();
             let answer = line.ask("POST", "/api/v1/stimuli", &[json], &body.to_string());

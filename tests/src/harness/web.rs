@@ -111,7 +111,7 @@ impl Web {
     /// If it cannot be started.
     pub fn start(&self, workflow: &str, input: &Value) -> String {
         let wish = serde_json::json!({ "workflow": workflow, "input": input });
-        let answer = self.post("/api/v1/instances", &wish);
+        let answer = self.post("/api/v1/runs", &wish);
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.json()["id"].as_str().unwrap_or_default().to_owned()
     }
@@ -123,7 +123,7 @@ impl Web {
     /// If it does not end.
     pub fn result(&self, id: &str) -> Value {
         until_some("the run ends", || {
-            let result = self.get_any(&format!("/api/v1/instances/{id}/result?wait=5s"));
+            let result = self.get_any(&format!("/api/v1/runs/{id}/result?wait=5s"));
             (result.status == 200).then(|| result.json())
         })
     }

@@ -36,7 +36,7 @@ fn code(code: &str, status: u16) -> (u16, String) {
 /// A connection with an event stream.
 fn follow(web: &Web, id: &str, headers: &[&str]) -> Line {
     let mut line = web.line();
-    let path = format!("/api/v1/instances/{id}/events");
+    let path = format!("/api/v1/runs/{id}/events");
     let mut headers = headers.to_vec();
     headers.push("connection: close");
     line.send(windlass_tests::harness::request("GET", &path, &headers, "").as_bytes());
@@ -69,19 +69,19 @@ fn a_run_is_started_waited_for_and_looked_at() {
     let result = web.result(&id);
     assert_eq!(result["status"], "completed");
     assert_eq!(result["output"], json!({ "a": 1 }));
-    let shown = web.get(&format!("/api/v1/instances/{id}"));
+    let shown = web.get(&format!("/api/v1/runs/{id}"));
     assert_eq!(shown["input"], json!({ "a": 1 }));
-    let runs = web.get(&format!("/api/v1/instances/{id}/runs?limit=1"));
+    let runs = web.get(&format!("/api/v1/runs/{id}/executions?limit=1"));
     assert_eq!(runs["items"][0]["node"], "second", "the newest first");
     let next = runs["next"].as_str().expect("there is more");
     let runs = web.get(&format!(
-        "/api/v1/instances/{id}/runs?limit=1&cursor={next}"
+        "/api/v1/runs/{id}/executions?limit=1&cursor={next}"
     ));
     assert_eq!(runs["items"][0]["node"], "first");
     assert!(runs["next"].is_null());
-    let list = web.get("/api/v1/instances?status=completed&workflow=two");
+    let list = web.get("/api/v1/runs?status=completed&workflow=two");
     assert_eq!(list["items"][0]["id"], id);
-    let missing = web.get_any("/api/v1/instances/0193c0de-7a1b-7c3d-8e4f-0123456789ab");
+    let missing = web.get_any("/api/v1/runs/0193c0de-7a1b-7c3d-8e4f-0123456789ab");
     assert_eq!(missing.problem(), code("WL-R072", 404));
 }
 
@@ -89,13 +89,12 @@ fn a_run_is_started_waited_for_and_looked_at() {
 fn a_stream_follows_a_run_to_its_end_and_goes_on_where_it_was_broken_off() {
     let (_place, web) = web(&[waits()]);
     let id = web.start("waits", &Value::Null);
-    let happened =
-        json!({ "name": "approval", "match": { "order": 7 }, "input": 5, "instance": id });
+    let happened = json!({ "name": "approval", "match": { "order": 7 }, "input": 5, "run": id });
     let followed = std::thread::scope(|scope| {
         let follower = scope.spawn(|| stream(&web, &id, &[]));
         until("the run waits", || {
             let list = web.get("/api/v1/bookmarks");
-            list["items"][0]["instance"] == *id
+            list["items"][0]["run"] == *id
         });
         assert_eq!(web.post("/api/v1/stimuli", &happened).status, 200);
         follower.join().expect("it does not panic")
@@ -128,7 +127,7 @@ fn a_stream_goes_on_with_what_another_process_executes() {
     let file = place.workflow("relay", &workflow).display().to_string();
     let run = place.start(&["run", &file, "--id", ID]);
     until("the run waits", || {
-        web.get("/api/v1/bookmarks")["items"][0]["instance"] == *ID
+        web.get("/api/v1/bookmarks")["items"][0]["run"] == *ID
     });
     let mut line = follow(&web, ID, &[]);
     let mut text = String::new();
@@ -137,7 +136,7 @@ fn a_stream_goes_on_with_what_another_process_executes() {
         text.push('\n');
     }
     run.kill();
-    let happened = json!({ "name": "go", "instance": ID });
+    let happened = json!({ "name": "go", "run": ID });
     assert_eq!(web.post("/api/v1/stimuli", &happened).status, 200);
     text += &line.rest();
 
@@ -162,12 +161,7 @@ fn one_key_is_one_run_however_often_and_at_once_it_is_asked_for() {
     let json = "content-type: application/json";
     let ask = |key: &str, body: &Value| {
         let key = format!("idempotency-key: {key}");
-        web.ask(
-            "POST",
-            "/api/v1/instances",
-            &[json, &key],
-            &body.to_string(),
-        )
+        web.ask("POST", "/api/v1/runs", &[json, &key], &body.to_string())
     };
     let wish = json!({ "workflow": "two", "input": 1 });
     let answers: Vec<_> = std::thread::scope(|scope| {
@@ -190,7 +184,7 @@ fn one_key_is_one_run_however_often_and_at_once_it_is_asked_for() {
     newer["description"] = json!("newer");
     web.publish(&newer);
     assert_eq!(ask("order-17", &wish).status, 200);
-    let list = web.get("/api/v1/instances");
+    let list = web.get("/api/v1/runs");
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
 }
 
@@ -432,7 +426,7 @@ fn a_host_that_goes_takes_nothing_in_and_finishes_what_runs() {
     gate.until_asked(1);
     web.process.signal(Signal::TERM);
     let refused = until_some("it takes nothing in", || {
-        let refused = web.post("/api/v1/instances", &json!({ "workflow": "gated" }));
+        let refused = web.post("/api/v1/runs", &json!({ "workflow": "gated" }));
         (refused.status == 503).then_some(refused)
     });
     assert_eq!(refused.problem(), code("WL-R079", 503));

@@ -27,12 +27,7 @@ fn a_token_is_wanted_where_there_is_one() {
         let headers: Vec<&str> = header.iter().map(String::as_str).collect();
         web.ask("GET", path, &headers, "").status
     };
-    for path in [
-        "/api/v1/instances",
-        "/metrics",
-        "/api/openapi.json",
-        "/nowhere",
-    ] {
+    for path in ["/api/v1/runs", "/metrics", "/api/openapi.json", "/nowhere"] {
         assert_eq!(status(path, None), 401, "{path}");
         assert_eq!(
             status(path, Some("0123456789abcdef0123456789abcdee")),
@@ -50,7 +45,7 @@ fn a_token_is_wanted_where_there_is_one() {
     ] {
         assert_ne!(status(path, None), 401, "{path} needs none");
     }
-    let answer = web.ask("GET", "/api/v1/instances", &[], "");
+    let answer = web.ask("GET", "/api/v1/runs", &[], "");
     assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     assert_eq!(answer.problem(), (401, "WL-H001".to_owned()));
 }
@@ -85,19 +80,12 @@ fn what_makes_no_sense_is_a_problem_and_never_more() {
         "[".repeat(100_000)
     );
     for (method, path, header, body, status, code) in [
-        ("POST", "/api/v1/instances", JSON, "{", 400, "WL-H005"),
+        ("POST", "/api/v1/runs", JSON, "{", 400, "WL-H005"),
+        ("POST", "/api/v1/runs", JSON, deep.as_str(), 400, "WL-H005"),
+        ("POST", "/api/v1/runs", JSON, "[]", 422, "WL-H005"),
         (
             "POST",
-            "/api/v1/instances",
-            JSON,
-            deep.as_str(),
-            400,
-            "WL-H005",
-        ),
-        ("POST", "/api/v1/instances", JSON, "[]", 422, "WL-H005"),
-        (
-            "POST",
-            "/api/v1/instances",
+            "/api/v1/runs",
             JSON,
             r#"{"workflow":"one","x":1}"#,
             422,
@@ -105,7 +93,7 @@ fn what_makes_no_sense_is_a_problem_and_never_more() {
         ),
         (
             "POST",
-            "/api/v1/instances",
+            "/api/v1/runs",
             JSON,
             r#"{"workflow":"a\u0000"}"#,
             422,
@@ -113,62 +101,27 @@ fn what_makes_no_sense_is_a_problem_and_never_more() {
         ),
         (
             "POST",
-            "/api/v1/instances",
+            "/api/v1/runs",
             JSON,
             r#"{"workflow":"gone"}"#,
             404,
             "WL-R084",
         ),
+        ("POST", "/api/v1/runs", JSON, many.as_str(), 413, "WL-H006"),
         (
             "POST",
-            "/api/v1/instances",
-            JSON,
-            many.as_str(),
-            413,
-            "WL-H006",
-        ),
-        (
-            "POST",
-            "/api/v1/instances",
+            "/api/v1/runs",
             "content-type: text/plain",
             "{}",
             415,
             "WL-H004",
         ),
-        (
-            "POST",
-            "/api/v1/instances",
-            "x-none: 1",
-            "{}",
-            415,
-            "WL-H004",
-        ),
-        ("GET", "/api/v1/instances?limit=0", JSON, "", 400, "WL-H008"),
-        (
-            "GET",
-            "/api/v1/instances?limit=many",
-            JSON,
-            "",
-            400,
-            "WL-H008",
-        ),
-        (
-            "GET",
-            "/api/v1/instances?cursor=x",
-            JSON,
-            "",
-            400,
-            "WL-H008",
-        ),
-        (
-            "GET",
-            "/api/v1/instances?status=well",
-            JSON,
-            "",
-            400,
-            "WL-H008",
-        ),
-        ("GET", "/api/v1/instances/%ff", JSON, "", 400, "WL-H008"),
+        ("POST", "/api/v1/runs", "x-none: 1", "{}", 415, "WL-H004"),
+        ("GET", "/api/v1/runs?limit=0", JSON, "", 400, "WL-H008"),
+        ("GET", "/api/v1/runs?limit=many", JSON, "", 400, "WL-H008"),
+        ("GET", "/api/v1/runs?cursor=x", JSON, "", 400, "WL-H008"),
+        ("GET", "/api/v1/runs?status=well", JSON, "", 400, "WL-H008"),
+        ("GET", "/api/v1/runs/%ff", JSON, "", 400, "WL-H008"),
         (
             "GET",
             "/api/v1/dead-letters/9223372036854775808",
@@ -177,7 +130,7 @@ fn what_makes_no_sense_is_a_problem_and_never_more() {
             400,
             "WL-H008",
         ),
-        ("PATCH", "/api/v1/instances", JSON, "", 405, "WL-H003"),
+        ("PATCH", "/api/v1/runs", JSON, "", 405, "WL-H003"),
         ("GET", "/nowhere", JSON, "", 404, "WL-H002"),
     ] {
         let answer = web.ask(method, path, &[header], body);
@@ -187,7 +140,7 @@ fn what_makes_no_sense_is_a_problem_and_never_more() {
             "{method} {path}"
         );
     }
-    let allowed = web.ask("PATCH", "/api/v1/instances", &[], "");
+    let allowed = web.ask("PATCH", "/api/v1/runs", &[], "");
     assert!(
         allowed
             .header("allow")
@@ -212,7 +165,7 @@ fn whoever_sends_slowly_is_cut_off_and_holds_up_nobody() {
     // So many connections would leave no room for others, if they were not cut off.
     let mut slow: Vec<Line> = (0..40).map(|_| web.line()).collect();
     for line in &mut slow {
-        assert!(line.send(b"GET /api/v1/instances HTTP/1.1\r\nx-slow: "));
+        assert!(line.send(b"GET /api/v1/runs HTTP/1.1\r\nx-slow: "));
     }
     assert_eq!(web.get_any("/livez").status, 200);
     for line in &mut slow {
@@ -233,7 +186,7 @@ fn a_thousand_requests_at_once_are_all_answered() {
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let ask = || {
             let mut line = Line::to(address);
-            line.ask("POST", "/api/v1/instances", &[JSON], &json).status
+            line.ask("POST", "/api/v1/runs", &[JSON], &json).status
         };
         let asked: Vec<_> = (0..1000).map(|_| scope.spawn(ask)).collect();
         let answers = asked.into_iter().map(|one| one.join());
@@ -251,7 +204,7 @@ fn a_thousand_requests_at_once_are_all_answered() {
     );
     assert!(made >= 500, "{made} of 1000 were started");
     windlass_tests::harness::until("what was started has ended", || {
-        let list = web.get("/api/v1/instances?status=pending,running&limit=1");
+        let list = web.get("/api/v1/runs?status=pending,running&limit=1");
         list["items"] == json!([])
     });
     let text = web.get_any("/metrics").body;
@@ -272,7 +225,7 @@ fn a_request_has_one_host_and_a_valid_one() {
         }
         answer.status
     };
-    for path in ["/livez", "/readyz", "/metrics", "/api/v1/instances"] {
+    for path in ["/livez", "/readyz", "/metrics", "/api/v1/runs"] {
         for hosts in ["host: a\r\n", "host: [::1]:7433\r\n", "host: a.b:80\r\n"] {
             assert_eq!(status("1.1", path, hosts), 200, "{path} {hosts:?}");
         }

@@ -33,7 +33,7 @@ fn web(settings: &[(&str, &str)]) -> (Place, Web) {
 fn verify(web: &Web) {
     let begun = now();
     let id = web.start("one", &json!({ "a": 1 }));
-    let path = format!("/api/v1/instances/{id}/result");
+    let path = format!("/api/v1/runs/{id}/result");
     // Without a waiting request: the watching clients may use the whole pool.
     let result = until_some("the run has ended", || {
         let result = web.get_any(&path);
@@ -118,7 +118,7 @@ fn definitions_that_would_fill_the_memory_or_the_stack_are_mistakes() {
         );
     }
     let nested = format!("{{\"definition\": {}", "{\"a\":".repeat(100_000));
-    let answer = web.ask("POST", "/api/v1/instances", &[JSON], &nested);
+    let answer = web.ask("POST", "/api/v1/runs", &[JSON], &nested);
     assert_eq!(answer.problem(), (400, "WL-H005".to_owned()));
     verify(&web);
 }
@@ -142,7 +142,7 @@ fn names_lead_nowhere_but_to_what_they_name() {
             "/api/v1/definitions/",
             "/api/v1/drafts/",
             "/api/v1/plugins/",
-            "/api/v1/instances/",
+            "/api/v1/runs/",
             "/api/v1/triggers/",
             "/api/v1/dead-letters/",
             "/errors/",
@@ -160,12 +160,12 @@ fn names_lead_nowhere_but_to_what_they_name() {
     }
     let odd = "\u{202e}\u{1f4a9}\u{1b}[31m\r\n\t\u{7f}é";
     let wish = json!({ "workflow": "one", "input": { odd: odd }, "correlation": odd });
-    let answer = web.post("/api/v1/instances", &wish);
+    let answer = web.post("/api/v1/runs", &wish);
     assert_eq!(answer.status, 201, "{answer:?}");
     let id = answer.json()["id"].as_str().unwrap_or_default().to_owned();
     assert_eq!(web.result(&id)["output"], json!({ odd: odd }));
-    let shown = web.get(&format!("/api/v1/instances/{id}"));
-    assert_eq!(shown["instance"]["correlation"], odd);
+    let shown = web.get(&format!("/api/v1/runs/{id}"));
+    assert_eq!(shown["run"]["correlation"], odd);
     let sent = json!({ "name": odd, "match": { odd: 1 }, "input": odd, "delivery": "buffer" });
     assert_eq!(web.post("/api/v1/stimuli", &sent).status, 200);
     verify(&web);
@@ -187,7 +187,7 @@ fn whoever_does_not_read_an_answer_is_cut_off() {
     // Two of these exceed the socket buffers of both sides.
     let id = web.start("large", &json!("x".repeat(7 << 20)));
     assert_eq!(web.result(&id)["status"], "completed");
-    let path = format!("/api/v1/instances/{id}");
+    let path = format!("/api/v1/runs/{id}");
     let mut unread: Vec<Line> = (0..8).map(|_| web.line()).collect();
     for line in &mut unread {
         let request = windlass_tests::harness::request("GET", &path, &[], "");
@@ -206,7 +206,7 @@ fn those_who_watch_are_bounded_and_hold_up_nobody() {
     let waits = json!({ "workflow": "waits", "nodes": { "ask": { "event": "go" } } });
     web.publish(&waits);
     let id = web.start("waits", &Value::Null);
-    let path = format!("/api/v1/instances/{id}/events");
+    let path = format!("/api/v1/runs/{id}/events");
     let mut watching: Vec<Line> = (0..ROOM).map(|_| web.line()).collect();
     for line in &mut watching {
         let request = windlass_tests::harness::request("GET", &path, &[], "");
@@ -248,7 +248,7 @@ fn one_key_is_one_run_at_two_hosts_at_once() {
     for round in 0..5 {
         let key = format!("idempotency-key: k{round}");
         let wish = json!({ "workflow": "one", "input": round }).to_string();
-        let ask = |web: &Web| web.ask("POST", "/api/v1/instances", &[JSON, &key], &wish);
+        let ask = |web: &Web| web.ask("POST", "/api/v1/runs", &[JSON, &key], &wish);
         let answers: Vec<_> = std::thread::scope(|scope| {
             let all = (0..EACH).map(|at| match at % 2 {
                 0 => scope.spawn(|| ask(&first)),
@@ -267,15 +267,13 @@ fn one_key_is_one_run_at_two_hosts_at_once() {
         assert_eq!(same.len(), 1, "{answers:?}");
     }
     let all = until_some("all have ended", || {
-        let list = first.get("/api/v1/instances?status=completed");
+        let list = first.get("/api/v1/runs?status=completed");
         let ended = list["items"].as_array()?.len();
         (ended == 5).then_some(ended)
     });
     assert_eq!(all, 5);
     assert_eq!(
-        first.get("/api/v1/instances")["items"]
-            .as_array()
-            .map(Vec::len),
+        first.get("/api/v1/runs")["items"].as_array().map(Vec::len),
         Some(5)
     );
 }

@@ -34,7 +34,7 @@ fn slow(path: &str) -> String {
 /// Checks that health, metrics and the API are answered.
 #[track_caller]
 fn verify(web: &Web) {
-    for path in ["/livez", "/readyz", "/metrics", "/api/v1/instances"] {
+    for path in ["/livez", "/readyz", "/metrics", "/api/v1/runs"] {
         let answer = web.get_any(path);
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
@@ -125,7 +125,7 @@ fn waiting_hooks_leave_room_for_streams_and_for_others_who_wait() {
         metric(&web, "windlass_http_slots_used{pool=\"hooks-waiting\"} ") == 8
     });
     let runs = |web: &Web| {
-        let list = web.get("/api/v1/instances?limit=100");
+        let list = web.get("/api/v1/runs?limit=100");
         list["items"].as_array().map_or(0, Vec::len)
     };
     until("each has its run", || runs(&web) == 8);
@@ -140,10 +140,10 @@ fn waiting_hooks_leave_room_for_streams_and_for_others_who_wait() {
     assert_eq!(quick.status, 202, "{quick:?}");
     let id = web.start("waits", &Value::Null);
     let mut stream = web.line();
-    let path = format!("/api/v1/instances/{id}/events");
+    let path = format!("/api/v1/runs/{id}/events");
     assert!(stream.send(request("GET", &path, &[], "").as_bytes()));
     assert_eq!(stream.read_line().as_deref(), Some("HTTP/1.1 200 OK"));
-    let path = format!("/api/v1/instances/{id}/result?wait=1ms");
+    let path = format!("/api/v1/runs/{id}/result?wait=1ms");
     assert_eq!(web.get_any(&path).status, 202);
     verify(&web);
     assert_eq!(
@@ -165,7 +165,7 @@ fn silent_connections_are_closed_for_clients_that_ask() {
     // A stream is open from before.
     let id = web.start("waits", &Value::Null);
     let mut stream = web.line();
-    let path = format!("/api/v1/instances/{id}/events");
+    let path = format!("/api/v1/runs/{id}/events");
     assert!(stream.send(request("GET", &path, &[], "").as_bytes()));
     assert_eq!(stream.read_line().as_deref(), Some("HTTP/1.1 200 OK"));
     let mut silent: Vec<Line> = Vec::new();
@@ -173,7 +173,7 @@ fn silent_connections_are_closed_for_clients_that_ask() {
         let mut line = web.line();
         let begun: &[u8] = match at % 3 {
             0 => b"",
-            1 => b"GET /api/v1/instances HTTP/1.1\r\nx-slow: ",
+            1 => b"GET /api/v1/runs HTTP/1.1\r\nx-slow: ",
             _ => b"\r\n",
         };
         assert!(line.send(begun));
@@ -218,11 +218,11 @@ fn connections_that_all_carry_requests_leave_some_for_health() {
     for path in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(web.get_any(path).status, 200, "{path}");
     }
-    let refused = web.get_any("/api/v1/instances");
+    let refused = web.get_any("/api/v1/runs");
     assert_eq!(refused.problem(), (503, "WL-H009".to_owned()));
     drop(lines);
     until("there is room again", || {
-        web.get_any("/api/v1/instances").status == 200
+        web.get_any("/api/v1/runs").status == 200
     });
 }
 

@@ -47,7 +47,7 @@ fn a_name_that_is_not_the_hosts_is_answered_to_nobody_without_a_token() {
     let status =
         |host: &str, path: &str| ask(&web, "GET", path, &[&format!("host: {host}")], "").status;
     for path in [
-        "/api/v1/instances",
+        "/api/v1/runs",
         "/metrics",
         "/hooks/in",
         "/resume/x",
@@ -85,7 +85,7 @@ fn with_the_token_any_name_is_good() {
     let (_place, web) = web(&[("server.token", TOKEN)]);
     let host = "host: flows.example";
     let bearer = format!("authorization: Bearer {TOKEN}");
-    let path = "/api/v1/instances";
+    let path = "/api/v1/runs";
     assert_eq!(ask(&web, "GET", path, &[host, &bearer], "").status, 200);
     assert_eq!(ask(&web, "GET", path, &[host], "").status, 401);
     // The request needs no token, so its name counts.
@@ -116,7 +116,7 @@ fn a_page_of_a_stranger_changes_nothing() {
         ("POST", "/api/v1/admin/pause".to_owned()),
         ("POST", "/api/v1/admin/unpause".to_owned()),
         ("POST", "/api/v1/admin/reload".to_owned()),
-        ("POST", format!("/api/v1/instances/{id}/cancel")),
+        ("POST", format!("/api/v1/runs/{id}/cancel")),
         ("POST", "/events".to_owned()),
         ("POST", "/resume/x".to_owned()),
         ("GET", "/hooks/in".to_owned()),
@@ -132,12 +132,10 @@ fn a_page_of_a_stranger_changes_nothing() {
             );
         }
     }
-    let runs = web.get("/api/v1/instances")["items"]
-        .as_array()
-        .map(Vec::len);
+    let runs = web.get("/api/v1/runs")["items"].as_array().map(Vec::len);
     assert_eq!(runs, Some(1), "no hook has begun one");
     // Reading changes nothing, and a browser does not show the answer to other pages.
-    let get = ask(&web, "GET", "/api/v1/instances", &[&host, pages[0]], "");
+    let get = ask(&web, "GET", "/api/v1/runs", &[&host, pages[0]], "");
     assert_eq!(get.status, 200);
     assert_eq!(get.header("access-control-allow-origin"), None);
     // The host's own pages, a person, and a listed page.
@@ -183,18 +181,15 @@ fn a_host_makes_its_token_where_the_command_line_finds_it() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(web.ask("GET", "/api/v1/instances", &[], "").status, 401);
+    assert_eq!(web.ask("GET", "/api/v1/runs", &[], "").status, 401);
     let bearer = format!("authorization: Bearer {token}");
-    assert_eq!(
-        web.ask("GET", "/api/v1/instances", &[&bearer], "").status,
-        200
-    );
+    assert_eq!(web.ask("GET", "/api/v1/runs", &[&bearer], "").status, 200);
     let address = format!("http://localhost:{}", web.address.port());
-    place.ask(&["--server", &address, "instance", "list"]);
+    place.ask(&["--server", &address, "runs", "list"]);
     // Only the host gets the token: no proxy, and no other program on its port of another address.
     let mut command = place.windlass();
     command
-        .args(["--server", &address, "instance", "list"])
+        .args(["--server", &address, "runs", "list"])
         .env("http_proxy", "http://127.0.0.1:1");
     let said = Said::of(&mut Process::start("behind a proxy", &mut command));
     assert_eq!(said.exit, Some(0), "{said:#?}");
@@ -206,10 +201,10 @@ fn a_host_makes_its_token_where_the_command_line_finds_it() {
         String::from_utf8_lossy(&request[..length]).into_owned()
     });
     let elsewhere = format!("http://127.0.0.2:{}", web.address.port());
-    let said = place.say(&["--server", &elsewhere, "instance", "list"]);
+    let said = place.say(&["--server", &elsewhere, "runs", "list"]);
     assert_ne!(said.exit, Some(0), "{said:#?}");
     let heard = heard.join().expect("it is heard");
-    assert!(heard.starts_with("GET /api/v1/instances"), "{heard}");
+    assert!(heard.starts_with("GET /api/v1/runs"), "{heard}");
     assert!(!heard.contains(&token), "{heard}");
     let mut process = web.process;
     assert!(!process.stderr().contains(&token), "the log has no token");

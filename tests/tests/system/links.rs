@@ -35,7 +35,7 @@ fn asked(place: &Place, wait: &str) -> (Web, String, String) {
     web.publish(&asks(wait));
     let id = web.start("asks", &Value::Null);
     until("the run waits", || !bookmarks(&web).is_empty());
-    let shown = web.get(&format!("/api/v1/instances/{id}"));
+    let shown = web.get(&format!("/api/v1/runs/{id}"));
     let link = path(&shown["vars"]["link"]);
     (web, id, link)
 }
@@ -98,7 +98,7 @@ fn a_node_beside_the_one_that_waits_sends_the_link_of_that_wait() {
     until("both wait", || bookmarks(&web).len() == 2);
     web.post("/api/v1/stimuli", &json!({ "name": "go" }));
     let link = until_some("the link was sent", || {
-        let runs = web.get(&format!("/api/v1/instances/{id}/runs"));
+        let runs = web.get(&format!("/api/v1/runs/{id}/executions"));
         let runs = runs["items"].as_array().expect("a list");
         let told = runs.iter().find(|run| run["node"] == "tell")?;
         Some(path(&told["output"]["link"]))
@@ -157,7 +157,7 @@ fn each_item_of_a_list_has_a_link_of_its_own() {
     web.publish(&workflow);
     let id = web.start("lists", &Value::Null);
     until("both items wait", || bookmarks(&web).len() == 2);
-    let runs = web.get(&format!("/api/v1/instances/{id}/runs"));
+    let runs = web.get(&format!("/api/v1/runs/{id}/executions"));
     let runs = runs["items"].as_array().expect("a list");
     let mut links: Vec<_> = runs
         .iter()
@@ -321,6 +321,6 @@ fn no_token_but_one_of_the_host_finds_what_waits() {
         assert!((400..500).contains(&answer.status), "{token}: {answer:?}");
     }
     let waits = until_some("it waits", || bookmarks(&web).pop());
-    assert_eq!(waits["instance"], id.as_str());
+    assert_eq!(waits["run"], id.as_str());
     assert_eq!(web.get_any(&link).status, 200);
 }

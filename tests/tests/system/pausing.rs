@@ -39,26 +39,26 @@ fn a_pause_takes_nothing_in_begins_nothing_and_outlives_a_restart() {
     );
     let check = |web: &Web| {
         let wish = json!({ "workflow": "two" });
-        let refused = web.post("/api/v1/instances", &wish);
+        let refused = web.post("/api/v1/runs", &wish);
         assert_eq!(refused.problem(), code("WL-R085", 503));
         assert!(refused.header("retry-after").is_some());
         assert_eq!(web.post("/hooks/two", &Value::Null).status, 503);
         assert_eq!(web.get_any("/readyz").problem(), code("WL-R085", 503));
         assert_eq!(web.get_any("/livez").status, 200);
         assert_eq!(
-            web.get("/api/v1/instances")["next"],
+            web.get("/api/v1/runs")["next"],
             Value::Null,
             "reading goes on"
         );
     };
     check(&web);
-    let id = place.ask(&["instance", "start", &file]);
+    let id = place.ask(&["runs", "start", &file]);
     web.process.signal(Signal::TERM);
     let Web { mut process, .. } = web;
     assert!(process.wait().success());
     let web = Web::serve(&place);
     check(&web);
-    let waiting = web.get(&format!("/api/v1/instances/{}/runs", id.trim()));
+    let waiting = web.get(&format!("/api/v1/runs/{}/executions", id.trim()));
     assert_eq!(
         waiting["items"],
         json!([]),
@@ -111,13 +111,13 @@ fn check_pause_of_all(place: &Place) {
         let shown = there.get("/api/v1/admin/pause");
         assert_eq!(shown["since"], here.get("/api/v1/admin/pause")["since"]);
         assert_eq!(shown["persist"], true);
-        let id = place.ask(&["instance", "start", &file]);
+        let id = place.ask(&["runs", "start", &file]);
         // No host claims it, although each has scanned the store meanwhile.
         for web in [here, there] {
             let claims = || web.get_any("/metrics").body;
             assert!(claims().contains("windlass_triggers_due 1"), "it is due");
         }
-        let runs = there.get(&format!("/api/v1/instances/{}/runs", id.trim()));
+        let runs = there.get(&format!("/api/v1/runs/{}/executions", id.trim()));
         assert_eq!(runs["items"], json!([]));
         unpause(there);
         until("the other one goes on, too", || ready(here) == 200);

@@ -70,7 +70,7 @@ fn deliver(web: &Web, key: &str, (signed, body): (&str, &str), id: &str) -> Answ
 }
 
 fn runs(web: &Web) -> usize {
-    web.get("/api/v1/instances")["items"]
+    web.get("/api/v1/runs")["items"]
         .as_array()
         .expect("it is a list")
         .len()
@@ -183,8 +183,8 @@ fn each_workflow_of_one_path_verifies_for_itself() {
         let answer = deliver(&web, key, ("{}", "{}"), id).json();
         let ids = answer["started"].as_array().unwrap();
         let name = |id: &Value| {
-            let run = web.get(&format!("/api/v1/instances/{}", id.as_str().unwrap()));
-            run["instance"]["workflow"].as_str().unwrap().to_owned()
+            let run = web.get(&format!("/api/v1/runs/{}", id.as_str().unwrap()));
+            run["run"]["workflow"].as_str().unwrap().to_owned()
         };
         let mut names: Vec<String> = ids.iter().map(name).collect();
         names.sort();
@@ -329,8 +329,8 @@ fn parameters_of_the_path_reach_the_run_and_literal_parts_win() {
             json!({ "a": ["1", "2"], "b": "3" })
         );
         let id = answer["id"].as_str().unwrap();
-        let run = web.get(&format!("/api/v1/instances/{id}"));
-        assert_eq!(run["instance"]["workflow"], workflow, "{path}");
+        let run = web.get(&format!("/api/v1/runs/{id}"));
+        assert_eq!(run["run"]["workflow"], workflow, "{path}");
     }
     for path in [
         "7",
@@ -380,7 +380,7 @@ fn a_stranger_waits_for_no_run() {
     let path = "/hooks/plain?wait=60s";
     let refused = web.ask("POST", path, &[JSON], "1");
     assert_eq!(refused.problem(), code(403, "WL-H047"));
-    let list = web.ask("GET", "/api/v1/instances", &[&token], "").json();
+    let list = web.ask("GET", "/api/v1/runs", &[&token], "").json();
     assert_eq!(list["items"], json!([]), "nothing was started");
     assert_eq!(web.ask("POST", path, &[JSON, &token], "1").status, 200);
     assert_eq!(web.ask("POST", "/hooks/plain", &[JSON], "1").status, 202);

@@ -10,7 +10,7 @@ use windlass_keys::link::Target;
 use windlass_model::{BookmarkNo, InstanceId, Payload};
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
-use super::instances::find;
+use super::runs::find;
 use crate::app::App;
 use crate::extract::{Document, Named, QueryParams, check_optional};
 use crate::page::{Page, PageAsked};
@@ -24,7 +24,7 @@ pub(crate) struct Bookmark {
     /// Its number.
     no: i64,
     /// The run that waits.
-    instance: Uuid,
+    run: Uuid,
     /// The name of the event.
     name: String,
     /// The value that the event's `match` has to equal.
@@ -51,7 +51,7 @@ fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
     let bookmark = &row.bookmark;
     Bookmark {
         no: row.no.0,
-        instance: row.instance_id.0,
+        run: row.instance_id.0,
         name: bookmark.name.clone(),
         matches: read(&bookmark.matches),
         correlation: bookmark.correlation.clone(),
@@ -69,7 +69,8 @@ fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
     /// Only bookmarks of this run.
-    instance: Option<Uuid>,
+    #[serde(alias = "instance")]
+    run: Option<Uuid>,
     /// Only bookmarks of this name.
     name: Option<String>,
     /// Only bookmarks with this correlation.
@@ -94,9 +95,9 @@ pub(crate) async fn list(
     check_optional("`name`", filter.name.as_deref())?;
     check_optional("`correlation`", filter.correlation.as_deref())?;
     app.ask(move |app| {
-        let instance = filter.instance.map(|id| find(app, InstanceId(id)));
+        let run = filter.run.map(|id| find(app, InstanceId(id)));
         let rows = app.store().bookmarks(&BookmarkQuery {
-            instance: instance.transpose()?.map(|row| row.no),
+            instance: run.transpose()?.map(|row| row.no),
             name: filter.name,
             correlation: filter.correlation,
             after: page.after_number("bookmarks")?.map(BookmarkNo),

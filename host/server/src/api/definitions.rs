@@ -135,7 +135,7 @@ pub(crate) struct Starter {
     /// The last occurrence for which its schedule has decided whether to start a run.
     last: Option<String>,
     /// The run of that occurrence.
-    instance: Option<Uuid>,
+    run: Option<Uuid>,
 }
 
 /// A version of a workflow, with its definition.
@@ -216,7 +216,7 @@ fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
         matches: Some(read(&row.binding.matches)),
         next: None,
         last: None,
-        instance: None,
+        run: None,
     });
     let schedules = schedules.into_iter().map(|row| Starter {
         key: row.key,
@@ -224,7 +224,7 @@ fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
         matches: None,
         next: (row.next_ms < i64::MAX).then(|| moment(row.next_ms)),
         last: row.last_planned_ms.map(moment),
-        instance: row.last_instance.map(|id| id.0),
+        run: row.last_instance.map(|id| id.0),
     });
     Ok(events.chain(schedules).collect())
 }

@@ -11,7 +11,7 @@ use windlass_model::{InstanceId, InstanceNo, LetterNo};
 use windlass_runtime::client;
 use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
 
-use super::instances::find;
+use super::runs::find;
 use crate::app::{App, AppInner};
 use crate::extract::{Document, Named, QueryParams};
 use crate::page::{Page, PageAsked};
@@ -34,7 +34,7 @@ pub(crate) struct Letter {
     /// The reason, in a word: like `stale`.
     reason: String,
     /// The run that it was addressed to.
-    instance: Option<Uuid>,
+    run: Option<Uuid>,
     /// The time at which it was dead-lettered.
     died: String,
     /// The time at which it was replayed, which is possible once.
@@ -68,7 +68,7 @@ fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
         no: row.no.0,
         kind: letter.body.kind().name(),
         reason: letter.reason.clone(),
-        instance: row.instance_id.map(|id| id.0),
+        run: row.instance_id.map(|id| id.0),
         died: moment(letter.at_ms),
         replayed: row.replayed_ms.map(moment),
         failure: letter.failure.as_ref().map(Failure::from),
@@ -77,8 +77,8 @@ fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
 }
 
 /// The name of a node of a run that may have been deleted.
-fn node_of(app: &AppInner, instance: InstanceNo, node: u32) -> Result<String, Box<Problem>> {
-    let definition = match app.store().instance_by_no(instance)? {
+fn node_of(app: &AppInner, run: InstanceNo, node: u32) -> Result<String, Box<Problem>> {
+    let definition = match app.store().instance_by_no(run)? {
         Some(row) => app.definition(row.definition)?,
         None => None,
     };
@@ -92,7 +92,8 @@ pub(crate) struct Filter {
     /// Only dead letters of this kind: `trigger`, `resume` or `stimulus`.
     kind: Option<String>,
     /// Only dead letters of this run.
-    instance: Option<Uuid>,
+    #[serde(alias = "instance")]
+    run: Option<Uuid>,
 }
 
 /// List dead letters, the oldest first.
@@ -109,10 +110,10 @@ pub(crate) async fn list(
     });
     let kind = kind.transpose()?;
     app.ask(move |app| {
-        let instance = filter.instance.map(|id| find(app, InstanceId(id)));
+        let run = filter.run.map(|id| find(app, InstanceId(id)));
         let rows = app.store().dead_letters(&LetterQuery {
             kind,
-            instance: instance.transpose()?.map(|row| row.no),
+            instance: run.transpose()?.map(|row| row.no),
             after: page.after_number("letters")?.map(LetterNo),
             limit: page.look()?,
         })?;

@@ -12,7 +12,7 @@ use windlass_model::{InstanceId, Payload};
 use windlass_runtime::Error;
 use windlass_runtime::client::{Retry, Standing, WorkflowClient};
 
-use super::instances::{Outcome, Wait, answer};
+use super::runs::{Outcome, Wait, answer};
 use crate::app::App;
 use crate::extract::{Document, Named, QueryParams, check_optional, wait_ms};
 use crate::gate::{Room, Waiting};
@@ -54,7 +54,7 @@ where
 }
 
 /// Cancel a run: executions are interrupted, and waits are dropped.
-#[utoipa::path(post, path = "/api/v1/instances/{id}/cancel", tag = "instances",
+#[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run has ended."),
@@ -74,7 +74,7 @@ pub(crate) async fn cancel(
 }
 
 /// Pause a run: nothing of it begins, and triggers that become due are kept.
-#[utoipa::path(post, path = "/api/v1/instances/{id}/pause", tag = "instances",
+#[utoipa::path(post, path = "/api/v1/runs/{id}/pause", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run is paused."),
@@ -94,7 +94,7 @@ pub(crate) async fn pause(
 }
 
 /// Continue a paused run, with the triggers that became due meanwhile.
-#[utoipa::path(post, path = "/api/v1/instances/{id}/unpause", tag = "instances",
+#[utoipa::path(post, path = "/api/v1/runs/{id}/unpause", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run continues."),
@@ -124,7 +124,7 @@ pub(crate) struct Again {
 }
 
 /// Continue a run that failed or was cancelled.
-#[utoipa::path(post, path = "/api/v1/instances/{id}/retry", tag = "instances", request_body = Again,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/retry", tag = "runs", request_body = Again,
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run has ended."),
@@ -151,7 +151,7 @@ pub(crate) async fn retry(
 }
 
 /// Delete a run for good. A run that has not ended is cancelled first.
-#[utoipa::path(delete, path = "/api/v1/instances/{id}", tag = "instances",
+#[utoipa::path(delete, path = "/api/v1/runs/{id}", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 204, description = "The run is deleted."),

@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use windlass_model::{Definition, ExecutionNo, InstanceId, Status};
 use windlass_store::rows::{ExecutionRow, InstanceRow};
 
-use super::instances::find;
+use super::runs::find;
 use crate::app::{App, AppInner};
 use crate::extract::{Named, text_header};
 use crate::gate::{Room, Waiting};
@@ -30,7 +30,7 @@ use crate::live_feed::{Update, Watching};
 use crate::newer::newer;
 use crate::pools::Pool;
 use crate::problem::Problem;
-use crate::view::{Failure, Run, optional};
+use crate::view::{Execution, Failure, optional};
 
 /// Executions that one look sends. If there are more, only the newest are sent.
 const AT_ONCE: usize = 1_000;
@@ -62,7 +62,7 @@ pub(crate) struct StreamEvent {
 /// when an execution begins in this process; `status`; `gap` if there were more executions than are
 /// sent at once; and `end`, after which the stream ends. A stream that was interrupted continues
 /// after `Last-Event-ID`.
-#[utoipa::path(get, path = "/api/v1/instances/{id}/events", tag = "instances",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/events", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has seen.")),
     responses((status = 200, content_type = "text/event-stream", body = StreamEvent)))]
@@ -130,7 +130,7 @@ struct Follow {
 struct Found {
     row: InstanceRow,
     /// The new executions, the oldest first.
-    runs: Vec<ExecutionRow>,
+    executions: Vec<ExecutionRow>,
     /// There were more executions than are sent at once.
     gap: bool,
     /// The outcome of the run, if it has ended.
@@ -166,11 +166,11 @@ impl Follow {
             self.push("gap", None, &json!({ "left_out": true }));
         }
         let definition = self.definition.clone();
-        for run in &found.runs {
-            self.last = Some(run.no);
-            let node = Run::brief(definition.as_deref(), run);
+        for row in &found.executions {
+            self.last = Some(row.no);
+            let node = Execution::brief(definition.as_deref(), row);
             let node = serde_json::to_value(node).unwrap_or_default();
-            self.push("node", Some(run.no), &node);
+            self.push("node", Some(row.no), &node);
         }
         if self.status != Some(found.row.status) {
             self.status = Some(found.row.status);
@@ -218,21 +218,21 @@ impl Follow {
 fn look(app: &AppInner, id: InstanceId, last: Option<ExecutionNo>) -> Result<Found, Box<Problem>> {
     // Read the head first: all executions that precede its status are in the store then.
     let row = find(app, id)?;
-    let (mut runs, mut gap) = (Vec::new(), false);
-    newer(app, row.no, last, |run| {
-        if runs.len() >= AT_ONCE {
+    let (mut executions, mut gap) = (Vec::new(), false);
+    newer(app, row.no, last, |execution| {
+        if executions.len() >= AT_ONCE {
             gap = true;
             return ControlFlow::Break(());
         }
         // Keep only the members that are sent: there may be thousands of executions.
-        runs.push(ExecutionRow {
+        executions.push(ExecutionRow {
             output: None,
             logs: Vec::new(),
-            ..run
+            ..execution
         });
         ControlFlow::Continue(())
     })?;
-    runs.reverse();
+    executions.reverse();
     let end = match row.status.is_final() {
         false => None,
         true => {
@@ -247,7 +247,7 @@ fn look(app: &AppInner, id: InstanceId, last: Option<ExecutionNo>) -> Result<Fou
     };
     Ok(Found {
         row,
-        runs,
+        executions,
         gap,
         end,
     })

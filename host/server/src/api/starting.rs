@@ -59,7 +59,7 @@ pub(crate) struct Started {
 /// this host or another. With an `Idempotency-Key` the request can be repeated without starting
 /// another run, for as long as the run is kept.
 #[utoipa::path(
-    post, path = "/api/v1/instances", tag = "instances", request_body = Start,
+    post, path = "/api/v1/runs", tag = "runs", request_body = Start,
     params(("Idempotency-Key" = Option<String>, Header,
         description = "Names the request: the same key with the same request is the same run.",
         min_length = 1, max_length = 255)),
@@ -126,7 +126,7 @@ pub(crate) async fn start(
         return Ok(body.into_response());
     }
     let base = app.options.public_url.as_deref().unwrap_or_default();
-    let place = format!("{}/api/v1/instances/{id}", base.trim_end_matches('/'));
+    let place = format!("{}/api/v1/runs/{id}", base.trim_end_matches('/'));
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], body).into_response())
 }
 
@@ -163,14 +163,17 @@ fn key_id(key: &str) -> Uuid {
 }
 
 /// Start a run that was created without starting it. Repeating the request does nothing.
-#[utoipa::path(post, path = "/api/v1/instances/{id}/run", tag = "instances",
+#[utoipa::path(post, path = "/api/v1/runs/{id}/begin", tag = "runs",
     params(("id" = Uuid, Path, description = "The run.")),
     responses(
         (status = 200, body = Started, description = "The run begins, or had begun before."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The run has ended."),
     ))]
-pub(crate) async fn run(State(app): State<App>, id: Named) -> Result<Json<Started>, Box<Problem>> {
+pub(crate) async fn begin(
+    State(app): State<App>,
+    id: Named,
+) -> Result<Json<Started>, Box<Problem>> {
     let id = id.uuid()?;
     let begun = app.client.run(InstanceId(id)).await?;
     let existed = begun == Begun::Before;

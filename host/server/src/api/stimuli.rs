@@ -31,7 +31,8 @@ pub(crate) struct Happened {
     /// Only for runs that wait with this correlation.
     correlation: Option<String>,
     /// Only for this run.
-    instance: Option<Uuid>,
+    #[serde(alias = "instance")]
+    run: Option<Uuid>,
     /// Input that the event carries. Default: `null`.
     #[serde(default)]
     input: Value,
@@ -51,7 +52,7 @@ pub(crate) async fn send(
 ) -> Result<Json<Sent>, Box<Problem>> {
     check_text("`name`", &happened.name)?;
     check_optional("`correlation`", happened.correlation.as_deref())?;
-    let narrowed = happened.instance.is_some() || happened.correlation.is_some();
+    let narrowed = happened.run.is_some() || happened.correlation.is_some();
     let delivery = match happened.delivery.as_deref() {
         None => Delivery::unsaid(narrowed),
         Some(name) => name
@@ -67,7 +68,7 @@ pub(crate) async fn send(
         name: happened.name,
         matches: happened.matches,
         correlation: happened.correlation,
-        instance: happened.instance.map(InstanceId),
+        instance: happened.run.map(InstanceId),
         input: Payload::of(&happened.input),
         delivery,
         ttl_ms,
@@ -93,7 +94,7 @@ pub(crate) struct WaitingStimulus {
     /// Only for runs that wait with this correlation.
     correlation: Option<String>,
     /// Only for this run.
-    instance: Option<Uuid>,
+    run: Option<Uuid>,
     /// The run that sent it.
     source: Option<Uuid>,
     /// How it is delivered.
@@ -129,7 +130,7 @@ fn item(app: &AppInner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Proble
         name: stimulus.name.clone(),
         matches: read(&stimulus.matches),
         correlation: stimulus.correlation.clone(),
-        instance: stimulus.instance.map(|id| id.0),
+        run: stimulus.instance.map(|id| id.0),
         source,
         delivery: stimulus.delivery.name(),
         input: value(app, &stimulus.input)?,

@@ -19,7 +19,7 @@ use crate::problem::Problem;
 
 /// Export a run: a snapshot with everything that another store needs to continue it. The run itself
 /// is not changed. The host signs the document with the newest key of its keyring.
-#[utoipa::path(get, path = "/api/v1/instances/{id}/export", tag = "instances",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/export", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run.")),
     responses(
         (status = 200, body = serde_json::Value, description = "The run. Its form has a version \
@@ -65,7 +65,7 @@ pub(crate) struct ImportedRun {
 
 /// Import a run. It is refused if no known key has signed it and the request does not say
 /// `unsigned`, if the document is not valid, or if its place is taken.
-#[utoipa::path(post, path = "/api/v1/instances/import", tag = "instances", params(To),
+#[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(To),
     request_body(content = serde_json::Value, description = "The answer of `export`."),
     responses(
         (status = 201, body = ImportedRun, description = "The run exists and continues.",
@@ -108,7 +108,7 @@ pub(crate) async fn import(
         How::Already => StatusCode::OK,
         How::New | How::Replaced => StatusCode::CREATED,
     };
-    let location = format!("/api/v1/instances/{}", imported.id);
+    let location = format!("/api/v1/runs/{}", imported.id);
     let shown = ImportedRun {
         id: imported.id.0,
         status: imported.status.name().to_owned(),

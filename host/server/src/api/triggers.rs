@@ -12,7 +12,7 @@ use windlass_runtime::client;
 use windlass_store::outside::{DuePlace, DueQuery, Scheduled, Touched, TriggerTarget};
 use windlass_store::rows::TriggerRow;
 
-use super::instances::find;
+use super::runs::find;
 use crate::app::{App, AppInner};
 use crate::extract::{Document, Named, QueryParams, check_text};
 use crate::page::{Page, PageAsked};
@@ -24,7 +24,8 @@ use crate::view::{Names, Trigger, trigger_name};
 #[serde(deny_unknown_fields)]
 pub(crate) struct TriggerWish {
     /// The run.
-    instance: Uuid,
+    #[serde(alias = "instance")]
+    run: Uuid,
     /// The node to execute.
     node: String,
     /// The id. The same request with the same id returns the same trigger.
@@ -70,10 +71,10 @@ pub(crate) async fn schedule(
         )));
     }
     let due_ms = due(&app, wish.at.as_deref(), wish.after.as_deref())?;
-    let instance = InstanceId(wish.instance);
+    let run = InstanceId(wish.run);
     let wish = client::Schedule {
         id: wish.id.map(TriggerId),
-        instance,
+        instance: run,
         node: wish.node,
         due_ms,
         payload: wish.payload,
@@ -95,9 +96,7 @@ pub(crate) async fn schedule(
         }
         Scheduled::Closed => Err(Problem::too_late("the run is over")
             .help("start another one: a run that has ended takes no trigger")),
-        Scheduled::NoInstance => {
-            Err(windlass_runtime::Error::NotFound(instance.to_string()).into())
-        }
+        Scheduled::NoInstance => Err(windlass_runtime::Error::NotFound(run.to_string()).into()),
     }
 }
 
@@ -128,7 +127,8 @@ pub(crate) fn due(
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
     /// All triggers of this run, not only pending ones.
-    instance: Option<Uuid>,
+    #[serde(alias = "instance")]
+    run: Option<Uuid>,
 }
 
 /// List the pending triggers, or all triggers of a run, the soonest first.
@@ -144,7 +144,7 @@ pub(crate) async fn list(
             .after("triggers")?
             .map(|text| place(&text))
             .transpose()?;
-        let rows = match filter.instance {
+        let rows = match filter.run {
             Some(run) => of_run(app, InstanceId(run), after, page.look()?)?,
             None => app.store().due(&DueQuery {
                 after,
@@ -181,9 +181,9 @@ fn of_run(
 fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
     let numbers: Result<Vec<i64>, _> = text.split(' ').map(str::parse).collect();
     match numbers.as_deref() {
-        Ok([due_ms, instance, no]) => Ok(DuePlace {
+        Ok([due_ms, run, no]) => Ok(DuePlace {
             due_ms: *due_ms,
-            instance: InstanceNo(*instance),
+            instance: InstanceNo(*run),
             no: TriggerNo(*no),
         }),
         _ => Err(Problem::parameter(
@@ -224,7 +224,7 @@ pub(crate) struct TriggerShown {
     /// Its name: its run and its number there.
     trigger: String,
     /// Its run.
-    instance: Uuid,
+    run: Uuid,
     /// The state: like `pending`, or `finished` or `closed` if the trigger is gone.
     state: &'static str,
     /// The trigger, as long as it exists.
@@ -243,11 +243,11 @@ pub(crate) async fn show(
         let target = target(app, &named)?;
         if let Some(row) = app.store().trigger(target)? {
             let of = app.store().instance_by_no(row.instance)?;
-            let instance = of.map(|of| of.id.0).unwrap_or_default();
-            let trigger = trigger_name(instance, row.seq);
+            let run = of.map(|of| of.id.0).unwrap_or_default();
+            let trigger = trigger_name(run, row.seq);
             return Ok(TriggerShown {
                 trigger,
-                instance,
+                run,
                 state: row.state.name(),
                 pending: Some(Names::default().trigger(app, &row)?),
             });
@@ -261,7 +261,7 @@ pub(crate) async fn show(
         let known = known.ok_or_else(|| missing(&named))?;
         Ok(TriggerShown {
             trigger: trigger_name(known.instance_id.0, known.seq),
-            instance: known.instance_id.0,
+            run: known.instance_id.0,
             state: if known.closed { "closed" } else { "finished" },
             pending: None,
         })

@@ -17,7 +17,7 @@ use windlass_model::http;
 use windlass_model::{Delivery, Digest, InstanceId, Stimulus};
 use windlass_runtime::client::{self, new_stimulus_id};
 
-use super::instances::{Outcome, answer};
+use super::runs::{Outcome, answer};
 use crate::app::App;
 use crate::codes;
 use crate::extract::{self, wait_ms};

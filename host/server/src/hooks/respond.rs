@@ -168,10 +168,10 @@ fn look(
         }
     };
     let (mut newest, mut given) = (None, None);
-    newer(app, row.no, last, |run| {
-        newest = newest.or(Some(run.no));
-        if Some(run.node) == place.1 && run.status == ExecutionStatus::Completed {
-            given = Some(run.output);
+    newer(app, row.no, last, |execution| {
+        newest = newest.or(Some(execution.no));
+        if Some(execution.node) == place.1 && execution.status == ExecutionStatus::Completed {
+            given = Some(execution.output);
         }
         ControlFlow::Continue(())
     })?;

@@ -16,14 +16,14 @@ pub(crate) struct Section {
     /// The execution in the section; absent if the run changed while it was read.
     holder: Option<Holder>,
     /// The waiting executions, the next one first; at most 100 of them.
-    waiting: Vec<Execution>,
+    waiting: Vec<Position>,
     /// How many more executions wait.
     more: usize,
 }
 
 /// An execution, by its position in the workflow.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Execution {
+pub(crate) struct Position {
     /// The node.
     node: String,
     /// The indices of the items that contain it, the outermost first.
@@ -55,7 +55,7 @@ pub(crate) struct WaitsFor {
     stimuli: Vec<Awaited>,
     /// The run of the called workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<Uuid>,
+    run: Option<Uuid>,
 }
 
 /// A stimulus that an execution waits for.
@@ -70,7 +70,7 @@ pub(crate) struct Awaited {
 
 impl From<&client::Section> for Section {
     fn from(section: &client::Section) -> Self {
-        let execution = |execution: &client::Execution| Execution {
+        let position = |execution: &client::Execution| Position {
             node: execution.node.clone(),
             items: execution.items.clone(),
         };
@@ -81,7 +81,7 @@ impl From<&client::Section> for Section {
                 items: holder.execution.items.clone(),
                 waits_for: WaitsFor::from(&holder.waits),
             }),
-            waiting: section.waiting.iter().map(execution).collect(),
+            waiting: section.waiting.iter().map(position).collect(),
             more: section.more,
         }
     }
@@ -112,8 +112,8 @@ impl From<&Waits> for WaitsFor {
                     .collect(),
                 ..of("event")
             },
-            Waits::Child(instance) => Self {
-                instance: instance.map(|id| id.0),
+            Waits::Child(run) => Self {
+                run: run.map(|id| id.0),
                 ..of("workflow")
             },
             Waits::Items => of("items"),

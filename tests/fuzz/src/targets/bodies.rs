@@ -24,8 +24,8 @@ const REQUESTS: u32 = 2_000;
 const PLACES: &[(&str, &str)] = &[
     ("PUT", "/api/v1/definitions/fuzzed"),
     ("PUT", "/api/v1/drafts/fuzzed"),
-    ("POST", "/api/v1/instances"),
-    ("POST", "/api/v1/instances/import?unsigned=true"),
+    ("POST", "/api/v1/runs"),
+    ("POST", "/api/v1/runs/import?unsigned=true"),
     ("POST", "/api/v1/stimuli"),
     ("POST", "/events"),
     ("POST", "/hooks/orders"),

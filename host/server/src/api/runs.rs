@@ -11,7 +11,7 @@ use windlass_model::{ExecutionNo, InstanceId, InstanceNo, ScopeNo, Status};
 use windlass_runtime::client::{self, Standing};
 use windlass_runtime::transfer::Origin;
 use windlass_store::read::InstanceQuery;
-use windlass_store::rows::InstanceRow;
+use windlass_store::rows::{ExecutionRow, InstanceRow};
 
 use super::lifecycle::patience;
 use crate::app::{App, AppInner};
@@ -20,7 +20,7 @@ use crate::gate::Room;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::sections::Section;
-use crate::view::{Failure, Instance, Names, Run, Trigger, moment, optional, read};
+use crate::view::{Execution, Failure, Names, Run, Trigger, moment, optional, read};
 
 /// Selects runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -36,13 +36,13 @@ pub(crate) struct Filter {
 
 /// List runs, the highest number first: those of the process that joined last come first, the
 /// newest of each process first.
-#[utoipa::path(get, path = "/api/v1/instances", tag = "instances", params(PageAsked, Filter),
-    responses((status = 200, body = Page<Instance>)))]
+#[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(PageAsked, Filter),
+    responses((status = 200, body = Page<Run>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
     QueryParams(filter): QueryParams<Filter>,
-) -> Result<Json<Page<Instance>>, Box<Problem>> {
+) -> Result<Json<Page<Run>>, Box<Problem>> {
     check_optional("`workflow`", filter.workflow.as_deref())?;
     let statuses = filter.status.as_deref().unwrap_or_default();
     let statuses = statuses.split(',').filter(|name| !name.is_empty());
@@ -58,12 +58,12 @@ pub(crate) async fn list(
         let rows = app.store().instances(&InstanceQuery {
             statuses,
             workflow: filter.workflow,
-            before: page.after_number("instances")?.map(InstanceNo),
+            before: page.after_number("runs")?.map(InstanceNo),
             limit: page.look()?,
         })?;
         let mut names = Names::default();
         let place = |row: &InstanceRow| row.no.to_string();
-        page.page("instances", rows, place, |row| names.instance(app, &row))
+        page.page("runs", rows, place, |row| names.run(app, &row))
             .map(Json)
     })
     .await
@@ -74,7 +74,7 @@ fn beginning(
     app: &AppInner,
     prefix: &str,
     page: &PageAsked,
-) -> Result<Json<Page<Instance>>, Box<Problem>> {
+) -> Result<Json<Page<Run>>, Box<Problem>> {
     let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
     if prefix.is_empty() || !prefix.chars().all(is_id) {
         let detail = format!("`{prefix}` is not the beginning of a UUID");
@@ -82,7 +82,7 @@ fn beginning(
     }
     let rows = app.store().instances_by_prefix(prefix, page.look()? - 1)?;
     let mut names = Names::default();
-    let items = rows.iter().map(|row| names.instance(app, row));
+    let items = rows.iter().map(|row| names.run(app, row));
     let items = items.collect::<Result<_, _>>()?;
     Ok(Json(Page { items, next: None }))
 }
@@ -96,7 +96,7 @@ fn status(name: &str) -> Result<Status, Box<Problem>> {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunShown {
     /// The run as lists show it.
-    instance: Instance,
+    run: Run,
     /// Its input.
     input: Option<Value>,
     /// Its variables.
@@ -126,7 +126,7 @@ pub(crate) struct Entry {
 }
 
 /// Show a run.
-#[utoipa::path(get, path = "/api/v1/instances/{id}", tag = "instances",
+#[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "runs",
     params(("id" = Uuid, Path, description = "The run.")),
     responses((status = 200, body = RunShown)))]
 pub(crate) async fn show(
@@ -159,7 +159,7 @@ fn shown(app: &AppInner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
         None => Vec::new(),
     };
     Ok(RunShown {
-        instance: names.instance(app, &row)?,
+        run: names.run(app, &row)?,
         input: optional(app, store.input(row.no)?.as_ref())?,
         vars,
         output: optional(app, store.output(row.no)?.as_ref())?,
@@ -177,33 +177,33 @@ pub(crate) fn find(app: &AppInner, id: InstanceId) -> Result<InstanceRow, Box<Pr
 }
 
 /// List the executions of a run, the newest first.
-#[utoipa::path(get, path = "/api/v1/instances/{id}/runs", tag = "instances",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/executions", tag = "runs",
     params(("id" = Uuid, Path, description = "The run."), PageAsked),
-    responses((status = 200, body = Page<Run>)))]
-pub(crate) async fn runs(
+    responses((status = 200, body = Page<Execution>)))]
+pub(crate) async fn executions(
     State(app): State<App>,
     id: Named,
     QueryParams(page): QueryParams<PageAsked>,
-) -> Result<Json<Page<Run>>, Box<Problem>> {
+) -> Result<Json<Page<Execution>>, Box<Problem>> {
     let id = InstanceId(id.uuid()?);
     app.ask(move |app| {
         let row = find(app, id)?;
         let definition = app.definition(row.definition)?;
-        let list = format!("runs {id}");
+        let list = format!("executions {id}");
         let before = page.after_number(&list)?.map(ExecutionNo);
         // A cursor from another run's history would lead into that history.
         if let Some(no) = before
             && app
                 .store()
                 .execution(no)?
-                .is_none_or(|run| run.instance != row.no)
+                .is_none_or(|execution| execution.instance != row.no)
         {
             return Err(Problem::parameter("`cursor` leads nowhere any more"));
         }
         let rows = app.store().executions(row.no, before, page.look()?)?;
-        let place = |run: &windlass_store::rows::ExecutionRow| run.no.to_string();
-        page.page(&list, rows, place, |run| {
-            Run::whole(app, definition.as_ref(), &run)
+        let place = |row: &ExecutionRow| row.no.to_string();
+        page.page(&list, rows, place, |row| {
+            Execution::whole(app, definition.as_ref(), &row)
         })
     })
     .await
@@ -250,7 +250,7 @@ impl Outcome {
 }
 
 /// Return the outcome of a run, or its status if it has not ended by the end of the wait.
-#[utoipa::path(get, path = "/api/v1/instances/{id}/result", tag = "instances",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/result", tag = "runs",
     params(("id" = Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run has ended."),
