@@ -18,13 +18,13 @@ host; first=$last
 host; second=$last
 host
 for number in 1 2 3 4 5 6; do
-    "$windlass" instance start relay.yaml
+    "$windlass" runs start relay.yaml
 done
 sleep 4
 echo "killing one host"; kill -9 "$first"
 sleep 4
 echo "killing another"; kill -9 "$second"; host
-until [ "$("$windlass" -o json instance list | grep -c '"completed"')" -eq 6 ]; do
+until [ "$("$windlass" -o json runs list | grep -c '"completed"')" -eq 6 ]; do
     sleep 1
 done
-"$windlass" instance list
+"$windlass" runs list

@@ -31,9 +31,9 @@ pub(crate) const FILE_UNREADABLE: Code = Code::new("WL-U002");
 pub(crate) const INPUT: Code = Code::new("WL-U003");
 /// There is no page for this code.
 pub(crate) const NO_PAGE: Code = Code::new("WL-U004");
-/// No instance has an id that begins like this.
-pub(crate) const NO_INSTANCE: Code = Code::new("WL-U005");
-/// Several instances have ids that begin like this.
+/// No run has an id that begins like this.
+pub(crate) const NO_RUN: Code = Code::new("WL-U005");
+/// Several runs have ids that begin like this.
 pub(crate) const AMBIGUOUS: Code = Code::new("WL-U006");
 /// An id is neither a UUID nor the beginning of one.
 pub(crate) const NO_ID: Code = Code::new("WL-U007");

@@ -44,7 +44,7 @@ pub(crate) fn await_result(
     id: &str,
     patience: Duration,
 ) -> anyhow::Result<Exit> {
-    let path = ["instances", id, "result"];
+    let path = ["runs", id, "result"];
     let (_, outcome) = api.ask_patiently(Method::GET, &path, patience)?;
     tell_outcome(output, &outcome)
 }
@@ -131,6 +131,6 @@ fn faulted(id: &str, failure: Failure, kept: bool) -> Expected {
         return expected;
     }
     expected.help(format!(
-        "`windlass instance trace {id} --logs` shows what it did."
+        "`windlass runs trace {id} --logs` shows what it did."
     ))
 }

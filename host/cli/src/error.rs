@@ -166,10 +166,10 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
             .help("Take another id (`--new-id` for an import): a deleted run does not come back.")
             .exit(Exit::Conflict),
         Error::Reserved { .. } => Expected::new(code, sentence(&error.to_string()))
-            .help("Wait for its end with `windlass instance result ID --wait`, or cancel it.")
+            .help("Wait for its end with `windlass runs result ID --wait`, or cancel it.")
             .exit(Exit::Conflict),
         Error::NotFound(_) => Expected::new(code, sentence(&error.to_string()))
-            .help("`windlass instance list` shows the runs of this store; `--store` names another.")
+            .help("`windlass runs list` shows the runs of this store; `--store` names another.")
             .exit(Exit::NotFound),
         Error::Unreadable(_) => Expected::new(code, sentence(&error.to_string())).exit(Exit::Store),
         Error::Archive { .. } => {

@@ -1,4 +1,4 @@
-//! The request of `run` and `instance start`.
+//! The request of `run` and `runs start`.
 
 use std::path::PathBuf;
 
@@ -63,7 +63,7 @@ impl RequestArguments {
             wish.extend(value.map(|value| (key.to_owned(), Value::from(value))));
         }
         let api = api()?;
-        let begun = api.post(&["instances"], &Value::Object(wish));
+        let begun = api.post(&["runs"], &Value::Object(wish));
         let begun = begun.map_err(|error| source.place(error))?;
         Ok(Begun {
             id: text(&begun, "id")?.to_owned(),

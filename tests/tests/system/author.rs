@@ -42,14 +42,14 @@ fn one(node: &str) -> Value {
 /// Starts a run once its plugin is loaded, and returns its output.
 fn run(place: &Place, workflow: &Path, input: &str) -> Value {
     let id = start(place, workflow, input);
-    let said = place.ask(&["-o", "json", "instance", "result", &id, "--wait"]);
+    let said = place.ask(&["-o", "json", "runs", "result", &id, "--wait"]);
     serde_json::from_str::<Value>(&said).expect("it is JSON")["output"].take()
 }
 
 fn start(place: &Place, workflow: &Path, input: &str) -> String {
     let file = workflow.display().to_string();
     place
-        .ask(&["instance", "start", &file, "--input", input])
+        .ask(&["runs", "start", &file, "--input", input])
         .trim()
         .to_owned()
 }

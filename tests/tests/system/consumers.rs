@@ -18,7 +18,7 @@ fn routed(route: &str) -> Value {
 
 fn start(place: &Place, workflow: &Value, input: &str) -> String {
     let file = place.workflow("started", workflow).display().to_string();
-    let id = place.ask(&["instance", "start", &file, "--input", input]);
+    let id = place.ask(&["runs", "start", &file, "--input", input]);
     id.trim().to_owned()
 }
 
@@ -94,6 +94,6 @@ fn a_consumer_that_crashes_loses_nothing_and_keeps_nobody_from_cancelling() {
     let run = place.look().run(&id);
     let triggers = place.look().store().triggers(run.no).unwrap();
     assert_eq!(triggers.len(), 2, "nothing is lost: {triggers:#?}");
-    place.ask(&["instance", "cancel", &id]);
+    place.ask(&["runs", "cancel", &id]);
     assert_eq!(place.look().ended(&id).status, Status::Cancelled);
 }

@@ -283,7 +283,7 @@ fn a_death_in_the_middle_of_a_swap_of_plugins_harms_no_run() {
             "workflow": "echo", "nodes": { "it": { "use": "echo/echo" } },
         }),
     );
-    let id = place.ask(&["instance", "start", &echo.display().to_string()]);
+    let id = place.ask(&["runs", "start", &echo.display().to_string()]);
     assert_eq!(place.look().ended(&id).status, Status::Completed);
 }
 
@@ -339,8 +339,8 @@ fn a_death_in_the_middle_of_a_migration_leaves_the_old_layout() {
     assert!(layout(&place).0 > before.0, "the last host did not die");
     assert!(deaths > 2, "there is more than one step");
     place.ask(&["store", "check"]);
-    let runs: Value = serde_json::from_str(&place.ask(&["instance", "list", "-o", "json"]))
-        .expect("a list of runs");
+    let runs: Value =
+        serde_json::from_str(&place.ask(&["runs", "list", "-o", "json"])).expect("a list of runs");
     assert_eq!(runs.as_array().map(Vec::len), Some(1), "{runs:#}");
     eprintln!("store-in-migration: {deaths} deaths");
 }

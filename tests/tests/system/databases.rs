@@ -36,7 +36,7 @@ fn a_host_whose_database_does_not_come_ends_with_an_error() {
     let Some((_postgres, place)) = absent("300ms") else {
         return;
     };
-    for (command, waits) in [(&["serve"][..], true), (&["instance", "list"], false)] {
+    for (command, waits) in [(&["serve"][..], true), (&["runs", "list"], false)] {
         let said = place.say(&[&["-o", "jsonl"], command].concat());
         assert_eq!(said.exit, Some(50), "{said:#?}");
         assert_eq!(said.error()["code"], "WL-S030", "{said:#?}");

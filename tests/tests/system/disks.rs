@@ -82,10 +82,10 @@ fn a_disk_that_is_full_loses_nothing_and_work_goes_on_when_there_is_room() {
         return;
     };
     let file = workflow(&place);
-    let mut acknowledged = vec![place.ask(&["instance", "start", &file])];
+    let mut acknowledged = vec![place.ask(&["runs", "start", &file])];
 
     disk.fill();
-    let refused = place.say(&["-o", "jsonl", "instance", "start", &file]);
+    let refused = place.say(&["-o", "jsonl", "runs", "start", &file]);
     assert_eq!(refused.exit, Some(50), "{refused:#?}");
     assert_eq!(refused.error()["code"], "WL-S006", "{refused:#?}");
     let refused = place.say(&["-o", "jsonl", "run", &file]);
@@ -94,14 +94,14 @@ fn a_disk_that_is_full_loses_nothing_and_work_goes_on_when_there_is_room() {
 
     disk.make_room();
     let serve = place.serve();
-    acknowledged.push(place.ask(&["instance", "start", &file]));
+    acknowledged.push(place.ask(&["runs", "start", &file]));
     until("everything has ended", || place.look().unfinished() == 0);
     // The disk is full again, under a running host: the host stays, and continues once there is
     // room.
     disk.fill();
     let mut there_was_room = 0;
     let refused = loop {
-        let said = place.say(&["-o", "jsonl", "instance", "start", &file]);
+        let said = place.say(&["-o", "jsonl", "runs", "start", &file]);
         if said.exit != Some(0) {
             break said;
         }
@@ -132,7 +132,7 @@ fn a_disk_that_cannot_be_written_is_an_error_that_says_so() {
     disk.remount("ro");
     for command in [
         ["run", &file].as_slice(),
-        &["instance", "start", &file],
+        &["runs", "start", &file],
         &["serve"],
     ] {
         let said = place.say(&[&["-o", "jsonl"], command].concat());

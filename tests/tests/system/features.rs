@@ -96,7 +96,7 @@ fn a_for_each_works_on_as_many_items_at_once_as_it_says() {
     });
     let file = place.workflow("gated", &workflow).display().to_string();
     let _serve = place.serve();
-    let id = place.ask(&["instance", "start", &file]);
+    let id = place.ask(&["runs", "start", &file]);
     gate.until_asked(3);
     let run = place.look().run(&id);
     let rows = place.look().store().triggers(run.no);

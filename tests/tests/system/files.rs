@@ -43,14 +43,14 @@ fn what_a_host_keeps_is_for_its_user_alone_whatever_the_umask() {
         .with("plugins.code-key", &below("keys/code-key"));
     let workflow = json!({ "workflow": "one", "nodes": { "a": { "use": "echo/echo" } } });
     place.workflow("one", &workflow);
-    let id = say(&place, &["-o", "json", "instance", "start", "one.json"]);
+    let id = say(&place, &["-o", "json", "runs", "start", "one.json"]);
     let id = id.json()["id"].as_str().expect("an id").to_owned();
     say(&place, &["run", "one.json"]);
     let (backup, keyring) = (below("backup.db"), below("backup.keyring"));
     say(&place, &["store", "backup", &backup, "--keyring", &keyring]);
     say(
         &place,
-        &["instance", "export", &id, "--file", &below("run.json")],
+        &["runs", "export", &id, "--file", &below("run.json")],
     );
     let mut found = Vec::new();
     all(&kept, &mut found);

@@ -32,7 +32,7 @@ fn asking(node: &str, url: &str) -> Value {
 
 fn start(place: &Place, workflow: &Path) -> String {
     let file = workflow.display().to_string();
-    place.ask(&["instance", "start", &file]).trim().to_owned()
+    place.ask(&["runs", "start", &file]).trim().to_owned()
 }
 
 /// The failure of a run of this workflow.

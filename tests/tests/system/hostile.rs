@@ -173,7 +173,7 @@ fn components_that_cannot_be_loaded_are_named_and_the_others_work() {
     }
     let workflow = json!({ "workflow": "one", "nodes": { "it": { "use": "steps/effect" } } });
     let file = place.workflow("one", &workflow).display().to_string();
-    let id = place.ask(&["instance", "start", &file]);
+    let id = place.ask(&["runs", "start", &file]);
     assert_eq!(place.look().ended(&id).status, Status::Completed);
 }
 
@@ -186,7 +186,7 @@ fn a_run_waits_for_a_consumer_that_is_missing() {
     let serve = place.serve();
     let workflow = json!({ "workflow": "one", "nodes": { "it": { "use": "steps/effect" } } });
     let file = place.workflow("one", &workflow).display().to_string();
-    let id = place.ask(&["instance", "start", &file]);
+    let id = place.ask(&["runs", "start", &file]);
     until("the run is put aside", || {
         let run = place.look().run(&id);
         place

@@ -47,7 +47,7 @@ fn whatever_was_acknowledged_ends_once_however_often_the_host_is_killed() {
     let report = verify(&place, &plans, &load.acknowledged());
     eprintln!(
         "kills: {} kills ({} of them before the host had joined, {} moments passed over), \
-         {} runs acknowledged ({} by `instance start`), {} stimuli, {report}",
+         {} runs acknowledged ({} by `runs start`), {} stimuli, {report}",
         killed.times,
         killed.early,
         killed.passed_over,
@@ -165,8 +165,8 @@ impl<'a> Load<'a> {
                 let input = format!("n={n}");
                 let id = self
                     .place
-                    .ask(&["instance", "start", &files[index], "--input", &input]);
-                id.trim().parse().expect("`instance start` prints an id")
+                    .ask(&["runs", "start", &files[index], "--input", &input]);
+                id.trim().parse().expect("`runs start` prints an id")
             } else {
                 let workflow = self.plans[index].workflow();
                 self.starter

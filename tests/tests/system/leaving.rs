@@ -27,7 +27,7 @@ fn work_in_flight_is_committed_when_the_host_is_asked_to_go() {
     let gate = Gate::shut();
     let (place, file) = held(&gate);
     let mut serve = place.serve();
-    let id = place.ask(&["instance", "start", &file]);
+    let id = place.ask(&["runs", "start", &file]);
     gate.until_asked(1);
     serve.signal(Signal::TERM);
     until("the host says that it is going", || {
@@ -63,7 +63,7 @@ fn a_node_that_does_not_return_before_the_deadline_is_done_again_and_no_failure(
     let (place, file) = held(&gate);
     let place = place.with("scheduler.drain", "100ms");
     let mut serve = place.serve();
-    let id = place.ask(&["instance", "start", &file]);
+    let id = place.ask(&["runs", "start", &file]);
     gate.until_asked(1);
     serve.signal(Signal::TERM);
     assert_eq!(serve.wait().code(), Some(0));
@@ -112,7 +112,7 @@ fn the_same_id_with_the_same_request_is_the_same_run() {
     let file = place.workflow("one", &workflow).display().to_string();
     let run = || place.ask(&["run", &file, "--id", ID, "--input", "n=1"]);
     assert_eq!(run(), run(), "the run is not done again; its result is");
-    let started = place.ask(&["instance", "start", &file, "--id", ID, "--input", "n=1"]);
+    let started = place.ask(&["runs", "start", &file, "--id", ID, "--input", "n=1"]);
     assert_eq!(started.trim(), ID);
     assert_eq!(place.look().runs().len(), 1);
     assert_eq!(place.look().records(&place.look().run(ID)).len(), 1);

@@ -26,7 +26,7 @@ fn who_owns_a_run_holds_its_lock() {
     let gated = json!({ "workflow": "gated", "nodes": { "gate": node } });
     let file = place.workflow("gated", &gated);
     let host = place.serve();
-    let id = place.ask(&["instance", "start", &file.display().to_string()]);
+    let id = place.ask(&["runs", "start", &file.display().to_string()]);
     let key = format!("workflow-instance:{}", id.trim());
     until("the run is at the gate", || gate.asked() > 0);
     let list = listed(&place);

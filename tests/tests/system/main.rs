@@ -21,6 +21,7 @@ mod draining;
 mod features;
 mod files;
 mod firing;
+mod former_names;
 mod grants;
 mod hostile;
 mod http;

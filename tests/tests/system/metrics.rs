@@ -41,7 +41,7 @@ fn the_file_of_a_host_is_there_from_the_start_and_after_its_end() {
     place.until_member(&mut serve);
     until("the file is there", || file.is_file());
     let workflow = place.workflow("two", &two()).display().to_string();
-    let id = place.ask(&["instance", "start", &workflow]);
+    let id = place.ask(&["runs", "start", &workflow]);
     place.look().ended(&id);
     serve.signal(Signal::TERM);
     assert!(serve.wait().success());

@@ -112,7 +112,7 @@ fn files_that_are_not_there_are_named() {
     let place = Place::new(&["echo"]);
     let echo = echo(&place);
     check(&place, &["run", "nowhere.yaml"], "WL-U002", 2);
-    check(&place, &["instance", "start", "nowhere.yaml"], "WL-U002", 2);
+    check(&place, &["runs", "start", "nowhere.yaml"], "WL-U002", 2);
     check(
         &place,
         &["run", &echo, "--input", "@nowhere.json"],
@@ -128,7 +128,7 @@ fn values_that_make_no_sense_are_refused() {
     check(&place, &["run", &echo, "--input", "{\"n\": "], "WL-U003", 2);
     check(&place, &["run", &echo, "--input", "n=many"], "WL-R070", 2);
     check(&place, &["run", &echo, "--id", "seven"], "WL-U007", 2);
-    check(&place, &["instance", "show", "seven"], "WL-U007", 2);
+    check(&place, &["runs", "show", "seven"], "WL-U007", 2);
     check(
         &place,
         &["run", &echo, "--set", "scheduler.lease=soon"],
@@ -143,7 +143,7 @@ fn values_that_make_no_sense_are_refused() {
     );
     check(&place, &["run"], "WL-U001", 2);
     place.ask(&["run", &echo]);
-    check(&place, &["instance", "show", "0193c0de"], "WL-U005", 41);
+    check(&place, &["runs", "show", "0193c0de"], "WL-U005", 41);
     assert_eq!(
         place.look().runs().len(),
         1,
@@ -216,7 +216,7 @@ fn a_workflow_with_a_mistake_starts_nothing() {
             .with_extension("yaml")
             .display()
             .to_string();
-        for command in [["run", &file].as_slice(), &["instance", "start", &file]] {
+        for command in [["run", &file].as_slice(), &["runs", "start", &file]] {
             let said = place.say(&[&["-o", "jsonl"], command].concat());
             assert_eq!(said.exit, Some(20), "{command:?}: {said:#?}");
             tried += 1;

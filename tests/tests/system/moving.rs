@@ -22,7 +22,7 @@ fn trusting(components: &[&str]) -> (Place, Place) {
 /// A run that waits for a person's answer.
 fn asked(place: &Place) -> String {
     let order = r#"{"order":7,"total":5000}"#;
-    let id = place.ask(&["instance", "start", APPROVAL, "--input", order]);
+    let id = place.ask(&["runs", "start", APPROVAL, "--input", order]);
     let id = id.trim().to_owned();
     bookmark(place, &id);
     id
@@ -32,7 +32,7 @@ fn asked(place: &Place) -> String {
 fn bookmark(place: &Place, id: &str) -> String {
     let listed = until_some("a person is asked", || {
         let listed = place
-            .say(&["-o", "json", "bookmark", "list", "--instance", id])
+            .say(&["-o", "json", "bookmark", "list", "--run", id])
             .json();
         listed.get(0).cloned()
     });
@@ -56,18 +56,18 @@ fn a_run_that_is_exported_goes_on_in_a_new_store() {
     let id = asked(&here);
     let file = here.path("run.json");
     let file = file.to_str().expect("a path that is text");
-    here.ask(&["instance", "export", &id, "--file", file]);
+    here.ask(&["runs", "export", &id, "--file", file]);
     drop(serve);
     // The import needs only the file and the components, and no host.
     assert_eq!(
-        there.ask(&["instance", "import", file]).trim(),
+        there.ask(&["runs", "import", file]).trim(),
         format!("{id} new")
     );
     assert_eq!(
-        there.ask(&["instance", "import", file]).trim(),
+        there.ask(&["runs", "import", file]).trim(),
         format!("{id} already")
     );
-    let copied = there.ask(&["-o", "json", "instance", "import", file, "--new-id"]);
+    let copied = there.ask(&["-o", "json", "runs", "import", file, "--new-id"]);
     let copied: Value = serde_json::from_str(&copied).expect("JSON");
     let copy = copied["id"].as_str().expect("an id").to_owned();
     assert_ne!(copy, id);
@@ -75,7 +75,7 @@ fn a_run_that_is_exported_goes_on_in_a_new_store() {
     check_answered(&there, &id);
     check_answered(&there, &copy);
     // A finished run can be imported back into its original store.
-    let again = there.ask(&["instance", "import", file, "--replace"]);
+    let again = there.ask(&["runs", "import", file, "--replace"]);
     assert_eq!(again.trim(), format!("{id} replaced"));
     check_answered(&there, &id);
 }
@@ -85,12 +85,12 @@ fn what_cannot_be_imported_is_refused_by_its_code() {
     let place = Place::new(&["human", "text"]);
     let _serve = place.serve();
     let id = asked(&place);
-    let document = place.ask(&["instance", "export", &id]);
+    let document = place.ask(&["runs", "export", &id]);
     let file = place.path("run.json");
     let name = file.to_str().expect("a path that is text").to_owned();
     let check = |text: &str, arguments: &[&str], code: &str, exit: i32| {
         std::fs::write(&file, text).expect("it can be written");
-        let command = [&["instance", "import", name.as_str()], arguments].concat();
+        let command = [&["runs", "import", name.as_str()], arguments].concat();
         let said = place.say(&command);
         assert_eq!(said.exit, Some(exit), "{}", said.stderr);
         assert!(said.stderr.contains(code), "{}", said.stderr);
@@ -107,10 +107,10 @@ fn a_run_moves_from_one_host_to_another_by_http() {
     let (here, there) = trusting(&["human", "text"]);
     let (from, to) = (Web::serve(&here), Web::serve(&there));
     let id = asked(&here);
-    let shown = from.get_any(&format!("/api/v1/instances/{id}/export"));
+    let shown = from.get_any(&format!("/api/v1/runs/{id}/export"));
     assert_eq!(shown.status, 200, "{shown:?}");
     let import = |web: &Web, query: &str| {
-        let path = format!("/api/v1/instances/import{query}");
+        let path = format!("/api/v1/runs/import{query}");
         web.ask(
             "POST",
             &path,
@@ -134,10 +134,8 @@ fn a_run_moves_from_one_host_to_another_by_http() {
     let file = far.path("run.json");
     let file = file.to_str().expect("a path that is text");
     let origin = format!("http://{}", from.address);
-    far.ask(&[
-        "--server", &origin, "instance", "export", &id, "--file", file,
-    ]);
-    let import = ["--server", &near, "instance", "import", file];
+    far.ask(&["--server", &origin, "runs", "export", &id, "--file", file]);
+    let import = ["--server", &near, "runs", "import", file];
     let refused = far.say(&import);
     assert_eq!(refused.exit, Some(40), "it was exported anew: {refused:?}");
     let said = far.ask(&[&import[..], &["--replace"]].concat());
@@ -145,10 +143,10 @@ fn a_run_moves_from_one_host_to_another_by_http() {
     check_answered(&there, &id);
 }
 
-/// The origin of a run's history in `instance show` and the API.
+/// The origin of a run's history in `runs show` and the API.
 fn imported(place: &Place, web: &Web, id: &str) -> Value {
-    let shown = place.say(&["-o", "json", "instance", "show", id]).json();
-    let answered = web.get(&format!("/api/v1/instances/{id}"));
+    let shown = place.say(&["-o", "json", "runs", "show", id]).json();
+    let answered = web.get(&format!("/api/v1/runs/{id}"));
     assert_eq!(shown["imported"], answered["imported"]);
     shown["imported"].clone()
 }
@@ -161,35 +159,35 @@ fn a_run_that_no_known_key_has_signed_needs_a_permission_and_is_marked() {
     );
     let (from, web) = (Web::serve(&stranger), Web::serve(&here));
     let id = asked(&stranger);
-    let document = from.get_any(&format!("/api/v1/instances/{id}/export")).body;
+    let document = from.get_any(&format!("/api/v1/runs/{id}/export")).body;
     let file = here.file("run.json", &document);
     let file = file.to_str().expect("a path that is text");
-    let refused = here.say(&["instance", "import", file]);
+    let refused = here.say(&["runs", "import", file]);
     assert_eq!(refused.exit, Some(2), "{}", refused.stderr);
     for wanted in ["WL-R162", "--unsigned", "trusted"] {
         assert!(refused.stderr.contains(wanted), "{}", refused.stderr);
     }
     let import = |query: &str| {
-        let path = format!("/api/v1/instances/import{query}");
+        let path = format!("/api/v1/runs/import{query}");
         let json = "content-type: application/json";
         web.ask("POST", &path, &[json], &document)
     };
     assert_eq!(import("").problem(), (422, "WL-R162".to_owned()));
     assert_eq!(here.look().store().counts().expect("it can").instances, 0);
     let server = format!("http://{}", web.address);
-    let remote = ["--server", &server, "instance", "import", file];
+    let remote = ["--server", &server, "runs", "import", file];
     let refused = here.say(&remote);
     assert!(refused.stderr.contains("WL-R162"), "{}", refused.stderr);
     let said = here.ask(&[&remote[..], &["--unsigned"]].concat());
     assert_eq!(said.trim(), format!("{id} new"));
     assert_eq!(imported(&here, &web, &id), "unsigned");
     assert_eq!(import("?unsigned=true").status, 200, "it is there already");
-    let text = here.ask(&["instance", "show", &id]);
+    let text = here.ask(&["runs", "show", &id]);
     assert!(text.contains("unsigned"), "{text}");
     // The mark stays, although this host signs its exports.
-    let again = web.get_any(&format!("/api/v1/instances/{id}/export")).body;
+    let again = web.get_any(&format!("/api/v1/runs/{id}/export")).body;
     here.file("run.json", &again);
-    let said = here.ask(&["instance", "import", file, "--replace"]);
+    let said = here.ask(&["runs", "import", file, "--replace"]);
     assert_eq!(said.trim(), format!("{id} replaced"));
     assert_eq!(imported(&here, &web, &id), "unsigned");
 }
@@ -199,17 +197,17 @@ fn a_signed_run_says_whose_key_signed_it_and_one_changed_byte_is_noticed() {
     let (here, there) = trusting(&["human", "text"]);
     let serve = here.serve();
     let id = asked(&here);
-    let document = here.ask(&["instance", "export", &id]);
+    let document = here.ask(&["runs", "export", &id]);
     drop(serve);
     let web = Web::serve(&there);
     let changed = document.replacen("5000", "5001", 1);
     assert_ne!(changed, document);
     let file = there.file("run.json", &changed);
     let file = file.to_str().expect("a path that is text");
-    let refused = there.say(&["instance", "import", file]);
+    let refused = there.say(&["runs", "import", file]);
     assert!(refused.stderr.contains("WL-R162"), "{}", refused.stderr);
     there.file("run.json", &document);
-    there.ask(&["instance", "import", file]);
+    there.ask(&["runs", "import", file]);
     let shown = here.say(&["-o", "json", "keys", "show"]).json();
     let name = shown["keys"][0]["signs_as"].as_str().expect("a name");
     assert_eq!(imported(&there, &web, &id), format!("signed by {name}"));
@@ -230,13 +228,13 @@ fn an_import_takes_no_idempotency_key() {
             "content-type: application/json",
             &format!("idempotency-key: {key}"),
         ];
-        web.ask("POST", "/api/v1/instances", &headers, &wish)
+        web.ask("POST", "/api/v1/runs", &headers, &wish)
     };
     let first = start("order-7");
     assert_eq!(first.status, 201, "{first:?}");
     let id = first.json()["id"].as_str().expect("an id").to_owned();
     assert_eq!(web.result(&id)["output"], 1);
-    let export = web.get_any(&format!("/api/v1/instances/{id}/export")).body;
+    let export = web.get_any(&format!("/api/v1/runs/{id}/export")).body;
     let mut forged: Value = serde_json::from_str(&export).expect("JSON");
     let forged = forged["document"].take().to_string();
     // The run is deleted, and a forged run of the key is imported before the key is used again.
@@ -246,7 +244,7 @@ fn an_import_takes_no_idempotency_key() {
         Web::serve(&other),
     );
     let json = "content-type: application/json";
-    let path = "/api/v1/instances/import?unsigned=true";
+    let path = "/api/v1/runs/import?unsigned=true";
     for document in [&forged, &before] {
         let answer = web_of_other.ask("POST", path, &[json], document);
         assert_eq!(answer.problem(), (422, "WL-R163".to_owned()), "{answer:?}");
@@ -261,7 +259,7 @@ fn an_import_takes_no_idempotency_key() {
         );
     }
     // An export that the host has signed is imported under its key.
-    let path = "/api/v1/instances/import?replace=true";
+    let path = "/api/v1/runs/import?replace=true";
     let replaced = web.ask("POST", path, &[json], &export);
     assert_eq!(replaced.status, 201, "{replaced:?}");
     let again = start("order-7");
@@ -274,7 +272,7 @@ fn a_run_that_uses_a_denied_component_is_not_imported() {
     let (here, there) = trusting(&["human", "text"]);
     let serve = here.serve();
     let id = asked(&here);
-    let document = here.ask(&["instance", "export", &id]);
+    let document = here.ask(&["runs", "export", &id]);
     drop(serve);
     let exported: Value = serde_json::from_str(&document).expect("JSON");
     let pins = exported["document"]["pins"]["json"].as_str().expect("text");
@@ -284,7 +282,7 @@ fn a_run_that_uses_a_denied_component_is_not_imported() {
     let file = there.file("run.json", &document);
     let file = file.to_str().expect("a path that is text");
     for arguments in [&[][..], &["--unsigned"], &["--new-id"]] {
-        let command = [&["instance", "import", file], arguments].concat();
+        let command = [&["runs", "import", file], arguments].concat();
         let refused = there.say(&command);
         assert_eq!(refused.exit, Some(2), "{}", refused.stderr);
         assert!(refused.stderr.contains("WL-R165"), "{}", refused.stderr);

@@ -11,11 +11,11 @@ fn asked(place: &Place) -> (String, String) {
         "/../examples/approval/approval.yaml"
     );
     let order = r#"{"order":7,"total":5000}"#;
-    let id = place.ask(&["instance", "start", file, "--input", order]);
+    let id = place.ask(&["runs", "start", file, "--input", order]);
     let id = id.trim().to_owned();
     let listed = until_some("a person is asked", || {
         let listed = place
-            .say(&["-o", "json", "bookmark", "list", "--instance", &id])
+            .say(&["-o", "json", "bookmark", "list", "--run", &id])
             .json();
         listed.get(0).cloned()
     });
@@ -73,7 +73,7 @@ fn after_an_answer_that_is_none_the_question_stands() {
     ]);
     let again = until_some("it is asked again", || {
         let listed = place
-            .say(&["-o", "json", "bookmark", "list", "--instance", &id])
+            .say(&["-o", "json", "bookmark", "list", "--run", &id])
             .json();
         let now = listed.get(0)?.get("no")?.to_string();
         (now != no).then_some(now)

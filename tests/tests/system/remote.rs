@@ -78,14 +78,14 @@ fn a_list_is_read_page_by_page_and_shown_as_from_a_store() {
     };
     let first = json!({ "items": [run("1")], "next": "more" });
     let second = json!({ "items": [run("2")] });
-    let command = ["instance", "list", "--status", "running", "--limit", "7"];
+    let command = ["runs", "list", "--status", "running", "--limit", "7"];
     let (said, asked) = ask(&command, vec![(200, first), (200, second)]);
     assert_eq!(said.exit, Some(0), "{said:?}");
     assert_eq!(
         asked,
         [
-            "GET /api/v1/instances?status=running&limit=7",
-            "GET /api/v1/instances?status=running&limit=6&cursor=more",
+            "GET /api/v1/runs?status=running&limit=7",
+            "GET /api/v1/runs?status=running&limit=6&cursor=more",
         ]
     );
     let shown: Vec<Value> = said
@@ -148,10 +148,10 @@ fn a_result_is_waited_for_and_decides_the_exit_code() {
         (202, outcome("running", false, Value::Null)),
         (200, outcome("faulted", true, failure)),
     ];
-    let (said, asked) = ask(&["instance", "result", ID, "--wait"], answers);
+    let (said, asked) = ask(&["runs", "result", ID, "--wait"], answers);
     assert_eq!(said.exit, Some(10), "{said:?}");
     assert_eq!(said.error()["code"], "WL-R073");
-    let wait = format!("GET /api/v1/instances/{ID}/result?wait=20000ms");
+    let wait = format!("GET /api/v1/runs/{ID}/result?wait=20000ms");
     assert_eq!(asked.first(), Some(&wait));
     assert_eq!(asked.len(), 2);
 }
@@ -159,7 +159,7 @@ fn a_result_is_waited_for_and_decides_the_exit_code() {
 fn check_problem(status: u16, code: &str, exit: i32, expected: &str) {
     let problem = json!({ "type": "/errors/X", "title": "x", "status": status, "code": code,
         "detail": "it is so", "help": "do this" });
-    let (said, _) = ask(&["instance", "cancel", ID], vec![(status, problem)]);
+    let (said, _) = ask(&["runs", "cancel", ID], vec![(status, problem)]);
     assert_eq!(said.exit, Some(exit), "{status} {code}: {said:?}");
     assert_eq!(said.error()["code"], expected);
 }

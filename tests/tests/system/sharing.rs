@@ -24,7 +24,7 @@ fn the_work_of_all_processes_on_one_store_ends_once() {
     let serve = place.serve();
     let run = place.start(&["run", &file, "--id", id]);
     let starts: Vec<_> = (0..4)
-        .map(|_| place.start(&["instance", "start", &file]))
+        .map(|_| place.start(&["runs", "start", &file]))
         .collect();
     let mut ids = vec![id.to_owned()];
     for mut start in starts {

@@ -14,7 +14,7 @@ fn check(place: &Place, code: &str) {
     let before = std::fs::read(place.store()).ok();
     for command in [
         vec!["run", &file],
-        vec!["instance", "start", &file],
+        vec!["runs", "start", &file],
         vec!["serve"],
     ] {
         let said = place.say(&[&["-o", "jsonl"], command.as_slice()].concat());
@@ -158,7 +158,7 @@ fn check_taken_away(happens: impl FnOnce(&Place), code: &str) {
     assert_eq!(web.result(&run)["status"], "completed");
     assert_eq!(web.get_any("/readyz").status, 200);
     happens(&place);
-    let answer = web.post("/api/v1/instances", &json!({ "workflow": "one" }));
+    let answer = web.post("/api/v1/runs", &json!({ "workflow": "one" }));
     assert!(answer.status >= 500, "{answer:?}");
     let ready = web.get_any("/readyz");
     assert_eq!(ready.problem(), (503, "WL-H035".to_owned()));
@@ -185,7 +185,7 @@ fn a_host_whose_log_is_removed_acknowledges_nothing() {
     let web = Web::serve(&place);
     web.publish(&one());
     std::fs::remove_file(log_of(&place)).expect("it can be removed");
-    let answer = web.post("/api/v1/instances", &json!({ "workflow": "one" }));
+    let answer = web.post("/api/v1/runs", &json!({ "workflow": "one" }));
     assert!(answer.status >= 500, "{answer:?}");
     assert_eq!(web.get_any("/readyz").status, 503);
 }

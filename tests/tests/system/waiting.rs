@@ -148,7 +148,7 @@ fn a_run_that_waits_can_be_cancelled() {
     let place = Place::new(&["steps"]);
     let (_, id) = suspended(&place);
     let _serve = place.serve();
-    place.ask(&["instance", "cancel", &id]);
+    place.ask(&["runs", "cancel", &id]);
     let run = place.look().ended(&id);
     assert_eq!(run.status, Status::Cancelled);
     assert_eq!(bookmarks(&place), 0);

@@ -27,12 +27,11 @@ impl Api {
         let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
         if prefix.is_empty() || !prefix.chars().all(is_id) {
             let text = format!("`{prefix}` is not the id of a run");
-            let help =
-                "An id is a UUID; its beginning is enough. `windlass instance list` shows them.";
+            let help = "An id is a UUID; its beginning is enough. `windlass runs list` shows them.";
             return Err(Expected::new(codes::NO_ID, text).help(help).into());
         }
         let filter = [("id", prefix.to_owned())];
-        let mut found = self.list_whole(&["instances"], &filter, NAMED + 1)?;
+        let mut found = self.list_whole(&["runs"], &filter, NAMED + 1)?;
         if found.len() > 1 {
             let ids = found.iter().map(|run| text(run, "id"));
             let ids = ids.collect::<anyhow::Result<Vec<_>>>()?.join("\n");
@@ -44,8 +43,8 @@ impl Api {
         found.pop().ok_or_else(|| {
             let text = format!("No run has an id that begins with `{prefix}`");
             let help =
-                "`windlass instance list` shows the runs of this store; `--store` names another.";
-            let missing = Expected::new(codes::NO_INSTANCE, text).help(help);
+                "`windlass runs list` shows the runs of this store; `--store` names another.";
+            let missing = Expected::new(codes::NO_RUN, text).help(help);
             missing.exit(Exit::NotFound).into()
         })
     }

@@ -25,8 +25,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Only bookmarks of this run, given by its id or the beginning of it
-    #[arg(long, value_name = "ID")]
-    instance: Option<String>,
+    #[arg(long, alias = "instance", value_name = "ID")]
+    run: Option<String>,
     /// Only bookmarks of this name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -63,7 +63,7 @@ impl Command {
 /// The members of a bookmark.
 pub(crate) const ORDER: [&str; 10] = [
     "no",
-    "instance",
+    "run",
     "name",
     "match",
     "correlation",
@@ -80,9 +80,9 @@ const LINK: &str = "link";
 impl List {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
-        let instance = self.instance.as_deref().map(|id| api.id(id)).transpose()?;
+        let run = self.run.as_deref().map(|id| api.id(id)).transpose()?;
         let mut filter: Vec<(&str, String)> = Vec::new();
-        filter.extend(instance.map(|id| ("instance", id)));
+        filter.extend(run.map(|id| ("run", id)));
         filter.extend(self.name.map(|name| ("name", name)));
         filter.extend(self.correlation.map(|text| ("correlation", text)));
         filter.extend(self.links.then(|| ("links", "true".to_owned())));
@@ -97,7 +97,7 @@ impl List {
 fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
     let columns = [
         ("no", "no"),
-        ("run", "instance"),
+        ("run", "run"),
         ("name", "name"),
         ("match", "match"),
         ("correlation", "correlation"),

@@ -15,7 +15,7 @@ use crate::output::{Output, columns_of, members};
 
 /// The members of a dead letter, in the order in which they are shown.
 const ORDER: [&str; 8] = [
-    "no", "kind", "reason", "instance", "died", "replayed", "failure", "body",
+    "no", "kind", "reason", "run", "died", "replayed", "failure", "body",
 ];
 
 /// The subcommands of `dead-letter`.
@@ -40,8 +40,8 @@ pub(crate) struct List {
     #[arg(long, value_parser = kind, value_name = "KIND")]
     kind: Option<LetterKind>,
     /// Only dead letters of this run, given by its id or the beginning of it
-    #[arg(long, value_name = "ID")]
-    instance: Option<String>,
+    #[arg(long, alias = "instance", value_name = "ID")]
+    run: Option<String>,
     /// How many dead letters to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     limit: u32,
@@ -95,16 +95,16 @@ impl Command {
 impl List {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
-        let instance = self.instance.as_deref().map(|id| api.id(id)).transpose()?;
+        let run = self.run.as_deref().map(|id| api.id(id)).transpose()?;
         let mut filter: Vec<(&str, String)> = Vec::new();
         filter.extend(self.kind.map(|kind| ("kind", kind.name().to_owned())));
-        filter.extend(instance.map(|id| ("instance", id)));
+        filter.extend(run.map(|id| ("run", id)));
         let items = api.list(&["dead-letters"], &filter, self.limit, &ORDER)?;
         let columns = [
             ("no", "no"),
             ("kind", "kind"),
             ("reason", "reason"),
-            ("run", "instance"),
+            ("run", "run"),
             ("died", "died"),
             ("replayed", "replayed"),
         ];

@@ -43,8 +43,8 @@ pub(crate) struct Send {
     #[arg(long, value_name = "TEXT")]
     correlation: Option<String>,
     /// Only for this run, given by its id or the beginning of it
-    #[arg(long, value_name = "ID")]
-    instance: Option<String>,
+    #[arg(long, alias = "instance", value_name = "ID")]
+    run: Option<String>,
     /// Input that the event carries: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
@@ -98,7 +98,7 @@ const ORDER: [&str; 15] = [
     "name",
     "match",
     "correlation",
-    "instance",
+    "run",
     "source",
     "delivery",
     "input",
@@ -118,7 +118,7 @@ impl List {
             ("name", "name"),
             ("match", "match"),
             ("correlation", "correlation"),
-            ("run", "instance"),
+            ("run", "run"),
             ("sent", "sent"),
             ("expires", "expires"),
             ("attempts", "attempts"),
@@ -143,11 +143,11 @@ impl Send {
         });
         let api = context.api_and_store()?;
         if let Some(wish) = wish.as_object_mut() {
-            let instance = self.instance.as_deref().map(|id| api.id(id)).transpose()?;
+            let run = self.run.as_deref().map(|id| api.id(id)).transpose()?;
             let delivery = self.delivery.map(|delivery| delivery.name().to_owned());
             for (key, value) in [
                 ("correlation", self.correlation),
-                ("instance", instance),
+                ("run", run),
                 ("delivery", delivery),
             ] {
                 wish.extend(value.map(|value| (key.to_owned(), Value::from(value))));

@@ -7,11 +7,11 @@ mod dead_letter;
 mod doctor;
 mod event;
 mod explain;
-mod instance;
 pub(crate) mod keys;
 mod lock;
 mod plugin;
 mod run;
+mod runs;
 mod serve;
 mod store;
 mod trigger;
@@ -25,7 +25,7 @@ use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
 
-pub(crate) use instance::{definition, mark, moment, node_name, took, value};
+pub(crate) use runs::{definition, mark, moment, node_name, took, value};
 
 /// The error for a command that cannot be sent to a host.
 fn not_by_host() -> Expected {
@@ -48,8 +48,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Workflow(workflow::Command),
     /// Start, show and control runs
-    #[command(subcommand)]
-    Instance(instance::Command),
+    // The name of earlier versions stays accepted for one release.
+    #[command(subcommand, alias = "instance")]
+    Runs(runs::Command),
     /// Schedule, list and control triggers
     #[command(subcommand)]
     Trigger(trigger::Command),
@@ -99,7 +100,7 @@ impl Command {
             Self::Run(arguments) => arguments.run(context),
             Self::Serve(arguments) => arguments.run(context),
             Self::Workflow(command) => command.run(context),
-            Self::Instance(command) => command.run(context),
+            Self::Runs(command) => command.run(context),
             Self::Trigger(command) => command.run(context),
             Self::Event(command) => command.run(context),
             Self::Bookmark(command) => command.run(context),

@@ -103,7 +103,7 @@ impl Arguments {
         if !self.no_wait {
             return ended::await_result(output, api, id, FOR_EVER);
         }
-        let path = ["instances", id, "result"];
+        let path = ["runs", id, "result"];
         loop {
             let (status, outcome) = api.ask_waiting(Method::GET, &path, LOOK, None)?;
             if status != StatusCode::ACCEPTED || text(&outcome, "status")? == "suspended" {
@@ -226,7 +226,7 @@ fn tell_waits(
 
 fn head(store: &dyn Store, no: InstanceNo) -> anyhow::Result<windlass_store::rows::InstanceRow> {
     store.instance_by_no(no)?.ok_or_else(|| {
-        crate::error::Expected::new(codes::NO_INSTANCE, "The run is gone from the store")
+        crate::error::Expected::new(codes::NO_RUN, "The run is gone from the store")
             .exit(Exit::NotFound)
             .into()
     })

@@ -76,7 +76,7 @@ impl Served {
 
     /// Starts a run of a file.
     fn run(&self, file: &str) -> String {
-        let started = self.json(&["instance", "start", file, "--input", "by=1"]);
+        let started = self.json(&["runs", "start", file, "--input", "by=1"]);
         started["id"].as_str().expect("an id").to_owned()
     }
 

@@ -11,13 +11,13 @@ fn a_command_that_reads_gives_the_same_output_over_http_and_on_the_store() {
     served.place.look().ended(&ended);
     let waits = served.waiting(&served.file("held", &held("held")));
     for command in [
-        &["instance", "list"][..],
-        &["instance", "list", "--limit", "1", "--status", "completed"],
-        &["instance", "show", &ended],
-        &["instance", "show", &waits[..30]],
-        &["instance", "trace", &ended, "--outputs", "--logs"],
-        &["instance", "result", &waits],
-        &["instance", "exists", &waits],
+        &["runs", "list"][..],
+        &["runs", "list", "--limit", "1", "--status", "completed"],
+        &["runs", "show", &ended],
+        &["runs", "show", &waits[..30]],
+        &["runs", "trace", &ended, "--outputs", "--logs"],
+        &["runs", "result", &waits],
+        &["runs", "exists", &waits],
         &["trigger", "list"],
         &["trigger", "show", &format!("{}:0", &waits[..35])],
         &["bookmark", "list", "--name", "over"],
@@ -34,8 +34,8 @@ fn a_command_that_reads_gives_the_same_output_over_http_and_on_the_store() {
         "zzz",
         "",
     ] {
-        served.same(&["instance", "show", missing]);
-        served.same(&["instance", "cancel", missing]);
+        served.same(&["runs", "show", missing]);
+        served.same(&["runs", "cancel", missing]);
         served.same(&["trigger", "show", missing]);
         served.same(&["workflow", "show", missing]);
     }

@@ -57,14 +57,7 @@ fn dead_letters_are_listed_replayed_and_deleted() {
         );
     }
     let letters = until_some("they are dead letters", || {
-        let list = [
-            "dead-letter",
-            "list",
-            "--kind",
-            "trigger",
-            "--instance",
-            &run,
-        ];
+        let list = ["dead-letter", "list", "--kind", "trigger", "--run", &run];
         let letters = served.json(&list).as_array().expect("a list").clone();
         (letters.len() == 2).then_some(letters)
     });
@@ -110,7 +103,7 @@ fn events_are_sent_buffered_and_listed() {
         "--input",
         "a=1",
     ];
-    served.exits(0, &[&over[..], &["--instance", &run]].concat());
+    served.exits(0, &[&over[..], &["--run", &run]].concat());
     served.place.look().ended(&run);
 }
 
@@ -119,23 +112,21 @@ fn runs_are_resumed_by_their_bookmarks() {
     let served = Served::new();
     let file = served.file("held", &held("held"));
     let run = served.waiting(&file);
-    let waits = served.json(&["bookmark", "list", "--instance", &run]);
+    let waits = served.json(&["bookmark", "list", "--run", &run]);
     let no = waits[0]["no"].to_string();
     served.exits(0, &["bookmark", "resume", &no, "--input", "a=1"]);
     served.exits(41, &["bookmark", "resume", &no]);
     let run = served.waiting(&file);
-    served.exits(41, &["instance", "resume", &run, "nothing"]);
-    served.exits(0, &["instance", "resume", &run[..35], "--input", "a=1"]);
+    served.exits(41, &["runs", "resume", &run, "nothing"]);
+    served.exits(0, &["runs", "resume", &run[..35], "--input", "a=1"]);
     served.place.look().ended(&run);
     let several = json!({
         "workflow": "several",
         "nodes": { "a": { "event": "first" }, "b": { "event": "second" } },
     });
     let run = served.waiting(&served.file("several", &several));
-    served.exits(2, &["instance", "resume", &run]);
-    let both = [
-        "instance", "resume", &run, "first", "second", "--input", "a=1",
-    ];
+    served.exits(2, &["runs", "resume", &run]);
+    let both = ["runs", "resume", &run, "first", "second", "--input", "a=1"];
     assert_eq!(served.json(&both)["resumed"], json!([run, run]));
     served.place.look().ended(&run);
 }

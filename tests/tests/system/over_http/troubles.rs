@@ -11,18 +11,18 @@ use super::{Served, TOKEN};
 /// Every command that can be sent to a host, with the arguments that it needs.
 const COMMANDS: &[&[&str]] = &[
     &["run", "w.yaml"],
-    &["instance", "start", "w.yaml"],
-    &["instance", "run", ID],
-    &["instance", "cancel", ID],
-    &["instance", "pause", ID],
-    &["instance", "unpause", ID],
-    &["instance", "retry", ID],
-    &["instance", "delete", ID, "--yes"],
-    &["instance", "exists", ID],
-    &["instance", "result", ID],
-    &["instance", "list"],
-    &["instance", "show", ID],
-    &["instance", "trace", ID],
+    &["runs", "start", "w.yaml"],
+    &["runs", "begin", ID],
+    &["runs", "cancel", ID],
+    &["runs", "pause", ID],
+    &["runs", "unpause", ID],
+    &["runs", "retry", ID],
+    &["runs", "delete", ID, "--yes"],
+    &["runs", "exists", ID],
+    &["runs", "result", ID],
+    &["runs", "list"],
+    &["runs", "show", ID],
+    &["runs", "trace", ID],
     &["trigger", "schedule", ID, "--node", "a"],
     &["trigger", "list"],
     &["trigger", "show", ID],
@@ -174,7 +174,7 @@ fn an_answer_without_end_is_left() {
             more = stream.write_all(&megabyte).is_ok();
         }
     });
-    let said = ask(&place(), &address, TOKEN, &["instance", "list"]);
+    let said = ask(&place(), &address, TOKEN, &["runs", "list"]);
     assert_eq!(said.exit, Some(30), "{said:?}");
     assert_eq!(said.error()["code"], "WL-C044", "{said:?}");
 }
@@ -191,7 +191,7 @@ fn a_large_answer_is_shown_whole() {
         &place(),
         &address,
         TOKEN,
-        &["instance", "list", "--limit", "500"],
+        &["runs", "list", "--limit", "500"],
     );
     assert_eq!(said.exit, Some(0), "{:?}", said.stderr);
     assert_eq!(said.stdout.lines().count(), 500);
@@ -228,17 +228,7 @@ fn what_needs_this_machine_is_refused_and_what_needs_no_store_is_done_here() {
 fn a_name_that_leads_elsewhere_is_none() {
     let served = Served::new();
     for name in [
-        ".",
-        "..",
-        "../instances",
-        "a/b",
-        "%2e%2e",
-        "a?b=c",
-        "a#b",
-        "",
-        " ",
-        "é",
-        "\u{7}",
+        ".", "..", "../runs", "a/b", "%2e%2e", "a?b=c", "a#b", "", " ", "é", "\u{7}",
     ] {
         for command in [["workflow", "show"], ["workflow", "retract"]] {
             let said = served.same(&[&command[..], &[name]].concat());

@@ -13,7 +13,7 @@ use crate::output::{columns_of, members};
 /// The members of a trigger in a list.
 const KEYS: [&str; 11] = [
     "trigger",
-    "instance",
+    "run",
     "workflow",
     "node",
     "type",
@@ -35,8 +35,8 @@ const ORDER: [&str; 12] = {
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// All triggers of this run, given by its id or the beginning of it
-    #[arg(long, value_name = "ID")]
-    instance: Option<String>,
+    #[arg(long, alias = "instance", value_name = "ID")]
+    run: Option<String>,
     /// How many triggers to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     limit: u32,
@@ -52,8 +52,8 @@ pub(crate) struct Show {
 impl List {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
-        let instance = self.instance.as_deref().map(|id| api.id(id)).transpose()?;
-        let filter: Vec<_> = instance.into_iter().map(|id| ("instance", id)).collect();
+        let run = self.run.as_deref().map(|id| api.id(id)).transpose()?;
+        let filter: Vec<_> = run.into_iter().map(|id| ("run", id)).collect();
         let items = api.list(&["triggers"], &filter, self.limit, &KEYS)?;
         let columns = ["trigger", "node", "type", "state", "due"];
         let output = &context.output;
@@ -72,7 +72,7 @@ impl Show {
         let mut shown = shown.map_err(|error| or_missing(error, || missing(&self.trigger)))?;
         text(&shown, "trigger")?;
         let item = match taken(&mut shown, "pending") {
-            Value::Null => picked(shown, &["trigger", "instance", "state"]),
+            Value::Null => picked(shown, &["trigger", "run", "state"]),
             pending => {
                 let mut item = picked(pending, &KEYS);
                 let id = self.trigger.parse::<uuid::Uuid>();

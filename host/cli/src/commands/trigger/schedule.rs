@@ -52,7 +52,7 @@ impl Schedule {
         let api = context.api()?;
         let run = api.id(&self.run)?;
         let mut wish = self.when.wish();
-        wish.insert("instance".to_owned(), json!(run));
+        wish.insert("run".to_owned(), json!(run));
         wish.insert("node".to_owned(), json!(self.node));
         wish.insert("priority".to_owned(), json!(self.priority));
         wish.extend(id.map(|id| ("id".to_owned(), json!(id.to_string()))));
@@ -65,7 +65,7 @@ impl Schedule {
             _ => "already scheduled",
         };
         let id = text(&done, "trigger")?;
-        let item = json!({ "id": id, "instance": run, "result": result });
+        let item = json!({ "id": id, "run": run, "result": result });
         context.output.show(&item, || id.to_owned())?;
         Ok(Exit::Done)
     }

@@ -1,4 +1,4 @@
-//! `windlass instance delete`.
+//! `windlass runs delete`.
 
 use clap::Args;
 use reqwest::{Method, StatusCode};
@@ -45,14 +45,14 @@ impl Arguments {
     /// Deletes the run. Returns whether it is gone.
     fn delete(&self, api: &Api, id: &str) -> anyhow::Result<bool> {
         let patience = self.wait.patience();
-        let path = ["instances", id];
+        let path = ["runs", id];
         let (status, _) = api.ask_waiting(Method::DELETE, &path, patience, None)?;
         let gone = status == StatusCode::NO_CONTENT;
         let Some(rest) = Api::rest(patience).filter(|_| !gone) else {
             return Ok(gone);
         };
         // Waiting for the result ends when the run is deleted.
-        let path = ["instances", id, "result"];
+        let path = ["runs", id, "result"];
         match api.ask_patiently(Method::GET, &path, rest) {
             Ok(_) => Ok(false),
             Err(error) => match error.downcast::<Expected>() {

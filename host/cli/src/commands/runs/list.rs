@@ -1,4 +1,4 @@
-//! `windlass instance list`.
+//! `windlass runs list`.
 
 use clap::Args;
 use windlass_model::Status;
@@ -56,7 +56,7 @@ impl Arguments {
         filter.extend(self.workflow.map(|name| ("workflow", name)));
         let items = context
             .api()?
-            .list(&["instances"], &filter, self.limit, &ORDER)?;
+            .list(&["runs"], &filter, self.limit, &ORDER)?;
         let columns = ["id", "workflow", "status", "created", "finished"];
         let output = &context.output;
         output.list(&items, || {

@@ -1,4 +1,4 @@
-//! `windlass instance export|import`.
+//! `windlass runs export|import`.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "The run stays where it is, and as it is. The newest key of the keyring signs the \
-    file. What goes with it and what does not is in docs/instances.md."
+    file. What goes with it and what does not is in docs/runs.md."
 )]
 pub(crate) struct Export {
     /// The id of the run, or its beginning
@@ -55,7 +55,7 @@ impl Export {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
         let id = api.id(&self.id)?;
-        let document = api.get_raw(&["instances", &id, "export"])?;
+        let document = api.get_raw(&["runs", &id, "export"])?;
         self.put(context, &id, &document)
     }
 
@@ -96,7 +96,7 @@ impl Import {
         let unsigned = self.unsigned.then(|| ("unsigned", "true".to_owned()));
         let query: Vec<_> = place.into_iter().chain(unsigned).collect();
         let api = context.api_and_store()?;
-        let item = api.post_raw(&["instances", "import"], &query, document)?;
+        let item = api.post_raw(&["runs", "import"], &query, document)?;
         let line = format!("{} {}", text(&item, "id")?, text(&item, "result")?);
         context.output.show(&item, || line)?;
         Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! `windlass instance trace`: the executions of a run, the oldest first.
+//! `windlass runs trace`: the executions of a run, the oldest first.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
         let run = api.find(&self.id)?;
-        let path = ["instances", answer::text(&run, "id")?, "runs"];
+        let path = ["runs", answer::text(&run, "id")?, "executions"];
         let mut items = api.list(&path, &[], self.limit, &ORDER)?;
         items.reverse();
         for item in &mut items {

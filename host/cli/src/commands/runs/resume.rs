@@ -1,4 +1,4 @@
-//! `windlass instance resume`.
+//! `windlass runs resume`.
 
 use clap::Args;
 use serde_json::Value;
@@ -55,7 +55,7 @@ impl Arguments {
             names.push(None);
         }
         let number = |name: Option<&str>| {
-            let mut filter = vec![("instance", id.to_owned())];
+            let mut filter = vec![("run", id.to_owned())];
             filter.extend(name.map(|name| ("name", name.to_owned())));
             let found = api.list(&["bookmarks"], &filter, CANDIDATES, &bookmark::ORDER)?;
             Ok(self.only(name, &found)?)
@@ -70,7 +70,7 @@ impl Arguments {
             [] => {
                 let text = format!("Run {} does not wait{named}", self.id);
                 Err(Expected::new(codes::NO_BOOKMARK, text)
-                    .help("`windlass bookmark list --instance ID` shows what it waits for.")
+                    .help("`windlass bookmark list --run ID` shows what it waits for.")
                     .exit(Exit::NotFound))
             }
             [one] => no(one).ok_or_else(|| bookmark::no_waiting_run(&self.id)),

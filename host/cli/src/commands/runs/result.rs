@@ -1,4 +1,4 @@
-//! `windlass instance result`.
+//! `windlass runs result`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `windlass instance show`.
+//! `windlass runs show`.
 
 use clap::Args;
 use serde_json::Value;
@@ -37,7 +37,7 @@ const ORDER: [&str; 15] = [
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
-        let item = whole(api.get(&["instances", &api.id(&self.id)?])?);
+        let item = whole(api.get(&["runs", &api.id(&self.id)?])?);
         text(&item, "id")?;
         context.output.show(&item, || members(&item, &ORDER))?;
         Ok(Exit::Done)
@@ -46,10 +46,10 @@ impl Arguments {
 
 /// A run with all its parts, as one document.
 fn whole(mut shown: Value) -> Value {
-    let mut item = taken(&mut shown, "instance");
+    let mut item = taken(&mut shown, "run");
     if let (Some(item), Some(shown)) = (item.as_object_mut(), shown.as_object_mut()) {
         for (key, value) in std::mem::take(shown) {
-            if key != "instance" {
+            if key != "run" {
                 item.insert(key, value);
             }
         }

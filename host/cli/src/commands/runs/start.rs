@@ -1,4 +1,4 @@
-//! `windlass instance start`.
+//! `windlass runs start`.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -11,13 +11,13 @@ use crate::request::RequestArguments;
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A run that begins later can be let begin at once by `windlass instance run ID`, \
+    after_help = "A run that begins later can be let begin at once by `windlass runs begin ID`, \
     and cancelled like any other."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
     request: RequestArguments,
-    /// Only create the run; `windlass instance run ID` starts it
+    /// Only create the run; `windlass runs begin ID` starts it
     #[arg(long, conflicts_with_all = ["at", "after"])]
     create_only: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `windlass instance retry`.
+//! `windlass runs retry`.
 
 use clap::Args;
 use reqwest::{Method, StatusCode};
@@ -41,7 +41,7 @@ impl Arguments {
         }
         let (api, output) = (context.api()?, &context.output);
         let id = api.id(&self.id)?;
-        let path = ["instances", &id, "retry"];
+        let path = ["runs", &id, "retry"];
         let patience = self.wait.patience();
         let body = Value::Object(wish);
         let (status, outcome) = api.ask_waiting(Method::POST, &path, patience, Some(&body))?;

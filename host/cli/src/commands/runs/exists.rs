@@ -1,4 +1,4 @@
-//! `windlass instance exists`.
+//! `windlass runs exists`.
 
 use clap::Args;
 use serde_json::json;
@@ -20,7 +20,7 @@ impl Arguments {
         let exists = match self.id.parse::<uuid::Uuid>() {
             Ok(id) => {
                 let filter = [("id", id.to_string())];
-                !api.list_whole(&["instances"], &filter, 1)?.is_empty()
+                !api.list_whole(&["runs"], &filter, 1)?.is_empty()
             }
             Err(_) => {
                 api.find(&self.id)?;

@@ -1,4 +1,4 @@
-//! `windlass instance run`, `pause` and `unpause`.
+//! `windlass runs begin`, `pause` and `unpause`.
 
 use clap::Args;
 use reqwest::Method;
@@ -9,18 +9,18 @@ use crate::api::{text, truth};
 use crate::app::Context;
 use crate::exit::Exit;
 
-/// The arguments of `instance run`.
+/// The arguments of `runs begin`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "It is carried out by `windlass serve`. The same again does nothing more: a run \
     begins once."
 )]
-pub(crate) struct Run {
+pub(crate) struct Begin {
     /// The id of the run, or its beginning
     id: String,
 }
 
-/// The arguments of `instance pause`.
+/// The arguments of `runs pause`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The command stores the request, and the owner of the run carries it out. Events \
@@ -33,7 +33,7 @@ pub(crate) struct Pause {
     wait: Wait,
 }
 
-/// The arguments of `instance unpause`.
+/// The arguments of `runs unpause`.
 #[derive(Debug, Args)]
 pub(crate) struct Unpause {
     /// The id of the run, or its beginning
@@ -42,11 +42,11 @@ pub(crate) struct Unpause {
     wait: Wait,
 }
 
-impl Run {
+impl Begin {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
         let id = api.id(&self.id)?;
-        let begun = api.post(&["instances", &id, "run"], &Value::Null)?;
+        let begun = api.post(&["runs", &id, "begin"], &Value::Null)?;
         let existed = truth(&begun, "existed")?;
         let item = json!({ "id": id, "existed": existed });
         context.output.show(&item, || id.clone())?;
@@ -87,7 +87,7 @@ fn ask(
 ) -> anyhow::Result<Exit> {
     let api = context.api()?;
     let id = api.id(run)?;
-    let path = ["instances", &id, verb];
+    let path = ["runs", &id, verb];
     let (_, standing) = api.ask_patiently(Method::POST, &path, wait.patience())?;
     let status = text(&standing, "status")?;
     let done = standing.get("done") == Some(&Value::Bool(true));

@@ -1,4 +1,4 @@
-//! `windlass instance cancel`.
+//! `windlass runs cancel`.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "The command stores the request, and the owner of the run carries it out: \
-    `windlass instance result ID --wait` waits for the end."
+    `windlass runs result ID --wait` waits for the end."
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
@@ -21,7 +21,7 @@ impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
         let id = api.id(&self.id)?;
-        api.post(&["instances", &id, "cancel"], &Value::Null)?;
+        api.post(&["runs", &id, "cancel"], &Value::Null)?;
         let item = json!({ "id": id, "result": "cancelling" });
         context.output.show(&item, || id.clone())?;
         Ok(Exit::Done)

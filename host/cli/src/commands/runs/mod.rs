@@ -1,4 +1,4 @@
-//! `windlass instance`: the runs in the store.
+//! `windlass runs`: the runs in the store.
 
 mod cancel;
 mod control;
@@ -22,13 +22,14 @@ pub(crate) use trace::mark;
 use crate::app::Context;
 use crate::exit::Exit;
 
-/// The subcommands of `instance`.
+/// The subcommands of `runs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Store a run for `windlass serve` to execute
     Start(start::Arguments),
     /// Start a run that was created with `--create-only` or begins later
-    Run(control::Run),
+    #[command(alias = "run")]
+    Begin(control::Begin),
     /// Cancel a run: executions are interrupted, and waits are dropped
     Cancel(cancel::Arguments),
     /// Pause a run: current executions finish, and no new ones begin
@@ -61,7 +62,7 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
             Self::Start(arguments) => arguments.run(context),
-            Self::Run(arguments) => arguments.run(context),
+            Self::Begin(arguments) => arguments.run(context),
             Self::Cancel(arguments) => arguments.run(context),
             Self::Pause(arguments) => arguments.run(context),
             Self::Unpause(arguments) => arguments.run(context),
