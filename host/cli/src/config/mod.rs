@@ -129,12 +129,14 @@ pub(crate) struct Scheduler {
     pub(crate) workers: u32,
     /// Additional threads that take over while plugins keep workers busy.
     pub(crate) spare_workers: u32,
-    /// Instances per claim.
-    pub(crate) claim_instances: u32,
-    /// Triggers per instance and claim.
+    /// Runs per claim.
+    #[serde(alias = "claim-instances")]
+    pub(crate) claim_runs: u32,
+    /// Triggers per run and claim.
     pub(crate) claim_triggers: u32,
-    /// Instances of dead processes that one transaction frees.
-    pub(crate) bury_instances: u32,
+    /// Runs of dead processes that one transaction frees.
+    #[serde(alias = "bury-instances")]
+    pub(crate) bury_runs: u32,
     /// Steps in flight; at this number, nothing more is claimed.
     pub(crate) in_flight: u32,
     /// Steps of one run in a row before other runs get their turn.
@@ -281,9 +283,9 @@ impl Default for Scheduler {
             near_horizon: Millis(60_000),
             workers: 0,
             spare_workers: 4,
-            claim_instances: 256,
+            claim_runs: 256,
             claim_triggers: 64,
-            bury_instances: 1000,
+            bury_runs: 1000,
             in_flight: 4096,
             burst_steps: 10_000,
             burst_time: Millis(5000),

@@ -27,7 +27,7 @@ impl Setup {
         let place = StoreLocation::of(&self.config)?;
         let settings = settings(&self.config, &place)?;
         check_reach(&self.config, &place, &settings)?;
-        // If the store provides the locks, ownership of an instance in it is the lock.
+        // If the store provides the locks, ownership of a run in it is the lock.
         let burst = match self.config.locks.provider {
             LockBackend::Store => BurstLock::Ownership,
             _ => BurstLock::Provider,

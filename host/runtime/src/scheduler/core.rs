@@ -27,13 +27,13 @@ pub struct Settings {
     /// How far ahead a due time is waited for exactly, in milliseconds; scans find later triggers.
     pub near_horizon_ms: u64,
     /// Instances per claim.
-    pub claim_instances: u32,
+    pub claim_runs: u32,
     /// Triggers per instance and claim.
     pub claim_triggers: u32,
     /// The limit of triggers in flight; the process stops claiming there.
     pub in_flight: u32,
     /// The limit of instances that one reaping frees of dead members.
-    pub bury_instances: u32,
+    pub bury_runs: u32,
 }
 
 /// The longest rest between two claims, in milliseconds, while another process waits to write. The
@@ -46,10 +46,10 @@ impl Default for Settings {
             scan_interval_ms: 5_000,
             lease_ms: 30_000,
             near_horizon_ms: 60_000,
-            claim_instances: 256,
+            claim_runs: 256,
             claim_triggers: 64,
             in_flight: 4_096,
-            bury_instances: 1_000,
+            bury_runs: 1_000,
         }
     }
 }
@@ -259,7 +259,7 @@ impl Core {
         self.burying = true;
         self.recovering = true;
         actions.push(Action::Bury {
-            limit: self.settings.bury_instances,
+            limit: self.settings.bury_runs,
         });
     }
 
@@ -326,10 +326,10 @@ impl Core {
     }
 
     fn buried(&mut self, freed: u32, now: Now, actions: &mut Vec<Action>) {
-        self.burying = freed >= self.settings.bury_instances;
+        self.burying = freed >= self.settings.bury_runs;
         if self.burying {
             actions.push(Action::Bury {
-                limit: self.settings.bury_instances,
+                limit: self.settings.bury_runs,
             });
             return;
         }
@@ -357,7 +357,7 @@ impl Core {
             if !self.burying {
                 self.burying = true;
                 actions.push(Action::Bury {
-                    limit: self.settings.bury_instances,
+                    limit: self.settings.bury_runs,
                 });
             }
         }
@@ -375,7 +375,7 @@ impl Core {
         self.claiming = Some(now.monotonic_ms);
         self.next_due_ms = None;
         actions.push(Action::Claim {
-            instances: self.settings.claim_instances.min(room),
+            instances: self.settings.claim_runs.min(room),
             // Claimed triggers cannot be overtaken by later, more urgent ones. So a claim takes no
             // more triggers of one instance than there is room for.
             triggers: self.settings.claim_triggers.min(room),

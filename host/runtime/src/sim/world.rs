@@ -167,9 +167,9 @@ impl World {
         };
         let settings = Settings {
             in_flight: *dice.pick(&[1, 2, 8, 64, 4_096]),
-            claim_instances: *dice.pick(&[1, 2, 256]),
+            claim_runs: *dice.pick(&[1, 2, 256]),
             claim_triggers: *dice.pick(&[1, 2, 64]),
-            bury_instances: *dice.pick(&[1, 3, 1_000]),
+            bury_runs: *dice.pick(&[1, 3, 1_000]),
             ..Settings::default()
         };
         let root = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
