@@ -15,8 +15,8 @@ use windlass_store::rows::{DefinitionRow, ExecutionRow, InstanceRow, JournalRow}
 
 use crate::error::Error;
 
-/// The version of the lines.
-const VERSION: u32 = 1;
+/// The version of the lines. In version 1 the member `executions` was called `runs`.
+const VERSION: u32 = 2;
 
 /// The first members of a line.
 #[derive(Serialize)]
@@ -108,20 +108,20 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn of(run: &'a ExecutionRow, names: &'a Names) -> Self {
+    fn of(execution: &'a ExecutionRow, names: &'a Names) -> Self {
         Self {
-            node: names.get(run.node),
-            number: run.node,
-            seq: run.seq.0,
-            first: run.first.0,
-            kind: run.kind,
-            attempt: run.attempt,
-            status: run.status,
-            started_ms: run.started_ms,
-            took_us: run.took_us,
-            failure: run.failure.as_ref(),
-            logs: &run.logs,
-            skipped: &run.skipped,
+            node: names.get(execution.node),
+            number: execution.node,
+            seq: execution.seq.0,
+            first: execution.first.0,
+            kind: execution.kind,
+            attempt: execution.attempt,
+            status: execution.status,
+            started_ms: execution.started_ms,
+            took_us: execution.took_us,
+            failure: execution.failure.as_ref(),
+            logs: &execution.logs,
+            skipped: &execution.skipped,
         }
     }
 }
@@ -158,17 +158,17 @@ impl<W: Write> ArchiveLine<W> {
             write_value(&mut file, &Payload::json(row.detail.clone()))?;
             file.write_all(b"}")?;
         }
-        file.write_all(b"],\"runs\":[")?;
+        file.write_all(b"],\"executions\":[")?;
         let first = true;
         Ok(Self { file, first })
     }
 
     /// Adds an execution.
-    pub(super) fn add(&mut self, run: &ExecutionRow, names: &Names) -> io::Result<()> {
+    pub(super) fn add(&mut self, execution: &ExecutionRow, names: &Names) -> io::Result<()> {
         separate(&mut self.file, self.first)?;
         self.first = false;
-        open(&mut self.file, &Record::of(run, names))?;
-        if let Some(output) = &run.output {
+        open(&mut self.file, &Record::of(execution, names))?;
+        if let Some(output) = &execution.output {
             self.file.write_all(b",\"output\":")?;
             write_value(&mut self.file, output)?;
         }

@@ -382,7 +382,7 @@ fn runs_are_archived_by_the_day_they_ended() {
     let found = lines(directory.path(), "1970-01-01.ndjson");
     assert_eq!(found.len(), 2);
     let run = &found[0];
-    assert_eq!((&run["v"], &run["id"]), (&json!(1), &json!(first)));
+    assert_eq!((&run["v"], &run["id"]), (&json!(2), &json!(first)));
     assert_eq!(
         (&run["workflow"], &run["status"]),
         (&json!("orders"), &json!("completed"))
@@ -391,13 +391,13 @@ fn runs_are_archived_by_the_day_they_ended() {
     assert_eq!(run["vars"]["v"], json!({ "json": [1, 2] }));
     assert_eq!(run["output"], json!({ "json": [1, 2] }));
     assert_eq!(run["journal"][0]["detail"]["json"]["why"], json!("done"));
-    let runs = run["runs"].as_array().unwrap();
-    assert_eq!(runs.len(), 700);
+    let executions = run["executions"].as_array().unwrap();
+    assert_eq!(executions.len(), 700);
     assert_eq!(
-        (&runs[0]["node"], &runs[0]["status"]),
+        (&executions[0]["node"], &executions[0]["status"]),
         (&json!("pack"), &json!("completed"))
     );
-    assert_eq!(runs[0]["output"], json!({ "json": [1, 2] }));
+    assert_eq!(executions[0]["output"], json!({ "json": [1, 2] }));
     let whole = fs::read_to_string(directory.path().join("1970-01-01.ndjson")).unwrap();
     assert!(
         whole.contains("12345678901234567890123"),
@@ -428,7 +428,7 @@ fn large_values_are_archived_beside_the_lines() {
         found[0]["output"],
         json!({ "blob": name, "size": text.len() })
     );
-    assert_eq!(found[0]["runs"][1]["output"]["blob"], json!(name));
+    assert_eq!(found[0]["executions"][1]["output"]["blob"], json!(name));
     let kept = fs::read_to_string(directory.path().join("blobs").join(name)).unwrap();
     assert!(kept == text);
 }

@@ -1,4 +1,4 @@
-//! The format of an exported run: JSON with a version, described in `docs/instances.md`.
+//! The format of an exported run: JSON with a version, described in `docs/runs.md`.
 //!
 //! The engine's state is bytes with their own version, in Base64. Values that are text stay text,
 //! byte for byte. The numbers of records and rows are those of the exporting store, and have a
@@ -26,7 +26,8 @@ pub(super) struct Document {
     #[serde(rename = "windlass-export")]
     pub(super) version: u32,
     pub(super) exported_ms: i64,
-    pub(super) instance: Head,
+    #[serde(alias = "instance")]
+    pub(super) run: Head,
     pub(super) definition: Named,
     pub(super) pins: Named,
     pub(super) state: Base64,

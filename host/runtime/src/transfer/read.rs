@@ -74,10 +74,10 @@ pub(crate) struct Incoming {
 /// New numbers for the parts of a document, and the parts that may be referred to.
 struct Desk<'a> {
     numbers: &'a Numbers,
-    instance: InstanceNo,
+    run: InstanceNo,
     id: InstanceId,
     rows: FxHashMap<TriggerNo, TriggerNo>,
-    runs: FxHashMap<ExecutionNo, ExecutionNo>,
+    executions: FxHashMap<ExecutionNo, ExecutionNo>,
     blobs: BTreeMap<Digest, u64>,
 }
 
@@ -98,7 +98,7 @@ impl Incoming {
             Ok((of.digest, json))
         };
         let (digest, json) = named("definition", &document.definition)?;
-        let name = document.instance.workflow.clone();
+        let name = document.run.workflow.clone();
         let definition = DefinitionRow { digest, name, json };
         let (digest, json) = named("list of components", &document.pins)?;
         Ok(Self {
@@ -123,7 +123,7 @@ impl Incoming {
         place: ImportTarget,
         now_ms: i64,
     ) -> Result<Import, Error> {
-        let head = &self.document.instance;
+        let head = &self.document.run;
         if *head.workflow != *prepared.name {
             return Err(malformed("its workflow has another name"));
         }
@@ -137,10 +137,10 @@ impl Incoming {
         let keeps_its_name = plausible::keeps_its_name(from, id, self.seal);
         let mut desk = Desk {
             numbers,
-            instance: numbers.instance().ok_or_else(used_up)?,
+            run: numbers.instance().ok_or_else(used_up)?,
             id,
             rows: FxHashMap::default(),
-            runs: FxHashMap::default(),
+            executions: FxHashMap::default(),
             blobs: BTreeMap::new(),
         };
         let mut import = desk.import(self.document, prepared, now_ms)?;
@@ -171,7 +171,7 @@ impl Document {
                 return Err(malformed(format!("it has more than {most} {what}")));
             }
         }
-        let head = &self.instance;
+        let head = &self.run;
         let counted = 0..COUNTED;
         if !counted.contains(&head.epoch) || !counted.contains(&head.version) {
             return Err(malformed("its epoch or version is out of range"));
@@ -208,13 +208,13 @@ impl Desk<'_> {
         let records = self.records(document.records, prepared)?;
         let scopes = document.scopes.iter().map(|of| (of.scope, &*of.state.0));
         let mut state = state(graph, &document.state.0, scopes).map_err(malformed)?;
-        let head = document.instance;
+        let head = document.run;
         if state.status != head.status || state.next_seq.0 >= SEQS {
             return Err(malformed("its state is of another run"));
         }
         let next_seq = state.next_seq;
         let scopes: Vec<ScopeNo> = document.scopes.iter().map(|of| of.scope).collect();
-        let mut to = |run| self.runs.get(&run).copied();
+        let mut to = |no| self.executions.get(&no).copied();
         let (bytes, scopes) = renumbered(&mut state, &scopes, &mut to).map_err(malformed)?;
         let known: FxHashSet<ScopeNo> = scopes.iter().map(|(no, _)| *no).collect();
         let (triggers, names) = self.triggers(document.triggers, prepared, next_seq)?;
@@ -250,7 +250,7 @@ impl Desk<'_> {
             reserving::of(activation, &prepared.name, head.correlation.as_deref())
         };
         let new = NewInstance {
-            no: self.instance,
+            no: self.run,
             id: self.id,
             definition: prepared.definition.clone(),
             pins: prepared.pins.clone(),
@@ -336,13 +336,13 @@ impl Desk<'_> {
                 return Err(malformed("a record names a node that does not exist"));
             }
             let no = self.numbers.run().ok_or_else(used_up)?;
-            if self.runs.insert(record.no, no).is_some() {
+            if self.executions.insert(record.no, no).is_some() {
                 return Err(malformed("two records have the same number"));
             }
             let output = record.output.map(|value| self.value(value)).transpose()?;
             new.push(ExecutionRow {
                 no,
-                instance: self.instance,
+                instance: self.run,
                 previous,
                 seq: record.seq,
                 first: record.first,

@@ -87,7 +87,7 @@ pub(crate) fn written(
     let document = Document {
         version: VERSION,
         exported_ms: now_ms,
-        instance: head,
+        run: head,
         definition: named(row.definition, &taken.definition.json)?,
         pins: named(row.pins, &taken.pins.json)?,
         state: Base64(row.state.clone()),

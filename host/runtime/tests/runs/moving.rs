@@ -211,6 +211,24 @@ fn a_run_goes_where_it_may() {
 }
 
 #[test]
+fn a_document_of_the_version_before_is_read() {
+    let (here, there) = (Setup::default().start(), Setup::default().start());
+    let started = waiting(&here, 7);
+    let mut document: Value = serde_json::from_slice(&export(&here, started.id)).unwrap();
+    let document = document["document"].as_object_mut().unwrap();
+    assert_eq!(document["windlass-export"], json!(3));
+    document["windlass-export"] = json!(1);
+    let head = document.remove("run").unwrap();
+    document.insert("instance".to_owned(), head);
+    let document = Bytes::from(serde_json::to_vec(document).unwrap());
+    let [_, client] = there.clients();
+    let imported = client.import(document, ImportTarget::Free, Accept::Unsigned);
+    there.block_on(imported).unwrap();
+    there.send(&answer(None));
+    assert_eq!(output(&there, started.id), json!(42));
+}
+
+#[test]
 fn families_are_not_torn_apart() {
     let running = Setup::default().beside("ask", ASK).start();
     let parent = start(&running, PARENT, 7);
@@ -281,7 +299,7 @@ fn what_is_no_exported_run_is_refused_and_changes_nothing() {
             .unwrap_or_else(|| panic!("{pointer}: {good}")) = value;
         changed
     };
-    check_refused(&with("/windlass-export", json!(3)), "WL-R135");
+    check_refused(&with("/windlass-export", json!(4)), "WL-R135");
     let in_envelope = |document: Value| {
         let signature = "untrusted comment: none\nRUQ=\n";
         json!({ "windlass-export": 2, "document": document, "signature": signature })
@@ -290,20 +308,20 @@ fn what_is_no_exported_run_is_refused_and_changes_nothing() {
     check_refused(&with("/windlass-export", json!(2)), "WL-R134");
     let absent = json!(format!("sha256:{}", "0".repeat(64)));
     for (pointer, value) in [
-        ("/instance/workflow", json!("another")),
-        ("/instance/status", json!("completed")),
-        ("/instance/status", json!("running")),
-        ("/instance/epoch", json!(-1)),
-        ("/instance/version", json!(i64::MAX)),
-        ("/instance/finished-ms", json!(1)),
-        ("/instance/input", json!({ "text": "{" })),
-        ("/instance/input", json!({ "text": "1", "base64": "MQ==" })),
+        ("/run/workflow", json!("another")),
+        ("/run/status", json!("completed")),
+        ("/run/status", json!("running")),
+        ("/run/epoch", json!(-1)),
+        ("/run/version", json!(i64::MAX)),
+        ("/run/finished-ms", json!(1)),
+        ("/run/input", json!({ "text": "{" })),
+        ("/run/input", json!({ "text": "1", "base64": "MQ==" })),
         (
-            "/instance/input",
+            "/run/input",
             json!({ "blob": { "digest": absent, "size": 1 } }),
         ),
-        ("/instance/input", json!({ "anything": 1 })),
-        ("/instance/parent", json!(started.id)),
+        ("/run/input", json!({ "anything": 1 })),
+        ("/run/parent", json!(started.id)),
         ("/definition/digest", absent.clone()),
         ("/definition/json", json!("{}")),
         ("/pins/json", json!("{}")),

@@ -223,12 +223,12 @@ fn times_that_cannot_be_are_refused_whoever_signs_them() {
     let long_ago = here.now_ms() - 100 * hour_ms;
     for (pointer, value) in [
         ("/exported-ms", json!(future)),
-        ("/instance/created-ms", json!(future)),
-        ("/instance/created-ms", json!(-1)),
-        ("/instance/created-ms", json!(i64::MIN)),
-        ("/instance/finished-ms", json!(future)),
-        ("/instance/finished-ms", json!(i64::MAX)),
-        ("/instance/finished-ms", json!(long_ago)),
+        ("/run/created-ms", json!(future)),
+        ("/run/created-ms", json!(-1)),
+        ("/run/created-ms", json!(i64::MIN)),
+        ("/run/finished-ms", json!(future)),
+        ("/run/finished-ms", json!(i64::MAX)),
+        ("/run/finished-ms", json!(long_ago)),
         ("/records/0/started-ms", json!(future)),
         ("/records/0/started-ms", json!(long_ago)),
         ("/records/0/took-us", json!(u64::MAX)),

@@ -30,7 +30,7 @@ impl Document {
                 "{what} is at {at_ms} ms, which is before 1970 or in the future of this host"
             ))),
         };
-        let head = &self.instance;
+        let head = &self.run;
         check("its export", self.exported_ms)?;
         check("its beginning", head.created_ms)?;
         if let Some(finished_ms) = head.finished_ms {

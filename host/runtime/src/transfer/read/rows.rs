@@ -87,7 +87,7 @@ impl Desk<'_> {
         let of = (row.seq, row.node, row.kind, row.attempt, row.due_ms);
         let mut detail = row.detail.0.clone();
         if let Some(mut open) = open(&prepared.graph, of, &detail).map_err(malformed)? {
-            let mut to = |run| self.runs.get(&run).copied();
+            let mut to = |no| self.executions.get(&no).copied();
             open.renumber(&mut to).map_err(malformed)?;
             for payload in open.left.iter().chain(&open.input) {
                 self.check_payload(payload)?;
