@@ -91,7 +91,7 @@ pub struct Node {
     pub on_error: OnError,
     /// Whether it runs several times in a row.
     pub repeat: Option<Repeat>,
-    /// Nodes with the same text never run at the same time in one instance.
+    /// Nodes with the same text never run at the same time in one run.
     pub mutex: Option<String>,
     /// The priority of its triggers: higher ones are claimed first. Default: 0.
     pub priority: i32,

@@ -1,8 +1,8 @@
 //! Ids and numbers.
 //!
-//! People and other systems name an instance by a UUID. In the store it has a number, because a
+//! People and other systems name a run by a UUID. In the store it has a number, because a
 //! number takes a third of the bytes in every row and index that contains it. The process that
-//! writes instances, triggers and execution rows numbers them from a range that belongs to its
+//! writes runs, triggers and execution rows numbers them from a range that belongs to its
 //! incarnation, so the number of a row is known before the row is written, and no two processes
 //! choose the same one.
 
@@ -30,7 +30,7 @@ macro_rules! number {
 }
 
 number! {
-    /// The number of an instance inside one store.
+    /// The number of a run inside one store.
     InstanceNo(i64)
 }
 number! {
@@ -42,8 +42,8 @@ number! {
     TriggerNo(i64)
 }
 number! {
-    /// The sequence number of a trigger inside its instance. The engine takes it from the
-    /// instance's state: repeating a step after a crash yields the same one.
+    /// The sequence number of a trigger inside its run. The engine takes it from the
+    /// run's state: repeating a step after a crash yields the same one.
     Seq(u64)
 }
 number! {
@@ -51,11 +51,11 @@ number! {
     Incarnation(i64)
 }
 number! {
-    /// How often the ownership of the instance has changed. Only grows.
+    /// How often the ownership of the run has changed. Only grows.
     Epoch(i64)
 }
 number! {
-    /// How often the instance has been committed. Only grows.
+    /// How often the run has been committed. Only grows.
     Version(i64)
 }
 number! {
@@ -76,8 +76,8 @@ number! {
 }
 
 number! {
-    /// A scope of variables and outputs inside one instance: an item of a for-each, or the root.
-    /// The engine takes its number from the instance's state.
+    /// A scope of variables and outputs inside one run: an item of a for-each, or the root.
+    /// The engine takes its number from the run's state.
     ScopeNo(u64)
 }
 number! {
@@ -95,7 +95,7 @@ number! {
 }
 
 impl ScopeNo {
-    /// The root scope, which every instance has.
+    /// The root scope, which every run has.
     pub const ROOT: Self = Self(0);
 }
 
@@ -104,7 +104,7 @@ const OUTSIDE: u64 = 1 << 63;
 
 impl Seq {
     /// The sequence number of an external trigger, which the engine did not make (from people,
-    /// control requests, or stimuli that arrived while no node waited): unique in its instance,
+    /// control requests, or stimuli that arrived while no node waited): unique in its run,
     /// because its row's number is unique in the store.
     pub fn outside(no: TriggerNo) -> Self {
         Self(OUTSIDE | no.0.cast_unsigned())
@@ -146,7 +146,7 @@ macro_rules! id {
 }
 
 id! {
-    /// The id of an instance, as clients know it.
+    /// The id of a run, as clients know it.
     InstanceId
 }
 id! {
@@ -256,7 +256,7 @@ impl Numbers {
         self.incarnation
     }
 
-    /// The next number for an instance.
+    /// The next number for a run.
     pub fn instance(&self) -> Option<InstanceNo> {
         self.next(&self.instances).map(InstanceNo)
     }

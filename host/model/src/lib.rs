@@ -1,4 +1,4 @@
-//! The data model: ids, triggers, workflow definitions, instances, payloads and failures.
+//! The data model: ids, triggers, workflow definitions, runs, payloads and failures.
 //!
 //! This crate uses no clock, no file, no thread and no network. All types are plain data with
 //! public fields, unless a type has an invariant.
@@ -8,12 +8,12 @@ pub mod code;
 pub mod codes;
 pub mod definition;
 pub mod diagnostic;
+pub mod execution;
 pub mod failpoint;
 pub mod failure;
 pub mod file;
 pub mod http;
 pub mod ids;
-pub mod instance;
 mod json_text;
 pub mod limits;
 pub mod mac;
@@ -35,17 +35,17 @@ pub use clock::Clock;
 pub use code::Code;
 pub use definition::Definition;
 pub use diagnostic::{Diagnostic, Place, position};
+pub use execution::{ExecutionStatus, LogLine};
 pub use failure::{Class, Failure, Origin, Position};
 pub use ids::{
     BindingNo, BookmarkNo, Digest, Epoch, ExecutionNo, Incarnation, InstanceId, InstanceNo,
     LetterNo, Numbers, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId,
     TriggerNo, UpkeepNo, Version,
 };
-pub use instance::Status;
 pub use json_text::JsonText;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};
 pub use payload::{BlobRef, Body, Payload};
 pub use resumption::Resumption;
-pub use run::{ExecutionStatus, LogLine};
+pub use run::Status;
 pub use stimulus::{Delivery, Stimulus};
 pub use trigger::{TriggerState, TriggerType};

@@ -1,46 +1,73 @@
-//! The record of one execution of a node.
+//! The life of a run.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The result of one execution. Numbers are stored: they are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The status of a run. Numbers are stored: they are never reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub enum ExecutionStatus {
-    /// The node is finished.
-    Completed = 0,
-    /// It failed, and is retried later.
-    WaitingRetry = 1,
-    /// It failed for good.
-    Failed = 2,
-    /// It waits for a timer or a bookmark, or asked to be called again.
-    Suspended = 3,
+pub enum Status {
+    /// Created, not begun.
+    #[default]
+    Pending = 0,
+    /// An execution of it is in progress, or waits for a retry.
+    Running = 1,
+    /// All its open executions wait for a timer or a bookmark.
+    Suspended = 2,
+    /// A person paused it.
+    Paused = 3,
+    /// It succeeded.
+    Completed = 4,
+    /// It failed.
+    Faulted = 5,
     /// It was cancelled.
-    Cancelled = 4,
-    /// It never ran, because no path led to it.
-    Skipped = 5,
+    Cancelled = 6,
 }
 
-impl ExecutionStatus {
+impl Status {
     /// Every status.
-    pub const ALL: [Self; 6] = [
-        Self::Completed,
-        Self::WaitingRetry,
-        Self::Failed,
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Running,
         Self::Suspended,
+        Self::Paused,
+        Self::Completed,
+        Self::Faulted,
         Self::Cancelled,
-        Self::Skipped,
     ];
+
+    /// Whether it is a final status.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Faulted | Self::Cancelled)
+    }
+
+    /// The transition table: which status may follow `self`.
+    pub fn may_become(self, next: Self) -> bool {
+        use Status::{Cancelled, Completed, Faulted, Paused, Pending, Running, Suspended};
+        match self {
+            Pending => !matches!(next, Pending),
+            Running => !matches!(next, Pending | Running),
+            Suspended => !matches!(next, Pending | Suspended),
+            // Executions in progress finish after the pause, and may be the last ones.
+            Paused => !matches!(next, Pending | Paused),
+            // A retry is the only transition out of a failure.
+            Faulted | Cancelled => matches!(next, Running | Suspended),
+            Completed => false,
+        }
+    }
 
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Completed => "completed",
-            Self::WaitingRetry => "waiting-retry",
-            Self::Failed => "failed",
+            Self::Pending => "pending",
+            Self::Running => "running",
             Self::Suspended => "suspended",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Faulted => "faulted",
             Self::Cancelled => "cancelled",
-            Self::Skipped => "skipped",
         }
     }
 
@@ -50,13 +77,8 @@ impl ExecutionStatus {
     }
 }
 
-/// One line that a guest wrote.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogLine {
-    /// `trace`, `debug`, `info`, `warn` or `error`.
-    pub level: String,
-    /// Control characters are escaped.
-    pub message: String,
-    /// Names and values.
-    pub fields: Vec<(String, String)>,
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }

@@ -21,7 +21,7 @@ pub struct Stimulus {
     pub matches: Value,
     /// Only bookmarks with this correlation; none: all.
     pub correlation: Option<String>,
-    /// Only bookmarks of this instance, and nothing is started; none: all.
+    /// Only bookmarks of this run, and nothing is started; none: all.
     pub instance: Option<InstanceId>,
     /// The input of the resumed or started runs.
     pub input: Payload,
@@ -65,7 +65,7 @@ impl Delivery {
         }
     }
 
-    /// Whether it may start instances.
+    /// Whether it may start runs.
     pub fn starts(self) -> bool {
         !matches!(self, Self::Resume)
     }

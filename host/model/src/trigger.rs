@@ -27,15 +27,15 @@ pub enum TriggerType {
     Resume = 8,
     /// The end of a child run.
     Child = 9,
-    /// Cancels the instance.
+    /// Cancels the run.
     Cancel = 10,
-    /// Pauses the instance.
+    /// Pauses the run.
     Pause = 11,
-    /// Ends the pause of the instance.
+    /// Ends the pause of the run.
     Unpause = 12,
-    /// Changes the instance, for example cancels one of its triggers.
+    /// Changes the run, for example cancels one of its triggers.
     Alter = 13,
-    /// Deletes the instance.
+    /// Deletes the run.
     Delete = 14,
 }
 
@@ -90,7 +90,7 @@ impl TriggerType {
         self as u8
     }
 
-    /// Control types change an instance without executing a node: no consumer gets them, they need
+    /// Control types change a run without executing a node: no consumer gets them, they need
     /// no worker slot, and they are never parked.
     pub fn is_control(self) -> bool {
         matches!(
@@ -112,7 +112,7 @@ impl TriggerType {
 pub enum TriggerState {
     /// Waits for its due time, and then for a claim.
     Pending = 0,
-    /// Belongs to the process that owns its instance.
+    /// Belongs to the process that owns its run.
     Claimed = 1,
     /// Cannot be executed now (its consumer or plugin is missing) and is kept out of the due index.
     Parked = 2,

@@ -1,4 +1,4 @@
-//! The transition table of instances, pair by pair.
+//! The transition table of runs, pair by pair.
 
 use windlass_model::Status;
 

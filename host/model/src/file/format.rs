@@ -227,7 +227,7 @@ struct Node {
     on_error: Option<OnError>,
     /// Runs it several times in a row.
     repeat: Option<Repeat>,
-    /// Nodes with the same text never run at the same time in one instance.
+    /// Nodes with the same text never run at the same time in one run.
     #[schemars(length(min = 1, max = 128))]
     mutex: Option<String>,
     /// The priority of its triggers: among due triggers, higher ones go first. Default: 0.
