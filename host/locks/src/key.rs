@@ -7,8 +7,8 @@ use std::fmt;
 pub struct Key(String);
 
 impl Key {
-    /// The burst of one instance.
-    pub fn instance(id: impl fmt::Display) -> Self {
+    /// The burst of one run.
+    pub fn run(id: impl fmt::Display) -> Self {
         Self(format!("workflow-instance:{id}"))
     }
 

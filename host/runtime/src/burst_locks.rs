@@ -108,7 +108,7 @@ impl BurstLocks {
         let busy = Busy::new(&self.busy);
         self.io.spawn(async move {
             place.comes_up().await;
-            let lock = keeper.acquire(&Key::instance(id)).await;
+            let lock = keeper.acquire(&Key::run(id)).await;
             drop(place);
             let taken = match lock {
                 Some(lock) => Taken::Held(keeper.watched((lock, busy), &shard, no, epoch)),

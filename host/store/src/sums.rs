@@ -12,20 +12,20 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum Of {
-    /// By instance and version: the state.
+    /// By run and version: the state.
     Head = 1,
-    /// By instance.
+    /// By run.
     Output = 2,
-    /// By instance.
+    /// By run.
     Input = 3,
-    /// By instance, scope and name.
+    /// By run, scope and name.
     Var = 4,
-    /// By instance, list and place.
+    /// By run, list and place.
     Item = 5,
-    /// By instance and scope.
+    /// By run and scope.
     Scope = 6,
     /// By execution record: its output.
-    Run = 7,
+    Execution = 7,
     /// By digest, which replaces the metadata of a payload.
     Blob = 8,
 }
@@ -102,13 +102,13 @@ pub(crate) fn altered(of: Of, key: Key, name: &str) -> Error {
 /// Describes the content of a checksum for messages.
 pub(crate) fn describe(of: Of, [one, two, three]: Key, name: &str) -> String {
     match of {
-        Of::Head => format!("the state of instance {one}"),
-        Of::Output => format!("the output of instance {one}"),
-        Of::Input => format!("the input of instance {one}"),
-        Of::Var => format!("the variable `{name}` in scope {two} of instance {one}"),
-        Of::Item => format!("item {three} of list {two} of instance {one}"),
-        Of::Scope => format!("the state of scope {two} of instance {one}"),
-        Of::Run => format!("the output of record {one}"),
+        Of::Head => format!("the state of run {one}"),
+        Of::Output => format!("the output of run {one}"),
+        Of::Input => format!("the input of run {one}"),
+        Of::Var => format!("the variable `{name}` in scope {two} of run {one}"),
+        Of::Item => format!("item {three} of list {two} of run {one}"),
+        Of::Scope => format!("the state of scope {two} of run {one}"),
+        Of::Execution => format!("the output of record {one}"),
         Of::Blob => "a large value".to_owned(),
     }
 }
@@ -133,7 +133,7 @@ mod tests {
         let long = vec![b'a'; SMALL];
         let cut = |at: usize| {
             let (body, meta) = long.split_at(at);
-            sum(Of::Run, [1, 2, 3], "", Some(body), Some(meta))
+            sum(Of::Execution, [1, 2, 3], "", Some(body), Some(meta))
         };
         let sums = sums.into_iter().chain([cut(1), cut(2), cut(SMALL)]);
         let sums: Vec<_> = sums.collect();
@@ -160,7 +160,7 @@ mod tests {
                 pieces.update(&number.to_le_bytes());
             }
             pieces.update(&body);
-            let found = sum(Of::Run, [5, -6, 7], "", Some(&body), None);
+            let found = sum(Of::Execution, [5, -6, 7], "", Some(&body), None);
             assert_eq!(found, pieces.finalize(), "{size}");
         }
     }

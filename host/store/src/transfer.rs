@@ -252,7 +252,7 @@ impl Snapshot {
 }
 
 fn too_large(reason: &str) -> Error {
-    let message = format!("the instance is too large to be taken out as a whole: {reason}");
+    let message = format!("the run is too large to be taken out as a whole: {reason}");
     Error::new(codes::TOO_LARGE, message)
         .help("Let it come to its end, or to a place where less of it waits, and try again.")
 }

@@ -58,37 +58,37 @@ macro_rules! rules {
 
 /// Every rule. The final statuses are those from 4 on.
 pub(crate) const RULES: &[Rule] = rules! {
-    "a claimed trigger belongs to an instance that has an owner":
+    "a claimed trigger belongs to a run that has an owner":
         "SELECT 'trigger ' || t.no || ' of instance ' || t.instance FROM trigger t \
          JOIN instance i ON i.no = t.instance WHERE t.state = 1 AND i.owner IS NULL",
-    "an instance that has not ended has a trigger":
+    "a run that has not ended has a trigger":
         "SELECT 'instance ' || i.no FROM instance i WHERE i.status < 4 \
          AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.instance = i.no)",
-    "an instance that has ended has no owner and no trigger":
+    "a run that has ended has no owner and no trigger":
         "SELECT 'instance ' || i.no FROM instance i WHERE i.status >= 4 AND (i.owner IS NOT NULL \
          OR i.finished_ms IS NULL OR EXISTS (SELECT 1 FROM trigger t WHERE t.instance = i.no) \
          OR EXISTS (SELECT 1 FROM bookmark b WHERE b.instance = i.no) \
          OR EXISTS (SELECT 1 FROM reservation r WHERE r.instance = i.no))",
-    "an instance has an origin, a definition and pins":
+    "a run has an origin, a definition and pins":
         "SELECT 'instance ' || i.no FROM instance i WHERE \
          (i.finished_ms IS NULL AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.instance = i.no)) \
          OR NOT EXISTS (SELECT 1 FROM definition d WHERE d.no = i.definition) \
          OR NOT EXISTS (SELECT 1 FROM pins p WHERE p.no = i.pins)",
-    "a trigger belongs to an instance":
+    "a trigger belongs to a run":
         "SELECT 'trigger ' || t.no || ' of instance ' || t.instance FROM trigger t \
          WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = t.instance)",
     "a trigger of the engine is there once":
         "SELECT 'trigger ' || min(t.no) || ' of instance ' || t.instance FROM trigger t \
          GROUP BY t.instance, t.seq HAVING count(*) > 1",
-    "a record belongs to an instance, and the one before it is there":
+    "a record belongs to a run, and the one before it is there":
         "SELECT 'record ' || r.no || ' of instance ' || r.instance FROM run r \
          WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = r.instance) \
          OR (r.previous IS NOT NULL \
          AND NOT EXISTS (SELECT 1 FROM run b WHERE b.no = r.previous AND b.instance = r.instance))",
-    "the newest record of an instance is there":
+    "the newest record of a run is there":
         "SELECT 'instance ' || i.no FROM instance i WHERE i.last_run IS NOT NULL \
          AND NOT EXISTS (SELECT 1 FROM run r WHERE r.no = i.last_run AND r.instance = i.no)",
-    "what hangs on an instance has one":
+    "what hangs on a run has one":
         "SELECT h.kind || ' of instance ' || h.instance FROM ( \
          SELECT 'the origin' AS kind, instance FROM origin \
          UNION ALL SELECT 'a variable', instance FROM var \
@@ -100,7 +100,7 @@ pub(crate) const RULES: &[Rule] = rules! {
          UNION ALL SELECT 'a time of its own', instance FROM kept \
          UNION ALL SELECT 'a bookmark', instance FROM bookmark) h \
          WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = h.instance)",
-    "a bookmark names a row of its instance":
+    "a bookmark names a row of its run":
         "SELECT 'bookmark ' || b.no || ' of instance ' || b.instance FROM bookmark b \
          WHERE NOT EXISTS (SELECT 1 FROM trigger t WHERE t.no = b.trigger \
          AND t.instance = b.instance)",

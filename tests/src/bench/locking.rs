@@ -93,7 +93,7 @@ pub async fn measure(
         let (provider, clock) = (Arc::clone(&backend.provider), Arc::clone(&clock));
         tokio::spawn(async move {
             let mut times = Histogram::<u64>::new(3)?;
-            let key = Key::instance(task);
+            let key = Key::run(task);
             while clock.monotonic().saturating_sub(begin) < time {
                 let before = clock.monotonic();
                 pair(provider.as_ref(), &key).await?;

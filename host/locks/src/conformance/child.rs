@@ -38,7 +38,7 @@ pub async fn main(provider: Arc<dyn LockProvider>) {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
             ["take", name] => {
-                let taken = provider.acquire(&Key::instance(name), PATIENCE).await;
+                let taken = provider.acquire(&Key::run(name), PATIENCE).await;
                 let taken = taken.expect("it answers").expect("its turn comes");
                 let mut lost = taken.lost();
                 say(&format!("took {}", taken.token()));
@@ -57,7 +57,7 @@ pub async fn main(provider: Arc<dyn LockProvider>) {
             ["contend", name, rounds, file] => {
                 let rounds = rounds.parse().expect("a number");
                 for _ in 0..rounds {
-                    contend(&provider, &Key::instance(name), Path::new(file)).await;
+                    contend(&provider, &Key::run(name), Path::new(file)).await;
                 }
                 say(&format!("counted {rounds}"));
             }

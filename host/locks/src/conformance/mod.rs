@@ -109,7 +109,7 @@ pub fn parts(owner: &str) -> Parts {
 
 /// A key that no other test uses.
 pub(crate) fn key(name: &str) -> Key {
-    Key::instance(name)
+    Key::run(name)
 }
 
 /// Runs a case in a runtime of its own.

@@ -46,7 +46,7 @@ pub fn owned(store: &dyn Store, limit: u32) -> Result<Vec<Listed>, Error> {
             };
             let member = members.iter().find(|member| member.incarnation == owner);
             owned.push(Listed {
-                key: Key::instance(row.id).to_string(),
+                key: Key::run(row.id).to_string(),
                 owner: member.map_or_else(
                     || format!("a process that is gone ({})", owner.0),
                     |member| member.name.clone(),

@@ -160,7 +160,7 @@ impl Sink for Answers {
                     Err(error) if error.code == windlass_store::codes::UNKNOWN_OUTCOME => {
                         // This process may own instances that it does not know and would never run.
                         // It rejoins: a new member owns nothing.
-                        complain("tell which instances were claimed", &error);
+                        complain("tell which runs were claimed", &error);
                         Mail::Event(Event::Lost)
                     }
                     Err(error) => {
@@ -342,7 +342,7 @@ impl Driver {
             next_due_ms,
             contended,
         } = claims;
-        tracing::trace!(instances = instances.len(), more, ?next_due_ms, "claimed");
+        tracing::trace!(runs = instances.len(), more, ?next_due_ms, "claimed");
         windlass_model::failpoint::pass("after-claim-write");
         self.hand_out(instances);
         self.step(Event::Claimed {
@@ -355,7 +355,7 @@ impl Driver {
     /// Passes on instances claimed outside the scheduler's claims. Unlike a claim's answer, these
     /// do not contain the next due time, so it is computed here.
     fn taken(&mut self, taken: Vec<ClaimedInstance>) {
-        tracing::trace!(instances = taken.len(), "taken");
+        tracing::trace!(runs = taken.len(), "taken");
         let others = taken.iter().flat_map(|claimed| &claimed.others);
         let pending = others.filter(|row| row.state == TriggerState::Pending);
         let due_ms = pending.map(|row| row.due_ms).min();
@@ -428,7 +428,7 @@ impl RuntimeShared {
     /// when the store works.
     fn unread(&self, claimed: &ClaimedInstance, numbers: &Numbers, error: &windlass_store::Error) {
         let run = claimed.row.id;
-        tracing::warn!(instance = %run, code = %error.code, %error, "cannot read what a run needs");
+        tracing::warn!(run = %run, code = %error.code, %error, "cannot read what a run needs");
         self.owe(claimed, numbers);
     }
 
@@ -449,7 +449,7 @@ impl RuntimeShared {
     fn park(&self, claimed: &ClaimedInstance, numbers: &Numbers, reason: &str) {
         let row = &claimed.row;
         let reason = plain(reason, REASON_BYTES);
-        tracing::warn!(instance = %row.id, reason, "parking a run that cannot go on here");
+        tracing::warn!(run = %row.id, reason, "parking a run that cannot go on here");
         let fence = fence(claimed, numbers);
         for trigger in &claimed.claimed {
             let trigger = TriggerFence {

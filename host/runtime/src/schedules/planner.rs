@@ -164,7 +164,7 @@ impl Planner {
             }
             match answer {
                 Ok(Ok(Planned::Created(id))) => {
-                    tracing::debug!(workflow = row.workflow, key = row.key, instance = %id, planned_ms, "an occurrence was created");
+                    tracing::debug!(workflow = row.workflow, key = row.key, run = %id, planned_ms, "an occurrence was created");
                     turn.made += 1;
                     row.troubles = 0;
                     row.last_instance = Some(id);

@@ -10,7 +10,7 @@ use super::owned::OwnedInstance;
 /// The fields of a log line about a trigger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TriggerContext<'a> {
-    pub(crate) instance: InstanceId,
+    pub(crate) run: InstanceId,
     pub(crate) trigger: Seq,
     /// Empty if the trigger has no node.
     pub(crate) node: &'a str,
@@ -21,7 +21,7 @@ impl<'a> TriggerContext<'a> {
     /// The context of a call.
     pub(crate) fn of(cx: &'a CallContext) -> Self {
         Self {
-            instance: cx.instance,
+            run: cx.instance,
             trigger: cx.seq,
             node: cx.node.as_deref().unwrap_or_default(),
             attempt: cx.attempt,
@@ -31,17 +31,17 @@ impl<'a> TriggerContext<'a> {
     /// A span around the work for the trigger. It costs nothing without a subscriber.
     pub(crate) fn span(&self) -> tracing::Span {
         let Self {
-            instance,
+            run,
             trigger,
             node,
             attempt,
         } = self;
-        tracing::debug_span!("trigger", %instance, %trigger, node, attempt)
+        tracing::debug_span!("trigger", %run, %trigger, node, attempt)
     }
 }
 
 impl OwnedInstance {
-    /// The context of a trigger of this instance.
+    /// The context of a trigger of this run.
     pub(crate) fn about(&self, trigger: Seq) -> TriggerContext<'_> {
         let open = self.state.run_of(trigger);
         // An external trigger has no open execution before it is admitted.
@@ -49,7 +49,7 @@ impl OwnedInstance {
         let node = open.map(|open| open.node).or_else(outside);
         let plan = node.and_then(|node| self.prepared.graph.node(node));
         TriggerContext {
-            instance: self.id,
+            run: self.id,
             trigger,
             node: plan.map_or("", |plan| plan.name.as_str()),
             attempt: open.map_or(1, |open| open.attempt),
@@ -62,7 +62,7 @@ macro_rules! log_about {
     ($level:ident, $about:expr, $($rest:tt)+) => {{
         let about = $about;
         tracing::$level!(
-            instance = %about.instance,
+            run = %about.run,
             trigger = %about.trigger,
             node = about.node,
             attempt = about.attempt,

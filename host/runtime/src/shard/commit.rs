@@ -115,7 +115,7 @@ impl ShardState {
             return;
         };
         let Some((commit, then, ahead)) = owned.commit(to, step, shared) else {
-            tracing::error!(instance = %owned.id, "the numbers of this membership are used up");
+            tracing::error!(run = %owned.id, "the numbers of this membership are used up");
             shared
                 .intake
                 .scheduler

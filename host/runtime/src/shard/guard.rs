@@ -95,11 +95,11 @@ impl ShardState {
             // The burst has ended, or was given up, while the request was in progress.
             (Taken::Held(burst_lock), _) => self.orders.push(Order::Give { no, burst_lock }),
             (Taken::Refused, Some(owned)) if matches!(owned.guard, Guard::Asked) => {
-                tracing::debug!(instance = %owned.id, "the lock of a run is not to be had: giving it back");
+                tracing::debug!(run = %owned.id, "the lock of a run is not to be had: giving it back");
                 self.shut_out(no, epoch, shared);
             }
             (Taken::Lost, Some(owned)) if matches!(owned.guard, Guard::Held(_)) => {
-                tracing::warn!(instance = %owned.id, "the lock of a run is lost: interrupting it");
+                tracing::warn!(run = %owned.id, "the lock of a run is lost: interrupting it");
                 shared.base.metrics.lease_lost.add(1);
                 self.shut_out(no, epoch, shared);
             }

@@ -386,7 +386,7 @@ impl ShardState {
         shared: &RuntimeShared,
     ) {
         if let Err(error) = answer {
-            tracing::warn!(code = %error.code, %error, "cannot give an instance back yet");
+            tracing::warn!(code = %error.code, %error, "cannot give a run back yet");
             return self.owed.push(fence);
         }
         let (no, epoch, clock) = (fence.instance, fence.epoch, &*shared.base.clock);
@@ -490,7 +490,7 @@ impl ShardState {
     /// Drops an instance whose fence did not hold: its state in memory is stale.
     fn fenced(&mut self, no: InstanceNo, epoch: Epoch, shared: &RuntimeShared) {
         if let Some(owned) = self.owned.get(&no).filter(|owned| owned.epoch == epoch) {
-            tracing::warn!(instance = %owned.id, "results were fenced off: the run has moved on");
+            tracing::warn!(run = %owned.id, "results were fenced off: the run has moved on");
             self.shut_out(no, epoch, shared);
         }
     }
@@ -518,7 +518,7 @@ impl ShardState {
             return;
         };
         let Some(seq) = trigger.filter(|_| error.is_refusal()) else {
-            tracing::error!(instance = %id, code = %error.code, %error, "a step could not be written");
+            tracing::error!(run = %id, code = %error.code, %error, "a step could not be written");
             self.owed.push(fence);
             let ended = Ended::Interrupted {
                 code: error.code.clone(),
@@ -527,12 +527,12 @@ impl ShardState {
             };
             return shared.listeners.waiters.tell(no, &ended);
         };
-        tracing::error!(instance = %id, trigger = %seq, code = %error.code, %error, "the store refuses a step");
+        tracing::error!(run = %id, trigger = %seq, code = %error.code, %error, "the store refuses a step");
         let now = shared.base.clock.monotonic();
         if self.refusals.note(no, seq, error, now) {
             self.release(fence);
         } else {
-            tracing::error!(instance = %id, trigger = %seq, "the store refuses even to park a trigger: nothing more is done with the run until the host is started again");
+            tracing::error!(run = %id, trigger = %seq, "the store refuses even to park a trigger: nothing more is done with the run until the host is started again");
         }
         shared.listeners.waiters.tell(no, &Ended::GivenBack);
     }

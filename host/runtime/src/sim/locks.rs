@@ -279,7 +279,7 @@ impl Errands {
         let Errand { no, what, .. } = errand;
         match what {
             What::Take(id, epoch) => {
-                let key = Key::instance(id);
+                let key = Key::run(id);
                 match now(self.provider.try_acquire(&key)) {
                     Ok(Some(lock)) => {
                         let (key, token) = (key.to_string(), lock.token());

@@ -176,7 +176,7 @@ pub(crate) fn execution(tables: &impl Source, no: ExecutionNo) -> Result<Option<
 
 pub(crate) fn execution_output(tables: &impl Source, no: ExecutionNo) -> Result<Option<Payload>> {
     let sql = sql!("SELECT output, output_meta{, sum|} FROM run WHERE no = ?1");
-    one_payload(tables, sql, Of::Run, no.0)
+    one_payload(tables, sql, Of::Execution, no.0)
 }
 
 pub(crate) fn executions(

@@ -154,7 +154,7 @@ pub(crate) fn execution(row: &(impl Row + ?Sized)) -> Result<ExecutionRow> {
         failure: json_if_any(row, 11)?,
         logs: json_if_any(row, 12)?.unwrap_or_default(),
         skipped: json_if_any(row, 13)?.unwrap_or_default(),
-        output: summed(row, 14, Of::Run, [no, 0, 0], "")?,
+        output: summed(row, 14, Of::Execution, [no, 0, 0], "")?,
     })
 }
 

@@ -36,7 +36,7 @@ const ALL: [(Of, &str); 8] = [
         "SELECT instance, scope, 0, '', state, NULL, sum FROM scope",
     ),
     (
-        Of::Run,
+        Of::Execution,
         "SELECT no, 0, 0, '', output, output_meta, sum FROM run",
     ),
     (

@@ -39,15 +39,15 @@ fn what_contradicts_itself_is_found() {
     check(
         &database,
         "update instance set owner = null",
-        &["a claimed trigger belongs to an instance that has an owner"],
+        &["a claimed trigger belongs to a run that has an owner"],
     );
     check(
         &database,
         "update bookmark set trigger = 1; update definition set json = ''; delete from run",
         &[
-            "a claimed trigger belongs to an instance that has an owner",
-            "the newest record of an instance is there",
-            "a bookmark names a row of its instance",
+            "a claimed trigger belongs to a run that has an owner",
+            "the newest record of a run is there",
+            "a bookmark names a row of its run",
             "content has the digest that names it",
         ],
     );

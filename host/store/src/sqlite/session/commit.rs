@@ -203,7 +203,7 @@ impl Session<'_> {
     pub(super) fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<()> {
         let (output, meta) = payload(execution.output.as_ref());
         let content = (output, meta.as_deref());
-        let sum = sums::of_payload(Of::Run, [execution.no.0, 0, 0], "", content);
+        let sum = sums::of_payload(Of::Execution, [execution.no.0, 0, 0], "", content);
         bind!(
             self.statements.insert_execution,
             execution.no.0,

@@ -72,7 +72,7 @@ fn what_was_altered_is_told_by_reading_and_by_the_check() {
     let damages: [(&str, &str, Read); 5] = [
         (
             "UPDATE origin SET input = x'32' WHERE instance = ",
-            "the input of instance",
+            "the input of run",
             |store, no| store.input(no).map(drop),
         ),
         (
@@ -141,7 +141,7 @@ fn a_run_with_an_altered_state_is_claimed_as_unsound_and_others_as_sound() {
     assert!(
         findings(&disk)
             .iter()
-            .any(|line| line.contains("the state of instance"))
+            .any(|line| line.contains("the state of run"))
     );
     let next = Member::of(disk.store() as Arc<dyn Store>);
     assert_eq!(next.bury(10), 2);

@@ -86,40 +86,34 @@ fn check(sql: &str, rules: &[&str]) {
 fn what_contradicts_itself_is_found() {
     check(
         "UPDATE instance SET owner = NULL",
-        &["a claimed trigger belongs to an instance that has an owner"],
+        &["a claimed trigger belongs to a run that has an owner"],
     );
     check(
         "DELETE FROM trigger WHERE instance = (SELECT max(instance) FROM trigger)",
-        &["an instance that has not ended has a trigger"],
+        &["a run that has not ended has a trigger"],
     );
     check(
         "UPDATE instance SET owner = 1 WHERE status >= 4",
-        &["an instance that has ended has no owner and no trigger"],
+        &["a run that has ended has no owner and no trigger"],
     );
     check(
         "DELETE FROM pins",
-        &["an instance has an origin, a definition and pins"],
+        &["a run has an origin, a definition and pins"],
     );
     check(
         "UPDATE trigger SET seq = 1",
         &["a trigger of the engine is there once"],
     );
-    check(
-        "DELETE FROM run",
-        &["the newest record of an instance is there"],
-    );
+    check("DELETE FROM run", &["the newest record of a run is there"]);
     check(
         "INSERT INTO var (instance, scope, name, body) VALUES (1, 0, 'v', x'31'); INSERT INTO trigger (no, instance, seq, \
             kind, due_ms, state, token, attempt, deliveries, suspicion, detail) \
             VALUES (1, 1, 1, 1, 1, 0, 0, 1, 0, 0, x'')",
-        &[
-            "a trigger belongs to an instance",
-            "what hangs on an instance has one",
-        ],
+        &["a trigger belongs to a run", "what hangs on a run has one"],
     );
     check(
         "UPDATE bookmark SET trigger = 1",
-        &["a bookmark names a row of its instance"],
+        &["a bookmark names a row of its run"],
     );
     check(
         "UPDATE stimulus SET ready_ms = 1",
