@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use windlass_model::{Failure, Status};
 use windlass_store::Store;
-use windlass_store::rows::InstanceRow;
+use windlass_store::rows::RunRow;
 
 use crate::api::{Api, text, unusable};
 use crate::commands::value;
@@ -18,7 +18,7 @@ use crate::output::Output;
 pub(crate) fn report(
     output: &Output,
     store: &dyn Store,
-    row: InstanceRow,
+    row: RunRow,
     kept: bool,
 ) -> anyhow::Result<Exit> {
     let came_out = match store.output(row.no)? {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use windlass_model::{InstanceId, Payload};
+use windlass_model::{Payload, RunId};
 use windlass_runtime::{StartRequest, UnpublishedLookup};
 
 use crate::api::{Api, text, truth};
@@ -103,7 +103,7 @@ pub(crate) struct Begun {
     pub(crate) api: Api,
 }
 
-fn read_id(text: &str) -> Result<InstanceId, Expected> {
+fn read_id(text: &str) -> Result<RunId, Expected> {
     text.parse().map_err(|_| {
         Expected::new(codes::NO_ID, format!("`{text}` is not a UUID")).help(
             "An id looks like 0193c0de-7a1b-7c3d-8e4f-0123456789ab; leave it out for a new one.",

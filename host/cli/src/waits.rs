@@ -2,7 +2,7 @@
 
 use windlass_model::{TriggerState, TriggerType};
 use windlass_store::Store;
-use windlass_store::rows::{InstanceRow, TriggerRow};
+use windlass_store::rows::{RunRow, TriggerRow};
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use crate::commands::{definition, moment, node_name};
@@ -11,7 +11,7 @@ use crate::commands::{definition, moment, node_name};
 const NAMED: u32 = 10;
 
 /// A line for each wait of a run, up to the limit.
-pub(crate) fn describe(store: &dyn Store, run: &InstanceRow) -> anyhow::Result<Vec<String>> {
+pub(crate) fn describe(store: &dyn Store, run: &RunRow) -> anyhow::Result<Vec<String>> {
     let bookmarks = store.bookmarks(&BookmarkQuery {
         instance: Some(run.no),
         limit: NAMED,

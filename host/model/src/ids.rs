@@ -31,7 +31,7 @@ macro_rules! number {
 
 number! {
     /// The number of a run inside one store.
-    InstanceNo(i64)
+    RunNo(i64)
 }
 number! {
     /// The number of an execution row inside one store.
@@ -147,7 +147,7 @@ macro_rules! id {
 
 id! {
     /// The id of a run, as clients know it.
-    InstanceId
+    RunId
 }
 id! {
     /// The id of an external trigger, as its client knows it.
@@ -235,9 +235,9 @@ impl<'de> Deserialize<'de> for Digest {
 #[derive(Debug)]
 pub struct Numbers {
     incarnation: Incarnation,
-    instances: AtomicU32,
-    triggers: AtomicU32,
     runs: AtomicU32,
+    triggers: AtomicU32,
+    executions: AtomicU32,
 }
 
 impl Numbers {
@@ -245,9 +245,9 @@ impl Numbers {
     pub fn new(incarnation: Incarnation) -> Self {
         Self {
             incarnation,
-            instances: AtomicU32::new(1),
-            triggers: AtomicU32::new(1),
             runs: AtomicU32::new(1),
+            triggers: AtomicU32::new(1),
+            executions: AtomicU32::new(1),
         }
     }
 
@@ -257,8 +257,8 @@ impl Numbers {
     }
 
     /// The next number for a run.
-    pub fn instance(&self) -> Option<InstanceNo> {
-        self.next(&self.instances).map(InstanceNo)
+    pub fn run(&self) -> Option<RunNo> {
+        self.next(&self.runs).map(RunNo)
     }
 
     /// The next number for a trigger row.
@@ -267,8 +267,8 @@ impl Numbers {
     }
 
     /// The next number for an execution row.
-    pub fn run(&self) -> Option<ExecutionNo> {
-        self.next(&self.runs).map(ExecutionNo)
+    pub fn execution(&self) -> Option<ExecutionNo> {
+        self.next(&self.executions).map(ExecutionNo)
     }
 
     fn next(&self, counter: &AtomicU32) -> Option<i64> {

@@ -37,10 +37,12 @@ pub use definition::Definition;
 pub use diagnostic::{Diagnostic, Place, position};
 pub use execution::{ExecutionStatus, LogLine};
 pub use failure::{Class, Failure, Origin, Position};
+/// The name of a [`RunId`] in `host/plugins`.
+pub use ids::RunId as InstanceId;
 pub use ids::{
-    BindingNo, BookmarkNo, Digest, Epoch, ExecutionNo, Incarnation, InstanceId, InstanceNo,
-    LetterNo, Numbers, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId,
-    TriggerNo, UpkeepNo, Version,
+    BindingNo, BookmarkNo, Digest, Epoch, ExecutionNo, Incarnation, LetterNo, Numbers, RunId,
+    RunNo, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId, TriggerNo, UpkeepNo,
+    Version,
 };
 pub use json_text::JsonText;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{BlobRef, Body, Failure, InstanceId, JsonText, Payload, Seq};
+use crate::{BlobRef, Body, Failure, JsonText, Payload, RunId, Seq};
 
 /// The version that is written now.
 const VERSION: u32 = 1;
@@ -28,7 +28,7 @@ pub enum Resumption {
     /// The child run for which it waited has ended.
     Child {
         /// The child run.
-        instance: InstanceId,
+        instance: RunId,
         /// Its final status, by name.
         status: String,
         /// Its output.
@@ -54,7 +54,7 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<JsonText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    instance: Option<InstanceId>,
+    instance: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -292,7 +292,7 @@ mod tests {
             }),
         }));
         check(&Resumption::Child {
-            instance: InstanceId(Uuid::from_u128(7)),
+            instance: RunId(Uuid::from_u128(7)),
             status: "faulted".to_owned(),
             output: None,
             failure: Some(Failure::new(

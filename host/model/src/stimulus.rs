@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Digest, InstanceId, Payload, ScopeNo, Seq};
+use crate::{Digest, Payload, RunId, ScopeNo, Seq};
 
 /// An event that is sent to the runs that wait for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Stimulus {
     /// Only bookmarks with this correlation; none: all.
     pub correlation: Option<String>,
     /// Only bookmarks of this run, and nothing is started; none: all.
-    pub instance: Option<InstanceId>,
+    pub run: Option<RunId>,
     /// The input of the resumed or started runs.
     pub input: Payload,
     /// How it is delivered.
@@ -173,7 +173,7 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
 /// The hash by which stimuli and bookmarks match: SHA-256 of the name, a zero byte, and the
 /// canonical JSON of the match. A private bookmark adds a zero byte and its node run, so that no
 /// stimulus ever has its hash.
-pub fn hash(name: &str, matches: &[u8], private: Option<(InstanceId, Seq)>) -> Digest {
+pub fn hash(name: &str, matches: &[u8], private: Option<(RunId, Seq)>) -> Digest {
     let mut sha = Sha256::new();
     sha.update(name.as_bytes());
     sha.update([0]);
@@ -194,7 +194,7 @@ pub struct WaitId(pub [u8; 16]);
 
 impl WaitId {
     /// A phase of an existing node run.
-    pub fn of_run(instance: InstanceId, first: Seq, phase: u32) -> Self {
+    pub fn of_run(instance: RunId, first: Seq, phase: u32) -> Self {
         Self::new(
             b"run",
             &[
@@ -207,13 +207,7 @@ impl WaitId {
 
     /// A phase of the visit of a node that may be in the future. Visits of a node in one scope are
     /// counted from 1.
-    pub fn of_visit(
-        instance: InstanceId,
-        scope: ScopeNo,
-        node: &str,
-        visit: u32,
-        phase: u32,
-    ) -> Self {
+    pub fn of_visit(instance: RunId, scope: ScopeNo, node: &str, visit: u32, phase: u32) -> Self {
         Self::new(
             b"visit",
             &[
@@ -294,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_hash_tells_everything_apart() {
-        let run = |first| Some((InstanceId(Uuid::nil()), Seq(first)));
+        let run = |first| Some((RunId(Uuid::nil()), Seq(first)));
         let hashes = [
             hash("a", b"{}", None),
             hash("b", b"{}", None),
@@ -310,7 +304,7 @@ mod tests {
 
     #[test]
     fn waits_are_told_apart() {
-        let id = |byte| InstanceId(Uuid::from_bytes([byte; 16]));
+        let id = |byte| RunId(Uuid::from_bytes([byte; 16]));
         let visit = |instance, scope, node, visit, phase| {
             WaitId::of_visit(id(instance), ScopeNo(scope), node, visit, phase)
         };

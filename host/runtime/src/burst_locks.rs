@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use windlass_locks::{HeldLock, Key, LockProvider};
-use windlass_model::{Epoch, InstanceId, InstanceNo};
+use windlass_model::{Epoch, RunId, RunNo};
 
 use self::line::Lines;
 use crate::shard::{Message, Order, Shard, Taken};
@@ -102,7 +102,7 @@ impl BurstLocks {
         self.busy.load(Ordering::Acquire) == 0
     }
 
-    fn take(self: &Arc<Self>, shard: &Arc<Shard>, no: InstanceNo, id: InstanceId, epoch: Epoch) {
+    fn take(self: &Arc<Self>, shard: &Arc<Shard>, no: RunNo, id: RunId, epoch: Epoch) {
         let (keeper, shard) = (Arc::clone(self), Arc::clone(shard));
         let mut place = self.lines.join(no);
         let busy = Busy::new(&self.busy);
@@ -135,7 +135,7 @@ impl BurstLocks {
         &self,
         (lock, busy): (Box<dyn HeldLock>, Busy),
         shard: &Arc<Shard>,
-        no: InstanceNo,
+        no: RunNo,
         epoch: Epoch,
     ) -> BurstLock {
         let (mut lost, shard) = (lock.lost(), Arc::clone(shard));
@@ -151,7 +151,7 @@ impl BurstLocks {
         }
     }
 
-    fn give(self: &Arc<Self>, no: InstanceNo, burst_lock: BurstLock) {
+    fn give(self: &Arc<Self>, no: RunNo, burst_lock: BurstLock) {
         let BurstLock { lock, watch, busy } = burst_lock;
         if let Some(watch) = watch {
             watch.abort();
@@ -204,7 +204,7 @@ mod tests {
         });
         let keeper = BurstLocks::new(Arc::new(locks), tokio.handle().clone());
         let shard = Shard::new(0);
-        let (no, id, epoch) = (InstanceNo(7), InstanceId(uuid::Uuid::nil()), Epoch(1));
+        let (no, id, epoch) = (RunNo(7), RunId(uuid::Uuid::nil()), Epoch(1));
         // Spawned tasks make progress only inside this call.
         let go_on = || tokio.block_on(tokio::task::yield_now());
         assert!(keeper.is_idle());

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
-use windlass_model::{Clock, InstanceId};
+use windlass_model::{Clock, RunId};
 
 /// The clock of the machine.
 #[derive(Debug)]
@@ -44,6 +44,6 @@ impl Clock for SystemClock {
 
 /// A new id for a run: ordered by time, so that the index over ids grows at its end.
 #[expect(clippy::disallowed_methods, reason = "this is the module that may")]
-pub fn new_instance_id() -> InstanceId {
-    InstanceId(Uuid::now_v7())
+pub fn new_run_id() -> RunId {
+    RunId(Uuid::now_v7())
 }

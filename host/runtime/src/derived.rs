@@ -2,7 +2,7 @@
 //! ids.
 
 use uuid::{Builder, Uuid};
-use windlass_model::{Digest, InstanceId, Seq, StimulusId};
+use windlass_model::{Digest, RunId, Seq, StimulusId};
 
 /// The purpose of a derived id. Different purposes never give the same id.
 #[derive(Clone, Copy)]
@@ -15,29 +15,29 @@ enum Use {
 }
 
 /// The child that a node run starts in this phase.
-pub(crate) fn child(parent: InstanceId, first: Seq, phase: u32) -> InstanceId {
-    InstanceId(derive(Use::Child, parent.0, first.0, u64::from(phase)))
+pub(crate) fn child(parent: RunId, first: Seq, phase: u32) -> RunId {
+    RunId(derive(Use::Child, parent.0, first.0, u64::from(phase)))
 }
 
 /// The stimulus at this position among those that an execution sends.
-pub(crate) fn sent(instance: InstanceId, seq: Seq, place: usize) -> StimulusId {
+pub(crate) fn sent(instance: RunId, seq: Seq, place: usize) -> StimulusId {
     StimulusId(derive(Use::Sent, instance.0, seq.0, place as u64))
 }
 
 /// The stimulus that announces the incident of a step.
-pub(crate) fn incident(instance: InstanceId, seq: Seq) -> StimulusId {
+pub(crate) fn incident(instance: RunId, seq: Seq) -> StimulusId {
     StimulusId(derive(Use::Incident, instance.0, seq.0, 0))
 }
 
 /// The run that a delivery starts by this trigger of a workflow.
-pub(crate) fn delivery(workflow: &str, trigger: &str, delivery: Digest) -> InstanceId {
+pub(crate) fn delivery(workflow: &str, trigger: &str, delivery: Digest) -> RunId {
     let mut bytes = vec![Use::Delivery as u8];
     for text in [workflow, trigger] {
         bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
         bytes.extend_from_slice(text.as_bytes());
     }
     bytes.extend_from_slice(&delivery.0);
-    InstanceId(name(&bytes))
+    RunId(name(&bytes))
 }
 
 fn derive(what: Use, from: Uuid, one: u64, two: u64) -> Uuid {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn names_are_the_same_again_and_differ_from_each_other() {
-        let run = InstanceId(Uuid::from_u128(7));
+        let run = RunId(Uuid::from_u128(7));
         let names = [
             child(run, Seq(1), 0).0,
             child(run, Seq(1), 1).0,

@@ -23,14 +23,14 @@ pub enum Error {
     #[error("run {by} has not ended, and the workflow allows one at a time")]
     Reserved {
         /// The other run.
-        by: windlass_model::InstanceId,
+        by: windlass_model::RunId,
     },
     /// There is no such run.
     #[error("there is no run {0}")]
     NotFound(String),
     /// A run with this id was deleted, and its id cannot be used again.
     #[error("run {0} was deleted")]
-    Deleted(windlass_model::InstanceId),
+    Deleted(windlass_model::RunId),
     /// The operation is not possible in the present state of the run, and nothing was changed.
     #[error("{message}")]
     NotNow {

@@ -5,27 +5,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use windlass_model::{BlobRef, Body, Digest, ExecutionNo, InstanceNo, Payload, ScopeNo};
+use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, RunNo, ScopeNo};
 use windlass_plugins::{BlobError, Blobs, Memory, MemoryError};
 use windlass_store::Store;
 
-use crate::shard::OwnedInstance;
+use crate::shard::OwnedRun;
 
 /// Memory as one call sees it.
 struct View {
     store: Arc<dyn Store>,
-    instance: InstanceNo,
+    instance: RunNo,
     /// The visible scopes, innermost first.
     scopes: Vec<ScopeNo>,
     latest: FxHashMap<String, ExecutionNo>,
 }
 
 /// The memory that a guest called for this instance can read.
-pub(crate) fn memory(
-    owned: &OwnedInstance,
-    scope: ScopeNo,
-    store: &Arc<dyn Store>,
-) -> Arc<dyn Memory> {
+pub(crate) fn memory(owned: &OwnedRun, scope: ScopeNo, store: &Arc<dyn Store>) -> Arc<dyn Memory> {
     let graph = &owned.prepared.graph;
     let named = graph.nodes().filter(|(_, plan)| plan.named);
     let latest = named

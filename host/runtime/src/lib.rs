@@ -44,7 +44,7 @@ mod workers;
 
 pub use catalog::{check, warnings};
 pub use client::WorkflowClient;
-pub use clock::{SystemClock, new_instance_id};
+pub use clock::{SystemClock, new_run_id};
 pub use error::Error;
 pub use links::Links;
 pub use observe::{Observed, Observer};

@@ -6,7 +6,7 @@ use windlass_engine::{Graph, RunState, Visit};
 use windlass_keys::link::{self, Target};
 use windlass_keys::{Keys, KeysError};
 use windlass_model::stimulus::{BookmarkTag, WaitId};
-use windlass_model::{InstanceId, Seq};
+use windlass_model::{RunId, Seq};
 use windlass_plugins::ResumeTokens;
 
 /// Makes resume tokens with the newest key of a keyring, and links with them.
@@ -71,11 +71,7 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// The wait of a node run in a phase.
-    pub(crate) fn of(
-        id: InstanceId,
-        (first, phase): (Seq, u32),
-        visit: Option<(&str, Visit)>,
-    ) -> Self {
+    pub(crate) fn of(id: RunId, (first, phase): (Seq, u32), visit: Option<(&str, Visit)>) -> Self {
         let linked =
             visit.map(|(node, visit)| WaitId::of_visit(id, visit.scope, node, visit.visit, phase));
         Self {
@@ -86,7 +82,7 @@ impl Wait {
 
     /// As `of`, for a node run in a state.
     pub(crate) fn of_run(
-        id: InstanceId,
+        id: RunId,
         graph: &Graph,
         state: &RunState,
         first: Seq,

@@ -1,6 +1,6 @@
 //! Lets a program observe runs as they execute: for a progress display, and for metrics.
 
-use windlass_model::{ExecutionStatus, Failure, InstanceId, Status, TriggerType};
+use windlass_model::{ExecutionStatus, Failure, RunId, Status, TriggerType};
 
 /// Receives observations on the runtime's threads: it must return at once.
 pub trait Observer: Send + Sync + 'static {
@@ -14,7 +14,7 @@ pub enum Observed<'a> {
     /// A node is passed to its plugin.
     Started {
         /// The run.
-        instance: InstanceId,
+        run: RunId,
         /// The node.
         node: &'a str,
         /// The attempt, from 1.
@@ -23,7 +23,7 @@ pub enum Observed<'a> {
     /// An execution has ended; its commit is on its way.
     Executed {
         /// The run.
-        instance: InstanceId,
+        run: RunId,
         /// The node.
         node: &'a str,
         /// The type of its trigger.
@@ -42,7 +42,7 @@ pub enum Observed<'a> {
     /// A run has ended, durably.
     Ended {
         /// The run.
-        instance: InstanceId,
+        run: RunId,
         /// The final status.
         status: Status,
     },

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::Command;
-use windlass_model::{Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload, valid};
-use windlass_store::rows::{Created, DefinitionRow, InstanceRow, NewInstance, NewTrigger};
+use windlass_model::{Digest, Incarnation, Numbers, Payload, RunId, RunNo, valid};
+use windlass_store::rows::{Created, DefinitionRow, NewRun, NewTrigger, RunRow};
 use windlass_store::write::OrFenced;
 
 use crate::catalog::Prepared;
 use crate::client::used_up;
-use crate::clock::new_instance_id;
+use crate::clock::new_run_id;
 use crate::error::Error;
 use crate::reserving;
 
@@ -22,7 +22,7 @@ pub struct StartRequest {
     /// The input: JSON.
     pub input: Payload,
     /// The id of the run. The same id with the same request is the same run.
-    pub id: Option<InstanceId>,
+    pub id: Option<RunId>,
     /// The correlation id of the run.
     pub correlation: Option<String>,
 }
@@ -31,11 +31,11 @@ pub struct StartRequest {
 #[derive(Clone, Debug)]
 pub struct Started {
     /// The run.
-    pub id: InstanceId,
+    pub id: RunId,
     /// Its number in the store.
-    pub no: InstanceNo,
+    pub no: RunNo,
     /// The existing run, if the same request had been made before.
-    pub existing: Option<Box<InstanceRow>>,
+    pub existing: Option<Box<RunRow>>,
 }
 
 impl StartRequest {
@@ -91,14 +91,14 @@ impl StartRequest {
         }
     }
 
-    /// The new instance, with the initial state from the engine.
-    pub(crate) fn instance(
+    /// The new run, with the initial state from the engine.
+    pub(crate) fn new_run(
         &self,
         prepared: &Prepared,
         numbers: &Numbers,
         owner: Option<Incarnation>,
         now_ms: i64,
-    ) -> Result<(NewInstance, windlass_engine::RunState), Error> {
+    ) -> Result<(NewRun, windlass_engine::RunState), Error> {
         let (state, commands) = windlass_engine::begin(&prepared.graph, now_ms);
         let mut triggers = Vec::with_capacity(commands.len());
         for command in commands {
@@ -125,9 +125,9 @@ impl StartRequest {
         let activation = prepared.graph.options().activation;
         let correlation = self.correlation.as_deref();
         let (reserves, exclusive) = reserving::of(activation, &prepared.name, correlation);
-        let new = NewInstance {
-            no: numbers.instance().ok_or_else(used_up)?,
-            id: self.id.unwrap_or_else(new_instance_id),
+        let new = NewRun {
+            no: numbers.run().ok_or_else(used_up)?,
+            id: self.id.unwrap_or_else(new_run_id),
             definition: Arc::clone(&prepared.definition),
             pins: Arc::clone(&prepared.pins),
             correlation: self.correlation.clone(),
@@ -153,7 +153,7 @@ impl StartRequest {
     pub(crate) fn answered(
         &self,
         created: OrFenced<Created>,
-        (id, no): (InstanceId, InstanceNo),
+        (id, no): (RunId, RunNo),
     ) -> Result<Started, Error> {
         match created? {
             Created::New => Ok(Started {
@@ -168,7 +168,7 @@ impl StartRequest {
     }
 
     /// The result of a request if a run with its id exists.
-    fn existing(&self, row: Box<InstanceRow>) -> Result<Started, Error> {
+    fn existing(&self, row: Box<RunRow>) -> Result<Started, Error> {
         if row.request != self.digest() {
             return Err(Error::Conflict {
                 message: format!("run {} was started with another workflow or input", row.id),

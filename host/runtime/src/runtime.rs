@@ -8,9 +8,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_keys::export::ExportKeys;
-use windlass_model::{InstanceNo, Payload, Status};
+use windlass_model::{Payload, RunNo, Status};
 use windlass_periodic::Periodic;
-use windlass_store::rows::InstanceRow;
+use windlass_store::rows::RunRow;
 use windlass_store::write::Leave;
 use windlass_store::{Listener, Writer as _};
 
@@ -148,7 +148,7 @@ impl Runtime {
         let numbers = self.membership.numbers();
         let owner = Some(numbers.incarnation());
         let now_ms = shared.base.clock.wall_ms();
-        let (new, state) = request.instance(&prepared, &numbers, owner, now_ms)?;
+        let (new, state) = request.new_run(&prepared, &numbers, owner, now_ms)?;
         let (id, no) = (new.id, new.no);
         let (reply, answer) = oneshot::channel();
         let birth = Birth {
@@ -194,7 +194,7 @@ impl Runtime {
 
     /// Makes this process claim a run that was started before, by itself or by a process that is
     /// gone.
-    pub fn adopt(&self, no: InstanceNo) {
+    pub fn adopt(&self, no: RunNo) {
         self.shared.intake.claim_too(no);
         self.shared.intake.scheduler.send(Event::Woken);
     }
@@ -204,7 +204,7 @@ impl Runtime {
     /// # Errors
     ///
     /// There is no such run, or the store fails.
-    pub async fn wait(&self, no: InstanceNo) -> Result<RunResult, Error> {
+    pub async fn wait(&self, no: RunNo) -> Result<RunResult, Error> {
         let ended = self.until(no, true).await?;
         ended.ok_or_else(|| Error::NotFound(no.to_string()))
     }
@@ -215,11 +215,11 @@ impl Runtime {
     /// # Errors
     ///
     /// There is no such run, or the store fails.
-    pub async fn wait_unless_suspended(&self, no: InstanceNo) -> Result<Option<RunResult>, Error> {
+    pub async fn wait_unless_suspended(&self, no: RunNo) -> Result<Option<RunResult>, Error> {
         self.until(no, false).await
     }
 
-    async fn until(&self, no: InstanceNo, patient: bool) -> Result<Option<RunResult>, Error> {
+    async fn until(&self, no: RunNo, patient: bool) -> Result<Option<RunResult>, Error> {
         // A run in this process notifies its waiter, so the store need not be read.
         let waiters = &self.shared.listeners.waiters;
         let mut here = patient.then(|| waiters.add_if_here(no)).flatten();
@@ -260,10 +260,10 @@ impl Runtime {
     }
 
     /// Reads the store on a thread for blocking tasks, since the store may be remote.
-    async fn look(&self, no: InstanceNo) -> Result<Look, Error> {
+    async fn look(&self, no: RunNo) -> Result<Look, Error> {
         let store = Arc::clone(&self.shared.base.store);
         let looked = self.shared.base.io.spawn_blocking(move || {
-            let row = store.instance_by_no(no)?;
+            let row = store.run_by_no(no)?;
             let row = row.ok_or_else(|| Error::NotFound(no.to_string()))?;
             let suspended = row.status == Status::Suspended;
             Ok(match result_of(store.as_ref(), row)? {
@@ -458,7 +458,7 @@ impl Runtime {
 /// The store fails.
 pub fn result_of(
     store: &dyn windlass_store::Store,
-    row: InstanceRow,
+    row: RunRow,
 ) -> Result<Option<RunResult>, Error> {
     if !row.status.is_final() {
         return Ok(None);

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use windlass_engine::expr::Interrupt;
 use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::Metrics;
-use windlass_model::{Clock, InstanceNo, Seq};
+use windlass_model::{Clock, RunNo, Seq};
 use windlass_periodic::Bell;
 use windlass_store::Store;
 
@@ -59,7 +59,7 @@ pub(crate) struct Intake {
     pub(crate) scheduler: Mailbox,
     pub(crate) flow: Flow,
     /// The instances of a process that claims only its own.
-    pub(crate) own: Option<Mutex<Vec<InstanceNo>>>,
+    pub(crate) own: Option<Mutex<Vec<RunNo>>>,
     pub(crate) draining: AtomicBool,
     /// The administrative pause.
     pub(crate) pause: Pause,
@@ -92,7 +92,7 @@ pub(crate) struct Listeners {
 
 impl RuntimeShared {
     /// The shard of an instance.
-    pub(crate) fn shard(&self, instance: InstanceNo) -> Option<&Arc<Shard>> {
+    pub(crate) fn shard(&self, instance: RunNo) -> Option<&Arc<Shard>> {
         // Numbers count up in their lower half, so consecutive instances go to different shards.
         let count = i64::try_from(self.shards.len()).unwrap_or(1).max(1);
         self.shards
@@ -125,7 +125,7 @@ impl Intake {
     }
 
     /// Adds an instance, if the process claims only its own.
-    pub(crate) fn claim_too(&self, no: InstanceNo) {
+    pub(crate) fn claim_too(&self, no: RunNo) {
         if let Some(own) = &self.own {
             own.lock().push(no);
         }
@@ -244,13 +244,13 @@ pub(crate) struct Suspects {
 
 #[derive(Default)]
 struct SuspectQueue {
-    running: Option<(InstanceNo, Seq)>,
-    waiting: VecDeque<(InstanceNo, Seq)>,
+    running: Option<(RunNo, Seq)>,
+    waiting: VecDeque<(RunNo, Seq)>,
 }
 
 impl Suspects {
     /// Joins the queue. Returns true if the suspect may run at once.
-    pub(crate) fn enter(&self, instance: InstanceNo, seq: Seq) -> bool {
+    pub(crate) fn enter(&self, instance: RunNo, seq: Seq) -> bool {
         let mut line = self.queue.lock();
         if line.running.is_none() {
             line.running = Some((instance, seq));
@@ -261,7 +261,7 @@ impl Suspects {
     }
 
     /// Leaves the queue, from any position. Returns the next suspect, if there is a new one.
-    pub(crate) fn leave(&self, instance: InstanceNo, seq: Seq) -> Option<(InstanceNo, Seq)> {
+    pub(crate) fn leave(&self, instance: RunNo, seq: Seq) -> Option<(RunNo, Seq)> {
         let mut line = self.queue.lock();
         if line.running == Some((instance, seq)) {
             line.running = line.waiting.pop_front();

@@ -1,7 +1,7 @@
 //! Claims the runs that a delivery of this process starts or resumes, as far as there is room. So
 //! no further claim is needed, and the resumed runs continue one transaction sooner.
 
-use windlass_model::{InstanceId, Numbers};
+use windlass_model::{Numbers, RunId};
 use windlass_store::codes::UNKNOWN_OUTCOME;
 use windlass_store::stimuli::{ClaimFor, Sent};
 
@@ -42,7 +42,7 @@ impl RuntimeShared {
         })?;
         let taken = std::mem::take(&mut sent.taken);
         let mut due = sent.started.iter().chain(&sent.resumed);
-        let is_taken = |id: &InstanceId| taken.iter().any(|taken| taken.row.id == *id);
+        let is_taken = |id: &RunId| taken.iter().any(|taken| taken.row.id == *id);
         let left = !due.all(is_taken);
         if !taken.is_empty() {
             self.intake.scheduler.taken(taken);

@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
-use windlass_model::{Code, Failure, InstanceId, InstanceNo, Payload, Status};
+use windlass_model::{Code, Failure, Payload, RunId, RunNo, Status};
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// The id of the run.
-    pub id: InstanceId,
+    pub id: RunId,
     /// The final status.
     pub status: Status,
     /// The output of a completed run.
@@ -45,7 +45,7 @@ pub(crate) struct Waiters {
 
 /// A waiter for a run, until it is dropped.
 pub(crate) struct Waiter {
-    instance: InstanceNo,
+    instance: RunNo,
     ended: oneshot::Receiver<Ended>,
     list: Arc<Mutex<Waiting>>,
 }
@@ -53,19 +53,19 @@ pub(crate) struct Waiter {
 #[derive(Default)]
 struct Waiting {
     /// The runs in a shard: their end or departure will be reported.
-    here: FxHashSet<InstanceNo>,
-    waiting: FxHashMap<InstanceNo, Vec<oneshot::Sender<Ended>>>,
+    here: FxHashSet<RunNo>,
+    waiting: FxHashMap<RunNo, Vec<oneshot::Sender<Ended>>>,
 }
 
 impl Waiters {
     /// Adds a waiter that is notified if the run ends in this process.
-    pub(crate) fn add(&self, instance: InstanceNo) -> Waiter {
+    pub(crate) fn add(&self, instance: RunNo) -> Waiter {
         let ended = self.list.lock().add(instance);
         self.waiter(instance, ended)
     }
 
     /// Adds a waiter for a run that is in a shard now, so that the store need not be read first.
-    pub(crate) fn add_if_here(&self, instance: InstanceNo) -> Option<Waiter> {
+    pub(crate) fn add_if_here(&self, instance: RunNo) -> Option<Waiter> {
         let ended = {
             let mut list = self.list.lock();
             list.here.contains(&instance).then(|| list.add(instance))
@@ -73,7 +73,7 @@ impl Waiters {
         ended.map(|ended| self.waiter(instance, ended))
     }
 
-    fn waiter(&self, instance: InstanceNo, ended: oneshot::Receiver<Ended>) -> Waiter {
+    fn waiter(&self, instance: RunNo, ended: oneshot::Receiver<Ended>) -> Waiter {
         let list = Arc::clone(&self.list);
         Waiter {
             instance,
@@ -83,16 +83,16 @@ impl Waiters {
     }
 
     /// Reports that a run has entered a shard.
-    pub(crate) fn came(&self, instance: InstanceNo) {
+    pub(crate) fn came(&self, instance: RunNo) {
         self.list.lock().here.insert(instance);
     }
 
     /// Reports that a run has left its shard. Its end, if it has ended, is reported after that.
-    pub(crate) fn left(&self, instance: InstanceNo) {
+    pub(crate) fn left(&self, instance: RunNo) {
         self.list.lock().here.remove(&instance);
     }
 
-    pub(crate) fn tell(&self, instance: InstanceNo, ended: &Ended) {
+    pub(crate) fn tell(&self, instance: RunNo, ended: &Ended) {
         let waiting = self.list.lock().waiting.remove(&instance);
         for sender in waiting.into_iter().flatten() {
             // The waiter may be gone.
@@ -102,7 +102,7 @@ impl Waiters {
 }
 
 impl Waiting {
-    fn add(&mut self, instance: InstanceNo) -> oneshot::Receiver<Ended> {
+    fn add(&mut self, instance: RunNo) -> oneshot::Receiver<Ended> {
         let (sender, receiver) = oneshot::channel();
         self.waiting.entry(instance).or_default().push(sender);
         receiver
@@ -135,7 +135,7 @@ impl Drop for Waiter {
 mod tests {
     use super::*;
 
-    const RUN: InstanceNo = InstanceNo(7);
+    const RUN: RunNo = RunNo(7);
 
     #[test]
     fn whoever_waits_for_a_run_that_is_here_is_told_by_it() {
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(waiters.list.lock().waiting[&RUN].len(), 1);
         drop(other);
         // Each waiter adds itself again once it is notified.
-        for run in (0..100).map(InstanceNo) {
+        for run in (0..100).map(RunNo) {
             let told = waiters.add(run);
             waiters.tell(run, &Ended::GivenBack);
             drop((waiters.add(run), told));

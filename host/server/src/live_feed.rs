@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 use windlass_runtime::{Observed, Observer};
 
 /// Updates that a slow watcher may lag behind; then it misses some, and no other watcher does.
@@ -34,7 +34,7 @@ pub(crate) enum Update {
 pub struct LiveFeed {
     /// The number of watchers.
     watchers: AtomicUsize,
-    runs: Mutex<HashMap<InstanceId, broadcast::Sender<Update>>>,
+    runs: Mutex<HashMap<RunId, broadcast::Sender<Update>>>,
 }
 
 impl LiveFeed {
@@ -44,7 +44,7 @@ impl LiveFeed {
     }
 
     /// Watches a run until the result is dropped.
-    pub(crate) fn watch(self: &Arc<Self>, run: InstanceId) -> Watching {
+    pub(crate) fn watch(self: &Arc<Self>, run: RunId) -> Watching {
         let beats = {
             let mut runs = self.runs.lock();
             let sender = runs
@@ -78,17 +78,11 @@ impl Observer for LiveFeed {
             return;
         }
         let (run, beat) = match event {
-            Observed::Started {
-                instance: run,
-                node,
-                attempt,
-            } => {
+            Observed::Started { run, node, attempt } => {
                 let (node, attempt) = (Arc::from(*node), *attempt);
                 (run, Update::Started { node, attempt })
             }
-            Observed::Executed { instance: run, .. } | Observed::Ended { instance: run, .. } => {
-                (run, Update::Moved)
-            }
+            Observed::Executed { run, .. } | Observed::Ended { run, .. } => (run, Update::Moved),
         };
         if let Some(sender) = self.runs.lock().get(run) {
             let _ = sender.send(beat);
@@ -99,7 +93,7 @@ impl Observer for LiveFeed {
 /// A watcher of a run.
 pub(crate) struct Watching {
     beats: Option<broadcast::Receiver<Update>>,
-    run: InstanceId,
+    run: RunId,
     live_feed: Arc<LiveFeed>,
 }
 

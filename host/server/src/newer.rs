@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use windlass_model::{ExecutionNo, InstanceNo};
+use windlass_model::{ExecutionNo, RunNo};
 use windlass_store::rows::ExecutionRow;
 
 use crate::app::AppInner;
@@ -20,7 +20,7 @@ const READ: u32 = 200;
 /// The store fails.
 pub(crate) fn newer(
     app: &AppInner,
-    run: InstanceNo,
+    run: RunNo,
     last: Option<ExecutionNo>,
     mut take: impl FnMut(ExecutionRow) -> ControlFlow<()>,
 ) -> Result<(), Box<Problem>> {

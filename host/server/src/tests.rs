@@ -159,7 +159,7 @@ fn requests_that_are_given_up_leave_no_more_behind_than_may_be_in_the_store() {
         let exists = rig
             .app
             .client
-            .exists(windlass_model::InstanceId(uuid::Uuid::nil()));
+            .exists(windlass_model::RunId(uuid::Uuid::nil()));
         assert!(pin!(exists).poll(&mut context).is_pending());
     }
     assert_eq!(Arc::strong_count(&alive), 2, "this one, and that at work");

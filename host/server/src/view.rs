@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Body, Definition, Digest, Failure as Failed, InstanceNo, Payload, Seq};
-use windlass_store::rows::{ExecutionRow, InstanceRow, TriggerRow};
+use windlass_model::{Body, Definition, Digest, Failure as Failed, Payload, RunNo, Seq};
+use windlass_store::rows::{ExecutionRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
 use crate::app::AppInner;
@@ -104,7 +104,7 @@ pub(crate) struct Names {
     definitions: HashMap<Digest, Option<Definition>>,
     /// Names that are known without reading the definition.
     workflows: HashMap<Digest, String>,
-    runs: HashMap<InstanceNo, Option<(Uuid, Digest)>>,
+    runs: HashMap<RunNo, Option<(Uuid, Digest)>>,
 }
 
 impl Names {
@@ -130,7 +130,7 @@ impl Names {
         Ok(self.workflows.get(&digest).cloned().unwrap_or_default())
     }
 
-    pub(crate) fn run(&mut self, app: &AppInner, row: &InstanceRow) -> Result<Run, Box<Problem>> {
+    pub(crate) fn run(&mut self, app: &AppInner, row: &RunRow) -> Result<Run, Box<Problem>> {
         Ok(Run {
             id: row.id.0,
             workflow: self.workflow(app, row.definition)?,
@@ -150,7 +150,7 @@ impl Names {
         row: &TriggerRow,
     ) -> Result<Trigger, Box<Problem>> {
         if let Entry::Vacant(entry) = self.runs.entry(row.instance) {
-            let of = app.store().instance_by_no(row.instance)?;
+            let of = app.store().run_by_no(row.instance)?;
             entry.insert(of.map(|of| (of.id.0, of.definition)));
         }
         let of = self.runs.get(&row.instance).copied().flatten();
@@ -315,7 +315,7 @@ impl Sent {
 
 impl From<Did> for Sent {
     fn from(did: Did) -> Self {
-        let ids = |ids: Vec<windlass_model::InstanceId>| ids.into_iter().map(|id| id.0).collect();
+        let ids = |ids: Vec<windlass_model::RunId>| ids.into_iter().map(|id| id.0).collect();
         Self {
             started: ids(did.started),
             resumed: ids(did.resumed),

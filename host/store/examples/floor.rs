@@ -19,11 +19,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use uuid::Uuid;
 use windlass_model::{
-    Clock, Digest, Epoch, ExecutionNo, ExecutionStatus, Incarnation, InstanceId, InstanceNo,
-    Numbers, Payload, Seq, Status, Token, TriggerNo, TriggerType, Version,
+    Clock, Digest, Epoch, ExecutionNo, ExecutionStatus, Incarnation, Numbers, Payload, RunId,
+    RunNo, Seq, Status, Token, TriggerNo, TriggerType, Version,
 };
 use windlass_store::rows::{
-    BORN_EPOCH, Created, DefinitionRow, ExecutionRow, NewInstance, NewTrigger, PinsRow,
+    BORN_EPOCH, Created, DefinitionRow, ExecutionRow, NewRun, NewTrigger, PinsRow,
 };
 use windlass_store::write::{Commit, Committed, Fence, NewMember, TriggerFence};
 use windlass_store::{
@@ -161,7 +161,7 @@ fn submit(
     }
 }
 
-fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewInstance {
+fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewRun {
     let json = Bytes::from_static(b"{}");
     let trigger = |seq| NewTrigger {
         no: numbers.trigger().unwrap(),
@@ -176,10 +176,10 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewIn
         priority: 0,
     };
     let digest = Digest::of(&json);
-    let no = numbers.instance().unwrap();
-    NewInstance {
+    let no = numbers.run().unwrap();
+    NewRun {
         no,
-        id: InstanceId(Uuid::from_u128((no.0 as u128) << 64)),
+        id: RunId(Uuid::from_u128((no.0 as u128) << 64)),
         definition: Arc::new(DefinitionRow {
             digest,
             name: "chain".into(),
@@ -212,7 +212,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(incarnation: Incarnation, instance: InstanceNo, trigger: TriggerNo) -> Self {
+    fn new(incarnation: Incarnation, instance: RunNo, trigger: TriggerNo) -> Self {
         let epoch: Epoch = BORN_EPOCH;
         Self {
             fence: Fence {
@@ -232,7 +232,7 @@ impl Chain {
     }
 
     fn step(&mut self, numbers: &Numbers) -> Commit {
-        let no = numbers.run().unwrap();
+        let no = numbers.execution().unwrap();
         let run = ExecutionRow {
             no,
             instance: self.fence.instance,

@@ -1,14 +1,14 @@
 //! Resumptions that the store writes to the parent of a child instance.
 
 use bytes::Bytes;
-use windlass_model::{Class, Failure, InstanceId, Resumption, Status};
+use windlass_model::{Class, Failure, Resumption, RunId, Status};
 
 use crate::codes;
-use crate::rows::NewInstance;
+use crate::rows::NewRun;
 use crate::write::Finish;
 
 /// The resumption that tells a parent how its child ended.
-pub(crate) fn ended(instance: InstanceId, status: Status, finish: &Finish) -> Bytes {
+pub(crate) fn ended(instance: RunId, status: Status, finish: &Finish) -> Bytes {
     let document = Resumption::Child {
         instance,
         status: status.name().to_owned(),
@@ -19,7 +19,7 @@ pub(crate) fn ended(instance: InstanceId, status: Status, finish: &Finish) -> By
 }
 
 /// The resumption that tells a parent that its child could not be created.
-pub(crate) fn refused(child: &NewInstance) -> Bytes {
+pub(crate) fn refused(child: &NewRun) -> Bytes {
     let text = format!(
         "run {} cannot begin: what it reserves, or its name, is taken",
         child.id

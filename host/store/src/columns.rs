@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use windlass_model::{BlobRef, Body, Delivery, Digest, InstanceId, Payload, StimulusId};
+use windlass_model::{BlobRef, Body, Delivery, Digest, Payload, RunId, StimulusId};
 
 use crate::stimuli::NewStimulus;
 
@@ -82,7 +82,7 @@ pub(crate) struct StimulusWire {
     matches: String,
     hash: Digest,
     correlation: Option<String>,
-    instance: Option<InstanceId>,
+    instance: Option<RunId>,
     delivery: Delivery,
     ttl_ms: u64,
     at_ms: i64,

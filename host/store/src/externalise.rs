@@ -7,7 +7,7 @@ use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::{BlobRef, Body, Digest, Payload};
 
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::rows::{NewBlob, NewInstance};
+use crate::rows::{NewBlob, NewRun};
 use crate::stimuli::NewStimulus;
 use crate::transfer::Import;
 use crate::write::Write;
@@ -51,7 +51,7 @@ pub(crate) fn externalise(write: &mut Write) {
     }
 }
 
-fn instance(new: &mut NewInstance) {
+fn instance(new: &mut NewRun) {
     let blobs = &mut new.blobs;
     move_out(&mut new.input, blobs);
     new.vars

@@ -2,7 +2,7 @@
 //! replay.
 
 use bytes::Bytes;
-use windlass_model::{Failure, InstanceId, InstanceNo, LetterNo, Seq, TriggerNo, TriggerType};
+use windlass_model::{Failure, LetterNo, RunId, RunNo, Seq, TriggerNo, TriggerType};
 
 use crate::stimuli::NewStimulus;
 
@@ -75,7 +75,7 @@ pub enum LetterBody {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadTrigger {
     /// Its instance.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// Its sequence number.
     pub seq: Seq,
     /// The type of the trigger.
@@ -110,7 +110,7 @@ pub struct LetterRow {
     pub letter: NewDeadLetter,
     /// The id of its instance, for display. None if the stimulus named no instance, or if the
     /// instance was deleted.
-    pub instance_id: Option<InstanceId>,
+    pub instance_id: Option<RunId>,
     /// When the letter was replayed, in epoch milliseconds. A letter is replayed once.
     pub replayed_ms: Option<i64>,
 }
@@ -121,7 +121,7 @@ pub struct LetterQuery {
     /// Only of this kind.
     pub kind: Option<LetterKind>,
     /// Only of this instance.
-    pub instance: Option<InstanceNo>,
+    pub instance: Option<RunNo>,
     /// Only after this one.
     pub after: Option<LetterNo>,
     /// At most this many.

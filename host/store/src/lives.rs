@@ -4,7 +4,7 @@
 //! verb that the state does not allow is refused and writes nothing.
 
 use bytes::Bytes;
-use windlass_model::{InstanceId, InstanceNo, LetterNo, ScopeNo, Status, TriggerNo, Version};
+use windlass_model::{LetterNo, RunId, RunNo, ScopeNo, Status, TriggerNo, Version};
 
 use crate::rows::{JournalRow, NewBlob, NewTrigger};
 
@@ -15,7 +15,7 @@ pub enum LifeOp {
     /// [`Lived::Done`], [`Lived::Already`], [`Lived::Ended`] or [`Lived::NotFound`].
     Begin {
         /// The instance.
-        instance: InstanceId,
+        instance: RunId,
         /// Epoch milliseconds.
         at_ms: i64,
     },
@@ -25,7 +25,7 @@ pub enum LifeOp {
     /// [`Lived::Done`] (it is being cancelled) or [`Lived::NotFound`].
     Delete {
         /// The instance.
-        instance: InstanceId,
+        instance: RunId,
         /// The number of the control trigger that cancels it.
         no: TriggerNo,
         /// Epoch milliseconds.
@@ -41,7 +41,7 @@ pub enum LifeOp {
 #[derive(Clone, Copy, Debug)]
 pub struct Clear {
     /// The deleted instance.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// Bound on the rows, which bounds how long the writer thread is occupied.
     pub rows: u32,
     /// The time from which its blobs may be swept, in epoch milliseconds.
@@ -52,7 +52,7 @@ pub struct Clear {
 #[derive(Clone, Debug)]
 pub struct Reopen {
     /// The instance.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// The version on which the request is based. It grows by one.
     pub version: Version,
     /// The new status.
@@ -86,7 +86,7 @@ pub enum Lived {
     /// The instance was already in that state.
     Already,
     /// The instance is a tombstone now.
-    Gone(InstanceNo),
+    Gone(RunNo),
     /// There is no such instance, or only its tombstone.
     NotFound,
     /// The instance has ended.
@@ -96,7 +96,7 @@ pub enum Lived {
     /// Another instance holds a reservation that this one needs.
     Reserved {
         /// That instance, or one of several.
-        by: InstanceId,
+        by: RunId,
     },
     /// The instance has changed since the request was made.
     Moved,

@@ -5,7 +5,7 @@
 //! keep an instance open: when it ends, its remaining external triggers are closed.
 
 use bytes::Bytes;
-use windlass_model::{Digest, InstanceId, InstanceNo, Seq, TriggerId, TriggerNo, TriggerType};
+use windlass_model::{Digest, RunId, RunNo, Seq, TriggerId, TriggerNo, TriggerType};
 
 use crate::rows::TriggerRow;
 
@@ -20,7 +20,7 @@ pub struct NewOutside {
     /// Its external id: the same id with the same request is the same trigger.
     pub id: TriggerId,
     /// The instance that it is for.
-    pub instance: InstanceId,
+    pub instance: RunId,
     /// The node to run.
     pub node: Option<u32>,
     /// The type of the trigger.
@@ -51,7 +51,7 @@ pub enum Scheduled {
     /// The instance has ended.
     Closed,
     /// There is no such instance.
-    NoInstance,
+    NoRun,
 }
 
 /// The identification of a trigger.
@@ -60,7 +60,7 @@ pub enum TriggerTarget {
     /// An external trigger, by its id.
     Outside(TriggerId),
     /// Any trigger, by its instance and its sequence number.
-    Row(InstanceNo, Seq),
+    Row(RunNo, Seq),
 }
 
 /// Makes a trigger due now.
@@ -95,7 +95,7 @@ pub struct CancelTrigger {
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
     /// The instance.
-    pub instance: InstanceId,
+    pub instance: RunId,
     /// The number of the row.
     pub no: TriggerNo,
     /// A control type.
@@ -129,9 +129,9 @@ pub struct OutsideRow {
     /// Its id.
     pub id: TriggerId,
     /// Its instance.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// The id of its instance.
-    pub instance_id: InstanceId,
+    pub instance_id: RunId,
     /// Its sequence number in the instance.
     pub seq: Seq,
     /// The row, while it exists.
@@ -146,7 +146,7 @@ pub struct DuePlace {
     /// Epoch milliseconds.
     pub due_ms: i64,
     /// Its instance.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// Its row.
     pub no: TriggerNo,
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
-use windlass_model::{BindingNo, Digest, InstanceId, ScheduleNo, TriggerNo};
+use windlass_model::{BindingNo, Digest, RunId, ScheduleNo, TriggerNo};
 
 use crate::codes;
 use crate::error::{Error, Result};
-use crate::rows::{DefinitionRow, NewInstance};
+use crate::rows::{DefinitionRow, NewRun};
 
 /// A definition to be published.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ pub struct ScheduleRow {
     /// The last occurrence that was decided on, in epoch milliseconds.
     pub last_planned_ms: Option<i64>,
     /// The instance that the last occurrence created.
-    pub last_instance: Option<InstanceId>,
+    pub last_instance: Option<RunId>,
     /// How many times in a row planning has failed. If it is not 0, `next_ms` is the time of the
     /// next attempt.
     pub troubles: u32,
@@ -214,7 +214,7 @@ pub struct Plan {
     /// The rule for an occurrence whose predecessor has not ended.
     pub overlap: Overlap,
     /// The instance to create; none to skip the occurrence.
-    pub create: Option<Box<NewInstance>>,
+    pub create: Option<Box<NewRun>>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
@@ -236,7 +236,7 @@ pub enum Overlap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planned {
     /// The instance of the occurrence exists, and the schedule has advanced.
-    Created(InstanceId),
+    Created(RunId),
     /// The schedule has advanced without an instance.
     Skipped,
     /// The predecessor has not ended: the occurrence is still to be planned.

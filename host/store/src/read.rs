@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, ExecutionNo, InstanceId, InstanceNo, LetterNo, Payload, ScopeNo,
-    Seq, Status, TriggerId,
+    BlobRef, BookmarkNo, Digest, ExecutionNo, LetterNo, Payload, RunId, RunNo, ScopeNo, Seq,
+    Status, TriggerId,
 };
 
 use crate::components::{ComponentRow, Stored};
@@ -14,7 +14,7 @@ use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::retention::ExpiredRow;
 use crate::rows::{
-    DefinitionRow, ExecutionRow, InstanceRow, JournalRow, MemberRow, PinsRow, TriggerRow,
+    DefinitionRow, ExecutionRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow,
 };
 use crate::sql::{self, InTables};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
@@ -26,40 +26,40 @@ use crate::transfer::{Bounds, Snapshot};
 macro_rules! with_readers {
     ($then:ident) => {
         $then! {
-            /// The head of an instance.
-            instance(id: InstanceId) -> Option<InstanceRow>, by read;
-            /// The head of an instance, by number.
-            instance_by_no(no: InstanceNo) -> Option<InstanceRow>, by read;
-            /// An instance with all its rows, read at one moment in one transaction.
-            snapshot(id: InstanceId, bounds: Bounds) -> Option<Snapshot>, by snapshot;
-            /// Instances whose id begins with these hexadecimal digits, ignoring hyphens; at most
+            /// The head of a run.
+            run(id: RunId) -> Option<RunRow>, by read;
+            /// The head of a run, by number.
+            run_by_no(no: RunNo) -> Option<RunRow>, by read;
+            /// A run with all its rows, read at one moment in one transaction.
+            snapshot(id: RunId, bounds: Bounds) -> Option<Snapshot>, by snapshot;
+            /// Runs whose id begins with these hexadecimal digits, ignoring hyphens; at most
             /// `limit`.
-            instances_by_prefix(prefix: &str, limit: u32) -> Vec<InstanceRow>, by read;
-            /// Instances, the highest number first. Instances of the process that joined last come
+            runs_by_prefix(prefix: &str, limit: u32) -> Vec<RunRow>, by read;
+            /// Runs, the highest number first. Runs of the process that joined last come
             /// first, and those of one process in the reverse order of their creation.
-            instances(query: &InstanceQuery) -> Vec<InstanceRow>, by read;
-            /// The input of an instance.
-            input(instance: InstanceNo) -> Option<Payload>, by read;
-            /// The output of an ended instance.
-            output(instance: InstanceNo) -> Option<Payload>, by read;
-            /// All variables of one scope of an instance.
-            vars(instance: InstanceNo, scope: ScopeNo) -> Vec<(String, Payload)>, by read;
-            /// The open scopes of an instance besides the root, in order: opaque, written by the
+            runs(query: &RunQuery) -> Vec<RunRow>, by read;
+            /// The input of a run.
+            input(instance: RunNo) -> Option<Payload>, by read;
+            /// The output of an ended run.
+            output(instance: RunNo) -> Option<Payload>, by read;
+            /// All variables of one scope of a run.
+            vars(instance: RunNo, scope: ScopeNo) -> Vec<(String, Payload)>, by read;
+            /// The open scopes of a run besides the root, in order: opaque, written by the
             /// engine.
-            scopes(instance: InstanceNo) -> Vec<(ScopeNo, Bytes)>, by read;
+            scopes(instance: RunNo) -> Vec<(ScopeNo, Bytes)>, by read;
             /// The outputs of the items of a for-each, by index, beginning with `from`.
-            items(instance: InstanceNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by read;
+            items(instance: RunNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by read;
             /// One execution record.
             execution(no: ExecutionNo) -> Option<ExecutionRow>, by read;
             /// Only the output of one execution record.
             execution_output(no: ExecutionNo) -> Option<Payload>, by read;
-            /// Execution records of an instance, newest first, from the last one or from before a
+            /// Execution records of a run, newest first, from the last one or from before a
             /// known one.
-            executions(instance: InstanceNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by read;
-            /// The journal of an instance, oldest entry first.
-            journal(instance: InstanceNo) -> Vec<JournalRow>, by read;
-            /// The triggers of an instance, by sequence number.
-            triggers(instance: InstanceNo) -> Vec<TriggerRow>, by read;
+            executions(instance: RunNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by read;
+            /// The journal of a run, oldest entry first.
+            journal(instance: RunNo) -> Vec<JournalRow>, by read;
+            /// The triggers of a run, by sequence number.
+            triggers(instance: RunNo) -> Vec<TriggerRow>, by read;
             /// A definition.
             definition(digest: Digest) -> Option<DefinitionRow>, by read;
             /// A set of pins.
@@ -87,7 +87,7 @@ macro_rules! with_readers {
             sources(after: Option<&str>, limit: u32) -> Vec<SourceRow>, by drafts;
             /// Pending upkeep requests, oldest first; at most `limit`.
             upkeep(limit: u32) -> Vec<UpkeepRow>, by drafts;
-            /// Ended instances whose retention time is over, the oldest first; at most `limit`.
+            /// Ended runs whose retention time is over, the oldest first; at most `limit`.
             /// They ended before `before_ms`, or have a retention time of their own that is over at
             /// `now_ms`.
             expired(before_ms: i64, now_ms: i64, limit: u32) -> Vec<ExpiredRow>, by read;
@@ -121,8 +121,8 @@ macro_rules! with_readers {
             dead_letters(query: &LetterQuery) -> Vec<LetterRow>, by stimuli;
             /// One dead letter.
             dead_letter(no: LetterNo) -> Option<LetterRow>, by stimuli;
-            /// Children of an instance, oldest first, after a known one; at most `limit`.
-            children(parent: InstanceNo, after: Option<InstanceNo>, limit: u32) -> Vec<InstanceRow>, by read;
+            /// Children of a run, oldest first, after a known one; at most `limit`.
+            children(parent: RunNo, after: Option<RunNo>, limit: u32) -> Vec<RunRow>, by read;
             /// The complete bytes of a blob.
             blob(blob: BlobRef) -> Option<Bytes>, by read;
             /// The members.
@@ -165,15 +165,15 @@ pub struct Backlog {
     pub dead: u64,
 }
 
-/// Which instances to list.
+/// Which runs to list.
 #[derive(Clone, Debug, Default)]
-pub struct InstanceQuery {
+pub struct RunQuery {
     /// Only in one of these statuses; empty means all.
     pub statuses: Vec<Status>,
     /// Only of the workflow of this name.
     pub workflow: Option<String>,
     /// Only older than this one.
-    pub before: Option<InstanceNo>,
+    pub before: Option<RunNo>,
     /// At most this many.
     pub limit: u32,
 }
@@ -181,9 +181,9 @@ pub struct InstanceQuery {
 /// The number of rows of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All instances.
+    /// All runs.
     pub instances: u64,
-    /// Instances that are not in a final status.
+    /// Runs that are not in a final status.
     pub unfinished: u64,
     /// Triggers of any state.
     pub triggers: u64,

@@ -1,6 +1,6 @@
 //! Retention: rows that the store keeps for a limited time.
 
-use windlass_model::{Incarnation, InstanceId, InstanceNo};
+use windlass_model::{Incarnation, RunId, RunNo};
 
 /// Bytes of blobs that one slice deletes, besides the blob that exceeds the bound: SQLite has to
 /// visit all their pages.
@@ -13,9 +13,9 @@ pub(crate) const KEPT_PAGES: (i64, i64) = (8, 256);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiredRow {
     /// Its number.
-    pub no: InstanceNo,
+    pub no: RunNo,
     /// Its id; none if its deletion has begun.
-    pub id: Option<InstanceId>,
+    pub id: Option<RunId>,
 }
 
 /// Rows or pages that accumulate unless they are swept.
@@ -63,7 +63,7 @@ pub struct Swept {
 #[derive(Clone, Copy, Debug)]
 pub struct Forget {
     /// The instance.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// Epoch milliseconds.
     pub before_ms: i64,
     /// Bound on the rows, which bounds how long the writer thread is occupied.

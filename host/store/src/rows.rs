@@ -6,8 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use windlass_model::limits::{CONTROL_PRIORITY, PRIORITY};
 use windlass_model::{
-    Digest, Epoch, ExecutionNo, ExecutionStatus, Failure, Incarnation, InstanceId, InstanceNo,
-    LogLine, Payload, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
+    Digest, Epoch, ExecutionNo, ExecutionStatus, Failure, Incarnation, LogLine, Payload, RunId,
+    RunNo, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
 };
 
 use crate::write::TriggerFence;
@@ -23,7 +23,7 @@ pub struct DefinitionRow {
     pub json: Bytes,
 }
 
-/// The components that the instances of a definition use, chosen when they start.
+/// The components that the runs of a definition use, chosen when they start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinsRow {
     /// SHA-256 of `json`.
@@ -32,15 +32,15 @@ pub struct PinsRow {
     pub json: Bytes,
 }
 
-/// The head of an instance: all columns that a step reads and writes.
+/// The head of a run: all columns that a step reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InstanceRow {
-    /// Whether the state matches its checksum. If not, the instance must not continue.
+pub struct RunRow {
+    /// Whether the state matches its checksum. If not, the run must not continue.
     pub sound: bool,
     /// Its number in this store.
-    pub no: InstanceNo,
+    pub no: RunNo,
     /// Its id outside of the store.
-    pub id: InstanceId,
+    pub id: RunId,
     /// Its workflow: digest of a [`DefinitionRow`].
     pub definition: Digest,
     /// Its components: digest of a [`PinsRow`].
@@ -71,13 +71,13 @@ pub struct InstanceRow {
     pub parent: Option<Parent>,
 }
 
-/// The parent of an instance.
+/// The parent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
     /// The parent.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// The parent's id.
-    pub id: InstanceId,
+    pub id: RunId,
     /// The row that waits, of kind `child`, without a payload. The commit that creates the child
     /// writes it. If the row replaces the trigger that is used up, it has that trigger's number.
     pub trigger: TriggerNo,
@@ -92,9 +92,9 @@ pub struct Parent {
 pub struct TriggerRow {
     /// Its number in this store; a successor that replaces the row reuses it.
     pub no: TriggerNo,
-    /// Its instance.
-    pub instance: InstanceNo,
-    /// Its sequence number in that instance.
+    /// Its run.
+    pub instance: RunNo,
+    /// Its sequence number in that run.
     pub seq: Seq,
     /// The type of the trigger.
     pub kind: TriggerType,
@@ -190,9 +190,9 @@ impl NewTrigger {
 pub struct ExecutionRow {
     /// Its number; a member's later records have larger numbers.
     pub no: ExecutionNo,
-    /// Its instance.
-    pub instance: InstanceNo,
-    /// The previous record of the same instance.
+    /// Its run.
+    pub instance: RunNo,
+    /// The previous record of the same run.
     pub previous: Option<ExecutionNo>,
     /// The sequence number of the trigger that it executed.
     pub seq: Seq,
@@ -221,7 +221,7 @@ pub struct ExecutionRow {
     pub skipped: Vec<u32>,
 }
 
-/// An event of an instance as a whole: a change of status, an incident.
+/// An event of a run as a whole: a change of status, an incident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRow {
     /// Epoch milliseconds.
@@ -254,29 +254,29 @@ pub struct MemberRow {
     pub joined_ms: i64,
 }
 
-/// The outcome of creating an instance.
+/// The outcome of creating a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Created {
-    /// The instance is written.
+    /// The run is written.
     New,
-    /// An instance of that id exists; compare its `request`.
-    Exists(Box<InstanceRow>),
-    /// An instance of that id was deleted: nothing was written.
+    /// A run of that id exists; compare its `request`.
+    Exists(Box<RunRow>),
+    /// A run of that id was deleted: nothing was written.
     Deleted,
-    /// An unfinished instance reserves the exclusive key: nothing was written.
+    /// An unfinished run reserves the exclusive key: nothing was written.
     Reserved {
-        /// That instance, or one of several.
-        by: InstanceId,
+        /// That run, or one of several.
+        by: RunId,
     },
 }
 
-/// An instance to be written, together with the triggers that start it.
+/// A run to be written, together with the triggers that start it.
 #[derive(Clone, Debug)]
-pub struct NewInstance {
+pub struct NewRun {
     /// Its number.
-    pub no: InstanceNo,
+    pub no: RunNo,
     /// Its id outside of the store.
-    pub id: InstanceId,
+    pub id: RunId,
     /// Its definition. Written if the store does not have it.
     pub definition: Arc<DefinitionRow>,
     /// Its components. Written if the store does not have them.
@@ -285,7 +285,7 @@ pub struct NewInstance {
     pub correlation: Option<String>,
     /// Digest of the request.
     pub request: Digest,
-    /// If set, this member owns the instance from its creation, and its triggers may be claimed.
+    /// If set, this member owns the run from its creation, and its triggers may be claimed.
     pub owner: Option<Incarnation>,
     /// The engine's state.
     pub state: Bytes,
@@ -301,7 +301,7 @@ pub struct NewInstance {
     pub keep_ms: Option<u64>,
     /// The keys that it reserves until it ends.
     pub reserves: Vec<String>,
-    /// The instance is not created while another instance reserves this key.
+    /// The run is not created while another run reserves this key.
     pub exclusive: Option<String>,
     /// Blobs that `input` and `vars` refer to.
     pub blobs: Vec<NewBlob>,
@@ -309,7 +309,7 @@ pub struct NewInstance {
     pub created_ms: i64,
 }
 
-impl NewInstance {
+impl NewRun {
     /// Every value that is written with it.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Payload> {
         let vars = self.vars.iter().map(|(_, value)| value);
@@ -317,7 +317,7 @@ impl NewInstance {
     }
 }
 
-/// A control trigger that cancels its instance.
+/// A control trigger that cancels its run.
 pub(crate) fn cancellation(no: TriggerNo, at_ms: i64) -> NewTrigger {
     control(no, TriggerType::Cancel, Bytes::new(), at_ms)
 }
@@ -338,10 +338,10 @@ pub(crate) fn control(no: TriggerNo, kind: TriggerType, detail: Bytes, at_ms: i6
     }
 }
 
-/// The epoch of an instance whose owner has never changed.
+/// The epoch of a run whose owner has never changed.
 pub const BORN_EPOCH: Epoch = Epoch(1);
 
-/// The version of an instance without commits.
+/// The version of a run without commits.
 pub const BORN_VERSION: Version = Version(0);
 
 /// Limits a priority to the stored range. Claims read each priority separately, so the range is

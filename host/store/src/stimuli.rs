@@ -6,12 +6,12 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BindingNo, BookmarkNo, Delivery, Digest, Failure, Incarnation, InstanceId, InstanceNo,
-    JsonText, Payload, Resumption, Seq, StimulusId, StimulusNo, TriggerNo,
+    BindingNo, BookmarkNo, Delivery, Digest, Failure, Incarnation, JsonText, Payload, Resumption,
+    RunId, RunNo, Seq, StimulusId, StimulusNo, TriggerNo,
 };
 
-use crate::rows::{NewBlob, NewInstance};
-use crate::write::{Claim, ClaimScope, ClaimedInstance};
+use crate::rows::{NewBlob, NewRun};
+use crate::write::{Claim, ClaimScope, ClaimedRun};
 
 /// A bookmark of a suspended execution. All bookmarks of one execution form its wait group:
 /// resuming one burns them all.
@@ -54,9 +54,9 @@ pub struct BookmarkRow {
     /// Its number: later ones are larger.
     pub no: BookmarkNo,
     /// Its instance.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// The id of its instance, for display.
-    pub instance_id: InstanceId,
+    pub instance_id: RunId,
     /// The bookmark.
     pub bookmark: NewBookmark,
 }
@@ -65,7 +65,7 @@ pub struct BookmarkRow {
 #[derive(Clone, Debug, Default)]
 pub struct BookmarkQuery {
     /// Only of this instance.
-    pub instance: Option<InstanceNo>,
+    pub instance: Option<RunNo>,
     /// Only of this name.
     pub name: Option<String>,
     /// Only with this correlation.
@@ -90,7 +90,7 @@ pub struct NewStimulus {
     /// Only bookmarks with this correlation; none: all.
     pub correlation: Option<String>,
     /// Only bookmarks of this instance, and no starts; none: all.
-    pub instance: Option<InstanceId>,
+    pub instance: Option<RunId>,
     /// The input of the resumed execution.
     pub input: Payload,
     /// Blobs that `input` refers to.
@@ -112,7 +112,7 @@ pub struct Send {
     /// bindings, nothing is written and the answer is [`SendOutcome::Moved`]. Ignored if the
     /// stimulus starts no workflow: because of its delivery, because it names an instance, or
     /// because the queued stimulus has started its workflows already.
-    pub starts: Vec<(BindingNo, NewInstance)>,
+    pub starts: Vec<(BindingNo, NewRun)>,
     /// The number of the stimulus in the queue, if it is queued. The queued stimulus is removed, or
     /// its cursor is moved if there is more to resume. If it is gone, the answer is
     /// [`SendOutcome::Gone`].
@@ -160,7 +160,7 @@ pub struct ClaimFor {
 
 impl ClaimFor {
     /// The claim on these instances, which have no owner.
-    pub(crate) fn claim(&self, now_ms: i64, free: Vec<InstanceNo>) -> Claim {
+    pub(crate) fn claim(&self, now_ms: i64, free: Vec<RunNo>) -> Claim {
         Claim {
             incarnation: self.incarnation,
             now_ms,
@@ -187,11 +187,11 @@ pub enum SendOutcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Instances that it started.
-    pub started: Vec<InstanceId>,
+    pub started: Vec<RunId>,
     /// Instances that it resumed, once for each execution.
-    pub resumed: Vec<InstanceId>,
+    pub resumed: Vec<RunId>,
     /// Instances whose reservations exclude instances that it would have started.
-    pub reserved: Vec<InstanceId>,
+    pub reserved: Vec<RunId>,
     /// The stimulus is buffered for a later bookmark.
     pub buffered: bool,
     /// No bookmark or binding matched, and the stimulus was dropped.
@@ -199,7 +199,7 @@ pub struct Sent {
     /// More bookmarks match; the stimulus continues from the queue.
     pub more: bool,
     /// The instances that it started and resumed and that its [`ClaimFor`] has claimed.
-    pub taken: Vec<ClaimedInstance>,
+    pub taken: Vec<ClaimedRun>,
 }
 
 /// The resumption by a bookmark: the input for the waiting execution.
@@ -230,7 +230,7 @@ pub struct QueuedRow {
     /// The stimulus, without its blobs.
     pub stimulus: NewStimulus,
     /// The instance that sent it.
-    pub source: Option<InstanceNo>,
+    pub source: Option<RunNo>,
     /// Set if it was delivered in part.
     pub cursor: Option<Cursor>,
     /// How often it has failed.

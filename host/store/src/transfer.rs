@@ -6,14 +6,13 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    Digest, Epoch, Failure, InstanceId, InstanceNo, Payload, ScopeNo, Status, TriggerId, TriggerNo,
-    Version,
+    Digest, Epoch, Failure, Payload, RunId, RunNo, ScopeNo, Status, TriggerId, TriggerNo, Version,
 };
 
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::rows::{
-    DefinitionRow, ExecutionRow, InstanceRow, JournalRow, NewBlob, NewInstance, PinsRow, TriggerRow,
+    DefinitionRow, ExecutionRow, JournalRow, NewBlob, NewRun, PinsRow, RunRow, TriggerRow,
 };
 use crate::stimuli::NewBookmark;
 use crate::write::NewItem;
@@ -34,7 +33,7 @@ pub struct Bounds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The head.
-    pub row: InstanceRow,
+    pub row: RunRow,
     /// Its definition.
     pub definition: DefinitionRow,
     /// Its components.
@@ -85,7 +84,7 @@ pub struct TriggerName {
 pub struct Import {
     /// The parts that are written as for a new instance: it has no owner and no parent, its
     /// variables are those of the root, and all its triggers are pending.
-    pub new: NewInstance,
+    pub new: NewRun,
     /// Its status. An ended instance has neither triggers nor bookmarks.
     pub status: Status,
     /// The epoch at the export. The imported instance gets a larger one, also larger than that of a
@@ -156,11 +155,11 @@ pub enum Imported {
     Replaced {
         /// The replaced instance, which no reader finds any more. Its remaining rows are deleted by
         /// [`Clear`](crate::lives::Clear), or by retention.
-        old: InstanceNo,
+        old: RunNo,
     },
     /// The same snapshot was imported before: nothing was written. If it was to replace an
     /// instance, that instance has not changed since.
-    Already(InstanceNo),
+    Already(RunNo),
     /// An instance has its id, and the import does not replace.
     Exists,
     /// An instance with that id was deleted, or is being deleted.
@@ -174,7 +173,7 @@ pub enum Imported {
     /// Another instance holds a reservation that this one needs.
     Reserved {
         /// That instance, or one of several.
-        by: InstanceId,
+        by: RunId,
     },
     /// An external trigger of another instance has the same id as one of its triggers.
     Name(TriggerId),

@@ -6,7 +6,7 @@
 use windlass_model::{Body, Payload};
 
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::rows::{NewBlob, NewInstance, NewTrigger};
+use crate::rows::{NewBlob, NewRun, NewTrigger};
 use crate::stimuli::{NewBookmark, NewStimulus};
 use crate::transfer::Import;
 use crate::write::{Commit, Write};
@@ -53,7 +53,7 @@ fn of_commit(commit: &Commit) -> usize {
 }
 
 /// Documents are not counted: all instances of a definition share them.
-fn of_instance(new: &NewInstance) -> usize {
+fn of_instance(new: &NewRun) -> usize {
     let vars = new.vars.iter().map(|(_, value)| of_payload(value));
     new.state.len()
         + of_payload(&new.input)

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use parking_lot::{Condvar, Mutex};
-use windlass_model::{Clock, Digest, InstanceId, InstanceNo, Numbers};
+use windlass_model::{Clock, Digest, Numbers, RunId, RunNo};
 use windlass_runtime::StartRequest;
-use windlass_store::rows::{Created, NewInstance, NewTrigger};
+use windlass_store::rows::{Created, NewRun, NewTrigger};
 use windlass_store::write::{Leave, NewMember};
 use windlass_store::{Sink, Store, Ticket, Verb as _, Writer as _, Wrote};
 
@@ -27,7 +27,7 @@ impl Sink for Answers {
         let mut state = self.state.lock();
         for (_, answer) in answers {
             state.0 += 1;
-            match NewInstance::answer(answer) {
+            match NewRun::answer(answer) {
                 Ok(Ok(Created::New)) => {}
                 other => state.1 = Some(format!("{other:?}")),
             }
@@ -49,7 +49,7 @@ pub fn fill(
     request: &StartRequest,
     count: u64,
     due_ms: &dyn Fn(u64) -> i64,
-) -> Result<Vec<InstanceId>> {
+) -> Result<Vec<RunId>> {
     let now_ms = clock.wall_ms();
     let client = rig::client(store, plugins, clock);
     let io = tokio::runtime::Handle::current();
@@ -70,8 +70,8 @@ pub fn fill(
         let mut batch = Vec::new();
         for _ in 0..left.min(WINDOW as u64) {
             let at = ids.len() as u64;
-            let id = InstanceId(uuid_of(incarnation.0, at));
-            let new = template.instance(&numbers, id, due_ms(at), now_ms)?;
+            let id = RunId(uuid_of(incarnation.0, at));
+            let new = template.new_run(&numbers, id, due_ms(at), now_ms)?;
             batch.push((at, new.into()));
             ids.push(id);
         }
@@ -99,13 +99,13 @@ fn uuid_of(filler: i64, at: u64) -> uuid::Uuid {
 
 /// A run as the host writes it, to be copied.
 struct Template {
-    like: NewInstance,
+    like: NewRun,
 }
 
 impl Template {
-    fn of(store: &dyn Store, request: &StartRequest, first: InstanceNo) -> Result<Self> {
+    fn of(store: &dyn Store, request: &StartRequest, first: RunNo) -> Result<Self> {
         let row = store
-            .instance_by_no(first)?
+            .run_by_no(first)?
             .context("what was written is there")?;
         let definition = store
             .definition(row.definition)?
@@ -126,7 +126,7 @@ impl Template {
                 payload: trigger.payload,
                 priority: trigger.priority,
             });
-        let like = NewInstance {
+        let like = NewRun {
             no: row.no,
             id: row.id,
             definition: Arc::new(definition),
@@ -148,15 +148,9 @@ impl Template {
         Ok(Self { like })
     }
 
-    fn instance(
-        &self,
-        numbers: &Numbers,
-        id: InstanceId,
-        due_ms: i64,
-        now_ms: i64,
-    ) -> Result<NewInstance> {
+    fn new_run(&self, numbers: &Numbers, id: RunId, due_ms: i64, now_ms: i64) -> Result<NewRun> {
         let mut new = self.like.clone();
-        new.no = numbers.instance().context("numbers are left")?;
+        new.no = numbers.run().context("numbers are left")?;
         new.id = id;
         new.created_ms = now_ms;
         for trigger in &mut new.triggers {

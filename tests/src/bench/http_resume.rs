@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
-use windlass_model::{Clock, InstanceId, Status, TriggerType};
+use windlass_model::{Clock, RunId, Status, TriggerType};
 use windlass_runtime::client::WorkflowClient;
 use windlass_runtime::{Observed, Observer, SystemClock};
 use windlass_server::{Bounds, Callers, LiveFeed, Options, Server};
@@ -38,8 +38,8 @@ struct Watch {
     live_feed: Arc<LiveFeed>,
     suspended: AtomicU64,
     failed: AtomicU64,
-    resumed: Mutex<HashMap<InstanceId, Duration>>,
-    ended: Mutex<HashMap<InstanceId, Duration>>,
+    resumed: Mutex<HashMap<RunId, Duration>>,
+    ended: Mutex<HashMap<RunId, Duration>>,
     bell: Notify,
 }
 
@@ -49,21 +49,21 @@ impl Observer for Watch {
         match event {
             Observed::Executed {
                 kind: TriggerType::Resume,
-                instance,
+                run,
                 ..
             } => {
                 let now = self.clock.monotonic();
-                self.resumed.lock().insert(*instance, now);
+                self.resumed.lock().insert(*run, now);
                 return;
             }
             Observed::Executed { .. } => {
                 self.suspended.fetch_add(1, Ordering::AcqRel);
             }
-            Observed::Ended { instance, status } => {
+            Observed::Ended { run, status } => {
                 let failed = u64::from(*status != Status::Completed);
                 self.failed.fetch_add(failed, Ordering::AcqRel);
                 let now = self.clock.monotonic();
-                self.ended.lock().insert(*instance, now);
+                self.ended.lock().insert(*run, now);
             }
             Observed::Started { .. } => return,
         }
@@ -153,10 +153,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
 }
 
 /// The time from each stimulus to its effect, in microseconds.
-fn times(
-    sent: &[(InstanceId, Duration)],
-    came: &HashMap<InstanceId, Duration>,
-) -> Result<Histogram<u64>> {
+fn times(sent: &[(RunId, Duration)], came: &HashMap<RunId, Duration>) -> Result<Histogram<u64>> {
     let mut times = Histogram::new(3)?;
     for (id, before) in sent {
         let came = came.get(id).context("each run has gone on and ended")?;
@@ -170,8 +167,8 @@ fn times(
 async fn resume(
     clock: &Arc<dyn Clock>,
     address: SocketAddr,
-    ids: &[InstanceId],
-) -> Result<Vec<(InstanceId, Duration)>> {
+    ids: &[RunId],
+) -> Result<Vec<(RunId, Duration)>> {
     let lines: Vec<Line> = (0..LINES).map(|_| Line::to(address)).collect();
     let lines = Arc::new(Mutex::new(lines));
     let mut ticks = tokio::time::interval(PACE);

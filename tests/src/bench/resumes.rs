@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
-use windlass_model::{Clock, InstanceId, Payload, Status};
+use windlass_model::{Clock, Payload, RunId, Status};
 use windlass_runtime::{Observed, Observer, SystemClock, WorkflowClient};
 use windlass_store::Store;
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
@@ -33,7 +33,7 @@ const PAGE: u32 = 1_000;
 struct Watch {
     clock: Arc<dyn Clock>,
     suspended: AtomicU64,
-    ended: Mutex<HashMap<InstanceId, Duration>>,
+    ended: Mutex<HashMap<RunId, Duration>>,
     failed: AtomicU64,
     bell: Notify,
 }
@@ -44,11 +44,11 @@ impl Observer for Watch {
             Observed::Executed { .. } => {
                 self.suspended.fetch_add(1, Ordering::AcqRel);
             }
-            Observed::Ended { instance, status } => {
+            Observed::Ended { run, status } => {
                 let failed = u64::from(*status != Status::Completed);
                 self.failed.fetch_add(failed, Ordering::AcqRel);
                 let now = self.clock.monotonic();
-                self.ended.lock().insert(*instance, now);
+                self.ended.lock().insert(*run, now);
             }
             Observed::Started { .. } => return,
         }

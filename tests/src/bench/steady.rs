@@ -210,7 +210,7 @@ impl Load {
             name: "go".to_owned(),
             matches,
             correlation: None,
-            instance: None,
+            run: None,
             input: Payload::null(),
             delivery: Delivery::Buffer,
             ttl_ms: KEEP_MS,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use windlass_model::{Clock, InstanceId};
+use windlass_model::{Clock, RunId};
 use windlass_runtime::{Observed, Observer, SystemClock};
 use windlass_store::Store;
 
@@ -31,7 +31,7 @@ const LEAD_MS: i64 = 4_000;
 struct Watch {
     clock: Arc<dyn Clock>,
     /// Due times of expected runs that have not begun.
-    due_ms: Mutex<HashMap<InstanceId, i64>>,
+    due_ms: Mutex<HashMap<RunId, i64>>,
     late_ms: Mutex<Vec<i64>>,
     left: AtomicU64,
     over: Notify,
@@ -39,11 +39,11 @@ struct Watch {
 
 impl Observer for Watch {
     fn observe(&self, event: &Observed<'_>) {
-        let Observed::Started { instance, .. } = event else {
+        let Observed::Started { run, .. } = event else {
             return;
         };
         let now_ms = self.clock.wall_ms();
-        let due_ms = self.due_ms.lock().remove(instance);
+        let due_ms = self.due_ms.lock().remove(run);
         if let Some(due_ms) = due_ms {
             self.late_ms.lock().push(now_ms - due_ms);
             if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_model::{
-    Body, Definition, ExecutionStatus, Failure, InstanceId, Payload, Status, TriggerState,
+    Body, Definition, ExecutionStatus, Failure, Payload, RunId, Status, TriggerState,
 };
 use windlass_runtime::SystemClock;
-use windlass_store::read::InstanceQuery;
-use windlass_store::rows::{InstanceRow, Suspicion};
+use windlass_store::read::RunQuery;
+use windlass_store::rows::{RunRow, Suspicion};
 use windlass_store::sqlite::{SqliteOptions, SqliteStore};
 use windlass_store::{PostgresOptions, PostgresStore, Store};
 
@@ -91,12 +91,12 @@ impl Look {
     /// # Panics
     ///
     /// If there is none.
-    pub fn run(&self, id: &str) -> InstanceRow {
-        let id: InstanceId = id
+    pub fn run(&self, id: &str) -> RunRow {
+        let id: RunId = id
             .trim()
             .parse()
             .unwrap_or_else(|_| panic!("`{id}` is no id"));
-        let row = self.store.instance(id).expect("a run can be read");
+        let row = self.store.run(id).expect("a run can be read");
         row.unwrap_or_else(|| panic!("there is no run {id}"))
     }
 
@@ -105,12 +105,12 @@ impl Look {
     /// # Panics
     ///
     /// If the store cannot be read.
-    pub fn runs(&self) -> Vec<InstanceRow> {
-        let query = InstanceQuery {
+    pub fn runs(&self) -> Vec<RunRow> {
+        let query = RunQuery {
             limit: ALL,
-            ..InstanceQuery::default()
+            ..RunQuery::default()
         };
-        let mut rows = self.store.instances(&query).expect("runs can be read");
+        let mut rows = self.store.runs(&query).expect("runs can be read");
         rows.reverse();
         rows
     }
@@ -134,7 +134,7 @@ impl Look {
     /// # Panics
     ///
     /// If it does not end.
-    pub fn ended(&self, id: &str) -> InstanceRow {
+    pub fn ended(&self, id: &str) -> RunRow {
         until_some(&format!("run {id} has ended"), || {
             let row = self.run(id);
             row.status.is_final().then_some(row)
@@ -146,7 +146,7 @@ impl Look {
     /// # Panics
     ///
     /// If the store cannot be read.
-    pub fn records(&self, run: &InstanceRow) -> Vec<Record> {
+    pub fn records(&self, run: &RunRow) -> Vec<Record> {
         let definition = self.definition(run);
         let names = definition.node_names();
         let name = |node: u32| {
@@ -177,7 +177,7 @@ impl Look {
     /// # Panics
     ///
     /// If it cannot be read.
-    pub fn input(&self, run: &InstanceRow) -> serde_json::Value {
+    pub fn input(&self, run: &RunRow) -> serde_json::Value {
         let payload = self.store.input(run.no).expect("an input can be read");
         let payload = payload.expect("a run has an input");
         serde_json::from_str(&self.text(&payload)).expect("an input is JSON")
@@ -188,7 +188,7 @@ impl Look {
     /// # Panics
     ///
     /// If there is none.
-    pub fn output(&self, run: &InstanceRow) -> serde_json::Value {
+    pub fn output(&self, run: &RunRow) -> serde_json::Value {
         let payload = self.store.output(run.no).expect("an output can be read");
         let payload = payload.unwrap_or_else(|| panic!("{run:#?} has no output"));
         serde_json::from_str(&self.text(&payload)).expect("an output is JSON")
@@ -199,7 +199,7 @@ impl Look {
     /// # Panics
     ///
     /// If it cannot be read.
-    pub fn definition(&self, run: &InstanceRow) -> Definition {
+    pub fn definition(&self, run: &RunRow) -> Definition {
         let row = self
             .store
             .definition(run.definition)
@@ -212,13 +212,13 @@ impl Look {
     /// None if the store cannot be read now.
     pub fn suspects(&self) -> Option<Vec<u32>> {
         let statuses = vec![Status::Pending, Status::Running, Status::Suspended];
-        let query = InstanceQuery {
+        let query = RunQuery {
             statuses,
             limit: ALL,
-            ..InstanceQuery::default()
+            ..RunQuery::default()
         };
         let mut deliveries = Vec::new();
-        for run in self.store.instances(&query).ok()? {
+        for run in self.store.runs(&query).ok()? {
             let triggers = self.store.triggers(run.no).ok()?;
             let suspects = triggers.iter().filter(|it| it.suspicion != Suspicion::None);
             deliveries.extend(suspects.map(|trigger| trigger.deliveries));
@@ -231,7 +231,7 @@ impl Look {
     /// # Panics
     ///
     /// If the store cannot be read.
-    pub fn triggers(&self, run: &InstanceRow, state: TriggerState) -> usize {
+    pub fn triggers(&self, run: &RunRow, state: TriggerState) -> usize {
         let triggers = self.store.triggers(run.no).expect("triggers can be read");
         triggers
             .iter()

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{Clock, Digest, InstanceId, Payload, TriggerId};
+use windlass_model::{Clock, Digest, Payload, RunId, TriggerId};
 use windlass_plugins::{Host, LoadEvent, Options};
 use windlass_runtime::client::{self, Schedule};
 use windlass_runtime::{Error, StartRequest, SystemClock, WorkflowClient};
@@ -64,7 +64,7 @@ impl Starter {
     /// # Errors
     ///
     /// As [`WorkflowClient::create_and_run`].
-    pub fn start(&self, workflow: &Value, input: &Value) -> Result<InstanceId, Error> {
+    pub fn start(&self, workflow: &Value, input: &Value) -> Result<RunId, Error> {
         let request = StartRequest {
             definition: definition(workflow),
             input: Payload::of(input),
@@ -74,7 +74,7 @@ impl Starter {
         once_unlocked(|| self.create(request.clone()))
     }
 
-    fn create(&self, request: StartRequest) -> Result<InstanceId, Error> {
+    fn create(&self, request: StartRequest) -> Result<RunId, Error> {
         let created = self.client.create_and_run(request);
         Ok(self.tokio.block_on(created)?.id)
     }
@@ -104,7 +104,7 @@ impl Starter {
     /// # Panics
     ///
     /// If it cannot be stored.
-    pub fn tell(&self, run: InstanceId, name: &str, matches: &str) {
+    pub fn tell(&self, run: RunId, name: &str, matches: &str) {
         let sent = once_unlocked(|| self.try_tell(run, name, matches));
         sent.expect("a stimulus is written down");
     }
@@ -114,12 +114,12 @@ impl Starter {
     /// # Errors
     ///
     /// As [`WorkflowClient::send`].
-    pub fn try_tell(&self, run: InstanceId, name: &str, matches: &str) -> Result<(), Error> {
+    pub fn try_tell(&self, run: RunId, name: &str, matches: &str) -> Result<(), Error> {
         let stimulus = Stimulus {
             name: name.to_owned(),
             matches: Value::from(matches),
             correlation: None,
-            instance: Some(run),
+            run: Some(run),
             input: Payload::of(&Value::from(matches)),
             delivery: Delivery::Buffer,
             ttl_ms: 24 * 3_600_000,
@@ -133,7 +133,7 @@ impl Starter {
     /// # Errors
     ///
     /// As [`WorkflowClient::create_and_run`].
-    pub fn start_as(&self, id: InstanceId, workflow: &Value, input: &Value) -> Result<(), Error> {
+    pub fn start_as(&self, id: RunId, workflow: &Value, input: &Value) -> Result<(), Error> {
         let request = StartRequest {
             definition: definition(workflow),
             input: Payload::of(input),

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use windlass_model::{Clock as _, ExecutionStatus, InstanceId, Status};
+use windlass_model::{Clock as _, ExecutionStatus, RunId, Status};
 use windlass_runtime::SystemClock;
 use windlass_store::published::ScheduleQuery;
-use windlass_store::rows::InstanceRow;
+use windlass_store::rows::RunRow;
 use windlass_tests::harness::{Place, Process, Starter, until};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -108,11 +108,11 @@ fn serve(place: &Place, clock: &Stepped) -> Process {
 struct Runs<'a> {
     place: &'a Place,
     starter: Starter,
-    all: BTreeMap<InstanceId, i64>,
+    all: BTreeMap<RunId, i64>,
 }
 
 impl Runs<'_> {
-    fn start(&mut self, workflow: &Value, count: u32, ms: i64) -> Vec<InstanceId> {
+    fn start(&mut self, workflow: &Value, count: u32, ms: i64) -> Vec<RunId> {
         let one = |_| self.starter.start(workflow, &json!({ "ms": ms }));
         let ids: Vec<_> = (0..count)
             .map(one)
@@ -123,15 +123,15 @@ impl Runs<'_> {
     }
 
     /// Waits until all these runs wait.
-    fn until_waiting(&self, ids: &[InstanceId]) {
+    fn until_waiting(&self, ids: &[RunId]) {
         self.until("runs wait", ids, |run| run.status == Status::Suspended);
     }
 
-    fn until_over(&self, ids: &[InstanceId]) {
+    fn until_over(&self, ids: &[RunId]) {
         self.until("runs are over", ids, |run| run.status.is_final());
     }
 
-    fn until(&self, what: &str, ids: &[InstanceId], holds: impl Fn(&InstanceRow) -> bool) {
+    fn until(&self, what: &str, ids: &[RunId], holds: impl Fn(&RunRow) -> bool) {
         until(what, || {
             ids.iter()
                 .all(|id| holds(&self.place.look().run(&id.to_string())))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use uuid::Uuid;
-use windlass_model::{InstanceId, Status};
+use windlass_model::{RunId, Status};
 use windlass_test_servers::{PostgreSql, Redis};
 use windlass_tests::harness::{Dice, GO, Place, Plan, Process, Signal, Starter, until};
 
@@ -364,7 +364,7 @@ struct Load<'a> {
     plans: &'a [Plan],
     starter: Starter,
     stop: AtomicBool,
-    acknowledged: Mutex<Vec<InstanceId>>,
+    acknowledged: Mutex<Vec<RunId>>,
 }
 
 struct StopOnDrop<'a>(&'a AtomicBool);
@@ -401,9 +401,9 @@ impl Load<'_> {
 
     /// Creates a run. If the store does not acknowledge it, it is requested again with the same id,
     /// and exists once.
-    fn start(&self, plan: &Plan, n: u64, dice: &mut Dice) -> InstanceId {
+    fn start(&self, plan: &Plan, n: u64, dice: &mut Dice) -> RunId {
         let id = u128::from(dice.roll()) << 64 | u128::from(dice.roll());
-        let id = InstanceId(Uuid::from_u128(id));
+        let id = RunId(Uuid::from_u128(id));
         let workflow = plan.workflow();
         until("a run is written down", || {
             let input = json!({ "n": n });
@@ -415,7 +415,7 @@ impl Load<'_> {
     }
 
     /// Sends one of the runs the stimulus for one of its nodes.
-    fn tell_one(&self, untold: &mut Vec<(InstanceId, String)>, dice: &mut Dice) {
+    fn tell_one(&self, untold: &mut Vec<(RunId, String)>, dice: &mut Dice) {
         if !untold.is_empty() {
             let at = usize::try_from(dice.roll()).unwrap_or(0) % untold.len();
             let (id, node) = untold.swap_remove(at);

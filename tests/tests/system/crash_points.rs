@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_model::{InstanceId, Status};
+use windlass_model::{RunId, Status};
 use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{
     Dice, GO, Gate, Place, Plan, Process, Signal, Starter, component, until,
@@ -33,7 +33,7 @@ fn check_at(place: &Place, point: &str, rounds: u64) {
         .collect();
     let starter = Starter::of(place);
     starter.publish(&Plan::child().workflow());
-    let mut acknowledged: Vec<InstanceId> = Vec::new();
+    let mut acknowledged: Vec<RunId> = Vec::new();
     let mut deaths = 0;
     for round in 1..=rounds {
         for (plan, n) in plans.iter().zip(0_u64..) {

@@ -4,7 +4,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use serde_json::{Value, json};
-use windlass_model::{ExecutionStatus, InstanceId, Status};
+use windlass_model::{ExecutionStatus, RunId, Status};
 use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Dice, GO, Gate, Place, Plan, Signal, Starter, until};
 
@@ -47,7 +47,7 @@ fn check_at(place: Place, point: &str, time: u32) {
         let id = starter.start(workflow, &json!({ "n": 1 }));
         id.expect("a run is written down")
     };
-    let held: Vec<InstanceId> = (0..HELD).map(|_| start(&gated(&gate))).collect();
+    let held: Vec<RunId> = (0..HELD).map(|_| start(&gated(&gate))).collect();
     let plans: Vec<Plan> = (0..6)
         .map(|number| Plan::random(&format!("plan_{number}"), &mut dice))
         .collect();

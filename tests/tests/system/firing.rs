@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_model::{Clock as _, ExecutionStatus, InstanceId, InstanceNo, Status, TriggerId};
+use windlass_model::{Clock as _, ExecutionStatus, RunId, RunNo, Status, TriggerId};
 use windlass_runtime::{SystemClock, client};
 use windlass_store::outside::{Scheduled, TriggerTarget};
 use windlass_tests::harness::{Dice, Place, Process, Signal, Starter, until};
@@ -58,7 +58,7 @@ fn held() -> Value {
 struct Firing<'a> {
     place: &'a Place,
     /// Runs, all of whose triggers are fired.
-    timers: Mutex<Vec<InstanceNo>>,
+    timers: Mutex<Vec<RunNo>>,
     outside: Mutex<Vec<TriggerId>>,
     answers: Mutex<BTreeMap<String, u64>>,
     over: AtomicBool,
@@ -86,7 +86,7 @@ impl Firing<'_> {
     }
 
     /// The present trigger of a run.
-    fn some_row(&self, no: InstanceNo) -> Option<TriggerTarget> {
+    fn some_row(&self, no: RunNo) -> Option<TriggerTarget> {
         let rows = self.place.look().store().triggers(no);
         let row = rows.expect("triggers can be read").into_iter().next()?;
         Some(TriggerTarget::Row(no, row.seq))
@@ -146,7 +146,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
         all: (0..HOSTS).map(|_| place.serve()).collect(),
         kills: 0,
     };
-    let mut timers: Vec<InstanceId> = Vec::new();
+    let mut timers: Vec<RunId> = Vec::new();
     let mut outside = 0;
     std::thread::scope(|scope| {
         for _ in 0..PEOPLE {
@@ -172,7 +172,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                     .saturating_add_unsigned(dice.between(0, SPREAD_MS));
                 let wish = client::Schedule {
                     id: Some(id),
-                    instance: hold,
+                    run: hold,
                     node: "work".to_owned(),
                     due_ms: Some(due_ms),
                     payload: None,
@@ -248,11 +248,7 @@ fn named(records: &[(&str, ExecutionStatus)]) -> Vec<(String, ExecutionStatus)> 
 
 /// Checks a run: it has completed, and shares no side effect with another run.
 #[track_caller]
-fn verify(
-    place: &Place,
-    id: InstanceId,
-    keys: &mut BTreeSet<String>,
-) -> Vec<(String, ExecutionStatus)> {
+fn verify(place: &Place, id: RunId, keys: &mut BTreeSet<String>) -> Vec<(String, ExecutionStatus)> {
     let run = place.look().run(&id.to_string());
     assert_eq!(run.status, Status::Completed, "{run:#?}");
     let records = place.look().records(&run);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 use windlass_tests::harness::{Dice, Ended, GO, Place, Plan, Process, Signal, Starter, until};
 
 /// How often the host is killed.
@@ -100,7 +100,7 @@ struct Load<'a> {
     starter: Starter,
     dice: Dice,
     stop: AtomicBool,
-    acknowledged: std::sync::Mutex<Vec<InstanceId>>,
+    acknowledged: std::sync::Mutex<Vec<RunId>>,
     by_command: AtomicU64,
     told: AtomicU64,
 }
@@ -127,7 +127,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn acknowledged(&self) -> Vec<InstanceId> {
+    fn acknowledged(&self) -> Vec<RunId> {
         self.acknowledged
             .lock()
             .expect("the mutex is not poisoned")
@@ -185,7 +185,7 @@ impl<'a> Load<'a> {
     }
 
     /// Sends one of the runs the stimulus for one of its nodes.
-    fn tell_one(&self, untold: &mut Vec<(InstanceId, String)>, dice: &mut Dice) {
+    fn tell_one(&self, untold: &mut Vec<(RunId, String)>, dice: &mut Dice) {
         if !untold.is_empty() {
             let at = usize::try_from(dice.roll()).unwrap_or(0) % untold.len();
             let (id, node) = untold.swap_remove(at);
@@ -196,14 +196,14 @@ impl<'a> Load<'a> {
 }
 
 /// Compares all runs of plans, and the runs that they called, with their plans.
-pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId]) -> String {
+pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[RunId]) -> String {
     let look = place.look();
     let child = Plan::child();
     let all = plans.iter().chain([&child]);
     let by_name: BTreeMap<&str, &Plan> = all.map(|plan| (plan.name(), plan)).collect();
     let mut runs = look.runs();
     runs.retain(|run| by_name.contains_key(look.definition(run).name.as_str()));
-    let there: BTreeSet<InstanceId> = runs
+    let there: BTreeSet<RunId> = runs
         .iter()
         .filter(|run| run.parent.is_none())
         .map(|run| run.id)
@@ -221,7 +221,7 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId])
     );
     // Callers come first, so that a failure is reported where it began.
     runs.sort_by_key(|run| run.parent.is_some());
-    let mut called: BTreeMap<InstanceId, usize> = BTreeMap::new();
+    let mut called: BTreeMap<RunId, usize> = BTreeMap::new();
     for parent in runs.iter().filter_map(|run| run.parent) {
         *called.entry(parent.id).or_default() += 1;
     }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_model::definition::UseRef;
 use windlass_model::secrets::Reference;
-use windlass_model::{Body, InstanceId, LogLine, Outcome, Payload, Seq};
+use windlass_model::{Body, LogLine, Outcome, Payload, RunId, Seq};
 use windlass_plugins::{
     Call, CallContext, Cancel, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing,
     bind_secrets,
@@ -540,7 +540,7 @@ fn check(node: &NodeType, config: &Value, data: &Value) -> Result<(), Expected> 
 /// The context of the call. Secret references in its configuration are resolved as in a definition.
 fn cx(secrets: Arc<[Reference]>) -> CallContext {
     CallContext {
-        instance: InstanceId(uuid::Uuid::nil()),
+        instance: RunId(uuid::Uuid::nil()),
         workflow: "plugin-call".into(),
         node: Some("call".into()),
         seq: Seq(1),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use reqwest::{Method, StatusCode};
 use serde_json::Map;
-use windlass_model::{InstanceNo, Status};
+use windlass_model::{RunNo, Status};
 use windlass_runtime::{Runtime, Scope, StartRequest, Started};
 use windlass_store::Store;
 
@@ -159,7 +159,7 @@ impl Arguments {
         context: &Context,
         store: &dyn Store,
         runtime: &Runtime,
-        no: InstanceNo,
+        no: RunNo,
     ) -> Result<(), windlass_runtime::Error> {
         if self.no_wait {
             return runtime.wait_unless_suspended(no).await.map(drop);
@@ -205,13 +205,8 @@ impl Arguments {
 }
 
 /// Prints the waits of a suspended run, unless they are the same as before. Returns the waits.
-fn tell_waits(
-    context: &Context,
-    store: &dyn Store,
-    no: InstanceNo,
-    told: Vec<String>,
-) -> Vec<String> {
-    let row = store.instance_by_no(no).ok().flatten();
+fn tell_waits(context: &Context, store: &dyn Store, no: RunNo, told: Vec<String>) -> Vec<String> {
+    let row = store.run_by_no(no).ok().flatten();
     let suspended = row.filter(|row| row.status == Status::Suspended && context.output.is_text());
     // If the store fails here, the next command on it reports the failure.
     let waits = suspended.and_then(|row| waits::describe(store, &row).ok());
@@ -224,8 +219,8 @@ fn tell_waits(
     }
 }
 
-fn head(store: &dyn Store, no: InstanceNo) -> anyhow::Result<windlass_store::rows::InstanceRow> {
-    store.instance_by_no(no)?.ok_or_else(|| {
+fn head(store: &dyn Store, no: RunNo) -> anyhow::Result<windlass_store::rows::RunRow> {
+    store.run_by_no(no)?.ok_or_else(|| {
         crate::error::Expected::new(codes::NO_RUN, "The run is gone from the store")
             .exit(Exit::NotFound)
             .into()

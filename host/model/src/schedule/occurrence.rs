@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use uuid::Builder;
 
-use crate::InstanceId;
+use crate::RunId;
 
 /// The id of the run of an occurrence: the same in every process, after every crash, and regardless
 /// of the clock, so that an occurrence happens once.
@@ -11,7 +11,7 @@ use crate::InstanceId;
 /// It begins with the planned time, so that the index over ids grows at its end. The rest is a
 /// digest of the workflow's name, the trigger's key and the planned time; the version of the
 /// workflow has no influence.
-pub fn occurrence_id(workflow: &str, key: &str, planned_ms: i64) -> InstanceId {
+pub fn occurrence_id(workflow: &str, key: &str, planned_ms: i64) -> RunId {
     let mut hash = Sha256::new();
     for part in ["windlass occurrence", workflow, key] {
         hash.update(part.as_bytes());
@@ -26,12 +26,12 @@ pub fn occurrence_id(workflow: &str, key: &str, planned_ms: i64) -> InstanceId {
     for (byte, part) in bytes.iter_mut().zip(parts) {
         *byte = *part;
     }
-    InstanceId(Builder::from_custom_bytes(bytes).into_uuid())
+    RunId(Builder::from_custom_bytes(bytes).into_uuid())
 }
 
 /// The delay of this occurrence by its schedule's jitter: less than `jitter_ms`, and always the
 /// same for one occurrence.
-pub fn delay_ms(id: InstanceId, jitter_ms: u64) -> u64 {
+pub fn delay_ms(id: RunId, jitter_ms: u64) -> u64 {
     let low = id.0.as_u64_pair().1;
     // The top two bits encode the variant of the UUID; the rest is from a digest.
     (low << 2 >> 2).checked_rem(jitter_ms).unwrap_or(0)

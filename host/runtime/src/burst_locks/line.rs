@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
-use windlass_model::InstanceNo;
+use windlass_model::RunNo;
 
 /// A queue for each instance with lock operations under way.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(super) struct Lines(Mutex<Ends>);
 
 #[derive(Default)]
 struct Ends {
-    last: FxHashMap<InstanceNo, (u64, watch::Receiver<()>)>,
+    last: FxHashMap<RunNo, (u64, watch::Receiver<()>)>,
     /// The number of the latest position: it distinguishes the positions of a queue.
     places: u64,
 }
@@ -26,7 +26,7 @@ struct Ends {
 /// A position in a queue. Dropping it leaves the queue.
 pub(super) struct QueuePosition {
     lines: Arc<Lines>,
-    no: InstanceNo,
+    no: RunNo,
     number: u64,
     /// Closes when the position in front leaves: no value is ever sent.
     before: Option<watch::Receiver<()>>,
@@ -35,7 +35,7 @@ pub(super) struct QueuePosition {
 
 impl Lines {
     /// Joins the queue for the lock of an instance.
-    pub(super) fn join(self: &Arc<Self>, no: InstanceNo) -> QueuePosition {
+    pub(super) fn join(self: &Arc<Self>, no: RunNo) -> QueuePosition {
         let (over, left) = watch::channel(());
         let mut ends = self.0.lock();
         ends.places += 1;
@@ -86,11 +86,11 @@ mod tests {
     #[test]
     fn one_after_the_other_comes_up_however_many_leave() {
         let lines: Arc<Lines> = Arc::default();
-        let [mut first, mut second, mut third] = [7, 7, 7].map(|no| lines.join(InstanceNo(no)));
+        let [mut first, mut second, mut third] = [7, 7, 7].map(|no| lines.join(RunNo(no)));
         assert!(is_up(&mut first) && !is_up(&mut second) && !is_up(&mut third));
         drop(first);
         // A new position stands behind the positions that remain.
-        let mut fourth = lines.join(InstanceNo(7));
+        let mut fourth = lines.join(RunNo(7));
         assert!(is_up(&mut second) && !is_up(&mut third) && !is_up(&mut fourth));
         drop(second);
         assert!(is_up(&mut third) && !is_up(&mut fourth));
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn lines_of_several_locks_do_not_wait_for_each_other() {
         let lines: Arc<Lines> = Arc::default();
-        let [_one, mut other] = [1, 2].map(|no| lines.join(InstanceNo(no)));
+        let [_one, mut other] = [1, 2].map(|no| lines.join(RunNo(no)));
         assert!(is_up(&mut other));
     }
 }

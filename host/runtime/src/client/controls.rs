@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass_keys::link::Target;
 use windlass_model::{
-    BookmarkNo, InstanceId, InstanceNo, Payload, Status, Stimulus, StimulusId, TriggerType,
+    BookmarkNo, Payload, RunId, RunNo, Status, Stimulus, StimulusId, TriggerType,
 };
 use windlass_store::Writer as _;
 use windlass_store::lives::{Clear, LifeOp, Lived};
@@ -30,7 +30,7 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// There is no such run, it had ended, or the store fails.
-    pub async fn cancel(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
+    pub async fn cancel(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Cancel).await?;
         self.until(id, patience, |row| row.status.is_final()).await
     }
@@ -41,7 +41,7 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// There is no such run, it has ended, or the store fails.
-    pub async fn pause(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
+    pub async fn pause(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Pause).await?;
         self.until(id, patience, |row| row.status == Status::Paused)
             .await
@@ -52,7 +52,7 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// There is no such run, it has ended, or the store fails.
-    pub async fn unpause(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
+    pub async fn unpause(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Unpause).await?;
         self.until(id, patience, |row| row.status != Status::Paused)
             .await
@@ -64,7 +64,7 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// There is no such run, or the store fails.
-    pub async fn delete(&self, id: InstanceId, patience: Duration) -> Result<bool, Error> {
+    pub async fn delete(&self, id: RunId, patience: Duration) -> Result<bool, Error> {
         let Some(no) = self.ask(move |inner| inner.delete(id)).await? else {
             return Ok(true);
         };
@@ -123,7 +123,7 @@ impl WorkflowClient {
         self.ask(move |inner| inner.send(id, &stimulus)).await
     }
 
-    async fn control(&self, id: InstanceId, kind: TriggerType) -> Result<(), Error> {
+    async fn control(&self, id: RunId, kind: TriggerType) -> Result<(), Error> {
         self.ask(move |inner| inner.control(id, kind)).await
     }
 }
@@ -171,7 +171,7 @@ impl ClientInner {
         })
     }
 
-    fn control(&self, instance: InstanceId, kind: TriggerType) -> Result<(), Error> {
+    fn control(&self, instance: RunId, kind: TriggerType) -> Result<(), Error> {
         let touched = self.numbered(|numbers| {
             let no = numbers.trigger().ok_or_else(used_up)?;
             let at_ms = self.clock.wall_ms();
@@ -184,7 +184,7 @@ impl ClientInner {
         })?;
         match touched {
             Touched::NotFound => Err(Error::NotFound(instance.to_string())),
-            Touched::Closed => match self.store.instance(instance)? {
+            Touched::Closed => match self.store.run(instance)? {
                 Some(_) => Err(ended(instance)),
                 None => Err(Error::NotFound(instance.to_string())),
             },
@@ -194,8 +194,8 @@ impl ClientInner {
 
     /// Deletes a run, or requests its deletion. In that case the run still exists, and its number
     /// is returned.
-    fn delete(&self, instance: InstanceId) -> Result<Option<InstanceNo>, Error> {
-        let row = self.store.instance(instance)?;
+    fn delete(&self, instance: RunId) -> Result<Option<RunNo>, Error> {
+        let row = self.store.run(instance)?;
         let lived = self.numbered(|numbers| {
             let no = numbers.trigger().ok_or_else(used_up)?;
             let at_ms = self.clock.wall_ms();
@@ -217,7 +217,7 @@ impl ClientInner {
     }
 
     /// Removes the rows behind a tombstone. If that stops half-way, retention removes the rest.
-    pub(super) fn clear(&self, instance: InstanceNo) -> Result<(), Error> {
+    pub(super) fn clear(&self, instance: RunNo) -> Result<(), Error> {
         let clear = Clear {
             instance,
             rows: SLICE,

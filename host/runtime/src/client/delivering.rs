@@ -5,7 +5,7 @@
 //! record of the delivery. A repeated delivery finds the run while it is kept, and its tombstone
 //! afterwards. No other record is stored.
 
-use windlass_model::{Digest, InstanceId, Payload, TriggerType};
+use windlass_model::{Digest, Payload, RunId, TriggerType};
 use windlass_store::Writer as _;
 use windlass_store::rows::Created;
 
@@ -33,7 +33,7 @@ pub struct Delivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// The run.
-    pub id: InstanceId,
+    pub id: RunId,
     /// Whether an earlier request of the same delivery started the run.
     pub existed: bool,
 }
@@ -77,7 +77,7 @@ impl ClientInner {
         let id = delivery.map(|delivery| derived::delivery(&workflow, &trigger, delivery));
         // Looked up before anything is prepared, so that a duplicate costs one read.
         if let Some(id) = id
-            && let Some(row) = self.store.instance(id)?
+            && let Some(row) = self.store.run(id)?
         {
             return found(id, row.request);
         }
@@ -98,7 +98,7 @@ impl ClientInner {
         request.check(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();
-            let (mut new, _) = request.instance(&prepared, numbers, None, now_ms)?;
+            let (mut new, _) = request.new_run(&prepared, numbers, None, now_ms)?;
             for trigger in &mut new.triggers {
                 trigger.kind = TriggerType::Event;
             }
@@ -125,11 +125,11 @@ impl ClientInner {
 }
 
 /// The stored request digest of a run that a delivery starts.
-fn wish(id: InstanceId) -> Digest {
+fn wish(id: RunId) -> Digest {
     Digest::of(id.0.as_bytes())
 }
 
-fn found(id: InstanceId, request: Digest) -> Result<Delivered, Error> {
+fn found(id: RunId, request: Digest) -> Result<Delivered, Error> {
     if request == wish(id) {
         return Ok(Delivered { id, existed: true });
     }

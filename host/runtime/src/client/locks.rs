@@ -3,7 +3,7 @@
 use windlass_locks::{Key, Listed};
 use windlass_model::Status;
 use windlass_store::Store;
-use windlass_store::read::InstanceQuery;
+use windlass_store::read::RunQuery;
 
 use crate::error::Error;
 
@@ -24,7 +24,7 @@ pub fn owned(store: &dyn Store, limit: u32) -> Result<Vec<Listed>, Error> {
     let members = store.members()?;
     let (mut owned, mut seen, mut before) = (Vec::new(), 0, None);
     while seen < LOOKED_THROUGH {
-        let rows = store.instances(&InstanceQuery {
+        let rows = store.runs(&RunQuery {
             statuses: vec![
                 Status::Pending,
                 Status::Running,
@@ -33,7 +33,7 @@ pub fn owned(store: &dyn Store, limit: u32) -> Result<Vec<Listed>, Error> {
             ],
             before,
             limit: PAGE,
-            ..InstanceQuery::default()
+            ..RunQuery::default()
         })?;
         let Some(last) = rows.last() else {
             break;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use windlass_keys::export::ExportKeys;
-use windlass_model::{ExecutionNo, InstanceId, Status, TriggerType};
+use windlass_model::{ExecutionNo, RunId, Status, TriggerType};
 use windlass_plugins::Host;
 use windlass_store::Writer as _;
 use windlass_store::rows::{ExecutionRow, PinsRow, TriggerRow};
@@ -42,7 +42,7 @@ impl How {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// The id of the run.
-    pub id: InstanceId,
+    pub id: RunId,
     /// The status of the run.
     pub status: Status,
     /// The effect of the import.
@@ -59,7 +59,7 @@ impl WorkflowClient {
     ///
     /// There is no such run; it has children that have not ended, or is a child that has not ended;
     /// it is too large; or the store fails.
-    pub async fn export(&self, id: InstanceId) -> Result<Bytes, Error> {
+    pub async fn export(&self, id: RunId) -> Result<Bytes, Error> {
         let keys = self.exports()?;
         self.ask(move |inner| inner.export(id, &keys)).await
     }
@@ -88,7 +88,7 @@ impl WorkflowClient {
 }
 
 impl ClientInner {
-    fn export(&self, id: InstanceId, keys: &ExportKeys) -> Result<Bytes, Error> {
+    fn export(&self, id: RunId, keys: &ExportKeys) -> Result<Bytes, Error> {
         let store = self.store.as_ref();
         let taken = store
             .snapshot(id, transfer::BOUNDS)
@@ -170,7 +170,7 @@ impl ClientInner {
         {
             runtime.adopt(no);
         }
-        let row = store.instance(id)?;
+        let row = store.run(id)?;
         let status = row.map_or(status, |row| row.status);
         Ok(Imported {
             id,
@@ -242,7 +242,7 @@ fn missing_component(error: Error) -> Error {
 }
 
 /// Why a run cannot be imported under this id.
-fn why(id: InstanceId, refused: Stored) -> Error {
+fn why(id: RunId, refused: Stored) -> Error {
     let (message, help) = match refused {
         Stored::Deleted => return Error::Deleted(id),
         Stored::Reserved { by } => return Error::Reserved { by },

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use windlass_model::{InstanceId, InstanceNo, Status};
-use windlass_store::rows::InstanceRow;
+use windlass_model::{RunId, RunNo, Status};
+use windlass_store::rows::RunRow;
 
 use super::workflow::{ClientInner, WorkflowClient};
 use crate::error::Error;
@@ -20,7 +20,7 @@ const LATER: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// The id of the run.
-    pub id: InstanceId,
+    pub id: RunId,
     /// The status of the run.
     pub status: Status,
     /// The result of a run that has ended.
@@ -35,8 +35,8 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// The store fails.
-    pub async fn exists(&self, id: InstanceId) -> Result<bool, Error> {
-        let row = self.ask(move |inner| Ok(inner.store.instance(id)?)).await?;
+    pub async fn exists(&self, id: RunId) -> Result<bool, Error> {
+        let row = self.ask(move |inner| Ok(inner.store.run(id)?)).await?;
         Ok(row.is_some())
     }
 
@@ -45,16 +45,16 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// There is no such run, or the store fails.
-    pub async fn result(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
+    pub async fn result(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
         self.until(id, patience, |row| row.status.is_final()).await
     }
 
     /// Waits until `holds` is true of a run, or `patience` has passed.
     pub(super) async fn until(
         &self,
-        id: InstanceId,
+        id: RunId,
         patience: Duration,
-        holds: impl Fn(&InstanceRow) -> bool + Send,
+        holds: impl Fn(&RunRow) -> bool + Send,
     ) -> Result<Standing, Error> {
         let clock = &self.inner.clock;
         let end = clock.monotonic().saturating_add(patience);
@@ -93,17 +93,17 @@ impl WorkflowClient {
 }
 
 impl ClientInner {
-    fn look(&self, id: InstanceId) -> Result<(InstanceRow, Option<RunResult>), Error> {
+    fn look(&self, id: RunId) -> Result<(RunRow, Option<RunResult>), Error> {
         let store = self.store.as_ref();
         let row = store
-            .instance(id)?
+            .run(id)?
             .ok_or_else(|| Error::NotFound(id.to_string()))?;
         let result = result_of(store, row.clone())?;
         Ok((row, result))
     }
 
     /// Waits for the end of a run, if this process runs workflows.
-    fn waiter(&self, no: InstanceNo) -> Option<Waiter> {
+    fn waiter(&self, no: RunNo) -> Option<Waiter> {
         self.runtime()
             .map(|runtime| runtime.shared.listeners.waiters.add(no))
     }

@@ -14,13 +14,13 @@ use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::nearest::did_you_mean;
 use windlass_model::resumption::About;
 use windlass_model::{
-    BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, InstanceId, InstanceNo, LetterNo, Numbers,
-    Payload, Seq, Status, TriggerNo, TriggerType,
+    BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, LetterNo, Numbers, Payload, RunId, RunNo,
+    Seq, Status, TriggerNo, TriggerType,
 };
 use windlass_store::Writer as _;
 use windlass_store::letters::{DeadTrigger, LetterBody};
 use windlass_store::lives::{LifeOp, Lived, Reopen};
-use windlass_store::rows::{InstanceRow, JournalRow, NewBlob, NewTrigger};
+use windlass_store::rows::{JournalRow, NewBlob, NewTrigger, RunRow};
 
 use super::outcome::Standing;
 use super::used_up;
@@ -57,7 +57,7 @@ impl WorkflowClient {
     /// reservation; its definition or a component is missing; or the store fails.
     pub async fn retry(
         &self,
-        id: InstanceId,
+        id: RunId,
         retry: Retry,
         patience: Duration,
     ) -> Result<Standing, Error> {
@@ -67,20 +67,20 @@ impl WorkflowClient {
 }
 
 impl ClientInner {
-    pub(crate) fn retry(&self, id: InstanceId, retry: &Retry) -> Result<(), Error> {
+    pub(crate) fn retry(&self, id: RunId, retry: &Retry) -> Result<(), Error> {
         self.retry_for(id, retry, None)
     }
 
     /// Retries a run. If a dead letter is given, the same transaction marks it as replayed.
     fn retry_for(
         &self,
-        id: InstanceId,
+        id: RunId,
         retry: &Retry,
         letter: Option<(LetterNo, &DeadTrigger)>,
     ) -> Result<(), Error> {
         let store = self.store.as_ref();
         let row = store
-            .instance(id)?
+            .run(id)?
             .ok_or_else(|| Error::NotFound(id.to_string()))?;
         if row.parent.is_some() {
             return Err(no_retry(
@@ -124,7 +124,7 @@ impl ClientInner {
         let LetterBody::Trigger(dead) = &row.letter.body else {
             return Ok(None);
         };
-        let run = store.instance_by_no(dead.instance)?.filter(|run| {
+        let run = store.run_by_no(dead.instance)?.filter(|run| {
             let failed = matches!(run.status, Status::Faulted | Status::Cancelled);
             failed && run.parent.is_none()
         });
@@ -143,7 +143,7 @@ impl ClientInner {
 
     fn reopened(
         &self,
-        row: &InstanceRow,
+        row: &RunRow,
         prepared: &Prepared,
         retry: &Retry,
         numbers: &Numbers,
@@ -194,7 +194,7 @@ impl ClientInner {
     /// Translates the request for the engine.
     fn how(
         &self,
-        instance: InstanceNo,
+        instance: RunNo,
         graph: &Graph,
         retry: &Retry,
         blobs: &mut Vec<NewBlob>,
@@ -224,7 +224,7 @@ impl ClientInner {
     /// The latest outputs of the nodes that lead to a node.
     fn before(
         &self,
-        instance: InstanceNo,
+        instance: RunNo,
         graph: &Graph,
         node: NodeIx,
     ) -> Result<Vec<(NodeIx, ExecutionNo)>, Error> {
@@ -352,7 +352,7 @@ fn no_retry(message: String, help: Option<String>) -> Error {
     }
 }
 
-fn why(id: InstanceId, closed: Closed) -> Error {
+fn why(id: RunId, closed: Closed) -> Error {
     let help = match closed {
         Closed::Nothing => Some("name the node to begin with".to_owned()),
         Closed::Undone => Some("start it anew, as another run".to_owned()),
@@ -361,7 +361,7 @@ fn why(id: InstanceId, closed: Closed) -> Error {
     no_retry(format!("run {id} cannot be tried again: {closed}"), help)
 }
 
-fn refused(id: InstanceId, lived: Lived) -> Error {
+fn refused(id: RunId, lived: Lived) -> Error {
     match lived {
         Lived::NotFound => Error::NotFound(id.to_string()),
         Lived::Reserved { by } => Error::Reserved { by },

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::{Open, OpenRow};
-use windlass_model::{Definition, InstanceId, TriggerState, TriggerType};
+use windlass_model::{Definition, RunId, TriggerState, TriggerType};
 use windlass_store::Store;
-use windlass_store::rows::{InstanceRow, TriggerRow};
+use windlass_store::rows::{RunRow, TriggerRow};
 use windlass_store::stimuli::BookmarkQuery;
 
 use crate::error::Error;
@@ -65,7 +65,7 @@ pub enum Waits {
     /// the latest.
     Events(Vec<(String, String)>, Option<i64>),
     /// The run of another workflow; none if the run is not known.
-    Child(Option<InstanceId>),
+    Child(Option<RunId>),
     /// The items of its list.
     Items,
     /// Its plugin or its consumer, which is missing.
@@ -79,7 +79,7 @@ pub enum Waits {
 /// The store fails, or has data that cannot be read.
 pub fn sections(
     store: &dyn Store,
-    row: &InstanceRow,
+    row: &RunRow,
     definition: &Definition,
 ) -> Result<Vec<Section>, Error> {
     let mut nodes: Vec<(&str, Option<&str>)> = definition
@@ -166,7 +166,7 @@ fn open(row: &TriggerRow) -> Option<Result<Open, windlass_engine::Corrupt>> {
 
 fn waits_for(
     store: &dyn Store,
-    row: &InstanceRow,
+    row: &RunRow,
     trigger: &TriggerRow,
     open: &[Open],
 ) -> Result<Waits, Error> {

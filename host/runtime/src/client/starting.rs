@@ -1,6 +1,6 @@
 //! Creates and starts runs.
 
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 use windlass_store::Writer as _;
 use windlass_store::lives::{LifeOp, Lived};
 
@@ -57,7 +57,7 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// There is no such run, it has ended, or the store fails.
-    pub async fn run(&self, id: InstanceId) -> Result<Begun, Error> {
+    pub async fn run(&self, id: RunId) -> Result<Begun, Error> {
         self.ask(move |inner| inner.begin(id)).await
     }
 
@@ -91,7 +91,7 @@ impl WorkflowClient {
                 self.ask(move |inner| inner.create(&request, due)).await?
             }
         };
-        let waits = |row: &windlass_store::rows::InstanceRow| !row.status.is_final();
+        let waits = |row: &windlass_store::rows::RunRow| !row.status.is_final();
         if started.existing.as_deref().is_some_and(waits) {
             let id = started.id;
             self.ask(move |inner| inner.begin_if_open(id)).await?;
@@ -112,7 +112,7 @@ impl ClientInner {
                 Due::Now | Due::WhenTold => now_ms,
                 Due::At(at_ms) => at_ms,
             };
-            let (mut new, _) = request.instance(&prepared, numbers, None, begin_ms)?;
+            let (mut new, _) = request.new_run(&prepared, numbers, None, begin_ms)?;
             new.created_ms = now_ms;
             if matches!(due, Due::WhenTold) {
                 for trigger in &mut new.triggers {
@@ -128,7 +128,7 @@ impl ClientInner {
         })
     }
 
-    fn begin(&self, id: InstanceId) -> Result<Begun, Error> {
+    fn begin(&self, id: RunId) -> Result<Begun, Error> {
         match self.tell(LifeOp::Begin {
             instance: id,
             at_ms: self.clock.wall_ms(),
@@ -141,7 +141,7 @@ impl ClientInner {
     }
 
     /// Starts an existing run; it may have ended meanwhile.
-    fn begin_if_open(&self, id: InstanceId) -> Result<(), Error> {
+    fn begin_if_open(&self, id: RunId) -> Result<(), Error> {
         match self.begin(id) {
             Ok(_) | Err(Error::NotNow { .. } | Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
@@ -150,7 +150,7 @@ impl ClientInner {
 }
 
 /// The error for a run that has ended.
-pub(super) fn ended(id: InstanceId) -> Error {
+pub(super) fn ended(id: RunId) -> Error {
     Error::NotNow {
         code: codes::ENDED,
         message: format!("run {id} has ended"),

@@ -10,7 +10,7 @@ use windlass_model::limits::MATCH_BYTES;
 use windlass_model::stimulus::{self, BookmarkTag, Stimulus};
 use windlass_model::{Digest, Numbers, StimulusId, StimulusNo, TriggerType, valid};
 use windlass_store::published::BindingRow;
-use windlass_store::rows::{DefinitionRow, NewInstance};
+use windlass_store::rows::{DefinitionRow, NewRun};
 use windlass_store::stimuli::{BookmarkRow, ClaimFor, NewStimulus, Send, SendOutcome, Sent};
 use windlass_store::write::Fenced;
 use windlass_store::{Store, Writer as _};
@@ -27,7 +27,7 @@ const TRIES: usize = 64;
 
 /// A new id for a stimulus.
 pub fn new_stimulus_id() -> StimulusId {
-    StimulusId(crate::clock::new_instance_id().0)
+    StimulusId(crate::clock::new_run_id().0)
 }
 
 /// Sends a stimulus in a process that runs workflows. The process claims the runs that the stimulus
@@ -126,7 +126,7 @@ pub(super) fn written(
         name: stimulus.name.clone(),
         matches,
         correlation: stimulus.correlation.clone(),
-        instance: stimulus.instance,
+        instance: stimulus.run,
         input: stimulus.input.clone(),
         blobs: Vec::new(),
         delivery: stimulus.delivery,
@@ -189,7 +189,7 @@ fn started(
     stimulus: &NewStimulus,
     binding: &BindingRow,
     now_ms: i64,
-) -> Result<NewInstance, Error> {
+) -> Result<NewRun, Error> {
     let digest = binding.definition;
     let definition = store.definition(digest)?.ok_or_else(|| {
         Error::Unreadable(format!(
@@ -204,7 +204,7 @@ fn started(
     };
     let prepared = prepare(definition)?;
     request.check(&prepared)?;
-    let (mut new, _) = request.instance(&prepared, numbers, None, now_ms)?;
+    let (mut new, _) = request.new_run(&prepared, numbers, None, now_ms)?;
     for trigger in &mut new.triggers {
         trigger.kind = TriggerType::Event;
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use windlass_model::nearest::did_you_mean;
-use windlass_model::{Definition, Digest, InstanceId, TriggerId, TriggerType, stimulus, valid};
+use windlass_model::{Definition, Digest, RunId, TriggerId, TriggerType, stimulus, valid};
 use windlass_store::outside::{
     CancelTrigger, Fire, NewOutside, Reschedule, Scheduled, Touched, TriggerTarget,
 };
@@ -20,7 +20,7 @@ pub struct Schedule {
     /// Its id. The same id with the same request is the same trigger.
     pub id: Option<TriggerId>,
     /// Its run. The trigger does not keep the run open.
-    pub instance: InstanceId,
+    pub run: RunId,
     /// The node to run.
     pub node: String,
     /// The due time, in epoch milliseconds; none: now.
@@ -47,9 +47,9 @@ impl ClientInner {
         let store = self.store.as_ref();
         let id = wish
             .id
-            .unwrap_or_else(|| TriggerId(crate::clock::new_instance_id().0));
-        let Some(row) = store.instance(wish.instance)? else {
-            return Ok((id, Scheduled::NoInstance));
+            .unwrap_or_else(|| TriggerId(crate::clock::new_run_id().0));
+        let Some(row) = store.run(wish.run)? else {
+            return Ok((id, Scheduled::NoRun));
         };
         let definition = definition(store, row.definition)?;
         let node = position(&definition, &wish.node)?;
@@ -62,7 +62,7 @@ impl ClientInner {
                 help: None,
             })?;
         let request = json!({
-            "instance": wish.instance,
+            "instance": wish.run,
             "node": node,
             "due": wish.due_ms,
             "payload": wish.payload,
@@ -73,7 +73,7 @@ impl ClientInner {
             Ok(store.write(NewOutside {
                 no: numbers.trigger().ok_or_else(used_up)?,
                 id,
-                instance: wish.instance,
+                instance: wish.run,
                 node: Some(node),
                 kind: match wish.due_ms {
                     Some(_) => TriggerType::Timer,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use windlass_model::{Class, Failure, InstanceNo};
+use windlass_model::{Class, Failure, RunNo};
 use windlass_store::Writer as _;
 use windlass_store::stimuli::{Expire, QueueOp, QueuedRow, StimulusQuery};
 
@@ -41,7 +41,7 @@ impl Sender {
         let page = store.queued(&query)?;
         let mut more = page.len() >= PAGE as usize;
         let numbers = self.membership.numbers();
-        let mut failing: FxHashSet<InstanceNo> = FxHashSet::default();
+        let mut failing: FxHashSet<RunNo> = FxHashSet::default();
         let (mut moved, mut again_ms) = (false, None);
         for row in page {
             // Stimuli that an instance sent after a failed one wait with it, to keep their order.

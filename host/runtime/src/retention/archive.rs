@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use windlass_model::{BlobRef, Body, Payload};
 use windlass_store::Store;
-use windlass_store::rows::InstanceRow;
+use windlass_store::rows::RunRow;
 
 use super::line::{ArchiveLine, Head, Names};
 use crate::error::Error;
@@ -31,7 +31,7 @@ impl Archive {
     }
 
     /// Adds a run with all its data, and flushes it to the disk.
-    pub(super) fn add(&self, store: &dyn Store, row: &InstanceRow) -> Result<(), Error> {
+    pub(super) fn add(&self, store: &dyn Store, row: &RunRow) -> Result<(), Error> {
         let names = Names::of(store, row)?;
         let head = Head::read(store, row)?;
         let journal = store.journal(row.no)?;

@@ -7,11 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use windlass_model::{
-    Body, Digest, ExecutionStatus, Failure, InstanceId, LogLine, Payload, ScopeNo, Status,
-    TriggerType,
+    Body, Digest, ExecutionStatus, Failure, LogLine, Payload, RunId, ScopeNo, Status, TriggerType,
 };
 use windlass_store::Store;
-use windlass_store::rows::{DefinitionRow, ExecutionRow, InstanceRow, JournalRow};
+use windlass_store::rows::{DefinitionRow, ExecutionRow, JournalRow, RunRow};
 
 use crate::error::Error;
 
@@ -23,7 +22,7 @@ const VERSION: u32 = 2;
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Head {
     v: u32,
-    id: InstanceId,
+    id: RunId,
     workflow: Option<String>,
     definition: Digest,
     pins: Digest,
@@ -41,7 +40,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn read(store: &dyn Store, row: &InstanceRow) -> Result<Self, Error> {
+    pub(super) fn read(store: &dyn Store, row: &RunRow) -> Result<Self, Error> {
         let definition = store.definition(row.definition)?;
         Ok(Self {
             v: VERSION,
@@ -71,7 +70,7 @@ impl Head {
 pub(super) struct Names(Vec<String>);
 
 impl Names {
-    pub(super) fn of(store: &dyn Store, row: &InstanceRow) -> Result<Self, Error> {
+    pub(super) fn of(store: &dyn Store, row: &RunRow) -> Result<Self, Error> {
         let stored = store.definition(row.definition)?;
         let read = |stored: DefinitionRow| windlass_model::file::read_canonical(&stored.json).ok();
         let definition = stored.and_then(read);

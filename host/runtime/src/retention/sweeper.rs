@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use windlass_model::{Clock, Incarnation, InstanceNo};
+use windlass_model::{Clock, Incarnation, RunNo};
 use windlass_store::letters::PurgeLetters;
 use windlass_store::retention::{ExpiredRow, Forget, Sweep, Sweepable, Swept};
 use windlass_store::write::Duty;
@@ -155,7 +155,7 @@ impl Sweeper {
         let (Some(archive), Some(_)) = (&self.archive, expired.id) else {
             return Ok(());
         };
-        match self.store.instance_by_no(expired.no)? {
+        match self.store.run_by_no(expired.no)? {
             Some(row) => archive.add(self.store.as_ref(), &row),
             None => Ok(()),
         }
@@ -163,7 +163,7 @@ impl Sweeper {
 
     fn forget(
         &self,
-        instance: InstanceNo,
+        instance: RunNo,
         before_ms: i64,
         at_ms: i64,
         stop: &dyn Fn() -> bool,

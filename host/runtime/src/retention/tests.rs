@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 use windlass_model::{
-    Clock, Digest, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Numbers, Payload, Seq,
-    Status, Token, TriggerType,
+    Clock, Digest, ExecutionStatus, Incarnation, Numbers, Payload, RunId, RunNo, Seq, Status,
+    Token, TriggerType,
 };
 use windlass_store::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, JournalRow, NewInstance,
-    NewTrigger, PinsRow,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, JournalRow, NewRun, NewTrigger,
+    PinsRow,
 };
 use windlass_store::write::{Commit, Committed, Fence, Finish, NewMember, TriggerFence};
 use windlass_store::{MemoryStore, Reader as _, Store, Write, Writer as _};
@@ -91,12 +91,9 @@ impl World {
     }
 
     /// A run with this number of executions that ends now.
-    fn ended(&self, executions: u32, output: &Payload) -> (InstanceNo, InstanceId) {
-        let (no, trigger) = (
-            self.numbers.instance().unwrap(),
-            self.numbers.trigger().unwrap(),
-        );
-        let id = InstanceId(Uuid::from_u128(no.0 as u128));
+    fn ended(&self, executions: u32, output: &Payload) -> (RunNo, RunId) {
+        let (no, trigger) = (self.numbers.run().unwrap(), self.numbers.trigger().unwrap());
+        let id = RunId(Uuid::from_u128(no.0 as u128));
         let at_ms = self.clock.wall_ms();
         let text = "workflow: orders
 nodes:
@@ -106,7 +103,7 @@ nodes:
         let definition = windlass_model::file::read(text, "orders.yaml").canonical();
         let definition = Bytes::from(definition.unwrap());
         let owner = self.numbers.incarnation();
-        let new = NewInstance {
+        let new = NewRun {
             no,
             id,
             definition: Arc::new(DefinitionRow {
@@ -197,12 +194,12 @@ nodes:
 
     fn run(
         &self,
-        instance: InstanceNo,
+        instance: RunNo,
         previous: Option<windlass_model::ExecutionNo>,
         output: &Payload,
     ) -> ExecutionRow {
         ExecutionRow {
-            no: self.numbers.run().unwrap(),
+            no: self.numbers.execution().unwrap(),
             instance,
             previous,
             seq: Seq(1),
@@ -220,7 +217,7 @@ nodes:
         }
     }
 
-    fn instances(&self) -> u64 {
+    fn runs(&self) -> u64 {
         self.store.counts().unwrap().instances
     }
 }
@@ -257,7 +254,7 @@ fn what_has_ended_is_kept_for_seven_days() {
     ] {
         world.clock.set(at_ms);
         assert!(world.round(&sweeper).unwrap().is_some());
-        assert_eq!(world.instances(), left, "after {at_ms} ms");
+        assert_eq!(world.runs(), left, "after {at_ms} ms");
     }
 }
 
@@ -357,11 +354,11 @@ fn a_round_that_is_stopped_leaves_the_rest() {
     let asked = AtomicI64::new(0);
     let stop = || asked.fetch_add(1, Ordering::SeqCst) > 2;
     let round = sweeper.round(world.numbers.incarnation(), &stop).unwrap();
-    assert_eq!(round.unwrap().forgotten + world.instances(), 5);
-    assert!(world.instances() > 0);
+    assert_eq!(round.unwrap().forgotten + world.runs(), 5);
+    assert!(world.runs() > 0);
     world.clock.set(9 * DAY_MS);
     world.round(&sweeper).unwrap();
-    assert_eq!(world.instances(), 0);
+    assert_eq!(world.runs(), 0);
 }
 
 #[test]
@@ -459,7 +456,7 @@ fn what_cannot_be_archived_is_kept() {
     world.clock.set(8 * DAY_MS);
     let error = world.round(&sweeper).unwrap_err();
     assert_eq!(error.code(), crate::codes::ARCHIVE);
-    assert_eq!(world.instances(), 1);
+    assert_eq!(world.runs(), 1);
 }
 
 #[test]

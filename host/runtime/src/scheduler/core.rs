@@ -26,13 +26,13 @@ pub struct Settings {
     pub lease_ms: u64,
     /// How far ahead a due time is waited for exactly, in milliseconds; scans find later triggers.
     pub near_horizon_ms: u64,
-    /// Instances per claim.
+    /// Runs per claim.
     pub claim_runs: u32,
-    /// Triggers per instance and claim.
+    /// Triggers per run and claim.
     pub claim_triggers: u32,
     /// The limit of triggers in flight; the process stops claiming there.
     pub in_flight: u32,
-    /// The limit of instances that one reaping frees of dead members.
+    /// The limit of runs that one reaping frees of dead members.
     pub bury_runs: u32,
 }
 
@@ -81,7 +81,7 @@ pub enum Event {
     ClaimFailed,
     /// The reaping was answered.
     Buried {
-        /// The number of instances that it freed.
+        /// The number of runs that it freed.
         freed: u32,
     },
     /// The reaping failed.
@@ -112,19 +112,19 @@ pub enum Event {
 pub enum Action {
     /// Claim due triggers.
     Claim {
-        /// Bound on instances.
+        /// Bound on runs.
         instances: u32,
         /// Bound on triggers of each.
         triggers: u32,
     },
-    /// Remove dead members and free their instances.
+    /// Remove dead members and free their runs.
     Bury {
-        /// Bound on instances.
+        /// Bound on runs.
         limit: u32,
     },
     /// Extend the lease.
     Renew,
-    /// Interrupt every guest, drop all owned instances, and join as a new member.
+    /// Interrupt every guest, drop all owned runs, and join as a new member.
     Rejoin,
     /// Send `Room` when in-flight work has gone down.
     WatchRoom,
@@ -147,7 +147,7 @@ pub struct Core {
     next_claim_ms: u64,
     /// Whether a reaping is in progress.
     burying: bool,
-    /// Whether some instances of dead members are not yet free; the process claims nothing before
+    /// Whether some runs of dead members are not yet free; the process claims nothing before
     /// that.
     recovering: bool,
     /// Whether to claim as soon as there is room.
@@ -311,7 +311,7 @@ impl Core {
         if more {
             self.note_due(now.wall_ms);
         } else if contended {
-            // Each transaction delays the other process, so one claim of many instances delays it
+            // Each transaction delays the other process, so one claim of many runs delays it
             // less than several claims of few.
             let took_ms = now.monotonic_ms.saturating_sub(asked_ms);
             self.next_claim_ms = now.monotonic_ms + took_ms.min(MAX_REST_MS);
@@ -377,7 +377,7 @@ impl Core {
         actions.push(Action::Claim {
             instances: self.settings.claim_runs.min(room),
             // Claimed triggers cannot be overtaken by later, more urgent ones. So a claim takes no
-            // more triggers of one instance than there is room for.
+            // more triggers of one run than there is room for.
             triggers: self.settings.claim_triggers.min(room),
         });
     }

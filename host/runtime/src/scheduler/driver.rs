@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use windlass_model::valid::plain;
 use windlass_model::{Numbers, TriggerState};
 use windlass_store::write::{
-    Bury, Claim, ClaimScope, ClaimedInstance, Claims, Fence, Fenced, Leave, NewMember, Park, Renew,
+    Bury, Claim, ClaimScope, ClaimedRun, Claims, Fence, Fenced, Leave, NewMember, Park, Renew,
     Renewed, TriggerFence, Unpark,
 };
 use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
@@ -31,7 +31,7 @@ pub(crate) enum Mail {
     Event(Event),
     Claimed(Claims),
     /// Instances claimed by another operation than the scheduler's claim.
-    Taken(Vec<ClaimedInstance>),
+    Taken(Vec<ClaimedRun>),
     Stop,
 }
 
@@ -47,7 +47,7 @@ impl Mailbox {
     }
 
     /// Passes claimed instances to the scheduler.
-    pub(crate) fn taken(&self, taken: Vec<ClaimedInstance>) {
+    pub(crate) fn taken(&self, taken: Vec<ClaimedRun>) {
         // If the scheduler has stopped, the instances are given back when the process leaves the
         // store.
         let _ = self.sender.send(Mail::Taken(taken));
@@ -354,7 +354,7 @@ impl Driver {
 
     /// Passes on instances claimed outside the scheduler's claims. Unlike a claim's answer, these
     /// do not contain the next due time, so it is computed here.
-    fn taken(&mut self, taken: Vec<ClaimedInstance>) {
+    fn taken(&mut self, taken: Vec<ClaimedRun>) {
         tracing::trace!(runs = taken.len(), "taken");
         let others = taken.iter().flat_map(|claimed| &claimed.others);
         let pending = others.filter(|row| row.state == TriggerState::Pending);
@@ -366,7 +366,7 @@ impl Driver {
     }
 
     /// Passes claimed work to the shards.
-    fn hand_out(&self, instances: Vec<ClaimedInstance>) {
+    fn hand_out(&self, instances: Vec<ClaimedRun>) {
         let now = self.shared.base.now();
         let me = Some(self.membership.numbers().incarnation());
         // Instances that an earlier incarnation of this process claimed are not owned any more.
@@ -384,7 +384,7 @@ impl Driver {
 
     /// Passes claimed work to its shard. An unknown definition is prepared on another thread:
     /// compiling it or its plugins must not delay other instances.
-    fn dispatch(&self, claimed: ClaimedInstance) {
+    fn dispatch(&self, claimed: ClaimedRun) {
         let numbers = self.membership.numbers();
         let (definition, pins) = (claimed.row.definition, claimed.row.pins);
         if let Some(prepared) = self.shared.base.catalog.known(definition, pins) {
@@ -426,7 +426,7 @@ impl RuntimeShared {
 
     /// Gives an instance back that could not be read because the store failed. It is claimed again
     /// when the store works.
-    fn unread(&self, claimed: &ClaimedInstance, numbers: &Numbers, error: &windlass_store::Error) {
+    fn unread(&self, claimed: &ClaimedRun, numbers: &Numbers, error: &windlass_store::Error) {
         let run = claimed.row.id;
         tracing::warn!(run = %run, code = %error.code, %error, "cannot read what a run needs");
         self.owe(claimed, numbers);
@@ -435,7 +435,7 @@ impl RuntimeShared {
     /// As [`Self::park`], for callers that must not block.
     pub(crate) fn put_aside(
         self: &Arc<Self>,
-        claimed: ClaimedInstance,
+        claimed: ClaimedRun,
         numbers: Arc<Numbers>,
         reason: String,
     ) {
@@ -446,7 +446,7 @@ impl RuntimeShared {
 
     /// Parks the triggers of an instance that cannot run here: its definition or one of its plugins
     /// is missing. They stay in the store and are unparked when plugins change.
-    fn park(&self, claimed: &ClaimedInstance, numbers: &Numbers, reason: &str) {
+    fn park(&self, claimed: &ClaimedRun, numbers: &Numbers, reason: &str) {
         let row = &claimed.row;
         let reason = plain(reason, REASON_BYTES);
         tracing::warn!(run = %row.id, reason, "parking a run that cannot go on here");
@@ -469,7 +469,7 @@ impl RuntimeShared {
     }
 
     /// Makes the shard give back an instance that it never received, until that succeeds.
-    fn owe(&self, claimed: &ClaimedInstance, numbers: &Numbers) {
+    fn owe(&self, claimed: &ClaimedRun, numbers: &Numbers) {
         let fence = fence(claimed, numbers);
         if let Some(shard) = self.shard(fence.instance) {
             shard.send(Message::Owed(fence));
@@ -478,7 +478,7 @@ impl RuntimeShared {
     }
 }
 
-fn fence(claimed: &ClaimedInstance, numbers: &Numbers) -> Fence {
+fn fence(claimed: &ClaimedRun, numbers: &Numbers) -> Fence {
     let row = &claimed.row;
     Fence {
         incarnation: numbers.incarnation(),

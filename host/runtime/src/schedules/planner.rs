@@ -10,9 +10,9 @@ use std::sync::mpsc::{Sender, channel};
 
 use windlass_model::definition::{Misfire, Overlap};
 use windlass_model::schedule::{self, GRACE_MS, Schedule};
-use windlass_model::{InstanceId, TriggerNo, TriggerType};
+use windlass_model::{RunId, TriggerNo, TriggerType};
 use windlass_store::published::{self, Plan, Planned, PutOff, ScheduleQuery, ScheduleRow};
-use windlass_store::rows::NewInstance;
+use windlass_store::rows::NewRun;
 use windlass_store::{Sink, Store, Ticket, Verb, Wrote};
 
 use super::standby::Standby;
@@ -37,7 +37,7 @@ pub(crate) struct Occurrence<'a> {
     pub(crate) row: &'a ScheduleRow,
     pub(crate) schedule: &'a Schedule,
     /// The id of the run.
-    pub(crate) id: InstanceId,
+    pub(crate) id: RunId,
     /// When its trigger is due: the planned time plus the jitter.
     pub(crate) due_ms: i64,
 }
@@ -56,7 +56,7 @@ impl Occurrence<'_> {
 /// Makes the parts of a plan that need a process.
 pub(crate) trait Maker {
     /// The instance of an occurrence, to be written.
-    fn instance(&self, occurrence: &Occurrence<'_>) -> Result<NewInstance, Error>;
+    fn new_run(&self, occurrence: &Occurrence<'_>) -> Result<NewRun, Error>;
 
     /// A number for a cancelling trigger.
     fn trigger(&self) -> Option<TriggerNo>;
@@ -252,7 +252,7 @@ fn plan(
     let schedule = schedule::decode(&row.spec).map_err(unreadable)?;
     let due = schedule.due(row.since_ms, row.last_planned_ms, now_ms);
     let next_ms = |after: i64| schedule.next_after(row.since_ms, after).unwrap_or(i64::MAX);
-    let moved = |planned_ms: i64, create: Option<Box<NewInstance>>| Plan {
+    let moved = |planned_ms: i64, create: Option<Box<NewRun>>| Plan {
         schedule: row.no,
         expected_last_planned_ms: row.last_planned_ms,
         planned_ms,
@@ -285,7 +285,7 @@ fn plan(
         id,
         due_ms: planned_ms.saturating_add_unsigned(delay_ms),
     };
-    let create = Some(Box::new(maker.instance(&occurrence)?));
+    let create = Some(Box::new(maker.new_run(&occurrence)?));
     let overlap = match schedule.timing().overlap {
         Overlap::Allow => published::Overlap::Allow,
         Overlap::Skip => published::Overlap::Skip,
@@ -316,7 +316,7 @@ fn waited(
     if timing.overlap != Overlap::Queue || timing.misfire != Misfire::Skip {
         return Ok(false);
     }
-    let before = store.instance(before)?;
+    let before = store.run(before)?;
     Ok(before.is_some_and(|before| match before.finished_ms {
         Some(finished_ms) => finished_ms.saturating_add(GRACE_MS) >= planned_ms,
         None => true,

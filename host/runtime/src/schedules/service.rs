@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass_model::{Digest, Payload, TriggerNo};
 use windlass_periodic::{Bell, Periodic, Rest};
-use windlass_store::rows::NewInstance;
+use windlass_store::rows::NewRun;
 
 use super::planner::{Maker, Occurrence, Planner};
 use crate::error::Error;
@@ -99,7 +99,7 @@ impl Ready {
 }
 
 impl Maker for Ready {
-    fn instance(&self, occurrence: &Occurrence<'_>) -> Result<NewInstance, Error> {
+    fn new_run(&self, occurrence: &Occurrence<'_>) -> Result<NewRun, Error> {
         let request = self.request(occurrence)?;
         let shared = &self.shared;
         let definition = request.definition.clone();
@@ -110,7 +110,7 @@ impl Maker for Ready {
         request.check(&prepared)?;
         let numbers = self.membership.numbers();
         // Its time-outs count from the due time, which includes the jitter.
-        let (mut new, _) = request.instance(&prepared, &numbers, None, occurrence.due_ms)?;
+        let (mut new, _) = request.new_run(&prepared, &numbers, None, occurrence.due_ms)?;
         new.created_ms = shared.base.clock.wall_ms();
         for trigger in &mut new.triggers {
             trigger.kind = occurrence.kind();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use windlass_model::{InstanceId, ScheduleNo};
+use windlass_model::{RunId, ScheduleNo};
 
 /// The limit of runs that are waited for.
 const WAITING: usize = 1_000;
@@ -23,7 +23,7 @@ pub(crate) struct Standby {
 
 #[derive(Default)]
 struct StandbyInner {
-    behind: FxHashMap<InstanceId, ScheduleNo>,
+    behind: FxHashMap<RunId, ScheduleNo>,
     /// Schedules whose run has ended.
     ready: Vec<ScheduleNo>,
     wake: Option<Box<dyn Fn() + Send>>,
@@ -37,7 +37,7 @@ impl Standby {
 
     /// Adds a schedule that is about to wait for a run. Called before the store is asked, so that
     /// an end in between is not missed.
-    pub(super) fn join(&self, instance: InstanceId, schedule: ScheduleNo) {
+    pub(super) fn join(&self, instance: RunId, schedule: ScheduleNo) {
         let mut inner = self.inner.lock();
         if inner.behind.len() >= WAITING {
             inner.behind.clear();
@@ -47,7 +47,7 @@ impl Standby {
     }
 
     /// Removes the entry of a run.
-    pub(super) fn leave(&self, instance: InstanceId) {
+    pub(super) fn leave(&self, instance: RunId) {
         let mut inner = self.inner.lock();
         inner.behind.remove(&instance);
         self.awaited
@@ -60,7 +60,7 @@ impl Standby {
     }
 
     /// Reports the durable end of a run.
-    pub(crate) fn ended(&self, instance: InstanceId) {
+    pub(crate) fn ended(&self, instance: RunId) {
         if !self.awaited.load(Ordering::SeqCst) {
             return;
         }

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use windlass_model::definition::{Misfire, Overlap, StartTrigger, Timing};
 use windlass_model::schedule::{encode, occurrence_id};
 use windlass_model::{
-    Clock, Digest, Incarnation, InstanceId, Numbers, Payload, Seq, Status, TriggerNo, TriggerType,
+    Clock, Digest, Incarnation, Numbers, Payload, RunId, Seq, Status, TriggerNo, TriggerType,
 };
 use windlass_store::published::{NewPublication, NewSchedule, ScheduleQuery};
-use windlass_store::read::InstanceQuery;
-use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger, PinsRow};
+use windlass_store::read::RunQuery;
+use windlass_store::rows::{DefinitionRow, NewRun, NewTrigger, PinsRow, RunRow};
 use windlass_store::write::{
     Claim, ClaimScope, Commit, Committed, Fence, Finish, NewMember, TriggerFence,
 };
@@ -82,12 +82,12 @@ impl Member {
         self.planner.turn(&*self.store, maker, now).unwrap()
     }
 
-    fn instances(&self) -> Vec<InstanceRow> {
-        let query = InstanceQuery {
+    fn runs(&self) -> Vec<RunRow> {
+        let query = RunQuery {
             limit: u32::MAX,
-            ..InstanceQuery::default()
+            ..RunQuery::default()
         };
-        let mut rows = self.store.instances(&query).unwrap();
+        let mut rows = self.store.runs(&query).unwrap();
         rows.sort_by_key(|row| row.id);
         rows
     }
@@ -95,11 +95,11 @@ impl Member {
     /// The times among `possible` for which a run exists; no other runs exist.
     #[track_caller]
     fn made(&self, key: &str, possible: impl IntoIterator<Item = i64>) -> Vec<i64> {
-        let mut ids: BTreeMap<InstanceId, i64> = possible
+        let mut ids: BTreeMap<RunId, i64> = possible
             .into_iter()
             .map(|planned_ms| (occurrence_id("test", key, planned_ms), planned_ms))
             .collect();
-        let found = self.instances();
+        let found = self.runs();
         let planned: Vec<i64> = found.iter().filter_map(|row| ids.remove(&row.id)).collect();
         assert_eq!(
             found.len(),
@@ -202,7 +202,7 @@ struct Hand<'a> {
 }
 
 impl Maker for Hand<'_> {
-    fn instance(&self, occurrence: &Occurrence<'_>) -> Result<NewInstance, Error> {
+    fn new_run(&self, occurrence: &Occurrence<'_>) -> Result<NewRun, Error> {
         self.asked.set(self.asked.get() + 1);
         if self
             .refuses
@@ -211,8 +211,8 @@ impl Maker for Hand<'_> {
             return Err(Error::Unreadable("not today".to_owned()));
         }
         let pins = Bytes::from_static(b"{}");
-        Ok(NewInstance {
-            no: self.numbers.instance().unwrap(),
+        Ok(NewRun {
+            no: self.numbers.run().unwrap(),
             id: occurrence.id,
             definition: definition(),
             pins: Arc::new(PinsRow {
@@ -295,7 +295,7 @@ fn of_several_members_one_makes_each_occurrence_and_it_never_drifts() {
         made,
         (1..=12).map(|second| second * 1_000).collect::<Vec<_>>()
     );
-    for row in members[0].instances() {
+    for row in members[0].runs() {
         let trigger = &members[0].store.triggers(row.no).unwrap()[0];
         assert_eq!(trigger.kind, TriggerType::Timer);
         assert_eq!(trigger.due_ms % 1_000, 0);
@@ -332,7 +332,7 @@ fn a_clock_that_is_stepped_by_an_hour_loses_and_doubles_nothing() {
         .filter(|planned| *planned <= reached)
         .collect();
     assert_eq!(made, expected);
-    for row in member.instances() {
+    for row in member.runs() {
         let trigger = &member.store.triggers(row.no).unwrap()[0];
         assert_eq!(trigger.kind, TriggerType::Cron);
         assert!(row.created_ms >= trigger.due_ms, "nothing is early");
@@ -382,7 +382,7 @@ fn an_occurrence_goes_by_the_overlap_policy_while_the_one_before_is_running() {
     assert_eq!(made, [1_000, 3_000, 4_000, 5_000]);
     let waited = member
         .store
-        .instance(occurrence_id("test", "t", 3_000))
+        .run(occurrence_id("test", "t", 3_000))
         .unwrap()
         .unwrap();
     assert!((3_200..4_000).contains(&waited.created_ms), "{waited:?}");
@@ -396,7 +396,7 @@ fn an_occurrence_goes_by_the_overlap_policy_while_the_one_before_is_running() {
     member.turn(1_000, 0);
     member.turn(2_000, 0);
     let kinds: Vec<Vec<TriggerType>> = member
-        .instances()
+        .runs()
         .iter()
         .map(|row| {
             let triggers = member.store.triggers(row.no).unwrap();
@@ -631,7 +631,7 @@ fn a_jitter_puts_an_occurrence_off_by_what_is_its_own() {
     member.publish("t", &StartTrigger::Every { every_ms, timing }, 60_000);
     member.turn(100 * 60_000, 0);
     let late: Vec<i64> = member
-        .instances()
+        .runs()
         .iter()
         .map(|row| member.store.triggers(row.no).unwrap()[0].due_ms % 60_000)
         .collect();

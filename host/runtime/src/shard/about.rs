@@ -2,15 +2,15 @@
 //! read the same through their interface `context`.
 
 use windlass_engine::NodeIx;
-use windlass_model::{InstanceId, Seq};
+use windlass_model::{RunId, Seq};
 use windlass_plugins::CallContext;
 
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 
 /// The fields of a log line about a trigger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TriggerContext<'a> {
-    pub(crate) run: InstanceId,
+    pub(crate) run: RunId,
     pub(crate) trigger: Seq,
     /// Empty if the trigger has no node.
     pub(crate) node: &'a str,
@@ -40,7 +40,7 @@ impl<'a> TriggerContext<'a> {
     }
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The context of a trigger of this run.
     pub(crate) fn about(&self, trigger: Seq) -> TriggerContext<'_> {
         let open = self.state.run_of(trigger);

@@ -7,7 +7,7 @@ use windlass_model::{Class, Failure, Payload};
 
 use super::memory::Unread;
 use super::outcome::Settled;
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 use super::work::{Address, Patch};
 use crate::codes;
 use crate::shared::Base;
@@ -20,7 +20,7 @@ fn until(text: &str, now_ms: i64) -> Result<i64, String> {
         .ok_or_else(|| format!("`{text}` is neither a duration like `5s` nor an RFC 3339 instant"))
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The end of the wait of a `wait` node.
     pub(super) fn wait_until(
         &mut self,

@@ -11,7 +11,7 @@ use windlass_plugins::{Call, CallContext, Cancel, Resumption};
 use windlass_store::Store;
 
 use super::memory::{Unread, json_of};
-use super::owned::{OwnedInstance, Stage};
+use super::owned::{OwnedRun, Stage};
 use super::work::{Address, Ask, Patch, Work};
 use crate::catalog::Executor;
 use crate::codes;
@@ -27,7 +27,7 @@ pub(super) struct CallFacts {
     pub(super) attempt: u32,
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The facts about a trigger. None: it belongs to no execution.
     pub(super) fn asked(&self, seq: Seq) -> Option<CallFacts> {
         if let Some(open) = self.state.run_of(seq) {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use windlass_engine::{Open, waited_too_long};
 use windlass_model::{Class, Failure, Payload, Resumption, Status, TriggerNo, TriggerType};
-use windlass_store::rows::{NewInstance, Parent};
+use windlass_store::rows::{NewRun, Parent};
 
 use super::Message;
 use super::execute::Begun;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
-use super::owned::{OwnedInstance, Stage};
+use super::owned::{OwnedRun, Stage};
 use super::shard_state::ShardState;
 use super::work::{Address, Patch};
 use crate::catalog::Prepared;
@@ -31,7 +31,7 @@ pub(crate) struct Resolved {
     found: Result<Arc<Prepared>, Error>,
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// Begins a node that runs a workflow, or ends the node once that run has ended.
     pub(super) fn child(
         &mut self,
@@ -88,7 +88,7 @@ impl OwnedInstance {
         input: Payload,
         prepared: &Prepared,
         now_ms: i64,
-    ) -> Result<NewInstance, Error> {
+    ) -> Result<NewRun, Error> {
         let open = self.state.run_of(to.seq);
         let (first, phase) = open.map_or((to.seq, 0), |open| (open.first, open.phase));
         let request = StartRequest {
@@ -99,17 +99,17 @@ impl OwnedInstance {
             correlation: self.correlation.as_deref().map(str::to_owned),
         };
         request.check(prepared)?;
-        let (new, _) = request.instance(prepared, &self.numbers, None, now_ms)?;
+        let (new, _) = request.new_run(prepared, &self.numbers, None, now_ms)?;
         Ok(new)
     }
 
     /// Ties a child to the row that waits for it.
     pub(super) fn tie(
         &self,
-        mut child: NewInstance,
+        mut child: NewRun,
         trigger: TriggerNo,
         seq: windlass_model::Seq,
-    ) -> NewInstance {
+    ) -> NewRun {
         child.parent = Some(Parent {
             instance: self.no,
             id: self.id,

@@ -6,15 +6,15 @@ use bytes::Bytes;
 use windlass_engine::{Command, Open};
 use windlass_model::definition::CommitStrategy;
 use windlass_model::{
-    Bookmark, ExecutionStatus, Failure, InstanceId, Payload, ScopeNo, Seq, Status, Token,
-    TriggerNo, TriggerType,
+    Bookmark, ExecutionStatus, Failure, Payload, RunId, ScopeNo, Seq, Status, Token, TriggerNo,
+    TriggerType,
 };
 use windlass_plugins::call::Effects;
 use windlass_store::letters::{DeadTrigger, NewDeadLetter};
-use windlass_store::rows::{ExecutionRow, JournalRow, NewBlob, NewInstance, NewTrigger, Suspicion};
+use windlass_store::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
-use super::owned::{Extras, HeldTrigger, Outside, OwnedInstance, Stage};
+use super::owned::{Extras, HeldTrigger, Outside, OwnedRun, Stage};
 use super::settle::Before;
 use super::shard_state::{Pending, ShardState, Then};
 use super::work::Address;
@@ -36,7 +36,7 @@ pub(super) struct Step {
     /// The bookmarks for which the node run waits now.
     pub(super) bookmarks: Vec<Bookmark>,
     /// The child for which the node run waits now.
-    pub(super) child: Option<Box<NewInstance>>,
+    pub(super) child: Option<Box<NewRun>>,
     pub(super) items: Vec<NewItem>,
     pub(super) lists_done: Vec<Seq>,
     pub(super) dead: Vec<NewDeadLetter>,
@@ -90,7 +90,7 @@ pub(super) struct Rows {
     ahead: Vec<Seq>,
     due_ms: Vec<i64>,
     burned: Vec<Seq>,
-    cancels: Vec<InstanceId>,
+    cancels: Vec<RunId>,
     /// The row that waits for a bookmark or a child from now on.
     waits: Option<(TriggerNo, Seq)>,
     /// Whether the node run of the step continues in the same phase.
@@ -134,7 +134,7 @@ impl ShardState {
     }
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     fn commit(
         &mut self,
         to: Address,
@@ -525,7 +525,7 @@ impl OwnedInstance {
         step: &mut Step,
         rows: &Rows,
         shared: &RuntimeShared,
-    ) -> (Vec<windlass_store::stimuli::NewBookmark>, Vec<NewInstance>) {
+    ) -> (Vec<windlass_store::stimuli::NewBookmark>, Vec<NewRun>) {
         let (Some((no, seq)), Some(before)) = (rows.waits, step.before) else {
             return (Vec::new(), Vec::new());
         };
@@ -555,7 +555,7 @@ impl OwnedInstance {
             runs.push(record);
         }
         for open in cancelled {
-            let no = self.numbers.run()?;
+            let no = self.numbers.execution()?;
             runs.push(ExecutionRow {
                 no,
                 instance: self.no,

@@ -7,8 +7,8 @@
 //! the triggers pending again, and they have to be claimed again.
 
 use rustc_hash::FxHashMap;
-use windlass_model::{Clock, Epoch, InstanceNo};
-use windlass_store::write::ClaimedInstance;
+use windlass_model::{Clock, Epoch, RunNo};
+use windlass_store::write::ClaimedRun;
 
 use crate::scheduler::core::Event;
 use crate::shared::Intake;
@@ -16,23 +16,18 @@ use crate::shared::Intake;
 /// Claims that wait for their bursts. They count as in flight.
 #[derive(Default)]
 pub(super) struct Early {
-    claims: FxHashMap<InstanceNo, Vec<ClaimedInstance>>,
+    claims: FxHashMap<RunNo, Vec<ClaimedRun>>,
     /// The claims at the last check. A claim that is still here at the next check is dropped.
-    seen: Vec<(InstanceNo, Epoch)>,
+    seen: Vec<(RunNo, Epoch)>,
 }
 
 impl Early {
-    pub(super) fn add(&mut self, claimed: ClaimedInstance) {
+    pub(super) fn add(&mut self, claimed: ClaimedRun) {
         self.claims.entry(claimed.row.no).or_default().push(claimed);
     }
 
     /// Takes the claims of a burst that is here now. Claims of an earlier burst are void.
-    pub(super) fn of(
-        &mut self,
-        no: InstanceNo,
-        epoch: Epoch,
-        intake: &Intake,
-    ) -> Vec<ClaimedInstance> {
+    pub(super) fn of(&mut self, no: RunNo, epoch: Epoch, intake: &Intake) -> Vec<ClaimedRun> {
         let mut its = Vec::new();
         for claimed in self.claims.remove(&no).into_iter().flatten() {
             match claimed.row.epoch {
@@ -47,7 +42,7 @@ impl Early {
     /// Drops the claims of a burst that was given back, durably: their triggers are pending again.
     pub(super) fn given_back(
         &mut self,
-        no: InstanceNo,
+        no: RunNo,
         epoch: Epoch,
         intake: &Intake,
         clock: &dyn Clock,

@@ -12,7 +12,7 @@ use super::about::{TriggerContext, log_about};
 use super::call::gone;
 use super::memory::{Unread, json_of, take_apart};
 use super::outcome::{Ran, Settled};
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 use super::shard_state::ShardState;
 use super::suspend;
 use super::work::{Address, Patch, Work};
@@ -47,7 +47,7 @@ impl ShardState {
         let plan = prepared.graph.node(open.node)?;
         if let Some(observer) = &shared.listeners.observer {
             observer.observe(&Observed::Started {
-                instance: owned.id,
+                run: owned.id,
                 node: &plan.name,
                 attempt: open.attempt,
             });
@@ -160,7 +160,7 @@ pub(super) fn log_put_off(about: &TriggerContext<'_>, after: Duration, why: Opti
     }
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     fn begin_node(
         &mut self,
         to: Address,

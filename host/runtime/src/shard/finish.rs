@@ -8,12 +8,12 @@ use windlass_store::write::NewItem;
 
 use super::commit::{Ending, Step};
 use super::memory::Unread;
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 use super::work::Patch;
 use crate::codes;
 use crate::shared::{Base, Bursts};
 
-impl OwnedInstance {
+impl OwnedRun {
     /// Renders the outputs of for-each items as often as the engine requests it. The consequences
     /// belong to the same step.
     pub(super) fn emit(

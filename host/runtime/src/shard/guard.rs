@@ -6,9 +6,9 @@
 //! [`BurstLocks`](crate::burst_locks::BurstLocks) carries them out. Without a configured provider
 //! this module does nothing.
 
-use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
+use windlass_model::{Epoch, RunId, RunNo, Seq};
 
-use super::owned::{Outside, OwnedInstance, Stage};
+use super::owned::{Outside, OwnedRun, Stage};
 use super::shard_state::ShardState;
 use crate::burst_locks::BurstLock;
 use crate::scheduler::core::Event;
@@ -33,16 +33,16 @@ pub(crate) enum Order {
     /// Take the lock of an instance for a burst.
     Take {
         /// The instance.
-        no: InstanceNo,
+        no: RunNo,
         /// Its id.
-        id: InstanceId,
+        id: RunId,
         /// The burst.
         epoch: Epoch,
     },
     /// Release the lock of a burst that is over.
     Give {
         /// The instance.
-        no: InstanceNo,
+        no: RunNo,
         /// The lock.
         burst_lock: BurstLock,
     },
@@ -60,7 +60,7 @@ pub(crate) enum Taken {
 
 impl ShardState {
     /// Requests the lock of a burst, if it needs one.
-    pub(super) fn ask(&mut self, no: InstanceNo, shared: &RuntimeShared) {
+    pub(super) fn ask(&mut self, no: RunNo, shared: &RuntimeShared) {
         if shared.base.topology.burst_locks().is_none() {
             return;
         }
@@ -77,13 +77,7 @@ impl ShardState {
     }
 
     /// Processes the result of a lock request, or the loss of a lock.
-    pub(super) fn locked(
-        &mut self,
-        no: InstanceNo,
-        epoch: Epoch,
-        taken: Taken,
-        shared: &RuntimeShared,
-    ) {
+    pub(super) fn locked(&mut self, no: RunNo, epoch: Epoch, taken: Taken, shared: &RuntimeShared) {
         let owned = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch);
         match (taken, owned) {
             (Taken::Held(burst_lock), Some(owned)) if matches!(owned.guard, Guard::Asked) => {
@@ -109,7 +103,7 @@ impl ShardState {
 
     /// Stops an instance here: it is given back, and later results of its guests are dropped. The
     /// store decides about commits that are in progress.
-    pub(super) fn shut_out(&mut self, no: InstanceNo, epoch: Epoch, shared: &RuntimeShared) {
+    pub(super) fn shut_out(&mut self, no: RunNo, epoch: Epoch, shared: &RuntimeShared) {
         let Some((_, fence)) = self.drop_owned(no, epoch, shared) else {
             return;
         };
@@ -121,7 +115,7 @@ impl ShardState {
     }
 
     /// Releases the lock of a burst that is over.
-    pub(super) fn unlock(&mut self, owned: &mut OwnedInstance) {
+    pub(super) fn unlock(&mut self, owned: &mut OwnedRun) {
         if let Guard::Held(burst_lock) = std::mem::replace(&mut owned.guard, Guard::Open) {
             self.orders.push(Order::Give {
                 no: owned.no,
@@ -131,7 +125,7 @@ impl ShardState {
     }
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The claimed triggers that have not begun, in order.
     fn lined_up(&self) -> Vec<Seq> {
         let ready = self.held.iter();

@@ -9,10 +9,10 @@ use windlass_engine::expr::{InvalidJson, Needs, Values};
 use windlass_engine::{Graph, Open};
 use windlass_keys::link::Target;
 use windlass_model::stimulus::{BookmarkTag, WaitId};
-use windlass_model::{Body, Class, ExecutionNo, Failure, InstanceNo, Payload, ScopeNo, Seq};
+use windlass_model::{Body, Class, ExecutionNo, Failure, Payload, RunNo, ScopeNo, Seq};
 use windlass_store::Store;
 
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 use super::work::Patch;
 use crate::codes;
 use crate::links::Links;
@@ -93,7 +93,7 @@ impl Memory {
     }
 
     /// The input of the run.
-    pub(crate) fn input(&mut self, store: &dyn Store, no: InstanceNo) -> Result<Payload, Unread> {
+    pub(crate) fn input(&mut self, store: &dyn Store, no: RunNo) -> Result<Payload, Unread> {
         if let Some(input) = &self.input {
             return Ok(input.clone());
         }
@@ -105,7 +105,7 @@ impl Memory {
     pub(crate) fn vars(
         &mut self,
         store: &dyn Store,
-        no: InstanceNo,
+        no: RunNo,
         scope: ScopeNo,
     ) -> Result<&FxHashMap<String, Payload>, Unread> {
         let vars = self.vars.entry(scope).or_default();
@@ -182,7 +182,7 @@ impl Memory {
     pub(crate) fn collect(
         &mut self,
         store: &dyn Store,
-        no: InstanceNo,
+        no: RunNo,
         list: Seq,
         count: u32,
     ) -> Result<Bytes, Unread> {
@@ -275,7 +275,7 @@ pub(crate) fn json_of(store: &dyn Store, payload: &Payload) -> Result<Bytes, Unr
     Ok(serde_json::to_vec(&text).unwrap_or_default().into())
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The values that compiled expressions name, as seen from a scope; a consumer's patch replaces
     /// variables.
     pub(crate) fn values(

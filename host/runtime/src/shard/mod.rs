@@ -33,9 +33,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
-use windlass_model::{Epoch, InstanceNo, Numbers, Seq};
-use windlass_store::rows::{Created, NewInstance};
-use windlass_store::write::{ClaimedInstance, Fence, OrFenced};
+use windlass_model::{Epoch, Numbers, RunNo, Seq};
+use windlass_store::rows::{Created, NewRun};
+use windlass_store::write::{ClaimedRun, Fence, OrFenced};
 use windlass_store::{Sink, Ticket, Wrote};
 
 use crate::catalog::Prepared;
@@ -46,7 +46,7 @@ use work::Returned;
 
 pub use burst::BurstBounds;
 pub(crate) use guard::{Order, Taken};
-pub(crate) use owned::OwnedInstance;
+pub(crate) use owned::OwnedRun;
 pub(crate) use sends::INCIDENT;
 pub(crate) use shard_state::ShardState;
 pub(crate) use step::REASON_BYTES;
@@ -64,11 +64,11 @@ pub(crate) enum Message {
     /// Answers of the store.
     Answers(Vec<(Ticket, windlass_store::Result<Wrote>)>),
     /// This suspect may run alone now.
-    SuspectsTurn(InstanceNo, Seq),
+    SuspectsTurn(RunNo, Seq),
     /// The result of a lock request, or the loss of a lock.
     Locked {
         /// The instance.
-        no: InstanceNo,
+        no: RunNo,
         /// The burst.
         epoch: Epoch,
         /// The result.
@@ -88,7 +88,7 @@ pub(crate) enum Message {
 
 /// Claimed triggers, with everything that is needed to run them.
 pub(crate) struct Arrival {
-    pub(crate) claimed: ClaimedInstance,
+    pub(crate) claimed: ClaimedRun,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,
 }
@@ -98,7 +98,7 @@ pub(crate) type Reply = oneshot::Sender<Result<OrFenced<Created>, Error>>;
 
 /// A new instance that this process will run.
 pub(crate) struct Birth {
-    pub(crate) new: NewInstance,
+    pub(crate) new: NewRun,
     pub(crate) state: windlass_engine::RunState,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,

@@ -9,10 +9,10 @@ use windlass_model::{
     Again, Bookmark, Digest, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq,
 };
 use windlass_plugins::call::Effects;
-use windlass_store::rows::{ExecutionRow, NewInstance};
+use windlass_store::rows::{ExecutionRow, NewRun};
 
 use super::memory::Unread;
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 use super::suspend::expiry;
 use super::work::{Address, Patch};
 use crate::shared::Base;
@@ -40,7 +40,7 @@ pub(super) enum Settled {
         left: Option<Payload>,
     },
     /// It waits for this child.
-    Child(Box<NewInstance>),
+    Child(Box<NewRun>),
     /// It has made the list of a for-each.
     Listed {
         output: Payload,
@@ -99,7 +99,7 @@ impl Prepared {
     }
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// Completes the record and makes an event of it. A control trigger has no record.
     pub(super) fn prepare(
         &mut self,

@@ -14,7 +14,7 @@ use windlass_store::write::Removed;
 use super::about::log_about;
 use super::commit::Step;
 use super::outcome::{Ran, Settled};
-use super::owned::{Outside, OwnedInstance, Stage};
+use super::owned::{Outside, OwnedRun, Stage};
 use super::shard_state::ShardState;
 use super::work::{Address, Patch};
 use crate::codes;
@@ -191,7 +191,7 @@ impl ShardState {
     }
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The content of an external trigger that is not being executed.
     pub(super) fn outside(&self, seq: Seq) -> Option<Outside> {
         if self.state.run_of(seq).is_some() {

@@ -1,4 +1,4 @@
-//! An instance that this process owns, in memory.
+//! A run that this process owns, in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_engine::expr::Interrupt;
 use windlass_engine::{Open, OpenRow};
 use windlass_model::{
-    Digest, Epoch, ExecutionNo, InstanceId, InstanceNo, LogLine, Numbers, Seq, Status, Token,
-    TriggerNo, TriggerType, Version,
+    Digest, Epoch, ExecutionNo, LogLine, Numbers, RunId, RunNo, Seq, Status, Token, TriggerNo,
+    TriggerType, Version,
 };
 use windlass_plugins::Cancel;
 use windlass_plugins::call::Effects;
-use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, TriggerRow};
-use windlass_store::write::{ClaimedInstance, Fence, Removed, TriggerFence};
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewRun, Suspicion, TriggerRow};
+use windlass_store::write::{ClaimedRun, Fence, Removed, TriggerFence};
 
 use super::burst::Burst;
 use super::guard::Guard;
@@ -22,10 +22,10 @@ use super::memory::Memory;
 use crate::catalog::Prepared;
 use crate::shared::RuntimeShared;
 
-/// An owned instance.
-pub(crate) struct OwnedInstance {
-    pub(crate) no: InstanceNo,
-    pub(crate) id: InstanceId,
+/// An owned run.
+pub(crate) struct OwnedRun {
+    pub(crate) no: RunNo,
+    pub(crate) id: RunId,
     /// The number of its parents.
     pub(crate) depth: u32,
     pub(crate) epoch: Epoch,
@@ -48,7 +48,7 @@ pub(crate) struct OwnedInstance {
     /// The number of commits in progress.
     pub(crate) unacknowledged: u32,
     pub(crate) burst: Burst,
-    /// Whether the last commit in progress gives the instance back or ends it.
+    /// Whether the last commit in progress gives the run back or ends it.
     pub(crate) leaving: bool,
     /// The condition under which its executions may begin.
     pub(crate) guard: Guard,
@@ -155,7 +155,7 @@ impl HeldTrigger {
 
     /// Removes the trigger: interrupts its guest, updates the in-flight count and the queue of
     /// suspects.
-    pub(super) fn leaves(&self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
+    pub(super) fn leaves(&self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
         self.interrupt();
         shared.intake.landed(u32::from(self.is_claimed()));
         if self.suspicion != Suspicion::None {
@@ -171,10 +171,10 @@ impl HeldTrigger {
     }
 }
 
-impl OwnedInstance {
-    /// An instance that was just claimed.
+impl OwnedRun {
+    /// A run that was just claimed.
     pub(crate) fn from_claim(
-        claimed: &ClaimedInstance,
+        claimed: &ClaimedRun,
         prepared: Arc<Prepared>,
         numbers: Arc<Numbers>,
         now: Duration,
@@ -231,9 +231,9 @@ impl OwnedInstance {
         })
     }
 
-    /// An instance that is created here.
+    /// A run that is created here.
     pub(crate) fn from_birth(
-        new: &NewInstance,
+        new: &NewRun,
         state: windlass_engine::RunState,
         prepared: Arc<Prepared>,
         numbers: Arc<Numbers>,

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use windlass_model::valid::plain;
-use windlass_model::{Class, Failure, InstanceNo, Seq};
+use windlass_model::{Class, Failure, RunNo, Seq};
 use windlass_store::Error;
 
 use super::outcome::{Ran, Settled};
@@ -46,7 +46,7 @@ const WORDS: usize = 500;
 /// The triggers of one shard whose steps the store has refused.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    counts: FxHashMap<(InstanceNo, Seq), Refusal>,
+    counts: FxHashMap<(RunNo, Seq), Refusal>,
 }
 
 struct Refusal {
@@ -68,7 +68,7 @@ pub(super) enum Remedy {
 
 impl Refusals {
     /// Counts a refusal. Returns whether there is another attempt.
-    pub(super) fn note(&mut self, no: InstanceNo, seq: Seq, error: &Error, now: Duration) -> bool {
+    pub(super) fn note(&mut self, no: RunNo, seq: Seq, error: &Error, now: Duration) -> bool {
         let known = self.counts.contains_key(&(no, seq));
         if !known && self.counts.len() >= COUNTED {
             self.counts
@@ -91,19 +91,19 @@ impl Refusals {
     }
 
     /// Forgets a trigger whose step the store has accepted.
-    pub(super) fn taken(&mut self, no: InstanceNo, seq: Seq) {
+    pub(super) fn taken(&mut self, no: RunNo, seq: Seq) {
         if !self.counts.is_empty() {
             self.counts.remove(&(no, seq));
         }
     }
 
     /// Whether a step of an instance was refused.
-    pub(super) fn are_of(&self, no: InstanceNo) -> bool {
+    pub(super) fn are_of(&self, no: RunNo) -> bool {
         self.counts.keys().any(|(of, _)| *of == no)
     }
 
     /// The action in place of the step, if the store has refused the step too often.
-    fn remedy(&self, no: InstanceNo, seq: Seq) -> Option<Remedy> {
+    fn remedy(&self, no: RunNo, seq: Seq) -> Option<Remedy> {
         if self.counts.is_empty() {
             return None;
         }
@@ -160,10 +160,10 @@ impl ShardState {
 #[cfg(test)]
 mod tests {
     use super::{COUNTED, Duration, FORGOTTEN, Refusals, Remedy, TRIES};
-    use windlass_model::{InstanceNo, Seq};
+    use windlass_model::{RunNo, Seq};
     use windlass_store::{Error, codes};
 
-    const NO: InstanceNo = InstanceNo(7);
+    const NO: RunNo = RunNo(7);
 
     fn error() -> Error {
         Error::new(codes::CONTRADICTION, "a write cannot be stored")

@@ -11,7 +11,7 @@ use windlass_store::rows::ExecutionRow;
 use windlass_store::stimuli::NewStimulus;
 
 use super::commit::Step;
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 use super::work::Address;
 use crate::derived;
 
@@ -21,7 +21,7 @@ pub(crate) const INCIDENT: &str = "incident";
 /// How long a stimulus of a node is buffered for a later bookmark, in milliseconds.
 const TTL_MS: u64 = 24 * 60 * 60 * 1_000;
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The stimuli of a step.
     pub(super) fn sends(&self, to: Address, step: &Step) -> Vec<NewStimulus> {
         let mut sends: Vec<NewStimulus> = (0..)

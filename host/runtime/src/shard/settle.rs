@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use windlass_engine::{Command, Cx, Event, NodeIx, Visit, apply};
 use windlass_model::{Bookmark, ExecutionStatus, Failure, LogLine, Seq, TriggerType};
-use windlass_store::rows::{ExecutionRow, NewBlob, NewInstance};
+use windlass_store::rows::{ExecutionRow, NewBlob, NewRun};
 
 use super::about::log_about;
 use super::commit::Step;
 use super::memory::Unread;
 use super::outcome::{Prepared, Ran, Settled};
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 use super::shard_state::ShardState;
 use super::work::Address;
 use crate::links::Wait;
@@ -50,7 +50,7 @@ pub(super) struct Before {
 
 impl Before {
     /// The wait that follows the execution, if it waits.
-    pub(super) fn wait(&self, owned: &OwnedInstance) -> Wait {
+    pub(super) fn wait(&self, owned: &OwnedRun) -> Wait {
         let plan = owned.prepared.graph.node(self.node);
         let visit = plan
             .zip(self.visit)
@@ -59,7 +59,7 @@ impl Before {
     }
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     fn settle(
         &mut self,
         to: Address,
@@ -197,7 +197,7 @@ impl OwnedInstance {
     fn record(&self, to: Address, took_us: u64, logs: Vec<LogLine>) -> Option<ExecutionRow> {
         let open = self.state.run_of(to.seq)?;
         Some(ExecutionRow {
-            no: self.numbers.run()?,
+            no: self.numbers.execution()?,
             instance: self.no,
             previous: self.last_execution,
             seq: to.seq,
@@ -248,7 +248,7 @@ impl OwnedInstance {
         };
         let skipped: Vec<&str> = record.skipped.iter().map(|node| name(*node)).collect();
         observer.observe(&Observed::Executed {
-            instance: self.id,
+            run: self.id,
             node: name(record.node),
             kind: record.kind,
             attempt: record.attempt,
@@ -264,7 +264,7 @@ impl OwnedInstance {
 #[derive(Default)]
 struct Waits {
     bookmarks: Vec<Bookmark>,
-    child: Option<Box<NewInstance>>,
+    child: Option<Box<NewRun>>,
 }
 
 impl Waits {

@@ -4,16 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
-use windlass_store::rows::{BORN_VERSION, Created, NewInstance, Suspicion};
-use windlass_store::write::{
-    ClaimedInstance, Commit, Fence, Fenced, Mark, OrFenced, Park, Release,
-};
+use windlass_model::{Epoch, RunId, RunNo, Seq};
+use windlass_store::rows::{BORN_VERSION, Created, NewRun, Suspicion};
+use windlass_store::write::{ClaimedRun, Commit, Fence, Fenced, Mark, OrFenced, Park, Release};
 use windlass_store::{Ticket, Verb as _, Write, Wrote};
 
 use super::early::Early;
 use super::guard::Order;
-use super::owned::{HeldTrigger, OwnedInstance, Stage};
+use super::owned::{HeldTrigger, OwnedRun, Stage};
 use super::refused::Refusals;
 use super::work::{Address, Work};
 use super::{Arrival, Birth, Message, Reply};
@@ -25,12 +23,12 @@ use crate::wait::{Ended, RunResult};
 /// The state of a shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
-    pub(super) owned: FxHashMap<InstanceNo, OwnedInstance>,
+    pub(super) owned: FxHashMap<RunNo, OwnedRun>,
     /// Claimed triggers of instances that are not here yet or not any more.
     pub(super) early: Early,
     /// The executions to begin next, in order, with their burst. A later burst has to queue them
     /// again, because the instance may wait for its lock, or the trigger for its turn as a suspect.
-    pub(super) ready: VecDeque<(InstanceNo, Epoch, Seq)>,
+    pub(super) ready: VecDeque<(RunNo, Epoch, Seq)>,
     /// Calls that the driving thread makes before any other work.
     deferred: VecDeque<Work>,
     /// Writes that are not submitted yet.
@@ -50,7 +48,7 @@ pub(crate) struct ShardState {
 
 /// A write in progress, and its continuation.
 pub(super) struct Pending {
-    pub(super) instance: InstanceNo,
+    pub(super) instance: RunNo,
     pub(super) epoch: Epoch,
     pub(super) then: Then,
 }
@@ -77,7 +75,7 @@ pub(super) enum Then {
         sent: bool,
     },
     /// A new instance is written.
-    Created(Box<(OwnedInstance, Reply)>),
+    Created(Box<(OwnedRun, Reply)>),
     /// A suspect is marked and may run.
     Marked(Seq),
     /// An instance is given back.
@@ -116,7 +114,7 @@ impl ShardState {
                 self.early.retry(&shared.intake);
             }
             Message::Drain => self.drain(shared),
-            Message::Interrupt => self.owned.values().for_each(OwnedInstance::interrupt),
+            Message::Interrupt => self.owned.values().for_each(OwnedRun::interrupt),
             Message::Resolved(resolved) => self.resolved(*resolved, shared),
             // The worker handles returned calls: they may lead to the next call.
             Message::Returned(_) => {}
@@ -181,7 +179,7 @@ impl ShardState {
             return;
         }
         let now = shared.base.clock.monotonic();
-        let owned = match OwnedInstance::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
+        let owned = match OwnedRun::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
             Ok(owned) => owned,
             Err(reason) => {
                 // Another version of the host may have written the state, and may be able to read
@@ -208,7 +206,7 @@ impl ShardState {
     }
 
     /// Adds further triggers of an instance that is here, or will arrive.
-    fn claimed_more(&mut self, claimed: ClaimedInstance, shared: &RuntimeShared) {
+    fn claimed_more(&mut self, claimed: ClaimedRun, shared: &RuntimeShared) {
         let no = claimed.row.no;
         let Some(owned) = self
             .owned
@@ -242,7 +240,7 @@ impl ShardState {
     }
 
     /// Queues a claimed trigger; a suspect waits until it can run alone.
-    pub(super) fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
+    pub(super) fn make_ready(&mut self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
         windlass_model::failpoint::pass("after-claim");
         // A trigger of an instance that waits for its lock is queued once the lock is held.
         let Some(owned) = self.owned.get(&no).filter(|owned| !owned.is_shut()) else {
@@ -260,7 +258,7 @@ impl ShardState {
     }
 
     /// Queues a trigger whose commit is in progress.
-    pub(super) fn start_ahead(&mut self, no: InstanceNo, seq: Seq) {
+    pub(super) fn start_ahead(&mut self, no: RunNo, seq: Seq) {
         if let Some(owned) = self.owned.get_mut(&no)
             && let Some(held) = owned.held.get_mut(&seq)
         {
@@ -269,7 +267,7 @@ impl ShardState {
         }
     }
 
-    fn mark(&mut self, no: InstanceNo, seq: Seq) {
+    fn mark(&mut self, no: RunNo, seq: Seq) {
         let Some(owned) = self.owned.get(&no) else {
             return;
         };
@@ -288,7 +286,7 @@ impl ShardState {
         self.push(pending, mark);
     }
 
-    fn suspects_turn(&mut self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
+    fn suspects_turn(&mut self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
         // The suspect may have queued in an earlier burst; in this burst it queues once it may
         // begin.
         let here = self
@@ -311,7 +309,7 @@ impl ShardState {
             reply,
         } = birth;
         let now = shared.base.clock.monotonic();
-        let owned = OwnedInstance::from_birth(&new, state, prepared, numbers, now);
+        let owned = OwnedRun::from_birth(&new, state, prepared, numbers, now);
         shared.intake.flow.took(owned.claimed());
         let pending = Pending {
             instance: new.no,
@@ -351,7 +349,7 @@ impl ShardState {
         // Whether a trigger is due now that a member has to claim.
         let due = match then {
             Then::Created(created) => {
-                return self.created(*created, NewInstance::answer(answer), shared);
+                return self.created(*created, NewRun::answer(answer), shared);
             }
             Then::Released(fence) => {
                 return self.released(fence, Release::answer(answer), shared);
@@ -399,7 +397,7 @@ impl ShardState {
 
     fn created(
         &mut self,
-        (owned, reply): (OwnedInstance, Reply),
+        (owned, reply): (OwnedRun, Reply),
         answer: windlass_store::Result<OrFenced<Created>>,
         shared: &RuntimeShared,
     ) {
@@ -427,7 +425,7 @@ impl ShardState {
     }
 
     /// Continues after a durable write of an instance.
-    fn durable(&mut self, no: InstanceNo, epoch: Epoch, then: Then, shared: &Arc<RuntimeShared>) {
+    fn durable(&mut self, no: RunNo, epoch: Epoch, then: Then, shared: &Arc<RuntimeShared>) {
         if let Then::Committed { sent: true, .. } = then {
             shared.listeners.queue.ring();
         }
@@ -488,7 +486,7 @@ impl ShardState {
     }
 
     /// Drops an instance whose fence did not hold: its state in memory is stale.
-    fn fenced(&mut self, no: InstanceNo, epoch: Epoch, shared: &RuntimeShared) {
+    fn fenced(&mut self, no: RunNo, epoch: Epoch, shared: &RuntimeShared) {
         if let Some(owned) = self.owned.get(&no).filter(|owned| owned.epoch == epoch) {
             tracing::warn!(run = %owned.id, "results were fenced off: the run has moved on");
             self.shut_out(no, epoch, shared);
@@ -508,7 +506,7 @@ impl ShardState {
     /// Drops an instance whose commit failed: its state in memory is ahead of the durable state.
     fn failed(
         &mut self,
-        no: InstanceNo,
+        no: RunNo,
         epoch: Epoch,
         trigger: Option<Seq>,
         error: &windlass_store::Error,
@@ -540,10 +538,10 @@ impl ShardState {
     /// Drops an instance, if it is still in this burst.
     pub(super) fn drop_owned(
         &mut self,
-        no: InstanceNo,
+        no: RunNo,
         epoch: Epoch,
         shared: &RuntimeShared,
-    ) -> Option<(InstanceId, Fence)> {
+    ) -> Option<(RunId, Fence)> {
         self.owned.get(&no).filter(|owned| owned.epoch == epoch)?;
         let owned = self.owned.remove(&no)?;
         let known = (owned.id, owned.fence());
@@ -552,7 +550,7 @@ impl ShardState {
     }
 
     /// Cleans up after an instance that leaves the shard.
-    fn dismiss(&mut self, mut owned: OwnedInstance, shared: &RuntimeShared) {
+    fn dismiss(&mut self, mut owned: OwnedRun, shared: &RuntimeShared) {
         for (seq, held) in &owned.held {
             held.leaves(owned.no, *seq, shared);
         }
@@ -589,7 +587,7 @@ impl ShardState {
 
     fn drain(&mut self, shared: &RuntimeShared) {
         self.ready.clear();
-        let all: Vec<InstanceNo> = self.owned.keys().copied().collect();
+        let all: Vec<RunNo> = self.owned.keys().copied().collect();
         for no in all {
             self.give_back_if_idle(no, shared);
         }
@@ -597,7 +595,7 @@ impl ShardState {
 
     /// Gives an instance back if none of its executions is in progress here. While draining,
     /// claimed triggers that have not begun do not count.
-    pub(super) fn give_back_if_idle(&mut self, no: InstanceNo, shared: &RuntimeShared) {
+    pub(super) fn give_back_if_idle(&mut self, no: RunNo, shared: &RuntimeShared) {
         let idle = self.owned.get(&no).is_some_and(|owned| {
             !owned.leaving && !owned.is_running() && owned.unacknowledged == 0
         });
@@ -617,7 +615,7 @@ impl ShardState {
 
 impl RuntimeShared {
     /// Removes a suspect from the queue, so that the next one may run.
-    pub(crate) fn suspect_left(&self, no: InstanceNo, seq: Seq) {
+    pub(crate) fn suspect_left(&self, no: RunNo, seq: Seq) {
         if let Some((no, seq)) = self.bursts.suspects.leave(no, seq)
             && let Some(shard) = self.shard(no)
         {
@@ -626,11 +624,11 @@ impl RuntimeShared {
     }
 
     /// Reports the durable end of a run.
-    fn ended(&self, no: InstanceNo, result: RunResult) {
+    fn ended(&self, no: RunNo, result: RunResult) {
         self.listeners.standby.ended(result.id);
         if let Some(observer) = &self.listeners.observer {
-            let (instance, status) = (result.id, result.status);
-            observer.observe(&crate::observe::Observed::Ended { instance, status });
+            let (run, status) = (result.id, result.status);
+            observer.observe(&crate::observe::Observed::Ended { run, status });
         }
         self.listeners.waiters.tell(no, &Ended::Finally(result));
     }

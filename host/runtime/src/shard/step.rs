@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass_engine::waited_too_long;
 use windlass_model::valid::plain;
-use windlass_model::{Class, Failure, InstanceNo, Payload, Seq, TriggerType};
+use windlass_model::{Class, Failure, Payload, RunNo, Seq, TriggerType};
 use windlass_plugins::{Accept, Cancel, Disposition, Host, Returned as Back};
 use windlass_store::write::Park;
 
@@ -14,7 +14,7 @@ use super::execute::{log_put_off, put_off_until};
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::outside::Fate;
-use super::owned::{Extras, OwnedInstance, Stage};
+use super::owned::{Extras, OwnedRun, Stage};
 use super::shard_state::{Pending, ShardState, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
@@ -74,7 +74,7 @@ impl ShardState {
     }
 
     /// Offers a claimed trigger to its consumer.
-    fn begin(&mut self, no: InstanceNo, seq: Seq, shared: &Arc<RuntimeShared>) -> Option<Work> {
+    fn begin(&mut self, no: RunNo, seq: Seq, shared: &Arc<RuntimeShared>) -> Option<Work> {
         let owned = self.owned.get_mut(&no)?;
         // No execution begins after the end of a burst: the trigger is given back with the
         // instance. Control triggers are carried out all the same, as in a paused run.
@@ -314,7 +314,7 @@ impl ShardState {
     }
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The type of a trigger.
     pub(super) fn kind(&self, seq: Seq) -> TriggerType {
         if let Some(open) = self.state.run_of(seq) {

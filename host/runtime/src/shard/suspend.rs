@@ -11,7 +11,7 @@ use windlass_store::Store;
 use windlass_store::stimuli::{BookmarkQuery, NewBookmark};
 
 use super::memory::Unread;
-use super::owned::OwnedInstance;
+use super::owned::OwnedRun;
 use crate::codes;
 use crate::links::Wait;
 
@@ -44,7 +44,7 @@ pub(super) fn expiry(bookmarks: &[Bookmark]) -> Option<i64> {
     bookmarks.iter().filter_map(|mark| mark.expires_ms).min()
 }
 
-impl OwnedInstance {
+impl OwnedRun {
     /// The rows of the bookmarks that an execution made.
     pub(super) fn bookmarks(
         &self,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tracing::Instrument as _;
-use windlass_model::{Epoch, InstanceNo, Outcome, Seq};
+use windlass_model::{Epoch, Outcome, RunNo, Seq};
 use windlass_plugins::{Accept, Call, CallMode, Disposition, Plugin};
 
 use super::about::TriggerContext;
@@ -19,7 +19,7 @@ pub(crate) struct Work {
 /// The trigger and the burst of a call. A result whose address does not exist any more is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub(crate) instance: InstanceNo,
+    pub(crate) instance: RunNo,
     pub(crate) epoch: Epoch,
     pub(crate) seq: Seq,
     pub(crate) started_ms: i64,

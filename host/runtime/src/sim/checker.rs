@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use windlass_model::{
-    Class, Epoch, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Seq, Status, TriggerType,
-    Version,
+    Class, Epoch, ExecutionStatus, Incarnation, RunId, RunNo, Seq, Status, TriggerType, Version,
 };
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
 use windlass_store::published::{Plan, Planned};
-use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, NewInstance};
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, NewRun};
 use windlass_store::stimuli::{ClaimFor, SendOutcome, Sent};
 use windlass_store::write::{Claim, ClaimScope, Claims, Commit, Fenced};
 use windlass_store::{Write, Wrote};
@@ -31,10 +30,10 @@ pub(super) type Life = u32;
 pub(super) struct Checker {
     members: BTreeMap<Incarnation, Member>,
     ended_lives: BTreeSet<Life>,
-    instances: BTreeMap<InstanceNo, Instance>,
-    ids: BTreeMap<InstanceId, InstanceNo>,
+    instances: BTreeMap<RunNo, Instance>,
+    ids: BTreeMap<RunId, RunNo>,
     /// Instances that are deleted, or will be when they end.
-    doomed: BTreeSet<InstanceId>,
+    doomed: BTreeSet<RunId>,
     workflows: BTreeMap<windlass_model::Digest, Arc<Prepared>>,
     /// How often a process has died or lost its membership.
     deaths: u32,
@@ -53,10 +52,10 @@ pub(super) struct Checker {
     pub(super) children: u64,
     pub(super) items: u64,
     /// The rows that wait for a child: each has one.
-    called: BTreeSet<(InstanceNo, Seq)>,
+    called: BTreeSet<(RunNo, Seq)>,
     pub(super) published: Published,
     /// The items with an output, by list and index.
-    came_to: BTreeSet<(InstanceNo, Seq, u32)>,
+    came_to: BTreeSet<(RunNo, Seq, u32)>,
 }
 
 struct Member {
@@ -68,7 +67,7 @@ struct Member {
 }
 
 struct Instance {
-    id: InstanceId,
+    id: RunId,
     workflow: windlass_model::Digest,
     owner: Option<Incarnation>,
     epoch: Epoch,
@@ -233,7 +232,7 @@ impl Checker {
     }
 
     /// Checks the deletion of some or all rows of a run whose retention is over.
-    fn forgets(&mut self, no: InstanceNo, at_ms: i64) {
+    fn forgets(&mut self, no: RunNo, at_ms: i64) {
         let Some(instance) = self.instances.get_mut(&no) else {
             return self.note(format!("{no} was forgotten, and never was"));
         };
@@ -249,13 +248,13 @@ impl Checker {
     }
 
     /// Whether a run was deleted because its retention was over.
-    pub(super) fn is_forgotten(&self, no: InstanceNo) -> bool {
+    pub(super) fn is_forgotten(&self, no: RunNo) -> bool {
         let instance = self.instances.get(&no);
         instance.is_some_and(|instance| instance.forgotten)
     }
 
     /// Whether a run may not be found any more.
-    pub(super) fn is_deleted(&self, id: InstanceId) -> bool {
+    pub(super) fn is_deleted(&self, id: RunId) -> bool {
         self.doomed.contains(&id) && self.end_of(id).is_some()
     }
 
@@ -280,7 +279,7 @@ impl Checker {
         }
     }
 
-    fn created(&mut self, new: &NewInstance) {
+    fn created(&mut self, new: &NewRun) {
         let known = self.ids.insert(new.id, new.no);
         // After that its id is free again.
         let known = known.filter(|no| !self.is_forgotten(*no));
@@ -346,7 +345,7 @@ impl Checker {
         submitted_ms: i64,
     ) {
         let delivered = sent.started.iter().chain(&sent.resumed);
-        let delivered: Vec<InstanceId> = delivered.copied().collect();
+        let delivered: Vec<RunId> = delivered.copied().collect();
         for taken in &sent.taken {
             self.taken += 1;
             let no = taken.row.no;
@@ -480,18 +479,18 @@ impl Checker {
     }
 
     /// The final status of a run, if it has ended.
-    pub(super) fn end_of(&self, id: InstanceId) -> Option<Status> {
+    pub(super) fn end_of(&self, id: RunId) -> Option<Status> {
         let instance = self.instances.get(self.ids.get(&id)?)?;
         instance.end
     }
 
     /// Whether a run was written.
-    pub(super) fn has(&self, id: InstanceId) -> bool {
+    pub(super) fn has(&self, id: RunId) -> bool {
         self.ids.contains_key(&id)
     }
 
     /// The runs that have not ended.
-    pub(super) fn open(&self) -> Vec<InstanceNo> {
+    pub(super) fn open(&self) -> Vec<RunNo> {
         let open = self.instances.iter();
         open.filter(|(_, instance)| instance.end.is_none())
             .map(|(no, _)| *no)
@@ -499,9 +498,7 @@ impl Checker {
     }
 
     /// For every run, its id, its final status, and the number of its execution records.
-    pub(super) fn all(
-        &self,
-    ) -> impl Iterator<Item = (InstanceNo, InstanceId, Option<Status>, usize)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (RunNo, RunId, Option<Status>, usize)> {
         let all = self.instances.iter();
         all.map(|(no, instance)| (*no, instance.id, instance.end, instance.records))
     }

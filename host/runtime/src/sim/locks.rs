@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use windlass_locks::{Error, HeldLock, Key, Listed, LockProvider, Lost, Reach};
-use windlass_model::{Code, Epoch, InstanceId, InstanceNo};
+use windlass_model::{Code, Epoch, RunId, RunNo};
 
 use super::checker::Life;
 use super::clock::SimClock;
@@ -173,7 +173,7 @@ pub(super) struct Errands {
     careless: bool,
     errands: Vec<Errand>,
     /// The recorded locks, by instance and epoch.
-    kept: BTreeMap<(InstanceNo, Epoch), SimulatedLock>,
+    kept: BTreeMap<(RunNo, Epoch), SimulatedLock>,
     renew_ms: u64,
 }
 
@@ -188,19 +188,19 @@ struct SimulatedLock {
 /// A lock operation in progress.
 struct Errand {
     ready_ms: u64,
-    no: InstanceNo,
+    no: RunNo,
     what: What,
 }
 
 enum What {
-    Take(InstanceId, Epoch),
+    Take(RunId, Epoch),
     Refuse(Epoch),
     Give(BurstLock),
 }
 
 /// A message to a shard about a lock.
 pub(super) struct LockMessage {
-    pub(super) no: InstanceNo,
+    pub(super) no: RunNo,
     pub(super) epoch: Epoch,
     pub(super) taken: Taken,
 }
@@ -256,7 +256,7 @@ impl Errands {
     }
 
     /// Whether the process holds the lock of a burst.
-    pub(super) fn may_begin(&self, no: InstanceNo, epoch: Epoch) -> bool {
+    pub(super) fn may_begin(&self, no: RunNo, epoch: Epoch) -> bool {
         self.kept.contains_key(&(no, epoch))
     }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_model::{Clock, InstanceId, InstanceNo, Payload, TriggerState};
-use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Release};
+use windlass_model::{Clock, Payload, RunId, RunNo, TriggerState};
+use windlass_store::write::{Claim, ClaimScope, ClaimedRun, Release};
 use windlass_store::{MemoryStore, Reader as _, Store as _, Writer as _};
 
 use super::clock::SimClock;
@@ -58,7 +58,7 @@ impl Process {
     }
 
     /// A run without an owner, with this number of due triggers besides those of its entries.
-    fn run(&self, besides: usize) -> InstanceId {
+    fn run(&self, besides: usize) -> RunId {
         let prepared = &ALL.workflows[0];
         let numbers = self.parts.membership.numbers();
         let request = StartRequest {
@@ -68,7 +68,7 @@ impl Process {
             correlation: None,
         };
         let now_ms = self.clock.wall_ms();
-        let (new, _) = request.instance(prepared, &numbers, None, now_ms).unwrap();
+        let (new, _) = request.new_run(prepared, &numbers, None, now_ms).unwrap();
         let id = new.id;
         let (_, plan) = prepared.graph.nodes().next().unwrap();
         self.store.write(new).unwrap().unwrap();
@@ -77,7 +77,7 @@ impl Process {
         for _ in 0..besides {
             let wish = Schedule {
                 id: None,
-                instance: id,
+                run: id,
                 node: plan.name.clone(),
                 due_ms: None,
                 payload: None,
@@ -89,7 +89,7 @@ impl Process {
     }
 
     /// Claims at most `triggers` triggers of the only run, and counts them.
-    fn claim(&self, triggers: u32) -> ClaimedInstance {
+    fn claim(&self, triggers: u32) -> ClaimedRun {
         let claim = Claim {
             incarnation: self.parts.membership.numbers().incarnation(),
             now_ms: self.clock.wall_ms(),
@@ -108,7 +108,7 @@ impl Process {
         shard.state.lock().take(message, &self.parts.shared);
     }
 
-    fn arrive(&self, claimed: ClaimedInstance) {
+    fn arrive(&self, claimed: ClaimedRun) {
         self.take(Message::Arrived(Box::new(Arrival {
             claimed,
             prepared: Arc::clone(&ALL.workflows[0]),
@@ -148,8 +148,8 @@ impl Process {
             > 0
     }
 
-    fn owner(&self, no: InstanceNo) -> Option<windlass_model::Incarnation> {
-        self.store.instance_by_no(no).unwrap().unwrap().owner
+    fn owner(&self, no: RunNo) -> Option<windlass_model::Incarnation> {
+        self.store.run_by_no(no).unwrap().unwrap().owner
     }
 }
 

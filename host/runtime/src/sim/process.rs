@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_model::stimulus::Stimulus;
 use windlass_model::{
-    Clock, ExecutionStatus, Incarnation, InstanceId, StimulusId, TriggerState, TriggerType,
+    Clock, ExecutionStatus, Incarnation, RunId, StimulusId, TriggerState, TriggerType,
 };
 use windlass_store::memory::{Fault, Faults};
 use windlass_store::rows::{Created, TriggerRow};
@@ -91,7 +91,7 @@ pub(super) enum Move {
 
 /// A requested run.
 pub(super) struct RequestedRun {
-    pub(super) id: InstanceId,
+    pub(super) id: RunId,
     answer: oneshot::Receiver<Result<OrFenced<Created>, Error>>,
 }
 
@@ -355,7 +355,7 @@ impl Process {
     }
 
     /// Requests a run, as [`crate::Runtime::run`] does.
-    pub(super) fn ask(&mut self, id: InstanceId, request: &StartRequest) {
+    pub(super) fn ask(&mut self, id: RunId, request: &StartRequest) {
         let shared = &self.parts.shared;
         let prepared = shared
             .base
@@ -364,7 +364,7 @@ impl Process {
             .unwrap();
         let numbers = self.parts.membership.numbers();
         let (owner, now_ms) = (Some(numbers.incarnation()), shared.base.clock.wall_ms());
-        let Ok((new, state)) = request.instance(&prepared, &numbers, owner, now_ms) else {
+        let Ok((new, state)) = request.new_run(&prepared, &numbers, owner, now_ms) else {
             return;
         };
         let (reply, answer) = oneshot::channel();
@@ -382,7 +382,7 @@ impl Process {
     }
 
     /// The requests that were answered since, and whether their runs exist.
-    pub(super) fn answered(&mut self) -> Vec<(InstanceId, bool)> {
+    pub(super) fn answered(&mut self) -> Vec<(RunId, bool)> {
         let mut answered = Vec::new();
         self.births
             .retain_mut(|asked| match asked.answer.try_recv() {
@@ -548,8 +548,8 @@ impl Process {
             let wrong = format!("{} of {} runs without its lock", to.seq, to.instance);
             checker.lock().wrong.push(wrong);
         }
-        let row = root.instance_by_no(to.instance).unwrap();
-        let mine = |row: &windlass_store::rows::InstanceRow| {
+        let row = root.run_by_no(to.instance).unwrap();
+        let mine = |row: &windlass_store::rows::RunRow| {
             row.owner == Some(self.incarnation()) && row.epoch == to.epoch
         };
         if !row.is_some_and(|row| mine(&row)) {
@@ -625,7 +625,7 @@ fn is_refused(salt: u64, commit: &Commit) -> bool {
 fn unfence(commit: &mut Commit, root: &MemoryStore) {
     use windlass_store::Reader as _;
     let no = commit.fence.instance;
-    let Ok(Some(row)) = root.instance_by_no(no) else {
+    let Ok(Some(row)) = root.run_by_no(no) else {
         return;
     };
     let rows = root.triggers(no).unwrap_or_default();

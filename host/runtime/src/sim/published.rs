@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windlass_model::{Digest, InstanceId, ScheduleNo};
+use windlass_model::{Digest, RunId, ScheduleNo};
 use windlass_store::published::{NewPublication, Plan, Planned, Published as Made};
 use windlass_store::stimuli::{Send, Sent};
 
@@ -42,7 +42,7 @@ struct Decided {
     step_ms: i64,
     workflow: String,
     tick: Value,
-    happened: BTreeMap<i64, InstanceId>,
+    happened: BTreeMap<i64, RunId>,
 }
 
 impl Published {

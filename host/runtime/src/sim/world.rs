@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use uuid::Uuid;
-use windlass_model::{Clock, InstanceId, Payload};
+use windlass_model::{Clock, Payload, RunId};
 use windlass_store::{MemoryStore, Reader as _};
 
 use self::publishing::Publisher;
@@ -84,7 +84,7 @@ pub(super) struct World {
     trouble: Arc<Mutex<Trouble>>,
     slots: Vec<Slot>,
     lives: Life,
-    requests: BTreeMap<InstanceId, WantedRun>,
+    requests: BTreeMap<RunId, WantedRun>,
     settings: Settings,
     workers: usize,
     burst: BurstBounds,
@@ -97,7 +97,7 @@ pub(super) struct World {
     /// How far the wall clock was stepped.
     stepped_ms: i64,
     /// The paused runs, each with the monotonic time at which it continues.
-    paused: Vec<(InstanceId, u64)>,
+    paused: Vec<(RunId, u64)>,
     /// The monotonic time at which the stimulus for all waiting nodes is sent next.
     often_ms: u64,
     /// The user that publishes workflows, if there is one.
@@ -228,7 +228,7 @@ impl World {
             self.checker.lock().knows(prepared);
             let stimuli = self.stimuli(prepared);
             let id = u128::from(self.dice.roll()) << 64 | u128::from(self.dice.roll());
-            let id = InstanceId(Uuid::from_u128(id));
+            let id = RunId(Uuid::from_u128(id));
             let request = StartRequest {
                 definition: (*prepared.definition).clone(),
                 input: Payload::json("7"),

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use windlass_model::{
-    BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, Failure, InstanceId, LogLine, Payload,
-    ScopeNo, Seq, Status, TriggerId, TriggerNo, TriggerType,
+    BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, Failure, LogLine, Payload, RunId, ScopeNo,
+    Seq, Status, TriggerId, TriggerNo, TriggerType,
 };
 
 /// The type and the version of a document, readable even if the rest is not.
@@ -45,7 +45,7 @@ pub(super) struct Document {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Head {
-    pub(super) id: InstanceId,
+    pub(super) id: RunId,
     pub(super) workflow: String,
     pub(super) correlation: Option<String>,
     pub(super) status: Status,
@@ -59,7 +59,7 @@ pub(super) struct Head {
     pub(super) output: Option<Value>,
     pub(super) failure: Option<Failure>,
     /// The parent of the run.
-    pub(super) parent: Option<InstanceId>,
+    pub(super) parent: Option<RunId>,
 }
 
 /// A JSON document, byte for byte, with its digest.

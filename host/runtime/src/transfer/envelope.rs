@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use windlass_keys::export::ExportKeys;
 use windlass_keys::minisign::{Name, Signature};
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 
 use super::document::{Document, Kind};
 use super::{DOCUMENT_BYTES, FILE_BYTES, SIGNED, VERSION, VERSION_BEFORE, malformed};
@@ -125,11 +125,7 @@ fn seal(document: &[u8], signature: &Signature, keys: &ExportKeys) -> Result<Sea
 }
 
 /// Writes a document in its envelope, in one buffer.
-pub(super) fn sealed(
-    document: &Document,
-    id: InstanceId,
-    keys: &ExportKeys,
-) -> Result<Bytes, Error> {
+pub(super) fn sealed(document: &Document, id: RunId, keys: &ExportKeys) -> Result<Bytes, Error> {
     let unwritten =
         |error: serde_json::Error| Error::Unreadable(format!("a run cannot be written: {error}"));
     let mut bytes = format!("{{\"windlass-export\":{SIGNED},\"document\":").into_bytes();

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use windlass_keys::minisign::Name;
-use windlass_model::{Digest, InstanceId};
+use windlass_model::{Digest, RunId};
 use windlass_store::rows::JournalRow;
 
 use super::{IMPORTED, malformed};
@@ -55,7 +55,7 @@ impl std::fmt::Display for Origin {
 }
 
 /// The content of a mark: the document, the exported run, and the key that signed it.
-pub(super) fn mark(document: Digest, from: InstanceId, signer: Option<Name>) -> Bytes {
+pub(super) fn mark(document: Digest, from: RunId, signer: Option<Name>) -> Bytes {
     let key = signer.map(|name| name.to_string());
     let mark = json!({ "document": document, "from": from, KEY: key });
     mark.to_string().into()
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_mark_that_comes_with_a_document_is_no_mark_of_this_store() {
-        let run = InstanceId(uuid::Uuid::from_u128(7));
+        let run = RunId(uuid::Uuid::from_u128(7));
         let own = mark(Digest::of(b"a"), run, None);
         let text = String::from_utf8(own.to_vec()).unwrap();
         let kept = carried(IMPORTED, text).unwrap();

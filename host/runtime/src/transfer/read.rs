@@ -9,12 +9,10 @@ use serde::de::IgnoredAny;
 use windlass_keys::export::ExportKeys;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{
-    Body, Digest, Epoch, ExecutionNo, InstanceId, InstanceNo, Numbers, Payload, ScopeNo, TriggerNo,
-    Version, valid,
+    Body, Digest, Epoch, ExecutionNo, Numbers, Payload, RunId, RunNo, ScopeNo, TriggerNo, Version,
+    valid,
 };
-use windlass_store::rows::{
-    DefinitionRow, ExecutionRow, JournalRow, NewBlob, NewInstance, PinsRow,
-};
+use windlass_store::rows::{DefinitionRow, ExecutionRow, JournalRow, NewBlob, NewRun, PinsRow};
 use windlass_store::transfer::Import;
 use windlass_store::write::NewItem;
 
@@ -49,7 +47,7 @@ pub enum ImportTarget {
     Replace,
     /// Another id, beside the original run. The names of its triggers and its start request stay
     /// with the original.
-    As(InstanceId),
+    As(RunId),
 }
 
 /// The runs that may be imported.
@@ -74,8 +72,8 @@ pub(crate) struct Incoming {
 /// New numbers for the parts of a document, and the parts that may be referred to.
 struct Desk<'a> {
     numbers: &'a Numbers,
-    run: InstanceNo,
-    id: InstanceId,
+    run: RunNo,
+    id: RunId,
     rows: FxHashMap<TriggerNo, TriggerNo>,
     executions: FxHashMap<ExecutionNo, ExecutionNo>,
     blobs: BTreeMap<Digest, u64>,
@@ -137,7 +135,7 @@ impl Incoming {
         let keeps_its_name = plausible::keeps_its_name(from, id, self.seal);
         let mut desk = Desk {
             numbers,
-            run: numbers.instance().ok_or_else(used_up)?,
+            run: numbers.run().ok_or_else(used_up)?,
             id,
             rows: FxHashMap::default(),
             executions: FxHashMap::default(),
@@ -249,7 +247,7 @@ impl Desk<'_> {
         } else {
             reserving::of(activation, &prepared.name, head.correlation.as_deref())
         };
-        let new = NewInstance {
+        let new = NewRun {
             no: self.run,
             id: self.id,
             definition: prepared.definition.clone(),
@@ -335,7 +333,7 @@ impl Desk<'_> {
             if record.node as usize >= prepared.nodes.len() {
                 return Err(malformed("a record names a node that does not exist"));
             }
-            let no = self.numbers.run().ok_or_else(used_up)?;
+            let no = self.numbers.execution().ok_or_else(used_up)?;
             if self.executions.insert(record.no, no).is_some() {
                 return Err(malformed("two records have the same number"));
             }

@@ -124,7 +124,7 @@ options: { commit: burst }
         running.until("the run has ended", |store| {
             store.carry_on(usize::MAX);
             store.deliver(usize::MAX);
-            let row = store.instance_by_no(started.no).unwrap();
+            let row = store.run_by_no(started.no).unwrap();
             row.is_some_and(|row| row.status.is_final())
         });
         let result = running.ended(started.no);

@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_keys::link::Target;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{BookmarkNo, Digest, InstanceId, Payload};
+use windlass_model::{BookmarkNo, Digest, Payload, RunId};
 use windlass_plugins::Host;
 use windlass_runtime::client::{self, Schedule};
 use windlass_runtime::{Error, StartRequest, SystemClock, WorkflowClient};
 use windlass_store::outside::Scheduled;
-use windlass_store::read::InstanceQuery;
+use windlass_store::read::RunQuery;
 use windlass_store::rows::DefinitionRow;
 use windlass_store::stimuli::Sent;
 use windlass_store::{MemoryStore, Reader as _};
@@ -67,7 +67,7 @@ impl Desk {
             name: name.to_owned(),
             matches: json!({ "shop": shop }),
             correlation: correlation.map(str::to_owned),
-            instance: None,
+            run: None,
             input: Payload::of(&json!({ "order": 5 })),
             delivery: Delivery::StartAndResume,
             ttl_ms: 1_000,
@@ -75,12 +75,12 @@ impl Desk {
         self.block_on(self.client.send(client::new_stimulus_id(), stimulus))
     }
 
-    fn instances(&self) -> usize {
-        let query = InstanceQuery {
+    fn runs(&self) -> usize {
+        let query = RunQuery {
             limit: 10_000,
-            ..InstanceQuery::default()
+            ..RunQuery::default()
         };
-        self.store.instances(&query).unwrap().len()
+        self.store.runs(&query).unwrap().len()
     }
 }
 
@@ -158,16 +158,16 @@ fn a_stimulus_starts_what_is_bound_to_it_and_nothing_else() {
     let sent = desk
         .send("order.placed", "berlin", Some("order-5"))
         .unwrap();
-    let started: InstanceId = sent.started[0];
+    let started: RunId = sent.started[0];
     assert_eq!(sent.started.len(), 1);
-    let instance = desk.store.instance(started).unwrap().unwrap();
+    let instance = desk.store.run(started).unwrap().unwrap();
     assert_eq!(instance.correlation.as_deref(), Some("order-5"));
     let triggers = desk.store.triggers(instance.no).unwrap();
     let kinds: Vec<_> = triggers.iter().map(|row| row.kind.name()).collect();
     assert_eq!(kinds, ["event"]);
     assert!(desk.send("order.placed", "paris", None).unwrap().dropped);
     assert!(desk.send("order.paid", "berlin", None).unwrap().dropped);
-    assert_eq!(desk.instances(), 1);
+    assert_eq!(desk.runs(), 1);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn an_input_that_does_not_fit_starts_nothing() {
     desk.publish(&workflow).unwrap();
     let refused = desk.send("order.placed", "berlin", None);
     assert!(matches!(refused, Err(Error::Input(_))));
-    assert_eq!(desk.instances(), 0);
+    assert_eq!(desk.runs(), 0);
 }
 
 #[test]
@@ -240,13 +240,13 @@ fn publishing_while_sending_starts_each_stimulus_once_or_not_at_all() {
         done.store(true, Ordering::Relaxed);
         started
     });
-    assert_eq!(desk.instances(), started);
+    assert_eq!(desk.runs(), started);
 }
 
 #[test]
 fn what_is_not_there_is_said_to_be_missing() {
     let desk = Desk::new();
-    let unknown = InstanceId(uuid::Uuid::nil());
+    let unknown = RunId(uuid::Uuid::nil());
     let cancelled = desk.block_on(desk.client.cancel(unknown, Duration::ZERO));
     assert!(matches!(cancelled, Err(Error::NotFound(_))));
     let target = Target::Row(Digest([7; 32]));
@@ -268,7 +268,7 @@ fn a_trigger_is_scheduled_once_for_a_node_that_exists() {
     let instance = desk.send("order.placed", "berlin", None).unwrap().started[0];
     let mut wish = Schedule {
         id: None,
-        instance,
+        run: instance,
         node: "b".to_owned(),
         due_ms: Some(NOW_MS + 60_000),
         payload: json!({ "x": 5 }).as_object().cloned(),
@@ -283,6 +283,6 @@ fn a_trigger_is_scheduled_once_for_a_node_that_exists() {
     assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::Already));
     wish.priority = 5;
     assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::Conflict));
-    wish.instance = InstanceId(uuid::Uuid::nil());
-    assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::NoInstance));
+    wish.run = RunId(uuid::Uuid::nil());
+    assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::NoRun));
 }

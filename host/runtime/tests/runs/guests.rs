@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{InstanceId, Payload, ScopeNo, Status, TriggerType};
+use windlass_model::{Payload, RunId, ScopeNo, Status, TriggerType};
 use windlass_runtime::client;
 use windlass_store::outside::Scheduled;
 use windlass_store::rows::TriggerRow;
@@ -103,12 +103,12 @@ fn what_a_guest_schedules_runs_its_node() {
     assert_eq!(read(&running.ended(started.no).output.unwrap()), json!(6));
 }
 
-fn over(running: &Running, id: InstanceId) {
+fn over(running: &Running, id: RunId) {
     let sent = running.send(&Stimulus {
         name: "over".to_owned(),
         matches: Value::Null,
         correlation: None,
-        instance: Some(id),
+        run: Some(id),
         input: Payload::null(),
         delivery: Delivery::Buffer,
         ttl_ms: 60_000,
@@ -125,7 +125,7 @@ fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64)
     let payload = json!({ "gate": order, "by": 1, "tell": order });
     let wish = client::Schedule {
         id: None,
-        instance: started.id,
+        run: started.id,
         node: "work".to_owned(),
         due_ms: Some(due_ms),
         payload: payload.as_object().cloned(),

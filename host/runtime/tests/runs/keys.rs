@@ -46,7 +46,7 @@ fn a_stimulus_that_is_about_what_is_no_key_or_has_no_name_is_not_sent() {
         name: name.to_owned(),
         matches: Value::Null,
         correlation,
-        instance: None,
+        run: None,
         input: Payload::null(),
         delivery: Delivery::Buffer,
         ttl_ms: 1_000,
@@ -93,7 +93,7 @@ fn a_trigger_does_not_assign_what_is_no_variable() {
         let payload = Map::from_iter([(name.to_owned(), json!(1))]);
         let wish = Schedule {
             id: None,
-            instance: started.id,
+            run: started.id,
             node: "only".to_owned(),
             due_ms: None,
             payload: Some(payload),

@@ -3,17 +3,17 @@
 
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{InstanceId, InstanceNo, Payload, Status};
+use windlass_model::{Payload, RunId, RunNo, Status};
 use windlass_store::Reader as _;
 
 use crate::rig::{Running, Setup, json as read};
 
-fn told(name: &str, instance: InstanceId, input: &Value) -> Stimulus {
+fn told(name: &str, instance: RunId, input: &Value) -> Stimulus {
     Stimulus {
         name: name.to_owned(),
         matches: Value::Null,
         correlation: None,
-        instance: Some(instance),
+        run: Some(instance),
         input: Payload::of(input),
         delivery: Delivery::Resume,
         ttl_ms: 60_000,
@@ -39,7 +39,7 @@ output: "{{{{ nodes.ask.output.why.input }}}}"
 }
 
 /// A process with a run that waits.
-fn waiting(workflow: &str) -> (Running, InstanceId, InstanceNo) {
+fn waiting(workflow: &str) -> (Running, RunId, RunNo) {
     let setup = Setup {
         components: &["steps"],
         ..Setup::default()
@@ -51,7 +51,7 @@ fn waiting(workflow: &str) -> (Running, InstanceId, InstanceNo) {
 }
 
 /// Resumes a run twice before it processes the first resumption.
-fn tell_twice(running: &Running, id: InstanceId) {
+fn tell_twice(running: &Running, id: RunId) {
     running.store.defer();
     for input in [json!("first"), json!("second")] {
         let sent = running.send(&told("ask", id, &input));
@@ -60,11 +60,11 @@ fn tell_twice(running: &Running, id: InstanceId) {
 }
 
 /// Ends the run, and returns its output.
-fn end(running: &Running, id: InstanceId, no: InstanceNo) -> Value {
+fn end(running: &Running, id: RunId, no: RunNo) -> Value {
     let sent = running.send(&told("over", id, &Value::Null));
     assert_eq!(sent.resumed, [id]);
     running.until_carried_on("the run has ended", |store| {
-        let row = store.instance_by_no(no).unwrap().unwrap();
+        let row = store.run_by_no(no).unwrap().unwrap();
         row.status.is_final()
     });
     let result = running.ended(no);
@@ -111,7 +111,7 @@ fn a_resumption_that_the_end_of_its_run_overtakes_is_a_stale_dead_letter() {
     let (running, id, no) = waiting(&workflow);
     tell_twice(&running, id);
     running.until_carried_on("the run has ended", |store| {
-        let row = store.instance_by_no(no).unwrap().unwrap();
+        let row = store.run_by_no(no).unwrap().unwrap();
         row.status.is_final()
     });
     assert_eq!(running.letters(), ["stale"]);
@@ -138,7 +138,7 @@ output: "{{ [nodes.a.output, nodes.b.output] }}"
         assert_eq!(sent.resumed, [id]);
     }
     running.until_carried_on("the run has ended", |store| {
-        let row = store.instance_by_no(no).unwrap().unwrap();
+        let row = store.run_by_no(no).unwrap().unwrap();
         row.status.is_final()
     });
     let output = read(&running.ended(no).output.unwrap());

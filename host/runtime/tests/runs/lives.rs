@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{Clock as _, InstanceId, Payload, Status};
+use windlass_model::{Clock as _, Payload, RunId, Status};
 use windlass_runtime::client::{Begun, Retry, Standing};
 use windlass_runtime::{Error, StartRequest, WorkflowClient};
 use windlass_store::letters::{LetterQuery, Lettered};
@@ -46,7 +46,7 @@ fn request(workflow: &str, id: u128) -> StartRequest {
     StartRequest {
         definition: definition(workflow),
         input: Payload::json(r#"{"a":1}"#),
-        id: Some(InstanceId(uuid::Uuid::from_u128(id))),
+        id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,
     }
 }
@@ -70,7 +70,7 @@ fn answer() -> Stimulus {
         name: "answered".to_owned(),
         matches: json!(null),
         correlation: None,
-        instance: None,
+        run: None,
         input: Payload::json("42"),
         delivery: Delivery::Resume,
         ttl_ms: 1_000,
@@ -330,7 +330,7 @@ fn a_resumption_that_races_a_cancellation_is_heard_or_dead() {
 
 /// Replaying the newest dead letter continues its run with the letter's payload, once.
 #[track_caller]
-fn check_replayed(running: &Running, client: &WorkflowClient, id: InstanceId) {
+fn check_replayed(running: &Running, client: &WorkflowClient, id: RunId) {
     let query = LetterQuery {
         limit: u32::MAX,
         ..LetterQuery::default()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{InstanceId, Payload, Status};
+use windlass_model::{Payload, RunId, Status};
 use windlass_runtime::client::{How, Imported};
 use windlass_runtime::transfer::{Accept, ImportTarget};
 use windlass_runtime::{Error, StartRequest, Started, WorkflowClient};
@@ -59,7 +59,7 @@ fn start(running: &Running, workflow: &str, id: u128) -> Started {
     let request = StartRequest {
         definition: definition(workflow),
         input: Payload::json(r#"{"a":1}"#),
-        id: Some(InstanceId(uuid::Uuid::from_u128(id))),
+        id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,
     };
     let [client, _] = running.clients();
@@ -69,25 +69,25 @@ fn start(running: &Running, workflow: &str, id: u128) -> Started {
 fn waiting(running: &Running, id: u128) -> Started {
     let started = start(running, ASK, id);
     running.until("it waits", |store| {
-        let row = store.instance(started.id).unwrap().unwrap();
+        let row = store.run(started.id).unwrap().unwrap();
         row.status == Status::Suspended && row.owner.is_none()
     });
     started
 }
 
-fn answer(instance: Option<InstanceId>) -> Stimulus {
+fn answer(instance: Option<RunId>) -> Stimulus {
     Stimulus {
         name: "answered".to_owned(),
         matches: json!(null),
         correlation: None,
-        instance,
+        run: instance,
         input: Payload::json("40"),
         delivery: Delivery::Resume,
         ttl_ms: 1_000,
     }
 }
 
-fn export(running: &Running, id: InstanceId) -> Bytes {
+fn export(running: &Running, id: RunId) -> Bytes {
     let [_, client] = running.clients();
     running.block_on(client.export(id)).unwrap()
 }
@@ -97,7 +97,7 @@ fn import(running: &Running, document: &Bytes, place: ImportTarget) -> Result<Im
     running.block_on(client.import(document.clone(), place, Accept::Unsigned))
 }
 
-fn output(running: &Running, id: InstanceId) -> Value {
+fn output(running: &Running, id: RunId) -> Value {
     let [client, _] = running.clients();
     let ended = running.block_on(client.result(id, PATIENCE)).unwrap();
     let result = ended.result.unwrap_or_else(|| panic!("{id} does not end"));
@@ -118,7 +118,7 @@ fn a_run_goes_on_in_another_store() {
     assert_eq!(there.send(&answer(None)).resumed, [started.id]);
     assert_eq!(output(&there, started.id), json!(42));
     // The history is exported with the run, and continues.
-    let row = there.store.instance(started.id).unwrap().unwrap();
+    let row = there.store.run(started.id).unwrap().unwrap();
     let runs = there.store.executions(row.no, None, 10).unwrap();
     assert_eq!(runs.len(), 4, "{runs:?}");
     let kinds = there.store.journal(row.no).unwrap();
@@ -128,7 +128,7 @@ fn a_run_goes_on_in_another_store() {
     assert_eq!(output(&here, started.id), json!(42));
     // A run that is over can be exported, too.
     let document = export(&here, started.id);
-    let copy = InstanceId(uuid::Uuid::from_u128(70));
+    let copy = RunId(uuid::Uuid::from_u128(70));
     import(&there, &document, ImportTarget::As(copy)).unwrap();
     assert_eq!(output(&there, copy), json!(42));
 }
@@ -164,7 +164,7 @@ fn a_bookmark_of_an_imported_run_is_resumed_by_a_token_of_its_store() {
     let text = String::from_utf8(document.to_vec()).unwrap();
     assert!(!text.contains("token"), "{text}");
     import(&there, &document, ImportTarget::Free).unwrap();
-    let copy = InstanceId(uuid::Uuid::from_u128(8));
+    let copy = RunId(uuid::Uuid::from_u128(8));
     import(&there, &document, ImportTarget::As(copy)).unwrap();
     let query = BookmarkQuery {
         limit: 10,
@@ -191,7 +191,7 @@ fn a_run_goes_where_it_may() {
     let how = |place| import(&running, &document, place).unwrap().how;
     assert_eq!(how(ImportTarget::Replace), How::Replaced);
     assert_eq!(how(ImportTarget::Replace), How::Already);
-    let copy = InstanceId(uuid::Uuid::from_u128(8));
+    let copy = RunId(uuid::Uuid::from_u128(8));
     assert_eq!(how(ImportTarget::As(copy)), How::New);
     assert_eq!(how(ImportTarget::As(copy)), How::Already);
     let counts = running.store.counts().unwrap();
@@ -392,13 +392,13 @@ fn any_bytes_in_a_run_never_panic() {
             let at = usize::try_from(seed).unwrap_or_default() % bad.len();
             bad[at] = (seed >> 40) as u8;
         }
-        let copy = InstanceId(uuid::Uuid::from_u128(1_000 + round));
+        let copy = RunId(uuid::Uuid::from_u128(1_000 + round));
         match import(&here, &Bytes::from(bad), ImportTarget::As(copy)) {
             Ok(_) => {}
             Err(error) => {
                 refused += 1;
                 assert!(error.code().as_str().starts_with("WL-"), "{error}");
-                assert!(here.store.instance(copy).unwrap().is_none());
+                assert!(here.store.run(copy).unwrap().is_none());
             }
         }
     }
@@ -445,7 +445,7 @@ fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
         };
         let mut end = "ended";
         if how == "replaced" {
-            let row = running.store.instance(id).unwrap().unwrap();
+            let row = running.store.run(id).unwrap().unwrap();
             let waits = || running.store.counts().unwrap().bookmarks == 1;
             if !row.status.is_final() && waits() {
                 // The import came after the answer, which became a dead letter or was used by the
@@ -455,7 +455,7 @@ fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
             }
         }
         assert_eq!(output(&running, id), json!(42), "{how}, {end}");
-        let row = running.store.instance(id).unwrap().unwrap();
+        let row = running.store.run(id).unwrap().unwrap();
         assert_eq!(running.store.executions(row.no, None, 10).unwrap().len(), 4);
         assert_eq!(running.store.counts().unwrap().unfinished, 0);
         *ends.entry((how, end)).or_default() += 1;

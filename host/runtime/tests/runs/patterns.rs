@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{ExecutionStatus, InstanceId, Payload};
-use windlass_store::rows::InstanceRow;
+use windlass_model::{ExecutionStatus, Payload, RunId};
+use windlass_store::rows::RunRow;
 use windlass_store::{MemoryStore, Reader as _};
 
 use crate::rig::{Setup, json};
@@ -40,7 +40,7 @@ fn cases() -> Vec<(String, PathBuf, String)> {
 }
 
 /// The completed nodes, in the order of their completion.
-fn trace(store: &MemoryStore, row: &InstanceRow) -> Vec<String> {
+fn trace(store: &MemoryStore, row: &RunRow) -> Vec<String> {
     let no = row.no;
     let row = store.definition(row.definition).unwrap().unwrap();
     let definition = windlass_model::file::read_canonical(&row.json).unwrap();
@@ -63,13 +63,13 @@ fn list<'a>(expected: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 }
 
 /// A stimulus from a folder, addressed to the run if there is one.
-fn stimulus(written: &Value, instance: Option<InstanceId>) -> Stimulus {
+fn stimulus(written: &Value, instance: Option<RunId>) -> Stimulus {
     let delivery: Delivery = serde_json::from_value(written["delivery"].clone()).unwrap();
     Stimulus {
         name: written["name"].as_str().unwrap().to_owned(),
         matches: written["match"].clone(),
         correlation: None,
-        instance,
+        run: instance,
         input: Payload::of(&written["input"]),
         delivery,
         ttl_ms: 60_000,
@@ -90,7 +90,7 @@ fn check(name: &str, workflow: &str, expected: &Value) {
         running.send(&stimulus(sent, Some(started.id)));
     }
     let result = running.ended(started.no);
-    let row = running.store.instance(started.id).unwrap().unwrap();
+    let row = running.store.run(started.id).unwrap().unwrap();
     let trace = trace(&running.store, &row);
     let told = format!("{name} on {input}: {:?}, {trace:?}", result.failure);
     assert_eq!(result.status.name(), expected["status"], "{told}");

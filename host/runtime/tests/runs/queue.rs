@@ -78,7 +78,7 @@ fn all_that_has_expired_is_cleared_away_at_once() {
         name: "unheard".to_owned(),
         matches: serde_json::Value::Null,
         correlation: None,
-        instance: None,
+        run: None,
         input: windlass_model::Payload::null(),
         delivery: windlass_model::Delivery::Buffer,
         ttl_ms: 1,

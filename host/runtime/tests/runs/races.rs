@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{InstanceId, Payload, Status};
+use windlass_model::{Payload, RunId, Status};
 use windlass_runtime::{StartRequest, WorkflowClient};
 use windlass_store::Reader as _;
 
@@ -32,13 +32,13 @@ output: "{{{{ [vars.first, vars.second] }}}}"
 }
 
 /// Starts the published version, as every start by name does.
-fn start(running: &Running, client: &WorkflowClient, id: u128) -> InstanceId {
+fn start(running: &Running, client: &WorkflowClient, id: u128) -> RunId {
     let published = running.store.published("changing").unwrap().unwrap();
     let definition = running.store.definition(published.definition).unwrap();
     let request = StartRequest {
         definition: definition.unwrap_or_else(|| panic!("{published:?} names nothing")),
         input: Payload::null(),
-        id: Some(InstanceId(uuid::Uuid::from_u128(id))),
+        id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,
     };
     running.block_on(client.create_and_run(request)).unwrap().id
@@ -49,7 +49,7 @@ fn go() -> Stimulus {
         name: "go".to_owned(),
         matches: json!(null),
         correlation: None,
-        instance: None,
+        run: None,
         input: Payload::null(),
         delivery: Delivery::Start,
         ttl_ms: 0,
@@ -58,7 +58,7 @@ fn go() -> Stimulus {
 
 /// Starts the published version by a stimulus. A publisher without pauses may interfere again and
 /// again: then the stimulus is refused, and sent again.
-fn tell(running: &Running, refused: &AtomicU32) -> Vec<InstanceId> {
+fn tell(running: &Running, refused: &AtomicU32) -> Vec<RunId> {
     loop {
         match running.try_send(&go()) {
             Ok(sent) => return sent.started,
@@ -69,14 +69,14 @@ fn tell(running: &Running, refused: &AtomicU32) -> Vec<InstanceId> {
 }
 
 /// The version of a run's definition.
-fn made_of(running: &Running, id: InstanceId) -> u64 {
+fn made_of(running: &Running, id: RunId) -> u64 {
     let [client, _] = running.clients();
     let patience = std::time::Duration::from_secs(20);
     let ended = running.block_on(client.result(id, patience)).unwrap();
     let result = ended.result.unwrap_or_else(|| panic!("{id} does not end"));
     assert_eq!(result.status, Status::Completed, "{:?}", result.failure);
     let output: [Value; 2] = serde_json::from_value(read(&result.output.unwrap())).unwrap();
-    let row = running.store.instance(id).unwrap().unwrap();
+    let row = running.store.run(id).unwrap().unwrap();
     let definition = running.store.definition(row.definition).unwrap().unwrap();
     let [first, last] = output;
     let number = first.as_u64().unwrap();
@@ -106,7 +106,7 @@ fn a_start_that_races_a_publish_gets_one_published_version() {
     running.publish(&version(1));
     let (published, over) = (AtomicU32::new(1), AtomicBool::new(false));
     let (refused, begun) = (AtomicU32::new(0), AtomicU32::new(0));
-    let starting = |by: &(dyn Fn(u128) -> Vec<InstanceId> + Sync)| {
+    let starting = |by: &(dyn Fn(u128) -> Vec<RunId> + Sync)| {
         let mut started = Vec::new();
         for round in 0..STARTS {
             let before = published.load(Ordering::SeqCst);

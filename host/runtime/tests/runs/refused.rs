@@ -102,7 +102,7 @@ fn a_run_whose_trigger_cannot_be_parked_either_is_left_alone() {
         refused.load(Ordering::Relaxed) == 24
     });
     for no in [started.no, other.no] {
-        let row = running.store.instance_by_no(no).unwrap().unwrap();
+        let row = running.store.run_by_no(no).unwrap().unwrap();
         assert!(row.owner.is_some() && !row.status.is_final(), "{row:?}");
     }
 }

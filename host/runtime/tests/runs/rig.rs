@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_model::stimulus::{self, Stimulus};
-use windlass_model::{Body, Clock, Delivery, Digest, InstanceId, InstanceNo, Payload, Status};
+use windlass_model::{Body, Clock, Delivery, Digest, Payload, RunId, RunNo, Status};
 use windlass_plugins::Host;
 use windlass_runtime::client::Schedule;
 use windlass_runtime::definitions::Definitions;
@@ -86,7 +86,7 @@ pub(crate) struct Running {
 pub(crate) struct Ran {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) result: RunResult,
-    pub(crate) row: windlass_store::rows::InstanceRow,
+    pub(crate) row: windlass_store::rows::RunRow,
     /// In the order of their submission.
     pub(crate) commits: Vec<Commit>,
     /// The metrics of the process at the end.
@@ -186,7 +186,7 @@ impl Setup {
             commits,
             ..
         } = &running;
-        let row = store.instance(result.id).unwrap().unwrap();
+        let row = store.run(result.id).unwrap().unwrap();
         Ran {
             store: Arc::clone(store),
             result,
@@ -220,7 +220,7 @@ impl Running {
     }
 
     /// Waits until a run has ended.
-    pub(crate) fn ended(&self, no: InstanceNo) -> RunResult {
+    pub(crate) fn ended(&self, no: RunNo) -> RunResult {
         let wait = async { tokio::time::timeout(PATIENCE, self.runtime.wait(no)).await };
         self.tokio
             .block_on(wait)
@@ -229,7 +229,7 @@ impl Running {
     }
 
     /// Waits until a run is suspended.
-    pub(crate) fn suspended(&self, no: InstanceNo) {
+    pub(crate) fn suspended(&self, no: RunNo) {
         let wait = self.runtime.wait_unless_suspended(no);
         let result = self.tokio.block_on(wait).unwrap();
         assert!(result.is_none(), "{result:?}");
@@ -272,7 +272,7 @@ impl Running {
     }
 
     /// Cancels a run, as another process would.
-    pub(crate) fn cancel(&self, id: InstanceId) {
+    pub(crate) fn cancel(&self, id: RunId) {
         let client = self.detached(self.clock());
         self.block_on(client.cancel(id, Duration::ZERO)).unwrap();
     }

@@ -7,8 +7,8 @@ use windlass_store::Reader as _;
 
 use crate::rig::{Running, Setup};
 
-fn shown(running: &Running, no: windlass_model::InstanceNo) -> Vec<Section> {
-    let row = running.store.instance_by_no(no).unwrap().unwrap();
+fn shown(running: &Running, no: windlass_model::RunNo) -> Vec<Section> {
+    let row = running.store.run_by_no(no).unwrap().unwrap();
     let stored = running.store.definition(row.definition).unwrap().unwrap();
     let definition = windlass_model::file::read_canonical(&stored.json).unwrap();
     client::sections(&*running.store, &row, &definition).unwrap()
@@ -19,7 +19,7 @@ fn go(name: &str) -> Stimulus {
         name: name.to_owned(),
         matches: serde_json::json!({ "till": 1 }),
         correlation: None,
-        instance: None,
+        run: None,
         input: Payload::null(),
         delivery: Delivery::Resume,
         ttl_ms: 60_000,

@@ -3,7 +3,7 @@
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, Status};
 use windlass_store::Reader as _;
-use windlass_store::read::InstanceQuery;
+use windlass_store::read::RunQuery;
 
 use crate::rig::Setup;
 
@@ -22,7 +22,7 @@ nodes: { only: { set: { done: true } } }
         name: "call".to_owned(),
         matches: serde_json::Value::Null,
         correlation: None,
-        instance: None,
+        run: None,
         input: Payload::null(),
         delivery: Delivery::Start,
         ttl_ms: 0,
@@ -30,7 +30,7 @@ nodes: { only: { set: { done: true } } }
     assert_eq!(sent.started.len(), 1);
     running.until("the run has ended", |store| {
         running.wake();
-        let runs = store.instances(&InstanceQuery {
+        let runs = store.runs(&RunQuery {
             limit: 2,
             ..Default::default()
         });

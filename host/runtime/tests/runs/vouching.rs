@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use uuid::Builder;
-use windlass_model::{Digest, InstanceId, Payload};
+use windlass_model::{Digest, Payload, RunId};
 use windlass_runtime::client::Imported;
 use windlass_runtime::transfer::{Accept, ImportTarget, Origin, Seal};
 use windlass_runtime::{Error, StartRequest};
@@ -19,7 +19,7 @@ vars: { x: null }
 output: "{{ vars.x }}"
 "#;
 
-fn request(id: InstanceId) -> StartRequest {
+fn request(id: RunId) -> StartRequest {
     StartRequest {
         definition: definition(STEP),
         input: Payload::json("1"),
@@ -29,19 +29,19 @@ fn request(id: InstanceId) -> StartRequest {
 }
 
 /// A random id, as hosts give it to runs without a name.
-fn drawn() -> InstanceId {
-    windlass_runtime::new_instance_id()
+fn drawn() -> RunId {
+    windlass_runtime::new_run_id()
 }
 
 /// An id as a host derives it from an idempotency key.
-fn of_key(key: &str) -> InstanceId {
+fn of_key(key: &str) -> RunId {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&Digest::of(key.as_bytes()).0[..16]);
-    InstanceId(Builder::from_custom_bytes(bytes).into_uuid())
+    RunId(Builder::from_custom_bytes(bytes).into_uuid())
 }
 
 /// A run that has ended, as its host exports it.
-fn exported(running: &Running, id: InstanceId) -> Bytes {
+fn exported(running: &Running, id: RunId) -> Bytes {
     let [client, _] = running.clients();
     let started = running.block_on(client.create_and_run(request(id)));
     running.ended(started.unwrap().no);
@@ -65,8 +65,8 @@ fn import(
     running.block_on(client.import(document.clone(), place, accept))
 }
 
-fn origin(running: &Running, id: InstanceId) -> Option<Origin> {
-    let row = running.store.instance(id).unwrap().unwrap();
+fn origin(running: &Running, id: RunId) -> Option<Origin> {
+    let row = running.store.run(id).unwrap().unwrap();
     Origin::of(&running.store.journal(row.no).unwrap())
 }
 
@@ -167,7 +167,7 @@ fn an_import_takes_no_id_that_a_start_derives() {
     let key = of_key("order 7");
     let file = exported(&here, key);
     let forged = Bytes::from(bare(&file).to_string());
-    let child = InstanceId(Builder::from_random_bytes([7; 16]).into_uuid());
+    let child = RunId(Builder::from_random_bytes([7; 16]).into_uuid());
     let free = Bytes::from(bare(&exported(&here, drawn())).to_string());
     for (document, place) in [
         (&forged, ImportTarget::Free),
@@ -177,7 +177,7 @@ fn an_import_takes_no_id_that_a_start_derives() {
     ] {
         check_code(import(&there, document, place, Accept::Unsigned), "WL-R163");
     }
-    assert!(there.store.instance(key).unwrap().is_none());
+    assert!(there.store.run(key).unwrap().is_none());
     // A copy of a signed run also cannot take the id of an idempotency key that was not its own.
     let other = exported(&here, drawn());
     check_code(

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{Class, InstanceId, Payload, Status};
+use windlass_model::{Class, Payload, RunId, Status};
 use windlass_runtime::client;
 use windlass_store::letters::LetterQuery;
 use windlass_store::outside::Scheduled;
@@ -21,12 +21,12 @@ nodes:
 output: "{{ nodes.ask.output }}"
 "#;
 
-fn approved(instance: Option<InstanceId>, delivery: Delivery) -> Stimulus {
+fn approved(instance: Option<RunId>, delivery: Delivery) -> Stimulus {
     Stimulus {
         name: "approved".to_owned(),
         matches: json!({ "order": 7 }),
         correlation: None,
-        instance,
+        run: instance,
         input: Payload::of(&json!({ "by": "me" })),
         delivery,
         ttl_ms: 60_000,
@@ -139,7 +139,7 @@ output: "{{ vars.seen }}"
     running.suspended(started.no);
     let wish = client::Schedule {
         id: None,
-        instance: started.id,
+        run: started.id,
         node: "note".to_owned(),
         due_ms: None,
         payload: Some(object(&json!({ "poke": "once" }))),

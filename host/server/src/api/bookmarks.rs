@@ -7,7 +7,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_keys::link::Target;
-use windlass_model::{BookmarkNo, InstanceId, Payload};
+use windlass_model::{BookmarkNo, Payload, RunId};
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use super::runs::find;
@@ -95,7 +95,7 @@ pub(crate) async fn list(
     check_optional("`name`", filter.name.as_deref())?;
     check_optional("`correlation`", filter.correlation.as_deref())?;
     app.ask(move |app| {
-        let run = filter.run.map(|id| find(app, InstanceId(id)));
+        let run = filter.run.map(|id| find(app, RunId(id)));
         let rows = app.store().bookmarks(&BookmarkQuery {
             instance: run.transpose()?.map(|row| row.no),
             name: filter.name,

@@ -59,7 +59,7 @@ pub(crate) async fn take(
             name: name.clone(),
             matches,
             correlation: None,
-            instance: None,
+            run: None,
             input: input.clone(),
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{InstanceId, InstanceNo, LetterNo};
+use windlass_model::{LetterNo, RunId, RunNo};
 use windlass_runtime::client;
 use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
 
@@ -77,8 +77,8 @@ fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
 }
 
 /// The name of a node of a run that may have been deleted.
-fn node_of(app: &AppInner, run: InstanceNo, node: u32) -> Result<String, Box<Problem>> {
-    let definition = match app.store().instance_by_no(run)? {
+fn node_of(app: &AppInner, run: RunNo, node: u32) -> Result<String, Box<Problem>> {
+    let definition = match app.store().run_by_no(run)? {
         Some(row) => app.definition(row.definition)?,
         None => None,
     };
@@ -110,7 +110,7 @@ pub(crate) async fn list(
     });
     let kind = kind.transpose()?;
     app.ask(move |app| {
-        let run = filter.run.map(|id| find(app, InstanceId(id)));
+        let run = filter.run.map(|id| find(app, RunId(id)));
         let rows = app.store().dead_letters(&LetterQuery {
             kind,
             instance: run.transpose()?.map(|row| row.no),

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use windlass_model::{InstanceId, Payload};
+use windlass_model::{Payload, RunId};
 use windlass_runtime::Error;
 use windlass_runtime::client::{Retry, Standing, WorkflowClient};
 
@@ -42,13 +42,13 @@ async fn change<F>(
     app: App,
     room: Option<Extension<Room>>,
     (id, wait): (Named, Wait),
-    ask: impl FnOnce(WorkflowClient, InstanceId, Duration) -> F,
+    ask: impl FnOnce(WorkflowClient, RunId, Duration) -> F,
 ) -> Answer
 where
     F: Future<Output = Result<Standing, Error>> + Send,
 {
     let (patience, _stream) = patience(&app, room, &wait)?;
-    let id = InstanceId(id.uuid()?);
+    let id = RunId(id.uuid()?);
     let standing = ask(app.client.clone(), id, patience).await?;
     answer(&app, standing).await
 }
@@ -164,7 +164,7 @@ pub(crate) async fn delete(
     QueryParams(wait): QueryParams<Wait>,
 ) -> Result<StatusCode, Box<Problem>> {
     let (patience, _stream) = patience(&app, room, &wait)?;
-    let gone = app.client.delete(InstanceId(id.uuid()?), patience).await?;
+    let gone = app.client.delete(RunId(id.uuid()?), patience).await?;
     Ok(if gone {
         StatusCode::NO_CONTENT
     } else {

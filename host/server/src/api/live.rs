@@ -19,8 +19,8 @@ use futures::stream::unfold;
 use serde_json::json;
 use tokio::sync::watch;
 use utoipa::ToSchema;
-use windlass_model::{Definition, ExecutionNo, InstanceId, Status};
-use windlass_store::rows::{ExecutionRow, InstanceRow};
+use windlass_model::{Definition, ExecutionNo, RunId, Status};
+use windlass_store::rows::{ExecutionRow, RunRow};
 
 use super::runs::find;
 use crate::app::{App, AppInner};
@@ -72,7 +72,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
     id: Named,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Box<Problem>> {
-    let id = InstanceId(id.uuid()?);
+    let id = RunId(id.uuid()?);
     let last = text_header(&headers, "last-event-id")?
         .map(|text| text.parse().map(ExecutionNo))
         .transpose()
@@ -109,7 +109,7 @@ pub(crate) async fn events(
 /// The state of one stream.
 struct Follow {
     app: App,
-    id: InstanceId,
+    id: RunId,
     definition: Option<std::sync::Arc<Definition>>,
     watching: Watching,
     /// The execution that was sent last.
@@ -128,7 +128,7 @@ struct Follow {
 
 /// The result of a look at the store.
 struct Found {
-    row: InstanceRow,
+    row: RunRow,
     /// The new executions, the oldest first.
     executions: Vec<ExecutionRow>,
     /// There were more executions than are sent at once.
@@ -215,7 +215,7 @@ impl Follow {
 }
 
 /// The state of a run, and its executions after `last`.
-fn look(app: &AppInner, id: InstanceId, last: Option<ExecutionNo>) -> Result<Found, Box<Problem>> {
+fn look(app: &AppInner, id: RunId, last: Option<ExecutionNo>) -> Result<Found, Box<Problem>> {
     // Read the head first: all executions that precede its status are in the store then.
     let row = find(app, id)?;
     let (mut executions, mut gap) = (Vec::new(), false);

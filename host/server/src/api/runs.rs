@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{ExecutionNo, InstanceId, InstanceNo, ScopeNo, Status};
+use windlass_model::{ExecutionNo, RunId, RunNo, ScopeNo, Status};
 use windlass_runtime::client::{self, Standing};
 use windlass_runtime::transfer::Origin;
-use windlass_store::read::InstanceQuery;
-use windlass_store::rows::{ExecutionRow, InstanceRow};
+use windlass_store::read::RunQuery;
+use windlass_store::rows::{ExecutionRow, RunRow};
 
 use super::lifecycle::patience;
 use crate::app::{App, AppInner};
@@ -55,14 +55,14 @@ pub(crate) async fn list(
         return app.ask(move |app| beginning(app, &prefix, &page)).await;
     }
     app.ask(move |app| {
-        let rows = app.store().instances(&InstanceQuery {
+        let rows = app.store().runs(&RunQuery {
             statuses,
             workflow: filter.workflow,
-            before: page.after_number("runs")?.map(InstanceNo),
+            before: page.after_number("runs")?.map(RunNo),
             limit: page.look()?,
         })?;
         let mut names = Names::default();
-        let place = |row: &InstanceRow| row.no.to_string();
+        let place = |row: &RunRow| row.no.to_string();
         page.page("runs", rows, place, |row| names.run(app, &row))
             .map(Json)
     })
@@ -80,7 +80,7 @@ fn beginning(
         let detail = format!("`{prefix}` is not the beginning of a UUID");
         return Err(Problem::parameter(detail));
     }
-    let rows = app.store().instances_by_prefix(prefix, page.look()? - 1)?;
+    let rows = app.store().runs_by_prefix(prefix, page.look()? - 1)?;
     let mut names = Names::default();
     let items = rows.iter().map(|row| names.run(app, row));
     let items = items.collect::<Result<_, _>>()?;
@@ -133,11 +133,11 @@ pub(crate) async fn show(
     State(app): State<App>,
     id: Named,
 ) -> Result<Json<RunShown>, Box<Problem>> {
-    let id = InstanceId(id.uuid()?);
+    let id = RunId(id.uuid()?);
     app.ask(move |app| shown(app, id)).await.map(Json)
 }
 
-fn shown(app: &AppInner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
+fn shown(app: &AppInner, id: RunId) -> Result<RunShown, Box<Problem>> {
     let (row, store) = (find(app, id)?, app.store());
     let mut names = Names::default();
     let mut vars = Map::new();
@@ -171,9 +171,9 @@ fn shown(app: &AppInner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
 }
 
 /// The row of a run.
-pub(crate) fn find(app: &AppInner, id: InstanceId) -> Result<InstanceRow, Box<Problem>> {
+pub(crate) fn find(app: &AppInner, id: RunId) -> Result<RunRow, Box<Problem>> {
     let missing = || windlass_runtime::Error::NotFound(id.to_string());
-    Ok(app.store().instance(id)?.ok_or_else(missing)?)
+    Ok(app.store().run(id)?.ok_or_else(missing)?)
 }
 
 /// List the executions of a run, the newest first.
@@ -185,7 +185,7 @@ pub(crate) async fn executions(
     id: Named,
     QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<Execution>>, Box<Problem>> {
-    let id = InstanceId(id.uuid()?);
+    let id = RunId(id.uuid()?);
     app.ask(move |app| {
         let row = find(app, id)?;
         let definition = app.definition(row.definition)?;
@@ -262,7 +262,7 @@ pub(crate) async fn result(
     id: Named,
     QueryParams(wait): QueryParams<Wait>,
 ) -> Result<(StatusCode, Json<Outcome>), Box<Problem>> {
-    let id = InstanceId(id.uuid()?);
+    let id = RunId(id.uuid()?);
     let (patience, _stream) = patience(&app, room, &wait)?;
     let standing = app.client.result(id, patience).await?;
     answer(&app, standing).await

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Digest, InstanceId, Payload};
+use windlass_model::{Digest, Payload, RunId};
 use windlass_runtime::StartRequest;
 use windlass_runtime::client::Begun;
 use windlass_store::rows::DefinitionRow;
@@ -89,7 +89,7 @@ pub(crate) async fn start(
         let detail = "a run that is only created has no moment at which it begins";
         return Err(Problem::body(detail));
     }
-    let id = wish.id.or(key).map(InstanceId);
+    let id = wish.id.or(key).map(RunId);
     let wanted = match (wish.workflow, wish.definition) {
         (Some(workflow), None) => app.ask(move |app| published(app, &workflow, id)).await?,
         (None, Some(text)) => {
@@ -136,10 +136,10 @@ pub(crate) async fn start(
 fn published(
     app: &AppInner,
     workflow: &str,
-    id: Option<InstanceId>,
+    id: Option<RunId>,
 ) -> Result<DefinitionRow, Box<Problem>> {
     if let Some(id) = id
-        && let Some(row) = app.store().instance(id)?
+        && let Some(row) = app.store().run(id)?
         && let Some(definition) = app.store().definition(row.definition)?
         && definition.name == workflow
     {
@@ -175,7 +175,7 @@ pub(crate) async fn begin(
     id: Named,
 ) -> Result<Json<Started>, Box<Problem>> {
     let id = id.uuid()?;
-    let begun = app.client.run(InstanceId(id)).await?;
+    let begun = app.client.run(RunId(id)).await?;
     let existed = begun == Begun::Before;
     Ok(Json(Started { id, existed }))
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Delivery, InstanceId, Payload, Stimulus, StimulusNo};
+use windlass_model::{Delivery, Payload, RunId, Stimulus, StimulusNo};
 use windlass_runtime::client::{self, Waiting, new_stimulus_id};
 
 use crate::app::{App, AppInner};
@@ -68,7 +68,7 @@ pub(crate) async fn send(
         name: happened.name,
         matches: happened.matches,
         correlation: happened.correlation,
-        instance: happened.run.map(InstanceId),
+        run: happened.run.map(RunId),
         input: Payload::of(&happened.input),
         delivery,
         ttl_ms,
@@ -120,7 +120,7 @@ fn item(app: &AppInner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Proble
         Waiting::Buffered(row) => (None, Some(row.expires_ms)),
     };
     let source = match queued.and_then(|row| row.source) {
-        Some(no) => app.store().instance_by_no(no)?.map(|row| row.id.0),
+        Some(no) => app.store().run_by_no(no)?.map(|row| row.id.0),
         None => None,
     };
     Ok(WaitingStimulus {

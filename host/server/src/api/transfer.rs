@@ -8,7 +8,7 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 use windlass_runtime::client::How;
 use windlass_runtime::transfer::{Accept, ImportTarget};
 
@@ -29,7 +29,7 @@ use crate::problem::Problem;
             too large."),
     ))]
 pub(crate) async fn export(State(app): State<App>, id: Named) -> Result<Response, Box<Problem>> {
-    let document = app.client.export(InstanceId(id.uuid()?)).await?;
+    let document = app.client.export(RunId(id.uuid()?)).await?;
     let media = [(header::CONTENT_TYPE, "application/json")];
     Ok((media, document).into_response())
 }
@@ -96,7 +96,7 @@ pub(crate) async fn import(
     let place = match (to.replace, to.id) {
         (false, None) => ImportTarget::Free,
         (true, None) => ImportTarget::Replace,
-        (false, Some(id)) => ImportTarget::As(InstanceId(id)),
+        (false, Some(id)) => ImportTarget::As(RunId(id)),
         (true, Some(_)) => {
             let detail = "`replace` and `as` exclude each other";
             return Err(Problem::parameter(detail));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{InstanceId, InstanceNo, Seq, TriggerId, TriggerNo};
+use windlass_model::{RunId, RunNo, Seq, TriggerId, TriggerNo};
 use windlass_runtime::client;
 use windlass_store::outside::{DuePlace, DueQuery, Scheduled, Touched, TriggerTarget};
 use windlass_store::rows::TriggerRow;
@@ -71,10 +71,10 @@ pub(crate) async fn schedule(
         )));
     }
     let due_ms = due(&app, wish.at.as_deref(), wish.after.as_deref())?;
-    let run = InstanceId(wish.run);
+    let run = RunId(wish.run);
     let wish = client::Schedule {
         id: wish.id.map(TriggerId),
-        instance: run,
+        run,
         node: wish.node,
         due_ms,
         payload: wish.payload,
@@ -96,7 +96,7 @@ pub(crate) async fn schedule(
         }
         Scheduled::Closed => Err(Problem::too_late("the run is over")
             .help("start another one: a run that has ended takes no trigger")),
-        Scheduled::NoInstance => Err(windlass_runtime::Error::NotFound(run.to_string()).into()),
+        Scheduled::NoRun => Err(windlass_runtime::Error::NotFound(run.to_string()).into()),
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn list(
             .map(|text| place(&text))
             .transpose()?;
         let rows = match filter.run {
-            Some(run) => of_run(app, InstanceId(run), after, page.look()?)?,
+            Some(run) => of_run(app, RunId(run), after, page.look()?)?,
             None => app.store().due(&DueQuery {
                 after,
                 until_ms: i64::MAX,
@@ -166,7 +166,7 @@ pub(crate) async fn list(
 /// The triggers of a run after a position, the soonest first.
 fn of_run(
     app: &AppInner,
-    run: InstanceId,
+    run: RunId,
     after: Option<DuePlace>,
     limit: u32,
 ) -> Result<Vec<TriggerRow>, Box<Problem>> {
@@ -183,7 +183,7 @@ fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
     match numbers.as_deref() {
         Ok([due_ms, run, no]) => Ok(DuePlace {
             due_ms: *due_ms,
-            instance: InstanceNo(*run),
+            instance: RunNo(*run),
             no: TriggerNo(*no),
         }),
         _ => Err(Problem::parameter(
@@ -211,7 +211,7 @@ fn target(app: &AppInner, named: &str) -> Result<TriggerTarget, Box<Problem>> {
         }
         None => Seq(number.parse().map_err(|_| unreadable())?),
     };
-    Ok(TriggerTarget::Row(find(app, InstanceId(run))?.no, seq))
+    Ok(TriggerTarget::Row(find(app, RunId(run))?.no, seq))
 }
 
 fn missing(named: &str) -> Box<Problem> {
@@ -242,7 +242,7 @@ pub(crate) async fn show(
     app.ask(move |app| {
         let target = target(app, &named)?;
         if let Some(row) = app.store().trigger(target)? {
-            let of = app.store().instance_by_no(row.instance)?;
+            let of = app.store().run_by_no(row.instance)?;
             let run = of.map(|of| of.id.0).unwrap_or_default();
             let trigger = trigger_name(run, row.seq);
             return Ok(TriggerShown {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_model::http;
-use windlass_model::{Delivery, Digest, InstanceId, Stimulus};
+use windlass_model::{Delivery, Digest, RunId, Stimulus};
 use windlass_runtime::client::{self, new_stimulus_id};
 
 use super::runs::{Outcome, answer};
@@ -146,7 +146,7 @@ struct Call {
 struct Called {
     sent: Sent,
     /// The run that answers the request, and its node.
-    responds: Option<(InstanceId, String)>,
+    responds: Option<(RunId, String)>,
 }
 
 impl Call {
@@ -255,7 +255,7 @@ impl Call {
             name: http::STIMULUS.to_owned(),
             matches: http::matches(method, path),
             correlation: None,
-            instance: None,
+            run: None,
             input: input.payload(&Vec::new()),
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,
@@ -292,7 +292,7 @@ impl Call {
         let waits = self.waits && self.may_wait && !patience.is_zero();
         let waited = called.sent.started.first().copied();
         if let Some(id) = waited.filter(|_| waits) {
-            let standing = self.app.client.result(InstanceId(id), patience).await?;
+            let standing = self.app.client.result(RunId(id), patience).await?;
             drop(waiting);
             if standing.done {
                 return Ok(answer(&self.app, standing).await?.into_response());

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use windlass_model::http::Respond;
-use windlass_model::{Digest, ExecutionNo, ExecutionStatus, InstanceId};
+use windlass_model::{Digest, ExecutionNo, ExecutionStatus, RunId};
 
 use super::Direct;
 use crate::app::{App, AppInner};
@@ -95,7 +95,7 @@ enum Look {
 /// fails.
 pub(crate) async fn answer(
     app: &App,
-    id: InstanceId,
+    id: RunId,
     node: &str,
     patience: Duration,
 ) -> Result<Option<Response>, Box<Problem>> {
@@ -148,13 +148,13 @@ type NodeOfDefinition = (Digest, Option<u32>);
 /// exist any more.
 fn look(
     app: &AppInner,
-    id: InstanceId,
+    id: RunId,
     node: &str,
     known: Option<NodeOfDefinition>,
     last: Option<ExecutionNo>,
 ) -> Result<Option<(Look, NodeOfDefinition)>, Box<Problem>> {
     // Read the head first: if it says that the run has ended, all executions are in the store.
-    let Some(row) = app.store().instance(id)? else {
+    let Some(row) = app.store().run(id)? else {
         return Ok(None);
     };
     let place = match known.filter(|(digest, _)| *digest == row.definition) {

@@ -21,7 +21,7 @@ pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
         };
         assert_eq!((row.no, row.request), (no, first.request));
     }
-    let row = member.store.instance(first.id).unwrap().unwrap();
+    let row = member.store.run(first.id).unwrap().unwrap();
     assert_eq!(row, member.head(no));
     assert_eq!(
         (row.status, row.epoch, row.version),
@@ -54,7 +54,7 @@ pub(super) fn a_taken_id_leaves_no_trace(harness: &dyn Harness) {
     assert!(matches!(answer, Ok(Created::Exists(_))), "{answer:?}");
     assert_eq!(member.store.counts().unwrap(), before);
     assert_eq!(member.store.definition(digest).unwrap(), None);
-    assert_eq!(member.store.instance_by_no(no).unwrap(), None);
+    assert_eq!(member.store.run_by_no(no).unwrap(), None);
 }
 
 pub(super) fn an_instance_can_be_born_owned(harness: &dyn Harness) {

@@ -209,7 +209,7 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     member.create(beside);
     publish(&member, draft("published"));
     publish(&member, draft("replaced"));
-    let used = store.instance_by_no(held.fence.instance).unwrap().unwrap();
+    let used = store.run_by_no(held.fence.instance).unwrap().unwrap();
     let sweep = |before_ms, at_ms| {
         let mut swept = 0;
         loop {
@@ -248,7 +248,7 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     assert!(kept("published") && kept("replaced"), "versions stay");
     // A swept document is written again.
     let again = member.born();
-    let row = store.instance_by_no(again.fence.instance).unwrap().unwrap();
+    let row = store.run_by_no(again.fence.instance).unwrap().unwrap();
     assert!(store.definition(row.definition).unwrap().is_some());
     assert!(store.pins(row.pins).unwrap().is_some());
     assert_eq!(
@@ -288,7 +288,7 @@ pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harnes
             at_ms,
         };
         member.write(forget);
-        member.store.instance_by_no(ended[no]).unwrap().is_none()
+        member.store.run_by_no(ended[no]).unwrap().is_none()
     };
     assert!(!forget(0, 1040));
     assert!(forget(0, 1041));

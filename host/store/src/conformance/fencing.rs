@@ -1,6 +1,6 @@
 //! Steps that are fenced, and their neighbours in the same batch.
 
-use windlass_model::{Incarnation, InstanceNo, Payload, ScopeNo, TriggerNo, Version};
+use windlass_model::{Incarnation, Payload, RunNo, ScopeNo, TriggerNo, Version};
 
 use super::Harness;
 use super::world::{DONE, Held, Member, batch_of};
@@ -37,9 +37,7 @@ pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
         ("no member", |step, _| {
             step.fence.incarnation = Incarnation(77)
         }),
-        ("no instance", |step, _| {
-            step.fence.instance = InstanceNo(77)
-        }),
+        ("no instance", |step, _| step.fence.instance = RunNo(77)),
         ("another token", |step, _| step.trigger.token.0 += 1),
         ("no trigger", |step, _| step.trigger.no = TriggerNo(77)),
         ("a foreign trigger", |step, other| {

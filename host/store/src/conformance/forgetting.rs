@@ -1,6 +1,6 @@
 //! Deletion of ended instances, and sweeps of unreferenced rows.
 
-use windlass_model::{BlobRef, Digest, InstanceNo, Payload, ScopeNo, Seq};
+use windlass_model::{BlobRef, Digest, Payload, RunNo, ScopeNo, Seq};
 
 use super::Harness;
 use super::world::{DONE, Held, Member};
@@ -22,7 +22,7 @@ fn blob_of(payload: &Payload) -> BlobRef {
 }
 
 /// An ended instance with rows in every table, after this number of steps.
-pub(crate) fn full(member: &Member, steps: u64, payload: &Payload) -> InstanceNo {
+pub(crate) fn full(member: &Member, steps: u64, payload: &Payload) -> RunNo {
     let held = member.born();
     let no = held.fence.instance;
     let held = walked(member, held, steps, payload);
@@ -59,7 +59,7 @@ fn walked(member: &Member, mut held: Held, steps: u64, payload: &Payload) -> Hel
     held
 }
 
-fn forget(member: &Member, instance: InstanceNo, before_ms: i64, rows: u32) -> u32 {
+fn forget(member: &Member, instance: RunNo, before_ms: i64, rows: u32) -> u32 {
     for slices in 1..10_000 {
         let at_ms = 1000;
         let forget = Forget {
@@ -103,19 +103,15 @@ pub(super) fn only_the_expired_are_forgotten(harness: &dyn Harness) {
     assert_eq!(expired(ENDED_MS), []);
     let id = Some(member.head(over).id);
     assert_eq!(expired(ENDED_MS + 1), [ExpiredRow { no: over, id }]);
-    for (no, before_ms) in [
-        (running, i64::MAX),
-        (over, ENDED_MS),
-        (InstanceNo(9), i64::MAX),
-    ] {
+    for (no, before_ms) in [(running, i64::MAX), (over, ENDED_MS), (RunNo(9), i64::MAX)] {
         let before = member.store.counts().unwrap();
         assert_eq!(forget(&member, no, before_ms, 100), 1);
         assert_eq!(member.store.counts().unwrap(), before);
     }
     forget(&member, over, ENDED_MS + 1, 100);
-    assert_eq!(member.store.instance_by_no(over).unwrap(), None);
+    assert_eq!(member.store.run_by_no(over).unwrap(), None);
     assert_eq!(expired(i64::MAX), []);
-    assert!(member.store.instance_by_no(running).unwrap().is_some());
+    assert!(member.store.run_by_no(running).unwrap().is_some());
 }
 
 pub(super) fn the_oldest_expire_first(harness: &dyn Harness) {
@@ -145,7 +141,7 @@ pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
         let no = full(&member, 30, &large("f"));
         let row = member.head(no);
         forget(&member, no, i64::MAX, rows);
-        assert_eq!(member.store.instance(row.id).unwrap(), None);
+        assert_eq!(member.store.run(row.id).unwrap(), None);
         assert_eq!(member.store.input(no).unwrap(), None);
         assert_eq!(member.store.output(no).unwrap(), None);
         assert_eq!(member.store.vars(no, ScopeNo(1)).unwrap(), []);

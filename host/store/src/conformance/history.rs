@@ -20,7 +20,7 @@ use crate::published::Planned;
 use crate::rows::Created;
 use crate::stimuli::SendOutcome;
 use crate::write::{
-    Bury, Claim, ClaimScope, ClaimedInstance, Commit, Leave, Mark, Park, Release, Renew, Unpark,
+    Bury, Claim, ClaimScope, ClaimedRun, Commit, Leave, Mark, Park, Release, Renew, Unpark,
 };
 use crate::{MemoryStore, Result, Store, Write, Wrote};
 
@@ -183,7 +183,7 @@ struct History<'a> {
     harness: &'a dyn Harness,
     clock: &'a TestClock,
     members: Vec<Member>,
-    instances: Vec<crate::rows::NewInstance>,
+    instances: Vec<crate::rows::NewRun>,
     /// The triggers that a simulated owner believes to have claimed.
     held: Vec<Held>,
 }
@@ -411,7 +411,7 @@ impl History<'_> {
     }
 
     /// Records the triggers that a member has claimed.
-    fn hold(&mut self, by: Option<Incarnation>, claimed: &[ClaimedInstance]) {
+    fn hold(&mut self, by: Option<Incarnation>, claimed: &[ClaimedRun]) {
         let mut members = self.members.iter();
         let Some(member) = members.find(|member| Some(member.incarnation) == by) else {
             return;
@@ -424,9 +424,9 @@ impl History<'_> {
     }
 
     /// Records instances that a verb created as a side effect, if it did create them.
-    fn find(&mut self, new: &[crate::rows::NewInstance]) {
+    fn find(&mut self, new: &[crate::rows::NewRun]) {
         for new in new {
-            if self.model.instance_by_no(new.no).unwrap().is_some() {
+            if self.model.run_by_no(new.no).unwrap().is_some() {
                 self.instances.push(new.clone());
             }
         }
@@ -441,8 +441,8 @@ impl History<'_> {
         for no in self.instances.iter().map(|new| new.no) {
             history_kept::compare_instance(&**tested, &**model, no);
             history_outside::compare_instance(&**tested, &**model, no);
-            let row = model.instance_by_no(no).unwrap();
-            assert_eq!(tested.instance_by_no(no).unwrap(), row);
+            let row = model.run_by_no(no).unwrap();
+            assert_eq!(tested.run_by_no(no).unwrap(), row);
             assert_eq!(tested.triggers(no).unwrap(), model.triggers(no).unwrap());
             assert_eq!(
                 tested.vars(no, ScopeNo::ROOT).unwrap(),

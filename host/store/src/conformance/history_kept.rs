@@ -8,7 +8,7 @@ use super::publishing::{binding, draft, schedule, schedules};
 use super::world::Member;
 use crate::published::{Overlap, Plan, PublicationQuery, PutOff, Retract};
 use crate::retention::{Forget, Sweep, Sweepable};
-use crate::rows::{NewBlob, NewInstance};
+use crate::rows::{NewBlob, NewRun};
 use crate::write::{Commit, Duty, NewItem};
 use crate::{Store, Write};
 
@@ -74,7 +74,7 @@ impl PublishingStep {
         &self,
         member: &Member,
         model: &dyn Store,
-        instances: &[NewInstance],
+        instances: &[NewRun],
     ) -> Option<Write> {
         Some(match self {
             Self::Publish {
@@ -166,7 +166,7 @@ impl PublishingStep {
 }
 
 /// Gives an instance reservations, and perhaps an exclusive key.
-pub(super) fn reserve(new: &mut NewInstance, bits: usize) {
+pub(super) fn reserve(new: &mut NewRun, bits: usize) {
     let key = |bit: usize| format!("key {bit}");
     new.reserves = (0..2).filter(|bit| bits & 1 << bit != 0).map(key).collect();
     new.exclusive = (bits & 4 != 0).then(|| key(bits & 1));
@@ -234,11 +234,7 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
     assert_eq!(expired(tested), expired(model));
 }
 
-pub(super) fn compare_instance(
-    tested: &dyn Store,
-    model: &dyn Store,
-    no: windlass_model::InstanceNo,
-) {
+pub(super) fn compare_instance(tested: &dyn Store, model: &dyn Store, no: windlass_model::RunNo) {
     for scope in [ScopeNo(1), ScopeNo(2)] {
         assert_eq!(
             tested.vars(no, scope).unwrap(),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use uuid::Uuid;
 use windlass_model::{
-    BindingNo, Class, Code, Delivery, Digest, Failure, InstanceNo, LetterNo, Payload, Seq, Status,
+    BindingNo, Class, Code, Delivery, Digest, Failure, LetterNo, Payload, RunNo, Seq, Status,
     StimulusNo, TriggerId, TriggerType,
 };
 
@@ -17,7 +17,7 @@ use crate::letters::{
 use crate::outside::{
     CancelTrigger, Control, DueQuery, Fire, NewOutside, Reschedule, TriggerTarget,
 };
-use crate::rows::{NewInstance, Parent};
+use crate::rows::{NewRun, Parent};
 use crate::stimuli::{
     BookmarkQuery, ClaimFor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery,
 };
@@ -68,7 +68,7 @@ fn about(bits: usize) -> Option<String> {
     (bits & 3 == 3).then(|| format!("c{}", bits >> 2 & 1))
 }
 
-fn some(all: &[NewInstance], which: usize) -> Option<&NewInstance> {
+fn some(all: &[NewRun], which: usize) -> Option<&NewRun> {
     all.get(which % all.len().max(1))
 }
 
@@ -82,7 +82,7 @@ impl OutsideStep {
         &self,
         member: &Member,
         model: &dyn Store,
-        instances: &[NewInstance],
+        instances: &[NewRun],
     ) -> Option<Write> {
         Some(match self {
             Self::Send { bits, limit, at_ms } => {
@@ -130,7 +130,7 @@ fn send(
     at_ms: i64,
     member: &Member,
     model: &dyn Store,
-    instances: &[NewInstance],
+    instances: &[NewRun],
 ) -> Write {
     let delivery = Delivery::ALL[bits >> 2 & 3];
     let mut sent = named(bits, delivery);
@@ -145,7 +145,7 @@ fn send(
     }
     let bound = model.bindings(sent.hash).unwrap();
     // The store refuses a start whose definition is not the published one.
-    let mut starts: Vec<(BindingNo, NewInstance)> = bound
+    let mut starts: Vec<(BindingNo, NewRun)> = bound
         .iter()
         .map(|row| {
             let mut new = member.draft(1);
@@ -213,8 +213,8 @@ fn queue(no: StimulusNo, what: u8) -> Write {
     }
 }
 
-fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewInstance]) -> Write {
-    let instance = instances.first().map_or(InstanceNo(0), |new| new.no);
+fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewRun]) -> Write {
+    let instance = instances.first().map_or(RunNo(0), |new| new.no);
     match what {
         0 => dead(instance, 1).into(),
         1 => DeleteLetter { no }.into(),
@@ -232,7 +232,7 @@ fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewInstance]) ->
     }
 }
 
-pub(super) fn dead(instance: InstanceNo, seq: u64) -> NewDeadLetter {
+pub(super) fn dead(instance: RunNo, seq: u64) -> NewDeadLetter {
     let seq = Seq(seq | u64::from(seq & 1 == 0) << 63);
     NewDeadLetter {
         reason: "failed".into(),
@@ -255,7 +255,7 @@ fn touch(
     at_ms: i64,
     member: &Member,
     model: &dyn Store,
-    instances: &[NewInstance],
+    instances: &[NewRun],
 ) -> Option<Write> {
     let target = if bits & 4 == 0 {
         TriggerTarget::Outside(TriggerId(Uuid::from_u128(bits as u128 >> 3 & 15)))
@@ -322,7 +322,7 @@ fn bookmark(held: &Held, member: &Member, bits: usize) -> NewBookmark {
 }
 
 /// Adds effects on other instances to a step.
-pub(super) fn dress(step: &mut Commit, instances: &[NewInstance], bits: usize) {
+pub(super) fn dress(step: &mut Commit, instances: &[NewRun], bits: usize) {
     if bits & 3 == 1 {
         step.burned = vec![Seq(1 + (bits as u64 >> 2 & 1))];
     }
@@ -382,7 +382,7 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
     }
 }
 
-pub(super) fn compare_instance(tested: &dyn Store, model: &dyn Store, no: InstanceNo) {
+pub(super) fn compare_instance(tested: &dyn Store, model: &dyn Store, no: RunNo) {
     let children = |store: &dyn Store| store.children(no, None, 100).unwrap();
     assert_eq!(children(tested), children(model));
 }

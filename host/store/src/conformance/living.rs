@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use windlass_model::stimulus::Delivery;
-use windlass_model::{InstanceId, InstanceNo, ScopeNo, Status, TriggerState, TriggerType};
+use windlass_model::{RunId, RunNo, ScopeNo, Status, TriggerState, TriggerType};
 
 use super::Harness;
 use super::forgetting::full;
@@ -17,12 +17,12 @@ use crate::stimuli::NewStimulus;
 use crate::write::{Commit, Fenced, Removed, Unpark};
 
 impl Member {
-    pub(super) fn begin(&self, instance: InstanceId) -> Lived {
+    pub(super) fn begin(&self, instance: RunId) -> Lived {
         let at_ms = 20;
         self.write(LifeOp::Begin { instance, at_ms })
     }
 
-    pub(super) fn delete(&self, instance: InstanceId) -> Lived {
+    pub(super) fn delete(&self, instance: RunId) -> Lived {
         self.write(LifeOp::Delete {
             instance,
             no: self.numbers.trigger().unwrap(),
@@ -30,7 +30,7 @@ impl Member {
         })
     }
 
-    pub(super) fn asked(&self, instance: InstanceId, kind: TriggerType, at_ms: i64) -> Touched {
+    pub(super) fn asked(&self, instance: RunId, kind: TriggerType, at_ms: i64) -> Touched {
         let no = self.numbers.trigger().unwrap();
         self.write(Control {
             instance,
@@ -56,7 +56,7 @@ impl Member {
         assert!(done.is_ok(), "{done:?}");
     }
 
-    pub(super) fn states(&self, no: InstanceNo) -> Vec<TriggerState> {
+    pub(super) fn states(&self, no: RunNo) -> Vec<TriggerState> {
         self.triggers(no).iter().map(|row| row.state).collect()
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn what_is_created_begins_when_it_is_told(harness: &dyn Harness) {
     let no = member.create(new);
     assert_eq!(member.claim_all(1_000_000).len(), 0);
     assert_eq!(
-        member.begin(InstanceId(uuid::Uuid::from_u128(9))),
+        member.begin(RunId(uuid::Uuid::from_u128(9))),
         Lived::NotFound
     );
     assert_eq!(member.begin(id), Lived::Done);
@@ -229,12 +229,10 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
     assert_eq!(member.delete(row.id), Lived::NotFound);
     assert_eq!(member.begin(row.id), Lived::NotFound);
     let store = &*member.store;
-    assert_eq!(store.instance(row.id).unwrap(), None);
-    assert_eq!(store.instance_by_no(no).unwrap(), None);
+    assert_eq!(store.run(row.id).unwrap(), None);
+    assert_eq!(store.run_by_no(no).unwrap(), None);
     assert_eq!(
-        store
-            .instances_by_prefix(&row.id.to_string()[..6], 10)
-            .unwrap(),
+        store.runs_by_prefix(&row.id.to_string()[..6], 10).unwrap(),
         []
     );
     let asked = member.asked(row.id, TriggerType::Cancel, 60);
@@ -297,7 +295,7 @@ pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
     let mut end = member.last(&delete);
     end.status = Status::Cancelled;
     assert_eq!(member.commit(end), DONE);
-    assert_eq!(member.store.instance(row.id).unwrap(), None);
+    assert_eq!(member.store.run(row.id).unwrap(), None);
     // Commits of the former owner are fenced.
     assert_eq!(member.commit(member.chained(&held, 7)), Err(Fenced));
     let mut again = member.draft(1);
@@ -329,7 +327,7 @@ pub(super) fn deleting_races_the_last_commit(harness: &dyn Harness) {
             matches!(deleted, Lived::Gone(_) | Lived::Done),
             "{deleted:?}"
         );
-        assert_eq!(member.store.instance(id).unwrap(), None);
+        assert_eq!(member.store.run(id).unwrap(), None);
         assert_eq!(member.triggers(no), []);
     }
 }

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
 use windlass_model::{
-    Delivery, Digest, ExecutionNo, InstanceId, InstanceNo, Payload, ScopeNo, Seq, Status,
-    TriggerId, TriggerNo, TriggerType,
+    Delivery, Digest, ExecutionNo, Payload, RunId, RunNo, ScopeNo, Seq, Status, TriggerId,
+    TriggerNo, TriggerType,
 };
 
 use super::Harness;
@@ -14,7 +14,7 @@ use super::waiting::stimulus;
 use super::world::{DONE, DUE, Member};
 use crate::lives::{Clear, LifeOp, Lived};
 use crate::outside::NewOutside;
-use crate::rows::{JournalRow, NewInstance, NewTrigger, Parent, TriggerRow};
+use crate::rows::{JournalRow, NewRun, NewTrigger, Parent, TriggerRow};
 use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName};
 use crate::write::{Commit, Fenced};
 
@@ -26,17 +26,17 @@ const BOUNDS: Bounds = Bounds {
 };
 
 impl Member {
-    pub(super) fn snapshot(&self, id: InstanceId) -> Snapshot {
+    pub(super) fn snapshot(&self, id: RunId) -> Snapshot {
         self.store.snapshot(id, BOUNDS).unwrap().unwrap()
     }
 
     /// An import of a snapshot, with numbers from this member.
-    pub(super) fn again(&self, taken: &Snapshot, id: InstanceId) -> Import {
+    pub(super) fn again(&self, taken: &Snapshot, id: RunId) -> Import {
         let mut runs = FxHashMap::default();
-        let no = self.numbers.instance().unwrap();
+        let no = self.numbers.run().unwrap();
         let records = taken.executions.iter().rev().map(|run| {
             let mut run = run.clone();
-            let new = self.numbers.run().unwrap();
+            let new = self.numbers.execution().unwrap();
             runs.insert(run.no, new);
             run.instance = no;
             run.no = new;
@@ -72,7 +72,7 @@ impl Member {
             .cloned()
             .partition(|var| var.0 == ScopeNo::ROOT);
         let root: Vec<(ScopeNo, String, Payload)> = root;
-        let new = NewInstance {
+        let new = NewRun {
             no,
             id,
             correlation: taken.row.correlation.clone(),
@@ -143,8 +143,8 @@ fn pending(row: &TriggerRow, no: TriggerNo) -> NewTrigger {
     }
 }
 
-pub(super) fn another() -> InstanceId {
-    InstanceId(Uuid::from_u128(77))
+pub(super) fn another() -> RunId {
+    RunId(Uuid::from_u128(77))
 }
 
 /// The parts of a snapshot that do not depend on the store or its row numbers.
@@ -152,7 +152,7 @@ fn told(of: &Snapshot) -> String {
     let runs = of.executions.iter().map(|run| {
         let mut run = run.clone();
         run.previous = run.previous.map(|_| ExecutionNo(0));
-        (run.no, run.instance) = (ExecutionNo(0), InstanceNo(0));
+        (run.no, run.instance) = (ExecutionNo(0), RunNo(0));
         run
     });
     let triggers = of.triggers.iter().map(|row| pending(row, TriggerNo(0)));
@@ -200,7 +200,7 @@ pub(super) fn what_is_put_in_is_as_it_was(harness: &dyn Harness) {
     let (_, waits) = member.waiting("approval");
     for (place, id) in (100..).zip([fresh, ended, waits]) {
         let taken = member.snapshot(id);
-        let copy = InstanceId(Uuid::from_u128(place));
+        let copy = RunId(Uuid::from_u128(place));
         let import = member.again(&taken, copy);
         let (epoch, version) = (import.epoch, import.version);
         assert_eq!(member.write(import), Imported::New);
@@ -227,7 +227,7 @@ pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
     assert_eq!(member.write(import), Imported::New);
     let sent = member.send(stimulus("approval", Delivery::Resume));
     assert_eq!(sent.resumed.len(), 2);
-    let mut claimed: Vec<InstanceNo> = Vec::new();
+    let mut claimed: Vec<RunNo> = Vec::new();
     for held in member.claim_all(60) {
         claimed.push(held.fence.instance);
         let mut last = member.last(&held);
@@ -243,10 +243,10 @@ pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
     let (_, id) = member.waiting("delivery");
     let taken = member.snapshot(id);
     member.send(crate::stimuli::NewStimulus {
-        instance: Some(InstanceId(Uuid::from_u128(78))),
+        instance: Some(RunId(Uuid::from_u128(78))),
         ..stimulus("delivery", Delivery::Buffer)
     });
-    let import = member.again(&taken, InstanceId(Uuid::from_u128(78)));
+    let import = member.again(&taken, RunId(Uuid::from_u128(78)));
     let new = import.new.no;
     assert_eq!(member.write(import), Imported::New);
     assert!(member.only_trigger(new).payload.is_some());
@@ -266,7 +266,7 @@ pub(super) fn a_place_is_taken_only_if_it_is_said(harness: &dyn Harness) {
     assert_eq!(told(&there), told(&taken));
     assert_eq!(there.row.no, new);
     assert!(there.row.epoch > taken.row.epoch && there.row.version > taken.row.version);
-    assert_eq!(member.store.instance_by_no(old).unwrap(), None);
+    assert_eq!(member.store.run_by_no(old).unwrap(), None);
     assert_eq!(member.triggers(old), []);
     let after = member.store.counts().unwrap();
     assert_eq!(
@@ -339,13 +339,13 @@ pub(super) fn what_somebody_runs_keeps_its_place(harness: &dyn Harness) {
 }
 
 impl Member {
-    pub(super) fn head_of(&self, id: InstanceId) -> crate::rows::InstanceRow {
-        self.store.instance(id).unwrap().unwrap()
+    pub(super) fn head_of(&self, id: RunId) -> crate::rows::RunRow {
+        self.store.run(id).unwrap().unwrap()
     }
 }
 
 /// An external trigger of an instance, with a name of its own.
-pub(super) fn named(no: TriggerNo, instance: InstanceId) -> NewOutside {
+pub(super) fn named(no: TriggerNo, instance: RunId) -> NewOutside {
     NewOutside {
         no,
         id: TriggerId(Uuid::from_u128(no.0 as u128)),
@@ -392,7 +392,7 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
     assert_eq!(taken.names.len(), 1);
     let import = member.again(&taken, another());
     assert_eq!(member.write(import), Imported::Name(name));
-    assert_eq!(member.store.instance(another()).unwrap(), None);
+    assert_eq!(member.store.run(another()).unwrap(), None);
     assert!(matches!(
         member.write(member.in_place(&taken)),
         Imported::Replaced { .. }
@@ -403,7 +403,7 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
 }
 
 /// An instance that waits for its child, which has started.
-pub(super) fn family(member: &Member) -> (InstanceId, InstanceId) {
+pub(super) fn family(member: &Member) -> (RunId, RunId) {
     let held = member.born();
     let parent = held.fence.instance;
     let id = member.head(parent).id;
@@ -454,7 +454,7 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
             assert_eq!(member.commit(last), DONE);
         }
     }
-    assert_eq!(member.store.instance(gone).unwrap(), None);
+    assert_eq!(member.store.run(gone).unwrap(), None);
     assert_eq!(member.store.snapshot(gone, BOUNDS).unwrap(), None);
     for import in [member.in_place(&taken), member.again(&taken, gone)] {
         assert_eq!(member.write(import), Imported::Deleted);
@@ -528,7 +528,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
 }
 
 /// Claims one instance, commits three steps and releases it. Returns which steps were committed.
-fn burst(member: &Member, no: InstanceNo) -> Vec<bool> {
+fn burst(member: &Member, no: RunNo) -> Vec<bool> {
     let scope = crate::write::ClaimScope::Only(vec![no]);
     let claims = member.claim_of(20, 1, 1, scope);
     let Some(claimed) = claims.instances.first() else {

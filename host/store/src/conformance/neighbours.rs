@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_model::{InstanceId, InstanceNo, Payload, Status, TriggerState, TriggerType};
+use windlass_model::{Payload, RunId, RunNo, Status, TriggerState, TriggerType};
 
 use super::Harness;
 use super::forgetting::full;
@@ -14,12 +14,12 @@ use crate::lives::Lived;
 use crate::outside::Touched;
 use crate::published::{NewPublication, Retract};
 use crate::retention::{Forget, Forgotten};
-use crate::rows::{Created, DefinitionRow, NewInstance};
+use crate::rows::{Created, DefinitionRow, NewRun};
 use crate::transfer::Imported;
 use crate::write::{ClaimScope, Commit};
 
 /// All rows of an instance, including its children and dead letters.
-fn all_of(member: &Member, id: InstanceId) -> (InstanceNo, String) {
+fn all_of(member: &Member, id: RunId) -> (RunNo, String) {
     let there = member.snapshot(id);
     let no = there.row.no;
     let letters = member.letters().into_iter();
@@ -30,7 +30,7 @@ fn all_of(member: &Member, id: InstanceId) -> (InstanceNo, String) {
 }
 
 /// An ended instance with a retention of one second.
-fn kept(member: &Member) -> (InstanceNo, InstanceId) {
+fn kept(member: &Member) -> (RunNo, RunId) {
     let mut new = member.draft(1);
     new.keep_ms = Some(1000);
     new.owner = Some(member.incarnation);
@@ -41,7 +41,7 @@ fn kept(member: &Member) -> (InstanceNo, InstanceId) {
     (no, id)
 }
 
-fn expired(member: &Member, now_ms: i64) -> Vec<InstanceNo> {
+fn expired(member: &Member, now_ms: i64) -> Vec<RunNo> {
     let rows = member.store.expired(0, now_ms, 10).unwrap();
     rows.into_iter().map(|row| row.no).collect()
 }
@@ -133,7 +133,7 @@ pub(super) fn what_is_deleted_leaves_neighbours_alone(harness: &dyn Harness) {
 pub(super) fn what_begins_leaves_neighbours_alone(harness: &dyn Harness) {
     let member = Member::join(harness);
     let later = |first: bool| {
-        let mut new: NewInstance = member.draft(3);
+        let mut new: NewRun = member.draft(3);
         for trigger in &mut new.triggers {
             trigger.due_ms = 1000;
         }
@@ -157,7 +157,7 @@ pub(super) fn what_begins_leaves_neighbours_alone(harness: &dyn Harness) {
 }
 
 /// Asks an instance to pause or unpause, and commits the control step.
-fn control(member: &Member, no: InstanceNo, kind: TriggerType, release: bool) {
+fn control(member: &Member, no: RunNo, kind: TriggerType, release: bool) {
     let (at_ms, status) = match kind {
         TriggerType::Pause => (5, Status::Paused),
         _ => (20, Status::Running),

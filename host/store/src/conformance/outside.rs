@@ -5,8 +5,8 @@ use uuid::Uuid;
 use windlass_model::limits::CONTROL_PRIORITY;
 use windlass_model::resumption::About;
 use windlass_model::{
-    Class, Code, Digest, Failure, InstanceId, InstanceNo, Resumption, Seq, Status, TriggerId,
-    TriggerState, TriggerType,
+    Class, Code, Digest, Failure, Resumption, RunId, RunNo, Seq, Status, TriggerId, TriggerState,
+    TriggerType,
 };
 
 use super::Harness;
@@ -27,7 +27,7 @@ fn name(number: u128) -> TriggerId {
 }
 
 impl Member {
-    fn outside(&self, id: u128, instance: InstanceNo) -> NewOutside {
+    fn outside(&self, id: u128, instance: RunNo) -> NewOutside {
         NewOutside {
             no: self.numbers.trigger().unwrap(),
             id: name(id),
@@ -50,7 +50,7 @@ impl Member {
         self.write(CancelTrigger { target, at_ms: 20 })
     }
 
-    fn ask(&self, instance: InstanceId) -> Touched {
+    fn ask(&self, instance: RunId) -> Touched {
         self.write(Control {
             instance,
             no: self.numbers.trigger().unwrap(),
@@ -74,8 +74,8 @@ pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
     };
     assert_eq!(member.write(other), Scheduled::Conflict);
     let mut nowhere = member.outside(2, no);
-    nowhere.instance = InstanceId(Uuid::from_u128(77));
-    assert_eq!(member.write(nowhere), Scheduled::NoInstance);
+    nowhere.instance = RunId(Uuid::from_u128(77));
+    assert_eq!(member.write(nowhere), Scheduled::NoRun);
     let row = member.store.trigger(target).unwrap().unwrap();
     assert_eq!((row.no, row.seq), (new.no, Seq::outside(new.no)));
     assert_eq!(
@@ -157,7 +157,7 @@ pub(super) fn control_comes_before_everything(harness: &dyn Harness) {
     let id = member.head(no).id;
     assert_eq!(member.ask(id), Touched::Done);
     assert_eq!(member.ask(id), Touched::Done);
-    let unknown = InstanceId(Uuid::from_u128(3));
+    let unknown = RunId(Uuid::from_u128(3));
     assert_eq!(member.ask(unknown), Touched::NotFound);
     assert_eq!(member.triggers(no).len(), 6);
     let claims = member.claim(20, 1, 1);
@@ -380,7 +380,7 @@ pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
     member.create(over);
     let late = member.claim_all(i64::MAX)[0];
     let step = Commit {
-        cancels: vec![id, id, InstanceId(Uuid::from_u128(4))],
+        cancels: vec![id, id, RunId(Uuid::from_u128(4))],
         ..member.chained(&late, 7)
     };
     assert_eq!(member.commit(step), DUE);

@@ -1,13 +1,13 @@
 //! Schedules, reservations and duties.
 
 use uuid::Uuid;
-use windlass_model::{InstanceId, TriggerType};
+use windlass_model::{RunId, TriggerType};
 
 use super::Harness;
 use super::publishing::{draft, publish, schedule, schedules};
 use super::world::{DONE, Held, Member, batch_of};
 use crate::published::{Overlap, Plan, Planned, PutOff, ScheduleQuery, ScheduleRow};
-use crate::rows::{Created, NewInstance};
+use crate::rows::{Created, NewRun};
 use crate::write::{Duty, Fenced, Leave, Unpark};
 
 fn first(member: &Member) -> ScheduleRow {
@@ -18,7 +18,7 @@ fn first(member: &Member) -> ScheduleRow {
 fn plan(member: &Member, planned_ms: i64, overlap: Overlap) -> Plan {
     let row = first(member);
     let mut new = member.draft(1);
-    new.id = InstanceId(Uuid::from_u128(planned_ms.unsigned_abs().into()));
+    new.id = RunId(Uuid::from_u128(planned_ms.unsigned_abs().into()));
     Plan {
         schedule: row.no,
         expected_last_planned_ms: row.last_planned_ms,
@@ -35,7 +35,7 @@ fn planned(member: &Member, plan: &Plan) -> Planned {
     member.write(plan.clone()).unwrap()
 }
 
-fn id(plan: &Plan) -> InstanceId {
+fn id(plan: &Plan) -> RunId {
     plan.create.as_ref().unwrap().id
 }
 
@@ -139,7 +139,7 @@ fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, trigg
         planned(&member, &occurrence),
         Planned::Created(id(&occurrence))
     );
-    let before = member.store.instance(id(&occurrence)).unwrap().unwrap();
+    let before = member.store.run(id(&occurrence)).unwrap().unwrap();
     let next = plan(&member, 200, overlap);
     assert_eq!(planned(&member, &next), wanted, "{overlap:?}");
     let row = first(&member);
@@ -169,7 +169,7 @@ fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, trigg
 }
 
 pub(super) fn overlap_allow_starts_beside_it(harness: &dyn Harness) {
-    let wanted = Planned::Created(InstanceId(Uuid::from_u128(200)));
+    let wanted = Planned::Created(RunId(Uuid::from_u128(200)));
     check_overlap(harness, Overlap::Allow, wanted, 1);
 }
 
@@ -182,14 +182,14 @@ pub(super) fn overlap_queue_waits(harness: &dyn Harness) {
 }
 
 pub(super) fn overlap_cancel_previous_cancels(harness: &dyn Harness) {
-    let wanted = Planned::Created(InstanceId(Uuid::from_u128(200)));
+    let wanted = Planned::Created(RunId(Uuid::from_u128(200)));
     // A number beyond those that the member assigns.
     let trigger = windlass_model::TriggerNo(0x7fff_ffff);
     check_overlap(harness, Overlap::CancelPrevious(trigger), wanted, 2);
 }
 
-fn reserving(member: &Member, reserves: &[&str], exclusive: Option<&str>) -> NewInstance {
-    NewInstance {
+fn reserving(member: &Member, reserves: &[&str], exclusive: Option<&str>) -> NewRun {
+    NewRun {
         reserves: reserves.iter().map(|key| (*key).into()).collect(),
         exclusive: exclusive.map(Into::into),
         ..member.draft(1)
@@ -207,8 +207,8 @@ pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harne
         let answer = member.write(other);
         assert_eq!(answer, Ok(Created::Reserved { by: id }));
     }
-    let again = NewInstance {
-        no: member.numbers.instance().unwrap(),
+    let again = NewRun {
+        no: member.numbers.run().unwrap(),
         ..new
     };
     let answer = member.write(again);
@@ -225,7 +225,7 @@ pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harne
     member.create(reserving(&member, &["order 7"], None));
     member.create(reserving(&member, &["two"], Some("two")));
     let held = member.claim_all(10);
-    let of = |held: &&Held| held.fence.instance == member.store.instance(id).unwrap().unwrap().no;
+    let of = |held: &&Held| held.fence.instance == member.store.run(id).unwrap().unwrap().no;
     let held = *held.iter().find(of).unwrap();
     assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     let other = || reserving(&member, &["one"], Some("one"));

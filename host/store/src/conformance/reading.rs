@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_model::limits::{COMPONENT_BYTES, SETTING_BYTES};
-use windlass_model::{BlobRef, Digest, ExecutionNo, InstanceId, InstanceNo, ScopeNo, Status};
+use windlass_model::{BlobRef, Digest, ExecutionNo, RunId, RunNo, ScopeNo, Status};
 
 use super::Harness;
 use super::world::{DONE, Member, definition};
 use crate::components::{NewComponent, SIGNATURE_BYTES, SweepComponents};
-use crate::read::InstanceQuery;
+use crate::read::RunQuery;
 use crate::settings::Setting;
 use crate::write::Flush;
 use crate::{Writer as _, codes, rows};
@@ -213,11 +213,11 @@ pub(super) fn instances_are_found_by_prefix(harness: &dyn Harness) {
     ];
     for id in ids {
         let mut new = member.draft(1);
-        new.id = InstanceId(Uuid::parse_str(id).unwrap());
+        new.id = RunId(Uuid::parse_str(id).unwrap());
         member.create(new);
     }
     let check = |prefix: &str, limit: u32, found: &[usize]| {
-        let rows = member.store.instances_by_prefix(prefix, limit).unwrap();
+        let rows = member.store.runs_by_prefix(prefix, limit).unwrap();
         let rows: Vec<_> = rows.iter().map(|row| row.id.to_string()).collect();
         assert_eq!(
             rows,
@@ -251,8 +251,8 @@ pub(super) fn instances_are_listed(harness: &dyn Harness) {
         .find(|held| held.fence.instance == numbers[0])
         .unwrap();
     assert_eq!(member.commit(member.last(first)), DONE);
-    let check = |query: InstanceQuery, found: &[usize]| {
-        let rows = member.store.instances(&query).unwrap();
+    let check = |query: RunQuery, found: &[usize]| {
+        let rows = member.store.runs(&query).unwrap();
         let rows: Vec<_> = rows.iter().map(|row| row.no).collect();
         assert_eq!(
             rows,
@@ -262,34 +262,34 @@ pub(super) fn instances_are_listed(harness: &dyn Harness) {
                 .collect::<Vec<_>>()
         );
     };
-    let all = InstanceQuery {
+    let all = RunQuery {
         limit: 10,
-        ..InstanceQuery::default()
+        ..RunQuery::default()
     };
     check(all.clone(), &[2, 1, 0]);
     check(
-        InstanceQuery {
+        RunQuery {
             limit: 2,
             ..all.clone()
         },
         &[2, 1],
     );
     check(
-        InstanceQuery {
+        RunQuery {
             before: Some(numbers[2]),
             ..all.clone()
         },
         &[1, 0],
     );
     check(
-        InstanceQuery {
+        RunQuery {
             workflow: Some("one".into()),
             ..all.clone()
         },
         &[2, 0],
     );
     check(
-        InstanceQuery {
+        RunQuery {
             workflow: Some("three".into()),
             ..all.clone()
         },
@@ -297,14 +297,14 @@ pub(super) fn instances_are_listed(harness: &dyn Harness) {
     );
     let statuses = vec![Status::Completed, Status::Faulted];
     check(
-        InstanceQuery {
+        RunQuery {
             statuses: statuses.clone(),
             ..all.clone()
         },
         &[0],
     );
     check(
-        InstanceQuery {
+        RunQuery {
             statuses,
             workflow: Some("two".into()),
             ..all
@@ -315,13 +315,10 @@ pub(super) fn instances_are_listed(harness: &dyn Harness) {
 
 pub(super) fn what_is_not_there_is_none(harness: &dyn Harness) {
     let store = harness.open();
-    let no = InstanceNo(5);
+    let no = RunNo(5);
     let digest = Digest::of(b"nothing");
-    assert_eq!(
-        store.instance(InstanceId(Uuid::from_u128(5))).unwrap(),
-        None
-    );
-    assert_eq!(store.instance_by_no(no).unwrap(), None);
+    assert_eq!(store.run(RunId(Uuid::from_u128(5))).unwrap(), None);
+    assert_eq!(store.run_by_no(no).unwrap(), None);
     assert_eq!(store.input(no).unwrap(), None);
     assert_eq!(store.output(no).unwrap(), None);
     assert_eq!(store.vars(no, ScopeNo::ROOT).unwrap(), []);

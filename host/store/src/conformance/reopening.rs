@@ -1,8 +1,7 @@
 //! Failed runs that are reopened.
 
 use windlass_model::{
-    Class, Code, Failure, InstanceNo, LetterNo, ScopeNo, Seq, Status, TriggerNo, TriggerType,
-    Version,
+    Class, Code, Failure, LetterNo, RunNo, ScopeNo, Seq, Status, TriggerNo, TriggerType, Version,
 };
 
 use super::Harness;
@@ -14,7 +13,7 @@ use crate::write::Fenced;
 
 impl Member {
     /// A write that reopens an instance at this version.
-    fn reopening(&self, instance: InstanceNo, version: Version) -> Reopen {
+    fn reopening(&self, instance: RunNo, version: Version) -> Reopen {
         Reopen {
             instance,
             version,

@@ -237,7 +237,7 @@ pub(super) fn unwanted_triggers_are_removed(harness: &dyn Harness) {
     let member = Member::join(harness);
     member.create(member.draft(3));
     let stranger = member.create(member.draft(1));
-    let scope = crate::write::ClaimScope::Only(vec![windlass_model::InstanceNo(stranger.0 - 1)]);
+    let scope = crate::write::ClaimScope::Only(vec![windlass_model::RunNo(stranger.0 - 1)]);
     let claims = member.claim_of(10, 1, 10, scope);
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
     let mut step = member.step(&held);

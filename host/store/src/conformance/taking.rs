@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use windlass_model::{Delivery, Digest, InstanceId, Status, TriggerState, TriggerType};
+use windlass_model::{Delivery, Digest, RunId, Status, TriggerState, TriggerType};
 
 use super::Harness;
 use super::publishing::{draft, publish};
 use super::waiting::stimulus;
 use super::world::{DONE, Member};
 use crate::outside::Touched;
-use crate::rows::NewInstance;
+use crate::rows::NewRun;
 use crate::stimuli::{ClaimFor, NewStimulus, Resume, Send, Sent};
 use crate::write::{Commit, Leave, Release};
 
@@ -49,7 +49,7 @@ impl Member {
     }
 }
 
-fn ids(sent: &Sent) -> Vec<InstanceId> {
+fn ids(sent: &Sent) -> Vec<RunId> {
     sent.taken.iter().map(|taken| taken.row.id).collect()
 }
 
@@ -130,7 +130,7 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     assert_eq!(member.write(Release { fence }), Ok(()));
     for (_, new) in &mut send.starts {
         let (id, request) = (new.id, new.request);
-        *new = NewInstance {
+        *new = NewRun {
             id,
             request,
             definition: Arc::clone(&new.definition),
@@ -172,7 +172,7 @@ pub(super) fn what_begins_later_takes_no_room(harness: &dyn Harness) {
     let sent = member.sent(send);
     assert_eq!((sent.started.len(), &sent.resumed[..]), (1, &[id][..]));
     assert_eq!(ids(&sent), [id]);
-    let row = member.store.instance(sent.started[0]).unwrap().unwrap();
+    let row = member.store.run(sent.started[0]).unwrap().unwrap();
     assert_eq!((row.owner, row.epoch), (None, crate::rows::BORN_EPOCH));
 }
 
@@ -189,7 +189,7 @@ pub(super) fn strangers_take_nothing(harness: &dyn Harness) {
 
 pub(super) fn no_more_is_taken_than_there_is_room_for(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let all: Vec<InstanceId> = (0..4).map(|_| member.waiting("paid").1).collect();
+    let all: Vec<RunId> = (0..4).map(|_| member.waiting("paid").1).collect();
     let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.claim_for(3, 1));
     assert_eq!((&sent.resumed[..], &ids(&sent)[..]), (&all[..], &all[..3]));
     let rest = member.claim(1000, 10, 10);

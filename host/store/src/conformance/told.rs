@@ -1,12 +1,12 @@
 //! All rows of a store as lines of text: two stores with the same history give equal lines.
 
-use windlass_model::{Body, InstanceNo, Payload, ScopeNo, Seq, TriggerId};
+use windlass_model::{Body, Payload, RunNo, ScopeNo, Seq, TriggerId};
 
 use crate::Store;
 use crate::letters::LetterQuery;
 use crate::outside::DueQuery;
 use crate::published::{PublicationQuery, ScheduleQuery};
-use crate::read::{Counts, InstanceQuery};
+use crate::read::{Counts, RunQuery};
 use crate::stimuli::{BookmarkQuery, StimulusQuery};
 
 /// The maximum number of rows of one kind: more than a test's history leaves.
@@ -23,16 +23,16 @@ pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
         ..store.counts().unwrap()
     };
     let mut lines = vec![format!("{counts:?}")];
-    let query = InstanceQuery {
+    let query = RunQuery {
         limit: LIMIT,
         ..Default::default()
     };
-    for row in store.instances(&query).unwrap() {
+    for row in store.runs(&query).unwrap() {
         lines.push(format!("{row:?}"));
         instance(store, row.no, &mut lines);
         let (definition, pins) = (store.definition(row.definition), store.pins(row.pins));
         let there = (definition.unwrap().is_some(), pins.unwrap().is_some());
-        let same = store.instance(row.id).unwrap() == Some(row);
+        let same = store.run(row.id).unwrap() == Some(row);
         lines.push(format!("found by its name: {same}, documents: {there:?}"));
     }
     waiting(store, &mut lines);
@@ -46,7 +46,7 @@ pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
     lines
 }
 
-fn instance(store: &dyn Store, no: InstanceNo, lines: &mut Vec<String>) {
+fn instance(store: &dyn Store, no: RunNo, lines: &mut Vec<String>) {
     let runs = store.executions(no, None, LIMIT).unwrap();
     let scopes = store.scopes(no).unwrap();
     let mut lists: Vec<Seq> = runs.iter().flat_map(|run| [run.seq, run.first]).collect();

@@ -13,7 +13,7 @@ use super::Harness;
 use super::waiting::stimulus;
 use super::world::{DONE, Held, Member};
 use crate::codes;
-use crate::rows::{Created, JournalRow, NewInstance};
+use crate::rows::{Created, JournalRow, NewRun};
 use crate::stimuli::{BookmarkQuery, NewBookmark, NewStimulus};
 use crate::write::{Commit, Finish};
 
@@ -45,7 +45,7 @@ fn odd_failure() -> Failure {
 }
 
 /// An owned instance with keys of maximum length.
-fn born(member: &Member, correlation: &str) -> (NewInstance, Held) {
+fn born(member: &Member, correlation: &str) -> (NewRun, Held) {
     let workflow = "w".repeat(WORKFLOW_NAME_BYTES);
     let mut new = member.draft(1);
     new.owner = Some(member.incarnation);

@@ -5,8 +5,8 @@ use uuid::Uuid;
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::resumption::About;
 use windlass_model::{
-    Body, Delivery, Digest, InstanceId, InstanceNo, JsonText, Payload, Resumption, Seq, Status,
-    StimulusId, TriggerState, TriggerType, stimulus,
+    Body, Delivery, Digest, JsonText, Payload, Resumption, RunId, RunNo, Seq, Status, StimulusId,
+    TriggerState, TriggerType, stimulus,
 };
 
 use super::Harness;
@@ -57,14 +57,14 @@ impl Member {
     }
 
     /// An instance that waits for a stimulus of this name.
-    pub(crate) fn waiting(&self, name: &str) -> (InstanceNo, InstanceId) {
+    pub(crate) fn waiting(&self, name: &str) -> (RunNo, RunId) {
         self.waiting_for(|held| vec![self.bookmark(held, name)])
     }
 
     pub(super) fn waiting_for(
         &self,
         bookmarks: impl FnOnce(&Held) -> Vec<NewBookmark>,
-    ) -> (InstanceNo, InstanceId) {
+    ) -> (RunNo, RunId) {
         let held = self.born();
         let step = self.suspending(&held, bookmarks(&held));
         assert_eq!(self.commit(step), DONE);
@@ -142,7 +142,7 @@ fn buffered() -> Sent {
     }
 }
 
-pub(super) fn resumed(id: InstanceId) -> Sent {
+pub(super) fn resumed(id: RunId) -> Sent {
     Sent {
         resumed: vec![id],
         ..Sent::default()
@@ -232,7 +232,7 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     };
     let held = member.born();
     let id = member.head(held.fence.instance).id;
-    let unknown = InstanceId(Uuid::from_u128(1));
+    let unknown = RunId(Uuid::from_u128(1));
     for buffered in [
         with(about("b"), None, 100),
         with(None, Some(unknown), 100),

@@ -6,15 +6,15 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 use windlass_model::{
-    Digest, ExecutionNo, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Numbers, Payload,
-    Seq, Status, Token, TriggerNo, TriggerType,
+    Digest, ExecutionNo, ExecutionStatus, Incarnation, Numbers, Payload, RunId, RunNo, Seq, Status,
+    Token, TriggerNo, TriggerType,
 };
 
 use super::Harness;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, InstanceRow, NewInstance,
-    NewTrigger, PinsRow, TriggerRow,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, NewRun, NewTrigger, PinsRow,
+    RunRow, TriggerRow,
 };
 use crate::write::{
     Bury, Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, NewMember, OrFenced,
@@ -86,11 +86,11 @@ impl Member {
     }
 
     /// An unowned instance with this number of triggers due at 10.
-    pub(crate) fn draft(&self, triggers: u64) -> NewInstance {
-        let no = self.numbers.instance().unwrap();
-        NewInstance {
+    pub(crate) fn draft(&self, triggers: u64) -> NewRun {
+        let no = self.numbers.run().unwrap();
+        NewRun {
             no,
-            id: InstanceId(Uuid::from_u128(0xabcd << 112 | no.0 as u128)),
+            id: RunId(Uuid::from_u128(0xabcd << 112 | no.0 as u128)),
             definition: definition("case"),
             pins: pins(),
             correlation: Some("order 7".into()),
@@ -110,7 +110,7 @@ impl Member {
     }
 
     /// Creates the instance and checks that it exists.
-    pub(crate) fn create(&self, new: NewInstance) -> InstanceNo {
+    pub(crate) fn create(&self, new: NewRun) -> RunNo {
         let no = new.no;
         assert_eq!(self.write(new), Ok(Created::New));
         no
@@ -167,7 +167,7 @@ impl Member {
         panic!("a claim never comes to an end")
     }
 
-    pub(crate) fn held(&self, row: &InstanceRow, trigger: &TriggerRow) -> Held {
+    pub(crate) fn held(&self, row: &RunRow, trigger: &TriggerRow) -> Held {
         Held {
             fence: Fence {
                 incarnation: self.incarnation,
@@ -185,7 +185,7 @@ impl Member {
     /// A record of the execution of the claimed trigger.
     pub(crate) fn run(&self, held: &Held, previous: Option<ExecutionNo>) -> ExecutionRow {
         ExecutionRow {
-            no: self.numbers.run().unwrap(),
+            no: self.numbers.execution().unwrap(),
             instance: held.fence.instance,
             previous,
             seq: Seq(1),
@@ -273,15 +273,15 @@ impl Member {
         self.write(commit)
     }
 
-    pub(crate) fn head(&self, no: InstanceNo) -> InstanceRow {
-        self.store.instance_by_no(no).unwrap().unwrap()
+    pub(crate) fn head(&self, no: RunNo) -> RunRow {
+        self.store.run_by_no(no).unwrap().unwrap()
     }
 
-    pub(crate) fn triggers(&self, no: InstanceNo) -> Vec<TriggerRow> {
+    pub(crate) fn triggers(&self, no: RunNo) -> Vec<TriggerRow> {
         self.store.triggers(no).unwrap()
     }
 
-    pub(crate) fn only_trigger(&self, no: InstanceNo) -> TriggerRow {
+    pub(crate) fn only_trigger(&self, no: RunNo) -> TriggerRow {
         let triggers = self.triggers(no);
         assert_eq!(triggers.len(), 1, "{triggers:?}");
         triggers[0].clone()
@@ -297,7 +297,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// The first trigger of an instance that is owned from its creation.
-    pub(crate) fn born(new: &NewInstance) -> Self {
+    pub(crate) fn born(new: &NewRun) -> Self {
         let fence = Fence {
             incarnation: new.owner.unwrap(),
             instance: new.no,

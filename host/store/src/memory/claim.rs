@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use windlass_model::{InstanceNo, Status, TriggerNo, TriggerState};
+use windlass_model::{RunNo, Status, TriggerNo, TriggerState};
 
 use super::data::Data;
 use crate::rows::TriggerRow;
-use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
+use crate::write::{Claim, ClaimScope, ClaimedRun, Claims};
 
 /// Entries of the due index that one call examines.
 const ROWS: usize = 4096;
@@ -18,7 +18,7 @@ const ROWS: usize = 4096;
 const NEVER: i64 = i64::MAX;
 
 /// A position in the due index within one priority.
-type DuePosition = (i64, InstanceNo, TriggerNo);
+type DuePosition = (i64, RunNo, TriggerNo);
 
 /// The progress of a member's walk.
 #[derive(Default)]
@@ -34,7 +34,7 @@ pub(super) struct Scan {
 #[derive(Default)]
 struct Taking {
     claims: Claims,
-    places: BTreeMap<InstanceNo, usize>,
+    places: BTreeMap<RunNo, usize>,
 }
 
 enum Verdict {
@@ -129,7 +129,7 @@ impl Data {
         now_ms: i64,
         limit: usize,
     ) -> Vec<DuePosition> {
-        let least = (i64::MIN, InstanceNo(i64::MIN), TriggerNo(i64::MIN));
+        let least = (i64::MIN, RunNo(i64::MIN), TriggerNo(i64::MIN));
         let (due_ms, instance, no) = *after.unwrap_or(&least);
         let from = (priority, due_ms, instance, no);
         self.due
@@ -140,7 +140,7 @@ impl Data {
             .collect()
     }
 
-    fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: InstanceNo) {
+    fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: RunNo) {
         let mut pending: Vec<(Reverse<i32>, i64, TriggerNo)> = self
             .triggers_of(instance)
             .iter()
@@ -171,7 +171,7 @@ impl Data {
         &mut self,
         claim: &Claim,
         taking: &mut Taking,
-        instance: InstanceNo,
+        instance: RunNo,
         no: TriggerNo,
     ) -> Verdict {
         if self.is_paused(instance) && self.may_take(claim, instance) && self.park_paused(no) {
@@ -205,12 +205,12 @@ impl Data {
         Verdict::Claimed
     }
 
-    fn is_paused(&self, instance: InstanceNo) -> bool {
+    fn is_paused(&self, instance: RunNo) -> bool {
         let instance = self.instances.get(&instance);
         instance.is_some_and(|instance| instance.row.status == Status::Paused)
     }
 
-    fn may_take(&self, claim: &Claim, instance: InstanceNo) -> bool {
+    fn may_take(&self, claim: &Claim, instance: RunNo) -> bool {
         self.instances.get(&instance).is_some_and(|instance| {
             let row = &instance.row;
             let mine = row.owner.is_none_or(|owner| owner == claim.incarnation);
@@ -218,7 +218,7 @@ impl Data {
         })
     }
 
-    fn take(&mut self, claim: &Claim, instance: InstanceNo) -> Option<ClaimedInstance> {
+    fn take(&mut self, claim: &Claim, instance: RunNo) -> Option<ClaimedRun> {
         let row = &mut self.instances.get_mut(&instance)?.row;
         let taken = row.owner.is_none();
         if taken {
@@ -226,7 +226,7 @@ impl Data {
             row.epoch.0 += 1;
         }
         let (claimed, others) = (Vec::new(), Vec::new());
-        Some(ClaimedInstance {
+        Some(ClaimedRun {
             row: row.clone(),
             taken,
             claimed,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use windlass_model::{
-    BindingNo, Digest, ExecutionNo, Incarnation, InstanceId, InstanceNo, LetterNo, Payload,
-    ScheduleNo, ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo, Version,
+    BindingNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId, RunNo, ScheduleNo,
+    ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo, Version,
 };
 
 use super::claim::Scan;
@@ -22,8 +22,8 @@ use crate::lives::Clear;
 use crate::published::{NewBinding, PublicationRow, ScheduleRow};
 use crate::retention::Forgotten;
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, InstanceRow, JournalRow,
-    MemberRow, NewInstance, NewTrigger, PinsRow, Suspicion, TriggerRow, bounded,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, JournalRow, MemberRow, NewRun,
+    NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow, bounded,
 };
 use crate::settings::Setting;
 use crate::write::{Commit, Committed, Fence, Fenced, Flush, OrFenced, Write, Wrote, with_verbs};
@@ -38,7 +38,7 @@ pub(super) struct Member {
 
 /// An instance with its variables, scopes and items.
 pub(super) struct Instance {
-    pub(super) row: InstanceRow,
+    pub(super) row: RunRow,
     pub(super) input: Payload,
     /// Its own retention time, if it has one.
     pub(super) keep_ms: Option<u64>,
@@ -52,7 +52,7 @@ pub(super) struct Instance {
 }
 
 /// A pending trigger's position in the due index: the highest priority first, then the soonest.
-pub(super) type Due = (Reverse<i32>, i64, InstanceNo, TriggerNo);
+pub(super) type Due = (Reverse<i32>, i64, RunNo, TriggerNo);
 
 fn due(row: &TriggerRow) -> Due {
     (Reverse(row.priority), row.due_ms, row.instance, row.no)
@@ -68,20 +68,20 @@ pub(super) struct Data {
     pub(super) pins: BTreeMap<Digest, PinsRow>,
     /// Definitions and pins that a sweep found unused, with the time of that sweep.
     pub(super) unused: BTreeMap<Digest, i64>,
-    pub(super) instances: BTreeMap<InstanceNo, Instance>,
-    pub(super) ids: BTreeMap<InstanceId, InstanceNo>,
+    pub(super) instances: BTreeMap<RunNo, Instance>,
+    pub(super) ids: BTreeMap<RunId, RunNo>,
     pub(super) triggers: BTreeMap<TriggerNo, TriggerRow>,
     /// Instances that are deleted when they end.
-    pub(super) doomed: BTreeSet<InstanceNo>,
+    pub(super) doomed: BTreeSet<RunNo>,
     /// Deleted instances, for as long as their ids stay reserved.
-    pub(super) tombstones: BTreeMap<InstanceId, (InstanceNo, i64)>,
-    pub(super) of_instance: BTreeSet<(InstanceNo, TriggerNo)>,
+    pub(super) tombstones: BTreeMap<RunId, (RunNo, i64)>,
+    pub(super) of_instance: BTreeSet<(RunNo, TriggerNo)>,
     /// Pending triggers in the order in which they are claimed.
     pub(super) due: BTreeSet<Due>,
     pub(super) executions: BTreeMap<ExecutionNo, ExecutionRow>,
     /// With the time of the last write of each.
     pub(super) blobs: BTreeMap<Digest, (i64, Bytes)>,
-    pub(super) blob_refs: BTreeSet<(InstanceNo, Digest)>,
+    pub(super) blob_refs: BTreeSet<(RunNo, Digest)>,
     /// Blobs that lost a reference, with the time of the loss.
     pub(super) loose: BTreeMap<Digest, i64>,
     pub(super) publications: BTreeMap<(String, u32), PublicationRow>,
@@ -95,7 +95,7 @@ pub(super) struct Data {
     pub(super) bindings: BTreeMap<BindingNo, (String, NewBinding)>,
     pub(super) last_schedule: i64,
     pub(super) schedules: BTreeMap<ScheduleNo, ScheduleRow>,
-    pub(super) reservations: BTreeSet<(String, InstanceNo)>,
+    pub(super) reservations: BTreeSet<(String, RunNo)>,
     pub(super) duties: BTreeMap<String, (Incarnation, i64)>,
     pub(super) settings: BTreeMap<String, Bytes>,
     /// In the order in which they were added.
@@ -173,7 +173,7 @@ impl Data {
         Ok(())
     }
 
-    pub(super) fn create(&mut self, new: &NewInstance) -> Result<OrFenced<Created>> {
+    pub(super) fn create(&mut self, new: &NewRun) -> Result<OrFenced<Created>> {
         if new
             .owner
             .is_some_and(|owner| !self.members.contains_key(&owner))
@@ -210,7 +210,7 @@ impl Data {
         self.instances.insert(
             new.no,
             Instance {
-                row: InstanceRow {
+                row: RunRow {
                     sound: true,
                     no: new.no,
                     id: new.id,
@@ -243,7 +243,7 @@ impl Data {
     }
 
     /// Checks that the numbers of a new instance are unused.
-    pub(super) fn check_instance(&self, new: &NewInstance) -> Result<()> {
+    pub(super) fn check_instance(&self, new: &NewRun) -> Result<()> {
         let known = self.instances.contains_key(&new.no);
         let numbers = new.triggers.iter().map(|trigger| trigger.no);
         self.check_new(known, numbers, std::iter::empty())
@@ -383,7 +383,7 @@ impl Data {
         })
     }
 
-    pub(super) fn triggers_of(&self, instance: InstanceNo) -> Vec<TriggerNo> {
+    pub(super) fn triggers_of(&self, instance: RunNo) -> Vec<TriggerNo> {
         let all = (instance, TriggerNo(i64::MIN))..=(instance, TriggerNo(i64::MAX));
         self.of_instance.range(all).map(|(_, no)| *no).collect()
     }
@@ -413,7 +413,7 @@ impl Data {
         });
     }
 
-    pub(super) fn insert_trigger(&mut self, instance: InstanceNo, new: &NewTrigger, owned: bool) {
+    pub(super) fn insert_trigger(&mut self, instance: RunNo, new: &NewTrigger, owned: bool) {
         self.triggers
             .insert(new.no, fresh(new.no, instance, new, new.claimed && owned));
         self.of_instance.insert((instance, new.no));
@@ -449,7 +449,7 @@ impl Data {
     }
 }
 
-fn fresh(no: TriggerNo, instance: InstanceNo, new: &NewTrigger, claimed: bool) -> TriggerRow {
+fn fresh(no: TriggerNo, instance: RunNo, new: &NewTrigger, claimed: bool) -> TriggerRow {
     TriggerRow {
         no,
         instance,

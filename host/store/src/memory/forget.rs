@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_model::{Body, Digest, InstanceId, InstanceNo, Payload};
+use windlass_model::{Body, Digest, Payload, RunId, RunNo};
 
 use super::data::Data;
 use crate::retention::{ExpiredRow, Forget, Forgotten, Sweep, Sweepable, Swept};
@@ -20,7 +20,7 @@ impl Data {
     }
 
     /// Deletes an instance with all its rows.
-    pub(super) fn bury_instance(&mut self, no: InstanceNo, at_ms: i64) -> Option<InstanceId> {
+    pub(super) fn bury_instance(&mut self, no: RunNo, at_ms: i64) -> Option<RunId> {
         let instance = self.instances.remove(&no)?;
         self.ids.remove(&instance.row.id);
         for trigger in self.triggers_of(no) {
@@ -40,7 +40,7 @@ impl Data {
     }
 
     /// Releases the references to blobs. A later sweep checks whether each blob is still needed.
-    pub(super) fn loosen_blobs(&mut self, no: InstanceNo, at_ms: i64) {
+    pub(super) fn loosen_blobs(&mut self, no: RunNo, at_ms: i64) {
         let held = self.blob_refs.iter().filter(|(of, _)| *of == no);
         for digest in held.map(|(_, digest)| *digest).collect::<Vec<_>>() {
             self.blob_refs.remove(&(no, digest));
@@ -49,7 +49,7 @@ impl Data {
         }
     }
 
-    fn is_over(&self, no: InstanceNo, before_ms: i64, now_ms: i64) -> bool {
+    fn is_over(&self, no: RunNo, before_ms: i64, now_ms: i64) -> bool {
         self.instances.get(&no).is_some_and(|instance| {
             let row = &instance.row;
             let over = row.finished_ms.is_some_and(|at_ms| match instance.keep_ms {
@@ -76,7 +76,7 @@ impl Data {
     }
 
     /// Writes blobs, and notes that the instance refers to them.
-    pub(super) fn put_blobs(&mut self, instance: InstanceNo, blobs: &[NewBlob], at_ms: i64) {
+    pub(super) fn put_blobs(&mut self, instance: RunNo, blobs: &[NewBlob], at_ms: i64) {
         for blob in blobs {
             let kept = self.blobs.entry(blob.digest);
             let kept = kept.or_insert_with(|| (at_ms, blob.bytes.clone()));
@@ -86,13 +86,13 @@ impl Data {
     }
 
     /// Notes that an instance refers to the blob of a payload, if the payload has one.
-    pub(super) fn refer(&mut self, instance: InstanceNo, payload: &Payload) {
+    pub(super) fn refer(&mut self, instance: RunNo, payload: &Payload) {
         if let Body::Blob(blob) = &payload.body {
             self.hold_blob(instance, blob.digest);
         }
     }
 
-    pub(super) fn hold_blob(&mut self, instance: InstanceNo, digest: Digest) {
+    pub(super) fn hold_blob(&mut self, instance: RunNo, digest: Digest) {
         if self.blobs.contains_key(&digest) {
             self.blob_refs.insert((instance, digest));
         }

@@ -1,6 +1,6 @@
 //! Members, and the small verbs of an owner.
 
-use windlass_model::{Incarnation, InstanceNo, TriggerNo, TriggerState};
+use windlass_model::{Incarnation, RunNo, TriggerNo, TriggerState};
 
 use super::data::{Data, Member};
 use crate::codes;
@@ -118,7 +118,7 @@ impl Data {
     }
 
     /// Unparks the triggers of an instance. True if there were any.
-    pub(super) fn unpark_of(&mut self, instance: InstanceNo) -> bool {
+    pub(super) fn unpark_of(&mut self, instance: RunNo) -> bool {
         let mut back = false;
         for trigger in self.triggers_of(instance) {
             self.change(trigger, |row| {
@@ -160,7 +160,7 @@ impl Data {
     }
 
     /// Makes the claimed triggers of an instance pending. Suspects stay suspects.
-    pub(super) fn unclaim(&mut self, instance: InstanceNo) {
+    pub(super) fn unclaim(&mut self, instance: RunNo) {
         for trigger in self.triggers_of(instance) {
             self.change(trigger, |row| {
                 if row.state == TriggerState::Claimed {
@@ -171,13 +171,13 @@ impl Data {
         }
     }
 
-    fn disown(&mut self, no: InstanceNo) {
+    fn disown(&mut self, no: RunNo) {
         if let Some(instance) = self.instances.get_mut(&no) {
             instance.row.owner = None;
         }
     }
 
-    fn held_by(&self, is: impl Fn(Incarnation) -> bool, limit: u32) -> Vec<InstanceNo> {
+    fn held_by(&self, is: impl Fn(Incarnation) -> bool, limit: u32) -> Vec<RunNo> {
         let rows = self.instances.values().map(|instance| &instance.row);
         let held = rows.filter_map(|row| Some((row.owner.filter(|owner| is(*owner))?, row.no)));
         let mut held: Vec<_> = held.collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_model::{InstanceId, InstanceNo, ScopeNo};
+use windlass_model::{RunId, RunNo, ScopeNo};
 
 use super::data::{Data, Instance};
 use super::outside::Named;
@@ -41,7 +41,7 @@ impl Data {
     }
 
     /// The instance to replace, if there is one, or the reason why it cannot be replaced.
-    fn place_of(&self, import: &Import) -> Result<Option<InstanceNo>, Imported> {
+    fn place_of(&self, import: &Import) -> Result<Option<RunNo>, Imported> {
         if self.tombstones.contains_key(&import.new.id) {
             return Err(Imported::Deleted);
         }
@@ -75,14 +75,14 @@ impl Data {
         }
     }
 
-    fn open_children(&self, no: InstanceNo) -> usize {
+    fn open_children(&self, no: RunNo) -> usize {
         let rows = self.instances.values().map(|instance| &instance.row);
         let children = rows.filter(|row| row.parent.is_some_and(|of| of.instance == no));
         children.filter(|row| !row.status.is_final()).count()
     }
 
     /// A conflict of the imported instance with other rows of the store.
-    fn in_the_way(&self, import: &Import, old: Option<InstanceNo>) -> Option<Imported> {
+    fn in_the_way(&self, import: &Import, old: Option<RunNo>) -> Option<Imported> {
         if let Some(key) = &import.new.exclusive {
             let mut holders = self.reservations.iter();
             let by = holders.find(|(held, no)| held == key && Some(*no) != old);
@@ -100,7 +100,7 @@ impl Data {
 
     /// Removes the instance that is replaced. Rows that belong to the run as a whole, such as
     /// children and dead letters, move to the new instance.
-    fn displace(&mut self, old: InstanceNo, import: &Import) {
+    fn displace(&mut self, old: RunNo, import: &Import) {
         for no in self.triggers_of(old) {
             self.bury_unheard(no, import.at_ms);
         }
@@ -148,7 +148,7 @@ impl Data {
         self.add_bookmarks(no, &import.bookmarks, import.at_ms);
     }
 
-    pub(super) fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
+    pub(super) fn snapshot(&self, id: RunId, bounds: Bounds) -> Result<Option<Snapshot>> {
         let no = self.ids.get(&id);
         let Some(instance) = no.and_then(|no| self.instances.get(no)) else {
             return Ok(None);

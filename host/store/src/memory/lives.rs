@@ -1,6 +1,6 @@
 //! Verbs on an instance as a whole, in memory.
 
-use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerState, TriggerType};
+use windlass_model::{RunId, RunNo, Status, TriggerNo, TriggerState, TriggerType};
 
 use super::data::Data;
 use crate::error::Result;
@@ -20,7 +20,7 @@ impl Data {
         }
     }
 
-    fn begin_waiting(&mut self, instance: InstanceId, at_ms: i64) -> Lived {
+    fn begin_waiting(&mut self, instance: RunId, at_ms: i64) -> Lived {
         let Some(no) = self.ids.get(&instance).copied() else {
             return Lived::NotFound;
         };
@@ -47,7 +47,7 @@ impl Data {
         Lived::Done
     }
 
-    fn delete(&mut self, instance: InstanceId, control: TriggerNo, at_ms: i64) -> Result<Lived> {
+    fn delete(&mut self, instance: RunId, control: TriggerNo, at_ms: i64) -> Result<Lived> {
         let Some(no) = self.ids.get(&instance).copied() else {
             return Ok(Lived::NotFound);
         };
@@ -116,7 +116,7 @@ impl Data {
     }
 
     /// Turns the instance into a tombstone: no reader finds it, but its id stays reserved.
-    pub(super) fn entomb(&mut self, no: InstanceNo, at_ms: i64) {
+    pub(super) fn entomb(&mut self, no: RunNo, at_ms: i64) {
         self.doomed.remove(&no);
         if let Some(id) = self.bury_instance(no, at_ms) {
             self.tombstones.insert(id, (no, at_ms));

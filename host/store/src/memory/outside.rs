@@ -3,9 +3,7 @@
 use bytes::Bytes;
 use windlass_model::limits::CONTROL_PRIORITY;
 use windlass_model::resumption::About;
-use windlass_model::{
-    Digest, InstanceNo, LetterNo, Seq, Token, TriggerNo, TriggerState, TriggerType,
-};
+use windlass_model::{Digest, LetterNo, RunNo, Seq, Token, TriggerNo, TriggerState, TriggerType};
 
 use super::data::Data;
 use crate::letters::{
@@ -22,14 +20,14 @@ use crate::write::Commit;
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     pub(super) trigger: TriggerNo,
-    pub(super) instance: InstanceNo,
+    pub(super) instance: RunNo,
     pub(super) request: Digest,
     pub(super) closed: bool,
 }
 
 /// The number that stands for a dead letter among the instances that hold blobs.
-fn holder(no: LetterNo) -> InstanceNo {
-    InstanceNo(-2 * no.0 - 1)
+fn holder(no: LetterNo) -> RunNo {
+    RunNo(-2 * no.0 - 1)
 }
 
 impl Data {
@@ -46,7 +44,7 @@ impl Data {
             });
         }
         let Some(instance) = self.ids.get(&new.instance).copied() else {
-            return Ok(Scheduled::NoInstance);
+            return Ok(Scheduled::NoRun);
         };
         if self.is_ended(instance) {
             return Ok(Scheduled::Closed);
@@ -151,7 +149,7 @@ impl Data {
         asked
     }
 
-    pub(super) fn close_outside(&mut self, instance: InstanceNo) {
+    pub(super) fn close_outside(&mut self, instance: RunNo) {
         let mut named = std::mem::take(&mut self.outside);
         for named in named
             .values_mut()
@@ -162,7 +160,7 @@ impl Data {
         self.outside = named;
     }
 
-    fn control_once(&mut self, instance: InstanceNo, kind: TriggerType, detail: Bytes, at_ms: i64) {
+    fn control_once(&mut self, instance: RunNo, kind: TriggerType, detail: Bytes, at_ms: i64) {
         if !self.is_asked_for(instance, kind, &detail) {
             let no = self.own_number();
             self.insert_trigger(instance, &control(no, kind, detail, at_ms), false);
@@ -172,7 +170,7 @@ impl Data {
     /// The due time of a control request that is made now; none if the same request is pending. Of
     /// the requests to pause and unpause the last one counts, so each gets a later time than the
     /// one before, even if the clocks of the requesters differ.
-    fn control_at(&self, instance: InstanceNo, kind: TriggerType, at_ms: i64) -> Option<i64> {
+    fn control_at(&self, instance: RunNo, kind: TriggerType, at_ms: i64) -> Option<i64> {
         if !kind.is_pausing() {
             return (!self.is_asked_for(instance, kind, b"")).then_some(at_ms);
         }
@@ -189,7 +187,7 @@ impl Data {
         }
     }
 
-    fn is_asked_for(&self, instance: InstanceNo, kind: TriggerType, detail: &[u8]) -> bool {
+    fn is_asked_for(&self, instance: RunNo, kind: TriggerType, detail: &[u8]) -> bool {
         let rows = self.triggers_of(instance);
         let mut rows = rows.iter().filter_map(|no| self.triggers.get(no));
         rows.any(|row| {
@@ -200,7 +198,7 @@ impl Data {
         })
     }
 
-    pub(super) fn is_ended(&self, instance: InstanceNo) -> bool {
+    pub(super) fn is_ended(&self, instance: RunNo) -> bool {
         self.instances
             .get(&instance)
             .is_none_or(|instance| instance.row.status.is_final())
@@ -211,7 +209,7 @@ impl Data {
         row.filter(|row| row.seq.is_outside() && row.instance == named.instance)
     }
 
-    pub(super) fn row_by_seq(&self, instance: InstanceNo, seq: Seq) -> Option<&TriggerRow> {
+    pub(super) fn row_by_seq(&self, instance: RunNo, seq: Seq) -> Option<&TriggerRow> {
         let rows = self.triggers_of(instance);
         let mut rows = rows.iter().filter_map(|no| self.triggers.get(no));
         rows.find(|row| row.seq == seq)

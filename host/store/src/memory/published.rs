@@ -1,6 +1,6 @@
 //! Published definitions, schedules, reservations and duties in memory.
 
-use windlass_model::{BindingNo, InstanceId, InstanceNo, ScheduleNo, failpoint};
+use windlass_model::{BindingNo, RunId, RunNo, ScheduleNo, failpoint};
 
 use super::data::Data;
 use crate::drafts::SourceRow;
@@ -10,7 +10,7 @@ use crate::published::{
     PublicationRow, Published, PutOff, Retract, ScheduleQuery, ScheduleRow, has_moved,
 };
 use crate::retention::is_given;
-use crate::rows::{Created, NewInstance, cancellation};
+use crate::rows::{Created, NewRun, cancellation};
 use crate::write::{Duty, Fenced, OrFenced};
 
 impl Data {
@@ -234,7 +234,7 @@ impl Data {
         Ok(Ok(Planned::Created(new.id)))
     }
 
-    fn move_on(&mut self, plan: &Plan, made: Option<InstanceId>) {
+    fn move_on(&mut self, plan: &Plan, made: Option<RunId>) {
         if let Some(row) = self.schedules.get_mut(&plan.schedule) {
             row.last_planned_ms = Some(plan.planned_ms);
             row.next_ms = plan.next_ms;
@@ -264,21 +264,21 @@ impl Data {
         }
     }
 
-    fn unfinished(&self, id: InstanceId) -> Option<InstanceNo> {
+    fn unfinished(&self, id: RunId) -> Option<RunNo> {
         let no = self.ids.get(&id)?;
         let instance = self.instances.get(no)?;
         (!instance.row.status.is_final()).then_some(*no)
     }
 
     /// An instance that reserves a key which the new instance needs exclusively.
-    pub(super) fn excluded_by(&self, new: &NewInstance) -> Option<InstanceId> {
+    pub(super) fn excluded_by(&self, new: &NewRun) -> Option<RunId> {
         self.reserved_by(new.exclusive.as_ref()?)
     }
 
     /// The first instance that reserves the key.
-    pub(super) fn reserved_by(&self, key: &str) -> Option<InstanceId> {
+    pub(super) fn reserved_by(&self, key: &str) -> Option<RunId> {
         let key = key.to_owned();
-        let first = (key.clone(), InstanceNo(i64::MIN))..=(key, InstanceNo(i64::MAX));
+        let first = (key.clone(), RunNo(i64::MIN))..=(key, RunNo(i64::MAX));
         let (_, no) = self.reservations.range(first).next()?;
         Some(self.instances.get(no)?.row.id)
     }

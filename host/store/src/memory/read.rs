@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use parking_lot::MutexGuard;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, ExecutionNo, InstanceId, InstanceNo, LetterNo, Payload, ScopeNo,
-    Seq, TriggerId, TriggerState,
+    BlobRef, BookmarkNo, Digest, ExecutionNo, LetterNo, Payload, RunId, RunNo, ScopeNo, Seq,
+    TriggerId, TriggerState,
 };
 
 use super::MemoryStore;
@@ -20,16 +20,16 @@ use crate::letters::{LetterBody, LetterQuery, LetterRow};
 use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
-use crate::read::{Backlog, Counts, InstanceQuery, Reader, with_readers};
+use crate::read::{Backlog, Counts, Reader, RunQuery, with_readers};
 use crate::retention::ExpiredRow;
 use crate::rows::{
-    DefinitionRow, ExecutionRow, InstanceRow, JournalRow, MemberRow, PinsRow, TriggerRow,
+    DefinitionRow, ExecutionRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow,
 };
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
 
 impl Data {
-    fn of<T>(&self, no: InstanceNo, read: impl FnOnce(&Instance) -> T) -> Option<T> {
+    fn of<T>(&self, no: RunNo, read: impl FnOnce(&Instance) -> T) -> Option<T> {
         self.instances.get(&no).map(read)
     }
 }
@@ -60,27 +60,27 @@ macro_rules! readers {
 with_readers! { readers }
 
 impl Data {
-    fn instance(&self, id: InstanceId) -> Result<Option<InstanceRow>> {
+    fn run(&self, id: RunId) -> Result<Option<RunRow>> {
         let no = self.ids.get(&id).copied();
         Ok(no.and_then(|no| self.of(no, |instance| instance.row.clone())))
     }
 
-    fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>> {
+    fn run_by_no(&self, no: RunNo) -> Result<Option<RunRow>> {
         Ok(self.of(no, |instance| instance.row.clone()))
     }
 
-    fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>> {
+    fn runs_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<RunRow>> {
         let Some((first, last)) = prefix::range(prefix) else {
             return Ok(Vec::new());
         };
-        let id = |bytes| InstanceId(uuid::Uuid::from_bytes(bytes));
+        let id = |bytes| RunId(uuid::Uuid::from_bytes(bytes));
         let found = self.ids.range(id(first)..=id(last)).take(limit as usize);
         let found = found.filter_map(|(_, no)| self.instances.get(no));
         Ok(found.map(|instance| instance.row.clone()).collect())
     }
 
-    fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>> {
-        let before = query.before.unwrap_or(InstanceNo(i64::MAX));
+    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>> {
+        let before = query.before.unwrap_or(RunNo(i64::MAX));
         let found = self
             .instances
             .range(..before)
@@ -95,31 +95,31 @@ impl Data {
         Ok(found.take(query.limit as usize).cloned().collect())
     }
 
-    fn input(&self, instance: InstanceNo) -> Result<Option<Payload>> {
+    fn input(&self, instance: RunNo) -> Result<Option<Payload>> {
         Ok(self.of(instance, |instance| instance.input.clone()))
     }
 
-    fn output(&self, instance: InstanceNo) -> Result<Option<Payload>> {
+    fn output(&self, instance: RunNo) -> Result<Option<Payload>> {
         Ok(self
             .of(instance, |instance| instance.output.clone())
             .flatten())
     }
 
-    fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
+    fn vars(&self, instance: RunNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
         let vars = self.of(instance, |instance| instance.vars.clone());
         let vars = vars.into_iter().flatten();
         let vars = vars.filter(|((of, _), _)| *of == scope);
         Ok(vars.map(|((_, name), value)| (name, value)).collect())
     }
 
-    fn scopes(&self, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>> {
+    fn scopes(&self, instance: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
         let scopes = self.of(instance, |instance| instance.scopes.clone());
         Ok(scopes.unwrap_or_default().into_iter().collect())
     }
 
     fn items(
         &self,
-        instance: InstanceNo,
+        instance: RunNo,
         list: Seq,
         from: u32,
         limit: u32,
@@ -145,7 +145,7 @@ impl Data {
 
     fn executions(
         &self,
-        instance: InstanceNo,
+        instance: RunNo,
         before: Option<ExecutionNo>,
         limit: u32,
     ) -> Result<Vec<ExecutionRow>> {
@@ -171,13 +171,13 @@ impl Data {
         Ok(found)
     }
 
-    fn journal(&self, instance: InstanceNo) -> Result<Vec<JournalRow>> {
+    fn journal(&self, instance: RunNo) -> Result<Vec<JournalRow>> {
         Ok(self
             .of(instance, |instance| instance.journal.clone())
             .unwrap_or_default())
     }
 
-    fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
+    fn triggers(&self, instance: RunNo) -> Result<Vec<TriggerRow>> {
         let numbers = self.triggers_of(instance);
         let by_seq: BTreeMap<_, _> = numbers
             .iter()
@@ -327,12 +327,7 @@ impl Data {
         Ok(self.letters.get(&no).map(|row| named(self, row)))
     }
 
-    fn children(
-        &self,
-        parent: InstanceNo,
-        after: Option<InstanceNo>,
-        limit: u32,
-    ) -> Result<Vec<InstanceRow>> {
+    fn children(&self, parent: RunNo, after: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
         let rows = self.instances.values().map(|instance| &instance.row);
         let rows = rows.filter(|row| {
             row.parent.is_some_and(|of| of.instance == parent)

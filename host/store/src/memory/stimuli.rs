@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_model::resumption::About;
 use windlass_model::{
-    BookmarkNo, Delivery, Digest, Failure, InstanceNo, JsonText, Payload, Resumption, Seq, Status,
+    BookmarkNo, Delivery, Digest, Failure, JsonText, Payload, Resumption, RunNo, Seq, Status,
     StimulusNo, Token, TriggerNo, TriggerState, TriggerType,
 };
 
@@ -20,11 +20,11 @@ use crate::stimuli::{
 use crate::write::{Commit, Fenced, Finish, OrFenced};
 
 /// The holder of a stimulus's blobs until the instances that refer to them are known.
-const IN_HAND: InstanceNo = InstanceNo(i64::MIN);
+const IN_HAND: RunNo = RunNo(i64::MIN);
 
 /// The number that stands for a waiting stimulus among the instances that hold blobs.
-fn holder(no: StimulusNo) -> InstanceNo {
-    InstanceNo(-2 * no.0)
+fn holder(no: StimulusNo) -> RunNo {
+    RunNo(-2 * no.0)
 }
 
 /// A waiting stimulus.
@@ -33,7 +33,7 @@ pub(super) struct KeptStimulus {
     pub(super) stimulus: NewStimulus,
     pub(super) expires_ms: Option<i64>,
     pub(super) ready_ms: Option<i64>,
-    pub(super) source: Option<InstanceNo>,
+    pub(super) source: Option<RunNo>,
     pub(super) cursor: Option<Cursor>,
     pub(super) attempts: u32,
     pub(super) last_error: Option<Failure>,
@@ -65,7 +65,7 @@ impl Data {
     /// Writes bookmarks, and matches them with buffered stimuli.
     pub(super) fn add_bookmarks(
         &mut self,
-        instance: InstanceNo,
+        instance: RunNo,
         bookmarks: &[NewBookmark],
         at_ms: i64,
     ) -> bool {
@@ -80,7 +80,7 @@ impl Data {
         resumed
     }
 
-    fn insert_bookmark(&mut self, instance: InstanceNo, new: &NewBookmark) -> BookmarkNo {
+    fn insert_bookmark(&mut self, instance: RunNo, new: &NewBookmark) -> BookmarkNo {
         self.stimuli.last_bookmark += 1;
         let no = BookmarkNo(self.stimuli.last_bookmark);
         if let Some(of) = self.instances.get(&instance) {
@@ -115,13 +115,13 @@ impl Data {
         resumed
     }
 
-    pub(super) fn burn(&mut self, instance: InstanceNo, first: Seq) {
+    pub(super) fn burn(&mut self, instance: RunNo, first: Seq) {
         self.stimuli
             .bookmarks
             .retain(|_, row| row.instance != instance || row.bookmark.first != first);
     }
 
-    pub(super) fn burn_all(&mut self, instance: InstanceNo) {
+    pub(super) fn burn_all(&mut self, instance: RunNo) {
         self.stimuli
             .bookmarks
             .retain(|_, row| row.instance != instance);
@@ -256,7 +256,7 @@ impl Data {
         &mut self,
         claim_for: Option<ClaimFor>,
         at_ms: i64,
-        due: &[InstanceNo],
+        due: &[RunNo],
         sent: &mut Sent,
     ) {
         let Some(claim_for) = claim_for else { return };
@@ -304,7 +304,7 @@ impl Data {
         send: &Send,
         cursor: Option<Cursor>,
         sent: &mut Sent,
-        due: &mut Vec<InstanceNo>,
+        due: &mut Vec<RunNo>,
     ) -> Option<Cursor> {
         let limit = send.limit.max(1) as usize;
         let found: Vec<BookmarkRow> = self
@@ -369,7 +369,7 @@ impl Data {
     pub(super) fn add_to_queue(
         &mut self,
         new: &NewStimulus,
-        source: Option<InstanceNo>,
+        source: Option<RunNo>,
         ready_ms: i64,
     ) -> StimulusNo {
         let no = self.insert_stimulus(new);

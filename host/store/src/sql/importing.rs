@@ -1,7 +1,7 @@
 //! Imports an instance. The instance gets a new number, even if it replaces another one; so the
 //! fence of a member that still runs the replaced instance no longer holds.
 
-use windlass_model::{InstanceId, InstanceNo, Status};
+use windlass_model::{RunId, RunNo, Status};
 
 use super::row::{bytes, int_if_any, text, uuid};
 use super::transaction::{Done, Head, Transaction, extras};
@@ -30,7 +30,7 @@ pub(crate) async fn import<X: Transaction>(tx: &mut X, import: &Import) -> Done<
     let mut imported = Imported::New;
     if let Some(old) = old_no {
         displace(tx, old, import).await?;
-        let old = InstanceNo(old);
+        let old = RunNo(old);
         imported = Imported::Replaced { old };
     }
     match tx.create(&import.new).await? {
@@ -61,7 +61,7 @@ async fn place_of<X: Transaction>(
     };
     let old = Old { no, head };
     if is_marked(tx, import, &old).await? {
-        return Ok(Err(Imported::Already(InstanceNo(no))));
+        return Ok(Err(Imported::Already(RunNo(no))));
     }
     if !import.replace {
         return Ok(Err(Imported::Exists));
@@ -121,7 +121,7 @@ async fn in_the_way<X: Transaction>(
             WHERE r.key = ?1 AND r.instance IS DISTINCT FROM ?2 ORDER BY r.instance LIMIT 1"
         );
         let by = tx.one(sql, params![key, old], |row| uuid(row, 0)).await?;
-        if let Some(by) = by.map(InstanceId) {
+        if let Some(by) = by.map(RunId) {
             return Ok(Some(Imported::Reserved { by }));
         }
     }

@@ -1,6 +1,6 @@
 //! Verbs on an instance as a whole.
 
-use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerType};
+use windlass_model::{RunId, RunNo, Status, TriggerNo, TriggerType};
 
 use super::row::int_if_any;
 use super::transaction::{Done, Transaction, extras};
@@ -22,11 +22,7 @@ pub(crate) async fn life<X: Transaction>(tx: &mut X, op: &LifeOp) -> Done<X, Liv
     }
 }
 
-async fn begin_waiting<X: Transaction>(
-    tx: &mut X,
-    instance: InstanceId,
-    at_ms: i64,
-) -> Done<X, Lived> {
+async fn begin_waiting<X: Transaction>(tx: &mut X, instance: RunId, at_ms: i64) -> Done<X, Lived> {
     let Some(no) = standing(tx, instance).await? else {
         return Ok(Lived::NotFound);
     };
@@ -48,7 +44,7 @@ async fn begin_waiting<X: Transaction>(
 
 async fn delete<X: Transaction>(
     tx: &mut X,
-    instance: InstanceId,
+    instance: RunId,
     control: TriggerNo,
     at_ms: i64,
 ) -> Done<X, Lived> {
@@ -62,7 +58,7 @@ async fn delete<X: Transaction>(
             output_meta = NULL{, output_sum = NULL|} WHERE no = ?1"
         );
         tx.later(sql, params![no, at_ms]).await?;
-        return Ok(Lived::Gone(InstanceNo(no)));
+        return Ok(Lived::Gone(RunNo(no)));
     }
     tx.note_extra(no, extras::DOOMED).await?;
     let control = Control {
@@ -177,10 +173,7 @@ pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
 }
 
 /// The number of an instance that readers find, with its head locked.
-pub(crate) async fn standing<X: Transaction>(
-    tx: &mut X,
-    instance: InstanceId,
-) -> Done<X, Option<i64>> {
+pub(crate) async fn standing<X: Transaction>(tx: &mut X, instance: RunId) -> Done<X, Option<i64>> {
     let Some(no) = tx.instance_no(instance).await? else {
         return Ok(None);
     };

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use windlass_model::limits::CONTROL_PRIORITY;
 use windlass_model::resumption::About;
-use windlass_model::{Digest, InstanceNo, Seq, TriggerId, TriggerNo, TriggerState, TriggerType};
+use windlass_model::{Digest, RunNo, Seq, TriggerId, TriggerNo, TriggerState, TriggerType};
 
 use super::row::{digest, flag, int, variant};
 use super::rows::{select_trigger, trigger};
@@ -22,7 +22,7 @@ use crate::write::Commit;
 /// The trigger that an external id stands for.
 struct Named {
     trigger: TriggerNo,
-    instance: InstanceNo,
+    instance: RunNo,
     request: Digest,
     closed: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewOutside) -> Do
         return scheduled_before(tx, &named, new).await;
     }
     let Some(instance) = tx.instance_no(new.instance).await? else {
-        return Ok(Scheduled::NoInstance);
+        return Ok(Scheduled::NoRun);
     };
     if tx.is_over(instance).await? {
         return Ok(Scheduled::Closed);
@@ -255,7 +255,7 @@ async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Na
     tx.one(sql, params![name], |row| {
         Ok(Named {
             trigger: TriggerNo(int(row, 0)?),
-            instance: InstanceNo(int(row, 1)?),
+            instance: RunNo(int(row, 1)?),
             request: digest(row, 2)?,
             closed: flag(row, 3)?,
         })

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use windlass_model::{Digest, InstanceId, TriggerId};
+use windlass_model::{Digest, RunId, TriggerId};
 
 /// A parameter, which can be sent to another thread.
 #[derive(Clone, Debug)]
@@ -79,8 +79,8 @@ impl From<&Bytes> for Param {
     }
 }
 
-impl From<InstanceId> for Param {
-    fn from(value: InstanceId) -> Self {
+impl From<RunId> for Param {
+    fn from(value: RunId) -> Self {
         (&value.0.as_bytes()[..]).into()
     }
 }

@@ -1,6 +1,6 @@
 //! Occurrences of schedules.
 
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 
 use super::row::{instance_if_any, int_if_any};
 use super::transaction::{Done, Transaction};
@@ -61,7 +61,7 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, OrF
     Ok(Ok(Planned::Created(new.id)))
 }
 
-async fn move_on<X: Transaction>(tx: &mut X, plan: &Plan, made: Option<InstanceId>) -> Done<X, ()> {
+async fn move_on<X: Transaction>(tx: &mut X, plan: &Plan, made: Option<RunId>) -> Done<X, ()> {
     let sql = sql!(
         "UPDATE schedule SET last_planned_ms = ?2, next_ms = ?3, \
         last_instance = coalesce(?4, last_instance), \
@@ -95,7 +95,7 @@ pub(crate) async fn retry_schedules<X: Transaction>(tx: &mut X) -> Done<X, ()> {
 }
 
 /// The number of an instance that has not ended, with its head locked.
-async fn unfinished<X: Transaction>(tx: &mut X, id: InstanceId) -> Done<X, Option<i64>> {
+async fn unfinished<X: Transaction>(tx: &mut X, id: RunId) -> Done<X, Option<i64>> {
     let Some(no) = tx.instance_no(id).await? else {
         return Ok(None);
     };

@@ -1,6 +1,6 @@
 //! Waiting stimuli: in the queue, or buffered for a later bookmark.
 
-use windlass_model::{Failure, InstanceNo};
+use windlass_model::{Failure, RunNo};
 
 use super::row::{int, text_if_any};
 use super::stimuli::{select_stimulus, stimulus};
@@ -116,7 +116,7 @@ pub(crate) async fn enqueue<X: Transaction>(tx: &mut X, new: &NewStimulus) -> Do
 pub(crate) async fn add<X: Transaction>(
     tx: &mut X,
     new: &NewStimulus,
-    source: Option<InstanceNo>,
+    source: Option<RunNo>,
     ready_ms: i64,
 ) -> Done<X, i64> {
     insert(tx, new, None, Some(ready_ms), source).await
@@ -136,7 +136,7 @@ async fn insert<X: Transaction>(
     new: &NewStimulus,
     expires_ms: Option<i64>,
     ready_ms: Option<i64>,
-    source: Option<InstanceNo>,
+    source: Option<RunNo>,
 ) -> Done<X, i64> {
     let (input, meta) = payload(Some(&new.input));
     let sql = sql!(

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, Digest, ExecutionNo, Incarnation, InstanceId, InstanceNo, Payload, ScopeNo, Seq,
-    TriggerId, TriggerNo,
+    BlobRef, Digest, ExecutionNo, Incarnation, Payload, RunId, RunNo, ScopeNo, Seq, TriggerId,
+    TriggerNo,
 };
 
 use super::row::{bytes, check, flag, instance_unless_gone, int, small, summed, text, unsigned};
@@ -15,10 +15,10 @@ use super::{Moments, Row, Source, Sql, params, sql};
 use crate::error::Result;
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
-use crate::read::{Backlog, Counts, InstanceQuery};
+use crate::read::{Backlog, Counts, RunQuery};
 use crate::retention::ExpiredRow;
 use crate::rows::{
-    DefinitionRow, ExecutionRow, InstanceRow, JournalRow, MemberRow, PinsRow, TriggerRow,
+    DefinitionRow, ExecutionRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow,
 };
 use crate::sums::Of;
 
@@ -54,7 +54,7 @@ fn one_payload(source: &impl Source, sql: Sql, of: Of, key: i64) -> Result<Optio
     Ok(found.flatten())
 }
 
-pub(crate) fn output(source: &impl Source, instance: InstanceNo) -> Result<Option<Payload>> {
+pub(crate) fn output(source: &impl Source, instance: RunNo) -> Result<Option<Payload>> {
     let sql = sql!("SELECT output, output_meta{, output_sum|} FROM instance WHERE no = ?1");
     one_payload(source, sql, Of::Output, instance.0)
 }
@@ -80,30 +80,30 @@ pub(crate) fn pins(source: &impl Source, wanted: Digest) -> Result<Option<PinsRo
     })
 }
 
-pub(crate) fn instance(tables: &impl Source, id: InstanceId) -> Result<Option<InstanceRow>> {
+pub(crate) fn run(tables: &impl Source, id: RunId) -> Result<Option<RunRow>> {
     let sql = select_instance!("WHERE i.id = ?1");
-    tables.one(sql, params![id], |row| rows::instance(row))
+    tables.one(sql, params![id], |row| rows::run(row))
 }
 
-pub(crate) fn instance_by_no(tables: &impl Source, no: InstanceNo) -> Result<Option<InstanceRow>> {
+pub(crate) fn run_by_no(tables: &impl Source, no: RunNo) -> Result<Option<RunRow>> {
     let sql = select_instance!("WHERE i.no = ?1");
-    tables.one(sql, params![no.0], |row| rows::instance(row))
+    tables.one(sql, params![no.0], |row| rows::run(row))
 }
 
-pub(crate) fn instances_by_prefix(
+pub(crate) fn runs_by_prefix(
     tables: &impl Source,
     prefix: &str,
     limit: u32,
-) -> Result<Vec<InstanceRow>> {
+) -> Result<Vec<RunRow>> {
     let Some((first, last)) = prefix::range(prefix) else {
         return Ok(Vec::new());
     };
     let sql = select_instance!("WHERE i.id BETWEEN ?1 AND ?2 ORDER BY i.id LIMIT ?3");
     let key = params![&first[..], &last[..], limit];
-    tables.all(sql, key, |row| rows::instance(row))
+    tables.all(sql, key, |row| rows::run(row))
 }
 
-pub(crate) fn instances(tables: &impl Source, query: &InstanceQuery) -> Result<Vec<InstanceRow>> {
+pub(crate) fn runs(tables: &impl Source, query: &RunQuery) -> Result<Vec<RunRow>> {
     let statuses = query.statuses.iter().map(|status| i64::from(*status as u8));
     let statuses: Vec<i64> = statuses.collect();
     let sql = select_instance!(
@@ -114,17 +114,17 @@ pub(crate) fn instances(tables: &impl Source, query: &InstanceQuery) -> Result<V
     );
     let before = query.before.map_or(i64::MAX, |no| no.0);
     let key = params![statuses, query.workflow.as_deref(), before, query.limit];
-    tables.all(sql, key, |row| rows::instance(row))
+    tables.all(sql, key, |row| rows::run(row))
 }
 
-pub(crate) fn input(tables: &impl Source, instance: InstanceNo) -> Result<Option<Payload>> {
+pub(crate) fn input(tables: &impl Source, instance: RunNo) -> Result<Option<Payload>> {
     let sql = sql!("SELECT input, input_meta{, sum|} FROM origin WHERE instance = ?1");
     one_payload(tables, sql, Of::Input, instance.0)
 }
 
 pub(crate) fn vars(
     tables: &impl Source,
-    instance: InstanceNo,
+    instance: RunNo,
     scope: ScopeNo,
 ) -> Result<Vec<(String, Payload)>> {
     let sql = sql!(
@@ -139,7 +139,7 @@ pub(crate) fn vars(
     })
 }
 
-pub(crate) fn scopes(tables: &impl Source, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>> {
+pub(crate) fn scopes(tables: &impl Source, instance: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
     let sql =
         sql!("SELECT scope, state{, NULL, sum|} FROM scope WHERE instance = ?1 ORDER BY scope");
     tables.all(sql, params![instance.0], |row| {
@@ -151,7 +151,7 @@ pub(crate) fn scopes(tables: &impl Source, instance: InstanceNo) -> Result<Vec<(
 
 pub(crate) fn items(
     tables: &impl Source,
-    instance: InstanceNo,
+    instance: RunNo,
     list: Seq,
     from: u32,
     limit: u32,
@@ -181,7 +181,7 @@ pub(crate) fn execution_output(tables: &impl Source, no: ExecutionNo) -> Result<
 
 pub(crate) fn executions(
     tables: &impl Source,
-    instance: InstanceNo,
+    instance: RunNo,
     before: Option<ExecutionNo>,
     limit: u32,
 ) -> Result<Vec<ExecutionRow>> {
@@ -201,13 +201,13 @@ pub(crate) fn executions(
     tables.all(sql, key, |row| rows::execution(row))
 }
 
-pub(crate) fn journal(tables: &impl Source, instance: InstanceNo) -> Result<Vec<JournalRow>> {
+pub(crate) fn journal(tables: &impl Source, instance: RunNo) -> Result<Vec<JournalRow>> {
     let sql =
         sql!("SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 ORDER BY version, place");
     tables.all(sql, params![instance.0], entry)
 }
 
-pub(crate) fn triggers(tables: &impl Source, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
+pub(crate) fn triggers(tables: &impl Source, instance: RunNo) -> Result<Vec<TriggerRow>> {
     // The sequence numbers of external triggers have the top bit set, which is the sign here.
     let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq < 0, seq, no");
     tables.all(sql, params![instance.0], |row| rows::trigger(row))
@@ -233,7 +233,7 @@ pub(crate) fn expired(
     );
     tables.all(sql, params![before_ms, now_ms, limit], |row| {
         Ok(ExpiredRow {
-            no: InstanceNo(int(row, 0)?),
+            no: RunNo(int(row, 0)?),
             // Deletion of an instance replaces its id by a shorter value.
             id: instance_unless_gone(row, 1)?,
         })
@@ -261,7 +261,7 @@ pub(crate) fn outside(tables: &impl Source, id: TriggerId) -> Result<Option<Outs
         JOIN origin g ON g.instance = o.instance WHERE o.id = ?1"
     );
     let named = tables.one(sql, params![id], |row| {
-        let (trigger, instance) = (TriggerNo(int(row, 0)?), InstanceNo(int(row, 1)?));
+        let (trigger, instance) = (TriggerNo(int(row, 0)?), RunNo(int(row, 1)?));
         let instance_id = instance_unless_gone(row, 3)?;
         Ok((trigger, instance, flag(row, 2)?, instance_id))
     })?;
@@ -287,13 +287,13 @@ pub(crate) fn due(tables: &impl Tables, query: &DueQuery) -> Result<Vec<TriggerR
 
 pub(crate) fn children(
     tables: &impl Source,
-    parent: InstanceNo,
-    after: Option<InstanceNo>,
+    parent: RunNo,
+    after: Option<RunNo>,
     limit: u32,
-) -> Result<Vec<InstanceRow>> {
+) -> Result<Vec<RunRow>> {
     let sql = select_instance!("WHERE o.parent = ?1 AND i.no > ?2 ORDER BY i.no LIMIT ?3");
     let key = params![parent.0, after.map_or(i64::MIN, |no| no.0), limit];
-    tables.all(sql, key, |row| rows::instance(row))
+    tables.all(sql, key, |row| rows::run(row))
 }
 
 pub(crate) fn blob(tables: &impl Source, blob: BlobRef) -> Result<Option<Bytes>> {

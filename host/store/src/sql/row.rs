@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rusqlite::types::ValueRef;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use windlass_model::{Digest, InstanceId, Payload};
+use windlass_model::{Digest, Payload, RunId};
 
 use crate::columns::payload_of;
 use crate::error::{Error, Result};
@@ -165,15 +165,12 @@ pub(crate) fn digest(row: &(impl Row + ?Sized), column: usize) -> Result<Digest>
 }
 
 /// The id of a run, or null.
-pub(crate) fn instance_if_any(
-    row: &(impl Row + ?Sized),
-    column: usize,
-) -> Result<Option<InstanceId>> {
+pub(crate) fn instance_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<RunId>> {
     let Some(value) = raw_if_any(row, column)? else {
         return Ok(None);
     };
     let id = Uuid::from_slice(value).map_err(|_| unreadable(&"an id of another length"))?;
-    Ok(Some(InstanceId(id)))
+    Ok(Some(RunId(id)))
 }
 
 /// An id.
@@ -186,10 +183,10 @@ pub(crate) fn uuid(row: &(impl Row + ?Sized), column: usize) -> Result<Uuid> {
 pub(crate) fn instance_unless_gone(
     row: &(impl Row + ?Sized),
     column: usize,
-) -> Result<Option<InstanceId>> {
+) -> Result<Option<RunId>> {
     let id = raw_if_any(row, column)?;
     let id = id.and_then(|value| Uuid::from_slice(value).ok());
-    Ok(id.map(InstanceId))
+    Ok(id.map(RunId))
 }
 
 /// A boolean.

@@ -2,8 +2,8 @@
 //! them. Claims use these too, so each function is generic over the backend's rows.
 
 use windlass_model::{
-    Epoch, ExecutionNo, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Seq, Status, Token,
-    TriggerNo, TriggerState, TriggerType, Version,
+    Epoch, ExecutionNo, ExecutionStatus, Incarnation, RunId, RunNo, Seq, Status, Token, TriggerNo,
+    TriggerState, TriggerType, Version,
 };
 
 use super::Row;
@@ -12,7 +12,7 @@ use super::row::{
     summed, text_if_any, unsigned, uuid, variant,
 };
 use crate::error::Result;
-use crate::rows::{ExecutionRow, InstanceRow, Parent, Suspicion, TriggerRow};
+use crate::rows::{ExecutionRow, Parent, RunRow, Suspicion, TriggerRow};
 use crate::sums::{Of, of_state};
 
 /// Selects the columns that [`instance`] reads; `WHERE` follows. The joins are in the order of
@@ -79,14 +79,14 @@ macro_rules! select_execution {
 }
 pub(crate) use select_execution;
 
-pub(crate) fn instance(row: &(impl Row + ?Sized)) -> Result<InstanceRow> {
+pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
     let (no, version) = (int(row, 0)?, int(row, 9)?);
     let state = bytes(row, 10)?;
     let sum = row.sum(STATE_SUM)?;
-    Ok(InstanceRow {
+    Ok(RunRow {
         sound: sum.is_none_or(|sum| sum == i64::from(of_state(no, version, &state))),
-        no: InstanceNo(no),
-        id: InstanceId(uuid(row, 1)?),
+        no: RunNo(no),
+        id: RunId(uuid(row, 1)?),
         definition: digest(row, 2)?,
         pins: digest(row, 3)?,
         correlation: text_if_any(row, 4)?,
@@ -110,8 +110,8 @@ pub(crate) fn parent(row: &(impl Row + ?Sized), column: usize) -> Result<Option<
         return Ok(None);
     };
     Ok(Some(Parent {
-        instance: InstanceNo(instance),
-        id: InstanceId(uuid(row, column + 1)?),
+        instance: RunNo(instance),
+        id: RunId(uuid(row, column + 1)?),
         trigger: TriggerNo(int(row, column + 2)?),
         seq: Seq(unsigned(row, column + 3)?),
         depth: small(row, column + 4)?,
@@ -121,7 +121,7 @@ pub(crate) fn parent(row: &(impl Row + ?Sized), column: usize) -> Result<Option<
 pub(crate) fn trigger(row: &(impl Row + ?Sized)) -> Result<TriggerRow> {
     Ok(TriggerRow {
         no: TriggerNo(int(row, 0)?),
-        instance: InstanceNo(int(row, 1)?),
+        instance: RunNo(int(row, 1)?),
         seq: Seq(unsigned(row, 2)?),
         kind: variant(row, 3, TriggerType::from_stored)?,
         node: small_if_any(row, 4)?,
@@ -141,7 +141,7 @@ pub(crate) fn execution(row: &(impl Row + ?Sized)) -> Result<ExecutionRow> {
     let no = int(row, 0)?;
     Ok(ExecutionRow {
         no: ExecutionNo(no),
-        instance: InstanceNo(int(row, 1)?),
+        instance: RunNo(int(row, 1)?),
         previous: int_if_any(row, 2)?.map(ExecutionNo),
         seq: Seq(unsigned(row, 3)?),
         first: Seq(unsigned(row, 4)?),

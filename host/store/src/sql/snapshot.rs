@@ -1,7 +1,7 @@
 //! Reads an instance as a whole. The caller provides a source whose statements see one moment.
 
 use bytes::Bytes;
-use windlass_model::{InstanceId, Payload, ScopeNo, Seq, TriggerId, TriggerNo};
+use windlass_model::{Payload, RunId, ScopeNo, Seq, TriggerId, TriggerNo};
 
 use super::read::{Tables, definition, entry, output, pins};
 use super::row::{
@@ -18,16 +18,16 @@ use crate::write::NewItem;
 
 pub(crate) fn snapshot(
     tables: &impl Tables,
-    id: InstanceId,
+    id: RunId,
     bounds: Bounds,
 ) -> Result<Option<Snapshot>> {
     tables.moment(|moment| at(moment, id, bounds))
 }
 
 /// The instance, or an error if it is too large.
-fn at(moment: &impl Source, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
+fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot>> {
     let sql = select_instance!("WHERE i.id = ?1");
-    let Some(row) = moment.one(sql, params![id], |row| rows::instance(row))? else {
+    let Some(row) = moment.one(sql, params![id], |row| rows::run(row))? else {
         return Ok(None);
     };
     let no = row.no.0;

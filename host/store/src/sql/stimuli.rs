@@ -1,8 +1,8 @@
 //! Bookmarks, stimuli and dead letters in tables.
 
 use windlass_model::{
-    BookmarkNo, Delivery, Digest, InstanceId, InstanceNo, LetterNo, Seq, StimulusId, StimulusNo,
-    TriggerNo, TriggerType,
+    BookmarkNo, Delivery, Digest, LetterNo, RunId, RunNo, Seq, StimulusId, StimulusNo, TriggerNo,
+    TriggerType,
 };
 
 use super::row::{
@@ -82,7 +82,7 @@ fn queued_of(row: &dyn Row) -> Result<QueuedRow> {
     Ok(QueuedRow {
         no: StimulusNo(int(row, 0)?),
         stimulus: stimulus(row, 1)?,
-        source: int_if_any(row, 14)?.map(InstanceNo),
+        source: int_if_any(row, 14)?.map(RunNo),
         cursor: cursor.map(|(after, until)| Cursor {
             after: BookmarkNo(after),
             until: BookmarkNo(until),
@@ -105,7 +105,7 @@ pub(crate) fn letter(row: &dyn Row) -> Result<LetterRow> {
     let body = match json_if_any::<StimulusWire>(row, 12)? {
         Some(wire) => LetterBody::Stimulus(Box::new(wire.stimulus(payload(row, 13)?))),
         None => LetterBody::Trigger(DeadTrigger {
-            instance: InstanceNo(int(row, 5)?),
+            instance: RunNo(int(row, 5)?),
             seq: Seq(unsigned(row, 6)?),
             kind: variant(row, 7, TriggerType::from_stored)?,
             node: small_if_any(row, 8)?,
@@ -134,8 +134,8 @@ pub(crate) fn letter(row: &dyn Row) -> Result<LetterRow> {
 pub(crate) fn bookmark_of(row: &dyn Row) -> Result<BookmarkRow> {
     Ok(BookmarkRow {
         no: BookmarkNo(int(row, 0)?),
-        instance: InstanceNo(int(row, 1)?),
-        instance_id: InstanceId(uuid(row, 2)?),
+        instance: RunNo(int(row, 1)?),
+        instance_id: RunId(uuid(row, 2)?),
         bookmark: NewBookmark {
             first: Seq(unsigned(row, 3)?),
             trigger: TriggerNo(int(row, 4)?),

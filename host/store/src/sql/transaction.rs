@@ -12,14 +12,14 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use windlass_model::{Incarnation, InstanceId, Payload, ScopeNo, Status, TriggerNo};
+use windlass_model::{Incarnation, Payload, RunId, ScopeNo, Status, TriggerNo};
 
 use super::sweeping::SweepCursor;
 use super::{Param, Row, Sql};
 use crate::error::{Error, Result};
 use crate::lives::Clear;
 use crate::retention::{Forget, Forgotten, Swept};
-use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewInstance, NewTrigger};
+use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrigger};
 use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
@@ -113,7 +113,7 @@ pub(crate) trait Transaction {
     // Verbs with separate code for each database.
 
     async fn commit_step(&mut self, commit: &Commit) -> Done<Self, OrFenced<Committed>>;
-    async fn create(&mut self, new: &NewInstance) -> Done<Self, OrFenced<Created>>;
+    async fn create(&mut self, new: &NewRun) -> Done<Self, OrFenced<Created>>;
     async fn claim(&mut self, claim: &Claim) -> Done<Self, Claims>;
     async fn join(&mut self, member: &NewMember) -> Done<Self, Incarnation>;
     async fn renew(&mut self, renew: &Renew) -> Done<Self, OrFenced<Renewed>>;
@@ -135,7 +135,7 @@ pub(crate) trait Transaction {
     // Parts that the shared verbs use.
 
     /// The number of an instance.
-    async fn instance_no(&mut self, instance: InstanceId) -> Done<Self, Option<i64>>;
+    async fn instance_no(&mut self, instance: RunId) -> Done<Self, Option<i64>>;
 
     /// Locks the head of an instance until the transaction ends, and updates its row from the
     /// cache.
@@ -220,7 +220,7 @@ pub(crate) trait Transaction {
     ) -> Done<Self, ()>;
 
     /// An instance that reserves this key.
-    async fn reserved_by(&mut self, key: &str) -> Done<Self, Option<InstanceId>>;
+    async fn reserved_by(&mut self, key: &str) -> Done<Self, Option<RunId>>;
 
     /// Reserves keys for an instance until it ends.
     async fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<Self, ()>;
@@ -245,7 +245,7 @@ macro_rules! forward_to_session {
     ($how:tt) => {
         forward_to_session! { $how
             commit_step(commit: &Commit) -> OrFenced<Committed>;
-            create(new: &NewInstance) -> OrFenced<Created>;
+            create(new: &NewRun) -> OrFenced<Created>;
             claim(claim: &Claim) -> Claims;
             join(member: &NewMember) -> Incarnation;
             renew(renew: &Renew) -> OrFenced<Renewed>;
@@ -257,7 +257,7 @@ macro_rules! forward_to_session {
             resume(resume: &Resume) -> Sent;
             forget(forget: &Forget) -> Forgotten;
             clear(clear: &Clear) -> Forgotten;
-            instance_no(instance: InstanceId) -> Option<i64>;
+            instance_no(instance: RunId) -> Option<i64>;
             note_extra(instance: i64, extra: i16) -> ();
             own_number() -> TriggerNo;
             put_blobs(instance: i64, blobs: &[NewBlob], at_ms: i64) -> ();
@@ -266,7 +266,7 @@ macro_rules! forward_to_session {
             put_item(instance: i64, item: &NewItem) -> ();
             insert_execution(execution: &ExecutionRow) -> ();
             definition_of(row: &DefinitionRow) -> i64;
-            reserved_by(key: &str) -> Option<InstanceId>;
+            reserved_by(key: &str) -> Option<RunId>;
             reserve(instance: i64, keys: &[String]) -> ();
         }
     };

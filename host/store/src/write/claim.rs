@@ -1,9 +1,9 @@
 //! A claim: the member asks for triggers that are due, and becomes the owner of their instances.
 
 use bytes::Bytes;
-use windlass_model::{Incarnation, InstanceNo, ScopeNo};
+use windlass_model::{Incarnation, RunNo, ScopeNo};
 
-use crate::rows::{InstanceRow, TriggerRow};
+use crate::rows::{RunRow, TriggerRow};
 
 /// A claim by a member.
 #[derive(Clone, Debug)]
@@ -26,14 +26,14 @@ pub enum ClaimScope {
     /// All instances that are free or belong to the member.
     All,
     /// Only of these instances.
-    Only(Vec<InstanceNo>),
+    Only(Vec<RunNo>),
 }
 
 /// Work that was claimed.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     /// The claimed instances.
-    pub instances: Vec<ClaimedInstance>,
+    pub instances: Vec<ClaimedRun>,
     /// Whether more due work may be free.
     pub more: bool,
     /// When the next pending trigger that this member may claim comes due, in epoch milliseconds,
@@ -46,9 +46,9 @@ pub struct Claims {
 
 /// One instance and its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClaimedInstance {
+pub struct ClaimedRun {
     /// The head, with the new owner and epoch.
-    pub row: InstanceRow,
+    pub row: RunRow,
     /// Whether this claim made the member the owner, rather than an earlier one.
     pub taken: bool,
     /// The triggers claimed, with their new tokens.
@@ -59,7 +59,7 @@ pub struct ClaimedInstance {
     pub scopes: Vec<(ScopeNo, Bytes)>,
 }
 
-impl ClaimedInstance {
+impl ClaimedRun {
     /// How many triggers were claimed.
     pub fn count(&self) -> u32 {
         u32::try_from(self.claimed.len()).unwrap_or(u32::MAX)

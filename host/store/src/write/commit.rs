@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    Epoch, Failure, Incarnation, InstanceId, InstanceNo, Payload, ScopeNo, Seq, Status, Token,
-    TriggerNo, Version,
+    Epoch, Failure, Incarnation, Payload, RunId, RunNo, ScopeNo, Seq, Status, Token, TriggerNo,
+    Version,
 };
 
 use crate::letters::NewDeadLetter;
-use crate::rows::{ExecutionRow, JournalRow, NewBlob, NewInstance, NewTrigger};
+use crate::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger};
 use crate::stimuli::{NewBookmark, NewStimulus};
 
 /// The answer of a verb whose fence may fail.
@@ -23,7 +23,7 @@ pub struct Fence {
     /// The member that commits. It must still be a member.
     pub incarnation: Incarnation,
     /// The instance.
-    pub instance: InstanceNo,
+    pub instance: RunNo,
     /// Its epoch.
     pub epoch: Epoch,
     /// Its version before this step. Each commit of the instance adds one.
@@ -103,9 +103,9 @@ pub struct Commit {
     pub sends: Vec<NewStimulus>,
     /// Sub-workflows to start. If one cannot be created, its parent's row is resumed with a
     /// failure.
-    pub children: Vec<NewInstance>,
+    pub children: Vec<NewRun>,
     /// Instances to cancel, if they have not ended.
-    pub cancels: Vec<InstanceId>,
+    pub cancels: Vec<RunId>,
     /// Dead letters to write.
     pub dead: Vec<NewDeadLetter>,
     /// Blobs that the other fields refer to.

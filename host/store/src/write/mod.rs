@@ -12,7 +12,7 @@ mod members;
 
 use windlass_model::{Incarnation, UpkeepNo};
 
-pub use self::claim::{Claim, ClaimScope, ClaimedInstance, Claims};
+pub use self::claim::{Claim, ClaimScope, ClaimedRun, Claims};
 pub use self::commit::{
     Commit, Committed, Fence, Fenced, Finish, Mark, NewItem, OrFenced, Park, Release, Removed,
     TriggerFence, Unpark,
@@ -27,7 +27,7 @@ use crate::lives::{Clear, LifeOp, Lived};
 use crate::outside::{CancelTrigger, Control, Fire, NewOutside, Reschedule, Scheduled, Touched};
 use crate::published::{NewPublication, Plan, Planned, Published, PutOff, Retract};
 use crate::retention::{Forget, Forgotten, Sweep, Swept};
-use crate::rows::{Created, NewInstance};
+use crate::rows::{Created, NewRun};
 use crate::settings::Setting;
 use crate::sql::Transaction;
 use crate::sql::transaction::Done;
@@ -173,7 +173,7 @@ macro_rules! with_verbs {
             Duty(Duty) => bool, by Transaction::duty;
             /// An instance is written with its triggers. Fenced if its owner is not a member any
             /// more.
-            Create(Box<NewInstance>) => OrFenced<Created>, by Transaction::create;
+            Create(Box<NewRun>) => OrFenced<Created>, by Transaction::create;
             /// A member claims due work.
             Claim(Claim) => Claims, by Transaction::claim;
             /// A step of an instance is committed.

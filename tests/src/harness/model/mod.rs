@@ -11,7 +11,7 @@ use windlass_model::{ExecutionStatus, Status};
 
 use super::dice::Dice;
 use super::look::{Look, Record};
-use windlass_store::rows::InstanceRow;
+use windlass_store::rows::RunRow;
 
 /// The stimulus that nodes wait for: its match is the name of the node.
 pub const GO: &str = "go";
@@ -163,7 +163,7 @@ impl Plan {
     /// # Errors
     ///
     /// The difference.
-    pub fn check(&self, look: &Look, run: &InstanceRow) -> Result<Ended, String> {
+    pub fn check(&self, look: &Look, run: &RunRow) -> Result<Ended, String> {
         let n = input_of(look, run)?;
         let records = look.records(run);
         let say = |what: String| Err(format!("{what}\nthe run: {run:#?}\nit did: {records:#?}"));
@@ -249,7 +249,7 @@ impl Plan {
     /// # Errors
     ///
     /// Its input is not that of a plan.
-    pub fn calls(&self, look: &Look, run: &InstanceRow) -> Result<usize, String> {
+    pub fn calls(&self, look: &Look, run: &RunRow) -> Result<usize, String> {
         let running = self.running(input_of(look, run)?);
         let calls = self.that_do(|does| does == Does::Call);
         Ok(calls.filter(|index| running.contains(index)).count())
@@ -273,7 +273,7 @@ impl Plan {
 }
 
 /// The input of a run.
-fn input_of(look: &Look, run: &InstanceRow) -> Result<u64, String> {
+fn input_of(look: &Look, run: &RunRow) -> Result<u64, String> {
     let n = look.input(run).get("n").and_then(Value::as_u64);
     n.ok_or_else(|| "the input has no number `n`".to_owned())
 }

@@ -3,13 +3,10 @@
 use jiff::Timestamp;
 use windlass_model::{Body, Definition, Payload};
 use windlass_store::Store;
-use windlass_store::rows::InstanceRow;
+use windlass_store::rows::RunRow;
 
 /// The workflow of a run, if its definition can still be read.
-pub(crate) fn definition(
-    store: &dyn Store,
-    row: &InstanceRow,
-) -> anyhow::Result<Option<Definition>> {
+pub(crate) fn definition(store: &dyn Store, row: &RunRow) -> anyhow::Result<Option<Definition>> {
     let stored = store.definition(row.definition)?;
     Ok(stored.and_then(|stored| windlass_model::file::read_canonical(&stored.json).ok()))
 }

@@ -90,7 +90,7 @@ impl Import {
         let document = self.document()?;
         let place = match self.new_id {
             Some(Some(id)) => Some(("as", id.to_string())),
-            Some(None) => Some(("as", windlass_runtime::new_instance_id().to_string())),
+            Some(None) => Some(("as", windlass_runtime::new_run_id().to_string())),
             None => self.replace.then(|| ("replace", "true".to_owned())),
         };
         let unsigned = self.unsigned.then(|| ("unsigned", "true".to_owned()));

@@ -17,12 +17,12 @@ impl World {
         let checker = self.checker.lock();
         for (no, id, end, executions) in checker.all() {
             if checker.is_forgotten(no) {
-                if let Some(row) = self.root.instance_by_no(no).unwrap() {
+                if let Some(row) = self.root.run_by_no(no).unwrap() {
                     return Err(format!("run {no} was forgotten, and is {row:?}"));
                 }
                 continue;
             }
-            let row = self.root.instance(id).unwrap();
+            let row = self.root.run(id).unwrap();
             if checker.is_deleted(id) != row.is_none() {
                 return Err(format!("run {id} was deleted, or not, and is {row:?}"));
             }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{
-    Clock as _, InstanceId, Payload, StimulusId, TriggerId, TriggerNo, TriggerType,
-};
+use windlass_model::{Clock as _, Payload, RunId, StimulusId, TriggerId, TriggerNo, TriggerType};
 use windlass_store::lives::LifeOp;
 use windlass_store::outside::{Control, TriggerTarget};
 use windlass_store::{MemoryStore, Reader as _, Verb, Write, Writer as _};
@@ -62,14 +60,14 @@ impl World {
         &mut self,
         name: &str,
         matches: Value,
-        to: Option<InstanceId>,
+        to: Option<RunId>,
         delivery: Delivery,
     ) {
         let stimulus = Stimulus {
             name: name.to_owned(),
             matches,
             correlation: None,
-            instance: to,
+            run: to,
             input: Payload::json("true"),
             delivery,
             ttl_ms: KEPT_MS,
@@ -121,7 +119,7 @@ impl World {
         }
     }
 
-    fn control(&mut self, instance: InstanceId, kind: TriggerType) {
+    fn control(&mut self, instance: RunId, kind: TriggerType) {
         let at_ms = self.clock.wall_ms();
         self.numbered(|no| Control {
             instance,
@@ -143,10 +141,10 @@ impl World {
 
     /// Changes a requested run.
     fn meddle(&mut self) {
-        let ids: Vec<InstanceId> = self.requests.keys().copied().collect();
+        let ids: Vec<RunId> = self.requests.keys().copied().collect();
         let id = *self.dice.pick(&ids);
         let store = Arc::clone(&self.client);
-        let Some(row) = store.instance(id).unwrap() else {
+        let Some(row) = store.run(id).unwrap() else {
             return;
         };
         let once = self.requests[&id].once;
@@ -192,7 +190,7 @@ impl World {
             (3, _) if !once => {
                 let wish = client::Schedule {
                     id: Some(TriggerId(self.id())),
-                    instance: id,
+                    run: id,
                     node: "n0".to_owned(),
                     due_ms: None,
                     payload: None,

@@ -14,7 +14,7 @@ impl World {
             self.report.moves
         );
         for no in self.checker.lock().open() {
-            let row = self.root.instance_by_no(no).unwrap().unwrap();
+            let row = self.root.run_by_no(no).unwrap().unwrap();
             let rows = self.root.triggers(no).unwrap();
             let state = |row: &windlass_store::rows::TriggerRow| {
                 let left = row.due_ms - self.clock.wall_ms();

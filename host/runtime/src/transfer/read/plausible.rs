@@ -1,6 +1,6 @@
 //! Checks for times and ids that an imported run cannot have, even if it is signed.
 
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 
 use super::ImportTarget;
 use crate::codes;
@@ -69,7 +69,7 @@ fn check_record(
 /// Refuses an id that a host derives from a request key, a schedule or the parent of a run, unless
 /// a known key has signed the run under this id. Otherwise a later start with that name would find
 /// the imported run.
-pub(super) fn check_id(from: InstanceId, place: ImportTarget, seal: Seal) -> Result<(), Error> {
+pub(super) fn check_id(from: RunId, place: ImportTarget, seal: Seal) -> Result<(), Error> {
     let id = match place {
         ImportTarget::As(id) => id,
         ImportTarget::Free | ImportTarget::Replace => from,
@@ -90,6 +90,6 @@ pub(super) fn check_id(from: InstanceId, place: ImportTarget, seal: Seal) -> Res
 
 /// Whether a start request with the name of the run finds it: a known key has signed the run, and
 /// it keeps its id.
-pub(super) fn keeps_its_name(from: InstanceId, id: InstanceId, seal: Seal) -> bool {
+pub(super) fn keeps_its_name(from: RunId, id: RunId, seal: Seal) -> bool {
     seal.signer().is_some() && id == from
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{InstanceId, Payload};
+use windlass_model::{Payload, RunId};
 use windlass_plugins::Host;
 use windlass_runtime::{
     BurstBounds, Options, Runtime, Scope, Settings, StartRequest, SystemClock, Topology,
@@ -99,8 +99,8 @@ impl Machine {
 }
 
 /// The id of the run of a seed.
-pub(crate) fn id_of(seed: u64) -> InstanceId {
-    InstanceId(uuid::Uuid::from_u128(u128::from(seed) + 1))
+pub(crate) fn id_of(seed: u64) -> RunId {
+    RunId(uuid::Uuid::from_u128(u128::from(seed) + 1))
 }
 
 impl Process<'_> {
@@ -141,7 +141,7 @@ impl Process<'_> {
                 name: name.clone(),
                 matches: matches.clone(),
                 correlation: None,
-                instance: None,
+                run: None,
                 input: Payload::of(input),
                 delivery: Delivery::Buffer,
                 ttl_ms: 600_000,
@@ -161,7 +161,7 @@ impl Process<'_> {
         match waited.unwrap().result {
             Some(_) => Ok(()),
             None => {
-                let no = self.store.instance(id).unwrap().unwrap().no;
+                let no = self.store.run(id).unwrap().unwrap().no;
                 Err(format!("it does not end: {:#?}", self.store.triggers(no)))
             }
         }

@@ -1,9 +1,9 @@
 //! The records of a run, from the store.
 
 use serde_json::Value;
-use windlass_model::{Failure, InstanceId, Payload, ScopeNo};
+use windlass_model::{Failure, Payload, RunId, ScopeNo};
 use windlass_store::Store;
-use windlass_store::rows::{ExecutionRow, InstanceRow};
+use windlass_store::rows::{ExecutionRow, RunRow};
 
 use super::flow::Workflow;
 use super::model::{Fault, Net, Reported, Seen, Shown};
@@ -34,12 +34,12 @@ fn value(payload: Option<Payload>) -> Option<Value> {
 
 impl Told {
     /// A run by its id; none if it or one of its children has not ended.
-    pub(crate) fn of(store: &dyn Store, id: InstanceId, workflows: &[&Workflow]) -> Option<Self> {
-        let row = store.instance(id).unwrap().unwrap();
+    pub(crate) fn of(store: &dyn Store, id: RunId, workflows: &[&Workflow]) -> Option<Self> {
+        let row = store.run(id).unwrap().unwrap();
         Self::of_row(store, &row, workflows)
     }
 
-    fn of_row(store: &dyn Store, row: &InstanceRow, workflows: &[&Workflow]) -> Option<Self> {
+    fn of_row(store: &dyn Store, row: &RunRow, workflows: &[&Workflow]) -> Option<Self> {
         if !row.status.is_final() {
             return None;
         }

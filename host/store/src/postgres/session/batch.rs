@@ -17,7 +17,7 @@ use super::extras;
 use super::facts::Facts;
 use crate::postgres::shared::Known;
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, JournalRow, NewBlob, NewInstance, NewTrigger,
+    BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger,
 };
 use crate::stimuli::NewBookmark;
 use crate::write::{Commit, Committed, Fenced, Finish, OrFenced, Write, Wrote};
@@ -61,7 +61,7 @@ pub(super) struct Batch<'w> {
 /// The head of an instance, before and after the batch.
 pub(super) struct Head<'w> {
     /// Set if this batch creates the instance, with the numbers of its definition and its pins.
-    pub(super) created: Option<(&'w NewInstance, i64, i64)>,
+    pub(super) created: Option<(&'w NewRun, i64, i64)>,
     pub(super) was_owner: i64,
     pub(super) epoch: i64,
     pub(super) was_version: i64,
@@ -150,7 +150,7 @@ impl<'w> Batch<'w> {
 
     fn create(
         &mut self,
-        new: &'w NewInstance,
+        new: &'w NewRun,
         known: &Known,
         facts: Option<&Facts>,
     ) -> Option<OrFenced<Created>> {

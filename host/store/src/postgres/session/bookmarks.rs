@@ -8,7 +8,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashSet;
 use tokio_postgres::Row;
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, Payload, Seq};
+use windlass_model::{Payload, RunId, Seq};
 
 use super::heads::{Params, Standing, hold, standing};
 use super::{Done, Session, extras, get};
@@ -35,7 +35,7 @@ pub(super) const BURN_ALL: &str = "DELETE FROM bookmark WHERE instance = ANY($1)
 pub(super) struct Met {
     pub(super) no: i64,
     pub(super) instance: i64,
-    pub(super) instance_id: InstanceId,
+    pub(super) instance_id: RunId,
     first: i64,
     trigger: i64,
     name: String,
@@ -82,7 +82,7 @@ pub(super) fn met(row: &Row) -> Done<Met> {
     Ok(Met {
         no: get(row, 0)?,
         instance: get(row, 1)?,
-        instance_id: InstanceId(uuid(row, 2)?),
+        instance_id: RunId(uuid(row, 2)?),
         first: get(row, 3)?,
         trigger: get(row, 4)?,
         name: get(row, 5)?,

@@ -8,7 +8,7 @@ use crate::sql::row::uuid;
 use crate::sql::rows;
 use crate::write::{Commit, Finish};
 use bytes::Bytes;
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 
 impl Session<'_> {
     /// Creates the children of a step. The parent of a child that cannot be created is resumed with
@@ -39,7 +39,7 @@ impl Session<'_> {
         if let Some(output) = &finish.output {
             self.refer(parent.instance.0, output).await?;
         }
-        let document = ended(InstanceId(uuid(&row, 0)?), commit.status, finish);
+        let document = ended(RunId(uuid(&row, 0)?), commit.status, finish);
         self.tell(&parent, &document, commit.at_ms).await
     }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
-use windlass_model::{InstanceNo, ScopeNo, TriggerState};
+use windlass_model::{RunNo, ScopeNo, TriggerState};
 
 use super::heads::{Params, Standing, standing};
 use super::{Done, MEMBER, Session, get};
@@ -15,7 +15,7 @@ use crate::sql::hot;
 use crate::sql::row::bytes;
 use crate::sql::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::stimuli::{ClaimFor, Sent};
-use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
+use crate::write::{Claim, ClaimScope, ClaimedRun, Claims};
 
 /// All triggers of the given instances.
 const OTHERS: &str = select_trigger!("WHERE instance = ANY(?1) ORDER BY no + 0").postgres;
@@ -183,7 +183,7 @@ impl Session<'_> {
         &mut self,
         claim: &Claim,
         taking: &mut Taking,
-        instances: &[InstanceNo],
+        instances: &[RunNo],
     ) -> Done<()> {
         let instances: Vec<i64> = instances.iter().map(|no| no.0).collect();
         let (member, limit) = (claim.incarnation.0, i64::from(claim.triggers) + 1);
@@ -291,7 +291,7 @@ impl Session<'_> {
             if extras != 0 {
                 self.aftermath.carrying.push((get(row, 0)?, extras));
             }
-            let row = rows::instance(row)?;
+            let row = rows::run(row)?;
             heads.insert(row.no.0, row);
         }
         for chosen in taking.instances {
@@ -301,7 +301,7 @@ impl Session<'_> {
                 continue;
             };
             triggers.sort_unstable_by_key(|row| (Reverse(row.priority), row.due_ms, row.no));
-            claims.instances.push(ClaimedInstance {
+            claims.instances.push(ClaimedRun {
                 row,
                 taken: chosen.free,
                 claimed: triggers,
@@ -334,7 +334,7 @@ impl Session<'_> {
 /// Adds the other triggers and the open scopes of newly owned instances.
 fn fill(claims: &mut Claims, others: &[Row], scopes: &[Row]) -> Done<()> {
     let taken = claims.instances.iter_mut().filter(|claimed| claimed.taken);
-    let mut taken: FxHashMap<i64, &mut ClaimedInstance> =
+    let mut taken: FxHashMap<i64, &mut ClaimedRun> =
         taken.map(|claimed| (claimed.row.no.0, claimed)).collect();
     for row in others {
         let row = rows::trigger(row)?;

@@ -1,18 +1,18 @@
 //! Writes instances one by one, with their definitions and pins. Plain instances whose documents
 //! exist go with a batch (`batch.rs`).
 
-use windlass_model::{Digest, InstanceId, ScopeNo, Status};
+use windlass_model::{Digest, RunId, ScopeNo, Status};
 
 use super::{Done, Failed, Session, extras, get};
 use crate::columns::payload;
-use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewInstance, PinsRow};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, PinsRow};
 use crate::sql::hot;
 use crate::sql::row::uuid;
 use crate::sql::rows::{self, select_instance};
 use crate::write::{Fenced, OrFenced};
 
 impl Session<'_> {
-    pub(super) async fn create(&mut self, new: &NewInstance) -> Done<OrFenced<Created>> {
+    pub(super) async fn create(&mut self, new: &NewRun) -> Done<OrFenced<Created>> {
         self.lock_reservations(&new.exclusive, &new.reserves)
             .await?;
         if let Some(owner) = new.owner
@@ -65,7 +65,7 @@ impl Session<'_> {
     }
 
     /// Writes the rows of an instance after its head.
-    async fn insert_rest(&mut self, new: &NewInstance) -> Done<()> {
+    async fn insert_rest(&mut self, new: &NewRun) -> Done<()> {
         let no = new.no.0;
         let (input, meta) = payload(Some(&new.input));
         let request: &[u8] = &new.request.0;
@@ -137,16 +137,16 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) async fn reserved_by(&mut self, key: &str) -> Done<Option<InstanceId>> {
+    pub(super) async fn reserved_by(&mut self, key: &str) -> Done<Option<RunId>> {
         let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = ANY (ARRAY[r.instance]) \
             WHERE r.key = $1 ORDER BY r.instance LIMIT 1";
         let row = self.one(sql, &[&key]).await?;
         let id = row.map(|row| uuid(&row, 0));
-        Ok(id.transpose()?.map(InstanceId))
+        Ok(id.transpose()?.map(RunId))
     }
 
     /// The answer if the id of the new instance exists, or did before it was deleted.
-    async fn existing(&mut self, new: &NewInstance) -> Done<Option<Created>> {
+    async fn existing(&mut self, new: &NewRun) -> Done<Option<Created>> {
         let id: &[u8] = new.id.0.as_bytes();
         if self.one(hot::INSTANCE_NO.postgres, &[&id]).await?.is_none() {
             return Ok(None);
@@ -154,7 +154,7 @@ impl Session<'_> {
         let row = self
             .one(select_instance!("WHERE i.id = ?1").postgres, &[&id])
             .await?;
-        let row = row.map(|row| rows::instance(&row)).transpose()?;
+        let row = row.map(|row| rows::run(&row)).transpose()?;
         // Only a tombstone has an id but no origin.
         Ok(Some(row.map_or(Created::Deleted, |row| {
             Created::Exists(Box::new(row))
@@ -209,7 +209,7 @@ impl Session<'_> {
 }
 
 /// The kinds of rare rows that a new instance has.
-fn born_with(new: &NewInstance) -> i16 {
+fn born_with(new: &NewRun) -> i16 {
     let parent = new.parent.as_ref().map_or(0, |_| extras::PARENT);
     parent | new.keep_ms.map_or(0, |_| extras::KEPT)
 }

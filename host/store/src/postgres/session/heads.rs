@@ -3,7 +3,7 @@
 
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 
 use super::{Done, Session, get};
 use crate::error::Error;
@@ -50,7 +50,7 @@ pub(super) fn standing(row: &Row, column: usize) -> Done<Standing> {
 }
 
 /// An id as its column stores it.
-pub(super) fn id(instance: &InstanceId) -> &[u8] {
+pub(super) fn id(instance: &RunId) -> &[u8] {
     instance.0.as_bytes()
 }
 
@@ -69,7 +69,7 @@ impl Session<'_> {
     }
 
     /// The number of an instance.
-    pub(super) async fn instance_no(&mut self, instance: InstanceId) -> Done<Option<i64>> {
+    pub(super) async fn instance_no(&mut self, instance: RunId) -> Done<Option<i64>> {
         let sql = hot::INSTANCE_NO.postgres;
         let row = self.one(sql, &[&id(&instance)]).await?;
         Ok(row.map(|row| get(&row, 0)).transpose()?)

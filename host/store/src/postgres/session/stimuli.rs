@@ -1,7 +1,7 @@
 //! Stimuli: their delivery, and those that wait.
 
 use rustc_hash::FxHashMap;
-use windlass_model::{BookmarkNo, Delivery, Digest, InstanceId, StimulusNo};
+use windlass_model::{BookmarkNo, Delivery, Digest, RunId, StimulusNo};
 
 use super::bookmarks::{self, Met, select_met};
 use super::heads::{Params, Standing, hold, id, standing};
@@ -281,7 +281,7 @@ impl Session<'_> {
     }
 
     /// Whether the instance exists and has ended.
-    async fn is_named_over(&mut self, instance: InstanceId) -> Done<bool> {
+    async fn is_named_over(&mut self, instance: RunId) -> Done<bool> {
         let sql = "SELECT 1 FROM instance WHERE id = $1 AND finished_ms IS NOT NULL";
         Ok(self.one(sql, &[&id(&instance)]).await?.is_some())
     }

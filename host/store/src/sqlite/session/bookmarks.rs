@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rusqlite::{OptionalExtension as _, Row};
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, InstanceNo, Payload, Seq, TriggerNo};
+use windlass_model::{Payload, RunId, RunNo, Seq, TriggerNo};
 
 use super::{Done, Session};
 use crate::error::Result;
@@ -18,7 +18,7 @@ use crate::write::Commit;
 pub(super) struct Met {
     pub(super) no: i64,
     pub(super) instance: i64,
-    pub(super) instance_id: InstanceId,
+    pub(super) instance_id: RunId,
     pub(super) first: i64,
     trigger: i64,
     name: String,
@@ -44,7 +44,7 @@ pub(super) fn met(row: &Row<'_>) -> Result<Met> {
     Ok(Met {
         no: int(row, 0)?,
         instance: int(row, 1)?,
-        instance_id: InstanceId(uuid(row, 2)?),
+        instance_id: RunId(uuid(row, 2)?),
         first: int(row, 3)?,
         trigger: int(row, 4)?,
         name: text(row, 5)?,
@@ -243,7 +243,7 @@ impl Session<'_> {
             self.put_blobs(met.instance, &resume.blobs, resume.at_ms)?;
             if self.go_on(&met, &resume.input, resume.at_ms)? {
                 sent.resumed.push(met.instance_id);
-                due.push(InstanceNo(met.instance));
+                due.push(RunNo(met.instance));
             }
         }
         sent.dropped = sent.resumed.is_empty();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use rusqlite::OptionalExtension as _;
-use windlass_model::InstanceId;
+use windlass_model::RunId;
 
 use super::{Done, Session};
 use crate::children::{ended, refused};
@@ -63,11 +63,11 @@ impl Session<'_> {
     }
 
     /// The id of an instance, by its number.
-    pub(super) fn instance_id(&self, instance: i64) -> Done<Option<InstanceId>> {
+    pub(super) fn instance_id(&self, instance: i64) -> Done<Option<RunId>> {
         let sql = "SELECT id FROM instance WHERE no = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let found = statement.query_row([instance], |row| {
-            Ok(InstanceId(uuid::Uuid::from_bytes(row.get(0)?)))
+            Ok(RunId(uuid::Uuid::from_bytes(row.get(0)?)))
         });
         Ok(found.optional()?)
     }

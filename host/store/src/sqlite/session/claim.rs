@@ -13,7 +13,7 @@ use crate::outside::PAUSING;
 use crate::rows::TriggerRow;
 use crate::sql::hot;
 use crate::sql::rows;
-use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
+use crate::write::{Claim, ClaimScope, ClaimedRun, Claims};
 
 /// Rows of the index that one statement reads.
 const PAGE: usize = 256;
@@ -261,7 +261,7 @@ impl Session<'_> {
         Ok(head.is_some_and(|head| head.status == Status::Paused))
     }
 
-    fn take(&mut self, claim: &Claim, instance: i64) -> Done<ClaimedInstance> {
+    fn take(&mut self, claim: &Claim, instance: i64) -> Done<ClaimedRun> {
         self.write_head(instance)?;
         let mut taken = false;
         if let Some(head) = self.head(instance)?
@@ -276,9 +276,9 @@ impl Session<'_> {
         }
         let row = self
             .statements
-            .instance_by_no
-            .query_row([instance], |row| Ok(rows::instance(row)))??;
-        Ok(ClaimedInstance {
+            .run_by_no
+            .query_row([instance], |row| Ok(rows::run(row)))??;
+        Ok(ClaimedRun {
             row,
             taken,
             claimed: Vec::new(),

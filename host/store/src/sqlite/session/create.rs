@@ -6,7 +6,7 @@ use windlass_model::{Digest, ScopeNo, Status};
 use super::cache::{Head, Unwritten};
 use super::{Done, Session};
 use crate::columns::payload;
-use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewInstance};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun};
 use crate::sql::hot;
 use crate::sql::rows;
 use crate::sql::transaction::extras;
@@ -14,7 +14,7 @@ use crate::sums::{self, Of};
 use crate::write::{Fenced, OrFenced};
 
 impl Session<'_> {
-    pub(super) fn create(&mut self, new: &NewInstance) -> Done<OrFenced<Created>> {
+    pub(super) fn create(&mut self, new: &NewRun) -> Done<OrFenced<Created>> {
         if let Some(owner) = new.owner
             && !self.is_member(owner.0)?
         {
@@ -71,7 +71,7 @@ impl Session<'_> {
     }
 
     /// Writes the rows of an instance after its head.
-    fn insert_rest(&mut self, new: &NewInstance) -> Done<()> {
+    fn insert_rest(&mut self, new: &NewRun) -> Done<()> {
         let no = new.no.0;
         let (input, meta) = payload(Some(&new.input));
         let sum = sums::of_payload(Of::Input, [no, 0, 0], "", (input, meta.as_deref()));
@@ -123,7 +123,7 @@ impl Session<'_> {
     }
 
     /// The answer if the id of the new instance exists, or did before it was deleted.
-    fn existing(&mut self, new: &NewInstance) -> Done<Option<Created>> {
+    fn existing(&mut self, new: &NewRun) -> Done<Option<Created>> {
         let id = &new.id.0.as_bytes()[..];
         let no = self
             .connection
@@ -134,8 +134,8 @@ impl Session<'_> {
         self.write_head(no)?;
         let row = self
             .statements
-            .instance_by_no
-            .query_row([no], |row| Ok(rows::instance(row)))
+            .run_by_no
+            .query_row([no], |row| Ok(rows::run(row)))
             .optional()?
             .transpose()?;
         // Only a tombstone has an id but no origin.
@@ -191,7 +191,7 @@ impl Session<'_> {
         Ok(no)
     }
 
-    fn insert_pins(&mut self, new: &NewInstance) -> Done<i64> {
+    fn insert_pins(&mut self, new: &NewRun) -> Done<i64> {
         let row = &new.pins;
         self.connection
             .prepare_cached("INSERT INTO pins (digest, json) VALUES (?1, ?2)")?
@@ -203,7 +203,7 @@ impl Session<'_> {
 }
 
 /// The kinds of rare rows that a new instance has.
-fn born_with(new: &NewInstance) -> i16 {
+fn born_with(new: &NewRun) -> i16 {
     let parent = if new.parent.is_some() {
         extras::PARENT
     } else {

@@ -1,7 +1,7 @@
 //! Dead letters of resumptions that no step has used.
 
 use bytes::Bytes;
-use windlass_model::{InstanceNo, Seq, TriggerNo, TriggerType};
+use windlass_model::{RunNo, Seq, TriggerNo, TriggerType};
 
 use super::{Done, Session};
 use crate::letters::{DeadTrigger, NewDeadLetter};
@@ -36,7 +36,7 @@ impl Session<'_> {
             .prepare_cached(sql)?
             .query_map(key, |row| {
                 Ok(DeadTrigger {
-                    instance: InstanceNo(instance),
+                    instance: RunNo(instance),
                     seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
                     kind: TriggerType::Resume,
                     node: row.get(1)?,

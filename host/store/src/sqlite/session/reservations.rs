@@ -2,7 +2,7 @@
 
 use rusqlite::OptionalExtension as _;
 use uuid::Uuid;
-use windlass_model::{InstanceId, InstanceNo};
+use windlass_model::{RunId, RunNo};
 
 use super::cache::Filled;
 use super::{Done, Session};
@@ -10,7 +10,7 @@ use crate::sql::hot;
 
 impl Session<'_> {
     /// An instance that reserves this key.
-    pub(super) fn reserved_by(&self, key: &str) -> Done<Option<InstanceId>> {
+    pub(super) fn reserved_by(&self, key: &str) -> Done<Option<RunId>> {
         let sql = "SELECT i.id FROM reservation r CROSS JOIN instance i ON i.no = r.instance \
             WHERE r.key = ?1 ORDER BY r.instance LIMIT 1";
         let id: Option<[u8; 16]> = self
@@ -18,7 +18,7 @@ impl Session<'_> {
             .prepare_cached(sql)?
             .query_row([key], |row| row.get(0))
             .optional()?;
-        Ok(id.map(|id| InstanceId(Uuid::from_bytes(id))))
+        Ok(id.map(|id| RunId(Uuid::from_bytes(id))))
     }
 
     pub(super) fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<()> {
@@ -32,7 +32,7 @@ impl Session<'_> {
     }
 
     /// Releases the reservations of an instance.
-    pub(super) fn release_reservations(&mut self, instance: InstanceNo) -> Done<()> {
+    pub(super) fn release_reservations(&mut self, instance: RunNo) -> Done<()> {
         if self.cache.reservations == Filled::Unknown {
             let sql = "SELECT EXISTS (SELECT 1 FROM reservation)";
             self.cache.reservations = self.filled(sql)?;

@@ -10,7 +10,7 @@ use crate::columns::payload;
 use crate::sql::hot;
 use crate::sql::row::{bytes, holds};
 use crate::sums::{self, Of};
-use crate::write::{ClaimedInstance, Commit, NewItem};
+use crate::write::{ClaimedRun, Commit, NewItem};
 
 impl Session<'_> {
     /// Writes a step's changes of scopes, variables and items. Most steps have none.
@@ -92,7 +92,7 @@ impl Session<'_> {
     }
 
     /// Adds the open scopes of a newly owned instance.
-    pub(super) fn load_scopes(&mut self, claimed: &mut ClaimedInstance) -> Done<()> {
+    pub(super) fn load_scopes(&mut self, claimed: &mut ClaimedRun) -> Done<()> {
         if self.cache.scopes == Filled::Unknown {
             let sql = "SELECT EXISTS (SELECT 1 FROM scope)";
             self.cache.scopes = self.filled(sql)?;

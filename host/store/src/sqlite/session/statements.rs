@@ -110,7 +110,7 @@ statements! {
         input_meta, parent, parent_id, parent_trigger, parent_seq, depth, \
         keep_ms, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
 
-    instance_by_no: select_instance!("WHERE i.no = ?1").sqlite,
+    run_by_no: select_instance!("WHERE i.no = ?1").sqlite,
     /// Answered from the index alone.
     due: DUE,
     /// The highest priority below another one that has pending triggers: one index lookup.

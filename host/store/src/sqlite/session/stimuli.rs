@@ -1,7 +1,7 @@
 //! Stimuli: their delivery, and those that wait.
 
 use rusqlite::OptionalExtension as _;
-use windlass_model::{BookmarkNo, Delivery, Digest, InstanceId, InstanceNo, Status, StimulusNo};
+use windlass_model::{BookmarkNo, Delivery, Digest, RunId, RunNo, Status, StimulusNo};
 
 use super::bookmarks::{Met, met, select_met};
 use super::cache::Head;
@@ -66,7 +66,7 @@ impl Session<'_> {
         &mut self,
         claim_for: Option<ClaimFor>,
         at_ms: i64,
-        due: Vec<InstanceNo>,
+        due: Vec<RunNo>,
         sent: &mut Sent,
     ) -> Done<()> {
         let Some(claim_for) = claim_for else {
@@ -97,7 +97,7 @@ impl Session<'_> {
         Ok(bound.len() == send.starts.len() && bound.iter().all(prepared))
     }
 
-    fn start_bound(&mut self, send: &Send, sent: &mut Sent, due: &mut Vec<InstanceNo>) -> Done<()> {
+    fn start_bound(&mut self, send: &Send, sent: &mut Sent, due: &mut Vec<RunNo>) -> Done<()> {
         for (_, new) in &send.starts {
             match self.create(new)? {
                 Ok(Created::New) => {
@@ -118,7 +118,7 @@ impl Session<'_> {
         send: &Send,
         cursor: Option<Cursor>,
         sent: &mut Sent,
-        due: &mut Vec<InstanceNo>,
+        due: &mut Vec<RunNo>,
     ) -> Done<Option<Cursor>> {
         let limit = send.limit.max(1) as usize;
         let mut found = self.matching(send, cursor, limit + 1)?;
@@ -132,7 +132,7 @@ impl Session<'_> {
                 && self.go_on(met, &send.stimulus.input, send.at_ms)?
             {
                 sent.resumed.push(met.instance_id);
-                due.push(InstanceNo(met.instance));
+                due.push(RunNo(met.instance));
             }
         }
         let Some(after) = after.filter(|_| more) else {
@@ -238,7 +238,7 @@ impl Session<'_> {
     }
 
     /// The number of an instance.
-    pub(super) fn instance_no(&self, instance: InstanceId) -> Done<Option<i64>> {
+    pub(super) fn instance_no(&self, instance: RunId) -> Done<Option<i64>> {
         let sql = hot::INSTANCE_NO.sqlite;
         let mut statement = self.connection.prepare_cached(sql)?;
         let no = statement.query_row([id(&instance)], |row| row.get(0));
@@ -246,6 +246,6 @@ impl Session<'_> {
     }
 }
 
-pub(super) fn id(instance: &InstanceId) -> &[u8] {
+pub(super) fn id(instance: &RunId) -> &[u8] {
     instance.0.as_bytes()
 }

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use rusqlite::params_from_iter;
-use windlass_model::{Incarnation, InstanceId, Payload, ScopeNo, TriggerNo};
+use windlass_model::{Incarnation, Payload, RunId, ScopeNo, TriggerNo};
 
 use super::{Failed, Session};
 use crate::error::Result;
 use crate::lives::Clear;
 use crate::retention::{Forget, Forgotten, Swept};
-use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewInstance, NewTrigger};
+use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrigger};
 use crate::sql::sweeping::SweepCursor;
 use crate::sql::transaction::{Done, Head, Transaction, forward_to_session};
 use crate::sql::{Param, Row, Sql};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use windlass_model::{Body, InstanceNo, Payload, ScopeNo};
+use windlass_model::{Body, Payload, RunNo, ScopeNo};
 
 use super::{OnDisk, on_disk};
 use crate::conformance::world::{DONE, Held, Member};
@@ -45,7 +45,7 @@ fn findings(disk: &OnDisk) -> Vec<String> {
         .collect()
 }
 
-fn large_of(store: &SqliteStore, no: InstanceNo) -> Result<(), Error> {
+fn large_of(store: &SqliteStore, no: RunNo) -> Result<(), Error> {
     let vars = store.vars(no, ScopeNo::ROOT)?;
     for (_, value) in vars {
         if let Body::Blob(blob) = value.body {
@@ -68,7 +68,7 @@ fn a_store_that_nobody_altered_has_no_findings() {
 
 #[test]
 fn what_was_altered_is_told_by_reading_and_by_the_check() {
-    type Read = fn(&SqliteStore, InstanceNo) -> Result<(), Error>;
+    type Read = fn(&SqliteStore, RunNo) -> Result<(), Error>;
     let damages: [(&str, &str, Read); 5] = [
         (
             "UPDATE origin SET input = x'32' WHERE instance = ",
@@ -146,7 +146,7 @@ fn a_run_with_an_altered_state_is_claimed_as_unsound_and_others_as_sound() {
     let next = Member::of(disk.store() as Arc<dyn Store>);
     assert_eq!(next.bury(10), 2);
     let claims = next.claim(i64::MAX, 10, 10);
-    let sound = |no: InstanceNo| {
+    let sound = |no: RunNo| {
         let claimed = claims.instances.iter().find(|one| one.row.no == no);
         claimed.unwrap().row.sound
     };

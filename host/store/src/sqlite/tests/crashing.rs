@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use windlass_model::{InstanceNo, Version};
+use windlass_model::{RunNo, Version};
 
 use super::on_disk;
 use crate::conformance::TestClock;
@@ -72,7 +72,7 @@ fn acknowledged_steps_survive_a_kill() {
                 continue;
             };
             let (instance, version) = ack.split_once(' ').unwrap();
-            let key = InstanceNo(instance.parse().unwrap());
+            let key = RunNo(instance.parse().unwrap());
             acknowledged.insert(key, Version(version.parse().unwrap()));
             read += 1;
             if read == lines {

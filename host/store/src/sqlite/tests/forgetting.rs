@@ -1,7 +1,7 @@
 //! The rows that remain in the file after deletions, and the size of the file.
 
 use rusqlite::Connection;
-use windlass_model::{Digest, InstanceNo, Payload, ScopeNo};
+use windlass_model::{Digest, Payload, RunNo, ScopeNo};
 
 use super::{OnDisk, on_disk};
 use crate::Reader as _;
@@ -209,7 +209,7 @@ fn an_older_file_learns_which_blobs_are_held() {
         .unwrap();
     let held: Vec<(i64, i64)> = held.map(Result::unwrap).collect();
     assert_eq!(held, [(1, 7), (2, 7)]);
-    let vars = store.vars(InstanceNo(1), ScopeNo::ROOT).unwrap();
+    let vars = store.vars(RunNo(1), ScopeNo::ROOT).unwrap();
     let names: Vec<&str> = vars.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, ["large", "small"]);
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use uuid::Uuid;
-use windlass_model::{Digest, InstanceId, InstanceNo, Payload, ScopeNo, Status, TriggerState};
+use windlass_model::{Digest, Payload, RunId, RunNo, ScopeNo, Status, TriggerState};
 
 use super::on_disk;
 use crate::Reader as _;
@@ -36,12 +36,12 @@ fn a_file_of_the_first_layout_is_brought_up_to_date() {
     drop(connection);
     let store = disk.store();
     let member = Member::of(store.clone());
-    let no = InstanceNo(5);
-    let row = store.instance_by_no(no).unwrap().unwrap();
+    let no = RunNo(5);
+    let row = store.run_by_no(no).unwrap().unwrap();
     assert_eq!(
         (row.id, row.status, row.parent, row.definition),
         (
-            InstanceId(Uuid::from_u128(7)),
+            RunId(Uuid::from_u128(7)),
             Status::Running,
             None,
             Digest([0; 32])

@@ -33,11 +33,11 @@ fn filled() -> OnDisk {
 fn visit(path: &Path) -> crate::Result<()> {
     let store = SqliteStore::open(path, SqliteOptions::new(Arc::<TestClock>::default()))?;
     store.counts()?;
-    let query = crate::read::InstanceQuery {
+    let query = crate::read::RunQuery {
         limit: 1000,
         ..Default::default()
     };
-    for row in store.instances(&query)? {
+    for row in store.runs(&query)? {
         store.triggers(row.no)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_model::{InstanceNo, Payload, ScopeNo};
+use windlass_model::{Payload, RunNo, ScopeNo};
 
 use super::{OnDisk, on_disk};
 use crate::conformance::TestClock;
@@ -45,7 +45,7 @@ struct History {
     model: Arc<MemoryStore>,
     member: Member,
     held: Vec<Held>,
-    instances: Vec<InstanceNo>,
+    instances: Vec<RunNo>,
     dice: Dice,
 }
 
@@ -62,7 +62,7 @@ impl History {
                     windlass_model::Body::Inline(_) => None,
                 });
             let outputs: Vec<bool> = outputs.collect();
-            let (row, triggers) = (store.instance_by_no(*no), store.triggers(*no));
+            let (row, triggers) = (store.run_by_no(*no), store.triggers(*no));
             let (row, triggers) = (row.unwrap(), triggers.unwrap());
             format!("{row:?} {triggers:?} {vars:?} {runs:?} {outputs:?}\n")
         });

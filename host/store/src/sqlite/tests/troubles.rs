@@ -9,7 +9,7 @@ use windlass_model::{Delivery, Payload, Token, Version};
 use super::{OnDisk, Trouble, on_disk};
 use crate::conformance::waiting::stimulus;
 use crate::conformance::world::{Answers, DONE, Held, Member, batch, batch_of};
-use crate::rows::{Created, NewInstance};
+use crate::rows::{Created, NewRun};
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
 use crate::write::{Commit, Fenced, Flush, Leave, Mark, Renew};
 use crate::{Reader as _, Store, Verb as _, Write, Writer as _, codes};
@@ -74,7 +74,7 @@ fn a_full_disk_loses_nothing() {
     let (store, _) = self::member(&disk, disk.options());
     for (chains, version) in [(&written, 1), (&refused, 0)] {
         for held in chains {
-            let row = store.instance_by_no(held.fence.instance).unwrap().unwrap();
+            let row = store.run_by_no(held.fence.instance).unwrap().unwrap();
             assert_eq!(row.version, Version(version));
             let runs = store.executions(row.no, None, 10).unwrap();
             assert_eq!(runs.len() as i64, version);
@@ -97,7 +97,7 @@ fn a_commit_of_unknown_outcome_is_looked_up() {
         writes.push(stale.into());
         let mut answers = batch(&*store, writes);
         let stale = Commit::answer(answers.pop().unwrap()).unwrap();
-        let created = NewInstance::answer(answers.pop().unwrap()).unwrap();
+        let created = NewRun::answer(answers.pop().unwrap()).unwrap();
         assert_eq!((created, stale), (Ok(Created::New), Err(Fenced)));
         for answer in answers {
             assert_eq!(Commit::answer(answer).unwrap(), DONE, "{trouble:?}");
