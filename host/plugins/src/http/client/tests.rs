@@ -16,7 +16,7 @@ fn request(url: String) -> Request {
         headers: Vec::new(),
         body: None,
         timeout: None,
-        max_redirects: 0,
+        max_redirects: None,
         max_response_bytes: None,
     }
 }
