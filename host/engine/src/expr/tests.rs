@@ -402,7 +402,7 @@ fn a_local_may_be_named_run_as_before_that_name_existed() {
         json!("{% for run in [1, 2] %}{{ run }}{% endfor %}{{ run.id }}"),
         r#""120190""#,
     );
-    check(json!("{% set run = {'no': 1} %}{{ run.no }}"), "1");
+    check(json!("{% set run = {'no': 1} %}{{ run.no }}"), r#""1""#);
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn key_id(key: &str) -> Uuid {
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Start a run that was created without starting it. Repeating the request does nothing.
+/// Begin a run that was created with `create_only` or for later. Repeating the request does nothing.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/begin", tag = "runs",
     params(("id" = Uuid, Path, description = "The run.")),
     responses(

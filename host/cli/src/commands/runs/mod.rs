@@ -27,7 +27,7 @@ use crate::exit::Exit;
 pub(crate) enum Command {
     /// Store a run for `windlass serve` to execute
     Start(start::Arguments),
-    /// Start a run that was created with `--create-only` or begins later
+    /// Begin a run that was created with `--create-only` or for later
     #[command(alias = "run")]
     Begin(control::Begin),
     /// Cancel a run: executions are interrupted, and waits are dropped

@@ -17,7 +17,7 @@ use crate::request::RequestArguments;
 pub(crate) struct Arguments {
     #[command(flatten)]
     request: RequestArguments,
-    /// Only create the run; `windlass runs begin ID` starts it
+    /// Only create the run; `windlass runs begin ID` lets it begin
     #[arg(long, conflicts_with_all = ["at", "after"])]
     create_only: bool,
     #[command(flatten)]
