@@ -200,7 +200,7 @@ pub(crate) fn of_input(code: Code, diagnostics: &[Diagnostic]) -> Expected {
         code,
         format!("The input does not fit the workflow: {}", all.join("; ")),
     )
-    .help("The workflow's `input` is the JSON Schema that it has to fit.")
+    .help("The workflow's `input` is the JSON Schema that the input of a run must match.")
     .exit(Exit::Usage)
 }
 

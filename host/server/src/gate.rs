@@ -156,7 +156,7 @@ fn allowed(
 
 /// The answer to a page of another origin.
 pub(crate) fn foreign_page() -> Box<Problem> {
-    let detail = "a page that is not of this host sent the request";
+    let detail = "a web page of another origin sent the request";
     Problem::new(StatusCode::FORBIDDEN, &codes::FOREIGN_PAGE, detail).help(
         "List the origin of the page in `origins` of [server], or set `public-url` if the page \
         is this host's behind a proxy.",

@@ -64,12 +64,12 @@ impl InProcess {
         }
     }
 
-    /// Answers a request. `target` is a path with an optional query. Must be called inside of
-    /// tokio.
+    /// Answers an HTTP request without a connection. `target` is a path with an optional query.
+    /// Must be called within a tokio runtime.
     ///
     /// # Errors
     ///
-    /// The target or a header is malformed, or the answer is incomplete.
+    /// The target or a header is malformed, or the body of the answer ends early.
     pub async fn answer(
         &self,
         method: Method,

@@ -128,7 +128,7 @@ pub(crate) fn no_waiting_run(bookmark: &str) -> Expected {
     .exit(Exit::NotFound)
 }
 
-/// Resumes the run at a bookmark, given by its number or its token. Returns the result.
+/// Resumes a run that waits at a bookmark, given by the number or the token of the bookmark.
 pub(crate) fn resume(api: &Api, bookmark: &str, input: &Value) -> anyhow::Result<Value> {
     let sent = event::send(
         api,

@@ -52,7 +52,7 @@ pub(crate) struct Send {
     /// [default: buffer for one run or correlation, otherwise start-and-resume]
     #[arg(long, value_parser = delivery, value_name = "HOW")]
     delivery: Option<Delivery>,
-    /// How long a buffered event is kept
+    /// How long the event is kept if no run waits for it yet, like `1h`
     #[arg(long, value_parser = duration, default_value = "1h", value_name = "DURATION")]
     ttl: u64,
 }

@@ -49,7 +49,7 @@ impl Arguments {
 fn unknown(code: &str) -> Expected {
     let help = match explain::near(code) {
         None => "`windlass explain` lists every code.".to_owned(),
-        Some(near) => format!("There is {near}. `windlass explain` lists every code."),
+        Some(near) => format!("Did you mean {near}? `windlass explain` lists every code."),
     };
     Expected::new(codes::NO_PAGE, format!("There is no error code `{code}`"))
         .help(help)

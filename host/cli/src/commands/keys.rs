@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Learn(Learn),
     /// Remove an older key: its links and exports are not accepted any more
     Remove(Remove),
-    /// Make the newest key the one that every host of the store must have
+    /// Require the newest key: from now on, a host without it cannot use the store
     Adopt,
 }
 

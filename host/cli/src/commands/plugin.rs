@@ -531,7 +531,9 @@ fn check(node: &NodeType, config: &Value, data: &Value) -> Result<(), Expected> 
             .collect();
         let text = format!("{what} does not fit {}: {}", node.id, all.join("; "));
         let package = node.id.split('/').next().unwrap_or_default();
-        let help = format!("`windlass plugin inspect {package} --schemas` shows what it takes.");
+        let help = format!(
+            "`windlass plugin inspect {package} --schemas` shows the schemas of its nodes."
+        );
         return Err(Expected::new(codes::INPUT, text).help(help));
     }
     Ok(())

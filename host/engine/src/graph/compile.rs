@@ -110,7 +110,11 @@ fn ends(flat: &Flat<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<(NodeIx, Nod
             let (message, help) = match flat.find(name) {
                 Some(_) => (
                     format!("node `{name}` is in another body, and edges lead nowhere else"),
-                    Some("a for-each takes its list in, and hands its output out".to_owned()),
+                    Some(
+                        "a body gets data from outside by its `item`, and returns data by its \
+                         `output`"
+                            .to_owned(),
+                    ),
                 ),
                 None => {
                     let near = flat.nodes.iter().filter(|node| node.body == edge.body);

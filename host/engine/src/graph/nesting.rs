@@ -54,7 +54,8 @@ fn mutex(flat: &Flat<'_>, node: &FlatNode<'_>) -> Option<Diagnostic> {
     let mut containers = around.filter_map(|body| flat.find(body.container?));
     let (_, held) = containers.find(|(_, each)| each.node.mutex.as_deref() == Some(key))?;
     let message = format!(
-        "node `{}` waits for `{key}`, which for-each `{}` around it holds until all is done",
+        "node `{}` waits for `{key}`, which the for-each `{}` around it keeps until all its items are \
+         done: it would wait for ever",
         node.name, held.name
     );
     let place = Place::at(format!("{}/mutex", node.pointer));

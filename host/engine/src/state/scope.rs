@@ -19,8 +19,8 @@ pub(crate) struct Local {
     pub(crate) joins: BTreeMap<NodeIx, Joining>,
     /// Active loops.
     pub(crate) loops: BTreeMap<LoopIx, Looping>,
-    /// The latest execution record of each node that an expression names; none if the node was
-    /// skipped, failed or cancelled since.
+    /// The record of the latest successful execution of each node that an expression names. A node
+    /// that is skipped, fails or is cancelled later has none.
     pub(crate) latest: BTreeMap<NodeIx, ExecutionNo>,
     /// For-each nodes with items in progress, by the trigger that made their list.
     pub(crate) lists: BTreeMap<Seq, Listing>,
@@ -191,8 +191,8 @@ impl RunState {
         })
     }
 
-    /// The latest execution record of a node as seen from a scope; none if the node has none there,
-    /// or was skipped, failed or cancelled since.
+    /// The record of the latest successful execution of a node, as seen from a scope. A node that
+    /// is skipped, fails or is cancelled later has none.
     pub fn latest(&self, graph: &Graph, scope: ScopeNo, node: NodeIx) -> Option<ExecutionNo> {
         let body = graph.node(node)?.body;
         let around = self

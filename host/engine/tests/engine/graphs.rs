@@ -299,7 +299,7 @@ fn edges_stay_in_their_body_and_every_body_begins_somewhere() {
     definition.edges[0].to = "y".into();
     check_definition_refused(
         &definition,
-        "WL-D070 /edges/0: node `y` is in another body, and edges lead nowhere else [a for-each takes its list in, and hands its output out]",
+        "WL-D070 /edges/0: node `y` is in another body, and edges lead nowhere else [a body gets data from outside by its `item`, and returns data by its `output`]",
     );
     check_refused(
         "f| x -> y
@@ -318,7 +318,7 @@ fn names_are_unique_over_all_bodies() {
         "a -> f
          f| a -> x",
         "WL-D082 /nodes/f/nodes/a: another node is called `a`, too [names are unique in the whole workflow, for-each bodies included]
-         WL-D070 /nodes/f/edges/0: node `a` is in another body, and edges lead nowhere else [a for-each takes its list in, and hands its output out]",
+         WL-D070 /nodes/f/edges/0: node `a` is in another body, and edges lead nowhere else [a body gets data from outside by its `item`, and returns data by its `output`]",
     );
 }
 
@@ -333,7 +333,7 @@ fn what_a_node_does_besides_has_to_make_sense() {
     check_refused(
         "f: mutex m
          f| g| x: mutex m",
-        "WL-D084 /nodes/f/nodes/g/nodes/x/mutex: node `x` waits for `m`, which for-each `f` around it holds until all is done [give one of them another key]",
+        "WL-D084 /nodes/f/nodes/g/nodes/x/mutex: node `x` waits for `m`, which the for-each `f` around it keeps until all its items are done: it would wait for ever [give one of them another key]",
     );
     check_refused(
         "a: undo b

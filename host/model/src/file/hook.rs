@@ -256,7 +256,7 @@ fn bounded(reader: &mut Reader, tree: &Tree, key: &str, (unsaid, most): (u64, u6
         let ms = reader.duration(value);
         if reader.diagnostics.len() == mistakes && !(1..=most).contains(&ms) {
             let message = format!(
-                "`{key}` is more than nothing, and at most {} s",
+                "`{key}` must be greater than 0 and at most {} s",
                 most / 1000
             );
             reader.report(codes::BAD_VALUE, message, value);

@@ -98,8 +98,9 @@ struct Value {
 /// Identifies a version of a file.
 type Stamp = (Option<SystemTime>, u64, u64);
 
-/// Replaces the names in the literal references of a configuration by handles, which data cannot
-/// guess, and returns the references.
+/// Replaces the secret names in a configuration by handles, and returns the references. Only
+/// references that the workflow file itself contains are replaced: data of a run cannot guess a
+/// handle, so it cannot refer to a secret.
 pub fn bind(config: &mut serde_json::Value) -> Arc<[Reference]> {
     windlass_model::secrets::bind(config, rand::random()).into()
 }

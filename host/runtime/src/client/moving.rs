@@ -227,7 +227,7 @@ fn missing_component(error: Error) -> Error {
             Error::Refused {
                 code: codes::NO_COMPONENT,
                 message: format!(
-                    "the run needs a component that is not here: {}",
+                    "the run needs a component that this host does not have: {}",
                     missing.message
                 ),
                 help: Some(
@@ -259,7 +259,9 @@ fn why(id: RunId, refused: Stored) -> Error {
             "wait until they have, or cancel them",
         ),
         Stored::Child => (
-            format!("run {id} is a child that has not ended, and its parent waits for it"),
+            format!(
+                "run {id} cannot be replaced: it has not ended, and its parent run waits for it"
+            ),
             "wait until it has ended",
         ),
         Stored::Name(name) => (

@@ -6,8 +6,8 @@ use super::{Round, Worker};
 use crate::error::Error;
 use crate::exclusive::Exclusive;
 
-/// Takes the lock without waiting, and leaves the queue to the holder of the lock. No stimulus is
-/// lost by that: it stays in the queue, and this process tries again later.
+/// A worker that works only while it holds the lock. It takes the lock without waiting: if another
+/// process holds the lock, that process works on the queue, and this worker tries again later.
 pub(crate) struct ExclusiveWorker<W> {
     inner: W,
     exclusive: Exclusive,

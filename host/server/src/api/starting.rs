@@ -68,7 +68,7 @@ pub(crate) struct Started {
             headers(("location" = String, description = "The URL of the run."))),
         (status = 200, body = Started, description = "The same request was made before."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "The id or key is taken by another wish, or a run that excludes this \
+            description = "The id or key belongs to another request, or a run that excludes this \
             one has not ended."),
     )
 )]
@@ -81,7 +81,7 @@ pub(crate) async fn start(
     check_optional("`correlation`", wish.correlation.as_deref())?;
     let key = text_header(&headers, "idempotency-key")?.map(key_id);
     if key.is_some() && wish.id.is_some() {
-        let detail = "a wish has an `Idempotency-Key` or an `id`, and not both";
+        let detail = "the request has both an `Idempotency-Key` and an `id`: leave one out";
         return Err(Problem::body(detail));
     }
     let due_ms = due(&app, wish.at.as_deref(), wish.after.as_deref())?;
@@ -97,7 +97,8 @@ pub(crate) async fn start(
                 .await?
         }
         _ => {
-            let detail = "a wish has a `workflow` or a `definition`, and not both";
+            let detail =
+                "the request must have exactly one of `workflow` (a name) and `definition`";
             return Err(Problem::body(detail));
         }
     };

@@ -70,7 +70,7 @@ fn secrets(
     for name in by.secrets() {
         let value = all.for_workflow(name, &trigger.workflow);
         let wrong = match &value {
-            None => Some("the host has no such secret for this workflow"),
+            None => Some("the secret is not defined in [secrets], or not for this workflow"),
             Some(value) => problem_of_secret(by, value),
         };
         match (wrong, value) {

@@ -86,7 +86,8 @@ pub(crate) async fn replay_letter<X: Transaction>(
     Ok(Lettered::Done)
 }
 
-/// Writes the row of a dead external trigger or resumption again. False if its instance has ended.
+/// Inserts the row of a dead-lettered external trigger or resumption anew. False if its run has
+/// ended, or if the dead letter is of another kind.
 async fn replay_trigger<X: Transaction>(
     tx: &mut X,
     dead: &DeadTrigger,
