@@ -115,7 +115,7 @@ pub(crate) async fn start(
     };
     let started = started.map_err(|error| match error {
         windlass_runtime::Error::Conflict { .. } if key.is_some() => {
-            let detail = "the `Idempotency-Key` was used for another wish";
+            let detail = "the `Idempotency-Key` was used for another request";
             Problem::new(StatusCode::CONFLICT, &codes::KEY_REUSED, detail)
         }
         error => error.into(),
