@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use windlass_model::{Failure, Status};
+use windlass_model::Status;
+use windlass_server::Failure;
 use windlass_store::Store;
 use windlass_store::rows::RunRow;
 
@@ -12,6 +13,7 @@ use crate::api::{Api, text, unusable};
 use crate::commands::value;
 use crate::error::Expected;
 use crate::exit::Exit;
+use crate::failure;
 use crate::output::Output;
 
 /// Prints the output of a run, or why there is none. `kept`: the store still has the run.
@@ -31,7 +33,7 @@ pub(crate) fn report(
             id: row.id.to_string(),
             status: row.status,
             output: came_out,
-            failure: row.failure,
+            failure: row.failure.as_ref().map(Failure::from),
             kept,
         },
     )
@@ -125,8 +127,9 @@ fn faulted(id: &str, failure: Failure, kept: bool) -> Expected {
     } else {
         Exit::Faulted
     };
-    let text = format!("Run {id} faulted: {}", failure.message);
-    let expected = Expected::new(failure.code, text).exit(exit);
+    let text = format!("Run {id} faulted: {}", failure::message(&failure));
+    let note = failure::note(&failure);
+    let expected = Expected::new(failure.code, text).note(note).exit(exit);
     if !kept {
         return expected;
     }

@@ -20,6 +20,8 @@ pub(crate) struct Expected {
     pub(crate) code: Code,
     /// The event, in one sentence.
     pub(crate) message: String,
+    /// A line below the message, for people alone: programs find it in the data.
+    pub(crate) note: Option<String>,
     /// The remedy.
     pub(crate) help: Option<String>,
     /// The exit code of the process.
@@ -35,10 +37,18 @@ impl Expected {
         Self {
             code,
             message: message.into(),
+            note: None,
             help: None,
             exit,
             problems: None,
         }
+    }
+
+    /// Adds a line below the message.
+    #[must_use]
+    pub(crate) fn note(mut self, note: Option<String>) -> Self {
+        self.note = note;
+        self
     }
 
     /// Adds the remedy.
@@ -74,6 +84,7 @@ impl Expected {
         Self {
             code,
             message,
+            note: None,
             help: None,
             exit,
             problems: Some(Box::new(problems)),

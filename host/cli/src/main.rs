@@ -12,6 +12,7 @@ mod ended;
 mod error;
 mod exit;
 mod explain;
+mod failure;
 mod graph;
 mod input;
 mod limiter;

@@ -8,13 +8,15 @@ use std::fmt::{Display, Write as _};
 use std::io::{ErrorKind, IsTerminal as _, Write as _, stderr, stdout};
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 use windlass_display::visible;
+use windlass_server::Failure;
 
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
+use crate::failure;
 
 /// How data is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -236,7 +238,14 @@ pub(crate) fn members(item: &Value, order: &[&str]) -> String {
         // Writing into a string cannot fail.
         let _ = match value {
             Value::String(line) => writeln!(text, "{key:<12} {line}"),
-            Value::Array(_) | Value::Object(_) if *key != "failure" => {
+            failure if *key == "failure" => {
+                writeln!(
+                    text,
+                    "{key:<12} {}",
+                    in_lines(failure).replace('\n', "\n             ")
+                )
+            }
+            Value::Array(_) | Value::Object(_) => {
                 let long = format!("{value:#}").replace('\n', "\n  ");
                 writeln!(text, "{key}\n  {long}")
             }
@@ -244,6 +253,19 @@ pub(crate) fn members(item: &Value, order: &[&str]) -> String {
         };
     }
     text
+}
+
+/// A failure with its details on a line of their own.
+fn in_lines(value: &Value) -> String {
+    let Ok(failure) = Failure::deserialize(value) else {
+        return value.to_string();
+    };
+    let mut lines = failure::headline(&failure);
+    if let Some(details) = failure::details(&failure) {
+        lines.push('\n');
+        lines.push_str(&details);
+    }
+    lines
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -33,6 +33,9 @@ fn text(output: &Output, error: &Expected) -> String {
     };
     // Writing into a string cannot fail.
     let _ = writeln!(text, "{kind} {}", paint.strong(visible(&error.message)));
+    if let Some(note) = &error.note {
+        let _ = writeln!(text, "{}", indented("", &visible(note)));
+    }
     if let Some(help) = &error.help {
         let _ = writeln!(text, "{}", indented("help: ", &visible(help)));
     }

@@ -12,11 +12,12 @@ pub mod graph;
 pub mod state;
 
 pub use apply::{
-    Closed, Command, Cx, Event, MAX_STEPS, Reopening, Stale, Verdict, apply, begin, fail_output,
-    reopen, verdict, waited_too_long,
+    Closed, Command, Cx, Event, Failing, MAX_STEPS, Reopening, Stale, Verdict, apply, begin,
+    fail_output, reopen, verdict, waited_too_long,
 };
 pub use graph::{
-    Body, BodyIx, EdgeIx, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind, warnings,
+    Body, BodyIx, EdgeIx, ErrorRule, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind,
+    warnings,
 };
 pub use state::{
     Collect, Corrupt, Open, OpenRow, Refused, Round, RunState, Scope, Section, Sections, Visit,

@@ -167,8 +167,13 @@ pub enum NodeKind {
         /// The output of the run, instead of the workflow's `output`: a template.
         output: Option<Value>,
     },
-    /// Fails with this message: a template.
-    Fail(Value),
+    /// Fails.
+    Fail {
+        /// The message: a template.
+        message: Value,
+        /// The details of the failure: a template. None: the failure has no details.
+        data: Option<Value>,
+    },
 }
 
 /// Nodes that run once for each item of a list, each time in a scope of their own.
@@ -306,6 +311,8 @@ pub struct Retry {
     pub jitter: bool,
     /// The failure classes that are retried.
     pub classes: Vec<Class>,
+    /// A failure of one of these classes is retried only if this expression is true. None: always.
+    pub when: Option<String>,
 }
 
 /// How the delay between attempts grows.
@@ -318,9 +325,42 @@ pub enum Backoff {
     Exponential,
 }
 
+/// The effects of failures that are not retried: the first rule that fits decides. If no rule fits,
+/// the node fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnError {
+    /// At most [`crate::limits::ERROR_RULES`]. Only the last may have no condition.
+    pub rules: Vec<ErrorRule>,
+}
+
+impl OnError {
+    /// Every failure has this effect.
+    pub fn always(effect: ErrorEffect) -> Self {
+        let rules = match effect {
+            ErrorEffect::Fail => Vec::new(),
+            effect => vec![ErrorRule { when: None, effect }],
+        };
+        Self { rules }
+    }
+
+    /// Whether a rule has this effect.
+    pub fn has(&self, effect: ErrorEffect) -> bool {
+        self.rules.iter().any(|rule| rule.effect == effect)
+    }
+}
+
+/// The effect of the failures that fit a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorRule {
+    /// The rule fits a failure if this expression is true. None: it fits every failure.
+    pub when: Option<String>,
+    /// The effect.
+    pub effect: ErrorEffect,
+}
+
 /// The effect of a failure that is not retried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnError {
+pub enum ErrorEffect {
     /// The workflow's `incidents` option decides.
     #[default]
     Fail,

@@ -11,6 +11,9 @@ pub const DETAILS_BYTES: usize = 16 * 1024;
 /// Bytes of the stack of a failure.
 pub const STACK_BYTES: usize = 8 * 1024;
 
+/// Rules in the `on-error` of one node.
+pub const ERROR_RULES: usize = 16;
+
 /// Nodes in one workflow.
 pub const NODES: usize = 10_000;
 

@@ -22,6 +22,8 @@ pub const CONFIG_INVALID: Code = Code::new("WL-R076");
 pub const REJECTED: Code = Code::new("WL-R077");
 /// The node failed on purpose.
 pub const FAIL_NODE: Code = Code::new("WL-R078");
+/// The data of a `fail` node exceeds the limit of the details of a failure.
+pub const DETAILS_TOO_LARGE: Code = Code::new("WL-R086");
 /// The sub-workflow cannot be started, or did not complete.
 pub const CHILD: Code = Code::new("WL-R084");
 /// An external trigger cannot be carried out.

@@ -1,5 +1,6 @@
 //! The JSON of stored rows.
 
+mod failure;
 pub(crate) mod sections;
 
 use std::collections::HashMap;
@@ -9,12 +10,14 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Body, Definition, Digest, Failure as Failed, Payload, RunNo, Seq};
+use windlass_model::{Body, Definition, Digest, Payload, RunNo, Seq};
 use windlass_store::rows::{ExecutionRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
 use crate::app::AppInner;
 use crate::problem::Problem;
+
+pub use failure::{Failure, Position};
 
 /// A moment, in one form for people and programs.
 pub(crate) fn moment(ms: i64) -> String {
@@ -49,30 +52,6 @@ pub(crate) fn read(bytes: &[u8]) -> Value {
 
 fn text(bytes: &[u8]) -> Value {
     Value::String(String::from_utf8_lossy(bytes).into_owned())
-}
-
-/// A failure.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Failure {
-    /// The class of the failure: like `retryable`.
-    class: &'static str,
-    /// Its code, like `WL-R073`.
-    code: String,
-    /// Its message.
-    message: String,
-    /// The delay after which the node asks to be retried, in milliseconds.
-    retry_after_ms: Option<u64>,
-}
-
-impl From<&Failed> for Failure {
-    fn from(failed: &Failed) -> Self {
-        Self {
-            class: failed.class.name(),
-            code: failed.code.to_string(),
-            message: failed.message.clone(),
-            retry_after_ms: failed.retry_after_ms,
-        }
-    }
 }
 
 /// A run.

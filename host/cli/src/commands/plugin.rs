@@ -24,7 +24,7 @@ use crate::error::{Expected, sentence};
 use crate::exit::Exit;
 use crate::output::{Output, table};
 use crate::wire::{self, Machine};
-use crate::{codes, input};
+use crate::{codes, failure, input};
 
 /// The subcommands of `plugin`.
 #[derive(Debug, Subcommand)]
@@ -453,12 +453,14 @@ impl CallArguments {
         logs(output, &returned.logs);
         cost(output, returned.took, returned.memory_bytes);
         match returned.result {
-            Err(failure) => Err(Expected::new(
-                failure.code,
-                format!("{} failed: {}", node.id, failure.message),
-            )
-            .help(format!("It is a failure of class `{}`.", failure.class))
-            .into()),
+            Err(failed) => {
+                let failure = windlass_server::Failure::from(&failed);
+                let text = format!("{} failed: {}", node.id, failure::message(&failure));
+                let expected = Expected::new(failed.code, text)
+                    .note(failure::note(&failure))
+                    .help(format!("It is a failure of class `{}`.", failure.class));
+                Err(expected.into())
+            }
             Ok(outcome) => {
                 print_outcome(output, &outcome, &bytes)?;
                 Ok(Exit::Done)

@@ -34,7 +34,7 @@ fn part(nodes: &BTreeMap<String, Node>, edges: &[Edge], indent: &str, text: &mut
             NodeKind::Workflow { .. } => ("[[", "]]"),
             NodeKind::Wait(_) | NodeKind::Event { .. } => ("([", "])"),
             NodeKind::Set(_) => ("[/", "/]"),
-            NodeKind::End { .. } | NodeKind::Fail(_) => ("((", "))"),
+            NodeKind::End { .. } | NodeKind::Fail { .. } => ("((", "))"),
         };
         // Writing into a string cannot fail. The prefix avoids Mermaid's keywords: a node may be
         // called `end`.

@@ -29,7 +29,7 @@ fn kind(node: &Node) -> String {
             terminate: true, ..
         } => "end, terminates".to_owned(),
         NodeKind::End { .. } => "end".to_owned(),
-        NodeKind::Fail(_) => "fail".to_owned(),
+        NodeKind::Fail { .. } => "fail".to_owned(),
     }
 }
 

@@ -82,7 +82,7 @@ fn mark(node: &Node) -> char {
         NodeKind::ForEach(_) | NodeKind::Workflow { .. } => '◆',
         NodeKind::Wait(_) | NodeKind::Event { .. } => '○',
         NodeKind::End { .. } => '■',
-        NodeKind::Fail(_) => '✖',
+        NodeKind::Fail { .. } => '✖',
     }
 }
 

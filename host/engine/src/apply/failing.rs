@@ -1,47 +1,99 @@
 //! How a failure of an execution affects its node and its run.
 
-use windlass_model::definition::{Backoff, Incidents, OnError, Retry};
+use windlass_model::definition::{Backoff, ErrorEffect, Incidents, Retry};
 use windlass_model::{Class, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerType};
 
 use super::step::Step;
-use super::{Command, Cx, Verdict, after};
+use super::{Command, Cx, Failing, Verdict, after};
 use crate::codes;
-use crate::graph::{Graph, NodeIx};
+use crate::expr::Condition;
+use crate::graph::{Graph, NodeIx, Plan};
 use crate::state::Open;
 
 /// The port that `on-error: route` takes.
 const ERROR: &str = "error";
 
-/// How [`super::apply`] will treat a failed execution. The caller asks before it collects the
-/// values for that event: the output of the node is `null` for `Continue`, and the failure for
-/// `Route`.
-pub fn verdict(graph: &Graph, open: &Open, failure: &Failure, now_ms: i64, random: u64) -> Verdict {
-    let plan = graph.node(open.node);
-    let retry = plan.and_then(|plan| plan.retry.as_ref()).filter(|retry| {
+/// How a failed execution is treated: [`super::Event::Failed`] brings the answer. The caller asks
+/// before it collects the values for that event, because the output of the node is `null` for
+/// `Continue`, and the failure for `Route`.
+///
+/// A condition that cannot be evaluated decides for the author: the failure is not tried again, or
+/// the node fails. The message of the failure names the condition.
+pub fn verdict(
+    graph: &Graph,
+    open: &Open,
+    failure: &Failure,
+    now_ms: i64,
+    random: u64,
+    values: Failing<'_>,
+) -> Verdict {
+    let Some(plan) = graph.node(open.node) else {
+        return Verdict::Fail(failure.clone());
+    };
+    let retry = plan.retry.as_ref().filter(|retry| {
         open.attempt < retry.max_attempts && retry.classes.contains(&failure.class)
     });
     let Some(retry) = retry else {
-        return policy(graph, open.node, failure.clone());
+        return policy(plan, failure.clone(), values);
     };
+    match plan
+        .retry_when
+        .as_ref()
+        .map(|when| test(when, failure, values))
+    {
+        None | Some(Ok(true)) => {}
+        Some(Ok(false)) => return policy(plan, failure.clone(), values),
+        Some(Err(error)) => {
+            // The rules see the failure as it is; the note is for people.
+            let verdict = policy(plan, failure.clone(), values);
+            return verdict.noting("the condition of its `retry`", &error);
+        }
+    }
     let due_ms = after(now_ms, delay_ms(retry, open.attempt, failure, random));
     match open.give_up_ms {
         Some(give_up_ms) if due_ms >= give_up_ms => {
-            policy(graph, open.node, out_of_time(Some(failure)))
+            policy(plan, out_of_time(Some(failure)), values)
         }
         _ => Verdict::Retry { due_ms },
     }
 }
 
 /// How the node's `on-error` treats a failure that is not tried again.
-fn policy(graph: &Graph, node: NodeIx, failure: Failure) -> Verdict {
-    match graph
-        .node(node)
-        .map(|plan| plan.on_error)
-        .unwrap_or_default()
-    {
-        OnError::Fail => Verdict::Fail(failure),
-        OnError::Continue => Verdict::Continue(failure),
-        OnError::Route => Verdict::Route(failure),
+fn policy(plan: &Plan, failure: Failure, values: Failing<'_>) -> Verdict {
+    for (at, rule) in plan.on_error.iter().enumerate() {
+        let fits = rule.when.as_ref().map(|when| test(when, &failure, values));
+        match fits {
+            Some(Ok(false)) => continue,
+            None | Some(Ok(true)) => {}
+            Some(Err(error)) => {
+                let what = format!("the condition of rule {} of its `on-error`", at + 1);
+                return Verdict::Fail(failure).noting(&what, &error);
+            }
+        }
+        return match rule.effect {
+            ErrorEffect::Fail => Verdict::Fail(failure),
+            ErrorEffect::Continue => Verdict::Continue(failure),
+            ErrorEffect::Route => Verdict::Route(failure),
+        };
+    }
+    Verdict::Fail(failure)
+}
+
+/// Whether a condition holds for a failure, or why that cannot be said.
+fn test(condition: &Condition, failure: &Failure, values: Failing<'_>) -> Result<bool, String> {
+    let mut values = values.map_err(|unread| unread.message.clone())?.clone();
+    values.error(failure).map_err(|error| error.to_string())?;
+    condition.test(&values).map_err(|error| error.to_string())
+}
+
+impl Verdict {
+    /// Notes in the failure that a condition could not be evaluated.
+    fn noting(mut self, what: &str, error: &str) -> Self {
+        if let Self::Continue(failure) | Self::Route(failure) | Self::Fail(failure) = &mut self {
+            let message = &mut failure.message;
+            message.push_str(&format!("; {what} could not be evaluated: {error}"));
+        }
+        self
     }
 }
 
@@ -70,30 +122,40 @@ fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 
 
 impl Step<'_> {
     pub(super) fn failed(&mut self, open: Open, run: ExecutionNo, failure: Failure, cx: &Cx<'_>) {
-        match verdict(self.graph, &open, &failure, self.now_ms, cx.random) {
-            Verdict::Retry { due_ms } => self.reopen(Open {
-                kind: TriggerType::Retry,
-                attempt: open.attempt.saturating_add(1),
-                due_ms: Some(due_ms),
-                give_up_wait_ms: None,
-                expires_ms: None,
-                waiting: false,
-                ..open
-            }),
-            verdict => self.carry_out(open, run, verdict, cx),
-        }
+        let (now_ms, random) = (self.now_ms, cx.random);
+        let verdict = verdict(self.graph, &open, &failure, now_ms, random, cx.failing);
+        self.carry_out(open, run, verdict, cx);
     }
 
     /// Treats a failure that no further attempt can repair.
     pub(super) fn given_up(&mut self, open: Open, run: ExecutionNo, failure: Failure, cx: &Cx<'_>) {
-        let verdict = policy(self.graph, open.node, failure);
+        let verdict = match self.graph.node(open.node) {
+            Some(plan) => policy(plan, failure, cx.failing),
+            None => Verdict::Fail(failure),
+        };
         self.carry_out(open, run, verdict, cx);
     }
 
-    fn carry_out(&mut self, open: Open, run: ExecutionNo, verdict: Verdict, cx: &Cx<'_>) {
+    pub(super) fn carry_out(
+        &mut self,
+        open: Open,
+        run: ExecutionNo,
+        verdict: Verdict,
+        cx: &Cx<'_>,
+    ) {
         let error = [ERROR.to_owned()];
         let (failure, ports): (_, &[String]) = match verdict {
-            Verdict::Retry { .. } => return,
+            Verdict::Retry { due_ms } => {
+                return self.reopen(Open {
+                    kind: TriggerType::Retry,
+                    attempt: open.attempt.saturating_add(1),
+                    due_ms: Some(due_ms),
+                    give_up_wait_ms: None,
+                    expires_ms: None,
+                    waiting: false,
+                    ..open
+                });
+            }
             Verdict::Fail(failure) => return self.fail(&open, failure),
             Verdict::Continue(failure) => (failure, &[]),
             Verdict::Route(failure) => (failure, &error),
@@ -132,14 +194,19 @@ impl Step<'_> {
     }
 }
 
-/// The failure of a node whose `total-timeout` has passed, or would pass before the next call.
+/// The failure of a node whose `total-timeout` has passed, or would pass before the next call. It
+/// has the details and the origin of the last failure.
 pub(super) fn out_of_time(last: Option<&Failure>) -> Failure {
     let mut message = "the node's `total-timeout` leaves no time to call it again".to_owned();
     if let Some(last) = last {
         message.push_str("; it had failed: ");
         message.push_str(&last.message);
     }
-    Failure::new(Class::Deadline, codes::TOTAL_TIMEOUT, message)
+    Failure {
+        details: last.and_then(|last| last.details.clone()),
+        origin: last.and_then(|last| last.origin.clone()),
+        ..Failure::new(Class::Deadline, codes::TOTAL_TIMEOUT, message)
+    }
 }
 
 /// The failure of a node that was suspended for longer than its `wait-timeout`.

@@ -42,8 +42,8 @@ pub enum Event {
         seq: Seq,
         /// Its execution record.
         run: ExecutionNo,
-        /// The failure.
-        failure: Failure,
+        /// The answer of [`verdict`] to the failure, at the time of this event.
+        verdict: Verdict,
     },
     /// A node asked to be called again.
     Again {
@@ -215,9 +215,16 @@ pub struct Cx<'a> {
     /// The values that the conditions of the node's outbound edges need; see
     /// [`crate::Plan::needs`].
     pub values: &'a Values,
+    /// The values that the conditions about a failure of the node need, for a failure that only
+    /// this step finds.
+    pub failing: Failing<'a>,
     /// The limit of executions of one run; [`MAX_STEPS`] unless configured.
     pub max_steps: u64,
 }
+
+/// The values that the conditions of `retry` and `on-error` need, see [`crate::Plan::failing`], or
+/// why they cannot be read. They are those from before the execution.
+pub type Failing<'a> = Result<&'a Values, &'a Failure>;
 
 /// The default limit of executions of one run.
 pub const MAX_STEPS: u64 = 1_000_000;
@@ -286,9 +293,9 @@ pub fn apply(
             let open = step.executed(seq)?;
             step.done(open, run, &ports, end, cx);
         }
-        Event::Failed { seq, run, failure } => {
+        Event::Failed { seq, run, verdict } => {
             let open = step.executed(seq)?;
-            step.failed(open, run, failure, cx);
+            step.carry_out(open, run, verdict, cx);
         }
         Event::Again {
             seq,

@@ -1,10 +1,11 @@
-//! The conditions of edges: bare expressions that are true or false.
+//! The conditions of edges, repetitions and failures: bare expressions that are true or false.
 
 use minijinja::value::ValueKind;
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
 use super::error::{ExprError, ExprErrorKind};
+use super::machine;
 use super::needs::Needs;
 use super::source::Source;
 use super::values::Values;
@@ -14,6 +15,8 @@ use super::values::Values;
 pub struct Condition {
     source: Source,
     needs: Needs,
+    /// Whether it is about a failure.
+    failure: bool,
 }
 
 impl Condition {
@@ -23,17 +26,29 @@ impl Condition {
     ///
     /// All mistakes in the condition.
     pub fn compile(text: &str, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
-        let text = text.trim();
-        if text.starts_with("{{") || text.starts_with("{%") {
-            let message = "a condition is an expression already";
-            let inner = text.trim_matches(['{', '}', '%', ' ']);
-            let diagnostic =
-                Diagnostic::new(codes::CONDITION_TEMPLATE, message, Place::at(pointer))
-                    .help(format!("write it without the braces: `{inner}`"));
-            return Err(vec![diagnostic]);
-        }
+        let text = bare(text, pointer)?;
         let (source, needs) = Source::expression(text, text, pointer)?;
-        Ok(Self { source, needs })
+        Ok(Self {
+            source,
+            needs,
+            failure: false,
+        })
+    }
+
+    /// Compiles a condition about a failure, which it sees as `error`. A missing member of
+    /// `error.details` is undefined but no mistake: it equals nothing and counts as false.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes in the condition.
+    pub fn about_failure(text: &str, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
+        let text = bare(text, pointer)?;
+        let (source, needs) = Source::about_failure(text, pointer)?;
+        Ok(Self {
+            source,
+            needs,
+            failure: true,
+        })
     }
 
     /// The values that it needs.
@@ -49,6 +64,7 @@ impl Condition {
     pub fn test(&self, values: &Values) -> Result<bool, ExprError> {
         let value = self.source.value(values)?;
         match value.kind() {
+            ValueKind::Undefined if self.failure && machine::is_silent(&value) => Ok(false),
             ValueKind::Undefined => Err(self.source.undefined(values)),
             ValueKind::Invalid | ValueKind::Plain => {
                 let message = "the result is neither true nor false";
@@ -57,4 +73,18 @@ impl Condition {
             _ => Ok(value.is_true()),
         }
     }
+}
+
+/// The text of an expression that is not written as a template.
+fn bare<'t>(text: &'t str, pointer: &str) -> Result<&'t str, Vec<Diagnostic>> {
+    let text = text.trim();
+    if !text.starts_with("{{") && !text.starts_with("{%") {
+        return Ok(text);
+    }
+    let message = "a condition is an expression already";
+    let inner = text.trim_matches(['{', '}', '%', ' ']);
+    let diagnostic = Diagnostic::new(codes::CONDITION_TEMPLATE, message, Place::at(pointer));
+    Err(vec![
+        diagnostic.help(format!("write it without the braces: `{inner}`")),
+    ])
 }

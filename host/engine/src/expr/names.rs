@@ -1,7 +1,7 @@
 //! Every name that an expression may use. A test compares these lists with MiniJinja.
 
 /// The names that every expression sees. Those with fixed properties list them.
-pub(super) const ROOTS: [(&str, &[&str]); 8] = [
+pub(super) static ROOTS: [(&str, &[&str]); 8] = [
     ("input", &[]),
     ("item", &[]),
     ("index", &[]),
@@ -17,6 +17,12 @@ pub(super) const RUN: &str = "run";
 
 /// An older name of [`RUN`], which stored definitions use. Messages do not suggest it.
 pub(super) const RUN_BEFORE: &str = "instance";
+
+/// The failure that a condition of `retry` or `on-error` is about. No other expression sees it.
+pub(super) static ERROR: (&str, &[&str]) = ("error", &["class", "code", "message", DETAILS]);
+
+/// The member of [`ERROR`] whose own members depend on the failure: a missing one is no mistake.
+pub(super) const DETAILS: &str = "details";
 
 /// The output of a node.
 pub(super) const OUTPUT: &str = "output";

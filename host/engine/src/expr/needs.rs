@@ -83,11 +83,17 @@ pub(super) struct Findings {
     pub(super) mistakes: Vec<Mistake>,
     /// Names assigned by `set`, `for` and `with`, anywhere in the text.
     pub(super) locals: BTreeSet<String>,
+    /// Whether the expression is about a failure, so that it sees `error`.
+    failure: bool,
 }
 
 impl Findings {
-    pub(super) fn of_expr(expr: &Expr<'_>) -> Self {
-        let mut findings = Self::default();
+    /// `failure` says whether the expression is about a failure.
+    pub(super) fn of_expr(expr: &Expr<'_>, failure: bool) -> Self {
+        let mut findings = Self {
+            failure,
+            ..Self::default()
+        };
         findings.expr(expr);
         findings
     }
@@ -278,7 +284,7 @@ impl Findings {
             names::RUN_BEFORE => names::RUN,
             root => root,
         };
-        let Some((_, properties)) = names::ROOTS.iter().find(|(name, _)| *name == named) else {
+        let Some((_, properties)) = self.roots().find(|(name, _)| *name == named) else {
             self.unknown_root(root);
             return;
         };
@@ -314,6 +320,12 @@ impl Findings {
         });
     }
 
+    /// The names that the expression sees.
+    fn roots(&self) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
+        let error = self.failure.then_some(&names::ERROR);
+        names::ROOTS.iter().chain(error)
+    }
+
     fn node_property(&mut self, node: &str, property: Option<&str>) {
         if let Some(property) = property
             && !names::NODE_PROPERTIES.contains(&property)
@@ -336,7 +348,14 @@ impl Findings {
             ));
             return;
         }
-        let roots = || names::ROOTS.iter().map(|(name, _)| *name);
+        if root == names::ERROR.0 {
+            let help = "`error` is there only in the conditions of `retry` and `on-error`";
+            let message = "there is no `error` here".to_owned();
+            self.mistakes
+                .push(Mistake::Name(message, Some(help.to_owned())));
+            return;
+        }
+        let roots = || self.roots().map(|(name, _)| *name);
         let known = roots().chain(self.locals.iter().map(String::as_str));
         let help = match nearest(root, known) {
             Some(name) => format!("did you mean `{name}`?"),

@@ -8,7 +8,7 @@ use windlass_model::{Diagnostic, Place};
 use super::codes;
 use super::environment::{TOKENS, syntax};
 use super::error::{ExprError, ExprErrorKind};
-use super::machine::{self, FUEL, Fault, Limit, MEMORY, Tree, WORK};
+use super::machine::{self, FUEL, Fault, Limit, MEMORY, Tree, WORK, is_detail};
 use super::needs::{Findings, Mistake, Needs, Path, path};
 use super::values::Values;
 use super::write::WriteError;
@@ -36,10 +36,19 @@ type Compiled = Result<(Source, Needs), Vec<Diagnostic>>;
 impl Source {
     /// Compiles a bare expression. `written` is its text in the file.
     pub(super) fn expression(text: &str, written: &str, pointer: &str) -> Compiled {
+        Self::bare(text, written, pointer, false)
+    }
+
+    /// Compiles a bare expression about a failure, which sees `error`.
+    pub(super) fn about_failure(text: &str, pointer: &str) -> Compiled {
+        Self::bare(text, text, pointer, true)
+    }
+
+    fn bare(text: &str, written: &str, pointer: &str, failure: bool) -> Compiled {
         let wrong = |message: String| syntax_mistake(message, written, pointer);
         check_length(text, true, pointer)?;
         let ast = parse_expr(text).map_err(|error| wrong(say(&error)))?;
-        let findings = Findings::of_expr(&ast);
+        let findings = Findings::of_expr(&ast, failure);
         let code = |_: &Findings| match path(&ast) {
             Some(_) => Code::Path,
             None => Code::Tree(Tree::of_expr(&ast)),
@@ -77,9 +86,11 @@ impl Source {
     pub(super) fn value(&self, values: &Values) -> Result<Value, ExprError> {
         let result = match &self.code {
             Code::Path => {
-                let found = self
-                    .as_path()
-                    .and_then(|path| values.lookup(&path.root, &path.rest));
+                let path = self.as_path();
+                let found = path.and_then(|path| values.lookup(&path.root, &path.rest));
+                if found.is_none() && path.is_some_and(|path| is_detail(&path.root, &path.rest)) {
+                    return Ok(machine::silent());
+                }
                 return found.ok_or_else(|| self.undefined(values));
             }
             Code::Tree(tree) => machine::run(tree, values),

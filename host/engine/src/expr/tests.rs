@@ -1,6 +1,7 @@
 //! The results of expressions, and the messages about wrong ones.
 
 use serde_json::{Value as Json, json};
+use windlass_model::{Class, Code, Failure, JsonText};
 
 use super::*;
 
@@ -359,6 +360,87 @@ fn code_that_could_use_up_the_stack_is_refused() {
             }
         }
     }
+}
+
+#[track_caller]
+fn check_failure(text: &str, details: &str, expected: Result<bool, &str>) {
+    let mut failure = Failure::new(Class::Permanent, Code::new("WL-T001"), "no");
+    failure.details = JsonText::checked(details.as_bytes()).ok();
+    let mut values = values();
+    values.error(&failure).unwrap();
+    let found = match Condition::about_failure(text, "/retry/when") {
+        Ok(condition) => condition.test(&values).map_err(|error| error.message),
+        Err(diagnostics) => Err(diagnostics.iter().map(|d| d.message.as_str()).collect()),
+    };
+    let found = found.as_ref().map_err(String::as_str);
+    assert_eq!(found, expected.as_ref().map_err(|text| *text), "{text}");
+}
+
+#[test]
+fn conditions_about_a_failure_see_it() {
+    let status = r#"{"status": 404, "http": {"n": 1}, "final": true}"#;
+    check_failure("error.class == 'permanent'", "", Ok(true));
+    check_failure("error.code == 'WL-T001'", "", Ok(true));
+    check_failure(
+        "error.message == 'no' and trigger.attempt < 3",
+        "",
+        Ok(true),
+    );
+    check_failure("error.details is none", "", Ok(true));
+    check_failure("error.details.status == 404", status, Ok(true));
+    check_failure("error.details.status in [403, 404]", status, Ok(true));
+    // Without details, or without the member, a comparison is no error.
+    for without in ["", "{}", "null", "[1]", "\"text\"", "4"] {
+        check_failure("error.details.status == 404", without, Ok(false));
+        check_failure("error.details.status != 404", without, Ok(true));
+        check_failure("error.details.status in [403, 404]", without, Ok(false));
+        check_failure("error.details.final is true", without, Ok(false));
+        check_failure("error.details.status", without, Ok(false));
+        check_failure("not error.details.status", without, Ok(true));
+        check_failure(
+            "error.details.a or error['details'].b.c",
+            without,
+            Ok(false),
+        );
+        check_failure("error.details.http.n == 1", without, Ok(false));
+        check_failure("error.details.status < 500", without, Ok(true));
+        let guarded = "error.details.status is defined and error.details.status < 500";
+        check_failure(guarded, without, Ok(false));
+        let sum = "error.details.status.sub + 1 == 5";
+        let message = "invalid operation: tried to use + operator on unsupported types undefined \
+                       and number";
+        check_failure(sum, without, Err(message));
+    }
+    check_failure("vars.missing == 5", "", Err("`vars.missing` is undefined"));
+    check_failure("vars.missing", "", Err("`vars.missing` is undefined"));
+    check_failure(
+        "error.details.http.n == 1 and error.details.status >= 404",
+        status,
+        Ok(true),
+    );
+    check_failure("error.details.final is true", status, Ok(true));
+    check_failure(
+        "error.klass == 'trap'",
+        "",
+        Err("`error` has no `klass` in `error.klass == 'trap'`"),
+    );
+    check_failure("input.z == 1 and vars.count == 3", "", Ok(true));
+}
+
+#[test]
+fn other_expressions_see_no_failure() {
+    check_condition(
+        "error.class == 'trap'",
+        Err("there is no `error` here in `error.class == 'trap'`"),
+    );
+    check_wrong(
+        json!("{{ error.message }}"),
+        &[
+            "WL-D061 /at: there is no `error` here in `{{ error.message }}`; `error` is there only \
+             in the conditions of `retry` and `on-error`",
+        ],
+    );
+    check(json!("{% set error = 1 %}{{ error }}"), "\"1\"");
 }
 
 #[track_caller]

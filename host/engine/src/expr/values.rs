@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
+use windlass_model::Failure;
 
 use super::machine::{Interrupt, Spent};
 use super::names;
@@ -56,6 +57,7 @@ struct ValuesInner {
     run: Option<Fields<2>>,
     workflow: Option<Fields<1>>,
     trigger: Option<Fields<2>>,
+    error: Option<Fields<4>>,
 }
 
 impl Values {
@@ -142,6 +144,27 @@ impl Values {
             ("type", Value::from(kind)),
             ("attempt", Value::from(attempt)),
         ]));
+    }
+
+    /// Sets the failure that a condition is about, seen as `error`.
+    ///
+    /// # Errors
+    ///
+    /// The details are not JSON.
+    pub fn error(&mut self, failure: &Failure) -> Result<(), InvalidJson> {
+        let details = match &failure.details {
+            Some(details) => {
+                self.parse(details.as_str().as_bytes(), || "error.details".to_owned())?
+            }
+            None => Value::from(()),
+        };
+        self.inner().error = Some(Fields([
+            ("class", Value::from(failure.class.name())),
+            ("code", Value::from(failure.code.as_str())),
+            ("message", Value::from(failure.message.as_str())),
+            ("details", details),
+        ]));
+        Ok(())
     }
 
     /// The object in which MiniJinja looks up names.
@@ -251,6 +274,7 @@ impl Object for ValuesInner {
             names::RUN | names::RUN_BEFORE => self.run.clone().map(Value::from_object),
             "workflow" => self.workflow.clone().map(Value::from_object),
             "trigger" => self.trigger.clone().map(Value::from_object),
+            "error" => self.error.clone().map(Value::from_object),
             _ => None,
         }
     }

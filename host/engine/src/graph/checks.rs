@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_model::definition::{Join, NodeKind, OnError, When};
+use windlass_model::definition::{ErrorEffect, Join, NodeKind, When};
 use windlass_model::{Diagnostic, Place};
 
 use super::flat::{Flat, FlatBody, FlatNode};
@@ -33,7 +33,7 @@ pub(super) fn of_nodes(flat: &Flat<'_>) -> Vec<Diagnostic> {
                     .help("`max-attempts` counts all executions: 1 is the first one alone"),
             );
         }
-        let routes = node.on_error == OnError::Route && !flat.compensating.contains(name);
+        let routes = node.on_error.has(ErrorEffect::Route) && !flat.compensating.contains(name);
         if routes && !routed.contains(name) {
             let message = format!("node `{name}` routes its failures, but no edge takes them on");
             let place = Place::at(format!("{}/on-error", at.pointer));
@@ -87,7 +87,7 @@ fn misplaced(flat: &Flat<'_>, node: &FlatNode<'_>, port: &str, at: EdgeIx) -> Op
             format!("node `{name}` ends its branch, so nothing can come after it"),
             place_of(at),
         )),
-        (_, "error") if node.on_error == OnError::Route => None,
+        (_, "error") if node.on_error.has(ErrorEffect::Route) => None,
         (_, "error") => Some(
             Diagnostic::new(
                 codes::PORT,
@@ -96,7 +96,7 @@ fn misplaced(flat: &Flat<'_>, node: &FlatNode<'_>, port: &str, at: EdgeIx) -> Op
             )
             .help(format!("write `on-error: route` at node `{name}`")),
         ),
-        (NodeKind::Fail(_), "done") if node.on_error != OnError::Continue => Some(
+        (NodeKind::Fail { .. }, "done") if !node.on_error.has(ErrorEffect::Continue) => Some(
             Diagnostic::new(
                 codes::PORT,
                 format!("node `{name}` always fails, so this edge is never taken"),

@@ -210,11 +210,18 @@ fn plans(
                 kind,
                 input,
                 repeat,
+                retry_when,
+                on_error,
             } = compiled?;
             let (name, node) = (flat_node.name, flat_node.node);
             let mut own_needs = Needs::default();
             if let Some(until) = repeat.as_ref().and_then(|repeat| repeat.until.as_ref()) {
                 own_needs.merge(until.needs());
+            }
+            let mut failing = Needs::default();
+            let rules = on_error.iter().filter_map(|rule| rule.when.as_ref());
+            for condition in retry_when.iter().chain(rules) {
+                failing.merge(condition.needs());
             }
             Some(Plan {
                 name: name.to_owned(),
@@ -225,10 +232,11 @@ fn plans(
                 join: node.join,
                 first: node.first,
                 retry: node.retry.clone(),
+                retry_when,
                 timeout_ms: node.timeout_ms,
                 total_timeout_ms: total_timeout_ms(node),
                 wait_timeout_ms: node.wait_timeout_ms,
-                on_error: node.on_error,
+                on_error,
                 repeat,
                 mutex: node
                     .mutex
@@ -250,6 +258,7 @@ fn plans(
                 named: needs.all_nodes || needs.nodes.contains(name),
                 linked: needs.links.contains(name),
                 needs: own_needs,
+                failing,
                 race_losers: OnceLock::new(),
             })
         })

@@ -6,7 +6,7 @@ use windlass_model::nearest::did_you_mean;
 use windlass_model::{Diagnostic, Place};
 
 use super::flat::{Flat, FlatNode};
-use super::{BodyIx, PlanKind, Repeat, When};
+use super::{BodyIx, ErrorRule, PlanKind, Repeat, When};
 use crate::expr::{self, Condition, Needs, Template};
 
 pub(super) struct Expressions<'a> {
@@ -16,11 +16,13 @@ pub(super) struct Expressions<'a> {
     pub(super) needs: Needs,
 }
 
-/// The compiled kind, `input` and `repeat` of a node.
+/// The compiled expressions of a node.
 pub(super) struct Compiled {
     pub(super) kind: PlanKind,
     pub(super) input: Option<Template>,
     pub(super) repeat: Option<Repeat>,
+    pub(super) retry_when: Option<Condition>,
+    pub(super) on_error: Vec<ErrorRule>,
 }
 
 impl Expressions<'_> {
@@ -30,15 +32,18 @@ impl Expressions<'_> {
         let kinds: Vec<_> = nodes.iter().map(|node| self.kind(node, raw)).collect();
         let inputs: Vec<_> = nodes.iter().map(|node| self.input(node)).collect();
         let repeats: Vec<_> = nodes.iter().map(|node| self.repeat(node)).collect();
-        let rest = inputs.into_iter().zip(repeats);
+        let failing: Vec<_> = nodes.iter().map(|node| self.failing(node)).collect();
+        let rest = inputs.into_iter().zip(repeats).zip(failing);
         kinds
             .into_iter()
             .zip(rest)
-            .map(|(kind, (input, repeat))| {
+            .map(|(kind, ((input, repeat), (retry_when, on_error)))| {
                 Some(Compiled {
                     kind: kind?,
                     input,
                     repeat,
+                    retry_when,
+                    on_error,
                 })
             })
             .collect()
@@ -103,7 +108,24 @@ impl Expressions<'_> {
                     },
                 }
             }
-            NodeKind::Fail(value) => PlanKind::Fail(self.template(value, &at("fail"), body)?),
+            NodeKind::Fail { message, data } => {
+                // A message alone stands directly at the key.
+                let place = match data {
+                    Some(_) => "fail/message",
+                    None => "fail",
+                };
+                let message = self.template(message, &at(place), body);
+                let data = data
+                    .as_ref()
+                    .map(|data| self.template(data, &at("fail/data"), body));
+                PlanKind::Fail {
+                    message: message?,
+                    data: match data {
+                        Some(compiled) => Some(compiled?),
+                        None => None,
+                    },
+                }
+            }
             NodeKind::End { terminate, output } => PlanKind::End {
                 terminate: *terminate,
                 output: match output {
@@ -147,8 +169,38 @@ impl Expressions<'_> {
         })
     }
 
+    /// The conditions about the failures of a node.
+    fn failing(&mut self, node: &FlatNode<'_>) -> (Option<Condition>, Vec<ErrorRule>) {
+        let mut compile = |text: &str, place: &str| {
+            let pointer = format!("{}/{place}", node.pointer);
+            let compiled = Condition::about_failure(text, &pointer);
+            self.compiled(compiled, &pointer, node.body)
+        };
+        let retry = node.node.retry.as_ref();
+        let when = retry.and_then(|retry| retry.when.as_deref());
+        let retry_when = when.and_then(|text| compile(text, "retry/when"));
+        let rules = node.node.on_error.rules.iter().enumerate();
+        let rules = rules.map(|(at, rule)| ErrorRule {
+            when: rule
+                .when
+                .as_deref()
+                .and_then(|text| compile(text, &format!("on-error/{at}/when"))),
+            effect: rule.effect,
+        });
+        (retry_when, rules.collect())
+    }
+
     fn condition(&mut self, text: &str, pointer: &str, body: BodyIx) -> Option<Condition> {
-        match Condition::compile(text, pointer) {
+        self.compiled(Condition::compile(text, pointer), pointer, body)
+    }
+
+    fn compiled(
+        &mut self,
+        compiled: Result<Condition, Vec<Diagnostic>>,
+        pointer: &str,
+        body: BodyIx,
+    ) -> Option<Condition> {
+        match compiled {
             Ok(condition) => {
                 self.use_names(condition.needs(), pointer, body);
                 Some(condition)

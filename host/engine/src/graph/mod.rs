@@ -16,7 +16,7 @@ mod warnings;
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
-use windlass_model::definition::{Join, OnError, OnItemError, Options, Retry, UseRef};
+use windlass_model::definition::{ErrorEffect, Join, OnItemError, Options, Retry, UseRef};
 use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
@@ -115,14 +115,17 @@ pub struct Plan {
     pub first: bool,
     /// How failures are tried again.
     pub retry: Option<Retry>,
+    /// The condition under which a failure is tried again. `None`: always.
+    pub retry_when: Option<Condition>,
     /// The time limit of one execution, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// The time limit over all attempts, in milliseconds.
     pub total_timeout_ms: Option<u64>,
     /// The time limit of one suspension, in milliseconds.
     pub wait_timeout_ms: Option<u64>,
-    /// How a failure is treated that is not tried again.
-    pub on_error: OnError,
+    /// How a failure is treated that is not tried again: the first rule that fits decides, and
+    /// without one the node fails.
+    pub on_error: Vec<ErrorRule>,
     /// How often the node repeats.
     pub repeat: Option<Repeat>,
     /// The critical section that it runs in.
@@ -153,6 +156,8 @@ pub struct Plan {
     pub linked: bool,
     /// The values that the conditions of its outbound edges and `repeat` need.
     pub needs: Needs,
+    /// The values that `retry_when` and the rules of `on_error` need, besides the failure.
+    pub failing: Needs,
     /// For `race`: the nodes from which a path leads to this node in the same round. Computed at
     /// the first call.
     pub(crate) race_losers: OnceLock<NodeSet>,
@@ -204,8 +209,22 @@ pub enum PlanKind {
         /// The output of the run, in place of the workflow's own.
         output: Option<Template>,
     },
-    /// Fails, with this message.
-    Fail(Template),
+    /// Fails.
+    Fail {
+        /// The message.
+        message: Template,
+        /// The details of the failure.
+        data: Option<Template>,
+    },
+}
+
+/// The effect of the failures that fit a condition.
+#[derive(Debug)]
+pub struct ErrorRule {
+    /// The condition. `None`: every failure fits.
+    pub when: Option<Condition>,
+    /// The effect.
+    pub effect: ErrorEffect,
 }
 
 /// How often a node repeats.

@@ -1,6 +1,6 @@
 //! Finds mistakes in bodies, critical sections, repetition and compensation.
 
-use windlass_model::definition::{NodeKind, OnError};
+use windlass_model::definition::{ErrorEffect, NodeKind};
 use windlass_model::{Diagnostic, Place};
 
 use super::BodyIx;
@@ -100,7 +100,7 @@ fn compensating(flat: &Flat<'_>, node: &FlatNode<'_>) -> Option<Diagnostic> {
         "the workflow begins with it"
     } else if matches!(node.node.kind, NodeKind::End { .. }) {
         "it is an `end`"
-    } else if node.node.on_error == OnError::Route {
+    } else if node.node.on_error.has(ErrorEffect::Route) {
         "it routes its failures"
     } else {
         return None;

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use windlass_model::{BlobRef, Body, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
 
+use super::failure::{WireDetails, WireFailure};
 use super::{Collect, Corrupt, Open, Round};
 use crate::graph::{EdgeIx, Graph, NodeIx};
 
@@ -30,6 +31,8 @@ const GIVE_UP_WAIT: u8 = 1 << 2;
 const ROUND: u8 = 1 << 3;
 const COLLECT: u8 = 1 << 4;
 const INPUT: u8 = 1 << 5;
+/// The failure of the item has details or an origin.
+const DETAILS: u8 = 1 << 6;
 
 /// The columns of a trigger row from which an open execution is made, besides its detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,14 @@ enum WireBody {
     Blob(BlobRef),
 }
 
+#[derive(Serialize, Deserialize)]
+struct WireCollect {
+    list: Seq,
+    run: ExecutionNo,
+    count: u32,
+    fault: Option<WireFailure>,
+}
+
 impl Open {
     /// Encodes the values that have no column in the trigger row.
     pub fn encode_detail(&self) -> Vec<u8> {
@@ -79,6 +90,9 @@ impl Open {
         set(ROUND, self.round.is_some());
         set(COLLECT, self.collect.is_some());
         set(INPUT, self.input.is_some());
+        let fault = self.collect.as_ref().and_then(|it| it.fault.as_ref());
+        let details = fault.and_then(WireDetails::of);
+        set(DETAILS, details.is_some());
         if flags == 0 && more == 0 {
             return Vec::new();
         }
@@ -119,10 +133,13 @@ impl Open {
             bytes = put(bytes, round);
         }
         if let Some(collect) = &self.collect {
-            bytes = put(bytes, collect);
+            bytes = put(bytes, &WireCollect::of(collect));
         }
         if let Some(input) = &self.input {
             bytes = put(bytes, &WirePayload::of(input));
+        }
+        if let Some(details) = &details {
+            bytes = put(bytes, details);
         }
         bytes
     }
@@ -153,11 +170,11 @@ impl Open {
         let (flags, more, mut rest) = match detail {
             [] => (0, 0, detail),
             [FIRST_VERSION, flags, rest @ ..] => (*flags, 0, rest),
-            [VERSION, flags, more, rest @ ..] if *more < INPUT << 1 => (*flags, *more, rest),
+            [VERSION, flags, more, rest @ ..] if *more < DETAILS << 1 => (*flags, *more, rest),
             _ => return Err(corrupt("its version is unknown")),
         };
         let back: Option<u64>;
-        let open = Self {
+        let mut open = Self {
             seq: row.seq,
             node: NodeIx(row.node),
             kind: row.kind,
@@ -177,9 +194,17 @@ impl Open {
             expires_ms: take(more & EXPIRES, &mut rest)?,
             give_up_wait_ms: take(more & GIVE_UP_WAIT, &mut rest)?,
             round: take::<Round>(more & ROUND, &mut rest)?,
-            collect: take::<Collect>(more & COLLECT, &mut rest)?.map(Box::new),
+            collect: take::<WireCollect>(more & COLLECT, &mut rest)?
+                .map(|wire| Box::new(wire.into_collect())),
             input: take::<WirePayload>(more & INPUT, &mut rest)?.map(WirePayload::into_payload),
         };
+        if let Some(details) = take::<WireDetails>(more & DETAILS, &mut rest)? {
+            let fault = open.collect.as_mut().and_then(|it| it.fault.as_mut());
+            let fault = fault.ok_or_else(|| corrupt("the details belong to no failure"))?;
+            details
+                .add_to(fault)
+                .map_err(|_| corrupt("the details of a failure are not JSON"))?;
+        }
         if !rest.is_empty() {
             return Err(corrupt("something follows it"));
         }
@@ -208,6 +233,26 @@ fn take<T: DeserializeOwned>(flag: u8, rest: &mut &[u8]) -> Result<Option<T>, Co
         postcard::take_from_bytes(rest).map_err(|_| corrupt("it is cut off or damaged"))?;
     *rest = after;
     Ok(Some(value))
+}
+
+impl WireCollect {
+    fn of(collect: &Collect) -> Self {
+        Self {
+            list: collect.list,
+            run: collect.run,
+            count: collect.count,
+            fault: collect.fault.as_ref().map(WireFailure::of),
+        }
+    }
+
+    fn into_collect(self) -> Collect {
+        Collect {
+            list: self.list,
+            run: self.run,
+            count: self.count,
+            fault: self.fault.map(WireFailure::into_failure),
+        }
+    }
 }
 
 impl WirePayload {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use windlass_model::{ExecutionNo, ScopeNo, Seq, Status, TriggerType};
 
+use super::failure::{WireDetails, WireFailure};
 use super::joining::{Joining, Near, Pages, WireSlot, grow_slots, shrink_slots};
 use super::ledger::{self, Ledger};
 use super::{
@@ -22,6 +23,8 @@ const VERSION: u8 = 2;
 const REMAINS: u8 = 3;
 /// The version of a run whose visits are counted.
 const VISITS: u8 = 4;
+/// The version of a run that undoes its nodes after a failure with details or an origin.
+const DETAILS: u8 = 5;
 
 /// The kind of a row beside the head: the byte after its version.
 const SCOPE: u8 = 0;
@@ -56,7 +59,13 @@ struct WireMore {
     queued: Vec<WireQueued>,
     ledger: Vec<(NodeIx, i64)>,
     pages: Vec<ScopeNo>,
-    undoing: Option<Undoing>,
+    undoing: Option<WireUndoing>,
+}
+
+#[derive(PartialEq, Serialize, Deserialize)]
+struct WireUndoing {
+    status: u8,
+    failure: Option<WireFailure>,
 }
 
 /// The values of version 3.
@@ -125,7 +134,10 @@ impl RunState {
             numbered: self.numbered,
             lists: shrink_lists(&self.root),
             queued: shrink_queued(&self.root),
-            undoing: self.undoing.clone(),
+            undoing: self.undoing.as_ref().map(|undoing| WireUndoing {
+                status: undoing.status,
+                failure: undoing.failure.as_ref().map(WireFailure::of),
+            }),
             ..WireMore::default()
         };
         // A run that is over undoes no more nodes and stores no pages.
@@ -136,7 +148,12 @@ impl RunState {
         // Writing to memory cannot fail, and postcard supports all types in `Wire`. If encoding
         // failed all the same, `decode` would refuse the empty bytes.
         let mut bytes = Vec::with_capacity(64);
-        let version = if !self.root.visits.is_empty() {
+        let undoing = self.undoing.as_ref();
+        let failure = undoing.and_then(|undoing| undoing.failure.as_ref());
+        let details = failure.and_then(WireDetails::of);
+        let version = if details.is_some() {
+            DETAILS
+        } else if !self.root.visits.is_empty() {
             VISITS
         } else if self.remains != Remains::default() {
             REMAINS
@@ -162,7 +179,11 @@ impl RunState {
         if version == REMAINS {
             return bytes;
         }
-        postcard::to_extend(&visits(&self.root), bytes).unwrap_or_default()
+        let bytes = postcard::to_extend(&visits(&self.root), bytes).unwrap_or_default();
+        match details {
+            Some(details) => postcard::to_extend(&details, bytes).unwrap_or_default(),
+            None => bytes,
+        }
     }
 
     /// Encodes a scope or a page; none if it does not exist.
@@ -210,7 +231,13 @@ impl RunState {
         head: &[u8],
         scopes: impl IntoIterator<Item = (ScopeNo, &'a [u8])>,
     ) -> Result<Self, Corrupt> {
-        let (wire, more, remains, visited) = read_head(head)?;
+        let Head {
+            wire,
+            more,
+            remains,
+            visited,
+            details,
+        } = read_head(head)?;
         let status =
             Status::from_stored(wire.status).ok_or_else(|| corrupt("its status is unknown"))?;
         let mut rows = Vec::new();
@@ -250,7 +277,7 @@ impl RunState {
             output: wire.output,
             root,
             numbered: more.numbered,
-            undoing: more.undoing,
+            undoing: grow_undoing(more.undoing, details)?,
             remains: grow_remains(graph, remains)?,
             ..Self::default()
         };
@@ -362,30 +389,73 @@ impl RunState {
     }
 }
 
-fn read_head(head: &[u8]) -> Result<(Wire, WireMore, WireRemains, WireVisits), Corrupt> {
+/// The parts of an encoded head.
+struct Head {
+    wire: Wire,
+    more: WireMore,
+    remains: WireRemains,
+    visited: WireVisits,
+    details: Option<WireDetails>,
+}
+
+fn read_head(head: &[u8]) -> Result<Head, Corrupt> {
     let (version, bytes) = head
         .split_first()
         .map_or((0, head), |(version, rest)| (*version, rest));
     let (wire, bytes) = match version {
-        FIRST_VERSION | VERSION | REMAINS | VISITS => take::<Wire>(bytes)?,
+        FIRST_VERSION..=DETAILS => take::<Wire>(bytes)?,
         _ => return Err(corrupt("its version is unknown")),
     };
     let (more, bytes) = match version {
-        VERSION | REMAINS | VISITS => take::<WireMore>(bytes)?,
+        VERSION..=DETAILS => take::<WireMore>(bytes)?,
         _ => (WireMore::default(), bytes),
     };
     let (remains, bytes) = match version {
-        REMAINS | VISITS => take::<WireRemains>(bytes)?,
+        REMAINS..=DETAILS => take::<WireRemains>(bytes)?,
         _ => (WireRemains::default(), bytes),
     };
     let (visited, bytes) = match version {
-        VISITS => take::<WireVisits>(bytes)?,
+        VISITS..=DETAILS => take::<WireVisits>(bytes)?,
         _ => (WireVisits::default(), bytes),
+    };
+    let (details, bytes) = match version {
+        DETAILS => take::<WireDetails>(bytes).map(|(details, bytes)| (Some(details), bytes))?,
+        _ => (None, bytes),
     };
     if !bytes.is_empty() {
         return Err(corrupt("something follows it"));
     }
-    Ok((wire, more, remains, visited))
+    Ok(Head {
+        wire,
+        more,
+        remains,
+        visited,
+        details,
+    })
+}
+
+fn grow_undoing(
+    wire: Option<WireUndoing>,
+    details: Option<WireDetails>,
+) -> Result<Option<Undoing>, Corrupt> {
+    let Some(wire) = wire else {
+        return match details {
+            None => Ok(None),
+            Some(_) => Err(corrupt("the details belong to no failure")),
+        };
+    };
+    let mut failure = wire.failure.map(WireFailure::into_failure);
+    match (&mut failure, details) {
+        (_, None) => {}
+        (Some(failure), Some(details)) => details
+            .add_to(failure)
+            .map_err(|_| corrupt("the details of its failure are not JSON"))?,
+        (None, Some(_)) => return Err(corrupt("the details belong to no failure")),
+    }
+    Ok(Some(Undoing {
+        status: wire.status,
+        failure,
+    }))
 }
 
 fn read_scope(kind: u8, bytes: &[u8]) -> Result<(WireScope, WireVisits), Corrupt> {
@@ -433,7 +503,7 @@ impl Standing {
 
     /// Reads the root scope.
     pub(super) fn of_head(head: &[u8]) -> Result<Self, Corrupt> {
-        let (_, more, _, _) = read_head(head)?;
+        let Head { more, .. } = read_head(head)?;
         Ok(Self::of(None, &more.lists, &more.queued))
     }
 

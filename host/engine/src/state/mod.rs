@@ -5,6 +5,7 @@
 //! read back from that row.
 
 mod detail;
+mod failure;
 mod head;
 mod joining;
 mod ledger;
@@ -91,7 +92,7 @@ pub(crate) struct Remains {
 }
 
 /// How a run ends after its completed nodes have been undone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undoing {
     /// Faulted or cancelled.
     pub(crate) status: u8,
@@ -158,7 +159,7 @@ pub struct Round {
 
 /// The outputs that a for-each collects once all its items are done. The execution results in an
 /// array with one value per item, in their order; a missing value is `null`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Collect {
     /// The list under which the outputs were stored.
     pub list: Seq,

@@ -2,10 +2,17 @@
 //! compensation.
 
 use windlass_model::Definition;
-use windlass_model::definition::{Incidents, NodeKind, OnError, OnItemError, Repeat, Retry, When};
+use windlass_model::definition::{
+    ErrorEffect, ErrorRule, Incidents, NodeKind, OnError, OnItemError, Repeat, Retry, When,
+};
 
 use crate::kit;
 use crate::wild::{Dice, Wild};
+
+/// Conditions about failures, which the observer of a run knows as well.
+pub(crate) const PERMANENT: &str = "error.class == 'permanent'";
+pub(crate) const FIRST: &str = "error.details.n == 1";
+pub(crate) const NUMBERED: &str = "error.details.n is defined";
 
 /// A workflow with for-each nodes and all other features.
 pub(crate) fn assemble(parts: Vec<Wild>, seed: u64) -> Option<Definition> {
@@ -79,6 +86,27 @@ fn retry() -> Option<Retry> {
         .clone()
 }
 
+/// Rules by which a node continues after some or all failures.
+fn rules(dice: &mut Dice) -> OnError {
+    let rule = |when: Option<&str>, effect| ErrorRule {
+        when: when.map(str::to_owned),
+        effect,
+    };
+    match dice.below(4) {
+        0 => OnError {
+            rules: vec![rule(Some(PERMANENT), ErrorEffect::Continue)],
+        },
+        1 => OnError {
+            rules: vec![
+                rule(Some(FIRST), ErrorEffect::Fail),
+                rule(Some(NUMBERED), ErrorEffect::Continue),
+                rule(None, ErrorEffect::Fail),
+            ],
+        },
+        _ => OnError::always(ErrorEffect::Continue),
+    }
+}
+
 fn renamed(mut definition: Definition, prefix: &str) -> Definition {
     let nodes = std::mem::take(&mut definition.nodes);
     let nodes = nodes.into_iter();
@@ -106,8 +134,13 @@ fn decorate(definition: &mut Definition, dice: &mut Dice) {
                     until: (dice.below(2) == 0).then(|| "vars.x".to_owned()),
                 });
             }
-            3 | 4 => node.retry = retry(),
-            5 => node.on_error = OnError::Continue,
+            3 | 4 => {
+                node.retry = retry();
+                if let Some(retry) = node.retry.as_mut().filter(|_| dice.below(2) == 0) {
+                    retry.when = Some(NUMBERED.to_owned());
+                }
+            }
+            5 => node.on_error = rules(dice),
             6 => node.wait_timeout_ms = Some(50),
             _ => {}
         }

@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use windlass_engine::{Command, Event, Graph, NodeIx, Open, PlanKind, RunState, begin};
-use windlass_model::definition::{Join, OnError};
+use windlass_engine::{Command, Event, Graph, NodeIx, Open, PlanKind, RunState, Verdict, begin};
+use windlass_model::definition::{ErrorEffect, ErrorRule, Join, Node, Retry};
 use windlass_model::{
-    Class, Code, Definition, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerNo, TriggerType,
+    Class, Code, Definition, ExecutionNo, Failure, JsonText, ScopeNo, Seq, Status, TriggerNo,
+    TriggerType,
 };
 
-use crate::assembled::assemble;
+use crate::assembled::{self, assemble};
 use crate::kit::{self, Stored, Turn};
 use crate::wild::{Dice, Wild, wild};
 
@@ -45,6 +46,7 @@ struct List {
 /// Observes a run, knowing only the graph and the events sent to it.
 struct Watch<'a> {
     graph: &'a Graph,
+    definitions: BTreeMap<String, Node>,
     open: BTreeMap<Seq, Open>,
     outside: BTreeMap<Seq, Open>,
     scopes: BTreeMap<ScopeNo, Seq>,
@@ -63,9 +65,12 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(graph: &'a Graph, strict: bool) -> Self {
+    fn new(graph: &'a Graph, definition: &Definition, strict: bool) -> Self {
+        let nodes = definition.all_nodes().into_iter();
+        let definitions = nodes.map(|(_, name, node)| (name.to_owned(), node.clone()));
         Self {
             graph,
+            definitions: definitions.collect(),
             open: BTreeMap::new(),
             outside: BTreeMap::new(),
             scopes: BTreeMap::new(),
@@ -138,7 +143,28 @@ impl<'a> Watch<'a> {
             .iter()
             .any(|command| matches!(command, Command::Refuted { .. }));
         let plan = self.graph.node(open.node).expect("a node");
-        let passed = matches!(event, Event::Failed { .. }) && plan.on_error == OnError::Continue;
+        let node = self.definitions.get(&plan.name).expect("a node");
+        let passed = match event {
+            Event::Failed {
+                verdict: Verdict::Fail(failure),
+                ..
+            } => {
+                let retry = node.retry.as_ref();
+                let may = |retry: &Retry| {
+                    let fits = retry.when.as_ref().is_none_or(|when| holds(when, failure));
+                    retry.classes.contains(&failure.class)
+                        && open.attempt < retry.max_attempts
+                        && fits
+                };
+                assert_eq!(
+                    goes_on,
+                    retry.is_some_and(may),
+                    "it is retried if it may be"
+                );
+                is_passed(node, failure)
+            }
+            _ => false,
+        };
         if refuted {
             return;
         }
@@ -294,6 +320,33 @@ fn failure(class: Class) -> Failure {
     Failure::new(class, Code::new("WL-T001"), "it failed")
 }
 
+/// A failure with or without details.
+fn detailed(class: Class, dice: &mut Dice) -> Failure {
+    let details = ["", "{}", r#"{"n":1}"#, r#"{"n":2}"#][dice.below(4)];
+    Failure {
+        details: JsonText::checked(details.as_bytes()).ok(),
+        ..failure(class)
+    }
+}
+
+/// Whether a condition of [`crate::assembled`] holds for a failure.
+fn holds(condition: &str, failure: &Failure) -> bool {
+    let details = failure.details.as_ref().map_or("", JsonText::as_str);
+    match condition {
+        assembled::PERMANENT => failure.class == Class::Permanent,
+        assembled::FIRST => details == r#"{"n":1}"#,
+        assembled::NUMBERED => details.contains('n'),
+        other => panic!("no condition {other}"),
+    }
+}
+
+/// Whether the node counts as done after a failure, according to its definition.
+fn is_passed(node: &Node, failure: &Failure) -> bool {
+    let mut rules = node.on_error.rules.iter();
+    let fits = |rule: &&ErrorRule| rule.when.as_ref().is_none_or(|when| holds(when, failure));
+    rules.find(fits).map(|rule| rule.effect) == Some(ErrorEffect::Continue)
+}
+
 /// A possible next event of an execution.
 fn next(graph: &Graph, open: &Open, dice: &mut Dice, step: usize, mood: Mood) -> Event {
     let seq = open.seq;
@@ -306,7 +359,7 @@ fn next(graph: &Graph, open: &Open, dice: &mut Dice, step: usize, mood: Mood) ->
         ports: ports.iter().map(|port| (*port).to_owned()).collect(),
         end: None,
     };
-    let failed = |failure| Event::Failed { seq, run, failure };
+    let failed = |failure| kit::failed(seq, run, failure);
     if matches!(plan.kind, PlanKind::ForEach { .. }) {
         return match &open.collect {
             None if tired => Event::Listed { seq, run, count: 0 },
@@ -337,8 +390,8 @@ fn next(graph: &Graph, open: &Open, dice: &mut Dice, step: usize, mood: Mood) ->
         },
         12 => Event::Child { seq, run },
         13 => Event::Later { seq, until_ms: 40 },
-        14 | 15 => failed(failure(Class::Permanent)),
-        16..=18 => failed(failure(Class::Retryable)),
+        14 | 15 => failed(detailed(Class::Permanent, dice)),
+        16..=18 => failed(detailed(Class::Retryable, dice)),
         19 | 20 => Event::Again {
             seq,
             run,
@@ -484,7 +537,7 @@ fn written(state: &mut RunState, commands: &[Command]) -> Vec<(u64, Vec<u8>)> {
 fn play(definition: &Definition, seed: u64, mood: Mood) -> RunState {
     let graph = kit::compile(definition).expect("it compiled before");
     let mut dice = Dice(seed);
-    let mut watch = Watch::new(&graph, !mood.meddling);
+    let mut watch = Watch::new(&graph, definition, !mood.meddling);
     let (state, commands) = begin(&graph, 0);
     for command in &commands {
         watch.command(command, &state);

@@ -1,7 +1,10 @@
 //! States stored by earlier versions are read correctly.
 
-use windlass_engine::{Event, Graph, NodeIx, Open, OpenRow, RunState, begin};
-use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
+use windlass_engine::{Command, Event, Graph, NodeIx, Open, OpenRow, RunState, begin};
+use windlass_model::{
+    BlobRef, Body, Class, Code, Digest, ExecutionNo, Failure, JsonText, Origin, Payload, Position,
+    ScopeNo, Seq, TriggerType,
+};
 
 use crate::kit::{self, Stored, Turn};
 
@@ -264,6 +267,85 @@ fn what_version_2_stores_stays_as_it_is() {
     }
     let known = std::fs::read_to_string(path).expect("there is one");
     assert_eq!(written, known);
+}
+
+/// Failures without details have the bytes of earlier versions; details and the origin follow.
+#[test]
+fn a_stored_failure_keeps_its_details_and_its_origin() {
+    let plain = Failure::new(Class::Permanent, Code::new("WL-T001"), "no");
+    let detailed = Failure {
+        details: JsonText::checked(br#"{"n": 1}"#).ok(),
+        ..plain.clone()
+    };
+    let placed = Failure {
+        origin: Some(Box::new(Origin {
+            stack: Some("at x".to_owned()),
+            position: Some(Position {
+                source: Some("a.jq".to_owned()),
+                line: 3,
+                column: 14,
+            }),
+        })),
+        ..detailed.clone()
+    };
+    // The failure ends the run after another node was undone; and it fails a for-each.
+    let undoing = kit::graph("u:\na: undo u\na -> b");
+    let listing = kit::graph("f: each 1\nf| x:");
+    let values = kit::values(&[].into());
+    let turn = Turn {
+        now_ms: 0,
+        random: 0,
+        values: &values,
+    };
+    let done = |seq, run| Event::Done {
+        seq,
+        run,
+        ports: Vec::new(),
+        end: None,
+    };
+    let mut written = String::new();
+    for failure in [plain, detailed, placed] {
+        let (mut state, _) = begin(&undoing, 0);
+        let mut stored = Stored::default();
+        let first = done(oldest(&undoing, &state, "a"), ExecutionNo(1));
+        kit::turn(&undoing, &mut state, &mut stored, first, turn, &|_| false).expect("it is open");
+        let seq = oldest(&undoing, &state, "b");
+        let failed = kit::failed(seq, ExecutionNo(2), failure.clone());
+        kit::turn(&undoing, &mut state, &mut stored, failed, turn, &|_| false).expect("it is open");
+        written.push_str(&rows(&state, &stored));
+        // `turn` compares the state with the one that is read back, and this step needs it.
+        let last = done(oldest(&undoing, &state, "u"), ExecutionNo(3));
+        let end = kit::turn(&undoing, &mut state, &mut stored, last, turn, &|_| false);
+        let end = end.expect("it is open");
+        let Some(Command::Finish { failure: found, .. }) = end.last() else {
+            panic!("the run ends: {end:?}")
+        };
+        assert_eq!(found.as_ref(), Some(&failure));
+
+        let (mut state, _) = begin(&listing, 0);
+        let mut stored = Stored::default();
+        let (seq, run) = (oldest(&listing, &state, "f"), ExecutionNo(1));
+        let listed = Event::Listed { seq, run, count: 1 };
+        kit::turn(&listing, &mut state, &mut stored, listed, turn, &|_| false).expect("it is open");
+        let seq = oldest(&listing, &state, "x");
+        let failed = kit::failed(seq, ExecutionNo(2), failure.clone());
+        kit::turn(&listing, &mut state, &mut stored, failed, turn, &|_| false).expect("it is open");
+        written.push_str(&rows(&state, &stored));
+        let read = kit::reread(&listing, &state, &stored);
+        let collect = read.open.values().find_map(|open| open.collect.as_ref());
+        assert_eq!(collect.expect("it collects").fault.as_ref(), Some(&failure));
+    }
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/engine/stored_failures.txt"
+    );
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &written).expect("it can be written");
+    }
+    assert_eq!(
+        std::fs::read_to_string(path).expect("there is one"),
+        written
+    );
 }
 
 /// All stored rows of a run.

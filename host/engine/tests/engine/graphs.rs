@@ -214,6 +214,38 @@ fn policies_and_ports_have_to_make_sense() {
 }
 
 #[test]
+fn one_rule_is_enough_for_the_ports_of_a_node() {
+    // Each of these edges may be taken.
+    kit::graph(
+        "f: fail, on error.details.n==1 continue, otherwise route
+         f -> a
+         f.error -> b",
+    );
+    check_refused(
+        "a: on error.details.n==1 route, otherwise continue
+         b: on error.details.n==1 continue
+         b.error -> c
+         c: fail, on error.details.n==1 route
+         c -> d
+         c.error -> d",
+        "WL-D081 /nodes/a/on-error: node `a` routes its failures, but no edge takes them on [add an edge like `a.error -> …`]
+         WL-D081 /edges/1: node `c` always fails, so this edge is never taken [what follows a failure leaves by `c.error`]",
+    );
+    check_refused(
+        "a: retry 2 1 fixed, retry-when eror.class==1
+         a: on error.kind==1 fail, on nodes.z.output fail, on item fail
+         b: on error.details route
+         b -> c: error.class=='trap'
+         b.error -> d",
+        "WL-D061 /nodes/a/retry/when: there is no `eror` in `eror.class==1` [did you mean `error`?]
+         WL-D061 /nodes/a/on-error/0/when: `error` has no `kind` in `error.kind==1`
+         WL-D061 /nodes/a/on-error/1/when: there is no node `z` [did you mean `a`?]
+         WL-D061 /nodes/a/on-error/2/when: `item` is only there inside of a for-each
+         WL-D061 /edges/0: there is no `error` here in `error.class=='trap'` [`error` is there only in the conditions of `retry` and `on-error`]",
+    );
+}
+
+#[test]
 fn two_edges_cannot_have_one_id() {
     let mut definition = kit::definition("a -> b\na -> c");
     for edge in &mut definition.edges {

@@ -153,10 +153,12 @@ proptest! {
             for (seq, again) in events {
                 let ports = if again { vec!["again".to_owned()] } else { Vec::new() };
                 let event = Event::Done { seq: Seq(seq), run: ExecutionNo(1), ports, end: None };
+                let values = kit::values(&[].into());
                 let cx = windlass_engine::Cx {
                     now_ms: 0,
                     random: 0,
-                    values: &kit::values(&[].into()),
+                    values: &values,
+                    failing: Ok(&values),
                     max_steps: 100,
                 };
                 let _ = windlass_engine::apply(&graph, &mut state, event, &cx);
@@ -197,10 +199,12 @@ proptest! {
             let seqs: Vec<Seq> = state.open.keys().copied().collect();
             for seq in seqs {
                 let event = Event::Done { seq, run: ExecutionNo(1), ports: Vec::new(), end: None };
+                let values = kit::values(&[].into());
                 let cx = windlass_engine::Cx {
                     now_ms: 0,
                     random: 0,
-                    values: &kit::values(&[].into()),
+                    values: &values,
+                    failing: Ok(&values),
                     max_steps: 100,
                 };
                 let _ = windlass_engine::apply(&graph, &mut state, event, &cx);

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use windlass_engine::expr::Values;
-use windlass_engine::{Command, Cx, Event, Graph, MAX_STEPS, Open, OpenRow, RunState};
-use windlass_model::definition::{
-    Backoff, Body, Edge, ForEach, Incidents, Join, Node, NodeKind, OnError, OnItemError, Options,
-    Repeat, Retry, UseRef, When,
+use windlass_engine::{
+    Command, Cx, Event, Graph, MAX_STEPS, Open, OpenRow, RunState, Verdict, verdict,
 };
-use windlass_model::{Class, Code, Definition, Diagnostic, ExecutionNo, Failure, ScopeNo};
+use windlass_model::definition::{
+    Backoff, Body, Edge, ErrorEffect, ErrorRule, ForEach, Incidents, Join, Node, NodeKind, OnError,
+    OnItemError, Options, Repeat, Retry, UseRef, When,
+};
+use windlass_model::{Class, Code, Definition, Diagnostic, ExecutionNo, Failure, ScopeNo, Seq};
 
 pub(crate) fn node() -> Node {
     Node::new(NodeKind::Use {
@@ -130,7 +132,12 @@ fn set(definition: &mut Definition, name: &str, key: &str) {
                 output: None,
             }
         }
-        "fail" => node.kind = NodeKind::Fail(json!("no")),
+        "fail" => {
+            node.kind = NodeKind::Fail {
+                message: json!("no"),
+                data: None,
+            }
+        }
         "wait" => node.kind = NodeKind::Wait(json!("1s")),
         "pause" => node.kind = NodeKind::Wait(json!(next())),
         "event" => {
@@ -176,8 +183,21 @@ fn set(definition: &mut Definition, name: &str, key: &str) {
                 until: words.next().map(str::to_owned),
             });
         }
-        "continue" => node.on_error = OnError::Continue,
-        "route" => node.on_error = OnError::Route,
+        "continue" => node.on_error = OnError::always(ErrorEffect::Continue),
+        "route" => node.on_error = OnError::always(ErrorEffect::Route),
+        "on" => {
+            let when = Some(next().to_owned());
+            let effect = effect(next());
+            node.on_error.rules.push(ErrorRule { when, effect });
+        }
+        "otherwise" => {
+            let effect = effect(next());
+            node.on_error.rules.push(ErrorRule { when: None, effect });
+        }
+        "retry-when" => {
+            let retry = node.retry.as_mut().expect("`retry` stands before it");
+            retry.when = Some(next().to_owned());
+        }
         "total" => node.total_timeout_ms = Some(next().parse().expect("a number")),
         "retry" => {
             node.retry = Some(Retry {
@@ -190,9 +210,19 @@ fn set(definition: &mut Definition, name: &str, key: &str) {
                 max_delay_ms: 1000,
                 jitter: words.next() == Some("jitter"),
                 classes: vec![Class::Retryable, Class::Deadline],
+                when: None,
             });
         }
         _ => panic!("no key {key}"),
+    }
+}
+
+fn effect(word: &str) -> ErrorEffect {
+    match word {
+        "fail" => ErrorEffect::Fail,
+        "continue" => ErrorEffect::Continue,
+        "route" => ErrorEffect::Route,
+        _ => panic!("no effect {word}"),
     }
 }
 
@@ -335,6 +365,32 @@ fn moved(graph: &Graph, state: &RunState, stored: &Stored) -> RunState {
     moved
 }
 
+/// A failed execution whose verdict is not known yet: [`judged`] asks for it.
+pub(crate) fn failed(seq: Seq, run: ExecutionNo, failure: Failure) -> Event {
+    let verdict = Verdict::Fail(failure);
+    Event::Failed { seq, run, verdict }
+}
+
+/// The event with the engine's verdict about its failure.
+pub(crate) fn judged(graph: &Graph, state: &RunState, event: Event, turn: Turn<'_>) -> Event {
+    let Event::Failed {
+        seq,
+        run,
+        verdict: Verdict::Fail(failure),
+    } = event
+    else {
+        return event;
+    };
+    let verdict = match state.run_of(seq) {
+        Some(open) => {
+            let (now_ms, random) = (turn.now_ms, turn.random);
+            verdict(graph, open, &failure, now_ms, random, Ok(turn.values))
+        }
+        None => Verdict::Fail(failure),
+    };
+    Event::Failed { seq, run, verdict }
+}
+
 /// One step: an event, and the outputs of items that the event requests.
 pub(crate) fn apply_whole(
     graph: &Graph,
@@ -343,6 +399,7 @@ pub(crate) fn apply_whole(
     turn: Turn<'_>,
     broken: &dyn Fn(ScopeNo) -> bool,
 ) -> Result<Vec<Command>, windlass_engine::Stale> {
+    let event = judged(graph, state, event, turn);
     let Turn {
         now_ms,
         random,
@@ -352,6 +409,7 @@ pub(crate) fn apply_whole(
         now_ms,
         random,
         values,
+        failing: Ok(values),
         max_steps: MAX_STEPS,
     };
     let mut commands = windlass_engine::apply(graph, state, event, &cx)?;

@@ -2,7 +2,8 @@
 //!
 //! Each line of a script is `event => commands`. Most events begin with the name of a node and
 //! refer to its oldest open execution: `a` is done, `a:left,right` is done by these ports,
-//! `a!retryable` failed, `a~100` asks to be called again after 100 ms, `a@100` waits until the
+//! `a!retryable` failed, `a!retryable:5` failed
+//! with these details, `a~100` asks to be called again after 100 ms, `a@100` waits until the
 //! instant 100, `a?100` is postponed, `a.` ends its branch, `a..` ends the run, `a#3` has made a
 //! list of three, `a*` or `a*100` is suspended (until 100), `a&` waits for a child, `a-` is
 //! cancelled. `cancel`, `timeout`, `refused` and `+5` (time passes) name no node. The following
@@ -14,7 +15,7 @@ use std::fmt::Write as _;
 
 use crate::kit;
 use windlass_engine::{Command, Event, Graph, RunState, begin};
-use windlass_model::{Class, Code, ExecutionNo, Failure, Payload, Seq};
+use windlass_model::{Class, Code, ExecutionNo, Failure, JsonText, Payload, Seq};
 
 struct Player {
     graph: Graph,
@@ -134,11 +135,13 @@ impl Player {
             ':' => done(value.split(',').map(str::to_owned).collect(), None),
             '.' => done(Vec::new(), Some(value == ".")),
             '!' => {
+                let (value, details) = value.split_once(':').unwrap_or((value, ""));
                 let (class, after) = value.split_once('/').unwrap_or((value, ""));
                 let class: Class = class.parse().expect("a class");
                 let mut failure = Failure::new(class, Code::new("WL-T001"), "it failed");
                 failure.retry_after_ms = after.parse().ok();
-                Event::Failed { seq, run, failure }
+                failure.details = JsonText::checked(details.as_bytes()).ok();
+                kit::failed(seq, run, failure)
             }
             '~' => Event::Again {
                 seq,

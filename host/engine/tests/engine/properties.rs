@@ -399,16 +399,8 @@ fn next(state: &RunState, dice: &mut Dice, step: usize, plain: bool) -> Event {
                 end: None,
             }
         }
-        12 => Event::Failed {
-            seq,
-            run,
-            failure: failure(Class::Permanent),
-        },
-        13 | 14 => Event::Failed {
-            seq,
-            run,
-            failure: failure(Class::Retryable),
-        },
+        12 => kit::failed(seq, run, failure(Class::Permanent)),
+        13 | 14 => kit::failed(seq, run, failure(Class::Retryable)),
         15 | 16 => Event::Again {
             seq,
             run,
@@ -475,9 +467,16 @@ fn replay(graph: &Graph, log: &[Played], end: &RunState) {
             now_ms: 0,
             random: played.random,
             values: &values,
+            failing: Ok(&values),
             max_steps: MAX_STEPS,
         };
-        let commands = windlass_engine::apply(graph, &mut state, played.event.clone(), &cx);
+        let turn = kit::Turn {
+            now_ms: 0,
+            random: played.random,
+            values: &values,
+        };
+        let event = kit::judged(graph, &state, played.event.clone(), turn);
+        let commands = windlass_engine::apply(graph, &mut state, event, &cx);
         assert_eq!(
             commands.as_ref(),
             Ok(&played.commands),
@@ -494,7 +493,7 @@ fn retrying(mut definition: Definition, policy: u8) -> Definition {
     for (at, node) in definition.nodes.values_mut().enumerate() {
         node.retry = if at % 2 == 0 { retry.clone() } else { None };
         if (at + usize::from(policy)).is_multiple_of(3) {
-            node.on_error = OnError::Fail;
+            node.on_error = OnError::default();
             node.total_timeout_ms = Some(100);
         }
     }

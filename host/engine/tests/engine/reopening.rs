@@ -57,7 +57,7 @@ impl<'a> Play<'a> {
         self.runs += 1;
         let failure = Failure::new(Class::Permanent, Code::new("WL-T001"), "it failed");
         let (seq, run) = (open.seq, ExecutionNo(self.runs + (1 << 40)));
-        self.play(Event::Failed { seq, run, failure }, &BTreeMap::new());
+        self.play(kit::failed(seq, run, failure), &BTreeMap::new());
     }
 
     /// Reopens the run from its stored form, twice, and compares the results.
@@ -67,6 +67,7 @@ impl<'a> Play<'a> {
             now_ms: 0,
             random: 0,
             values: &values,
+            failing: Ok(&values),
             max_steps: MAX_STEPS,
         };
         let mut again = kit::reread(self.graph, &self.state, &self.stored);

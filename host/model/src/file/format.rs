@@ -187,7 +187,7 @@ struct Node {
     /// Ends this branch, or the whole run.
     end: Option<End>,
     /// Fails with this message; may hold expressions.
-    fail: Option<String>,
+    fail: Option<Fail>,
     /// The nodes that run for each item, by name; names are unique in the whole workflow.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$", "maxLength": 128}, "minProperties" = 1, "maxProperties" = 10000))]
     nodes: Option<BTreeMap<String, Node>>,
@@ -223,7 +223,7 @@ struct Node {
     total_timeout: Option<Duration>,
     /// How long it may stay suspended.
     wait_timeout: Option<Duration>,
-    /// The effect of a failure that is not retried.
+    /// The effect of a failure that is not retried. Default: `fail`.
     on_error: Option<OnError>,
     /// Runs it several times in a row.
     repeat: Option<Repeat>,
@@ -331,6 +331,26 @@ struct End {
     output: Option<Value>,
 }
 
+/// Fails.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Fail {
+    /// The message; may hold expressions.
+    Message(String),
+    /// A message and data.
+    Map(FailMap),
+}
+
+/// A failure.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct FailMap {
+    /// The message; may hold expressions.
+    message: String,
+    /// The `details` of the failure; may hold expressions.
+    data: Option<Value>,
+}
+
 /// When a node runs, if several edges lead to it.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
@@ -383,6 +403,8 @@ struct Retry {
     jitter: Option<bool>,
     /// The failure classes that are retried. Default: `[retryable, deadline]`.
     classes: Option<Vec<ClassName>>,
+    /// A failure of these classes is retried only if this is true. Sees `error`.
+    when: Option<Condition>,
 }
 
 /// How the delay between attempts grows.
@@ -412,8 +434,38 @@ enum ClassName {
 
 /// The effect of a failure that is not retried.
 #[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
+#[schemars(untagged)]
 enum OnError {
+    /// The same for every failure.
+    Effect(ErrorEffect),
+    /// The first rule that fits decides; if none fits, the node fails.
+    Rules(#[schemars(length(min = 1, max = 16))] Vec<ErrorRuleForm>),
+}
+
+/// A rule of `on-error`.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum ErrorRuleForm {
+    /// The last rule: it fits every failure.
+    Effect(ErrorEffect),
+    /// A rule with a condition.
+    Rule(ErrorRule),
+}
+
+/// The effect of the failures that fit a condition.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ErrorRule {
+    /// The rule fits if this is true. Sees `error`. Only the last rule may have no condition.
+    when: Option<Condition>,
+    /// The effect.
+    r#do: ErrorEffect,
+}
+
+/// The effect of a failure that is not retried.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum ErrorEffect {
     /// The workflow's `incidents` option decides.
     Fail,
     /// The node counts as done, with the output `null`.
@@ -544,8 +596,10 @@ mod tests {
             ("/$defs/EventMap", keys::EVENT),
             ("/$defs/Edge", keys::EDGE),
             ("/$defs/Retry", keys::RETRY),
+            ("/$defs/ErrorRule", keys::ERROR_RULE),
             ("/$defs/Repeat", keys::REPEAT),
             ("/$defs/End", keys::END),
+            ("/$defs/FailMap", keys::FAIL),
             ("/$defs/Options", keys::OPTIONS),
             ("/$defs/Http", keys::HTTP),
             ("/$defs/Verify", keys::SCHEMES),

@@ -66,11 +66,17 @@ pub(super) const RETRY: &[&str] = &[
     "max-delay",
     "jitter",
     "classes",
+    "when",
 ];
+
+/// The keys of a rule of `on-error`.
+pub(super) const ERROR_RULE: &[&str] = &["when", "do"];
 
 pub(super) const REPEAT: &[&str] = &["max", "every", "until"];
 
 pub(super) const END: &[&str] = &["terminate", "output"];
+
+pub(super) const FAIL: &[&str] = &["message", "data"];
 
 /// The kinds of triggers: a trigger has exactly one of these.
 pub(super) const TRIGGER_KINDS: &[&str] = &["event", "cron", "every", "http"];

@@ -37,9 +37,7 @@ pub(super) fn read(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
         "wait" => Some(NodeKind::Wait(wait(reader, value))),
         "set" => Some(NodeKind::Set(set(reader, value))),
         "end" => Some(end(reader, value)),
-        _ => reader
-            .text(value)
-            .map(|text| NodeKind::Fail(Value::from(text))),
+        _ => fail(reader, value),
     })
 }
 
@@ -263,4 +261,27 @@ fn end(reader: &mut Reader, tree: &Tree) -> NodeKind {
         }
     }
     NodeKind::End { terminate, output }
+}
+
+/// A message, or a map with the message and data.
+fn fail(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
+    let Kind::Map(entries) = &tree.kind else {
+        let message = Value::from(reader.text(tree)?);
+        return Some(NodeKind::Fail {
+            message,
+            data: None,
+        });
+    };
+    reader.known_keys(entries, "`fail`", keys::FAIL, |_| None);
+    let Some(message) = tree.get("message") else {
+        let message = "the message of the failure is missing";
+        let report = reader.report(codes::MISSING_KEY, message, tree);
+        report.help("add `message: …`");
+        return None;
+    };
+    let message = reader.at("message", |reader| reader.text(message).map(Value::from))?;
+    Some(NodeKind::Fail {
+        message,
+        data: tree.get("data").map(Tree::to_value),
+    })
 }

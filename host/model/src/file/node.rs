@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::reader::{Reader, is_name};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::{keys, kind, policy, workflow};
-use crate::definition::{Node, NodeKind, OnError};
+use crate::definition::{Node, NodeKind};
 use crate::{codes, limits};
 
 /// Bytes of the key of a mutex.
@@ -50,7 +50,7 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
     check_keys(reader, tree, entries);
     let kind = kind::read(reader, tree);
     // Without a kind there is no node, but its other keys are read to report their mistakes.
-    let mut node = Node::new(kind.clone().unwrap_or(NodeKind::Fail(Value::Null)));
+    let mut node = Node::new(kind.clone().unwrap_or(NodeKind::Wait(Value::Null)));
     for entry in entries {
         reader.at(&entry.key, |reader| key(reader, &mut node, entry));
     }
@@ -69,14 +69,7 @@ fn key(reader: &mut Reader, node: &mut Node, entry: &Entry) {
         "timeout" => node.timeout_ms = Some(reader.duration(value)),
         "total-timeout" => node.total_timeout_ms = Some(reader.duration(value)),
         "wait-timeout" => node.wait_timeout_ms = Some(reader.duration(value)),
-        "on-error" => {
-            let choices = [
-                ("fail", OnError::Fail),
-                ("continue", OnError::Continue),
-                ("route", OnError::Route),
-            ];
-            node.on_error = reader.choice(value, &choices).unwrap_or_default();
-        }
+        "on-error" => node.on_error = policy::on_error(reader, value),
         "repeat" => node.repeat = Some(policy::repeat(reader, value)),
         "mutex" => node.mutex = mutex(reader, value),
         "priority" => node.priority = reader.within(value, limits::PRIORITY),

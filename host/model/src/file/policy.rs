@@ -1,10 +1,11 @@
-//! When and how often a node runs: `join`, `retry` and `repeat`.
+//! When and how often a node runs, and the effect of its failures: `join`, `retry`, `on-error` and
+//! `repeat`.
 
 use super::reader::Reader;
 use super::tree::{Kind, Node as Tree};
 use super::{edge, keys};
-use crate::definition::{Backoff, Join, Repeat, Retry};
-use crate::{Class, codes};
+use crate::definition::{Backoff, ErrorEffect, ErrorRule, Join, OnError, Repeat, Retry};
+use crate::{Class, codes, limits};
 
 pub(super) fn join(reader: &mut Reader, tree: &Tree) -> Join {
     if let Kind::Map(entries) = &tree.kind {
@@ -37,6 +38,7 @@ pub(super) fn retry(reader: &mut Reader, tree: &Tree) -> Retry {
         max_delay_ms: 300_000,
         jitter: true,
         classes: vec![Class::Retryable, Class::Deadline],
+        when: None,
     };
     let entries = reader.map(tree, "a map");
     reader.known_keys(entries, "`retry`", keys::RETRY, |_| None);
@@ -55,6 +57,7 @@ pub(super) fn retry(reader: &mut Reader, tree: &Tree) -> Retry {
                 retry.backoff = reader.choice(value, &choices).unwrap_or_default();
             }
             "classes" => retry.classes = classes(reader, value),
+            "when" => retry.when = edge::condition(reader, value),
             _ => {}
         });
     }
@@ -73,6 +76,75 @@ fn classes(reader: &mut Reader, tree: &Tree) -> Vec<Class> {
         reader.at(index.to_string(), |reader| reader.choice(item, &choices))
     };
     items.iter().enumerate().filter_map(read).collect()
+}
+
+/// A word, or a list of rules.
+pub(super) fn on_error(reader: &mut Reader, tree: &Tree) -> OnError {
+    let Kind::List(items) = &tree.kind else {
+        return OnError::always(effect(reader, tree));
+    };
+    let message = match items.len() {
+        0 => Some("the list has no rule".to_owned()),
+        many if many > limits::ERROR_RULES => {
+            let most = limits::ERROR_RULES;
+            Some(format!(
+                "`on-error` has at most {most} rules; here are {many}"
+            ))
+        }
+        _ => None,
+    };
+    if let Some(message) = message {
+        reader.report(codes::BAD_VALUE, message, tree);
+    }
+    let last = items.len().saturating_sub(1);
+    let rules = items.iter().enumerate().filter_map(|(index, item)| {
+        let read = |reader: &mut Reader| error_rule(reader, item, index == last);
+        reader.at(index.to_string(), read)
+    });
+    OnError {
+        rules: rules.collect(),
+    }
+}
+
+/// A word, or `{ when: EXPRESSION, do: WORD }`.
+fn error_rule(reader: &mut Reader, tree: &Tree, last: bool) -> Option<ErrorRule> {
+    let rule = match &tree.kind {
+        Kind::Map(entries) => {
+            reader.known_keys(entries, "a rule of `on-error`", keys::ERROR_RULE, |_| None);
+            let when = tree
+                .get("when")
+                .map(|when| reader.at("when", |reader| edge::condition(reader, when)));
+            let Some(word) = tree.get("do") else {
+                let message = "the rule has no effect";
+                let report = reader.report(codes::MISSING_KEY, message, tree);
+                report.help("add `do: fail`, `do: continue` or `do: route`");
+                return None;
+            };
+            let effect = reader.at("do", |reader| effect(reader, word));
+            // A condition with a mistake is a condition all the same.
+            let when = when.map(Option::unwrap_or_default);
+            ErrorRule { when, effect }
+        }
+        _ => ErrorRule {
+            when: None,
+            effect: effect(reader, tree),
+        },
+    };
+    if rule.when.is_none() && !last {
+        let message = "this rule fits every failure, so the rules after it never apply";
+        let report = reader.report(codes::BAD_VALUE, message, tree);
+        report.help("give it a condition, `{ when: …, do: … }`, or make it the last rule");
+    }
+    Some(rule)
+}
+
+fn effect(reader: &mut Reader, tree: &Tree) -> ErrorEffect {
+    let choices = [
+        ("fail", ErrorEffect::Fail),
+        ("continue", ErrorEffect::Continue),
+        ("route", ErrorEffect::Route),
+    ];
+    reader.choice(tree, &choices).unwrap_or_default()
 }
 
 pub(super) fn repeat(reader: &mut Reader, tree: &Tree) -> Repeat {

@@ -161,6 +161,7 @@ impl ClientInner {
             now_ms: at_ms,
             random: 0,
             values: &values,
+            failing: Ok(&values),
             max_steps: self.max_steps(),
         };
         let commands = reopen(graph, &mut state, how, &cx).map_err(|closed| why(row.id, closed))?;

@@ -3,7 +3,7 @@
 use windlass_engine::Open;
 use windlass_engine::expr::Template;
 use windlass_model::file::{parse_duration_ms, parse_instant_ms};
-use windlass_model::{Class, Failure, Payload};
+use windlass_model::{Class, Failure, JsonText, Payload, limits};
 
 use super::memory::Unread;
 use super::outcome::Settled;
@@ -96,20 +96,44 @@ impl OwnedRun {
     pub(super) fn fail(
         &mut self,
         open: &Open,
-        template: &Template,
+        message: &Template,
+        data: Option<&Template>,
         patch: &Patch,
         base: &Base,
     ) -> Result<Settled, Unread> {
-        let json = self.render(open.scope, template, patch, base)?;
+        let json = self.render(open.scope, message, patch, base)?;
         let message = match serde_json::from_slice(&json) {
             Ok(serde_json::Value::String(text)) => text,
             Ok(other) => other.to_string(),
             Err(_) => String::from_utf8_lossy(&json).into_owned(),
         };
-        Ok(Settled::Failed(Failure::new(
-            Class::Permanent,
-            codes::FAIL_NODE,
-            message,
-        )))
+        let mut failure = Failure::new(Class::Permanent, codes::FAIL_NODE, message);
+        if let Some(data) = data {
+            let json = self.render(open.scope, data, patch, base)?;
+            failure.details = details(&json, &failure.message).map_err(Unread::Value)?;
+        }
+        Ok(Settled::Failed(failure))
     }
+}
+
+/// The details of a failure: JSON text. `null` is the same as none.
+fn details(json: &[u8], message: &str) -> Result<Option<JsonText>, Failure> {
+    let most = limits::DETAILS_BYTES;
+    if json.len() > most {
+        let size = json.len();
+        let message = format!(
+            "the `data` of the node is {size} bytes of JSON, and the details of a failure have at \
+             most {most}; the message of the node: {message}"
+        );
+        return Err(Failure::new(
+            Class::Limit,
+            codes::DETAILS_TOO_LARGE,
+            message,
+        ));
+    }
+    let details = JsonText::checked(json).map_err(|error| {
+        let message = format!("the `data` of the node cannot be the details of a failure: {error}");
+        Failure::new(Class::Invalid, codes::RENDER, message)
+    })?;
+    Ok(Some(details).filter(|details| details.as_str() != "null"))
 }

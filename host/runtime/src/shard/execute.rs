@@ -201,7 +201,9 @@ impl OwnedRun {
             PlanKind::End { terminate, output } => {
                 self.end(open, *terminate, output.as_ref(), patch, base)?
             }
-            PlanKind::Fail(template) => self.fail(open, template, patch, base)?,
+            PlanKind::Fail { message, data } => {
+                self.fail(open, message, data.as_ref(), patch, base)?
+            }
         };
         Ok(Begun::Settled(settled))
     }

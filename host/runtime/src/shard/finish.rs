@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_engine::expr::Values;
 use windlass_engine::{Command, Cx, Event, apply, fail_output};
 use windlass_model::{ExecutionNo, Payload, ScopeNo, Seq, Status};
 use windlass_store::write::NewItem;
@@ -51,7 +52,8 @@ impl OwnedRun {
                     let cx = Cx {
                         now_ms: step.now_ms,
                         random: 0,
-                        values: &windlass_engine::expr::Values::new(),
+                        values: &Values::new(),
+                        failing: Ok(&Values::new()),
                         max_steps: bursts.max_steps,
                     };
                     let event = Event::Emitted { scope, result };
@@ -123,7 +125,8 @@ impl OwnedRun {
                 let cx = Cx {
                     now_ms: step.now_ms,
                     random: 0,
-                    values: &windlass_engine::expr::Values::new(),
+                    values: &Values::new(),
+                    failing: Ok(&Values::new()),
                     max_steps: bursts.max_steps,
                 };
                 let more = fail_output(&graph.graph, &mut self.state, failure, &cx);

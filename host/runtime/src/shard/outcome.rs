@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::{Value, json};
 use windlass_engine::expr::Values;
-use windlass_engine::{Event, NodeIx, Verdict, verdict};
+use windlass_engine::{Event, Failing, NodeIx, Verdict, verdict};
 use windlass_model::{
     Again, Bookmark, Digest, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq,
 };
@@ -85,7 +86,10 @@ pub(super) struct Ran {
 /// An event of the engine with the data that it needs.
 pub(super) struct Prepared {
     pub(super) event: Event,
+    /// The values for the conditions of edges.
     pub(super) values: Values,
+    /// The values for the conditions about a failure, or why they cannot be read.
+    pub(super) failing: Result<Values, Failure>,
     pub(super) vars: Vec<(String, Payload)>,
 }
 
@@ -94,6 +98,7 @@ impl Prepared {
         Self {
             event,
             values: Values::new(),
+            failing: Ok(Values::new()),
             vars: Vec::new(),
         }
     }
@@ -121,6 +126,7 @@ impl OwnedRun {
         let (run, node) = (row.no, NodeIx(row.node));
         let scope = self.scope_of(seq);
         let mut prepared = Prepared::plain(Event::TimedOut { seq });
+        prepared.failing = self.failing(scope, node, base)?;
         if !matches!(settled, Settled::Failed(_)) {
             prepared.vars = assigned(patch);
         }
@@ -147,17 +153,17 @@ impl OwnedRun {
                 }
             }
             Settled::Failed(failure) => {
-                row.failure = Some(failure.clone());
                 row.status = ExecutionStatus::Failed;
-                let open = self.state.run_of(seq);
-                match open.map(|open| verdict(&self.prepared.graph, open, &failure, now_ms, random))
-                {
-                    Some(Verdict::Retry { .. }) => row.status = ExecutionStatus::WaitingRetry,
-                    Some(Verdict::Continue(_)) => row.output = Some(Payload::null()),
-                    Some(Verdict::Route(failure)) => row.output = Some(failure_output(&failure)),
-                    Some(Verdict::Fail(_)) | None => {}
+                let values = prepared.failing.as_ref();
+                let verdict = self.verdict(seq, &failure, (now_ms, random), values);
+                row.failure = Some(with_notes(failure, &verdict));
+                match &verdict {
+                    Verdict::Retry { .. } => row.status = ExecutionStatus::WaitingRetry,
+                    Verdict::Continue(_) => row.output = Some(Payload::null()),
+                    Verdict::Route(failure) => row.output = Some(failure_output(failure)),
+                    Verdict::Fail(_) => {}
                 }
-                Event::Failed { seq, run, failure }
+                Event::Failed { seq, run, verdict }
             }
             Settled::Listed { output, items } => {
                 row.status = ExecutionStatus::Suspended;
@@ -177,6 +183,44 @@ impl OwnedRun {
             prepared.values = self.values_after(scope, node, output, &prepared.vars, base)?;
         }
         Ok(prepared)
+    }
+
+    /// How the engine treats a failure of an execution.
+    pub(super) fn verdict(
+        &self,
+        seq: Seq,
+        failure: &Failure,
+        (now_ms, random): (i64, u64),
+        values: Failing<'_>,
+    ) -> Verdict {
+        match self.state.run_of(seq) {
+            Some(open) => {
+                let graph = &self.prepared.graph;
+                verdict(graph, open, failure, now_ms, random, values)
+            }
+            None => Verdict::Fail(failure.clone()),
+        }
+    }
+
+    /// The values for the conditions about a failure of a node: they are those from before its
+    /// execution. A value that cannot be read does not fail an execution that succeeded.
+    fn failing(
+        &mut self,
+        scope: ScopeNo,
+        node: NodeIx,
+        base: &Base,
+    ) -> windlass_store::Result<Result<Values, Failure>> {
+        let prepared = Arc::clone(&self.prepared);
+        let needs = prepared.graph.node(node).map(|plan| &plan.failing);
+        let Some(needs) = needs.filter(|needs| !needs.is_empty()) else {
+            return Ok(Ok(Values::new()));
+        };
+        let store = base.store.as_ref();
+        match self.values(store, scope, needs, &Patch::new(), &base.links) {
+            Ok(values) => Ok(Ok(values)),
+            Err(Unread::Value(failure)) => Ok(Err(failure)),
+            Err(Unread::Store(error)) => Err(error),
+        }
     }
 
     pub(super) fn scope_of(&self, seq: Seq) -> ScopeNo {
@@ -281,13 +325,37 @@ fn object_of(members: &Patch) -> Payload {
     Payload::json(json)
 }
 
+/// The failure for the record of an execution: with the notes about conditions that could not be
+/// evaluated, but not replaced by a failure of the node run, such as that of its `total-timeout`.
+pub(super) fn with_notes(failure: Failure, verdict: &Verdict) -> Failure {
+    match verdict {
+        Verdict::Fail(noted) | Verdict::Continue(noted) | Verdict::Route(noted)
+            if noted.code == failure.code =>
+        {
+            noted.clone()
+        }
+        _ => failure,
+    }
+}
+
 /// A failure in the form of an output, for the port `error`.
 fn failure_output(failure: &Failure) -> Payload {
-    Payload::of(&serde_json::json!({
-        "error": {
-            "class": failure.class.name(),
-            "code": failure.code.as_str(),
-            "message": failure.message,
-        }
-    }))
+    Payload::of(&json!({ "error": described(failure) }))
+}
+
+/// A failure as data for workflows. The stack is for people and is left out.
+pub(super) fn described(failure: &Failure) -> Value {
+    let mut described = json!({
+        "class": failure.class.name(),
+        "code": failure.code.as_str(),
+        "message": failure.message,
+        // There even if it is null, so that a condition can look into it.
+        "details": failure.details,
+    });
+    let origin = failure.origin.as_deref();
+    let position = origin.and_then(|origin| origin.position.as_ref());
+    if let (Some(position), Some(members)) = (position, described.as_object_mut()) {
+        members.insert("position".to_owned(), json!(position));
+    }
+    described
 }

@@ -11,6 +11,7 @@ use windlass_store::rows::ExecutionRow;
 use windlass_store::stimuli::NewStimulus;
 
 use super::commit::Step;
+use super::outcome::described;
 use super::owned::OwnedRun;
 use super::work::Address;
 use crate::derived;
@@ -46,7 +47,10 @@ impl OwnedRun {
         let faulted = faulted.map(|ending| {
             // The record of this step may belong to a compensation; the announcement names the node
             // whose failure ends the run.
-            let failed = |record: &&ExecutionRow| record.failure == ending.failure;
+            let failed = |record: &&ExecutionRow| {
+                let failures = record.failure.as_ref().zip(ending.failure.as_ref());
+                failures.is_some_and(|(of_node, of_run)| is_from(of_node, of_run))
+            };
             let record = step.record.as_ref().filter(failed);
             let node = record.map(|record| record.node);
             ("faulted", node, ending.failure.as_ref())
@@ -93,11 +97,7 @@ impl OwnedRun {
             "instance": self.id.to_string(),
             "workflow": &*self.prepared.name,
             "correlation": self.correlation.as_deref(),
-            "failure": failure.map(|failure| json!({
-                "class": failure.class.name(),
-                "code": failure.code.as_str(),
-                "message": failure.message,
-            })),
+            "failure": failure.map(described),
         });
         NewStimulus {
             id: derived::incident(self.id, to.seq),
@@ -113,4 +113,10 @@ impl OwnedRun {
             at_ms,
         }
     }
+}
+
+/// Whether the failure of a run is that of a node. It may have a note about a condition that could
+/// not be evaluated.
+fn is_from(of_node: &Failure, of_run: &Failure) -> bool {
+    of_node.code == of_run.code && of_run.message.starts_with(&of_node.message)
 }

@@ -9,7 +9,7 @@ use windlass_store::rows::{ExecutionRow, NewBlob, NewRun};
 use super::about::log_about;
 use super::commit::Step;
 use super::memory::Unread;
-use super::outcome::{Prepared, Ran, Settled};
+use super::outcome::{Prepared, Ran, Settled, with_notes};
 use super::owned::OwnedRun;
 use super::shard_state::ShardState;
 use super::work::Address;
@@ -104,6 +104,7 @@ impl OwnedRun {
         let Prepared {
             event,
             values,
+            failing,
             vars,
         } = match prepared {
             Ok(prepared) => prepared,
@@ -113,14 +114,18 @@ impl OwnedRun {
                 let Some(row) = &mut record else {
                     return Ok(None);
                 };
-                fail(row, &failure);
+                // The values for the conditions about the failure may be missing as well.
+                let failing = Err(&failure);
+                let verdict = self.verdict(to.seq, &failure, (now_ms, random), failing);
+                fail(row, &with_notes(failure.clone(), &verdict));
                 Prepared {
                     event: Event::Failed {
                         seq: to.seq,
                         run: row.no,
-                        failure,
+                        verdict,
                     },
                     values: windlass_engine::expr::Values::new(),
+                    failing: Err(failure),
                     vars: Vec::new(),
                 }
             }
@@ -129,6 +134,7 @@ impl OwnedRun {
             now_ms,
             random,
             values: &values,
+            failing: failing.as_ref(),
             max_steps: shared.bursts.max_steps,
         };
         let mut step = Step::new(before, now_ms);

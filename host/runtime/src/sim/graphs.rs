@@ -226,6 +226,10 @@ pub(super) fn used(dice: &mut Dice) -> Value {
             "backoff": dice.pick(&["fixed", "exponential"]), "jitter": dice.once_in(2),
             "classes": ["retryable", "deadline", "trap"],
         });
+        if dice.once_in(3) {
+            let conditions = ["error.details.n != 1", "vars.x", "error.details.n + 'x'"];
+            node["retry"]["when"] = json!(dice.pick(&conditions));
+        }
     }
     if dice.once_in(5) {
         node["timeout"] = json!(format!("{}ms", dice.between(10, 20_000)));
@@ -235,6 +239,11 @@ pub(super) fn used(dice: &mut Dice) -> Value {
     }
     if dice.once_in(3) {
         node["on-error"] = json!(dice.pick(&["continue", "route"]));
+    } else if dice.once_in(4) {
+        node["on-error"] = json!([
+            { "when": "error.class == 'trap'", "do": "fail" },
+            { "when": "error.details.n == 2 or vars.y > 3", "do": "continue" },
+        ]);
     }
     node
 }

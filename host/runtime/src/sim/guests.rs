@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_model::{Again, Bookmark, Class, Code, Done, Failure, Outcome, Payload, Suspension};
+use serde_json::json;
+use windlass_model::{
+    Again, Bookmark, Class, Code, Done, Failure, JsonText, Origin, Outcome, Payload, Position,
+    Suspension,
+};
 use windlass_plugins::{Cancel, Disposition, Effects, Quarantine, Returned as Back, codes};
 
 use super::dice::Dice;
@@ -193,6 +197,24 @@ fn failure(class: Class) -> Failure {
     Failure::new(class, code, format!("simulated: {}", class.name()))
 }
 
+/// The failure with details and an origin, or without.
+fn detailed(mut failure: Failure, dice: &mut Dice) -> Failure {
+    if dice.once_in(2) {
+        failure.details = JsonText::of(&json!({ "n": dice.below(4) })).ok();
+    }
+    if dice.once_in(4) {
+        failure.origin = Some(Box::new(Origin {
+            stack: dice.once_in(2).then(|| "at work".to_owned()),
+            position: Some(Position {
+                source: None,
+                line: 1,
+                column: 2,
+            }),
+        }));
+    }
+    failure
+}
+
 fn disposition(dice: &mut Dice) -> Result<Disposition, Failure> {
     match dice.below(100) {
         0..86 => Ok(Disposition::Execute { vars: None }),
@@ -212,14 +234,17 @@ fn disposition(dice: &mut Dice) -> Result<Disposition, Failure> {
 
 fn outcome(phase: u32, wall_ms: i64, dice: &mut Dice) -> Result<Outcome, Failure> {
     match dice.below(100) {
-        0..7 => Err(failure(Class::Retryable)),
-        7..12 => Err(failure(*dice.pick(&[
-            Class::Permanent,
-            Class::Invalid,
-            Class::Trap,
-            Class::Deadline,
-            Class::Limit,
-        ]))),
+        0..7 => Err(detailed(failure(Class::Retryable), dice)),
+        7..12 => {
+            let classes = [
+                Class::Permanent,
+                Class::Invalid,
+                Class::Trap,
+                Class::Deadline,
+                Class::Limit,
+            ];
+            Err(detailed(failure(*dice.pick(&classes)), dice))
+        }
         12..18 if phase < PHASES => Ok(Outcome::Again(Again {
             after_ms: dice.below(5_000),
             state: dice.once_in(2).then(|| Payload::json("1")),

@@ -1,7 +1,7 @@
 //! A failed attempt leaves only its record.
 
 use serde_json::json;
-use windlass_model::{ExecutionStatus, ScopeNo, Status};
+use windlass_model::{Class, ExecutionStatus, ScopeNo, Status};
 use windlass_store::Reader as _;
 use windlass_store::write::Commit;
 
@@ -81,4 +81,128 @@ fn a_call_that_a_quarantine_delays_is_made_afterwards_and_is_one_attempt() {
         assert!(delay.executions.is_empty());
         assert!(delay.triggers[0].due_ms > delay.at_ms && !delay.triggers[0].claimed);
     }
+}
+
+/// The members of `error` at the output of the node `failing`.
+fn output_of_error(fail: &str) -> serde_json::Value {
+    let text = format!(
+        r#"
+workflow: routed
+nodes:
+  failing: {{ fail: {fail}, on-error: route }}
+  after: {{ end: {{ output: "{{{{ nodes.failing.output.error }}}}" }} }}
+edges: [failing.error -> after]
+"#
+    );
+    let ran = Setup::default().run(&text);
+    assert_eq!(ran.result.status, Status::Completed);
+    read(&ran.result.output.unwrap())
+}
+
+#[test]
+fn the_output_of_the_port_error_always_has_details() {
+    let plain = output_of_error("no");
+    let expected = json!({
+        "class": "permanent", "code": "WL-R078", "message": "no", "details": null,
+    });
+    assert_eq!(plain, expected);
+    let detailed = output_of_error("{ message: no, data: { status: 404, of: [\"{{ 1 + 1 }}\"] } }");
+    assert_eq!(detailed["details"], json!({ "status": 404, "of": [2] }));
+    assert_eq!(detailed["message"], "no");
+}
+
+#[test]
+fn the_details_of_a_failed_node_are_those_of_its_run() {
+    let ran = Setup::default().run(
+        r#"
+workflow: detailed
+vars: { status: 503 }
+nodes:
+  failing: { fail: { message: "got {{ vars.status }}", data: { status: "{{ vars.status }}" } } }
+"#,
+    );
+    let failure = ran.result.failure.unwrap();
+    assert_eq!(failure.message, "got 503");
+    assert_eq!(failure.details.unwrap().as_str(), r#"{"status":503}"#);
+    let stored = ran.row.failure.unwrap();
+    assert_eq!(
+        stored.details.unwrap().value(),
+        Some(json!({ "status": 503 }))
+    );
+    let last = ran.commits.last().unwrap();
+    let recorded = last.executions[0].failure.as_ref().unwrap();
+    assert!(recorded.details.is_some());
+    let incident = last.journal.iter().find(|row| row.kind == "incident");
+    let detail: serde_json::Value = serde_json::from_slice(&incident.unwrap().detail).unwrap();
+    assert_eq!(detail["failure"]["details"], json!({ "status": 503 }));
+}
+
+#[test]
+fn data_that_is_too_large_is_a_failure_of_class_limit_with_the_message() {
+    let ran = Setup::default().run(
+        r#"
+workflow: large
+nodes:
+  failing: { fail: { message: "this matters", data: "{{ range(9000) | list }}" } }
+"#,
+    );
+    let failure = ran.result.failure.unwrap();
+    assert_eq!(failure.class, Class::Limit);
+    assert_eq!(failure.code.as_str(), "WL-R086");
+    assert!(failure.message.ends_with("this matters"), "{failure}");
+    assert!(failure.details.is_none());
+}
+
+#[test]
+fn details_pass_from_items_and_sub_workflows_to_their_nodes() {
+    let running = Setup::default().start();
+    running.publish(
+        r#"
+workflow: inner
+nodes: { failing: { fail: { message: no, data: { at: "{{ input }}" } } } }
+"#,
+    );
+    let text = r#"
+workflow: outer
+nodes:
+  each:
+    for-each: [1, 2, 3]
+    concurrency: 1
+    nodes:
+      call: { workflow: inner }
+    on-error:
+      - { when: "error.details.at == 1", do: route }
+  after: { set: { at: "{{ nodes.each.output.error.details.at }}" } }
+edges: [each.error -> after]
+output: "{{ vars.at }}"
+"#;
+    let started = running.run(text);
+    let ended = running.ended(started.no);
+    assert_eq!(ended.status, Status::Completed, "{:?}", ended.failure);
+    assert_eq!(read(&ended.output.unwrap()), json!(1));
+}
+
+#[test]
+fn conditions_about_a_failure_see_the_values_from_before_the_execution() {
+    let ran = Setup::default().run(
+        r#"
+workflow: before
+vars: { n: 1 }
+nodes:
+  again:
+    set: { n: "{{ vars.n + 1 }}" }
+    retry: { max-attempts: 5, delay: 1ms, classes: [invalid], when: "trigger.attempt < 3 and vars.n == 1" }
+    on-error:
+      - { when: "error.code == 'WL-R001' and trigger.attempt == 3 and vars.n == 1", do: continue }
+  after: { wait: 1ms }
+edges:
+  - again -> after: vars.n.missing.member > 0 or nodes.again.output is none
+"#,
+    );
+    // Each attempt is refuted by the condition of its edge, and so is the one that is passed over.
+    let failure = ran.result.failure.unwrap();
+    assert_eq!(failure.code.as_str(), "WL-R001");
+    let attempts = ran.commits.iter().flat_map(|commit| &commit.executions);
+    let attempts: Vec<u32> = attempts.map(|row| row.attempt).collect();
+    assert_eq!(attempts, [1, 2, 3]);
 }

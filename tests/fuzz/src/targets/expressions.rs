@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windlass_engine::expr::{Condition, RESULT_BYTES, Template, Values};
+use windlass_model::{Class, Code, Failure, JsonText};
 
 use super::halves;
 
@@ -20,6 +21,9 @@ fn values(json: &[u8]) -> Values {
     values.run("0198", Some("key"));
     values.workflow("fuzzed");
     values.trigger("start", 1);
+    let mut failure = Failure::new(Class::Permanent, Code::new("WL-T001"), "fuzzed");
+    failure.details = JsonText::checked(json).ok();
+    values.error(&failure).unwrap();
     values
 }
 
@@ -40,7 +44,8 @@ pub(crate) fn run(data: &[u8]) {
         let again = template.render(&values(json));
         assert_eq!(first.ok(), again.ok(), "rendering is not deterministic");
     }
-    if let Ok(condition) = Condition::compile(text, "/when") {
+    // It sees all that other conditions see, and the failure.
+    if let Ok(condition) = Condition::about_failure(text, "/when") {
         let first = condition.test(&values(json)).ok();
         let again = condition.test(&values(json)).ok();
         assert_eq!(first, again, "testing is not deterministic");

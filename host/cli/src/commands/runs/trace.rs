@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use windlass_model::{ExecutionStatus, Failure, LogLine};
+use windlass_model::{ExecutionStatus, LogLine};
+use windlass_server::Failure;
 
 use super::took;
 use crate::api as answer;
 use crate::app::Context;
 use crate::exit::Exit;
+use crate::failure;
 use crate::output::Paint;
 
 /// The arguments.
@@ -79,7 +81,13 @@ impl Arguments {
             text(item, "status"),
         );
         if let Some(failure) = read::<Option<Failure>>(item, "failure").flatten() {
-            let _ = writeln!(said, "{:16}{}", "", paint.bad(failure));
+            let _ = writeln!(said, "{:16}{}", "", paint.bad(failure::headline(&failure)));
+            if let Some(details) = failure::details(&failure) {
+                let _ = writeln!(said, "{:16}{details}", "");
+            }
+            for line in failure.stack.iter().flat_map(|stack| stack.lines()) {
+                let _ = writeln!(said, "{:18}{}", "", paint.dim(line));
+            }
         }
         for name in read::<Vec<String>>(item, "skipped").unwrap_or_default() {
             let mark = mark(ExecutionStatus::Skipped, paint);

@@ -10,6 +10,7 @@ use super::fault::{Fault, Result};
 use super::object::{Items, Kind, LoopView};
 use super::tree::{Arg, Compare, Expr, IfExpr, Name, Step, Unary};
 use super::{functions, ops};
+use crate::expr::names;
 
 impl<'a> Machine<'a> {
     pub(super) fn eval(&mut self, expr: &'a Expr) -> Result<Value> {
@@ -62,6 +63,9 @@ impl<'a> Machine<'a> {
         let known = self.tree.names.get(root as usize);
         if let Some(value) = known.and_then(|root| self.values.lookup(root, rest)) {
             return Ok(value);
+        }
+        if known.is_some_and(|root| is_detail(root, rest)) {
+            return Ok(ops::silent());
         }
         // A name on the path is undefined. Only the last name of a path may be.
         let mut value = self.root(root).unwrap_or(Value::UNDEFINED);
@@ -371,4 +375,10 @@ type Named = Vec<(Value, Value)>;
 
 fn not_callable(value: &Value) -> Fault {
     Fault::invalid(format!("value of type {} is not callable", value.kind()))
+}
+
+/// Whether a path leads into the details of a failure. Failures have different details, so a
+/// missing member is undefined and no mistake, at any depth.
+pub(in crate::expr) fn is_detail(root: &str, rest: &[Box<str>]) -> bool {
+    root == names::ERROR.0 && rest.first().is_some_and(|name| **name == *names::DETAILS)
 }

@@ -27,7 +27,9 @@ use minijinja::{State, Value};
 
 pub(super) use budget::Spent;
 pub use budget::{FUEL, Interrupt, MEMORY, WORK};
+pub(super) use expression::is_detail;
 pub(super) use fault::{Fault, Limit};
+pub(super) use ops::silent;
 pub(super) use tree::Tree;
 
 use super::environment::ENVIRONMENT;
@@ -46,6 +48,17 @@ pub(super) fn priced() -> [Vec<&'static str>; 2] {
         filters::NAMES.iter().map(|(name, _)| *name).collect(),
         checks::NAMES.iter().map(|(name, _)| *name).collect(),
     ]
+}
+
+/// Whether a value is undefined but no mistake.
+pub(super) fn is_silent(value: &Value) -> bool {
+    is_silent_in(&mut ENVIRONMENT.empty_state(), value)
+}
+
+/// Only this filter tells the two undefined values of MiniJinja apart.
+fn is_silent_in(state: &mut State<'_, '_>, value: &Value) -> bool {
+    let args = std::slice::from_ref(value);
+    state.apply_filter("bool", args).is_ok()
 }
 
 /// Evaluates a tree. The result may be undefined. A panic in MiniJinja fails only this evaluation:
@@ -116,10 +129,10 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Whether the value comes from an `if` without `else`: undefined, but no mistake.
+    /// Whether the value comes from an `if` without `else`, or is a missing member of the details of
+    /// a failure: undefined, but no mistake.
     fn is_silent(&mut self, value: &Value) -> bool {
-        let args = std::slice::from_ref(value);
-        self.state().apply_filter("bool", args).is_ok()
+        is_silent_in(self.state(), value)
     }
 
     /// The elements of a value for iteration: items, keys or characters.

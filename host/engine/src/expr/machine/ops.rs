@@ -13,7 +13,7 @@ use super::object::{Items, Kind, is_tuple};
 use crate::expr::environment::ENVIRONMENT;
 
 /// The value of an `if` without `else`. MiniJinja has no public constructor for it.
-pub(super) fn silent() -> Value {
+pub(in crate::expr) fn silent() -> Value {
     static SILENT: LazyLock<Value> = LazyLock::new(|| {
         let expression = ENVIRONMENT.compile_expression("1 if false");
         let value = expression.and_then(|expression| expression.eval(()));

@@ -239,8 +239,9 @@ fn shown_line(net: &Net<'_>, shown: &Shown) -> String {
     if let Some(output) = &shown.output {
         write!(text, " -> {output}").unwrap();
     }
-    if let Some(Fault { class, code }) = &shown.fault {
-        write!(text, " fails: {class} {code}").unwrap();
+    if let Some(fault) = &shown.fault {
+        let (class, code, details) = (&fault.class, &fault.code, &fault.details);
+        write!(text, " fails: {class} {code} {details}").unwrap();
     }
     if !shown.skipped.is_empty() {
         let names: Vec<&str> = shown.skipped.iter().map(|at| net.name(*at)).collect();

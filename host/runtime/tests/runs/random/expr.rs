@@ -22,6 +22,14 @@ pub(crate) enum Expr {
     Attempt,
     /// An addition to a missing member: an error.
     Missing,
+    /// Whether the failure has this class.
+    IsOfClass(&'static str),
+    /// Whether the member `n` of the details of the failure is this number.
+    DetailIs(i64),
+    /// Whether the details of the failure have the member `n`.
+    HasDetail,
+    /// An addition to a missing member of the details: an error.
+    MissingDetail,
     Two(&'static str, Box<Expr>, Box<Expr>),
     Not(Box<Expr>),
     IsNone(Box<Expr>),
@@ -41,6 +49,8 @@ pub(crate) struct View {
     pub(crate) item: Value,
     pub(crate) index: usize,
     pub(crate) attempt: u32,
+    /// The class and the details of the failure that a condition is about.
+    pub(crate) failure: (String, Value),
 }
 
 /// The expression cannot be evaluated.
@@ -88,6 +98,10 @@ impl Expr {
             Self::Index => "index".to_owned(),
             Self::Attempt => "trigger.attempt".to_owned(),
             Self::Missing => "(input.missing + 1)".to_owned(),
+            Self::IsOfClass(class) => format!("(error.class == '{class}')"),
+            Self::DetailIs(number) => format!("(error.details.n == {number})"),
+            Self::HasDetail => "(error.details.n is defined)".to_owned(),
+            Self::MissingDetail => "(error.details.gone + 1)".to_owned(),
             Self::Two(op, left, right) => {
                 format!("({} {op} {})", left.written(), right.written())
             }
@@ -118,7 +132,10 @@ impl Expr {
             Self::Item => view.item.clone(),
             Self::Index => json!(view.index),
             Self::Attempt => json!(view.attempt),
-            Self::Missing => return Err(Wrong),
+            Self::Missing | Self::MissingDetail => return Err(Wrong),
+            Self::IsOfClass(class) => json!(view.failure.0 == *class),
+            Self::DetailIs(number) => json!(view.failure.1.get("n") == Some(&json!(number))),
+            Self::HasDetail => json!(view.failure.1.get("n").is_some()),
             Self::Two(op, left, right) => return two(op, left, right, view),
             Self::Not(inner) => json!(!truth(&inner.value(view)?)),
             Self::IsNone(inner) => json!(inner.value(view)?.is_null()),

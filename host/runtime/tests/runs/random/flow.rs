@@ -32,7 +32,8 @@ pub(crate) struct Node {
     pub(crate) start: bool,
     pub(crate) first: bool,
     pub(crate) retry: Option<Retry>,
-    pub(crate) on_error: OnError,
+    /// Rules: the first that fits decides.
+    pub(crate) on_error: Vec<(Option<Expr>, OnError)>,
     pub(crate) repeat: Option<Repeat>,
     pub(crate) mutex: Option<&'static str>,
     pub(crate) priority: Option<i32>,
@@ -58,7 +59,8 @@ pub(crate) enum Kind {
         terminate: bool,
         output: Option<Template>,
     },
-    Fail(Template),
+    /// The message and the details.
+    Fail(Template, Option<Template>),
     Echo,
     /// Fails as `retryable` until this attempt.
     Flaky(u32),
@@ -93,6 +95,7 @@ pub(crate) enum Join {
 pub(crate) struct Retry {
     pub(crate) attempts: u32,
     pub(crate) classes: Vec<&'static str>,
+    pub(crate) when: Option<Expr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,6 +103,16 @@ pub(crate) enum OnError {
     Fail,
     Continue,
     Route,
+}
+
+impl OnError {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Continue => "continue",
+            Self::Route => "route",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -186,7 +199,7 @@ impl Node {
             start: false,
             first: false,
             retry: None,
-            on_error: OnError::Fail,
+            on_error: Vec::new(),
             repeat: None,
             mutex: None,
             priority: None,
@@ -196,17 +209,23 @@ impl Node {
 
     /// The ports by which edges may leave it.
     pub(crate) fn ports(&self) -> Vec<&'static str> {
-        let done: &[&str] = match (&self.kind, self.on_error) {
-            (Kind::End { .. }, _) => &[],
-            (Kind::Fail(_), OnError::Fail | OnError::Route) => &[],
-            (Kind::Port(_), _) => &["done", "left", "right"],
+        let done: &[&str] = match &self.kind {
+            Kind::End { .. } => &[],
+            Kind::Fail(..) if !self.may(OnError::Continue) => &[],
+            Kind::Port(_) => &["done", "left", "right"],
             _ => &["done"],
         };
-        let error: &[&str] = match self.on_error {
-            OnError::Route => &["error"],
-            OnError::Fail | OnError::Continue => &[],
+        let error: &[&str] = if self.may(OnError::Route) {
+            &["error"]
+        } else {
+            &[]
         };
         [done, error].concat()
+    }
+
+    /// Whether a rule has this effect.
+    pub(crate) fn may(&self, effect: OnError) -> bool {
+        self.on_error.iter().any(|(_, has)| *has == effect)
     }
 
     fn written(&self) -> Value {
@@ -262,8 +281,12 @@ impl Node {
                 }
                 put("end", end.into());
             }
-            Kind::Fail(message) => {
+            Kind::Fail(message, None) => {
                 put("fail", message.written());
+            }
+            Kind::Fail(message, Some(data)) => {
+                let fail = json!({ "message": message.written(), "data": data.written() });
+                put("fail", fail);
             }
             Kind::Echo => {
                 put("use", json!("echo/echo"));
@@ -307,19 +330,28 @@ impl Node {
             put("first", json!(true));
         }
         if let Some(retry) = &self.retry {
-            let retry = json!({
+            let mut written = json!({
                 "max-attempts": retry.attempts,
                 "delay": "1ms",
                 "backoff": "fixed",
                 "jitter": false,
                 "classes": retry.classes,
             });
-            put("retry", retry);
+            if let (Some(when), Some(map)) = (&retry.when, written.as_object_mut()) {
+                map.insert("when".to_owned(), json!(when.written()));
+            }
+            put("retry", written);
         }
-        match self.on_error {
-            OnError::Fail => {}
-            OnError::Continue => put("on-error", json!("continue")),
-            OnError::Route => put("on-error", json!("route")),
+        match self.on_error.as_slice() {
+            [] => {}
+            [(None, effect)] => put("on-error", json!(effect.word())),
+            rules => {
+                let rules = rules.iter().map(|(when, effect)| match when {
+                    Some(when) => json!({ "when": when.written(), "do": effect.word() }),
+                    None => json!(effect.word()),
+                });
+                put("on-error", rules.collect());
+            }
         }
         if let Some(repeat) = &self.repeat {
             let mut written = json!({ "max": repeat.max });

@@ -193,6 +193,7 @@ impl Maker {
             node.retry = Some(Retry {
                 attempts: 2,
                 classes: vec!["permanent"],
+                when: None,
             });
         }
         node
@@ -255,7 +256,7 @@ impl Maker {
 
     /// Adds the names that later expressions of the body may use.
     fn note(&mut self, node: &Node) {
-        if matches!(node.kind, Kind::ForEach(_)) && node.on_error != OnError::Route {
+        if matches!(node.kind, Kind::ForEach(_)) && !node.may(OnError::Route) {
             self.lists.push(node.name.clone());
         }
         self.seen.push(node.name.clone());
@@ -276,7 +277,7 @@ impl Maker {
         };
         // A failed condition behind a failure that is passed on is not tested here.
         let when = match when {
-            When::If(_) if from.on_error == OnError::Fail && self.dice.percent(4) => {
+            When::If(_) if from.on_error.is_empty() && self.dice.percent(4) => {
                 When::If(Expr::two("<", Expr::Missing, Expr::int(3)))
             }
             other => other,
@@ -355,8 +356,8 @@ impl Maker {
             let errors = edges
                 .iter()
                 .any(|edge| edge.from == node.name && edge.port == "error");
-            if node.on_error == OnError::Route && !errors {
-                node.on_error = OnError::Fail;
+            if node.may(OnError::Route) && !errors {
+                node.on_error.clear();
             }
             let into = forward.iter().filter(|edge| edge.to == node.name).count();
             if into > 1 {
@@ -417,7 +418,7 @@ impl Maker {
         let ends = matches!(node.kind, Kind::End { .. });
         let passed_on = if self.fails == 0 { 10 } else { 35 };
         if !ends && self.dice.percent(passed_on) {
-            node.on_error = self.dice.pick(&[OnError::Continue, OnError::Route]);
+            node.on_error = self.rules();
         }
         if self.dice.percent(40) {
             let all = ["retryable", "permanent", "invalid", "deadline"];
@@ -426,9 +427,11 @@ impl Maker {
             if classes.is_empty() {
                 classes.push("retryable");
             }
+            let when = self.dice.percent(35).then(|| self.about_failure());
             node.retry = Some(Retry {
                 attempts: u32::try_from(self.dice.between(1, 3)).unwrap(),
                 classes,
+                when,
             });
         }
         let repeats = matches!(
@@ -495,7 +498,11 @@ impl Maker {
                 terminate: self.dice.percent(40),
                 output: self.dice.percent(60).then(|| self.assigned().1),
             },
-            "fail" => Kind::Fail(Template::Within("no ", self.int(1), " here")),
+            "fail" => {
+                let message = Template::Within("no ", self.int(1), " here");
+                let data = self.dice.percent(60).then(|| self.details());
+                Kind::Fail(message, data)
+            }
             "echo" => Kind::Echo,
             "flaky" => Kind::Flaky(u32::try_from(self.dice.between(1, 4)).unwrap()),
             "fails" => Kind::Fails(self.dice.pick(&["retryable", "permanent", "invalid"])),
@@ -505,6 +512,50 @@ impl Maker {
                 Kind::Port(self.dice.pick(&sets).to_vec())
             }
             _ => Kind::Poll(u32::try_from(self.dice.between(0, 3)).unwrap()),
+        }
+    }
+
+    /// The effects of failures that are not tried again.
+    fn rules(&mut self) -> Vec<(Option<Expr>, OnError)> {
+        let effects = [OnError::Continue, OnError::Route, OnError::Fail];
+        if self.dice.percent(50) {
+            return vec![(None, self.dice.pick(&[OnError::Continue, OnError::Route]))];
+        }
+        let mut rules = Vec::new();
+        for _ in 0..self.dice.between(1, 3) {
+            let condition = self.about_failure();
+            rules.push((Some(condition), self.dice.pick(&effects)));
+        }
+        if self.dice.percent(40) {
+            rules.push((None, self.dice.pick(&effects)));
+        }
+        rules
+    }
+
+    /// A condition about a failure.
+    fn about_failure(&mut self) -> Expr {
+        match self.dice.below(12) {
+            0 => Expr::MissingDetail,
+            1..=3 => {
+                let classes = ["retryable", "permanent", "invalid", "deadline"];
+                Expr::IsOfClass(self.dice.pick(&classes))
+            }
+            4..=6 => Expr::DetailIs(self.small(0, 3)),
+            7 => Expr::HasDetail,
+            8 => Expr::Not(Box::new(Expr::HasDetail)),
+            9 => Expr::two("<", Expr::Attempt, Expr::int(2)),
+            10 => Expr::two("or", Expr::HasDetail, self.compared()),
+            _ => self.condition(),
+        }
+    }
+
+    /// The data of a `fail` node.
+    fn details(&mut self) -> Template {
+        match self.dice.below(6) {
+            0 => Template::One(self.int(1)),
+            1 => Template::Const(Value::Null),
+            2 => Template::Map(vec![("other", Template::Const(json!(1)))]),
+            _ => Template::Map(vec![("n", Template::One(self.int(0)))]),
         }
     }
 

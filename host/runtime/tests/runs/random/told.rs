@@ -25,7 +25,9 @@ pub(crate) struct Told {
 }
 
 fn fault(failure: &Failure) -> Fault {
-    Fault::new(failure.class.name(), failure.code.as_str())
+    let details = failure.details.as_ref().and_then(|details| details.value());
+    let fault = Fault::new(failure.class.name(), failure.code.as_str());
+    fault.with(details.unwrap_or_default())
 }
 
 fn value(payload: Option<Payload>) -> Option<Value> {
@@ -80,10 +82,9 @@ fn incident(detail: &[u8]) -> (String, Fault) {
             .unwrap()
             .to_owned()
     };
-    let fault = Fault {
-        class: text("/failure/class"),
-        code: text("/failure/code"),
-    };
+    let fault = Fault::new(&text("/failure/class"), &text("/failure/code"));
+    let details = detail.pointer("/failure/details").cloned();
+    let fault = fault.with(details.unwrap_or_default());
     (text("/node"), fault)
 }
 

@@ -20,11 +20,13 @@ use super::flow::Kind;
 pub(crate) use net::{At, Net};
 pub(crate) use step::{Reported, Seen, Shown};
 
-/// A failure, by class and code. The code is empty where the documents do not name it.
+/// A failure, by class, code and details. The code is empty where the documents do not name it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fault {
     pub(crate) class: String,
     pub(crate) code: String,
+    /// `null` if there are none.
+    pub(crate) details: Value,
 }
 
 /// How a run ends.
@@ -393,12 +395,19 @@ impl Fault {
         Self {
             class: class.to_owned(),
             code: code.to_owned(),
+            details: Value::Null,
         }
+    }
+
+    pub(crate) fn with(self, details: Value) -> Self {
+        Self { details, ..self }
     }
 
     /// Whether a failure equals this one.
     pub(crate) fn is(&self, found: &Self) -> bool {
-        self.class == found.class && (self.code.is_empty() || self.code == found.code)
+        self.class == found.class
+            && (self.code.is_empty() || self.code == found.code)
+            && super::expr::same(&self.details, &found.details)
     }
 }
 

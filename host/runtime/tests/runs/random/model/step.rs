@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::lists::List;
 use super::{At, Fault, Net, Open, Phase, State};
-use crate::random::expr::{ANY, View, Wrong, holds};
+use crate::random::expr::{ANY, Expr, View, Wrong, holds};
 use crate::random::flow::{Kind, OnError, When};
 
 /// The record of an execution.
@@ -218,10 +218,16 @@ impl State {
                     Err(wrong) => wrong.into(),
                 }
             }
-            Kind::Fail(message) => match message.value(&view) {
-                Ok(_) => Outcome::Failed(Fault::new("permanent", "WL-R078")),
-                Err(wrong) => wrong.into(),
-            },
+            Kind::Fail(message, data) => {
+                let details = data.as_ref().map(|data| data.value(&view)).transpose();
+                match (message.value(&view), details) {
+                    (Ok(_), Ok(details)) => {
+                        let fault = Fault::new("permanent", "WL-R078");
+                        Outcome::Failed(fault.with(details.unwrap_or_default()))
+                    }
+                    _ => Wrong.into(),
+                }
+            }
             Kind::Flaky(_) | Kind::Fails(_) | Kind::Poll(_)
                 if self.given(net, open, &view).is_err() =>
             {
@@ -360,12 +366,23 @@ impl State {
     }
 
     fn failed(&mut self, net: &Net<'_>, number: u32, fault: Fault, shown: &mut Shown) {
-        let open = self.open.get_mut(&number).unwrap();
+        let open = self.open.get(&number).unwrap();
         let node = net.place(open.node).node;
         shown.fault = Some(fault.clone());
+        let (scope, attempt) = (open.scope, open.attempt);
+        let mut view = self.view(net, scope, attempt);
+        view.failure = (fault.class.clone(), fault.details.clone());
+        // A failure is not tried again if the condition cannot be evaluated.
+        let is_true = |when: &Option<Expr>| {
+            let held = when.as_ref().map(|when| holds(when, &view));
+            held.unwrap_or(Ok(true))
+        };
         let again = node.retry.as_ref().is_some_and(|retry| {
-            open.attempt < retry.attempts && retry.classes.contains(&fault.class.as_str())
+            attempt < retry.attempts
+                && retry.classes.contains(&fault.class.as_str())
+                && is_true(&retry.when) == Ok(true)
         });
+        let open = self.open.get_mut(&number).unwrap();
         if again {
             shown.status = "waiting-retry".to_owned();
             open.attempt += 1;
@@ -373,7 +390,17 @@ impl State {
         }
         shown.status = "failed".to_owned();
         let open = open.clone();
-        let (output, port) = match node.on_error {
+        // The first rule that fits decides, or that cannot be evaluated: then the node fails.
+        let mut rules = node
+            .on_error
+            .iter()
+            .map(|(when, effect)| match is_true(when) {
+                Ok(true) => Some(*effect),
+                Ok(false) => None,
+                Err(Wrong) => Some(OnError::Fail),
+            });
+        let effect = rules.find_map(|effect| effect).unwrap_or(OnError::Fail);
+        let (output, port) = match effect {
             OnError::Fail => return self.failed_for_good(net, number, fault),
             OnError::Continue => (Value::Null, "done"),
             OnError::Route => (as_output(&fault), "error"),
@@ -430,7 +457,8 @@ fn as_output(fault: &Fault) -> Value {
     } else {
         &fault.code
     };
-    json!({ "error": { "class": fault.class, "code": code, "message": ANY } })
+    let details = &fault.details;
+    json!({ "error": { "class": fault.class, "code": code, "message": ANY, "details": details } })
 }
 
 /// The edges of a node that are taken, given the ports of its outcome.
