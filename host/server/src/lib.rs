@@ -51,4 +51,4 @@ pub use proxies::network;
 pub use rates::Rate;
 pub use routes::openapi;
 pub use service::{Handle, Server, check};
-pub use view::{Failure, Position};
+pub use view::{Failure, SourcePosition};

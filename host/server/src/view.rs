@@ -17,7 +17,7 @@ use windlass_store::stimuli::Sent as Did;
 use crate::app::AppInner;
 use crate::problem::Problem;
 
-pub use failure::{Failure, Position};
+pub use failure::{Failure, SourcePosition};
 
 /// A moment, in one form for people and programs.
 pub(crate) fn moment(ms: i64) -> String {

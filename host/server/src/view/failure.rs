@@ -24,7 +24,7 @@ pub struct Failure {
     pub details: Option<Value>,
     /// The position in a source text of the node at which it occurred.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub position: Option<Position>,
+    pub position: Option<SourcePosition>,
     /// The stack of the node as text, innermost frame first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
@@ -32,7 +32,7 @@ pub struct Failure {
 
 /// A position in a source text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Position {
+pub struct SourcePosition {
     /// The file or the name of the text. Absent: the text is part of the node's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
@@ -52,7 +52,7 @@ impl From<&Failed> for Failure {
             message: failed.message.clone(),
             retry_after_ms: failed.retry_after_ms,
             details: failed.details.as_ref().and_then(|details| details.value()),
-            position: position.map(|position| Position {
+            position: position.map(|position| SourcePosition {
                 source: position.source.clone(),
                 line: position.line,
                 column: position.column,
