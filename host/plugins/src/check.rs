@@ -129,7 +129,7 @@ impl Calls {
     async fn make(self, store: &mut Store<Guest>, pre: InstancePre<Guest>) -> wasmtime::Result<()> {
         type Check = TypedFunc<(wit::CheckRequest,), (Vec<wit::FindingLevel>,)>;
         let instance = pre.instantiate_async(&mut *store).await?;
-        let check: Check = instance.get_typed_func(&mut *store, &self.index)?;
+        let check: Check = instance.get_typed_func(&mut *store, self.index)?;
         for one in self.configured {
             let request = wit::CheckRequest {
                 node_type: one.node_type,

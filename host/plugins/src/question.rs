@@ -46,11 +46,13 @@ pub(crate) trait Question: Clone + Send + Sync + Sized + 'static {
 
 /// The answer or the error of a guest.
 pub(crate) type Back<Q> = Result<<Q as Question>::Answer, <Q as Question>::Error>;
+/// The same in version 0.1.
+type OldBack<Q> = Result<<Q as Question>::OldAnswer, <Q as Question>::OldError>;
 
 /// A function of an instance, in the version that the component exports.
 pub(crate) enum Export<Q: Question> {
     New(TypedFunc<(Q::New,), (Back<Q>,)>),
-    Old(TypedFunc<(Q::Old,), (Result<Q::OldAnswer, Q::OldError>,)>),
+    Old(TypedFunc<(Q::Old,), (OldBack<Q>,)>),
 }
 
 /// Where a component has a function, and its version.
@@ -75,8 +77,8 @@ impl<Q: Question> Export<Q> {
         store: &mut Store<Guest>,
     ) -> wasmtime::Result<Self> {
         Ok(match entry.version {
-            Version::New => Self::New(instance.get_typed_func(store, &entry.index)?),
-            Version::Old => Self::Old(instance.get_typed_func(store, &entry.index)?),
+            Version::New => Self::New(instance.get_typed_func(store, entry.index)?),
+            Version::Old => Self::Old(instance.get_typed_func(store, entry.index)?),
         })
     }
 
@@ -102,7 +104,7 @@ impl<Q: Question> Export<Q> {
     }
 }
 
-fn newest<Q: Question>(back: Result<Q::OldAnswer, Q::OldError>) -> Back<Q> {
+fn newest<Q: Question>(back: OldBack<Q>) -> Back<Q> {
     back.map(Into::into).map_err(Into::into)
 }
 
