@@ -137,7 +137,7 @@ pub(crate) fn run() -> Result<()> {
     frozen(&root, &mut wrong)?;
     pages(&root, &files, &mut wrong)?;
     ignored_tests(&root, &files, &mut wrong)?;
-    no_binaries(&files, &mut wrong);
+    no_binaries(&root, &files, &mut wrong)?;
     shown_node(&root, &mut wrong)?;
     crate::statements::twice(&root, &files, &mut wrong)?;
     crate::words::vague(&root, &files, &mut wrong)?;
@@ -324,16 +324,28 @@ fn ignored_tests(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// The repository contains no binaries: everything is built from source.
-fn no_binaries(files: &[PathBuf], wrong: &mut Vec<String>) {
+/// What earlier versions have written and built, which today's sources cannot make.
+const FIXTURES: &str = "tests/fixtures";
+
+/// The largest file of the fixtures, in bytes.
+const FIXTURE_BYTES: u64 = 512 * 1024;
+
+/// The repository contains no binaries: everything but the fixtures is built from source.
+fn no_binaries(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
     for file in files {
-        if file
+        let compiled = file
             .extension()
-            .is_some_and(|extension| extension == "wasm" || extension == "cwasm")
-        {
+            .is_some_and(|extension| extension == "wasm" || extension == "cwasm");
+        if file.starts_with(FIXTURES) {
+            let bytes = std::fs::metadata(root.join(file))?.len();
+            if bytes > FIXTURE_BYTES {
+                wrong.push(format!("{} has {bytes} bytes", file.display()));
+            }
+        } else if compiled {
             wrong.push(format!("{} is compiled; commit its source", file.display()));
         }
     }
+    Ok(())
 }
 
 /// The node in the introductions is the one that is built and tested.

@@ -50,6 +50,8 @@ pub const UNSOUND: Code = Code::new("WL-S055");
 /// A value in the store differs from the value that was written.
 pub const ALTERED: Code = Code::new("WL-S056");
 
+/// A step of the layout is refused while older programs are members.
+pub const MEMBERS_BEHIND: Code = Code::new("WL-S022");
 /// The store already keeps the maximum number of plugin components.
 pub const TOO_MANY_COMPONENTS: Code = Code::new("WL-S025");
 

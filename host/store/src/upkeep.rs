@@ -36,9 +36,10 @@ impl Finding {
 /// The layout of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The number of its layout.
+    /// The number of its layout. May be higher than `current`, if all that this program does not
+    /// know is additive.
     pub found: usize,
-    /// The number of the layout that this program uses.
+    /// The number of the newest layout that this program knows.
     pub current: usize,
 }
 

@@ -12,6 +12,7 @@
 mod author;
 mod clocks;
 mod cluster;
+mod compat;
 mod consumers;
 mod crash_points;
 mod databases;

@@ -1,5 +1,6 @@
 //! `windlass store`: maintenance of the store as a whole.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -220,13 +221,15 @@ fn migrate(context: &Context, machine: &Machine, place: &StoreLocation) -> anyho
         StoreLocation::Postgres(url) => PostgresStore::migrate(url, &machine.postgres())?,
     };
     let (found, current) = (before.found, before.current);
-    let value = json!({ "store": place.to_string(), "before": found, "layout": current });
-    context.output.show(&value, || {
-        if found == current {
-            format!("{place} has layout {current}, the newest\n")
-        } else {
-            format!("{place} had layout {found}, and has layout {current} now\n")
-        }
+    let layout = found.max(current);
+    let value = json!({ "store": place.to_string(), "before": found, "layout": layout });
+    context.output.show(&value, || match found.cmp(&current) {
+        Ordering::Less => format!("{place} had layout {found}, and has layout {current} now\n"),
+        Ordering::Equal => format!("{place} has layout {current}, the newest\n"),
+        Ordering::Greater => format!(
+            "{place} has layout {found} of a newer Windlass; this one knows {current} and can \
+            work on it\n"
+        ),
     })?;
     Ok(Exit::Done)
 }

@@ -37,6 +37,8 @@ mod stepping;
 mod taking;
 mod told;
 mod unheard;
+#[cfg(test)]
+pub(crate) mod upgrading;
 mod values;
 pub(crate) mod waiting;
 pub(crate) mod world;

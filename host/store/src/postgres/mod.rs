@@ -75,7 +75,8 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// `WL-S003`: a newer Windlass laid the tables out. `WL-S030` to `WL-S037`: the server cannot
+    /// `WL-S003`: the tables demand a newer Windlass. `WL-S022`: older programs are members, and
+    /// cannot work on the newest layout. `WL-S030` to `WL-S037`: the server cannot
     /// be reached, rejects the login or lacks a permission, has no such database, or the tables
     /// belong to another program; or the URL is invalid.
     pub fn open(url: &str, options: PostgresOptions) -> Result<Arc<Self>> {
@@ -172,7 +173,7 @@ impl PostgresStore {
 /// Brings the schema to the newest layout.
 async fn prepare(target: Arc<Target>, options: PostgresOptions) -> Result<()> {
     let mut connection = first(&target, &options).await?;
-    layout::lay_out(&mut connection, target.place(), &options.schema).await
+    layout::lay_out(&mut connection, target.place(), &options).await
 }
 
 /// Connects. Waits for a server that cannot be reached yet, within the time of the options.

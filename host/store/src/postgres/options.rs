@@ -5,6 +5,9 @@ use std::sync::Arc;
 use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 
+use super::shared::clock_ms;
+use crate::sql::layout::Steps;
+
 /// The settings of a [`super::PostgresStore`].
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -43,6 +46,9 @@ pub struct PostgresOptions {
     pub ahead: Option<Arc<dyn Clock>>,
     /// Receives measurements of groups of writes.
     pub metrics: Arc<Metrics>,
+    /// For tests: the steps of a later version.
+    #[cfg(test)]
+    pub(crate) further: &'static [crate::sql::layout::Step],
 }
 
 impl PostgresOptions {
@@ -63,6 +69,22 @@ impl PostgresOptions {
             clock,
             ahead: None,
             metrics: Arc::default(),
+            #[cfg(test)]
+            further: &[],
         }
+    }
+
+    /// The offset from the database's clock, in milliseconds: 0 except in tests.
+    pub(super) fn ahead_ms(&self) -> i64 {
+        let ahead = self.ahead.as_ref();
+        ahead.map_or(0, |clock| clock_ms(&**clock).cast_signed())
+    }
+
+    /// The steps of the layout.
+    pub(super) fn steps(&self) -> Steps {
+        #[cfg(test)]
+        return Steps::postgres(self.further);
+        #[cfg(not(test))]
+        Steps::postgres(&[])
     }
 }

@@ -100,8 +100,7 @@ impl Known {
 impl PostgresShared {
     /// The offset from the database's clock, in milliseconds: 0 except in tests.
     pub(super) fn ahead_ms(&self) -> i64 {
-        let ahead = self.options.ahead.as_ref();
-        ahead.map_or(0, |clock| clock_ms(&**clock).cast_signed())
+        self.options.ahead_ms()
     }
 
     /// The current time on the clock that measures leases.
@@ -110,6 +109,6 @@ impl PostgresShared {
     }
 }
 
-fn clock_ms(clock: &dyn Clock) -> u64 {
+pub(super) fn clock_ms(clock: &dyn Clock) -> u64 {
     u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX)
 }

@@ -20,7 +20,7 @@ impl PostgresStore {
         let target = Target::new(url, options)?;
         alone(async {
             let connection = connect(&target).await?;
-            layout::layout(&connection, target.place(), &options.schema).await
+            layout::layout(&connection, target.place(), options).await
         })
     }
 
@@ -34,8 +34,8 @@ impl PostgresStore {
         let target = Target::new(url, options)?;
         alone(async {
             let mut connection = connect(&target).await?;
-            let before = layout::layout(&connection, target.place(), &options.schema).await?;
-            layout::lay_out(&mut connection, target.place(), &options.schema).await?;
+            let before = layout::layout(&connection, target.place(), options).await?;
+            layout::lay_out(&mut connection, target.place(), options).await?;
             Ok(before)
         })
     }
@@ -50,7 +50,7 @@ impl PostgresStore {
         let target = Target::new(url, options)?;
         alone(async {
             let connection = connect(&target).await?;
-            let found = layout::layout(&connection, target.place(), &options.schema).await?;
+            let found = layout::layout(&connection, target.place(), options).await?;
             if found.found < found.current {
                 return Err(older(target.place(), found));
             }

@@ -98,7 +98,12 @@ pub(super) fn working(store: &Path) -> Option<i64> {
         let name = file.ok()?.file_name();
         name.to_str()?.strip_suffix(".lock")?.parse().ok()
     });
-    numbers.find(|number| member(store, *number).exists() && !is_dead(store, *number))
+    numbers.find(|number| is_held(store, *number))
+}
+
+/// Whether a process holds the lock of a member.
+pub(super) fn is_held(store: &Path, incarnation: i64) -> bool {
+    member(store, incarnation).exists() && !is_dead(store, incarnation)
 }
 
 fn member(store: &Path, incarnation: i64) -> PathBuf {

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Transaction};
-use rusqlite_migration::{M, Migrations};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
 use windlass_model::failpoint;
 
 use super::fault::explain;
@@ -16,7 +15,7 @@ use super::time::boot;
 use super::watch::{self, Identity};
 use crate::codes;
 use crate::error::{Error, Result};
-use crate::sql::layout;
+use crate::sql::layout::{self, Behind, Requirement, Steps};
 
 /// `wlas`: identifies the file as a store, for the program `file` and for this one.
 const APPLICATION_ID: i32 = 0x776c_6173;
@@ -68,7 +67,8 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
         return Err(Error::new(codes::READ_ONLY, text)
             .help("Give yourself write permission on the file and on its directory."));
     }
-    if check_header(path, &connection)?.is_none() {
+    let steps = options.steps();
+    if check_header(path, &connection, &steps)?.is_none() {
         watch::before_laying_out(path)?;
         // Only an empty file can still choose its mode, and a file that is refused must not be
         // changed.
@@ -97,7 +97,7 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
         .pragma_update(None, "journal_size_limit", 32 * 1024 * 1024)
         .map_err(told)?;
     watch::check_length(path, &connection)?;
-    migrate(path, &mut connection)?;
+    migrate(path, &mut connection, &steps)?;
     wait_as_writer(&connection).map_err(told)?;
     if let Some(bytes) = options.max_bytes {
         let page: u64 = connection
@@ -158,9 +158,13 @@ fn wait_a_moment(calls: i32, bound: i32) -> bool {
     calls < bound
 }
 
-/// Refuses files of other programs. Returns the number of the file's layout, or none if the file is
-/// empty.
-pub(super) fn check_header(path: &Path, connection: &Connection) -> Result<Option<usize>> {
+/// Refuses files of other programs, and files that demand a newer program. Returns the number of the
+/// file's layout, or none if the file is empty.
+pub(super) fn check_header(
+    path: &Path,
+    connection: &Connection,
+    steps: &Steps,
+) -> Result<Option<usize>> {
     let told = |error: rusqlite::Error| explain(path, &error);
     let pragma = |name: &str| {
         connection
@@ -180,24 +184,96 @@ pub(super) fn check_header(path: &Path, connection: &Connection) -> Result<Optio
             .help("Name another file with `--store`; this one is left as it is."));
     }
     let version = usize::try_from(version).unwrap_or(0);
-    if version > layout::SQLITE_STEPS {
-        let text = format!("a newer Windlass has written {}", path.display());
-        return Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another file."));
+    if version > steps.known() {
+        let required = requirement(connection).map_err(told)?;
+        let place = path.display().to_string();
+        layout::accept(&place, (version, steps.known()), required.as_ref())?;
     }
     Ok(Some(version))
 }
 
-/// All steps and the new layout number are one transaction.
-fn migrate(path: &Path, connection: &mut Connection) -> Result<()> {
-    let in_the_middle = |_: &Transaction<'_>| {
-        failpoint::pass("store-in-migration");
-        Ok(())
-    };
-    let steps = layout::sqlite().map(|sql| M::up_with_hook(sql, in_the_middle));
-    Migrations::from_iter(steps)
-        .to_latest(connection)
-        .map_err(|error| match error {
-            rusqlite_migration::Error::RusqliteError { err, .. } => explain(path, &err),
-            other => Error::corrupt(&format!("no layout that is known: {other}")),
+/// What the file demands of a program; none if its layout has no place for it.
+pub(super) fn requirement(connection: &Connection) -> rusqlite::Result<Option<Requirement>> {
+    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'requirement'";
+    if connection
+        .query_row(sql, [], |_| Ok(()))
+        .optional()?
+        .is_none()
+    {
+        return Ok(None);
+    }
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Requirement {
+            layout: row.get(0)?,
+            program: row.get(1)?,
         })
+    };
+    let sql = layout::REQUIREMENT.sqlite;
+    connection.query_row(sql, [], read).optional()
+}
+
+/// All steps, the new layout number and the requirement are one transaction.
+fn migrate(path: &Path, connection: &mut Connection, steps: &Steps) -> Result<()> {
+    let told = |error: rusqlite::Error| explain(path, &error);
+    let layout = |connection: &Connection| {
+        let version =
+            connection.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0));
+        Ok(usize::try_from(version.map_err(told)?).unwrap_or(0))
+    };
+    // Opening a store of the newest layout writes nothing.
+    if layout(connection)? >= steps.known() {
+        return Ok(());
+    }
+    let writing = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let writing = writing.map_err(told)?;
+    let found = layout(&writing)?;
+    if let Some(number) = steps.breaking_after(found) {
+        let behind = behind(path, &writing, found, number).map_err(told)?;
+        if !behind.is_empty() {
+            let place = path.display().to_string();
+            return Err(layout::in_the_way(&place, number, &behind));
+        }
+    }
+    for (number, step) in steps.after(found) {
+        writing.execute_batch(step.sql).map_err(told)?;
+        failpoint::pass("store-in-migration");
+        writing
+            .pragma_update(None, "user_version", number)
+            .map_err(told)?;
+    }
+    writing
+        .execute(layout::REQUIRE.sqlite, (steps.required(), layout::PROGRAM))
+        .map_err(told)?;
+    writing.commit().map_err(told)
+}
+
+/// The members that live and do not know a layout. A living member holds its lock file.
+fn behind(
+    path: &Path,
+    connection: &Connection,
+    found: usize,
+    number: i64,
+) -> rusqlite::Result<Vec<Behind>> {
+    if found == 0 {
+        return Ok(Vec::new());
+    }
+    let noted = requirement(connection)?.is_some();
+    let sql = if noted {
+        layout::BEHIND
+    } else {
+        layout::BEHIND_UNNOTED
+    };
+    let mut statement = connection.prepare(sql.sqlite)?;
+    let params = noted.then_some(number);
+    let members = statement.query_map(rusqlite::params_from_iter(params), |row| {
+        Ok(Behind {
+            incarnation: row.get(0)?,
+            name: row.get(1)?,
+            pid: row.get(2)?,
+            program: row.get(3)?,
+        })
+    })?;
+    let mut behind = members.collect::<Result<Vec<_>, _>>()?;
+    behind.retain(|member| locks::is_held(path, member.incarnation));
+    Ok(behind)
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 
+use crate::sql::layout::Steps;
+
 /// The failures that a committed write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -46,6 +48,9 @@ pub struct SqliteOptions {
     pub clock: Arc<dyn Clock>,
     /// Receives measurements of groups of writes.
     pub metrics: Arc<Metrics>,
+    /// For tests: the steps of a later version.
+    #[cfg(test)]
+    pub(crate) further: &'static [crate::sql::layout::Step],
 }
 
 impl SqliteOptions {
@@ -64,6 +69,16 @@ impl SqliteOptions {
             mark_at_once: false,
             clock,
             metrics: Arc::default(),
+            #[cfg(test)]
+            further: &[],
         }
+    }
+
+    /// The steps of the layout.
+    pub(super) fn steps(&self) -> Steps {
+        #[cfg(test)]
+        return Steps::sqlite(self.further);
+        #[cfg(not(test))]
+        Steps::sqlite(&[])
     }
 }

@@ -15,7 +15,7 @@ use super::watch::{self, check_length};
 use super::{SqliteOptions, SqliteStore};
 use crate::codes;
 use crate::error::{Error, Result};
-use crate::sql::layout;
+use crate::sql::layout::Steps;
 use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, MARKED, RULES, SUMS, older};
 
 /// The number of damages after which SQLite's check stops.
@@ -159,10 +159,11 @@ fn looking(path: &Path) -> Result<Connection> {
 }
 
 fn layout_of(path: &Path, connection: &Connection) -> Result<Layout> {
-    let found = open::check_header(path, connection)?;
+    let steps = Steps::sqlite(&[]);
+    let found = open::check_header(path, connection, &steps)?;
     Ok(Layout {
         found: found.unwrap_or(0),
-        current: layout::SQLITE_STEPS,
+        current: steps.known(),
     })
 }
 

@@ -11,6 +11,7 @@ use super::{Done, Session, get};
 use crate::codes;
 use crate::error::Error;
 use crate::sql::hot;
+use crate::sql::layout::{self, Requirement};
 use crate::write::{Bury, Duty, Fenced, Leave, NewMember, OrFenced, Renew, Renewed};
 
 /// Row numbers carry the incarnation in 31 bits.
@@ -37,18 +38,43 @@ const SEARCH_OWNERS: &str = "WITH RECURSIVE owners (owner) AS ( \
 impl Session<'_> {
     pub(super) async fn join(&mut self, member: &NewMember) -> Done<Incarnation> {
         let lease_ms = i64::try_from(member.lease_ms.min(LEASE_MS)).unwrap_or(i64::MAX);
-        let sql = "INSERT INTO member (name, pid, lease_ms, until_ms, joined_ms) VALUES ($1, $2, \
-            $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $3 + $4, $5) \
+        let known = self.shared.options.steps().known();
+        let layout = i64::try_from(known).unwrap_or(i64::MAX);
+        // A newer program may have migrated the tables since this one opened them.
+        let sql = "INSERT INTO member (name, pid, lease_ms, until_ms, joined_ms, program, layout) \
+            SELECT $1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $3 + $4, \
+            $5, $6, $7 WHERE NOT EXISTS (SELECT 1 FROM requirement WHERE layout > $7) \
             RETURNING incarnation";
         let pid = i64::from(std::process::id());
         let ahead_ms = self.shared.ahead_ms();
         let row = self
             .one(
                 sql,
-                &[&member.name, &pid, &lease_ms, &ahead_ms, &member.joined_ms],
+                &[
+                    &member.name,
+                    &pid,
+                    &lease_ms,
+                    &ahead_ms,
+                    &member.joined_ms,
+                    &layout::PROGRAM,
+                    &layout,
+                ],
             )
             .await?;
-        let incarnation: i64 = row.as_ref().map_or(Ok(i64::MAX), |row| get(row, 0))?;
+        let Some(row) = row else {
+            let row = self.one(layout::REQUIREMENT.postgres, &[]).await?;
+            let place = self.shared.target.place();
+            let required = row.map(|row| {
+                Ok::<_, Error>(Requirement {
+                    layout: get(&row, 0)?,
+                    program: get(&row, 1)?,
+                })
+            });
+            let required = required.transpose()?;
+            let refused = layout::accept(place, (0, known), required.as_ref());
+            return Err(refused.err().unwrap_or_else(Error::closed).into());
+        };
+        let incarnation: i64 = get(&row, 0)?;
         if incarnation > INCARNATIONS {
             let text = "the store has had more members than it can number";
             return Err(Error::new(codes::NO_INCARNATIONS, text)

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use windlass_test_servers::PostgreSql;
 
-use super::in_database;
-use crate::codes;
-use crate::conformance::world::Member;
+use super::{InDatabase, in_database};
+use crate::conformance::upgrading::{Versions, upgrading};
+use crate::conformance::world::{LEASE_MS, Member};
 use crate::postgres::{PostgresOptions, PostgresStore};
 use crate::read::Reader as _;
+use crate::sql::layout::{Kind, Step};
+use crate::write::Fenced;
+use crate::{Result, Store, codes};
 
 #[test]
 fn many_that_open_at_once_lay_it_out_once() {
@@ -112,4 +115,46 @@ fn schemas_are_stores_of_their_own() {
     Member::of(Arc::<PostgresStore>::clone(&one)).born();
     assert_eq!(one.counts().unwrap().instances, 1);
     assert_eq!(other.counts().unwrap().instances, 0);
+}
+
+impl Versions for InDatabase {
+    fn open_as(&self, further: &'static [Step]) -> Result<Arc<dyn Store>> {
+        let options = PostgresOptions {
+            further,
+            ..self.options()
+        };
+        Ok(PostgresStore::open(self.url.as_deref().unwrap(), options)?)
+    }
+
+    fn layouts(&self) -> (i64, i64) {
+        let number = |sql: &str| self.ask(sql).trim().parse().unwrap();
+        (
+            number("select max(version) from windlass.layout"),
+            number("select layout from windlass.requirement"),
+        )
+    }
+}
+
+upgrading!(in_database);
+
+#[test]
+fn a_member_whose_lease_runs_out_at_a_breaking_step_is_a_member_no_more() {
+    const BREAKING: &[Step] = &[Step {
+        sql: "",
+        kind: Kind::Breaking,
+    }];
+    let harness = in_database();
+    if harness.url.is_none() {
+        return;
+    }
+    let stopped = Member::of(harness.store());
+    let held = stopped.born();
+    harness.clock.advance(LEASE_MS - 1);
+    let early = harness.open_as(BREAKING).err().unwrap();
+    assert_eq!(early.code, codes::MEMBERS_BEHIND);
+    harness.clock.advance(1);
+    let new = Member::of(harness.open_as(BREAKING).unwrap());
+    assert_eq!(stopped.commit(stopped.last(&held)), Err(Fenced));
+    assert_eq!(new.bury(10), 1);
+    assert_eq!(new.claim_all(20).len(), 1);
 }

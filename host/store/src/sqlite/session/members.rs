@@ -6,8 +6,8 @@ use windlass_model::Incarnation;
 use super::{Done, Session};
 use crate::codes;
 use crate::error::Error;
-use crate::sql::hot;
-use crate::sqlite::locks;
+use crate::sql::{hot, layout};
+use crate::sqlite::{locks, open};
 use crate::write::{Bury, Duty, Fenced, Leave, NewMember, OrFenced, Renew, Renewed};
 
 /// Row numbers carry the incarnation in 31 bits.
@@ -18,9 +18,18 @@ const LEASE_MS: u64 = 86_400_000;
 
 impl Session<'_> {
     pub(super) fn join(&mut self, member: &NewMember) -> Done<Incarnation> {
+        let known = self.shared.options.steps().known();
+        // A newer program may have migrated the file since this one opened it.
+        let layout = i64::try_from(known).unwrap_or(i64::MAX);
+        if let Some(required) = open::requirement(self.connection)?
+            && required.layout > layout
+        {
+            let place = self.shared.path.display().to_string();
+            return Err(layout::too_old(&place, known, &required).into());
+        }
         let lease_ms = i64::try_from(member.lease_ms.min(LEASE_MS)).unwrap_or(i64::MAX);
-        let sql = "INSERT INTO member (name, pid, boot, lease_ms, until_ms, joined_ms) \
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let sql = "INSERT INTO member (name, pid, boot, lease_ms, until_ms, joined_ms, program, \
+            layout) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let time = &self.shared.time;
         self.connection.prepare_cached(sql)?.execute((
             &member.name,
@@ -29,6 +38,8 @@ impl Session<'_> {
             lease_ms,
             time.now_ms().saturating_add(lease_ms),
             member.joined_ms,
+            layout::PROGRAM,
+            layout,
         ))?;
         let incarnation = self.connection.last_insert_rowid();
         if incarnation > INCARNATIONS {

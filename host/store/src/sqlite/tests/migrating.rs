@@ -1,13 +1,19 @@
-//! Files with older layouts, whose rows must be found after the migration.
+//! Files with older layouts, whose rows must be found after the migration, and programs of two
+//! versions on one file.
+
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use uuid::Uuid;
 use windlass_model::{Digest, Payload, RunId, RunNo, ScopeNo, Status, TriggerState};
 
-use super::on_disk;
-use crate::Reader as _;
+use super::{OnDisk, on_disk};
+use crate::conformance::upgrading::{Versions, upgrading};
 use crate::conformance::world::{DONE, Member};
+use crate::sql::layout::{Step, Steps};
 use crate::sqlite::session::statements::{DUE, PRIORITY};
+use crate::sqlite::{SqliteOptions, SqliteStore, locks};
+use crate::{Reader as _, Result, Store, codes};
 
 /// An instance with three triggers, in the first layout: one is pending, one is claimed by a
 /// process that no longer exists, and one is parked.
@@ -68,6 +74,49 @@ fn a_file_of_the_first_layout_is_brought_up_to_date() {
         store.secret().unwrap(),
         "every store has a secret of its own"
     );
+}
+
+impl Versions for OnDisk {
+    fn open_as(&self, further: &'static [Step]) -> Result<Arc<dyn Store>> {
+        let options = SqliteOptions {
+            further,
+            ..self.options()
+        };
+        Ok(SqliteStore::open(self.path(), options)?)
+    }
+
+    fn layouts(&self) -> (i64, i64) {
+        let connection = Connection::open(self.path()).unwrap();
+        let found = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+        let demanded = connection.query_row("SELECT layout FROM requirement", [], |row| row.get(0));
+        (found.unwrap(), demanded.unwrap())
+    }
+}
+
+upgrading!(on_disk);
+
+#[test]
+fn a_living_member_that_has_noted_no_version_keeps_the_checksums_out() {
+    let disk = on_disk();
+    let connection = Connection::open(disk.path()).unwrap();
+    for (number, step) in Steps::sqlite(&[]).after(0).take(8) {
+        connection.execute_batch(step.sql).unwrap();
+        connection
+            .pragma_update(None, "user_version", number)
+            .unwrap();
+    }
+    let member = "INSERT INTO member VALUES (7, 'of-4335c46', 99, 'boot', 1, 1, 1)";
+    connection.execute_batch(member).unwrap();
+    drop(connection);
+    std::fs::create_dir(locks::directory(&disk.path())).unwrap();
+    let lock = locks::join(&disk.path(), 7).unwrap();
+    let refused = disk.open_as(&[]).err().unwrap();
+    assert_eq!(refused.code, codes::MEMBERS_BEHIND);
+    let named = "member 7 (of-4335c46, process 99, Windlass of an earlier layout)";
+    assert!(refused.message.contains(named), "{refused}");
+    assert_eq!(SqliteStore::layout(disk.path()).unwrap().found, 8);
+    drop(lock);
+    Member::of(disk.open_as(&[]).unwrap()).born();
 }
 
 #[test]

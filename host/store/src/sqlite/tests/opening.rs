@@ -14,7 +14,7 @@ use super::super::{SqliteOptions, SqliteStore};
 use super::{OnDisk, on_disk};
 use crate::conformance::TestClock;
 use crate::conformance::world::Member;
-use crate::sql::layout::SQLITE_STEPS;
+use crate::sql::layout::Steps;
 use crate::{Reader as _, Store, codes};
 
 /// A closed store with rows in it.
@@ -55,7 +55,7 @@ fn an_empty_file_is_laid_out() {
             .unwrap()
     };
     // 2 means incremental; the application's number spells `wlas`.
-    let layout = SQLITE_STEPS as i64;
+    let layout = Steps::sqlite(&[]).known() as i64;
     assert_eq!((pragma("user_version"), pragma("auto_vacuum")), (layout, 2));
     assert_eq!(
         pragma("application_id"),
@@ -101,8 +101,12 @@ fn check_refused(disk: &OnDisk, code: &windlass_model::Code) {
 fn a_newer_file_is_refused() {
     let disk = filled();
     let connection = Connection::open(disk.path()).unwrap();
+    let newer = Steps::sqlite(&[]).known() as i64 + 1;
     connection
-        .pragma_update(None, "user_version", SQLITE_STEPS as i64 + 1)
+        .pragma_update(None, "user_version", newer)
+        .unwrap();
+    connection
+        .execute("UPDATE requirement SET layout = ?1", [newer])
         .unwrap();
     drop(connection);
     check_refused(&disk, &codes::NEWER);

@@ -1,0 +1,139 @@
+//! Cases about programs of two versions on one store, which both databases must pass. A later
+//! version is simulated by further steps of the layout. The store in memory has one version.
+
+use std::sync::Arc;
+
+use super::Harness;
+use super::world::{DONE, LEASE_MS, Member};
+use crate::sql::layout::{Kind, PROGRAM, Step};
+use crate::write::{Leave, NewMember, Renew};
+use crate::{Error, Result, Store, Writer as _, codes};
+
+/// A step that older programs need not know.
+const ADDITIVE: Step = Step {
+    sql: "CREATE TABLE later (no INTEGER PRIMARY KEY)",
+    kind: Kind::Additive,
+};
+
+/// A step without statements, as for a new version of the bytes in a row.
+const BREAKING: Step = Step {
+    sql: "",
+    kind: Kind::Breaking,
+};
+
+/// A store that programs of several versions open.
+pub(crate) trait Versions: Harness {
+    /// Opens the store as a program that knows further steps.
+    fn open_as(&self, further: &'static [Step]) -> Result<Arc<dyn Store>>;
+
+    /// The layout of the store, and the layout that it demands.
+    fn layouts(&self) -> (i64, i64);
+}
+
+fn error(opened: Result<Arc<dyn Store>>) -> Error {
+    opened.err().expect("a store that is refused")
+}
+
+pub(crate) fn an_additive_step_is_taken_beside_older_members(versions: &impl Versions) {
+    let old = Member::of(versions.open_as(&[]).unwrap());
+    let held = old.born();
+    let before = versions.layouts();
+    let new = Member::of(versions.open_as(&[ADDITIVE]).unwrap());
+    assert_eq!(versions.layouts(), (before.0 + 1, before.1));
+    assert_eq!(
+        old.commit(old.last(&held)),
+        DONE,
+        "the older member goes on"
+    );
+    old.born();
+    let also_old = Member::of(versions.open_as(&[]).unwrap());
+    assert_eq!(versions.layouts().0, before.0 + 1, "it takes no step back");
+    // Each version takes over from the other one.
+    let pass = |dies: &Member, goes_on: &[&Member]| {
+        dies.die();
+        versions.clock().advance(LEASE_MS);
+        for member in goes_on {
+            let incarnation = member.incarnation;
+            member.store.write(Renew { incarnation }).unwrap().unwrap();
+        }
+    };
+    pass(&old, &[&new, &also_old]);
+    assert_eq!(also_old.bury(10), 1);
+    assert_eq!(also_old.claim_all(20).len(), 1);
+    pass(&also_old, &[&new]);
+    assert_eq!(new.bury(10), 1);
+    let held = new.claim_all(20);
+    assert_eq!(new.commit(new.last(&held[0])), DONE);
+}
+
+pub(crate) fn a_breaking_step_waits_for_older_members_to_leave(versions: &impl Versions) {
+    let old = Member::of(versions.open_as(&[]).unwrap());
+    let held = old.born();
+    let before = versions.layouts();
+    let refused = error(versions.open_as(&[ADDITIVE, BREAKING]));
+    assert_eq!(refused.code, codes::MEMBERS_BEHIND, "{refused}");
+    let named = format!(
+        "layout {} while older programs work on it: member {} (case, process {}, Windlass {PROGRAM})",
+        before.0 + 2,
+        old.incarnation.0,
+        std::process::id(),
+    );
+    assert!(refused.message.contains(&named), "{refused}");
+    assert_eq!(versions.layouts(), before, "no step is taken");
+    assert_eq!(old.commit(old.last(&held)), DONE);
+    let incarnation = old.incarnation;
+    old.store.write(Leave { incarnation }).unwrap();
+    let new = Member::of(versions.open_as(&[ADDITIVE, BREAKING]).unwrap());
+    let after = before.0 + 2;
+    assert_eq!(versions.layouts(), (after, after));
+    new.born();
+}
+
+pub(crate) fn a_program_that_knows_too_little_is_refused_in_words(versions: &impl Versions) {
+    // It opens the store before the step, and joins after it.
+    let early = versions.open_as(&[]).unwrap();
+    let before = versions.layouts();
+    Member::of(versions.open_as(&[BREAKING, ADDITIVE]).unwrap());
+    let demanded = before.0 + 1;
+    assert_eq!(versions.layouts(), (before.0 + 2, demanded));
+    let late = error(versions.open_as(&[]));
+    let join = NewMember {
+        name: "late".into(),
+        lease_ms: 1,
+        joined_ms: 1,
+    };
+    for refused in [early.write(join).unwrap_err(), late] {
+        assert_eq!(refused.code, codes::NEWER, "{refused}");
+        let needs = format!(
+            "needs Windlass {PROGRAM} or a newer one: it demands layout {demanded}, and this \
+            Windlass {PROGRAM} knows {}",
+            before.0
+        );
+        assert!(refused.message.contains(&needs), "{refused}");
+        assert!(refused.help.is_some(), "{refused}");
+    }
+    // One that knows the demanded step and not the one behind it works.
+    Member::of(versions.open_as(&[BREAKING]).unwrap()).born();
+}
+
+/// Generates a test for each case.
+macro_rules! upgrading {
+    ($make:ident) => {
+        $crate::conformance::upgrading::upgrading!($make:
+            an_additive_step_is_taken_beside_older_members
+            a_breaking_step_waits_for_older_members_to_leave
+            a_program_that_knows_too_little_is_refused_in_words);
+    };
+    ($make:ident: $($case:ident)+) => {
+        $(
+            #[test]
+            fn $case() {
+                let versions = $make();
+                if $crate::conformance::Harness::is_there(&versions) {
+                    $crate::conformance::upgrading::$case(&versions);
+                }
+            }
+        )+
+    };
+}
+pub(crate) use upgrading;
