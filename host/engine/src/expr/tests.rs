@@ -364,7 +364,7 @@ fn code_that_could_use_up_the_stack_is_refused() {
 
 #[track_caller]
 fn check_failure(text: &str, details: &str, expected: Result<bool, &str>) {
-    let mut failure = Failure::new(Class::Permanent, Code::new("WL-T001"), "no");
+    let mut failure = Failure::new(Class::Permanent, Code::new("WL-R040"), "no");
     failure.details = JsonText::checked(details.as_bytes()).ok();
     let mut values = values();
     values.error(&failure).unwrap();
@@ -380,7 +380,7 @@ fn check_failure(text: &str, details: &str, expected: Result<bool, &str>) {
 fn conditions_about_a_failure_see_it() {
     let status = r#"{"status": 404, "http": {"n": 1}, "final": true}"#;
     check_failure("error.class == 'permanent'", "", Ok(true));
-    check_failure("error.code == 'WL-T001'", "", Ok(true));
+    check_failure("error.code == 'WL-R040'", "", Ok(true));
     check_failure(
         "error.message == 'no' and trigger.attempt < 3",
         "",

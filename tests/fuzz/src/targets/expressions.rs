@@ -21,7 +21,7 @@ fn values(json: &[u8]) -> Values {
     values.run("0198", Some("key"));
     values.workflow("fuzzed");
     values.trigger("start", 1);
-    let mut failure = Failure::new(Class::Permanent, Code::new("WL-T001"), "fuzzed");
+    let mut failure = Failure::new(Class::Permanent, Code::new("WL-R040"), "fuzzed");
     failure.details = JsonText::checked(json).ok();
     values.error(&failure).unwrap();
     values
