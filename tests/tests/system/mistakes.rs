@@ -49,7 +49,7 @@ fn told(said: &Said) -> String {
 
 #[test]
 fn every_mistake_in_a_file_is_told_with_its_place_and_a_way_out() {
-    let place = Place::new(&["echo", "steps"]);
+    let place = Place::new(&["echo", "steps", "data", "text"]);
     let mut names: Vec<PathBuf> = std::fs::read_dir(cases())
         .expect("the cases can be listed")
         .map(|entry| entry.expect("the cases can be listed").path())

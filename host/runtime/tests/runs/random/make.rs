@@ -356,8 +356,13 @@ impl Maker {
             let errors = edges
                 .iter()
                 .any(|edge| edge.from == node.name && edge.port == "error");
-            if node.may(OnError::Route) && !errors {
-                node.on_error.clear();
+            if !errors {
+                // A rule that continues stays: edges leave by its port.
+                for (_, effect) in &mut node.on_error {
+                    if *effect == OnError::Route {
+                        *effect = OnError::Fail;
+                    }
+                }
             }
             let into = forward.iter().filter(|edge| edge.to == node.name).count();
             if into > 1 {
