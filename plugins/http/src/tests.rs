@@ -171,23 +171,27 @@ fn an_unexpected_status_fails_by_its_kind() {
     check_error(
         url.clone(),
         Ok((404, &[], "gone")),
-        Error::permanent(says(404, "gone")),
+        Error::permanent(says(404, "gone")).details(json!({ "status": 404, "body": "gone" })),
     );
     check_error(
         url.clone(),
         Ok((503, &[], "")),
-        Error::retryable(says(503, "")),
+        Error::retryable(says(503, "")).details(json!({ "status": 503, "body": null })),
     );
     check_error(
         url.clone(),
         Ok((429, &[("Retry-After", "7")], "")),
-        Error::retryable(says(429, "")).after(Duration::from_secs(7)),
+        Error::retryable(says(429, ""))
+            .details(json!({ "status": 429, "body": null }))
+            .after(Duration::from_secs(7)),
     );
     // The test kit's clock stands at 22:13:20 of that day.
     check_error(
         url,
         Ok((503, &[("retry-after", "Tue, 14 Nov 2023 22:13:50 GMT")], "")),
-        Error::retryable(says(503, "")).after(Duration::from_secs(30)),
+        Error::retryable(says(503, ""))
+            .details(json!({ "status": 503, "body": null }))
+            .after(Duration::from_secs(30)),
     );
 }
 
@@ -201,8 +205,14 @@ fn an_expected_status_is_no_failure() {
     check_error(
         config,
         Ok((200, &[], "")),
-        Error::permanent("GET http://a.example answered 200, where 404 was expected: "),
+        Error::permanent("GET http://a.example answered 200, where 404 was expected: ")
+            .details(json!({ "status": 200, "body": null })),
     );
+    // A long body is no part of the details.
+    let long = "x".repeat(5_000).leak();
+    let failed = call(json!({ "url": "http://a.example" }), Ok((500, &[], long))).error();
+    let details = failed.failure().and_then(|failure| failure.details.clone());
+    assert_eq!(details, Some(json!({ "status": 500 })));
 }
 
 #[test]

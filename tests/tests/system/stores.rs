@@ -92,6 +92,9 @@ fn a_database_of_a_newer_program_is_refused() {
     connection
         .pragma_update(None, "user_version", 9_999)
         .expect("it can be written");
+    // A program that knows less than the store demands is refused, not one that knows less than all.
+    let demanded = "UPDATE requirement SET layout = 9999, program = '99.0.0'";
+    connection.execute(demanded, []).expect("it can be written");
     connection
         .pragma_update(None, "journal_mode", "DELETE")
         .expect("it can be written");

@@ -239,7 +239,9 @@ fn a_key_is_rotated_without_a_refused_delivery() {
     web.publish(&github("signed", &["missing"]));
     let broken = code(503, "WL-H046");
     assert_eq!(deliver(&web, NEW, ("6", "6"), "1").problem(), broken);
-    assert!(web.process.stderr().contains("missing"));
+    until("the log names the secret", || {
+        web.process.stderr().contains("missing")
+    });
 }
 
 #[test]
