@@ -400,16 +400,18 @@ fn a_component_of_contract_0_1_still_runs() {
     let run = place.look().ended(id.trim());
     assert_eq!(place.look().output(&run), json!("schedule"));
 
-    // The consumer, which executes with one more variable.
-    let workflow = json!({
-        "workflow": "judged",
-        "vars": { "judged": null },
-        "nodes": { "it": { "set": { "kind": "{{ vars.judged.kind }}" }, "route": "everything" } },
-        "output": "{{ vars.kind }}",
+    // The consumer, which rejects a trigger from outside and executes the others.
+    let id = start("letter", "null");
+    let schedule = ["trigger", "schedule", &id, "--node", "judged", "--input"];
+    place.ask(&[&schedule[..], &[r#"{"reject":true}"#]].concat());
+    let letter = until_some("a trigger is rejected", || {
+        let letters = ask(&place, &["dead-letter", "list"]);
+        letters.get(0).cloned()
     });
-    let file = place.workflow("judged", &workflow).display().to_string();
-    let id = place.ask(&["instance", "start", &file]);
-    let run = place.look().ended(id.trim());
+    assert_eq!(letter["failure"]["class"], "rejected", "{letter}");
+    assert_eq!(letter["failure"]["message"], "as asked for", "{letter}");
+    place.ask(&["event", "send", "fixture.letter"]);
+    let run = place.look().ended(&id);
     assert_eq!(run.status, Status::Completed, "{:?}", run.failure);
-    assert_eq!(place.look().output(&run), json!("start"));
+    assert_eq!(place.look().output(&run), json!("next"));
 }
