@@ -38,7 +38,6 @@ pub use diagnostic::{Diagnostic, Place, position};
 pub use execution::{ExecutionStatus, LogLine};
 pub use failure::{Class, Failure, Origin, Position};
 /// The name of a [`RunId`] in `host/plugins`.
-pub use ids::RunId as InstanceId;
 pub use ids::{
     BindingNo, BookmarkNo, Digest, Epoch, ExecutionNo, Incarnation, LetterNo, Numbers, RunId,
     RunNo, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId, TriggerNo, UpkeepNo,

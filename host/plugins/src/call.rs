@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use windlass_model::secrets::Reference;
 use windlass_model::stimulus::WaitId;
-use windlass_model::{Digest, Failure, InstanceId, LogLine, Payload, ScopeNo, Seq, TriggerType};
+use windlass_model::{Digest, Failure, LogLine, Payload, RunId, ScopeNo, Seq, TriggerType};
 
 use crate::budget::Hold;
 use crate::secrets::Secrets;
@@ -50,8 +50,8 @@ pub struct Accept {
 /// The context of a call that a guest can query. Nothing of it is formatted before a query.
 #[derive(Clone)]
 pub struct CallContext {
-    /// The workflow instance.
-    pub instance: InstanceId,
+    /// The run.
+    pub run: RunId,
     /// The name of the workflow.
     pub workflow: Arc<str>,
     /// The node that runs.
@@ -87,13 +87,35 @@ pub struct CallContext {
 }
 
 impl CallContext {
+    /// The context of a first call, without anything that a guest could read.
+    pub fn new(run: RunId, workflow: Arc<str>, seq: Seq) -> Self {
+        Self {
+            run,
+            workflow,
+            node: None,
+            seq,
+            first: seq,
+            phase: 0,
+            attempt: 1,
+            correlation: None,
+            trace_parent: None,
+            resumption: None,
+            memory: None,
+            blobs: None,
+            tokens: None,
+            visit: None,
+            secrets: Arc::default(),
+            cancel: Cancel::default(),
+        }
+    }
+
     /// The wait that begins if the call suspends the node.
     pub fn wait(&self) -> WaitId {
         match (self.visit, &self.node) {
             (Some((scope, visit)), Some(node)) => {
-                WaitId::of_visit(self.instance, scope, node, visit, self.phase)
+                WaitId::of_visit(self.run, scope, node, visit, self.phase)
             }
-            _ => WaitId::of_run(self.instance, self.first, self.phase),
+            _ => WaitId::of_run(self.run, self.first, self.phase),
         }
     }
 }
@@ -101,7 +123,7 @@ impl CallContext {
 impl fmt::Debug for CallContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallContext")
-            .field("instance", &self.instance)
+            .field("run", &self.run)
             .field("workflow", &self.workflow)
             .field("node", &self.node)
             .field("seq", &self.seq)
@@ -284,7 +306,7 @@ impl<T> Returned<T> {
 pub struct Effects {
     /// Stimuli to send.
     pub sent: Vec<SentStimulus>,
-    /// Triggers for its own instance.
+    /// Triggers for its own run.
     pub scheduled: Vec<ScheduledTrigger>,
 }
 
@@ -320,13 +342,13 @@ pub struct SentStimulus {
     pub matches: serde_json::Value,
     /// Only for runs that wait with this correlation.
     pub correlation: Option<String>,
-    /// Only for this instance.
-    pub instance: Option<InstanceId>,
+    /// Only for this run.
+    pub run: Option<RunId>,
     /// The input.
     pub input: Payload,
 }
 
-/// A trigger that a guest schedules for its own instance.
+/// A trigger that a guest schedules for its own run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduledTrigger {
     /// The node to run, by name. The caller checks whether the workflow has it.

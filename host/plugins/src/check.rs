@@ -17,13 +17,17 @@ use crate::classify;
 use crate::codes;
 use crate::guest::Guest;
 use crate::load::alone::alone;
+use crate::options::Limits;
 use crate::plugin::Plugin;
+use crate::secrets::Secrets;
 
 /// The time limit of all checks of one workflow by one plugin.
 const DEADLINE: Duration = Duration::from_secs(3);
 /// Findings of one configuration that are kept.
 const MAX_FINDINGS: usize = 64;
-/// Bytes that the findings of one configuration may have.
+/// Findings of one plugin about one workflow that are kept, each of at most 6 KiB.
+const MAX_IN_ALL: usize = 256;
+/// Bytes that one call may return.
 const HANDED_BYTES: usize = 1024 * 1024;
 /// Bytes of a JSON pointer, and of the name of a source text.
 const MAX_POINTER: usize = 1024;
@@ -59,7 +63,8 @@ impl Plugin {
     }
 
     /// The findings about each of these configurations, in their order. If the check crashes,
-    /// exceeds a limit or takes longer than 3 s, there are fewer findings, and the failure. Blocks.
+    /// exceeds a limit, takes longer than 3 s or gets no memory in that time, there are fewer
+    /// findings, and the failure. Blocks.
     pub fn check(&self, configured: Vec<Configured>) -> (Vec<Vec<Finding>>, Option<Failure>) {
         let Some(index) = self.entries.check else {
             return (vec![Vec::new(); configured.len()], None);
@@ -68,10 +73,16 @@ impl Plugin {
         let calls = Calls {
             index,
             configured,
+            room: MAX_IN_ALL,
+            secrets: self.shared.options.secrets.clone(),
             found: Arc::clone(&found),
         };
+        let limits = Limits {
+            deadline: DEADLINE,
+            ..self.terms.limits.clone()
+        };
         let run = || {
-            alone(&self.shared, self.name(), DEADLINE, move |store| {
+            alone(&self.shared, self.name(), limits, DEADLINE, move |store| {
                 Box::pin(calls.make(store, pre))
             })
         };
@@ -84,36 +95,33 @@ impl Plugin {
                 Some(Failure::new(Class::Permanent, codes::HOST, message))
             }
         };
-        let found = std::mem::take(&mut *found.lock());
-        let clean = |found: Vec<wit::FindingLevel>| {
-            let found = found.into_iter().take(MAX_FINDINGS);
-            found.map(|level| self.finding(level)).collect()
-        };
-        (found.into_iter().map(clean).collect(), failure)
+        (std::mem::take(&mut *found.lock()), failure)
     }
+}
 
-    /// A finding that is safe to show.
-    fn finding(&self, level: wit::FindingLevel) -> Finding {
-        let (is_error, finding) = match level {
-            wit::FindingLevel::Error(finding) => (true, finding),
-            wit::FindingLevel::Warning(finding) => (false, finding),
-        };
-        let text = |text: &str| classify::message(&self.shared.options.secrets.redact(text));
-        let short = |mut name: String| {
-            name.truncate(name.floor_char_boundary(MAX_POINTER));
-            text(&name)
-        };
-        let position = |position: node::Position| Position {
-            source: position.source.map(short),
-            line: position.line,
-            column: position.column,
-        };
-        Finding {
-            is_error,
-            message: text(&finding.message),
-            pointer: finding.pointer.map(short).unwrap_or_default(),
-            position: finding.position.map(position),
-        }
+/// A finding that is safe to show.
+fn finding(level: wit::FindingLevel, secrets: &Secrets) -> Finding {
+    let (is_error, finding) = match level {
+        wit::FindingLevel::Error(finding) => (true, finding),
+        wit::FindingLevel::Warning(finding) => (false, finding),
+    };
+    // Secrets go before a text is cut: a part of a secret would not be found.
+    let text = |text: &str| classify::message(&secrets.redact(text));
+    let short = |name: String| {
+        let mut name = secrets.redact(&name);
+        name.truncate(name.floor_char_boundary(MAX_POINTER));
+        classify::message(&name)
+    };
+    let position = |position: node::Position| Position {
+        source: position.source.map(short),
+        line: position.line,
+        column: position.column,
+    };
+    Finding {
+        is_error,
+        message: text(&finding.message),
+        pointer: finding.pointer.map(short).unwrap_or_default(),
+        position: finding.position.map(position),
     }
 }
 
@@ -121,12 +129,19 @@ impl Plugin {
 struct Calls {
     index: ComponentExportIndex,
     configured: Vec<Configured>,
+    /// Findings that are still kept.
+    room: usize,
+    secrets: Secrets,
     /// One entry for each call that has returned.
-    found: Arc<Mutex<Vec<Vec<wit::FindingLevel>>>>,
+    found: Arc<Mutex<Vec<Vec<Finding>>>>,
 }
 
 impl Calls {
-    async fn make(self, store: &mut Store<Guest>, pre: InstancePre<Guest>) -> wasmtime::Result<()> {
+    async fn make(
+        mut self,
+        store: &mut Store<Guest>,
+        pre: InstancePre<Guest>,
+    ) -> wasmtime::Result<()> {
         type Check = TypedFunc<(wit::CheckRequest,), (Vec<wit::FindingLevel>,)>;
         let instance = pre.instantiate_async(&mut *store).await?;
         let check: Check = instance.get_typed_func(&mut *store, self.index)?;
@@ -136,10 +151,13 @@ impl Calls {
                 config: Payload::of(&one.config).into(),
                 unknown: one.unknown,
             };
-            // Each call may hand over as much as a call of a node.
             store.set_hostcall_fuel(HANDED_BYTES);
             let (found,) = check.call_async(&mut *store, (request,)).await?;
-            self.found.lock().push(found);
+            // Cut here: the findings of thousands of nodes would take any amount of memory.
+            let kept = found.into_iter().take(self.room.min(MAX_FINDINGS));
+            let kept: Vec<_> = kept.map(|level| finding(level, &self.secrets)).collect();
+            self.room -= kept.len();
+            self.found.lock().push(kept);
         }
         Ok(())
     }

@@ -203,13 +203,14 @@ fn a_rendered_configuration_that_does_not_fit_fails_the_node_and_says_where() {
 
 #[test]
 fn a_workflow_with_a_mistake_starts_nothing() {
-    let place = Place::new(&["echo", "steps"]);
+    let place = Place::new(&["echo", "steps", "data", "text"]);
     let mut tried = 0;
     for case in [
         "missing-plugin",
         "unknown-keys",
         "edge-to-nowhere",
         "bad-config",
+        "plugin-check",
     ] {
         let file = cases()
             .join(case)
@@ -222,6 +223,8 @@ fn a_workflow_with_a_mistake_starts_nothing() {
             tried += 1;
         }
     }
-    assert_eq!(tried, 8);
+    assert_eq!(tried, 10);
     assert_eq!(place.look().runs().len(), 0);
+    let refused = cases().join("plugin-check.yaml").display().to_string();
+    check(&place, &["workflow", "publish", &refused], "WL-D112", 20);
 }

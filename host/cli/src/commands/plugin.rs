@@ -13,8 +13,7 @@ use windlass_model::definition::UseRef;
 use windlass_model::secrets::Reference;
 use windlass_model::{Body, LogLine, Outcome, Payload, RunId, Seq};
 use windlass_plugins::{
-    Call, CallContext, Cancel, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing,
-    bind_secrets,
+    Call, CallContext, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing, bind_secrets,
 };
 
 use super::not_by_host;
@@ -543,23 +542,11 @@ fn check(node: &NodeType, config: &Value, data: &Value) -> Result<(), Expected> 
 
 /// The context of the call. Secret references in its configuration are resolved as in a definition.
 fn cx(secrets: Arc<[Reference]>) -> CallContext {
+    let no_run = RunId(uuid::Uuid::nil());
     CallContext {
-        instance: RunId(uuid::Uuid::nil()),
-        workflow: "plugin-call".into(),
         node: Some("call".into()),
-        seq: Seq(1),
-        first: Seq(1),
-        phase: 0,
-        attempt: 1,
-        correlation: None,
-        trace_parent: None,
-        resumption: None,
-        memory: None,
-        blobs: None,
-        tokens: None,
-        visit: None,
         secrets,
-        cancel: Cancel::default(),
+        ..CallContext::new(no_run, "plugin-call".into(), Seq(1))
     }
 }
 

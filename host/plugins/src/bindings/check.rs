@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-use super::node::{Given, Position};
+use super::node::{Payload, Position};
 
 /// The interface's name in components.
 pub(crate) const INTERFACE: &str = "windlass:check/check@0.2.0";
@@ -15,7 +15,7 @@ pub(crate) const INTERFACE: &str = "windlass:check/check@0.2.0";
 pub(crate) struct CheckRequest {
     #[component(name = "node-type")]
     pub(crate) node_type: Arc<str>,
-    pub(crate) config: Given,
+    pub(crate) config: Payload,
     pub(crate) unknown: Vec<String>,
 }
 

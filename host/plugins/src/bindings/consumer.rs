@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-use super::node::{Failure, Given, Payload};
+use super::node::{Failure, Payload};
 use crate::question::Decide;
 
 /// The interface's name in components.
@@ -16,7 +16,7 @@ pub(crate) const INTERFACE: &str = "windlass:consumer/consumer@0.2.0";
 pub(crate) struct Trigger {
     pub(crate) kind: &'static str,
     pub(crate) node: Option<Arc<str>>,
-    pub(crate) payload: Option<Given>,
+    pub(crate) payload: Option<Payload>,
 }
 
 impl From<Decide> for Trigger {

@@ -11,50 +11,8 @@ use crate::question::Execute;
 /// The interface's name in components.
 pub(crate) const INTERFACE: &str = "windlass:node/node@0.2.0";
 
-/// `payload`, on its way to a guest.
-#[derive(Debug, ComponentType, Lower)]
-#[component(record)]
-pub(crate) struct Given {
-    #[component(name = "content-type")]
-    pub(crate) content_type: Option<String>,
-    pub(crate) body: GivenBody,
-}
-
-/// `body`, on its way to a guest.
-#[derive(Debug, ComponentType, Lower)]
-#[component(variant)]
-pub(crate) enum GivenBody {
-    #[component(name = "inline")]
-    Inline(Bytes),
-    #[component(name = "text")]
-    Text(String),
-    #[component(name = "blob")]
-    Blob(String),
-}
-
-impl From<windlass_model::Payload> for Given {
-    /// JSON goes as a text: an interpreter parses one from bytes five times slower.
-    fn from(payload: windlass_model::Payload) -> Self {
-        let is_json = payload.is_json();
-        let body = match payload.body {
-            windlass_model::Body::Blob(blob) => GivenBody::Blob(blob.digest.to_string()),
-            windlass_model::Body::Inline(bytes) if is_json => {
-                match String::from_utf8(bytes.into()) {
-                    Ok(text) => GivenBody::Text(text),
-                    Err(wrong) => GivenBody::Inline(wrong.into_bytes().into()),
-                }
-            }
-            windlass_model::Body::Inline(bytes) => GivenBody::Inline(bytes),
-        };
-        Self {
-            content_type: payload.content_type,
-            body,
-        }
-    }
-}
-
-/// `payload`, as a guest returns it.
-#[derive(Debug, ComponentType, Lift)]
+/// `payload`.
+#[derive(Debug, ComponentType, Lift, Lower)]
 #[component(record)]
 pub(crate) struct Payload {
     #[component(name = "content-type")]
@@ -62,8 +20,8 @@ pub(crate) struct Payload {
     pub(crate) body: Body,
 }
 
-/// `body`, as a guest returns it.
-#[derive(Debug, ComponentType, Lift)]
+/// `body`.
+#[derive(Debug, ComponentType, Lift, Lower)]
 #[component(variant)]
 pub(crate) enum Body {
     #[component(name = "inline")]
@@ -72,6 +30,27 @@ pub(crate) enum Body {
     Text(String),
     #[component(name = "blob")]
     Blob(String),
+}
+
+impl From<windlass_model::Payload> for Payload {
+    /// JSON goes as a text: an interpreter parses one from bytes five times slower.
+    fn from(payload: windlass_model::Payload) -> Self {
+        let is_json = payload.is_json();
+        let body = match payload.body {
+            windlass_model::Body::Blob(blob) => Body::Blob(blob.digest.to_string()),
+            windlass_model::Body::Inline(bytes) if is_json => {
+                match String::from_utf8(bytes.into()) {
+                    Ok(text) => Body::Text(text),
+                    Err(wrong) => Body::Inline(wrong.into_bytes().into()),
+                }
+            }
+            windlass_model::Body::Inline(bytes) => Body::Inline(bytes),
+        };
+        Self {
+            content_type: payload.content_type,
+            body,
+        }
+    }
 }
 
 impl Body {
@@ -124,8 +103,8 @@ pub(crate) struct Position {
 pub(crate) struct NodeRequest {
     #[component(name = "node-type")]
     pub(crate) node_type: Arc<str>,
-    pub(crate) config: Given,
-    pub(crate) input: Given,
+    pub(crate) config: Payload,
+    pub(crate) input: Payload,
 }
 
 impl From<Execute> for NodeRequest {

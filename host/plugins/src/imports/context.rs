@@ -14,7 +14,7 @@ impl Guest {
 
 impl Host for Guest {
     fn run_id(&mut self) -> String {
-        self.ask(|call| call.cx.instance.to_string())
+        self.ask(|call| call.cx.run.to_string())
     }
 
     fn workflow(&mut self) -> String {
@@ -26,7 +26,7 @@ impl Host for Guest {
     }
 
     fn trigger_id(&mut self) -> String {
-        self.ask(|call| format!("{}/{}", call.cx.instance, call.cx.seq))
+        self.ask(|call| format!("{}/{}", call.cx.run, call.cx.seq))
     }
 
     fn attempt(&mut self) -> u32 {
@@ -35,7 +35,7 @@ impl Host for Guest {
 
     /// A node that is called again does something new; a retried node does not.
     fn idempotency_key(&mut self) -> String {
-        self.ask(|call| format!("{}/{}/{}", call.cx.instance, call.cx.first, call.cx.phase))
+        self.ask(|call| format!("{}/{}/{}", call.cx.run, call.cx.first, call.cx.phase))
     }
 
     fn deadline(&mut self) -> u64 {

@@ -2,7 +2,7 @@
 //! caller, who makes them part of the commit; they have no effect here.
 
 use windlass_model::limits::MATCH_BYTES;
-use windlass_model::{InstanceId, Payload, stimulus, valid};
+use windlass_model::{Payload, RunId, stimulus, valid};
 
 use crate::bindings::host::windlass::events::events::{EventError, Host, Scheduled, Stimulus};
 use crate::bindings::host::windlass::types0_2_0::types;
@@ -34,7 +34,7 @@ impl Host for Guest {
         }
         let asked = SentStimulus {
             matches,
-            instance: sent.run.as_deref().map(run).transpose()?,
+            run: sent.run.as_deref().map(run).transpose()?,
             correlation: sent
                 .correlation
                 .map(|text| key(text, valid::CORRELATION, secrets))
@@ -125,7 +125,7 @@ fn key(mut text: String, kind: valid::Kind<'_>, secrets: &Secrets) -> Result<Str
     Ok(text)
 }
 
-fn run(text: &str) -> Result<InstanceId, EventError> {
+fn run(text: &str) -> Result<RunId, EventError> {
     text.parse()
         .map_err(|_| invalid("the id of the run is not a UUID"))
 }

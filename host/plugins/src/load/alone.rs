@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::Store;
-use windlass_model::{Class, Failure, InstanceId, Seq};
+use windlass_model::{Class, Failure, RunId, Seq};
 
 use crate::budget::{Evict, Hold, INSTANCE_BYTES};
-use crate::call::{CallContext, Cancel};
+use crate::call::CallContext;
 use crate::classify;
 use crate::codes;
 use crate::guest::{Guest, Ongoing, Stop};
@@ -22,22 +22,20 @@ use crate::run;
 /// Work in the store of a component.
 pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = wasmtime::Result<T>> + Send + 'a>>;
 
-/// Runs work in a store of its own. Blocks.
+/// Runs work in a store of its own. Waits up to `patience` for all memory that the limits allow,
+/// because nothing repeats the work. Blocks.
 ///
 /// # Errors
 ///
-/// The failure of the component.
+/// The failure of the component, or there was no memory.
 pub(crate) fn alone<T: Send + 'static>(
     shared: &Arc<HostShared>,
     subject: &str,
-    deadline: Duration,
+    limits: Limits,
+    patience: Duration,
     work: impl for<'a> FnOnce(&'a mut Store<Guest>) -> Work<'a, T> + Send + 'static,
 ) -> Result<T, Failure> {
-    let limits = Limits {
-        memory_bytes: shared.options.most(|limits| limits.memory_bytes),
-        deadline,
-        ..shared.options.limits.clone()
-    };
+    let deadline = limits.deadline;
     let terms = Terms {
         name: subject.to_owned(),
         limits,
@@ -45,12 +43,12 @@ pub(crate) fn alone<T: Send + 'static>(
         standing: Standing::Unnamed,
         track: Arc::new(Track::new()),
     };
-    // A call that fails for lack of memory would not be repeated: so wait for all memory that the
-    // component may use.
     let needs = terms.limits.memory_bytes as u64 + INSTANCE_BYTES;
     let evict: &dyn Evict = &**shared;
     let hold = shared.budget.reserve(terms.track.id, needs, evict);
-    let hold = shared.io.block_on(hold);
+    let waiting = async { tokio::time::timeout(patience, hold).await };
+    let hold = shared.io.block_on(waiting);
+    let hold = hold.map_err(|_| classify::stopped(Stop::NoMemory))?;
     // On a task of its own, so that a panic of a host function ends there.
     let running = run_in(Arc::clone(shared), Arc::new(terms), deadline, hold, work);
     let ended = shared.io.block_on(shared.io.spawn(running));
@@ -70,7 +68,8 @@ async fn run_in<T>(
 ) -> Result<T, (wasmtime::Error, bool)> {
     let mut store = run::store(&shared, &terms, hold);
     let started = shared.clock.monotonic();
-    let call = Ongoing::new(no_run(), CallMode::Fiber, started, deadline);
+    let no_run = CallContext::new(RunId(uuid::Uuid::nil()), "".into(), Seq(0));
+    let call = Ongoing::new(no_run, CallMode::Fiber, started, deadline);
     store.data_mut().call = Some(Box::new(call));
     let answer = tokio::time::timeout(deadline, work(&mut store)).await;
     let refused = store.data_mut().limiter.take_refused();
@@ -78,27 +77,5 @@ async fn run_in<T>(
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err((error, refused)),
         Err(_) => Err((Stop::Deadline.into(), refused)),
-    }
-}
-
-/// The context of a call that belongs to no run.
-fn no_run() -> CallContext {
-    CallContext {
-        instance: InstanceId(uuid::Uuid::nil()),
-        workflow: "".into(),
-        node: None,
-        seq: Seq(0),
-        first: Seq(0),
-        phase: 0,
-        attempt: 1,
-        correlation: None,
-        trace_parent: None,
-        resumption: None,
-        memory: None,
-        blobs: None,
-        tokens: None,
-        visit: None,
-        secrets: Arc::default(),
-        cancel: Cancel::default(),
     }
 }

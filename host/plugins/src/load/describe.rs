@@ -13,6 +13,7 @@ use crate::description::MAX_BYTES;
 use crate::error::Error;
 use crate::guest::Guest;
 use crate::host::HostShared;
+use crate::options::Limits;
 use crate::plugin::{Entries, Exports};
 use crate::question::Version;
 
@@ -28,7 +29,13 @@ pub(super) fn ask(
 ) -> Result<Vec<u8>, Error> {
     let fault = |message: String| Error::new(codes::DESCRIBE, subject, message);
     let (pre, entries) = (pre.clone(), entries.clone());
-    let payload = alone(shared, subject, DEADLINE, move |store| {
+    // The package, and so its own limits, are not known yet.
+    let limits = Limits {
+        memory_bytes: shared.options.most(|limits| limits.memory_bytes),
+        deadline: DEADLINE,
+        ..shared.options.limits.clone()
+    };
+    let payload = alone(shared, subject, limits, Duration::MAX, move |store| {
         Box::pin(call_describe(store, pre, entries))
     });
     let payload = payload

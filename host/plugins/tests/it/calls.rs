@@ -76,7 +76,7 @@ fn a_node_learns_what_its_context_says() {
     let returned = rig.fiber(&steps, call("steps/look", &json!({}), &json!(1)));
     assert_eq!(returned.progress, Some((0.5, "half way".to_owned())));
     let seen = output(returned);
-    let instance = context().instance.to_string();
+    let instance = context().run.to_string();
     assert_eq!(seen["instance"], json!(instance));
     assert_eq!(seen["workflow"], json!("flow"));
     assert_eq!(seen["node"], json!("step"));

@@ -48,7 +48,7 @@ fn check_refused(rig: &Rig, config: Value, why: &str) {
 #[test]
 fn what_a_node_sends_and_schedules_comes_back_in_its_order() {
     let rig = Rig::with(granted);
-    let instance = context().instance;
+    let instance = context().run;
     let config = json!({
         "send": 2, "schedule": 1, "name": "paid", "instance": instance.to_string(),
         "data": { "x": 1 },
@@ -59,7 +59,7 @@ fn what_a_node_sends_and_schedules_comes_back_in_its_order() {
         name: "paid".to_owned(),
         matches: json!({ "n": n }),
         correlation: None,
-        instance: Some(instance),
+        run: Some(instance),
         input: data.clone(),
     };
     assert_eq!(returned.effects.sent, [sent(0), sent(1)]);
@@ -227,7 +227,7 @@ fn the_node_that_sends_sends() {
         name: "paid".to_owned(),
         matches: json!({ "a": 2, "b": 1 }),
         correlation: Some("c".to_owned()),
-        instance: None,
+        run: None,
         input: Payload::of(&json!([7])),
     };
     assert_eq!(returned.effects.sent, [sent]);
@@ -239,7 +239,7 @@ fn a_node_knows_its_resume_token_before_it_suspends() {
     struct Tokens;
     impl ResumeTokens for Tokens {
         fn token(&self, wait: WaitId, bookmark: &str) -> Option<String> {
-            assert_eq!(wait, WaitId::of_run(context().instance, Seq(5), 0));
+            assert_eq!(wait, WaitId::of_run(context().run, Seq(5), 0));
             Some(format!("of {bookmark}"))
         }
     }
@@ -308,7 +308,7 @@ fn a_person_is_asked_and_answers() {
     };
     let bookmark = &suspension.bookmarks[0];
     assert_eq!(bookmark.name, "human.confirm");
-    let instance = context().instance.to_string();
+    let instance = context().run.to_string();
     assert_eq!(
         bookmark.matches,
         json!({ "instance": instance, "node": "step" })

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use windlass_model::{Class, Clock, Failure, InstanceId, Outcome, Payload, Seq, TriggerType};
+use windlass_model::{Class, Clock, Failure, Outcome, Payload, RunId, Seq, TriggerType};
 use windlass_plugins::{
-    Accept, Call, CallContext, Cancel, Disposition, Host, Options, Plugin, Returned, Secret,
-    Secrets, Source,
+    Accept, Call, CallContext, Disposition, Host, Options, Plugin, Returned, Secret, Secrets,
+    Source,
 };
 
 /// The clock of the system: these tests measure.
@@ -210,23 +210,13 @@ pub(crate) fn built(name: &str) -> PathBuf {
 }
 
 pub(crate) fn context() -> CallContext {
+    let run = RunId("018f0000-0000-7000-8000-000000000001".parse().unwrap());
     CallContext {
-        instance: InstanceId("018f0000-0000-7000-8000-000000000001".parse().unwrap()),
-        workflow: "flow".into(),
         node: Some("step".into()),
-        seq: Seq(7),
         first: Seq(5),
-        phase: 0,
         attempt: 2,
         correlation: Some("order-1".into()),
-        trace_parent: None,
-        resumption: None,
-        memory: None,
-        blobs: None,
-        tokens: None,
-        visit: None,
-        secrets: Arc::default(),
-        cancel: Cancel::default(),
+        ..CallContext::new(run, "flow".into(), Seq(7))
     }
 }
 

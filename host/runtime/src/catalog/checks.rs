@@ -4,20 +4,64 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
 use windlass_engine::expr::known_parts;
 use windlass_model::definition::{NodeKind, UseRef};
 use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic, Digest, Place};
 use windlass_plugins::{Configured, Finding, NodeType, Plugin};
 
-use super::prepare::Uses;
+use super::prepare::{Report, Uses};
 use crate::codes;
 
-/// Mistakes, for which a workflow is refused, and warnings.
-#[derive(Default)]
-pub(super) struct Found {
-    pub(super) mistakes: Vec<Diagnostic>,
-    pub(super) warnings: Vec<Diagnostic>,
+/// The configurations of the nodes of a definition.
+pub(super) struct Configurations<'a> {
+    nodes: Vec<Configuration<'a>>,
+    schemas: BTreeMap<&'a UseRef, Schema>,
+}
+
+/// The configuration of one node, as far as it is known before a run.
+struct Configuration<'a> {
+    node_type: &'a UseRef,
+    plugin: &'a Arc<Plugin>,
+    described: &'a Arc<NodeType>,
+    /// The place of `with`.
+    pointer: String,
+    known: Value,
+    /// JSON pointers to the parts that contain expressions.
+    unknown: Vec<String>,
+}
+
+pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> Configurations<'a> {
+    let mut all = Configurations {
+        nodes: Vec::new(),
+        schemas: BTreeMap::new(),
+    };
+    for (asked, (_, described)) in uses {
+        // The schemas of a plugin are checked when the plugin is loaded.
+        if let Ok(schema) = Schema::compile(&described.config) {
+            all.schemas.insert(asked, schema);
+        }
+    }
+    for (pointer, _, node) in definition.all_nodes() {
+        let NodeKind::Use { node_type, with } = &node.kind else {
+            continue;
+        };
+        let Some((plugin, described)) = uses.get(node_type) else {
+            continue;
+        };
+        let raw: Vec<String> = described.raw.iter().cloned().collect();
+        let (known, unknown) = known_parts(with, &raw);
+        all.nodes.push(Configuration {
+            node_type,
+            plugin,
+            described,
+            pointer: format!("{pointer}/with"),
+            known,
+            unknown,
+        });
+    }
+    all
 }
 
 /// The nodes of one plugin, in the order of its check.
@@ -27,82 +71,74 @@ struct OfPlugin {
     configured: Vec<Configured>,
 }
 
-/// Checks all configurations. A schema sees those without expressions; a plugin sees all that its
-/// schema accepts or cannot see.
-pub(super) fn configurations(definition: &Definition, uses: &Uses) -> Found {
-    let mut found = Found::default();
-    let mut schemas = BTreeMap::<&UseRef, Option<Schema>>::new();
-    let mut asked = BTreeMap::<Digest, (Arc<Plugin>, OfPlugin)>::new();
-    for (pointer, _, node) in definition.all_nodes() {
-        let NodeKind::Use { node_type, with } = &node.kind else {
-            continue;
+impl Configurations<'_> {
+    /// The mistakes that the schemas find in configurations without expressions.
+    pub(super) fn by_schema(&self) -> Vec<Diagnostic> {
+        let wrong = self.nodes.iter().flat_map(|node| self.mistakes_of(node));
+        wrong.collect()
+    }
+
+    fn mistakes_of(&self, node: &Configuration<'_>) -> Vec<Diagnostic> {
+        let schema = self.schemas.get(node.node_type);
+        let Some(schema) = schema.filter(|_| node.unknown.is_empty()) else {
+            return Vec::new();
         };
-        let Some((plugin, described)) = uses.get(node_type) else {
-            continue;
-        };
-        let schema = schemas.entry(node_type);
-        let schema = schema.or_insert_with(|| Schema::compile(&described.config).ok());
-        let raw: Vec<String> = described.raw.iter().cloned().collect();
-        let (config, unknown) = known_parts(with, &raw);
-        let pointer = format!("{pointer}/with");
-        if unknown.is_empty()
-            && let Some(schema) = schema
-        {
-            let mut wrong = schema.check(&config, &pointer);
-            if !wrong.is_empty() {
-                for diagnostic in &mut wrong {
-                    diagnostic.code = codes::WITH_INVALID;
-                }
-                found.mistakes.extend(wrong);
+        let mut wrong = schema.check(&node.known, &node.pointer);
+        for diagnostic in &mut wrong {
+            diagnostic.code = codes::WITH_INVALID;
+        }
+        wrong
+    }
+
+    /// The findings of the plugins about the configurations that their schemas accept or cannot
+    /// see. Blocks, for up to 3 s for each plugin.
+    pub(super) fn by_plugins(&self) -> Report {
+        let mut asked = BTreeMap::<Digest, (&Plugin, OfPlugin)>::new();
+        for node in &self.nodes {
+            let is_asked = node.plugin.checks() && node.known.is_object();
+            if !is_asked || !self.mistakes_of(node).is_empty() {
                 continue;
             }
-        }
-        if plugin.checks() && config.is_object() {
             let (_, of) = asked
-                .entry(plugin.digest)
-                .or_insert_with(|| (Arc::clone(plugin), OfPlugin::default()));
-            of.pointers.push(pointer);
-            of.configured.push(configured(described, config, unknown));
+                .entry(node.plugin.digest)
+                .or_insert_with(|| (node.plugin, OfPlugin::default()));
+            of.pointers.push(node.pointer.clone());
+            of.configured.push(Configured {
+                node_type: Arc::clone(&node.described.id),
+                config: node.known.clone(),
+                unknown: node.unknown.clone(),
+            });
         }
-    }
-    for (plugin, of) in asked.into_values() {
-        found.by_plugin(&plugin, of);
-    }
-    found
-}
-
-fn configured(node: &NodeType, config: serde_json::Value, unknown: Vec<String>) -> Configured {
-    Configured {
-        node_type: Arc::clone(&node.id),
-        config,
-        unknown,
+        let mut report = Report::default();
+        for (plugin, of) in asked.into_values() {
+            ask(plugin, of, &mut report);
+        }
+        report
     }
 }
 
-impl Found {
-    fn by_plugin(&mut self, plugin: &Plugin, of: OfPlugin) {
-        let (checked, failure) = plugin.check(of.configured);
-        let done = checked.len();
-        for (pointer, findings) in of.pointers.iter().zip(checked) {
-            for finding in findings {
-                let list = match finding.is_error {
-                    true => &mut self.mistakes,
-                    false => &mut self.warnings,
-                };
-                list.push(diagnostic(pointer, finding));
-            }
+fn ask(plugin: &Plugin, of: OfPlugin, report: &mut Report) {
+    let (checked, failure) = plugin.check(of.configured);
+    let done = checked.len();
+    for (pointer, findings) in of.pointers.iter().zip(checked) {
+        for finding in findings {
+            let list = match finding.is_error {
+                true => &mut report.mistakes,
+                false => &mut report.warnings,
+            };
+            list.push(diagnostic(pointer, finding));
         }
-        if let (Some(failure), Some(pointer)) = (failure, of.pointers.get(done)) {
-            let message = format!(
-                "the check of {} ended early, so this configuration and {} more are not checked: \
-                 {failure}",
-                plugin.name(),
-                of.pointers.len().saturating_sub(done + 1),
-            );
-            let place = Place::at(pointer.as_str());
-            self.warnings
-                .push(Diagnostic::new(codes::WITH_REFUSED, message, place));
-        }
+    }
+    if let (Some(failure), Some(pointer)) = (failure, of.pointers.get(done)) {
+        let message = format!(
+            "the check of {} ended early, so this configuration and {} more are not checked: \
+             {failure}",
+            plugin.name(),
+            of.pointers.len().saturating_sub(done + 1),
+        );
+        let place = Place::at(pointer.as_str());
+        let warning = Diagnostic::new(codes::WITH_REFUSED, message, place);
+        report.warnings.push(warning);
     }
 }
 

@@ -25,8 +25,8 @@ use crate::error::Error;
 use crate::transfer::malformed;
 
 pub(crate) use pins::Pins;
-pub(crate) use prepare::{answering_nodes, is_pure, schedule_inputs, uses};
-pub use prepare::{check, warnings};
+pub use prepare::{Report, check};
+pub(crate) use prepare::{is_pure, refused_by_plugins, uses};
 
 /// The limit of prepared definitions that are kept. Those in use stay in memory through other
 /// references.

@@ -28,17 +28,45 @@ pub(super) type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
 /// The components that a definition uses and the configuration denies.
 type Denied = BTreeMap<UseRef, Digest>;
 
-/// All mistakes in a definition on the current plugins: in its graph, its expressions, and every
-/// configuration that can be checked before it runs.
-pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
-    let (uses, mut wrong) = find(definition, plugins);
+/// Everything about a definition that its author has to know, on the current plugins.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Mistakes in its graph, its expressions, and every configuration that can be checked before
+    /// it runs: the definition cannot be published.
+    pub mistakes: Vec<Diagnostic>,
+    /// Behaviour that the author may not expect. A warning does not prevent a definition from
+    /// running.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Checks a definition. Plugins check the configurations of their nodes, each for up to 3 s.
+/// Blocks.
+pub fn check(definition: &Definition, plugins: &Host) -> Report {
+    let (uses, mistakes) = find(definition, plugins);
+    let mut report = Report {
+        mistakes,
+        warnings: warnings(definition, plugins),
+    };
     match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
-        Ok(_) => wrong.extend(checks::configurations(definition, &uses).mistakes),
-        Err(diagnostics) => wrong.extend(diagnostics),
+        Ok(_) => {
+            let configurations = checks::configurations(definition, &uses);
+            report.mistakes.extend(configurations.by_schema());
+            let found = configurations.by_plugins();
+            report.mistakes.extend(found.mistakes);
+            report.warnings.extend(found.warnings);
+        }
+        Err(diagnostics) => report.mistakes.extend(diagnostics),
     }
-    wrong.extend(schedule_inputs(definition));
-    wrong.extend(answering_nodes(definition));
-    wrong
+    report.mistakes.extend(schedule_inputs(definition));
+    report.mistakes.extend(answering_nodes(definition));
+    report
+}
+
+/// The configurations that their plugins refuse. Blocks, for up to 3 s for each plugin.
+pub(crate) fn refused_by_plugins(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
+    let (uses, _) = find(definition, plugins);
+    let configurations = checks::configurations(definition, &uses);
+    configurations.by_plugins().mistakes
 }
 
 /// The nodes that answer requests and are not at the outermost level. A published workflow keeps
@@ -99,17 +127,13 @@ pub(crate) fn schedule_inputs(definition: &Definition) -> Vec<Diagnostic> {
     wrong
 }
 
-/// Behaviour of a definition that its author may not expect. These warnings do not prevent it from
-/// running.
-pub fn warnings(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
+fn warnings(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     let suspends = |asked: &UseRef| {
         let found = plugins.registry().node(asked);
         found.is_ok_and(|(_, node)| node.suspends)
     };
     let mut found = windlass_engine::warnings(definition, &suspends);
     found.extend(missing_secrets(definition, plugins));
-    let (uses, _) = find(definition, plugins);
-    found.extend(checks::configurations(definition, &uses).warnings);
     found
 }
 
@@ -163,7 +187,8 @@ pub(crate) fn uses(row: &DefinitionRow, plugins: &Host) -> Vec<Digest> {
     uses.values().map(|(plugin, _)| plugin.digest).collect()
 }
 
-/// Prepares a definition for the first time: every mistake is an error.
+/// Prepares a definition for the first time: every mistake that the host itself finds is an error.
+/// Plugins are not asked: a schedule, a stimulus and a parent must not wait for them.
 pub(super) fn assemble(
     definition: &Definition,
     row: DefinitionRow,
@@ -175,7 +200,7 @@ pub(super) fn assemble(
     if let Some(Err(refused)) = &prepared.input {
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
-    let wrong = checks::configurations(definition, &uses).mistakes;
+    let wrong = checks::configurations(definition, &uses).by_schema();
     if wrong.is_empty() {
         Ok(prepared)
     } else {

@@ -13,7 +13,7 @@ use windlass_store::rows::DefinitionRow;
 use windlass_store::write::Fenced;
 
 use super::tell;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Report};
 use crate::codes;
 use crate::error::Error;
 
@@ -78,10 +78,9 @@ pub(crate) fn publish_from(
     // Compiling finds the mistakes, so that no definition is published that cannot run.
     Catalog::default().prepare(definition.clone(), plugins)?;
     let read = windlass_model::file::read_canonical(&definition.json).map_err(Error::Definition)?;
-    let mut wrong = crate::catalog::schedule_inputs(&read);
-    wrong.extend(crate::catalog::answering_nodes(&read));
-    if !wrong.is_empty() {
-        return Err(Error::Definition(wrong));
+    let Report { mistakes, warnings } = crate::catalog::check(&read, plugins);
+    if !mistakes.is_empty() {
+        return Err(Error::Definition(mistakes));
     }
     if let Some(source) = &from.source {
         let wrong = PLACE.check(source);
@@ -91,7 +90,6 @@ pub(crate) fn publish_from(
             help: Some("move the file to a shorter path".to_owned()),
         })?;
     }
-    let warnings = crate::catalog::warnings(&read, plugins);
     let (bindings, schedules) = (bindings(&read), schedules(&read, now_ms));
     let (name, events, planned) = (definition.name.clone(), bindings.len(), schedules.len());
     let publication = NewPublication {

@@ -67,8 +67,9 @@ pub fn save_draft(
     let mut problems = read.diagnostics;
     let mut warnings = Vec::new();
     if let Some(definition) = &read.definition {
-        problems.extend(crate::catalog::check(definition, plugins));
-        warnings = crate::catalog::warnings(definition, plugins);
+        let report = crate::catalog::check(definition, plugins);
+        problems.extend(report.mistakes);
+        warnings = report.warnings;
     }
     for found in problems.iter_mut().chain(&mut warnings) {
         read.map.locate(found);

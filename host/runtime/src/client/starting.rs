@@ -1,10 +1,14 @@
 //! Creates and starts runs.
 
+use std::sync::Arc;
+
 use windlass_model::RunId;
 use windlass_store::Writer as _;
 use windlass_store::lives::{LifeOp, Lived};
+use windlass_store::rows::DefinitionRow;
 
 use super::workflow::{ClientInner, WorkflowClient};
+use crate::catalog::{Prepared, refused_by_plugins};
 use crate::codes;
 use crate::error::Error;
 use crate::request::{StartRequest, Started};
@@ -78,11 +82,8 @@ impl WorkflowClient {
                 {
                     // Compiled here, because compiling takes a turn.
                     let definition = request.definition.clone();
-                    let compile = |inner: &ClientInner| {
-                        let plugins = inner.resources().plugins()?;
-                        inner.catalog().prepare(definition, &plugins).map(drop)
-                    };
-                    self.ask(compile).await?;
+                    self.ask(|inner| inner.prepared(definition).map(drop))
+                        .await?;
                 }
                 runtime.run(&request).await?
             }
@@ -101,10 +102,24 @@ impl WorkflowClient {
 }
 
 impl ClientInner {
+    /// Prepares a definition for a run that a person or a program starts: if this process does not
+    /// know it yet, plugins check the configurations first.
+    fn prepared(&self, definition: DefinitionRow) -> Result<Arc<Prepared>, Error> {
+        let plugins = self.resources().plugins()?;
+        if let Some(current) = self.catalog().current(definition.digest, &plugins) {
+            return Ok(current);
+        }
+        let read = windlass_model::file::read_canonical(&definition.json);
+        let read = read.map_err(Error::Definition)?;
+        let wrong = refused_by_plugins(&read, &plugins);
+        if !wrong.is_empty() {
+            return Err(Error::Definition(wrong));
+        }
+        self.catalog().prepare(definition, &plugins)
+    }
+
     fn create(&self, request: &StartRequest, due: Due) -> Result<Started, Error> {
-        let prepared = self
-            .catalog()
-            .prepare(request.definition.clone(), &*self.resources().plugins()?)?;
+        let prepared = self.prepared(request.definition.clone())?;
         request.check(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();

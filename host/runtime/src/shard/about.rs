@@ -21,7 +21,7 @@ impl<'a> TriggerContext<'a> {
     /// The context of a call.
     pub(crate) fn of(cx: &'a CallContext) -> Self {
         Self {
-            run: cx.instance,
+            run: cx.run,
             trigger: cx.seq,
             node: cx.node.as_deref().unwrap_or_default(),
             attempt: cx.attempt,

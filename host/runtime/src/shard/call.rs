@@ -78,7 +78,7 @@ impl OwnedRun {
         let visit = open.and_then(|open| self.state.visit_of(open));
         let visit = visit.map(|visit| (visit.scope, visit.visit));
         Ok(CallContext {
-            instance: self.id,
+            run: self.id,
             workflow: Arc::clone(&self.prepared.name),
             node: node.map(|node| Arc::clone(&node.name)),
             seq: to.seq,

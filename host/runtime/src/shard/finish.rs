@@ -49,11 +49,12 @@ impl OwnedRun {
                         Err(Unread::Store(error)) => return Err(error),
                         Err(Unread::Value(failure)) => Err(failure),
                     };
+                    let none = Values::new();
                     let cx = Cx {
                         now_ms: step.now_ms,
                         random: 0,
-                        values: &Values::new(),
-                        failing: Ok(&Values::new()),
+                        values: &none,
+                        failing: Ok(&none),
                         max_steps: bursts.max_steps,
                     };
                     let event = Event::Emitted { scope, result };
@@ -122,11 +123,12 @@ impl OwnedRun {
                 failure.message = format!("the workflow's output: {}", failure.message);
                 step.commands.pop();
                 let graph = Arc::clone(&self.prepared);
+                let none = Values::new();
                 let cx = Cx {
                     now_ms: step.now_ms,
                     random: 0,
-                    values: &Values::new(),
-                    failing: Ok(&Values::new()),
+                    values: &none,
+                    failing: Ok(&none),
                     max_steps: bursts.max_steps,
                 };
                 let more = fail_output(&graph.graph, &mut self.state, failure, &cx);

@@ -88,8 +88,9 @@ pub(super) struct Prepared {
     pub(super) event: Event,
     /// The values for the conditions of edges.
     pub(super) values: Values,
-    /// The values for the conditions about a failure, or why they cannot be read.
-    pub(super) failing: Result<Values, Failure>,
+    /// The values for the conditions about a failure, or why they cannot be read. None: no such
+    /// condition names a value.
+    pub(super) failing: Option<Result<Values, Failure>>,
     pub(super) vars: Vec<(String, Payload)>,
 }
 
@@ -98,10 +99,18 @@ impl Prepared {
         Self {
             event,
             values: Values::new(),
-            failing: Ok(Values::new()),
+            failing: None,
             vars: Vec::new(),
         }
     }
+}
+
+/// The values for the conditions about a failure. Conditions that name no value take any.
+pub(super) fn about_failure<'a>(
+    failing: Option<&'a Result<Values, Failure>>,
+    any: &'a Values,
+) -> Failing<'a> {
+    failing.map_or(Ok(any), Result::as_ref)
 }
 
 impl OwnedRun {
@@ -154,7 +163,7 @@ impl OwnedRun {
             }
             Settled::Failed(failure) => {
                 row.status = ExecutionStatus::Failed;
-                let values = prepared.failing.as_ref();
+                let values = about_failure(prepared.failing.as_ref(), &prepared.values);
                 let verdict = self.verdict(seq, &failure, (now_ms, random), values);
                 row.failure = Some(with_notes(failure, &verdict));
                 match &verdict {
@@ -209,16 +218,16 @@ impl OwnedRun {
         scope: ScopeNo,
         node: NodeIx,
         base: &Base,
-    ) -> windlass_store::Result<Result<Values, Failure>> {
+    ) -> windlass_store::Result<Option<Result<Values, Failure>>> {
         let prepared = Arc::clone(&self.prepared);
         let needs = prepared.graph.node(node).map(|plan| &plan.failing);
         let Some(needs) = needs.filter(|needs| !needs.is_empty()) else {
-            return Ok(Ok(Values::new()));
+            return Ok(None);
         };
         let store = base.store.as_ref();
         match self.values(store, scope, needs, &Patch::new(), &base.links) {
-            Ok(values) => Ok(Ok(values)),
-            Err(Unread::Value(failure)) => Ok(Err(failure)),
+            Ok(values) => Ok(Some(Ok(values))),
+            Err(Unread::Value(failure)) => Ok(Some(Err(failure))),
             Err(Unread::Store(error)) => Err(error),
         }
     }

@@ -71,11 +71,11 @@ impl OwnedRun {
             hash: hash(&sent.name, &matches, None),
             matches: Bytes::from(matches),
             correlation: sent.correlation.clone(),
-            instance: sent.instance,
+            instance: sent.run,
             input: sent.input.clone(),
             // The commit writes the blobs of its guest.
             blobs: Vec::new(),
-            delivery: Delivery::unsaid(sent.correlation.is_some() || sent.instance.is_some()),
+            delivery: Delivery::unsaid(sent.correlation.is_some() || sent.run.is_some()),
             ttl_ms: TTL_MS,
             at_ms,
         }

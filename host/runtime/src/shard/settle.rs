@@ -9,7 +9,7 @@ use windlass_store::rows::{ExecutionRow, NewBlob, NewRun};
 use super::about::log_about;
 use super::commit::Step;
 use super::memory::Unread;
-use super::outcome::{Prepared, Ran, Settled, with_notes};
+use super::outcome::{Prepared, Ran, Settled, about_failure, with_notes};
 use super::owned::OwnedRun;
 use super::shard_state::ShardState;
 use super::work::Address;
@@ -125,7 +125,7 @@ impl OwnedRun {
                         verdict,
                     },
                     values: windlass_engine::expr::Values::new(),
-                    failing: Err(failure),
+                    failing: Some(Err(failure)),
                     vars: Vec::new(),
                 }
             }
@@ -134,7 +134,7 @@ impl OwnedRun {
             now_ms,
             random,
             values: &values,
-            failing: failing.as_ref(),
+            failing: about_failure(failing.as_ref(), &values),
             max_steps: shared.bursts.max_steps,
         };
         let mut step = Step::new(before, now_ms);

@@ -118,12 +118,12 @@ impl Validate {
         let mut last = None;
         for file in &self.files {
             let checked = Source::read(file).and_then(|source| {
-                source.refuse(windlass_runtime::check(&source.definition, &host))?;
-                Ok(source)
+                let report = windlass_runtime::check(&source.definition, &host);
+                source.refuse(report.mistakes)?;
+                Ok((source, report.warnings))
             });
             match checked {
-                Ok(source) => {
-                    let warnings = windlass_runtime::warnings(&source.definition, &host);
+                Ok((source, warnings)) => {
                     let warnings = source.warnings(warnings);
                     items.push(json!({
                         "file": source.name,
