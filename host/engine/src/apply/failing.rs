@@ -6,7 +6,7 @@ use windlass_model::{Class, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerT
 use super::step::Step;
 use super::{Command, Cx, Failing, Verdict, after};
 use crate::codes;
-use crate::expr::Condition;
+use crate::expr::{Condition, Values};
 use crate::graph::{Graph, NodeIx, Plan};
 use crate::state::Open;
 
@@ -36,11 +36,8 @@ pub fn verdict(
     let Some(retry) = retry else {
         return policy(plan, failure.clone(), values);
     };
-    match plan
-        .retry_when
-        .as_ref()
-        .map(|when| test(when, failure, values))
-    {
+    let when = plan.retry_when.as_ref();
+    match when.map(|when| test(when, &seen(failure, values))) {
         None | Some(Ok(true)) => {}
         Some(Ok(false)) => return policy(plan, failure.clone(), values),
         Some(Err(error)) => {
@@ -60,8 +57,12 @@ pub fn verdict(
 
 /// How the node's `on-error` treats a failure that is not tried again.
 fn policy(plan: &Plan, failure: Failure, values: Failing<'_>) -> Verdict {
+    let mut known = None;
     for (at, rule) in plan.on_error.iter().enumerate() {
-        let fits = rule.when.as_ref().map(|when| test(when, &failure, values));
+        let fits = rule.when.as_ref().map(|when| {
+            let known = known.get_or_insert_with(|| seen(&failure, values));
+            test(when, known)
+        });
         match fits {
             Some(Ok(false)) => continue,
             None | Some(Ok(true)) => {}
@@ -79,11 +80,17 @@ fn policy(plan: &Plan, failure: Failure, values: Failing<'_>) -> Verdict {
     Verdict::Fail(failure)
 }
 
-/// Whether a condition holds for a failure, or why that cannot be said.
-fn test(condition: &Condition, failure: &Failure, values: Failing<'_>) -> Result<bool, String> {
+/// The values that conditions about a failure see, or why there are none.
+fn seen(failure: &Failure, values: Failing<'_>) -> Result<Values, String> {
     let mut values = values.map_err(|unread| unread.message.clone())?.clone();
     values.error(failure).map_err(|error| error.to_string())?;
-    condition.test(&values).map_err(|error| error.to_string())
+    Ok(values)
+}
+
+/// Whether a condition holds, or why that cannot be said.
+fn test(condition: &Condition, seen: &Result<Values, String>) -> Result<bool, String> {
+    let values = seen.as_ref().map_err(String::clone)?;
+    condition.test(values).map_err(|error| error.to_string())
 }
 
 impl Verdict {

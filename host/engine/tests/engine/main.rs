@@ -6,6 +6,8 @@ mod assembled;
 #[cfg(test)]
 mod everything;
 #[cfg(test)]
+mod failing;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod graphs;
