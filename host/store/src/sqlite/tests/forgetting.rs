@@ -46,6 +46,7 @@ fn rows(connection: &Connection) -> Vec<(String, i64)> {
         "member",
         "definition",
         "pins",
+        "requirement",
         "touch",
         "sqlite_sequence",
         "own",
