@@ -47,7 +47,7 @@ impl RequestArguments {
     /// Starts the run through the API, with its definition. The request says when it begins.
     pub(crate) fn begin(
         &self,
-        mut wish: Map<String, Value>,
+        mut members: Map<String, Value>,
         api: impl FnOnce() -> anyhow::Result<Api>,
     ) -> anyhow::Result<Begun> {
         let (request, source) = self.read()?;
@@ -56,14 +56,14 @@ impl RequestArguments {
             value.unwrap_or_default()
         };
         let definition = read(Some(&request.definition.json));
-        wish.insert("definition".to_owned(), definition);
-        wish.insert("input".to_owned(), read(request.input.inline()));
+        members.insert("definition".to_owned(), definition);
+        members.insert("input".to_owned(), read(request.input.inline()));
         let id = request.id.map(|id| id.to_string());
         for (key, value) in [("id", id), ("correlation", request.correlation)] {
-            wish.extend(value.map(|value| (key.to_owned(), Value::from(value))));
+            members.extend(value.map(|value| (key.to_owned(), Value::from(value))));
         }
         let api = api()?;
-        let begun = api.post(&["runs"], &Value::Object(wish));
+        let begun = api.post(&["runs"], &Value::Object(members));
         let begun = begun.map_err(|error| source.place(error))?;
         Ok(Begun {
             id: text(&begun, "id")?.to_owned(),

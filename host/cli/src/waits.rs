@@ -13,7 +13,7 @@ const NAMED: u32 = 10;
 /// A line for each wait of a run, up to the limit.
 pub(crate) fn describe(store: &dyn Store, run: &RunRow) -> anyhow::Result<Vec<String>> {
     let bookmarks = store.bookmarks(&BookmarkQuery {
-        instance: Some(run.no),
+        run: Some(run.no),
         limit: NAMED,
         ..BookmarkQuery::default()
     })?;

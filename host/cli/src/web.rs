@@ -14,7 +14,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::explain;
 use crate::token_file::{self, TokenFile};
-use crate::wire::{Machine, OfHost};
+use crate::wire::{HostResources, Machine};
 
 /// The value of `listen` that turns the web server off.
 const OFF: &str = "off";
@@ -190,7 +190,7 @@ pub(crate) fn begin(
             wait_ms: section.max_wait.0,
         },
         store: Arc::clone(store),
-        resources: Arc::new(OfHost::new(
+        resources: Arc::new(HostResources::new(
             Arc::clone(&machine.setup),
             Arc::clone(runtime),
             Arc::clone(definitions),

@@ -36,7 +36,7 @@ use crate::output::Output;
 use crate::private;
 use place::StoreLocation;
 
-pub(crate) use resources::{OfCommand, OfHost};
+pub(crate) use resources::{CommandResources, HostResources};
 
 /// The variable that may contain the keyring itself.
 const KEYRING: &str = "WINDLASS_KEYRING";
@@ -299,7 +299,7 @@ impl Setup {
                 claim_runs: scheduler.claim_runs,
                 claim_triggers: scheduler.claim_triggers,
                 in_flight: scheduler.in_flight,
-                bury_runs: scheduler.bury_runs,
+                reap_runs: scheduler.reap_runs,
             },
             workers,
             spare_workers: scheduler.spare_workers as usize,

@@ -1,6 +1,6 @@
 //! Locks for a cluster.
 //!
-//! A [`LockProvider`] provides locks by [`Key`]: for the burst of an instance, for the worker of
+//! A [`LockProvider`] provides locks by [`Key`]: for the burst of a run, for the worker of
 //! the bookmark queue, for refreshing definitions. Locks make contention rare. They are not fences:
 //! only the epochs and tokens of the store decide whether a commit is valid, so a lock that is
 //! lost, doubled or stale costs work and never correctness.

@@ -100,25 +100,25 @@ impl ScopeNo {
 }
 
 /// Marks the sequence numbers of external triggers.
-const OUTSIDE: u64 = 1 << 63;
+const EXTERNAL: u64 = 1 << 63;
 
 impl Seq {
     /// The sequence number of an external trigger, which the engine did not make (from people,
     /// control requests, or stimuli that arrived while no node waited): unique in its run,
     /// because its row's number is unique in the store.
-    pub fn outside(no: TriggerNo) -> Self {
-        Self(OUTSIDE | no.0.cast_unsigned())
+    pub fn external(no: TriggerNo) -> Self {
+        Self(EXTERNAL | no.0.cast_unsigned())
     }
 
     /// Whether it is that of an external trigger.
-    pub fn is_outside(self) -> bool {
-        self.0 & OUTSIDE != 0
+    pub fn is_external(self) -> bool {
+        self.0 & EXTERNAL != 0
     }
 
     /// The row of an external trigger.
-    pub fn outside_no(self) -> Option<TriggerNo> {
-        self.is_outside()
-            .then(|| TriggerNo((self.0 & !OUTSIDE).cast_signed()))
+    pub fn external_no(self) -> Option<TriggerNo> {
+        self.is_external()
+            .then(|| TriggerNo((self.0 & !EXTERNAL).cast_signed()))
     }
 }
 

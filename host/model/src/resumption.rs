@@ -28,7 +28,7 @@ pub enum Resumption {
     /// The child run for which it waited has ended.
     Child {
         /// The child run.
-        instance: RunId,
+        run: RunId,
         /// Its final status, by name.
         status: String,
         /// Its output.
@@ -54,7 +54,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<JsonText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    instance: Option<RunId>,
+    #[serde(rename = "instance")]
+    run: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,7 +129,7 @@ impl Resumption {
             bookmark: None,
             input: None,
             metadata: None,
-            instance: None,
+            run: None,
             status: None,
             output: None,
             failure: None,
@@ -145,12 +146,12 @@ impl Resumption {
                 ..blank(Why::Resumed)
             },
             Self::Child {
-                instance,
+                run,
                 status,
                 output,
                 failure,
             } => Wire {
-                instance: Some(*instance),
+                run: Some(*run),
                 status: Some(status.clone()),
                 output: output.as_ref().map(Reference::of),
                 failure: failure.clone(),
@@ -175,7 +176,7 @@ impl Resumption {
                 metadata: wire.metadata,
             },
             Why::Child => Self::Child {
-                instance: wire.instance.ok_or_else(|| missing("instance"))?,
+                run: wire.run.ok_or_else(|| missing("instance"))?,
                 status: wire.status.ok_or_else(|| missing("status"))?,
                 output: wire.output.map(Reference::read).transpose()?,
                 failure: wire.failure,
@@ -194,7 +195,7 @@ pub enum About {
         /// The sequence number of the node run's first trigger.
         first: Seq,
     },
-    /// An alteration: cancels a trigger of the same instance.
+    /// An alteration: cancels a trigger of the same run.
     Cancel {
         /// The trigger's sequence number.
         target: Seq,
@@ -292,7 +293,7 @@ mod tests {
             }),
         }));
         check(&Resumption::Child {
-            instance: RunId(Uuid::from_u128(7)),
+            run: RunId(Uuid::from_u128(7)),
             status: "faulted".to_owned(),
             output: None,
             failure: Some(Failure::new(

@@ -178,9 +178,9 @@ pub fn hash(name: &str, matches: &[u8], private: Option<(RunId, Seq)>) -> Digest
     sha.update(name.as_bytes());
     sha.update([0]);
     sha.update(matches);
-    if let Some((instance, first)) = private {
+    if let Some((run, first)) = private {
         sha.update([0]);
-        sha.update(instance.0.as_bytes());
+        sha.update(run.0.as_bytes());
         sha.update(first.0.to_be_bytes());
     }
     Digest(sha.finalize().into())
@@ -194,11 +194,11 @@ pub struct WaitId(pub [u8; 16]);
 
 impl WaitId {
     /// A phase of an existing node run.
-    pub fn of_run(instance: RunId, first: Seq, phase: u32) -> Self {
+    pub fn of_run(run: RunId, first: Seq, phase: u32) -> Self {
         Self::new(
             b"run",
             &[
-                instance.0.as_bytes(),
+                run.0.as_bytes(),
                 &first.0.to_be_bytes(),
                 &phase.to_be_bytes(),
             ],
@@ -207,11 +207,11 @@ impl WaitId {
 
     /// A phase of the visit of a node that may be in the future. Visits of a node in one scope are
     /// counted from 1.
-    pub fn of_visit(instance: RunId, scope: ScopeNo, node: &str, visit: u32, phase: u32) -> Self {
+    pub fn of_visit(run: RunId, scope: ScopeNo, node: &str, visit: u32, phase: u32) -> Self {
         Self::new(
             b"visit",
             &[
-                instance.0.as_bytes(),
+                run.0.as_bytes(),
                 &scope.0.to_be_bytes(),
                 &visit.to_be_bytes(),
                 &phase.to_be_bytes(),
@@ -305,8 +305,8 @@ mod tests {
     #[test]
     fn waits_are_told_apart() {
         let id = |byte| RunId(Uuid::from_bytes([byte; 16]));
-        let visit = |instance, scope, node, visit, phase| {
-            WaitId::of_visit(id(instance), ScopeNo(scope), node, visit, phase)
+        let visit = |run, scope, node, visit, phase| {
+            WaitId::of_visit(id(run), ScopeNo(scope), node, visit, phase)
         };
         let waits = [
             WaitId::of_run(id(1), Seq(1), 0),

@@ -1,6 +1,6 @@
 //! Takes and releases the locks of bursts on tokio tasks, so that no worker waits for a lock.
 //!
-//! Bounds: one attempt at a time for each instance; the retry pipeline bounds the time that
+//! Bounds: one attempt at a time for each run; the retry pipeline bounds the time that
 //! provider errors may take, and [`RELEASE`] bounds a release. If a lock cannot be taken, the claim
 //! of its burst is given back after [`PAUSE`], so that a contending process tries about ten times
 //! in a second and not thousands of times.
@@ -30,7 +30,7 @@ const RELEASE: Duration = Duration::from_secs(10);
 pub(crate) struct BurstLocks {
     locks: Arc<dyn LockProvider>,
     io: Handle,
-    /// For each instance, the queue of requests and releases of its lock in this process.
+    /// For each run, the queue of requests and releases of its lock in this process.
     lines: Arc<Lines>,
     /// The number of locks that are requested, held, or being released.
     busy: Arc<AtomicUsize>,

@@ -27,7 +27,7 @@ pub const DETAILS_TOO_LARGE: Code = Code::new("WL-R086");
 /// The sub-workflow cannot be started, or did not complete.
 pub const CHILD: Code = Code::new("WL-R084");
 /// An external trigger cannot be carried out.
-pub const OUTSIDE: Code = Code::new("WL-R103");
+pub const EXTERNAL: Code = Code::new("WL-R103");
 /// The process is shutting down and accepts no more work.
 pub const DRAINING: Code = Code::new("WL-R079");
 /// The process is paused and accepts no new work.

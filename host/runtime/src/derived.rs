@@ -20,13 +20,13 @@ pub(crate) fn child(parent: RunId, first: Seq, phase: u32) -> RunId {
 }
 
 /// The stimulus at this position among those that an execution sends.
-pub(crate) fn sent(instance: RunId, seq: Seq, place: usize) -> StimulusId {
-    StimulusId(derive(Use::Sent, instance.0, seq.0, place as u64))
+pub(crate) fn sent(run: RunId, seq: Seq, place: usize) -> StimulusId {
+    StimulusId(derive(Use::Sent, run.0, seq.0, place as u64))
 }
 
 /// The stimulus that announces the incident of a step.
-pub(crate) fn incident(instance: RunId, seq: Seq) -> StimulusId {
-    StimulusId(derive(Use::Incident, instance.0, seq.0, 0))
+pub(crate) fn incident(run: RunId, seq: Seq) -> StimulusId {
+    StimulusId(derive(Use::Incident, run.0, seq.0, 0))
 }
 
 /// The run that a delivery starts by this trigger of a workflow.

@@ -14,13 +14,13 @@ use crate::shard::OwnedRun;
 /// Memory as one call sees it.
 struct View {
     store: Arc<dyn Store>,
-    instance: RunNo,
+    run: RunNo,
     /// The visible scopes, innermost first.
     scopes: Vec<ScopeNo>,
     latest: FxHashMap<String, ExecutionNo>,
 }
 
-/// The memory that a guest called for this instance can read.
+/// The memory that a guest called for this run can read.
 pub(crate) fn memory(owned: &OwnedRun, scope: ScopeNo, store: &Arc<dyn Store>) -> Arc<dyn Memory> {
     let graph = &owned.prepared.graph;
     let named = graph.nodes().filter(|(_, plan)| plan.named);
@@ -32,7 +32,7 @@ pub(crate) fn memory(owned: &OwnedRun, scope: ScopeNo, store: &Arc<dyn Store>) -
         .collect();
     Arc::new(View {
         store: Arc::clone(store),
-        instance: owned.no,
+        run: owned.no,
         scopes: owned.state.around(scope).collect(),
         latest,
     })
@@ -50,7 +50,7 @@ impl Memory for View {
         let mut parts = path.split('.');
         let failed = |error: windlass_store::Error| MemoryError::Other(error.to_string());
         let root = match parts.next() {
-            Some("input") => self.store.input(self.instance).map_err(failed)?,
+            Some("input") => self.store.input(self.run).map_err(failed)?,
             Some("vars") => {
                 let name = parts.next().ok_or_else(|| invalid(path))?;
                 self.var(name).map_err(failed)?
@@ -79,7 +79,7 @@ impl View {
     /// A variable, from the innermost scope that has it.
     fn var(&self, name: &str) -> windlass_store::Result<Option<Payload>> {
         for scope in &self.scopes {
-            let vars = self.store.vars(self.instance, *scope)?;
+            let vars = self.store.vars(self.run, *scope)?;
             if let Some((_, payload)) = vars.into_iter().find(|(var, _)| var == name) {
                 return Ok(Some(payload));
             }

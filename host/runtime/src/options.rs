@@ -41,7 +41,7 @@ pub struct Options {
     pub workers: usize,
     /// Additional threads, used while a pure node is slow.
     pub spare_workers: usize,
-    /// How long an instance is kept before other instances have their turn.
+    /// How long a run is kept before other runs have their turn.
     pub burst: BurstBounds,
     /// Workflows that a run may call although they are not published.
     pub beside: Option<UnpublishedLookup>,

@@ -5,7 +5,7 @@
 
 use windlass_model::definition::Activation;
 
-/// The keys that an instance reserves, and which of them exclude other runs.
+/// The keys that a run reserves, and which of them exclude other runs.
 pub(crate) fn of(
     activation: Activation,
     workflow: &str,

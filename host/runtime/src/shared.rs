@@ -58,7 +58,7 @@ pub(crate) struct Base {
 pub(crate) struct Intake {
     pub(crate) scheduler: Mailbox,
     pub(crate) flow: Flow,
-    /// The instances of a process that claims only its own.
+    /// The runs of a process that claims only its own.
     pub(crate) own: Option<Mutex<Vec<RunNo>>>,
     pub(crate) draining: AtomicBool,
     /// The administrative pause.
@@ -91,12 +91,12 @@ pub(crate) struct Listeners {
 }
 
 impl RuntimeShared {
-    /// The shard of an instance.
-    pub(crate) fn shard(&self, instance: RunNo) -> Option<&Arc<Shard>> {
-        // Numbers count up in their lower half, so consecutive instances go to different shards.
+    /// The shard of a run.
+    pub(crate) fn shard(&self, run: RunNo) -> Option<&Arc<Shard>> {
+        // Numbers count up in their lower half, so consecutive runs go to different shards.
         let count = i64::try_from(self.shards.len()).unwrap_or(1).max(1);
         self.shards
-            .get(usize::try_from(instance.0.rem_euclid(count)).unwrap_or(0))
+            .get(usize::try_from(run.0.rem_euclid(count)).unwrap_or(0))
     }
 
     /// Sends a message to every shard.
@@ -118,13 +118,13 @@ impl Base {
 
 impl Intake {
     /// Counts triggers that are no longer in flight.
-    pub(crate) fn landed(&self, count: u32) {
-        if self.flow.landed(count) {
+    pub(crate) fn release(&self, count: u32) {
+        if self.flow.release(count) {
             self.scheduler.send(Event::Room);
         }
     }
 
-    /// Adds an instance, if the process claims only its own.
+    /// Adds a run, if the process claims only its own.
     pub(crate) fn claim_too(&self, no: RunNo) {
         if let Some(own) = &self.own {
             own.lock().push(no);
@@ -138,7 +138,7 @@ impl Intake {
     /// Counts a trigger that was carried out.
     pub(crate) fn finished(&self) {
         self.flow.finished.fetch_add(1, Ordering::AcqRel);
-        self.landed(1);
+        self.release(1);
     }
 
     /// Whether no execution may begin: claimed triggers are given back, and successors stay
@@ -220,7 +220,7 @@ impl Flow {
     }
 
     /// Returns places. The result says whether the scheduler waits and there is room now.
-    fn landed(&self, count: u32) -> bool {
+    fn release(&self, count: u32) -> bool {
         let before = self.in_flight.fetch_sub(count, Ordering::AcqRel);
         before.saturating_sub(count) <= self.limit / 2
             && self.watched.load(Ordering::Acquire)
@@ -250,24 +250,24 @@ struct SuspectQueue {
 
 impl Suspects {
     /// Joins the queue. Returns true if the suspect may run at once.
-    pub(crate) fn enter(&self, instance: RunNo, seq: Seq) -> bool {
+    pub(crate) fn enter(&self, run: RunNo, seq: Seq) -> bool {
         let mut line = self.queue.lock();
         if line.running.is_none() {
-            line.running = Some((instance, seq));
+            line.running = Some((run, seq));
             return true;
         }
-        line.waiting.push_back((instance, seq));
+        line.waiting.push_back((run, seq));
         false
     }
 
     /// Leaves the queue, from any position. Returns the next suspect, if there is a new one.
-    pub(crate) fn leave(&self, instance: RunNo, seq: Seq) -> Option<(RunNo, Seq)> {
+    pub(crate) fn leave(&self, run: RunNo, seq: Seq) -> Option<(RunNo, Seq)> {
         let mut line = self.queue.lock();
-        if line.running == Some((instance, seq)) {
+        if line.running == Some((run, seq)) {
             line.running = line.waiting.pop_front();
             return line.running;
         }
-        line.waiting.retain(|waiting| *waiting != (instance, seq));
+        line.waiting.retain(|waiting| *waiting != (run, seq));
         None
     }
 }

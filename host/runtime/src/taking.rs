@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
 
-/// The limit of instances that one delivery claims, and of triggers of each. The rest is left to
+/// The limit of runs that one delivery claims, and of triggers of each. The rest is left to
 /// claims, because other processes may have room.
 const MOST: u32 = 16;
 
@@ -20,12 +20,12 @@ impl RuntimeShared {
         let claims = room > 0 && !self.intake.begins_nothing() && self.intake.own.is_none();
         claims.then(|| ClaimFor {
             incarnation: numbers.incarnation(),
-            instances: room,
+            runs: room,
             triggers: room,
         })
     }
 
-    /// Delivers, and passes on the claimed instances. Notifies all processes if more triggers are
+    /// Delivers, and passes on the claimed runs. Notifies all processes if more triggers are
     /// due.
     pub(crate) fn delivered(
         &self,
@@ -35,7 +35,7 @@ impl RuntimeShared {
         let claim_for = self.claim_for(numbers);
         let mut sent = deliver(claim_for).inspect_err(|error| {
             if claim_for.is_some() && error.code() == UNKNOWN_OUTCOME {
-                // This process may own instances that it does not know and would never run. It
+                // This process may own runs that it does not know and would never run. It
                 // rejoins: a new member owns nothing.
                 self.intake.scheduler.send(Event::Lost);
             }

@@ -23,11 +23,11 @@ pub enum Topology {
 pub struct Distribution {
     /// The provider of the locks that all processes see.
     pub locks: Arc<dyn LockProvider>,
-    /// How a second process is kept out of the burst of an instance.
+    /// How a second process is kept out of the burst of a run.
     pub burst: BurstLock,
 }
 
-/// How a second process is kept out of the burst of an instance, besides the fences.
+/// How a second process is kept out of the burst of a run, besides the fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BurstLock {
     /// By the ownership in the store, at no extra cost: for a store that is also the lock provider.

@@ -45,7 +45,7 @@ pub(crate) struct Waiters {
 
 /// A waiter for a run, until it is dropped.
 pub(crate) struct Waiter {
-    instance: RunNo,
+    run: RunNo,
     ended: oneshot::Receiver<Ended>,
     list: Arc<Mutex<Waiting>>,
 }
@@ -59,41 +59,37 @@ struct Waiting {
 
 impl Waiters {
     /// Adds a waiter that is notified if the run ends in this process.
-    pub(crate) fn add(&self, instance: RunNo) -> Waiter {
-        let ended = self.list.lock().add(instance);
-        self.waiter(instance, ended)
+    pub(crate) fn add(&self, run: RunNo) -> Waiter {
+        let ended = self.list.lock().add(run);
+        self.waiter(run, ended)
     }
 
     /// Adds a waiter for a run that is in a shard now, so that the store need not be read first.
-    pub(crate) fn add_if_here(&self, instance: RunNo) -> Option<Waiter> {
+    pub(crate) fn add_if_here(&self, run: RunNo) -> Option<Waiter> {
         let ended = {
             let mut list = self.list.lock();
-            list.here.contains(&instance).then(|| list.add(instance))
+            list.here.contains(&run).then(|| list.add(run))
         };
-        ended.map(|ended| self.waiter(instance, ended))
+        ended.map(|ended| self.waiter(run, ended))
     }
 
-    fn waiter(&self, instance: RunNo, ended: oneshot::Receiver<Ended>) -> Waiter {
+    fn waiter(&self, run: RunNo, ended: oneshot::Receiver<Ended>) -> Waiter {
         let list = Arc::clone(&self.list);
-        Waiter {
-            instance,
-            ended,
-            list,
-        }
+        Waiter { run, ended, list }
     }
 
     /// Reports that a run has entered a shard.
-    pub(crate) fn came(&self, instance: RunNo) {
-        self.list.lock().here.insert(instance);
+    pub(crate) fn came(&self, run: RunNo) {
+        self.list.lock().here.insert(run);
     }
 
     /// Reports that a run has left its shard. Its end, if it has ended, is reported after that.
-    pub(crate) fn left(&self, instance: RunNo) {
-        self.list.lock().here.remove(&instance);
+    pub(crate) fn left(&self, run: RunNo) {
+        self.list.lock().here.remove(&run);
     }
 
-    pub(crate) fn tell(&self, instance: RunNo, ended: &Ended) {
-        let waiting = self.list.lock().waiting.remove(&instance);
+    pub(crate) fn tell(&self, run: RunNo, ended: &Ended) {
+        let waiting = self.list.lock().waiting.remove(&run);
         for sender in waiting.into_iter().flatten() {
             // The waiter may be gone.
             let _ = sender.send(ended.clone());
@@ -102,9 +98,9 @@ impl Waiters {
 }
 
 impl Waiting {
-    fn add(&mut self, instance: RunNo) -> oneshot::Receiver<Ended> {
+    fn add(&mut self, run: RunNo) -> oneshot::Receiver<Ended> {
         let (sender, receiver) = oneshot::channel();
-        self.waiting.entry(instance).or_default().push(sender);
+        self.waiting.entry(run).or_default().push(sender);
         receiver
     }
 }
@@ -122,10 +118,10 @@ impl Drop for Waiter {
     fn drop(&mut self) {
         self.ended.close();
         let mut list = self.list.lock();
-        if let Some(waiting) = list.waiting.get_mut(&self.instance) {
+        if let Some(waiting) = list.waiting.get_mut(&self.run) {
             waiting.retain(|sender| !sender.is_closed());
             if waiting.is_empty() {
-                list.waiting.remove(&self.instance);
+                list.waiting.remove(&self.run);
             }
         }
     }

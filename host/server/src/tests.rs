@@ -445,8 +445,8 @@ fn a_former_member_of_a_request_is_the_present_one() {
             );
             assert_eq!(answer.status, StatusCode::NOT_FOUND, "{list} {member}");
         }
-        let wish = format!(r#"{{ "{member}": "{nowhere}", "node": "a" }}"#);
-        let answer = desk.ask(Method::POST, "/api/v1/triggers", &wish);
+        let request = format!(r#"{{ "{member}": "{nowhere}", "node": "a" }}"#);
+        let answer = desk.ask(Method::POST, "/api/v1/triggers", &request);
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{answer:?}");
         let stimulus = format!(r#"{{ "name": "a", "{member}": "{nowhere}" }}"#);
         let answer = desk.ask(Method::POST, "/api/v1/stimuli", &stimulus);

@@ -128,11 +128,11 @@ impl Names {
         app: &AppInner,
         row: &TriggerRow,
     ) -> Result<Trigger, Box<Problem>> {
-        if let Entry::Vacant(entry) = self.runs.entry(row.instance) {
-            let of = app.store().run_by_no(row.instance)?;
+        if let Entry::Vacant(entry) = self.runs.entry(row.run) {
+            let of = app.store().run_by_no(row.run)?;
             entry.insert(of.map(|of| (of.id.0, of.definition)));
         }
-        let of = self.runs.get(&row.instance).copied().flatten();
+        let of = self.runs.get(&row.run).copied().flatten();
         let definition = match of {
             Some((_, digest)) => self.definition(app, digest)?,
             None => None,
@@ -164,7 +164,7 @@ pub(crate) fn node_name(definition: Option<&Definition>, position: u32) -> Strin
 
 /// The name of a trigger: its run and its number there, with a plus sign for an external trigger.
 pub(crate) fn trigger_name(run: Uuid, seq: Seq) -> String {
-    match seq.outside_no() {
+    match seq.external_no() {
         Some(no) => format!("{run}:+{no}"),
         None => format!("{run}:{seq}"),
     }

@@ -202,7 +202,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewRu
     }
 }
 
-/// An instance whose every step has one successor, which the same member runs.
+/// A run whose every step has one successor, which the same member runs.
 struct Chain {
     fence: Fence,
     trigger: TriggerFence,
@@ -212,12 +212,12 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(incarnation: Incarnation, instance: RunNo, trigger: TriggerNo) -> Self {
+    fn new(incarnation: Incarnation, run: RunNo, trigger: TriggerNo) -> Self {
         let epoch: Epoch = BORN_EPOCH;
         Self {
             fence: Fence {
                 incarnation,
-                instance,
+                run,
                 epoch,
                 version: Version(0),
             },
@@ -235,7 +235,7 @@ impl Chain {
         let no = numbers.execution().unwrap();
         let run = ExecutionRow {
             no,
-            instance: self.fence.instance,
+            run: self.fence.run,
             previous: self.last_execution,
             seq: Seq(self.seq),
             first: Seq(self.seq),

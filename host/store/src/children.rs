@@ -1,4 +1,4 @@
-//! Resumptions that the store writes to the parent of a child instance.
+//! Resumptions that the store writes to the parent of a child run.
 
 use bytes::Bytes;
 use windlass_model::{Class, Failure, Resumption, RunId, Status};
@@ -8,9 +8,9 @@ use crate::rows::NewRun;
 use crate::write::Finish;
 
 /// The resumption that tells a parent how its child ended.
-pub(crate) fn ended(instance: RunId, status: Status, finish: &Finish) -> Bytes {
+pub(crate) fn ended(run: RunId, status: Status, finish: &Finish) -> Bytes {
     let document = Resumption::Child {
-        instance,
+        run,
         status: status.name().to_owned(),
         output: finish.output.clone(),
         failure: finish.failure.clone(),

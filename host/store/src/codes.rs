@@ -79,5 +79,5 @@ pub const OLDER: Code = Code::new("WL-S018");
 pub const BACKUP_EXISTS: Code = Code::new("WL-S019");
 /// Backups of this database are made with the database's own tool.
 pub const BACKUP_ELSEWHERE: Code = Code::new("WL-S020");
-/// An instance is too large to be exported as a whole.
+/// A run is too large to be exported as a whole.
 pub const TOO_LARGE: Code = Code::new("WL-S021");

@@ -16,18 +16,18 @@ use crate::write::Write;
 /// write. Readers return the reference; a caller that needs the bytes reads the blob.
 pub(crate) fn externalise(write: &mut Write) {
     match write {
-        Write::Create(new) => instance(new),
+        Write::Create(new) => run(new),
         Write::Import(import) => whole(import),
-        Write::Plan(plan) => plan.create.iter_mut().for_each(|new| instance(new)),
+        Write::Plan(plan) => plan.create.iter_mut().for_each(|new| run(new)),
         Write::Send(send) => {
             stimulus(&mut send.stimulus);
-            send.starts.iter_mut().for_each(|(_, new)| instance(new));
+            send.starts.iter_mut().for_each(|(_, new)| run(new));
         }
         Write::Resume(resume) => move_out(&mut resume.input, &mut resume.blobs),
         Write::Enqueue(new) => stimulus(new),
         Write::AddLetter(new) => letter(new),
         Write::Commit(commit) => {
-            commit.children.iter_mut().for_each(instance);
+            commit.children.iter_mut().for_each(run);
             commit.sends.iter_mut().for_each(stimulus);
             commit.dead.iter_mut().for_each(letter);
             let blobs = &mut commit.blobs;
@@ -51,7 +51,7 @@ pub(crate) fn externalise(write: &mut Write) {
     }
 }
 
-fn instance(new: &mut NewRun) {
+fn run(new: &mut NewRun) {
     let blobs = &mut new.blobs;
     move_out(&mut new.input, blobs);
     new.vars
@@ -60,7 +60,7 @@ fn instance(new: &mut NewRun) {
 }
 
 fn whole(import: &mut Import) {
-    instance(&mut import.new);
+    run(&mut import.new);
     let blobs = &mut import.new.blobs;
     let outputs = import
         .executions

@@ -74,8 +74,8 @@ pub enum LetterBody {
 /// The remains of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadTrigger {
-    /// Its instance.
-    pub instance: RunNo,
+    /// Its run.
+    pub run: RunNo,
     /// Its sequence number.
     pub seq: Seq,
     /// The type of the trigger.
@@ -108,9 +108,9 @@ pub struct LetterRow {
     pub no: LetterNo,
     /// The content. A stimulus comes without its blobs.
     pub letter: NewDeadLetter,
-    /// The id of its instance, for display. None if the stimulus named no instance, or if the
-    /// instance was deleted.
-    pub instance_id: Option<RunId>,
+    /// The id of its run, for display. None if the stimulus named no run, or if the
+    /// run was deleted.
+    pub run_id: Option<RunId>,
     /// When the letter was replayed, in epoch milliseconds. A letter is replayed once.
     pub replayed_ms: Option<i64>,
 }
@@ -120,8 +120,8 @@ pub struct LetterRow {
 pub struct LetterQuery {
     /// Only of this kind.
     pub kind: Option<LetterKind>,
-    /// Only of this instance.
-    pub instance: Option<RunNo>,
+    /// Only of this run.
+    pub run: Option<RunNo>,
     /// Only after this one.
     pub after: Option<LetterNo>,
     /// At most this many.
@@ -165,6 +165,6 @@ pub enum Lettered {
     NotFound,
     /// The letter was replayed before.
     Already,
-    /// The instance has ended, or the engine made the trigger and has continued without it.
+    /// The run has ended, or the engine made the trigger and has continued without it.
     Closed,
 }

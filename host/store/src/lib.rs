@@ -1,6 +1,6 @@
 //! The durable state of a host.
 //!
-//! A store keeps definitions, instances, triggers, execution records and blobs, and changes them
+//! A store keeps definitions, runs, triggers, execution records and blobs, and changes them
 //! only by the verbs in [`mod@write`]. Each verb is one logical transaction that checks its own
 //! fences. A backend may combine many of them into one physical transaction, in the order in which
 //! they were submitted, and reports each only when it is durable.
@@ -13,11 +13,11 @@ pub mod components;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod drafts;
+pub mod external;
 pub mod letters;
 pub mod lives;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
-pub mod outside;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod published;

@@ -1,6 +1,6 @@
-//! Verbs on an instance as a whole: begin, delete, reopen.
+//! Verbs on a run as a whole: begin, delete, reopen.
 //!
-//! None of them names an owner. Each is one transaction that checks the state of the instance; a
+//! None of them names an owner. Each is one transaction that checks the state of the run; a
 //! verb that the state does not allow is refused and writes nothing.
 
 use bytes::Bytes;
@@ -8,51 +8,51 @@ use windlass_model::{LetterNo, RunId, RunNo, ScopeNo, Status, TriggerNo, Version
 
 use crate::rows::{JournalRow, NewBlob, NewTrigger};
 
-/// A verb on an instance as a whole.
+/// A verb on a run as a whole.
 #[derive(Clone, Debug)]
 pub enum LifeOp {
     /// Makes the waiting start triggers due, with or without a due time. Answered by
     /// [`Lived::Done`], [`Lived::Already`], [`Lived::Ended`] or [`Lived::NotFound`].
     Begin {
-        /// The instance.
-        instance: RunId,
+        /// The run.
+        run: RunId,
         /// Epoch milliseconds.
         at_ms: i64,
     },
-    /// Deletes an instance. An instance that has ended becomes a tombstone at once: no reader finds
-    /// it, and its id stays reserved until it is forgotten. An instance that has not ended is
+    /// Deletes a run. A run that has ended becomes a tombstone at once: no reader finds
+    /// it, and its id stays reserved until it is forgotten. A run that has not ended is
     /// cancelled, and becomes a tombstone in the commit that ends it. Answered by [`Lived::Gone`],
     /// [`Lived::Done`] (it is being cancelled) or [`Lived::NotFound`].
     Delete {
-        /// The instance.
-        instance: RunId,
+        /// The run.
+        run: RunId,
         /// The number of the control trigger that cancels it.
         no: TriggerNo,
         /// Epoch milliseconds.
         at_ms: i64,
     },
-    /// Reopens an instance that is faulted or cancelled. Answered by [`Lived::Done`],
+    /// Reopens a run that is faulted or cancelled. Answered by [`Lived::Done`],
     /// [`Lived::NotFound`], [`Lived::Reported`], [`Lived::Reserved`], [`Lived::Already`] or
     /// [`Lived::Moved`].
     Reopen(Box<Reopen>),
 }
 
-/// Deletes at most about `rows` rows of a tombstone's instance.
+/// Deletes at most about `rows` rows of a tombstone's run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clear {
-    /// The deleted instance.
-    pub instance: RunNo,
+    /// The deleted run.
+    pub run: RunNo,
     /// Bound on the rows, which bounds how long the writer thread is occupied.
     pub rows: u32,
     /// The time from which its blobs may be swept, in epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// How an ended instance continues.
+/// How an ended run continues.
 #[derive(Clone, Debug)]
 pub struct Reopen {
-    /// The instance.
-    pub instance: RunNo,
+    /// The run.
+    pub run: RunNo,
     /// The version on which the request is based. It grows by one.
     pub version: Version,
     /// The new status.
@@ -65,7 +65,7 @@ pub struct Reopen {
     pub scopes: Vec<(ScopeNo, Option<Bytes>)>,
     /// The keys that it reserves again until it ends.
     pub reserves: Vec<String>,
-    /// The verb is refused while another instance reserves this key.
+    /// The verb is refused while another run reserves this key.
     pub exclusive: Option<String>,
     /// Blobs that the triggers refer to.
     pub blobs: Vec<NewBlob>,
@@ -81,23 +81,23 @@ pub struct Reopen {
 /// The outcome of a [`LifeOp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lived {
-    /// It is done, or the request to the owner of the instance is written.
+    /// It is done, or the request to the owner of the run is written.
     Done,
-    /// The instance was already in that state.
+    /// The run was already in that state.
     Already,
-    /// The instance is a tombstone now.
+    /// The run is a tombstone now.
     Gone(RunNo),
-    /// There is no such instance, or only its tombstone.
+    /// There is no such run, or only its tombstone.
     NotFound,
-    /// The instance has ended.
+    /// The run has ended.
     Ended,
-    /// The instance is a child, and its parent has received its result.
+    /// The run is a child, and its parent has received its result.
     Reported,
-    /// Another instance holds a reservation that this one needs.
+    /// Another run holds a reservation that this one needs.
     Reserved {
-        /// That instance, or one of several.
+        /// That run, or one of several.
         by: RunId,
     },
-    /// The instance has changed since the request was made.
+    /// The run has changed since the request was made.
     Moved,
 }

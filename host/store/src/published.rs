@@ -153,8 +153,8 @@ pub struct ScheduleRow {
     pub next_ms: i64,
     /// The last occurrence that was decided on, in epoch milliseconds.
     pub last_planned_ms: Option<i64>,
-    /// The instance that the last occurrence created.
-    pub last_instance: Option<RunId>,
+    /// The run that the last occurrence created.
+    pub last_run: Option<RunId>,
     /// How many times in a row planning has failed. If it is not 0, `next_ms` is the time of the
     /// next attempt.
     pub troubles: u32,
@@ -213,7 +213,7 @@ pub struct Plan {
     pub again_ms: i64,
     /// The rule for an occurrence whose predecessor has not ended.
     pub overlap: Overlap,
-    /// The instance to create; none to skip the occurrence.
+    /// The run to create; none to skip the occurrence.
     pub create: Option<Box<NewRun>>,
     /// Epoch milliseconds.
     pub at_ms: i64,
@@ -235,9 +235,9 @@ pub enum Overlap {
 /// The outcome of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planned {
-    /// The instance of the occurrence exists, and the schedule has advanced.
+    /// The run of the occurrence exists, and the schedule has advanced.
     Created(RunId),
-    /// The schedule has advanced without an instance.
+    /// The schedule has advanced without a run.
     Skipped,
     /// The predecessor has not ended: the occurrence is still to be planned.
     Queued,

@@ -9,8 +9,8 @@ use windlass_model::{
 use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
+use crate::external::{DueQuery, ExternalRow, TriggerTarget};
 use crate::letters::{LetterQuery, LetterRow};
-use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::retention::ExpiredRow;
 use crate::rows::{
@@ -39,27 +39,27 @@ macro_rules! with_readers {
             /// first, and those of one process in the reverse order of their creation.
             runs(query: &RunQuery) -> Vec<RunRow>, by read;
             /// The input of a run.
-            input(instance: RunNo) -> Option<Payload>, by read;
+            input(run: RunNo) -> Option<Payload>, by read;
             /// The output of an ended run.
-            output(instance: RunNo) -> Option<Payload>, by read;
+            output(run: RunNo) -> Option<Payload>, by read;
             /// All variables of one scope of a run.
-            vars(instance: RunNo, scope: ScopeNo) -> Vec<(String, Payload)>, by read;
+            vars(run: RunNo, scope: ScopeNo) -> Vec<(String, Payload)>, by read;
             /// The open scopes of a run besides the root, in order: opaque, written by the
             /// engine.
-            scopes(instance: RunNo) -> Vec<(ScopeNo, Bytes)>, by read;
+            scopes(run: RunNo) -> Vec<(ScopeNo, Bytes)>, by read;
             /// The outputs of the items of a for-each, by index, beginning with `from`.
-            items(instance: RunNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by read;
+            items(run: RunNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by read;
             /// One execution record.
             execution(no: ExecutionNo) -> Option<ExecutionRow>, by read;
             /// Only the output of one execution record.
             execution_output(no: ExecutionNo) -> Option<Payload>, by read;
             /// Execution records of a run, newest first, from the last one or from before a
             /// known one.
-            executions(instance: RunNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by read;
+            executions(run: RunNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by read;
             /// The journal of a run, oldest entry first.
-            journal(instance: RunNo) -> Vec<JournalRow>, by read;
+            journal(run: RunNo) -> Vec<JournalRow>, by read;
             /// The triggers of a run, by sequence number.
-            triggers(instance: RunNo) -> Vec<TriggerRow>, by read;
+            triggers(run: RunNo) -> Vec<TriggerRow>, by read;
             /// A definition.
             definition(digest: Digest) -> Option<DefinitionRow>, by read;
             /// A set of pins.
@@ -94,7 +94,7 @@ macro_rules! with_readers {
             /// One trigger.
             trigger(target: TriggerTarget) -> Option<TriggerRow>, by read;
             /// An external trigger.
-            outside(id: TriggerId) -> Option<OutsideRow>, by read;
+            external(id: TriggerId) -> Option<ExternalRow>, by read;
             /// Pending triggers, the soonest first. A trigger that waits without a time-out is due
             /// at `i64::MAX`.
             due(query: &DueQuery) -> Vec<TriggerRow>, by read;
@@ -182,7 +182,7 @@ pub struct RunQuery {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All runs.
-    pub instances: u64,
+    pub runs: u64,
     /// Runs that are not in a final status.
     pub unfinished: u64,
     /// Triggers of any state.

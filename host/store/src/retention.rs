@@ -9,7 +9,7 @@ pub(crate) const SLICE_BYTES: i64 = 4 * 1024 * 1024;
 /// Free pages that stay in the file: one in this number of pages, and at least this number.
 pub(crate) const KEPT_PAGES: (i64, i64) = (8, 256);
 
-/// An ended instance whose retention time is over.
+/// An ended run whose retention time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiredRow {
     /// Its number.
@@ -24,7 +24,7 @@ pub enum Sweepable {
     /// Blobs without references since before the given time. The distance from now is the grace
     /// period for values of writes in progress.
     Blobs,
-    /// Definitions and pins without instances and versions, which a sweep before the given time has
+    /// Definitions and pins without runs and versions, which a sweep before the given time has
     /// found unused.
     Documents,
     /// Free pages of the file, beyond those that a steady load uses again. The time is ignored.
@@ -58,12 +58,12 @@ pub struct Swept {
     pub more: bool,
 }
 
-/// Deletes at most about `rows` rows of an instance that ended before a time. From the first
-/// deletion on, no reader finds the instance.
+/// Deletes at most about `rows` rows of a run that ended before a time. From the first
+/// deletion on, no reader finds the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Forget {
-    /// The instance.
-    pub instance: RunNo,
+    /// The run.
+    pub run: RunNo,
     /// Epoch milliseconds.
     pub before_ms: i64,
     /// Bound on the rows, which bounds how long the writer thread is occupied.
@@ -75,7 +75,7 @@ pub struct Forget {
 /// The result of a slice of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Whether the instance has more rows.
+    /// Whether the run has more rows.
     pub more: bool,
 }
 

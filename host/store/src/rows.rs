@@ -75,7 +75,7 @@ pub struct RunRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
     /// The parent.
-    pub instance: RunNo,
+    pub run: RunNo,
     /// The parent's id.
     pub id: RunId,
     /// The row that waits, of kind `child`, without a payload. The commit that creates the child
@@ -93,7 +93,7 @@ pub struct TriggerRow {
     /// Its number in this store; a successor that replaces the row reuses it.
     pub no: TriggerNo,
     /// Its run.
-    pub instance: RunNo,
+    pub run: RunNo,
     /// Its sequence number in that run.
     pub seq: Seq,
     /// The type of the trigger.
@@ -191,7 +191,7 @@ pub struct ExecutionRow {
     /// Its number; a member's later records have larger numbers.
     pub no: ExecutionNo,
     /// Its run.
-    pub instance: RunNo,
+    pub run: RunNo,
     /// The previous record of the same run.
     pub previous: Option<ExecutionNo>,
     /// The sequence number of the trigger that it executed.
@@ -326,7 +326,7 @@ pub(crate) fn cancellation(no: TriggerNo, at_ms: i64) -> NewTrigger {
 pub(crate) fn control(no: TriggerNo, kind: TriggerType, detail: Bytes, at_ms: i64) -> NewTrigger {
     NewTrigger {
         no,
-        seq: Seq::outside(no),
+        seq: Seq::external(no),
         kind,
         node: None,
         due_ms: at_ms,

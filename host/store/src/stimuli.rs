@@ -53,10 +53,10 @@ pub struct NewBookmark {
 pub struct BookmarkRow {
     /// Its number: later ones are larger.
     pub no: BookmarkNo,
-    /// Its instance.
-    pub instance: RunNo,
-    /// The id of its instance, for display.
-    pub instance_id: RunId,
+    /// Its run.
+    pub run: RunNo,
+    /// The id of its run, for display.
+    pub run_id: RunId,
     /// The bookmark.
     pub bookmark: NewBookmark,
 }
@@ -64,8 +64,8 @@ pub struct BookmarkRow {
 /// Which bookmarks to list, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct BookmarkQuery {
-    /// Only of this instance.
-    pub instance: Option<RunNo>,
+    /// Only of this run.
+    pub run: Option<RunNo>,
     /// Only of this name.
     pub name: Option<String>,
     /// Only with this correlation.
@@ -89,8 +89,8 @@ pub struct NewStimulus {
     pub hash: Digest,
     /// Only bookmarks with this correlation; none: all.
     pub correlation: Option<String>,
-    /// Only bookmarks of this instance, and no starts; none: all.
-    pub instance: Option<RunId>,
+    /// Only bookmarks of this run, and no starts; none: all.
+    pub run: Option<RunId>,
     /// The input of the resumed execution.
     pub input: Payload,
     /// Blobs that `input` refers to.
@@ -108,9 +108,9 @@ pub struct NewStimulus {
 pub struct Send {
     /// The stimulus.
     pub stimulus: NewStimulus,
-    /// The instance to start for every binding of the hash. If these are not exactly the current
+    /// The run to start for every binding of the hash. If these are not exactly the current
     /// bindings, nothing is written and the answer is [`SendOutcome::Moved`]. Ignored if the
-    /// stimulus starts no workflow: because of its delivery, because it names an instance, or
+    /// stimulus starts no workflow: because of its delivery, because it names a run, or
     /// because the queued stimulus has started its workflows already.
     pub starts: Vec<(BindingNo, NewRun)>,
     /// The number of the stimulus in the queue, if it is queued. The queued stimulus is removed, or
@@ -120,7 +120,7 @@ pub struct Send {
     /// Bound on the bookmarks that one transaction resumes. If more match, the stimulus continues
     /// from the queue, and does not match bookmarks that are written later.
     pub limit: u32,
-    /// The member that claims the started and resumed instances.
+    /// The member that claims the started and resumed runs.
     pub claim_for: Option<ClaimFor>,
     /// Epoch milliseconds.
     pub at_ms: i64,
@@ -140,31 +140,31 @@ pub struct Resume {
     pub input: Payload,
     /// Blobs that `input` refers to.
     pub blobs: Vec<NewBlob>,
-    /// The member that claims the resumed instance.
+    /// The member that claims the resumed run.
     pub claim_for: Option<ClaimFor>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// Claims the resulting work in the same transaction: the due triggers of those instances that have
+/// Claims the resulting work in the same transaction: the due triggers of those runs that have
 /// no owner, as a [`Claim`] right afterwards would. All other work is left to claims.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimFor {
     /// The member that claims. Nothing is claimed if it is not a member any more.
     pub incarnation: Incarnation,
-    /// Bound on the instances claimed.
-    pub instances: u32,
+    /// Bound on the runs claimed.
+    pub runs: u32,
     /// Bound on the triggers claimed of each.
     pub triggers: u32,
 }
 
 impl ClaimFor {
-    /// The claim on these instances, which have no owner.
+    /// The claim on these runs, which have no owner.
     pub(crate) fn claim(&self, now_ms: i64, free: Vec<RunNo>) -> Claim {
         Claim {
             incarnation: self.incarnation,
             now_ms,
-            instances: self.instances,
+            runs: self.runs,
             triggers: self.triggers,
             scope: ClaimScope::Only(free),
         }
@@ -190,7 +190,7 @@ pub struct Sent {
     pub started: Vec<RunId>,
     /// Instances that it resumed, once for each execution.
     pub resumed: Vec<RunId>,
-    /// Instances whose reservations exclude instances that it would have started.
+    /// Runs whose reservations exclude runs that it would have started.
     pub reserved: Vec<RunId>,
     /// The stimulus is buffered for a later bookmark.
     pub buffered: bool,
@@ -198,7 +198,7 @@ pub struct Sent {
     pub dropped: bool,
     /// More bookmarks match; the stimulus continues from the queue.
     pub more: bool,
-    /// The instances that it started and resumed and that its [`ClaimFor`] has claimed.
+    /// The runs that it started and resumed and that its [`ClaimFor`] has claimed.
     pub taken: Vec<ClaimedRun>,
 }
 
@@ -229,7 +229,7 @@ pub struct QueuedRow {
     pub no: StimulusNo,
     /// The stimulus, without its blobs.
     pub stimulus: NewStimulus,
-    /// The instance that sent it.
+    /// The run that sent it.
     pub source: Option<RunNo>,
     /// Set if it was delivered in part.
     pub cursor: Option<Cursor>,
@@ -258,7 +258,7 @@ pub struct StimulusQuery {
     /// Only after this one.
     pub after: Option<StimulusNo>,
     /// Only queued stimuli that may be delivered at this time, in epoch milliseconds. A stimulus
-    /// that is not ready holds back the later ones of the same instance. Ignored for buffered
+    /// that is not ready holds back the later ones of the same run. Ignored for buffered
     /// stimuli.
     pub ready_ms: Option<i64>,
     /// At most this many.

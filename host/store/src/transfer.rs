@@ -1,8 +1,8 @@
-//! Export and import of whole instances, between stores or back into the same one.
+//! Export and import of whole runs, between stores or back into the same one.
 //!
 //! An export reads one moment ([`Snapshot`]), and an import is one transaction ([`Import`]). Row
 //! numbers belong to one store, so the importing caller assigns new ones. The store ensures that a
-//! former owner of an instance cannot write to the one that replaces it.
+//! former owner of a run cannot write to the one that replaces it.
 
 use bytes::Bytes;
 use windlass_model::{
@@ -17,7 +17,7 @@ use crate::rows::{
 use crate::stimuli::NewBookmark;
 use crate::write::NewItem;
 
-/// Bounds on the exported rows of an instance. Exceeding them is an error with the code
+/// Bounds on the exported rows of a run. Exceeding them is an error with the code
 /// [`TOO_LARGE`](crate::codes::TOO_LARGE), except for execution records: only the newest are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -29,7 +29,7 @@ pub struct Bounds {
     pub bytes: u64,
 }
 
-/// An instance with all its rows, at one moment.
+/// A run with all its rows, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The head.
@@ -75,22 +75,22 @@ pub struct TriggerName {
     pub trigger: TriggerNo,
     /// Digest of the request.
     pub request: Digest,
-    /// Whether the instance ended before the trigger ran.
+    /// Whether the run ended before the trigger ran.
     pub closed: bool,
 }
 
-/// An instance to be imported.
+/// A run to be imported.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The parts that are written as for a new instance: it has no owner and no parent, its
+    /// The parts that are written as for a new run: it has no owner and no parent, its
     /// variables are those of the root, and all its triggers are pending.
     pub new: NewRun,
-    /// Its status. An ended instance has neither triggers nor bookmarks.
+    /// Its status. An ended run has neither triggers nor bookmarks.
     pub status: Status,
-    /// The epoch at the export. The imported instance gets a larger one, also larger than that of a
-    /// replaced instance.
+    /// The epoch at the export. The imported run gets a larger one, also larger than that of a
+    /// replaced run.
     pub epoch: Epoch,
-    /// The version at the export. The imported instance gets a larger one, likewise.
+    /// The version at the export. The imported run gets a larger one, likewise.
     pub version: Version,
     /// When it ended, in epoch milliseconds.
     pub finished_ms: Option<i64>,
@@ -105,7 +105,7 @@ pub struct Import {
     /// Items of unfinished for-eaches.
     pub items: Vec<NewItem>,
     /// Execution records, oldest first, each with the number of the previous one. The last one
-    /// becomes the instance's last record.
+    /// becomes the run's last record.
     pub executions: Vec<ExecutionRow>,
     /// Its journal before the import, oldest entry first.
     pub journal: Vec<JournalRow>,
@@ -116,14 +116,14 @@ pub struct Import {
     pub bookmarks: Vec<NewBookmark>,
     /// The ids of its external triggers.
     pub names: Vec<TriggerName>,
-    /// Whether it replaces an instance with the same id.
+    /// Whether it replaces a run with the same id.
     pub replace: bool,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
 impl Import {
-    /// Every value that is written, besides those of the new instance.
+    /// Every value that is written, besides those of the new run.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Payload> {
         let outputs = self
             .executions
@@ -151,41 +151,41 @@ impl Import {
 pub enum Imported {
     /// It is written.
     New,
-    /// It is written, and replaces the instance that had its id.
+    /// It is written, and replaces the run that had its id.
     Replaced {
-        /// The replaced instance, which no reader finds any more. Its remaining rows are deleted by
+        /// The replaced run, which no reader finds any more. Its remaining rows are deleted by
         /// [`Clear`](crate::lives::Clear), or by retention.
         old: RunNo,
     },
     /// The same snapshot was imported before: nothing was written. If it was to replace an
-    /// instance, that instance has not changed since.
+    /// run, that run has not changed since.
     Already(RunNo),
-    /// An instance has its id, and the import does not replace.
+    /// A run has its id, and the import does not replace.
     Exists,
-    /// An instance with that id was deleted, or is being deleted.
+    /// A run with that id was deleted, or is being deleted.
     Deleted,
-    /// A member owns the instance that was to be replaced.
+    /// A member owns the run that was to be replaced.
     Owned,
-    /// The instance that was to be replaced has children that have not ended.
+    /// The run that was to be replaced has children that have not ended.
     Children,
-    /// The instance that was to be replaced is a child that has not ended.
+    /// The run that was to be replaced is a child that has not ended.
     Child,
-    /// Another instance holds a reservation that this one needs.
+    /// Another run holds a reservation that this one needs.
     Reserved {
-        /// That instance, or one of several.
+        /// That run, or one of several.
         by: RunId,
     },
-    /// An external trigger of another instance has the same id as one of its triggers.
+    /// An external trigger of another run has the same id as one of its triggers.
     Name(TriggerId),
 }
 
-/// The epoch or version of an imported instance: one more than all former ones.
+/// The epoch or version of an imported run: one more than all former ones.
 pub(crate) fn above(imported: i64, replaced: i64) -> i64 {
     imported.max(replaced).saturating_add(1)
 }
 
 impl Bounds {
-    /// Refuses an instance that has more bytes.
+    /// Refuses a run that has more bytes.
     pub(crate) fn admit_bytes(self, bytes: u64) -> Result<()> {
         if bytes <= self.bytes {
             return Ok(());
@@ -196,7 +196,7 @@ impl Bounds {
         )))
     }
 
-    /// Refuses an instance that has more rows of a kind.
+    /// Refuses a run that has more rows of a kind.
     pub(crate) fn admit_rows(self, what: &str, rows: usize) -> Result<()> {
         if rows <= self.rows as usize {
             return Ok(());
@@ -241,7 +241,7 @@ impl Snapshot {
             ("triggers", self.triggers.len()),
             ("entries in its journal", self.journal.len()),
             ("bookmarks", self.bookmarks.len()),
-            ("triggers from outside", self.names.len()),
+            ("external triggers", self.names.len()),
             ("large values", self.blobs.len()),
         ] {
             bounds.admit_rows(what, rows)?;

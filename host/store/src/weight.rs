@@ -15,13 +15,13 @@ use crate::write::{Commit, Write};
 pub(crate) fn weight(write: &Write) -> usize {
     match write {
         Write::Commit(commit) => of_commit(commit),
-        Write::Create(new) => of_instance(new),
+        Write::Create(new) => of_run(new),
         Write::Import(import) => of_import(import),
-        Write::Plan(plan) => plan.create.as_deref().map_or(0, of_instance),
+        Write::Plan(plan) => plan.create.as_deref().map_or(0, of_run),
         Write::Publish(new) => new.definition.json.len(),
         Write::SaveDraft(new) => new.content.len(),
         Write::Send(send) => {
-            let starts = send.starts.iter().map(|(_, new)| of_instance(new));
+            let starts = send.starts.iter().map(|(_, new)| of_run(new));
             of_stimulus(&send.stimulus) + starts.sum::<usize>()
         }
         Write::Resume(resume) => of_payload(&resume.input) + of_blobs(&resume.blobs),
@@ -48,12 +48,12 @@ fn of_commit(commit: &Commit) -> usize {
         + of_blobs(&commit.blobs)
         + commit.bookmarks.iter().map(of_bookmark).sum::<usize>()
         + commit.sends.iter().map(of_stimulus).sum::<usize>()
-        + commit.children.iter().map(of_instance).sum::<usize>()
+        + commit.children.iter().map(of_run).sum::<usize>()
         + commit.dead.iter().map(of_letter).sum::<usize>()
 }
 
-/// Documents are not counted: all instances of a definition share them.
-fn of_instance(new: &NewRun) -> usize {
+/// Documents are not counted: all runs of a definition share them.
+fn of_run(new: &NewRun) -> usize {
     let vars = new.vars.iter().map(|(_, value)| of_payload(value));
     new.state.len()
         + of_payload(&new.input)
@@ -65,7 +65,7 @@ fn of_instance(new: &NewRun) -> usize {
 fn of_import(import: &Import) -> usize {
     let scopes = import.scopes.iter().map(|(_, state)| state.len());
     let journal = import.journal.iter().map(|entry| entry.detail.len());
-    of_instance(&import.new)
+    of_run(&import.new)
         + import.payloads().map(of_payload).sum::<usize>()
         + scopes.sum::<usize>()
         + journal.sum::<usize>()

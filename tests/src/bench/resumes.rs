@@ -172,7 +172,7 @@ async fn one_by_one(
         let before = watch.clock.monotonic();
         answer(client, &mark).await?;
         let ended = loop {
-            let ended = watch.ended.lock().get(&mark.instance_id).copied();
+            let ended = watch.ended.lock().get(&mark.run_id).copied();
             match ended {
                 Some(ended) => break ended,
                 None => watch.bell.notified().await,

@@ -12,7 +12,7 @@ use windlass_plugins::{Host, LoadEvent, Options};
 use windlass_runtime::client::{self, Schedule};
 use windlass_runtime::{Error, StartRequest, SystemClock, WorkflowClient};
 use windlass_store::Store;
-use windlass_store::outside::Scheduled;
+use windlass_store::external::Scheduled;
 use windlass_store::rows::DefinitionRow;
 
 use super::place::Place;
@@ -84,8 +84,8 @@ impl Starter {
     /// # Errors
     ///
     /// As [`WorkflowClient::schedule`].
-    pub fn schedule(&self, wish: Schedule) -> Result<(TriggerId, Scheduled), Error> {
-        self.tokio.block_on(self.client.schedule(wish))
+    pub fn schedule(&self, request: Schedule) -> Result<(TriggerId, Scheduled), Error> {
+        self.tokio.block_on(self.client.schedule(request))
     }
 
     /// Publishes a workflow.

@@ -110,8 +110,8 @@ impl Web {
     ///
     /// If it cannot be started.
     pub fn start(&self, workflow: &str, input: &Value) -> String {
-        let wish = serde_json::json!({ "workflow": workflow, "input": input });
-        let answer = self.post("/api/v1/runs", &wish);
+        let request = serde_json::json!({ "workflow": workflow, "input": input });
+        let answer = self.post("/api/v1/runs", &request);
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.json()["id"].as_str().unwrap_or_default().to_owned()
     }

@@ -178,7 +178,7 @@ fn what_another_process_is_at_is_in_progress_and_waits_for_whoever_looks_next() 
         ),
         ("/api/v1/admin/reload", Value::Null, Key::reload()),
     ];
-    for (path, wish, key) in asked {
+    for (path, request, key) in asked {
         let held = runtime.block_on(async {
             loop {
                 // The host itself takes the lock now and then.
@@ -188,16 +188,18 @@ fn what_another_process_is_at_is_in_progress_and_waits_for_whoever_looks_next() 
                 tokio::task::yield_now().await;
             }
         });
-        let refused = web.post(path, &wish);
+        let refused = web.post(path, &request);
         assert_eq!(
             refused.problem(),
             (409, "WL-D144".to_owned()),
-            "{path} {wish}"
+            "{path} {request}"
         );
-        assert_eq!(requests().len(), 1, "it is written down: {path} {wish}");
+        assert_eq!(requests().len(), 1, "it is written down: {path} {request}");
         runtime.block_on(held.release()).expect("it is released");
         // The next request carries out both.
-        until("the upkeep is free", || web.post(path, &wish).status == 200);
-        assert_eq!(requests(), Vec::new(), "{path} {wish}");
+        until("the upkeep is free", || {
+            web.post(path, &request).status == 200
+        });
+        assert_eq!(requests(), Vec::new(), "{path} {request}");
     }
 }

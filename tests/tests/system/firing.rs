@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_model::{Clock as _, ExecutionStatus, RunId, RunNo, Status, TriggerId};
 use windlass_runtime::{SystemClock, client};
-use windlass_store::outside::{Scheduled, TriggerTarget};
+use windlass_store::external::{Scheduled, TriggerTarget};
 use windlass_tests::harness::{Dice, Place, Process, Signal, Starter, until};
 
 /// Hosts that serve the store at the same time.
@@ -25,7 +25,7 @@ const ROUNDS: usize = 20;
 const TIMERS: usize = 60;
 
 /// External triggers in each batch.
-const OUTSIDE: usize = 40;
+const EXTERNAL: usize = 40;
 
 /// All triggers of a batch become due within this time, in milliseconds.
 const SPREAD_MS: u64 = 150;
@@ -59,7 +59,7 @@ struct Firing<'a> {
     place: &'a Place,
     /// Runs, all of whose triggers are fired.
     timers: Mutex<Vec<RunNo>>,
-    outside: Mutex<Vec<TriggerId>>,
+    external: Mutex<Vec<TriggerId>>,
     answers: Mutex<BTreeMap<String, u64>>,
     over: AtomicBool,
 }
@@ -70,7 +70,7 @@ impl Firing<'_> {
         let clock = SystemClock::new();
         while !self.over.load(Ordering::SeqCst) {
             let target = if dice.once_in(2) {
-                pick(&self.outside, &mut dice).map(TriggerTarget::Outside)
+                pick(&self.external, &mut dice).map(TriggerTarget::External)
             } else {
                 pick(&self.timers, &mut dice).and_then(|no| self.some_row(no))
             };
@@ -137,7 +137,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
     let firing = Firing {
         place: &place,
         timers: Mutex::default(),
-        outside: Mutex::default(),
+        external: Mutex::default(),
         answers: Mutex::default(),
         over: AtomicBool::new(false),
     };
@@ -147,7 +147,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
         kills: 0,
     };
     let mut timers: Vec<RunId> = Vec::new();
-    let mut outside = 0;
+    let mut external = 0;
     std::thread::scope(|scope| {
         for _ in 0..PEOPLE {
             let dice = Dice::new(dice.roll());
@@ -165,12 +165,12 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                     .push(row.no);
                 timers.push(id);
             }
-            for _ in 0..OUTSIDE {
+            for _ in 0..EXTERNAL {
                 let id = TriggerId(client::new_stimulus_id().0);
                 let due_ms = clock
                     .wall_ms()
                     .saturating_add_unsigned(dice.between(0, SPREAD_MS));
-                let wish = client::Schedule {
+                let request = client::Schedule {
                     id: Some(id),
                     run: hold,
                     node: "work".to_owned(),
@@ -178,14 +178,14 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                     payload: None,
                     priority: 0,
                 };
-                let scheduled = starter.schedule(wish).expect("it is written");
+                let scheduled = starter.schedule(request).expect("it is written");
                 assert_eq!(scheduled, (id, Scheduled::New));
                 firing
-                    .outside
+                    .external
                     .lock()
                     .expect("the mutex is not poisoned")
                     .push(id);
-                outside += 1;
+                external += 1;
             }
             hosts.kill_one(&mut dice);
             hosts.all[0].run_for(Duration::from_millis(dice.between(0, SPREAD_MS)));
@@ -200,7 +200,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                 .expect("the mutex is not poisoned")
                 .clear();
             firing
-                .outside
+                .external
                 .lock()
                 .expect("the mutex is not poisoned")
                 .clear();
@@ -222,7 +222,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
     }
     let mut records = verify(&place, hold, &mut keys);
     records.retain(|(node, _)| node == "work");
-    assert_eq!(records.len(), outside, "each trigger is executed once");
+    assert_eq!(records.len(), external, "each trigger is executed once");
     let answers = firing
         .answers
         .into_inner()
@@ -232,7 +232,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
         "none is given up: {answers:?}"
     );
     eprintln!(
-        "firing: {} triggers of runs and {outside} from outside, executed once each; \
+        "firing: {} triggers of runs and {external} external, executed once each; \
          {} hosts killed; fired by hand: {answers:?}",
         timers.len() * 3,
         hosts.kills,

@@ -51,8 +51,8 @@ fn a_request_to_a_former_path_is_served_and_told_the_present_path() {
     let place = Place::new(&["echo"]);
     let web = Web::serve(&place);
     web.publish(&waits());
-    let wish = json!({ "workflow": "waits", "create_only": true });
-    let started = web.post("/api/v1/instances", &wish);
+    let request = json!({ "workflow": "waits", "create_only": true });
+    let started = web.post("/api/v1/instances", &request);
     assert_eq!(started.status, 201, "{started:?}");
     check_successor(&started, "/api/v1/runs");
     let id = started.json()["id"].as_str().expect("an id").to_owned();

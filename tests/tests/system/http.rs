@@ -163,9 +163,9 @@ fn one_key_is_one_run_however_often_and_at_once_it_is_asked_for() {
         let key = format!("idempotency-key: {key}");
         web.ask("POST", "/api/v1/runs", &[json, &key], &body.to_string())
     };
-    let wish = json!({ "workflow": "two", "input": 1 });
+    let request = json!({ "workflow": "two", "input": 1 });
     let answers: Vec<_> = std::thread::scope(|scope| {
-        let asked = (0..8).map(|_| scope.spawn(|| ask("order-17", &wish)));
+        let asked = (0..8).map(|_| scope.spawn(|| ask("order-17", &request)));
         let asked: Vec<_> = asked.collect();
         let answers = asked.into_iter().map(|one| one.join());
         answers.map(|one| one.expect("it does not panic")).collect()
@@ -183,7 +183,7 @@ fn one_key_is_one_run_however_often_and_at_once_it_is_asked_for() {
     let mut newer = two();
     newer["description"] = json!("newer");
     web.publish(&newer);
-    assert_eq!(ask("order-17", &wish).status, 200);
+    assert_eq!(ask("order-17", &request).status, 200);
     let list = web.get("/api/v1/runs");
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
 }

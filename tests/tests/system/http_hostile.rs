@@ -159,8 +159,8 @@ fn names_lead_nowhere_but_to_what_they_name() {
         }
     }
     let odd = "\u{202e}\u{1f4a9}\u{1b}[31m\r\n\t\u{7f}é";
-    let wish = json!({ "workflow": "one", "input": { odd: odd }, "correlation": odd });
-    let answer = web.post("/api/v1/runs", &wish);
+    let request = json!({ "workflow": "one", "input": { odd: odd }, "correlation": odd });
+    let answer = web.post("/api/v1/runs", &request);
     assert_eq!(answer.status, 201, "{answer:?}");
     let id = answer.json()["id"].as_str().unwrap_or_default().to_owned();
     assert_eq!(web.result(&id)["output"], json!({ odd: odd }));
@@ -247,8 +247,8 @@ fn one_key_is_one_run_at_two_hosts_at_once() {
     let second = Web::serve(&place);
     for round in 0..5 {
         let key = format!("idempotency-key: k{round}");
-        let wish = json!({ "workflow": "one", "input": round }).to_string();
-        let ask = |web: &Web| web.ask("POST", "/api/v1/runs", &[JSON, &key], &wish);
+        let request = json!({ "workflow": "one", "input": round }).to_string();
+        let ask = |web: &Web| web.ask("POST", "/api/v1/runs", &[JSON, &key], &request);
         let answers: Vec<_> = std::thread::scope(|scope| {
             let all = (0..EACH).map(|at| match at % 2 {
                 0 => scope.spawn(|| ask(&first)),

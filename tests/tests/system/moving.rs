@@ -173,7 +173,7 @@ fn a_run_that_no_known_key_has_signed_needs_a_permission_and_is_marked() {
         web.ask("POST", &path, &[json], &document)
     };
     assert_eq!(import("").problem(), (422, "WL-R162".to_owned()));
-    assert_eq!(here.look().store().counts().expect("it can").instances, 0);
+    assert_eq!(here.look().store().counts().expect("it can").runs, 0);
     let server = format!("http://{}", web.address);
     let remote = ["--server", &server, "runs", "import", file];
     let refused = here.say(&remote);
@@ -223,12 +223,12 @@ fn an_import_takes_no_idempotency_key() {
         "output": "{{ nodes.a.output }}",
     }));
     let start = |key: &str| {
-        let wish = json!({ "workflow": "pay", "input": 1 }).to_string();
+        let request = json!({ "workflow": "pay", "input": 1 }).to_string();
         let headers = [
             "content-type: application/json",
             &format!("idempotency-key: {key}"),
         ];
-        web.ask("POST", "/api/v1/runs", &headers, &wish)
+        web.ask("POST", "/api/v1/runs", &headers, &request)
     };
     let first = start("order-7");
     assert_eq!(first.status, 201, "{first:?}");

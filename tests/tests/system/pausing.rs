@@ -38,8 +38,8 @@ fn a_pause_takes_nothing_in_begins_nothing_and_outlives_a_restart() {
         (200, &json!(true))
     );
     let check = |web: &Web| {
-        let wish = json!({ "workflow": "two" });
-        let refused = web.post("/api/v1/runs", &wish);
+        let request = json!({ "workflow": "two" });
+        let refused = web.post("/api/v1/runs", &request);
         assert_eq!(refused.problem(), code("WL-R085", 503));
         assert!(refused.header("retry-after").is_some());
         assert_eq!(web.post("/hooks/two", &Value::Null).status, 503);

@@ -135,9 +135,9 @@ fn the_token_is_brought_and_the_event_is_sent() {
     assert_eq!(first, "POST /api/v1/stimuli");
     assert_eq!(token, "bearer hush-hush");
     let body: Value = serde_json::from_str(body).expect("JSON");
-    let wish = json!({ "name": "paid", "match": { "order": 7 }, "input": { "amount": 3 },
+    let request = json!({ "name": "paid", "match": { "order": 7 }, "input": { "amount": 3 },
         "ttl": "3600000ms" });
-    assert_eq!(body, wish);
+    assert_eq!(body, request);
 }
 
 #[test]

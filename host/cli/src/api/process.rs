@@ -1,7 +1,7 @@
 //! The handlers of the API in this process, on a store.
 //!
 //! A command that only reads needs no membership of the store, no plugin and no key: the process
-//! makes each of those when a request asks for it ([`OfCommand`]).
+//! makes each of those when a request asks for it ([`CommandResources`]).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use windlass_store::Store;
 
 use super::{Answer, Content};
 use crate::output::Output;
-use crate::wire::{Machine, OfCommand};
+use crate::wire::{CommandResources, Machine};
 
 /// The base of all URLs. The handlers read the path only.
 const BASE: &str = "http://localhost/";
@@ -32,7 +32,7 @@ impl Process {
         output: Output,
     ) -> anyhow::Result<Self> {
         let setup = Arc::clone(&machine.setup);
-        let resources = Arc::new(OfCommand::new(setup, Arc::clone(&store), output));
+        let resources = Arc::new(CommandResources::new(setup, Arc::clone(&store), output));
         let clock = Arc::clone(&machine.clock);
         Ok(Self {
             base: BASE.parse()?,

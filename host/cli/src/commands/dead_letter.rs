@@ -144,10 +144,10 @@ impl Purge {
     fn run(&self, context: &Context) -> anyhow::Result<Exit> {
         confirm(self.yes, "throws dead letters away")?;
         let api = context.api()?;
-        let wish = json!({ "older_than": format!("{}ms", self.older_than) });
+        let request = json!({ "older_than": format!("{}ms", self.older_than) });
         let mut count = 0;
         loop {
-            let purged = api.post(&["dead-letters", "purge"], &wish)?;
+            let purged = api.post(&["dead-letters", "purge"], &request)?;
             let deleted = number(&purged, "deleted")?;
             count += deleted;
             if deleted == 0 || purged.get("more") != Some(&Value::Bool(true)) {

@@ -144,7 +144,7 @@ fn store(machine: &Machine) -> Checked {
     let members = store.members().map_err(|error| bad(error.into()))?;
     Ok(format!(
         "{place}: {} runs ({} unfinished), {} triggers ({} parked), {} processes",
-        counts.instances,
+        counts.runs,
         counts.unfinished,
         counts.triggers,
         counts.parked,

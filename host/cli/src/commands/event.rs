@@ -135,14 +135,14 @@ impl Send {
         let matches = matches
             .map(|text| json_argument("--match", text))
             .transpose()?;
-        let mut wish = json!({
+        let mut body = json!({
             "name": self.name,
             "match": matches.unwrap_or_default(),
             "input": input::parse(&self.input)?,
             "ttl": format!("{}ms", self.ttl),
         });
         let api = context.api_and_store()?;
-        if let Some(wish) = wish.as_object_mut() {
+        if let Some(body) = body.as_object_mut() {
             let run = self.run.as_deref().map(|id| api.id(id)).transpose()?;
             let delivery = self.delivery.map(|delivery| delivery.name().to_owned());
             for (key, value) in [
@@ -150,18 +150,18 @@ impl Send {
                 ("run", run),
                 ("delivery", delivery),
             ] {
-                wish.extend(value.map(|value| (key.to_owned(), Value::from(value))));
+                body.extend(value.map(|value| (key.to_owned(), Value::from(value))));
             }
         }
-        let sent = send(&api, &["stimuli"], &wish)?;
+        let sent = send(&api, &["stimuli"], &body)?;
         context.output.show(&sent, || text(&sent))?;
         Ok(Exit::Done)
     }
 }
 
 /// Sends a stimulus, or resumes by a bookmark. Returns the result.
-pub(crate) fn send(api: &Api, path: &[&str], wish: &Value) -> anyhow::Result<Value> {
-    let sent = api.post(path, wish)?;
+pub(crate) fn send(api: &Api, path: &[&str], body: &Value) -> anyhow::Result<Value> {
+    let sent = api.post(path, body)?;
     if !sent.get("started").is_some_and(Value::is_array) {
         return Err(unusable("it has no `started`").into());
     }

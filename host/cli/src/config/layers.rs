@@ -411,7 +411,7 @@ impl Config {
                 scheduler.claim_triggers > 0,
                 "at least 1",
             ),
-            ("scheduler.bury-runs", scheduler.bury_runs > 0, "at least 1"),
+            ("scheduler.reap-runs", scheduler.reap_runs > 0, "at least 1"),
             ("scheduler.in-flight", scheduler.in_flight > 0, "at least 1"),
             (
                 "scheduler.burst-steps",
@@ -467,7 +467,7 @@ impl Config {
 /// override each other.
 const FORMER: [(&str, &str); 2] = [
     ("scheduler.claim-instances", "scheduler.claim-runs"),
-    ("scheduler.bury-instances", "scheduler.bury-runs"),
+    ("scheduler.bury-instances", "scheduler.reap-runs"),
 ];
 
 /// Gives settings with former names their present ones. Both names in one file are an error, which

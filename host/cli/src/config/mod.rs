@@ -136,7 +136,7 @@ pub(crate) struct Scheduler {
     pub(crate) claim_triggers: u32,
     /// Runs of dead processes that one transaction frees.
     #[serde(alias = "bury-instances")]
-    pub(crate) bury_runs: u32,
+    pub(crate) reap_runs: u32,
     /// Steps in flight; at this number, nothing more is claimed.
     pub(crate) in_flight: u32,
     /// Steps of one run in a row before other runs get their turn.
@@ -285,7 +285,7 @@ impl Default for Scheduler {
             spare_workers: 4,
             claim_runs: 256,
             claim_triggers: 64,
-            bury_runs: 1000,
+            reap_runs: 1000,
             in_flight: 4096,
             burst_steps: 10_000,
             burst_time: Millis(5000),

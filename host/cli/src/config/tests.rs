@@ -65,7 +65,7 @@ fn a_setting_by_its_former_name_is_the_same_setting() {
         ..Layers::default()
     };
     check(&layers, "scheduler.claim-runs", "9", "windlass.toml");
-    check(&layers, "scheduler.bury-runs", "8", "config.toml");
+    check(&layers, "scheduler.reap-runs", "8", "config.toml");
     let layers = Layers {
         project: "[scheduler]\nclaim-runs = 9\n",
         environment: &[("WINDLASS_SCHEDULER__CLAIM_INSTANCES", "10")],
@@ -74,7 +74,7 @@ fn a_setting_by_its_former_name_is_the_same_setting() {
     };
     let variable = "$WINDLASS_SCHEDULER__CLAIM_INSTANCES";
     check(&layers, "scheduler.claim-runs", "10", variable);
-    check(&layers, "scheduler.bury-runs", "11", "--set");
+    check(&layers, "scheduler.reap-runs", "11", "--set");
     let both = Layers {
         project: "[scheduler]\nclaim-runs = 9\nclaim-instances = 9\n",
         ..Layers::default()

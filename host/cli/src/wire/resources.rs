@@ -40,7 +40,7 @@ fn made<T>(part: anyhow::Result<T>) -> Result<T, Error> {
 }
 
 /// The resources of a command on a store.
-pub(crate) struct OfCommand {
+pub(crate) struct CommandResources {
     setup: Arc<Setup>,
     store: Arc<dyn Store>,
     /// The output for warnings about plugins that cannot be loaded.
@@ -51,7 +51,7 @@ pub(crate) struct OfCommand {
     definitions: Part<Arc<Definitions>>,
 }
 
-impl OfCommand {
+impl CommandResources {
     pub(crate) fn new(setup: Arc<Setup>, store: Arc<dyn Store>, output: Output) -> Self {
         Self {
             setup,
@@ -65,7 +65,7 @@ impl OfCommand {
     }
 }
 
-impl Resources for OfCommand {
+impl Resources for CommandResources {
     fn host(&self) -> Result<Arc<Host>, Error> {
         self.host.get(|| self.setup.host())
     }
@@ -104,7 +104,7 @@ impl Resources for OfCommand {
 }
 
 /// The resources of a host.
-pub(crate) struct OfHost {
+pub(crate) struct HostResources {
     setup: Arc<Setup>,
     runtime: Arc<Runtime>,
     definitions: Arc<Definitions>,
@@ -112,7 +112,7 @@ pub(crate) struct OfHost {
     locks: Part<Arc<dyn LockProvider>>,
 }
 
-impl OfHost {
+impl HostResources {
     pub(crate) fn new(
         setup: Arc<Setup>,
         runtime: Arc<Runtime>,
@@ -127,7 +127,7 @@ impl OfHost {
     }
 }
 
-impl Resources for OfHost {
+impl Resources for HostResources {
     fn host(&self) -> Result<Arc<Host>, Error> {
         self.runtime.host()
     }

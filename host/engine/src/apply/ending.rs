@@ -52,8 +52,8 @@ impl Step<'_> {
 
     fn cancel_all(&mut self) {
         let open = std::mem::take(&mut self.state.open);
-        let outside = std::mem::take(&mut self.state.outside);
-        for mut open in open.into_values().chain(outside.into_values()) {
+        let external = std::mem::take(&mut self.state.external);
+        for mut open in open.into_values().chain(external.into_values()) {
             if let Some(collect) = open.collect.take() {
                 self.commands.push(Command::DropList(collect.list));
             }

@@ -14,7 +14,7 @@ use windlass_model::{ExecutionNo, Failure, ScopeNo, Seq, TriggerType};
 use super::step::Step;
 use super::{Command, Stale, failing};
 use crate::graph::{LoopIx, PlanKind};
-use crate::state::{Collect, Listing, Local, Open, Scope};
+use crate::state::{Collect, Local, Open, OpenForEach, Scope};
 
 impl Step<'_> {
     /// Records that the list is made, and begins with its items.
@@ -25,7 +25,7 @@ impl Step<'_> {
         }
         let open = self.executed(seq)?;
         let scope = open.scope;
-        let listing = Listing {
+        let listing = OpenForEach {
             node: open.node,
             edge: open.edge,
             first: open.first,

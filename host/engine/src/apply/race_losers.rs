@@ -97,10 +97,10 @@ impl Step<'_> {
             edges: vec![0; self.graph.edges.len()],
         };
         let mut runs = vec![0_u32; self.graph.nodes.len()];
-        let outside = self.state.outside.values();
-        let outside = outside.filter(|open| open.scope == scope);
+        let external = self.state.external.values();
+        let external = external.filter(|open| open.scope == scope);
         let open = self.opened(local).map(|(_, node)| node);
-        for node in open.chain(outside.map(|open| open.node)) {
+        for node in open.chain(external.map(|open| open.node)) {
             if let Some(runs) = runs.get_mut(node.at()) {
                 *runs = runs.saturating_add(1);
             }

@@ -83,7 +83,7 @@ impl<'a> Step<'a> {
 
     /// Takes an open execution out of the state.
     pub(super) fn take(&mut self, seq: Seq) -> Result<Open, Stale> {
-        if let Some(open) = self.state.outside.remove(&seq) {
+        if let Some(open) = self.state.external.remove(&seq) {
             self.free(open.node);
             return Ok(open);
         }
@@ -268,8 +268,8 @@ impl<'a> Step<'a> {
     fn give_up_ms(&self, scope: ScopeNo, total_ms: Option<u64>) -> Option<i64> {
         let own = total_ms.map(|ms| super::after(self.now_ms, ms));
         let around = self.state.scope(scope).and_then(|inside| {
-            let outside = self.state.peek(inside.parent)?;
-            outside.lists.get(&inside.list)?.give_up_ms
+            let around = self.state.peek(inside.parent)?;
+            around.lists.get(&inside.list)?.give_up_ms
         });
         own.into_iter().chain(around).min()
     }

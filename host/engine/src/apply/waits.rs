@@ -77,7 +77,7 @@ impl Step<'_> {
             waiting: true,
             ..open
         };
-        if open.seq.is_outside() {
+        if open.seq.is_external() {
             // The external trigger has not begun, so the run does not wait for it.
             self.commands.push(Command::Schedule(open));
         } else {

@@ -460,7 +460,7 @@ fn check_needs(template: Json, expected: &str) {
 }
 
 #[test]
-fn instance_is_an_older_name_of_the_run() {
+fn run_is_an_older_name_of_the_run() {
     check(
         json!("{{ [instance.id, instance.correlation] }}"),
         r#"["0190","order-7"]"#,

@@ -12,7 +12,7 @@ use super::failure::{WireDetails, WireFailure};
 use super::joining::{Joining, Near, Pages, WireSlot, grow_slots, shrink_slots};
 use super::ledger::{self, Ledger};
 use super::{
-    Corrupt, Listing, Local, Looping, Open, OpenRow, Remains, Round, RunState, Scope, Undoing,
+    Corrupt, Local, Looping, Open, OpenForEach, OpenRow, Remains, Round, RunState, Scope, Undoing,
     Visits,
 };
 use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx};
@@ -351,7 +351,7 @@ impl RunState {
                 .node(wire.node)
                 .ok_or_else(|| corrupt("it names a list of a node that does not exist"))?;
             self.held.extend(graph.mutex_of(wire.node));
-            let listing = Listing {
+            let listing = OpenForEach {
                 node: wire.node,
                 edge: wire.edge,
                 first: wire.first,

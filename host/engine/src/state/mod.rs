@@ -25,7 +25,7 @@ pub use detail::OpenRow;
 pub(crate) use joining::{Joining, Slot};
 pub(crate) use ledger::Ledger;
 pub(crate) use scope::Visits;
-pub(crate) use scope::{Listing, Local};
+pub(crate) use scope::{Local, OpenForEach};
 pub use scope::{Refused, Scope, Visit};
 pub use sections::{Section, Sections, sections};
 
@@ -71,7 +71,7 @@ pub struct RunState {
     /// The node runs that were cut off when the run ended without completing.
     pub(crate) remains: Remains,
     /// External triggers that are being executed.
-    pub(crate) outside: BTreeMap<Seq, Open>,
+    pub(crate) external: BTreeMap<Seq, Open>,
     /// Critical sections that a node holds.
     pub(crate) held: BTreeSet<MutexIx>,
     /// The node runs that wait for a critical section, with their scope, in the order of arrival.

@@ -23,7 +23,7 @@ pub(crate) struct Local {
     /// that is skipped, fails or is cancelled later has none.
     pub(crate) latest: BTreeMap<NodeIx, ExecutionNo>,
     /// For-each nodes with items in progress, by the trigger that made their list.
-    pub(crate) lists: BTreeMap<Seq, Listing>,
+    pub(crate) lists: BTreeMap<Seq, OpenForEach>,
     /// Node runs that wait for a critical section. They have no trigger rows.
     pub(crate) queued: BTreeMap<Seq, Open>,
     /// Which of [`RunState::open`] are in this scope.
@@ -72,7 +72,7 @@ pub struct Scope {
 
 /// A for-each with items in progress.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Listing {
+pub(crate) struct OpenForEach {
     pub(crate) node: NodeIx,
     pub(crate) edge: Option<EdgeIx>,
     pub(crate) first: Seq,
@@ -114,7 +114,7 @@ impl Local {
 impl RunState {
     /// Adds an open execution that was read back from its trigger row.
     pub fn restore(&mut self, graph: &Graph, open: Open) {
-        if open.seq.is_outside() {
+        if open.seq.is_external() {
             return;
         }
         if let Some(mutex) = graph.mutex_of(open.node) {
@@ -126,7 +126,7 @@ impl RunState {
         self.open.insert(open.seq, open);
     }
 
-    /// Admits an external trigger for execution: its sequence number is one of [`Seq::outside`],
+    /// Admits an external trigger for execution: its sequence number is one of [`Seq::external`],
     /// and it runs in the root scope. It does not count as outstanding. If it is to be executed
     /// again after this execution, it becomes an ordinary open execution.
     ///
@@ -148,13 +148,13 @@ impl RunState {
         {
             return Err(Refused::Busy);
         }
-        self.outside.insert(open.seq, open);
+        self.external.insert(open.seq, open);
         Ok(())
     }
 
     /// The open execution of this trigger, external or not.
     pub fn run_of(&self, seq: Seq) -> Option<&Open> {
-        self.open.get(&seq).or_else(|| self.outside.get(&seq))
+        self.open.get(&seq).or_else(|| self.external.get(&seq))
     }
 
     /// The scope and the sequence number of a cancellable item: an open execution, a for-each, or a

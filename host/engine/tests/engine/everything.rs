@@ -48,7 +48,7 @@ struct Watch<'a> {
     graph: &'a Graph,
     definitions: BTreeMap<String, Node>,
     open: BTreeMap<Seq, Open>,
-    outside: BTreeMap<Seq, Open>,
+    external: BTreeMap<Seq, Open>,
     scopes: BTreeMap<ScopeNo, Seq>,
     lists: BTreeMap<Seq, List>,
     /// Edges taken and nodes that ended, by scope.
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
             graph,
             definitions: definitions.collect(),
             open: BTreeMap::new(),
-            outside: BTreeMap::new(),
+            external: BTreeMap::new(),
             scopes: BTreeMap::new(),
             lists: BTreeMap::new(),
             taken: BTreeSet::new(),
@@ -97,7 +97,7 @@ impl<'a> Watch<'a> {
             Event::Later { seq, .. } => (seq, ExecutionNo(0), false),
             _ => return None,
         };
-        let open = self.open.remove(seq).or_else(|| self.outside.remove(seq));
+        let open = self.open.remove(seq).or_else(|| self.external.remove(seq));
         Some((open.expect("it was ordered"), run, well))
     }
 
@@ -189,7 +189,7 @@ impl<'a> Watch<'a> {
 
     fn command(&mut self, command: &Command, state: &RunState) {
         match command {
-            Command::Run(open) | Command::Schedule(open) if open.seq.is_outside() => {}
+            Command::Run(open) | Command::Schedule(open) if open.seq.is_external() => {}
             Command::Run(open) | Command::Schedule(open) => {
                 assert!(self.last_seq < Some(open.seq), "sequence numbers only grow");
                 self.last_seq = Some(open.seq);
@@ -202,7 +202,7 @@ impl<'a> Watch<'a> {
                     let live = self.scopes.values().any(|of| *of == collect.list);
                     assert!(!live, "nothing of its items is open");
                 }
-                if !open.first.is_outside() && self.firsts.insert(open.first) {
+                if !open.first.is_external() && self.firsts.insert(open.first) {
                     self.begins(open);
                 }
                 self.open.insert(open.seq, open.clone());
@@ -210,7 +210,7 @@ impl<'a> Watch<'a> {
             Command::Cancel(open) => {
                 self.over.insert((open.scope, open.node));
                 self.open.remove(&open.seq);
-                self.outside.remove(&open.seq);
+                self.external.remove(&open.seq);
             }
             Command::OpenScope { scope, list, index } => {
                 let found = self.lists.iter_mut().find(|(_, known)| known.run == *list);
@@ -416,7 +416,7 @@ fn outsider(graph: &Graph, dice: &mut Dice, step: usize) -> Option<Open> {
         .map(|(at, _)| at)
         .collect();
     let node = *roots.get(dice.below(roots.len()))?;
-    let seq = Seq::outside(TriggerNo(i64::try_from(step).expect("few steps")));
+    let seq = Seq::external(TriggerNo(i64::try_from(step).expect("few steps")));
     Some(Open {
         seq,
         first: seq,
@@ -458,7 +458,7 @@ impl Player<'_> {
                 return self.step(dice, mood, watch);
             }
             let event = next(graph, &open, dice, step, mood);
-            watch.outside.insert(open.seq, open.clone());
+            watch.external.insert(open.seq, open.clone());
             admitted = Some(open);
             event
         } else {

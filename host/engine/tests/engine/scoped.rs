@@ -320,8 +320,8 @@ fn triggers_from_outside_are_let_in_where_they_can_run() {
     let Some(Command::Run(entry)) = commands.first() else {
         panic!("an entry runs")
     };
-    let outside = |no: i64, name: &str| {
-        let seq = Seq::outside(TriggerNo(no));
+    let external = |no: i64, name: &str| {
+        let seq = Seq::external(TriggerNo(no));
         Open {
             seq,
             first: seq,
@@ -329,10 +329,10 @@ fn triggers_from_outside_are_let_in_where_they_can_run() {
             ..entry.clone()
         }
     };
-    assert_eq!(state.admit(&graph, outside(1, "x")), Err(Refused::NoNode));
+    assert_eq!(state.admit(&graph, external(1, "x")), Err(Refused::NoNode));
     // `c` is an entry and holds its critical section.
-    assert_eq!(state.admit(&graph, outside(2, "b")), Err(Refused::Busy));
-    assert_eq!(state.admit(&graph, outside(3, "a")), Ok(()));
+    assert_eq!(state.admit(&graph, external(2, "b")), Err(Refused::Busy));
+    assert_eq!(state.admit(&graph, external(3, "a")), Ok(()));
     let values = kit::values(&[].into());
     let turn = Turn {
         now_ms: 0,
@@ -340,7 +340,7 @@ fn triggers_from_outside_are_let_in_where_they_can_run() {
         values: &values,
     };
     let mut apply = |event| kit::apply_whole(&graph, &mut state, event, turn, &|_| false);
-    let seq = Seq::outside(TriggerNo(3));
+    let seq = Seq::external(TriggerNo(3));
     let until_ms = 5;
     let put_off = apply(Event::Later { seq, until_ms }).expect("it was let in");
     let [Command::Schedule(open)] = &put_off[..] else {
@@ -348,7 +348,7 @@ fn triggers_from_outside_are_let_in_where_they_can_run() {
     };
     assert_eq!((open.seq, open.due_ms), (seq, Some(5)));
     let commands = apply(Event::Cancel).expect("it goes on");
-    let outside = |command: &Command| matches!(command, Command::Cancel(open) if open.seq == seq);
-    assert!(!commands.iter().any(outside), "it keeps no run open");
+    let external = |command: &Command| matches!(command, Command::Cancel(open) if open.seq == seq);
+    assert!(!commands.iter().any(external), "it keeps no run open");
     assert_eq!(state.admit(&graph, open.clone()), Err(Refused::Closed));
 }

@@ -604,7 +604,7 @@ mod tests {
             ("/$defs/Http", keys::HTTP),
             ("/$defs/Verify", keys::SCHEMES),
             ("/$defs/PlainScheme", keys::PLAIN_SCHEME),
-            ("/$defs/TimedScheme", keys::TIMED_SCHEME),
+            ("/$defs/TimestampedSignature", keys::TIMED_SCHEME),
             ("/$defs/HmacScheme", keys::HMAC_SCHEME),
             ("/$defs/BasicScheme", keys::BASIC_SCHEME),
             ("/$defs/RespondNode", keys::RESPOND),

@@ -159,7 +159,7 @@ impl Core {
     }
 
     /// The bytes that the next call lacks in total.
-    pub(crate) fn next_lack(&self) -> Option<u64> {
+    pub(crate) fn head_shortfall(&self) -> Option<u64> {
         let no = self.next_in_line()?;
         Some(self.lack(no, 0, self.first(no)?).any)
     }

@@ -131,7 +131,7 @@ impl Budget {
         for (no, bytes) in own {
             evict.evict(Some(no), bytes);
         }
-        let next = || self.state.lock().core.next_lack();
+        let next = || self.state.lock().core.head_shortfall();
         while let Some(bytes) = next() {
             if !evict.evict(None, bytes) {
                 return;

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use url::{Host, Url};
 use windlass_model::Clock;
 
-use super::request::{Ready, Wishes};
+use super::request::{Ready, Usable};
 use super::resolve::{self, Lookup, Resolver};
 use crate::bindings::host::windlass::http::http::{Content, HttpError, Request, Response};
 use crate::budget::Account;
@@ -46,7 +46,7 @@ type Key = (bool, String, Vec<SocketAddr>);
 /// The caller of a request, and its bounds.
 pub(crate) struct Ask<'a> {
     pub(crate) grants: &'a Grants,
-    pub(crate) wishes: Wishes<'a>,
+    pub(crate) usable: Usable<'a>,
     /// The time until the deadline of the call.
     pub(crate) left: Duration,
     /// Requests that the call has made.
@@ -120,7 +120,7 @@ impl Client {
     }
 
     async fn fetch_now(&self, request: Request, ask: &mut Ask<'_>) -> Result<Response, HttpError> {
-        let mut ready = Ready::new(request, &self.policy, ask.grants, &ask.wishes, ask.max_body)?;
+        let mut ready = Ready::new(request, &self.policy, ask.grants, &ask.usable, ask.max_body)?;
         ask.bodies
             .charge(ready.body.as_ref().map_or(0, Bytes::len))?;
         let closed = |_| HttpError::Other("the host is closing".to_owned());
@@ -180,7 +180,7 @@ impl Client {
         ready: &Ready,
         ask: &mut Ask<'_>,
     ) -> Result<Response, HttpError> {
-        let (secrets, bodies) = (ask.wishes.secrets, &mut ask.bodies);
+        let (secrets, bodies) = (ask.usable.secrets, &mut ask.bodies);
         let status = response.status().as_u16();
         let headers = response.headers();
         let bytes: usize = headers

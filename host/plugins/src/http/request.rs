@@ -46,7 +46,7 @@ pub(super) struct Ready {
 }
 
 /// The secrets that a call may use.
-pub(crate) struct Wishes<'a> {
+pub(crate) struct Usable<'a> {
     /// All secrets of the host.
     pub(crate) secrets: &'a Secrets,
     /// The workflow that calls.
@@ -55,7 +55,7 @@ pub(crate) struct Wishes<'a> {
     pub(crate) named: &'a [Reference],
 }
 
-impl Wishes<'_> {
+impl Usable<'_> {
     /// The value of a secret, by the handle that replaces its name in the definition. A name alone
     /// is data, which must not refer to secrets.
     fn secret(&self, asked: &str, grants: &Grants, url: &Url) -> Option<Arc<str>> {
@@ -71,7 +71,7 @@ impl Ready {
         request: Request,
         policy: &HttpPolicy,
         grants: &Grants,
-        wishes: &Wishes<'_>,
+        usable: &Usable<'_>,
         max_body: usize,
     ) -> Result<Self, HttpError> {
         let invalid = |message: &str| HttpError::Invalid(message.to_owned());
@@ -110,7 +110,7 @@ impl Ready {
                 Given::Plain(text) => value(&text)?,
                 Given::Secret(secret) => {
                     // The guest cannot distinguish an unknown secret from one that is not allowed.
-                    let text = wishes.secret(&secret, grants, &url);
+                    let text = usable.secret(&secret, grants, &url);
                     let unknown = || HttpError::NoSecret(name_in(&secret).to_owned());
                     let text = text.ok_or_else(unknown)?;
                     let mut value = value(&text)?;

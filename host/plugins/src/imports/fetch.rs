@@ -3,7 +3,7 @@
 use crate::bindings::host::windlass::http::http::{Host, HttpError, Request, Response};
 use crate::guest::Guest;
 use crate::http::client::{Ask, Bodies};
-use crate::http::request::Wishes;
+use crate::http::request::Usable;
 
 impl Host for Guest {
     async fn fetch(&mut self, request: Request) -> Result<Response, HttpError> {
@@ -19,7 +19,7 @@ impl Host for Guest {
         let left = call.deadline.saturating_sub(self.shared.clock.monotonic());
         let mut ask = Ask {
             grants,
-            wishes: Wishes {
+            usable: Usable {
                 secrets: &self.shared.options.secrets,
                 workflow: &call.cx.workflow,
                 named: &call.cx.secrets,

@@ -1,6 +1,6 @@
-//! Runs the requests and releases of one instance's lock one at a time, in order.
+//! Runs the requests and releases of one run's lock one at a time, in order.
 //!
-//! A process that lost its membership and claims an instance anew may have several operations under
+//! A process that lost its membership and claims a run anew may have several operations under
 //! way for one lock: the void request of the earlier burst, the release that follows from it, and
 //! the request of the next burst. If they ran at once, a request would conflict with the lock of
 //! its own process.
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 use windlass_model::RunNo;
 
-/// A queue for each instance with lock operations under way.
+/// A queue for each run with lock operations under way.
 #[derive(Default)]
 pub(super) struct Lines(Mutex<Ends>);
 
@@ -34,7 +34,7 @@ pub(super) struct QueuePosition {
 }
 
 impl Lines {
-    /// Joins the queue for the lock of an instance.
+    /// Joins the queue for the lock of a run.
     pub(super) fn join(self: &Arc<Self>, no: RunNo) -> QueuePosition {
         let (over, left) = watch::channel(());
         let mut ends = self.0.lock();

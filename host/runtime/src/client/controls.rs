@@ -8,8 +8,8 @@ use windlass_model::{
     BookmarkNo, Payload, RunId, RunNo, Status, Stimulus, StimulusId, TriggerType,
 };
 use windlass_store::Writer as _;
+use windlass_store::external::{Control, Touched};
 use windlass_store::lives::{Clear, LifeOp, Lived};
-use windlass_store::outside::{Control, Touched};
 use windlass_store::stimuli::{BookmarkRow, Resume, Sent};
 use windlass_store::write::Fenced;
 
@@ -171,22 +171,22 @@ impl ClientInner {
         })
     }
 
-    fn control(&self, instance: RunId, kind: TriggerType) -> Result<(), Error> {
+    fn control(&self, run: RunId, kind: TriggerType) -> Result<(), Error> {
         let touched = self.numbered(|numbers| {
             let no = numbers.trigger().ok_or_else(used_up)?;
             let at_ms = self.clock.wall_ms();
             Ok(self.store.write(Control {
-                instance,
+                run,
                 no,
                 kind,
                 at_ms,
             })?)
         })?;
         match touched {
-            Touched::NotFound => Err(Error::NotFound(instance.to_string())),
-            Touched::Closed => match self.store.run(instance)? {
-                Some(_) => Err(ended(instance)),
-                None => Err(Error::NotFound(instance.to_string())),
+            Touched::NotFound => Err(Error::NotFound(run.to_string())),
+            Touched::Closed => match self.store.run(run)? {
+                Some(_) => Err(ended(run)),
+                None => Err(Error::NotFound(run.to_string())),
             },
             _ => Ok(()),
         }
@@ -194,16 +194,12 @@ impl ClientInner {
 
     /// Deletes a run, or requests its deletion. In that case the run still exists, and its number
     /// is returned.
-    fn delete(&self, instance: RunId) -> Result<Option<RunNo>, Error> {
-        let row = self.store.run(instance)?;
+    fn delete(&self, run: RunId) -> Result<Option<RunNo>, Error> {
+        let row = self.store.run(run)?;
         let lived = self.numbered(|numbers| {
             let no = numbers.trigger().ok_or_else(used_up)?;
             let at_ms = self.clock.wall_ms();
-            let op = LifeOp::Delete {
-                instance,
-                no,
-                at_ms,
-            };
+            let op = LifeOp::Delete { run, no, at_ms };
             self.tell(op)
         })?;
         match lived {
@@ -212,14 +208,14 @@ impl ClientInner {
                 Ok(None)
             }
             Lived::Done => Ok(row.map(|row| row.no)),
-            _ => Err(Error::NotFound(instance.to_string())),
+            _ => Err(Error::NotFound(run.to_string())),
         }
     }
 
     /// Removes the rows behind a tombstone. If that stops half-way, retention removes the rest.
-    pub(super) fn clear(&self, instance: RunNo) -> Result<(), Error> {
+    pub(super) fn clear(&self, run: RunNo) -> Result<(), Error> {
         let clear = Clear {
-            instance,
+            run,
             rows: SLICE,
             at_ms: self.clock.wall_ms(),
         };

@@ -105,7 +105,7 @@ impl ClientInner {
             // Headers and times differ between two requests of one delivery, so their inputs cannot
             // tell whether they are the same.
             if let Some(id) = id {
-                new.request = wish(id);
+                new.request = request_of(id);
             }
             let (id, no) = (new.id, new.no);
             match self.store.write(new)?? {
@@ -125,12 +125,12 @@ impl ClientInner {
 }
 
 /// The stored request digest of a run that a delivery starts.
-fn wish(id: RunId) -> Digest {
+fn request_of(id: RunId) -> Digest {
     Digest::of(id.0.as_bytes())
 }
 
 fn found(id: RunId, request: Digest) -> Result<Delivered, Error> {
-    if request == wish(id) {
+    if request == request_of(id) {
         return Ok(Delivered { id, existed: true });
     }
     Err(Error::Conflict {

@@ -130,7 +130,7 @@ impl ClientInner {
             let run = self
                 .store
                 .execution(*no)?
-                .filter(|run| run.instance == taken.row.no);
+                .filter(|run| run.run == taken.row.no);
             let missing =
                 || Error::Unreadable(format!("a record of run {} is missing", taken.row.id));
             records.push(run.ok_or_else(missing)?);

@@ -124,11 +124,11 @@ impl ClientInner {
         let LetterBody::Trigger(dead) = &row.letter.body else {
             return Ok(None);
         };
-        let run = store.run_by_no(dead.instance)?.filter(|run| {
+        let run = store.run_by_no(dead.run)?.filter(|run| {
             let failed = matches!(run.status, Status::Faulted | Status::Cancelled);
             failed && run.parent.is_none()
         });
-        let (Some(run), Some(node), false) = (run, dead.node, dead.seq.is_outside()) else {
+        let (Some(run), Some(node), false) = (run, dead.node, dead.seq.is_external()) else {
             return Ok(None);
         };
         let catalog = self.catalog();
@@ -171,7 +171,7 @@ impl ClientInner {
         let (reserves, exclusive) = reserving::of(activation, &prepared.name, correlation);
         let scopes = state.drain_scopes().into_iter();
         Ok(Reopen {
-            instance: row.no,
+            run: row.no,
             version: row.version,
             status: state.status,
             state: Bytes::from(state.encode()),
@@ -195,7 +195,7 @@ impl ClientInner {
     /// Translates the request for the engine.
     fn how(
         &self,
-        instance: RunNo,
+        run: RunNo,
         graph: &Graph,
         retry: &Retry,
         blobs: &mut Vec<NewBlob>,
@@ -218,14 +218,14 @@ impl ClientInner {
         Ok(Reopening {
             node: Some(node),
             input: retry.input.clone().map(|input| kept(input, blobs)),
-            from: self.before(instance, graph, node)?,
+            from: self.before(run, graph, node)?,
         })
     }
 
     /// The latest outputs of the nodes that lead to a node.
     fn before(
         &self,
-        instance: RunNo,
+        run: RunNo,
         graph: &Graph,
         node: NodeIx,
     ) -> Result<Vec<(NodeIx, ExecutionNo)>, Error> {
@@ -236,7 +236,7 @@ impl ClientInner {
         let mut found = BTreeMap::new();
         let (mut before, mut seen) = (None, 0);
         while !wanted.is_empty() && seen < RECORDS {
-            let runs = self.store.executions(instance, before, PAGE)?;
+            let runs = self.store.executions(run, before, PAGE)?;
             let Some(last) = runs.last() else { break };
             before = Some(last.no);
             seen += PAGE;
@@ -276,7 +276,7 @@ fn given_again(
     let no = numbers.trigger().ok_or_else(used_up)?;
     Ok(Some(NewTrigger {
         no,
-        seq: Seq::outside(no),
+        seq: Seq::external(no),
         kind: TriggerType::Resume,
         node: dead.node,
         due_ms: new.at_ms,

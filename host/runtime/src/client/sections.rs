@@ -153,7 +153,7 @@ fn unreadable(error: windlass_engine::Corrupt) -> Error {
 
 /// The execution of a trigger; none if the engine did not make the trigger.
 fn open(row: &TriggerRow) -> Option<Result<Open, windlass_engine::Corrupt>> {
-    let node = row.node.filter(|_| !row.seq.is_outside())?;
+    let node = row.node.filter(|_| !row.seq.is_external())?;
     let open = OpenRow {
         seq: row.seq,
         node,
@@ -180,7 +180,7 @@ fn waits_for(
             let first = open.iter().find(|open| open.seq == trigger.seq);
             let first = first.map(|open| open.first);
             let bookmarks = store.bookmarks(&BookmarkQuery {
-                instance: Some(row.no),
+                run: Some(row.no),
                 limit: LOOKED_AT,
                 ..BookmarkQuery::default()
             })?;

@@ -145,7 +145,7 @@ impl ClientInner {
 
     fn begin(&self, id: RunId) -> Result<Begun, Error> {
         match self.tell(LifeOp::Begin {
-            instance: id,
+            run: id,
             at_ms: self.clock.wall_ms(),
         })? {
             Lived::Done => Ok(Begun::Now),

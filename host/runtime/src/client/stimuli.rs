@@ -126,7 +126,7 @@ pub(super) fn written(
         name: stimulus.name.clone(),
         matches,
         correlation: stimulus.correlation.clone(),
-        instance: stimulus.run,
+        run: stimulus.run,
         input: stimulus.input.clone(),
         blobs: Vec::new(),
         delivery: stimulus.delivery,
@@ -150,7 +150,7 @@ pub(crate) fn send(
     now_ms: i64,
 ) -> Result<Option<Sent>, Error> {
     for _ in 0..TRIES {
-        let bindings = if stimulus.delivery.starts() && stimulus.instance.is_none() {
+        let bindings = if stimulus.delivery.starts() && stimulus.run.is_none() {
             store.bindings(stimulus.hash)?
         } else {
             Vec::new()

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Definition, Digest, RunId, TriggerId, TriggerType, stimulus, valid};
-use windlass_store::outside::{
-    CancelTrigger, Fire, NewOutside, Reschedule, Scheduled, Touched, TriggerTarget,
+use windlass_store::external::{
+    CancelTrigger, Fire, NewExternal, Reschedule, Scheduled, Touched, TriggerTarget,
 };
 use windlass_store::{Store, Writer as _};
 
@@ -37,23 +37,23 @@ impl WorkflowClient {
     /// # Errors
     ///
     /// The workflow of the run has no such node, or the store fails.
-    pub async fn schedule(&self, wish: Schedule) -> Result<(TriggerId, Scheduled), Error> {
-        self.ask(move |inner| inner.schedule(wish)).await
+    pub async fn schedule(&self, new: Schedule) -> Result<(TriggerId, Scheduled), Error> {
+        self.ask(move |inner| inner.schedule(new)).await
     }
 }
 
 impl ClientInner {
-    pub(crate) fn schedule(&self, wish: Schedule) -> Result<(TriggerId, Scheduled), Error> {
+    pub(crate) fn schedule(&self, new: Schedule) -> Result<(TriggerId, Scheduled), Error> {
         let store = self.store.as_ref();
-        let id = wish
+        let id = new
             .id
             .unwrap_or_else(|| TriggerId(crate::clock::new_run_id().0));
-        let Some(row) = store.run(wish.run)? else {
+        let Some(row) = store.run(new.run)? else {
             return Ok((id, Scheduled::NoRun));
         };
         let definition = definition(store, row.definition)?;
-        let node = position(&definition, &wish.node)?;
-        let names = wish.payload.iter().flat_map(Map::keys);
+        let node = position(&definition, &new.node)?;
+        let names = new.payload.iter().flat_map(Map::keys);
         valid::VARIABLE
             .check_all(names)
             .map_err(|wrong| Error::Refused {
@@ -62,26 +62,26 @@ impl ClientInner {
                 help: None,
             })?;
         let request = json!({
-            "instance": wish.run,
+            "instance": new.run,
             "node": node,
-            "due": wish.due_ms,
-            "payload": wish.payload,
-            "priority": wish.priority,
+            "due": new.due_ms,
+            "payload": new.payload,
+            "priority": new.priority,
         });
-        let payload = wish.payload.map(Value::Object);
+        let payload = new.payload.map(Value::Object);
         let scheduled = self.numbered(|numbers| {
-            Ok(store.write(NewOutside {
+            Ok(store.write(NewExternal {
                 no: numbers.trigger().ok_or_else(used_up)?,
                 id,
-                instance: wish.run,
+                run: new.run,
                 node: Some(node),
-                kind: match wish.due_ms {
+                kind: match new.due_ms {
                     Some(_) => TriggerType::Timer,
                     None => TriggerType::Manual,
                 },
-                due_ms: wish.due_ms.unwrap_or_else(|| self.clock.wall_ms()),
+                due_ms: new.due_ms.unwrap_or_else(|| self.clock.wall_ms()),
                 payload: payload.map(|payload| stimulus::canonical(&payload).into()),
-                priority: wish.priority,
+                priority: new.priority,
                 detail: Bytes::new(),
                 request: Digest::of(&stimulus::canonical(&request)),
             })?)

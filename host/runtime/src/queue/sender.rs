@@ -1,4 +1,4 @@
-//! Sends the queued stimuli, in order within an instance, and removes expired ones.
+//! Sends the queued stimuli, in order within a run, and removes expired ones.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Sender {
         let mut failing: FxHashSet<RunNo> = FxHashSet::default();
         let (mut moved, mut again_ms) = (false, None);
         for row in page {
-            // Stimuli that an instance sent after a failed one wait with it, to keep their order.
+            // Stimuli that a run sent after a failed one wait with it, to keep their order.
             if row.source.is_some_and(|source| failing.contains(&source)) {
                 continue;
             }
@@ -92,7 +92,7 @@ impl Sender {
                 error: failure,
                 at_ms: now_ms,
             };
-            // Later stimuli of the instance are sent at once.
+            // Later stimuli of the run are sent at once.
             (op, now_ms)
         } else {
             let ready_ms = now_ms.saturating_add(BACKOFF_MS << row.attempts.min(10));

@@ -163,13 +163,13 @@ impl Sweeper {
 
     fn forget(
         &self,
-        instance: RunNo,
+        run: RunNo,
         before_ms: i64,
         at_ms: i64,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         let forget = |rows| Forget {
-            instance,
+            run,
             before_ms,
             rows,
             at_ms,

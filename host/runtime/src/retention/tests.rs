@@ -151,7 +151,7 @@ nodes:
         let commit = Commit {
             fence: Fence {
                 incarnation: owner,
-                instance: no,
+                run: no,
                 epoch: BORN_EPOCH,
                 version: BORN_VERSION,
             },
@@ -194,13 +194,13 @@ nodes:
 
     fn run(
         &self,
-        instance: RunNo,
+        run: RunNo,
         previous: Option<windlass_model::ExecutionNo>,
         output: &Payload,
     ) -> ExecutionRow {
         ExecutionRow {
             no: self.numbers.execution().unwrap(),
-            instance,
+            run,
             previous,
             seq: Seq(1),
             first: Seq(1),
@@ -218,7 +218,7 @@ nodes:
     }
 
     fn runs(&self) -> u64 {
-        self.store.counts().unwrap().instances
+        self.store.counts().unwrap().runs
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Settings {
     /// The limit of triggers in flight; the process stops claiming there.
     pub in_flight: u32,
     /// The limit of runs that one reaping frees of dead members.
-    pub bury_runs: u32,
+    pub reap_runs: u32,
 }
 
 /// The longest rest between two claims, in milliseconds, while another process waits to write. The
@@ -49,7 +49,7 @@ impl Default for Settings {
             claim_runs: 256,
             claim_triggers: 64,
             in_flight: 4_096,
-            bury_runs: 1_000,
+            reap_runs: 1_000,
         }
     }
 }
@@ -80,12 +80,12 @@ pub enum Event {
     /// The claim failed because of the store.
     ClaimFailed,
     /// The reaping was answered.
-    Buried {
+    Reaped {
         /// The number of runs that it freed.
         freed: u32,
     },
     /// The reaping failed.
-    BuryFailed,
+    ReapFailed,
     /// The lease was renewed; the attempt began at this monotonic time.
     Renewed {
         /// Milliseconds of the monotonic clock.
@@ -113,12 +113,12 @@ pub enum Action {
     /// Claim due triggers.
     Claim {
         /// Bound on runs.
-        instances: u32,
+        runs: u32,
         /// Bound on triggers of each.
         triggers: u32,
     },
     /// Remove dead members and free their runs.
-    Bury {
+    Reap {
         /// Bound on runs.
         limit: u32,
     },
@@ -146,7 +146,7 @@ pub struct Core {
     /// The earliest time of the next claim, on the monotonic clock.
     next_claim_ms: u64,
     /// Whether a reaping is in progress.
-    burying: bool,
+    reaping: bool,
     /// Whether some runs of dead members are not yet free; the process claims nothing before
     /// that.
     recovering: bool,
@@ -168,7 +168,7 @@ impl Core {
             next_due_ms: None,
             claiming: None,
             next_claim_ms: 0,
-            burying: false,
+            reaping: false,
             recovering: false,
             starved: false,
             draining: false,
@@ -195,8 +195,8 @@ impl Core {
                 // The store failed; the next scan tries again.
                 self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms.min(1_000);
             }
-            Event::Buried { freed } => self.buried(freed, now, &mut actions),
-            Event::BuryFailed => self.bury_failed(now),
+            Event::Reaped { freed } => self.reaped(freed, now, &mut actions),
+            Event::ReapFailed => self.reap_failed(now),
             Event::Renewed { asked_ms } => self.renewed(asked_ms),
             Event::RenewFailed => {
                 self.renewing = false;
@@ -256,10 +256,10 @@ impl Core {
         self.renewed(asked_ms);
         self.claiming = None;
         self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms;
-        self.burying = true;
+        self.reaping = true;
         self.recovering = true;
-        actions.push(Action::Bury {
-            limit: self.settings.bury_runs,
+        actions.push(Action::Reap {
+            limit: self.settings.reap_runs,
         });
     }
 
@@ -274,7 +274,7 @@ impl Core {
         self.trusted_until_ms = None;
         self.renewing = false;
         self.claiming = None;
-        self.burying = false;
+        self.reaping = false;
         // The scheduler does nothing more until the driver reports the new membership.
         self.next_renewal_ms = u64::MAX;
         actions.push(Action::Rejoin);
@@ -325,11 +325,11 @@ impl Core {
         }
     }
 
-    fn buried(&mut self, freed: u32, now: Now, actions: &mut Vec<Action>) {
-        self.burying = freed >= self.settings.bury_runs;
-        if self.burying {
-            actions.push(Action::Bury {
-                limit: self.settings.bury_runs,
+    fn reaped(&mut self, freed: u32, now: Now, actions: &mut Vec<Action>) {
+        self.reaping = freed >= self.settings.reap_runs;
+        if self.reaping {
+            actions.push(Action::Reap {
+                limit: self.settings.reap_runs,
             });
             return;
         }
@@ -340,8 +340,8 @@ impl Core {
     }
 
     /// The next scan tries a failed reaping again; work that is free need not wait.
-    fn bury_failed(&mut self, now: Now) {
-        self.burying = false;
+    fn reap_failed(&mut self, now: Now) {
+        self.reaping = false;
         if std::mem::take(&mut self.recovering) {
             self.want(now);
         }
@@ -354,10 +354,10 @@ impl Core {
         if now.monotonic_ms >= self.next_scan_ms {
             self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms;
             self.note_due(now.wall_ms);
-            if !self.burying {
-                self.burying = true;
-                actions.push(Action::Bury {
-                    limit: self.settings.bury_runs,
+            if !self.reaping {
+                self.reaping = true;
+                actions.push(Action::Reap {
+                    limit: self.settings.reap_runs,
                 });
             }
         }
@@ -375,7 +375,7 @@ impl Core {
         self.claiming = Some(now.monotonic_ms);
         self.next_due_ms = None;
         actions.push(Action::Claim {
-            instances: self.settings.claim_runs.min(room),
+            runs: self.settings.claim_runs.min(room),
             // Claimed triggers cannot be overtaken by later, more urgent ones. So a claim takes no
             // more triggers of one run than there is room for.
             triggers: self.settings.claim_triggers.min(room),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use windlass_model::valid::plain;
 use windlass_model::{Numbers, TriggerState};
 use windlass_store::write::{
-    Bury, Claim, ClaimScope, ClaimedRun, Claims, Fence, Fenced, Leave, NewMember, Park, Renew,
+    Claim, ClaimScope, ClaimedRun, Claims, Fence, Fenced, Leave, NewMember, Park, Reap, Renew,
     Renewed, TriggerFence, Unpark,
 };
 use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
@@ -46,9 +46,9 @@ impl Mailbox {
         let _ = self.sender.send(Mail::Event(event));
     }
 
-    /// Passes claimed instances to the scheduler.
+    /// Passes claimed runs to the scheduler.
     pub(crate) fn taken(&self, taken: Vec<ClaimedRun>) {
-        // If the scheduler has stopped, the instances are given back when the process leaves the
+        // If the scheduler has stopped, the runs are given back when the process leaves the
         // store.
         let _ = self.sender.send(Mail::Taken(taken));
     }
@@ -76,7 +76,7 @@ impl Inbox {
 pub enum Scope {
     /// All due triggers.
     All,
-    /// Only triggers of instances that it started or was asked to continue.
+    /// Only triggers of runs that it started or was asked to continue.
     Own,
 }
 
@@ -146,7 +146,7 @@ struct Answers {
 }
 
 const CLAIM: Ticket = 0;
-const BURY: Ticket = 1;
+const REAP: Ticket = 1;
 const UNPARK: Ticket = 2;
 /// The ticket of a renewal. The time of the attempt is encoded behind it.
 const RENEW: Ticket = 3;
@@ -158,7 +158,7 @@ impl Sink for Answers {
                 CLAIM => match Claim::answer(answer) {
                     Ok(claims) => Mail::Claimed(claims),
                     Err(error) if error.code == windlass_store::codes::UNKNOWN_OUTCOME => {
-                        // This process may own instances that it does not know and would never run.
+                        // This process may own runs that it does not know and would never run.
                         // It rejoins: a new member owns nothing.
                         complain("tell which runs were claimed", &error);
                         Mail::Event(Event::Lost)
@@ -168,11 +168,11 @@ impl Sink for Answers {
                         Mail::Event(Event::ClaimFailed)
                     }
                 },
-                BURY => match Bury::answer(answer) {
-                    Ok(freed) => Mail::Event(Event::Buried { freed }),
+                REAP => match Reap::answer(answer) {
+                    Ok(freed) => Mail::Event(Event::Reaped { freed }),
                     Err(error) => {
                         complain("free what dead processes hold", &error);
-                        Mail::Event(Event::BuryFailed)
+                        Mail::Event(Event::ReapFailed)
                     }
                 },
                 UNPARK => match Unpark::answer(answer) {
@@ -267,10 +267,7 @@ impl Driver {
     fn act(&mut self, action: Action) {
         let incarnation = self.membership.numbers().incarnation();
         match action {
-            Action::Claim {
-                instances,
-                triggers,
-            } => {
+            Action::Claim { runs, triggers } => {
                 let scope = match &self.shared.intake.own {
                     None => ClaimScope::All,
                     Some(own) => ClaimScope::Only(own.lock().clone()),
@@ -279,14 +276,14 @@ impl Driver {
                 let claim = Claim {
                     incarnation,
                     now_ms,
-                    instances,
+                    runs,
                     triggers,
                     scope,
                 };
                 self.submit(CLAIM, claim);
             }
-            Action::Bury { limit } => {
-                self.submit(BURY, Bury { incarnation, limit });
+            Action::Reap { limit } => {
+                self.submit(REAP, Reap { incarnation, limit });
                 self.shared.broadcast(|| Message::Retry);
             }
             Action::Renew => {
@@ -307,8 +304,8 @@ impl Driver {
         store.submit(&self.sink, vec![(ticket, verb.into())]);
     }
 
-    /// Drops all owned instances and joins as a new member. A later claim, here or elsewhere, finds
-    /// the instances again under a new epoch.
+    /// Drops all owned runs and joins as a new member. A later claim, here or elsewhere, finds
+    /// the runs again under a new epoch.
     fn rejoin(&mut self) {
         tracing::error!("the membership is lost: interrupting everything and joining again");
         self.shared.base.metrics.lease_lost.add(1);
@@ -337,14 +334,14 @@ impl Driver {
 
     fn claimed(&mut self, claims: Claims) {
         let Claims {
-            instances,
+            runs,
             more,
             next_due_ms,
             contended,
         } = claims;
-        tracing::trace!(runs = instances.len(), more, ?next_due_ms, "claimed");
+        tracing::trace!(runs = runs.len(), more, ?next_due_ms, "claimed");
         windlass_model::failpoint::pass("after-claim-write");
-        self.hand_out(instances);
+        self.hand_out(runs);
         self.step(Event::Claimed {
             more,
             next_due_ms,
@@ -352,7 +349,7 @@ impl Driver {
         });
     }
 
-    /// Passes on instances claimed outside the scheduler's claims. Unlike a claim's answer, these
+    /// Passes on runs claimed outside the scheduler's claims. Unlike a claim's answer, these
     /// do not contain the next due time, so it is computed here.
     fn taken(&mut self, taken: Vec<ClaimedRun>) {
         tracing::trace!(runs = taken.len(), "taken");
@@ -366,11 +363,11 @@ impl Driver {
     }
 
     /// Passes claimed work to the shards.
-    fn hand_out(&self, instances: Vec<ClaimedRun>) {
+    fn hand_out(&self, runs: Vec<ClaimedRun>) {
         let now = self.shared.base.now();
         let me = Some(self.membership.numbers().incarnation());
         // Instances that an earlier incarnation of this process claimed are not owned any more.
-        for claimed in instances.into_iter().filter(|one| one.row.owner == me) {
+        for claimed in runs.into_iter().filter(|one| one.row.owner == me) {
             self.shared.intake.flow.took(claimed.count());
             for trigger in &claimed.claimed {
                 let late_ms = now.wall_ms.saturating_sub(trigger.due_ms);
@@ -383,7 +380,7 @@ impl Driver {
     }
 
     /// Passes claimed work to its shard. An unknown definition is prepared on another thread:
-    /// compiling it or its plugins must not delay other instances.
+    /// compiling it or its plugins must not delay other runs.
     fn dispatch(&self, claimed: ClaimedRun) {
         let numbers = self.membership.numbers();
         let (definition, pins) = (claimed.row.definition, claimed.row.pins);
@@ -424,7 +421,7 @@ impl RuntimeShared {
         }
     }
 
-    /// Gives an instance back that could not be read because the store failed. It is claimed again
+    /// Gives a run back that could not be read because the store failed. It is claimed again
     /// when the store works.
     fn unread(&self, claimed: &ClaimedRun, numbers: &Numbers, error: &windlass_store::Error) {
         let run = claimed.row.id;
@@ -444,7 +441,7 @@ impl RuntimeShared {
         (self.bursts.aside)(&self.base.io, Box::new(park));
     }
 
-    /// Parks the triggers of an instance that cannot run here: its definition or one of its plugins
+    /// Parks the triggers of a run that cannot run here: its definition or one of its plugins
     /// is missing. They stay in the store and are unparked when plugins change.
     fn park(&self, claimed: &ClaimedRun, numbers: &Numbers, reason: &str) {
         let row = &claimed.row;
@@ -468,13 +465,13 @@ impl RuntimeShared {
         self.owe(claimed, numbers);
     }
 
-    /// Makes the shard give back an instance that it never received, until that succeeds.
+    /// Makes the shard give back a run that it never received, until that succeeds.
     fn owe(&self, claimed: &ClaimedRun, numbers: &Numbers) {
         let fence = fence(claimed, numbers);
-        if let Some(shard) = self.shard(fence.instance) {
+        if let Some(shard) = self.shard(fence.run) {
             shard.send(Message::Owed(fence));
         }
-        self.intake.landed(claimed.count());
+        self.intake.release(claimed.count());
     }
 }
 
@@ -482,7 +479,7 @@ fn fence(claimed: &ClaimedRun, numbers: &Numbers) -> Fence {
     let row = &claimed.row;
     Fence {
         incarnation: numbers.incarnation(),
-        instance: row.no,
+        run: row.no,
         epoch: row.epoch,
         version: row.version,
     }

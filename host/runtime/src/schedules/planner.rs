@@ -55,7 +55,7 @@ impl Occurrence<'_> {
 
 /// Makes the parts of a plan that need a process.
 pub(crate) trait Maker {
-    /// The instance of an occurrence, to be written.
+    /// The run of an occurrence, to be written.
     fn new_run(&self, occurrence: &Occurrence<'_>) -> Result<NewRun, Error>;
 
     /// A number for a cancelling trigger.
@@ -141,7 +141,7 @@ impl Planner {
             match plan(store, maker, now.wall_ms, &row) {
                 Ok(plan) => {
                     let queues = plan.create.is_some() && plan.overlap == published::Overlap::Queue;
-                    if let (true, Some(before)) = (queues, row.last_instance) {
+                    if let (true, Some(before)) = (queues, row.last_run) {
                         self.standby.join(before, row.no);
                     }
                     planned.push((row, plan.planned_ms, plan.next_ms));
@@ -157,7 +157,7 @@ impl Planner {
         windlass_model::failpoint::pass("after-plan");
         let mut again = Vec::new();
         for ((mut row, planned_ms, next_ms), answer) in planned.into_iter().zip(answers) {
-            if let Some(before) = row.last_instance
+            if let Some(before) = row.last_run
                 && !matches!(answer, Ok(Ok(Planned::Queued)))
             {
                 self.standby.leave(before);
@@ -167,7 +167,7 @@ impl Planner {
                     tracing::debug!(workflow = row.workflow, key = row.key, run = %id, planned_ms, "an occurrence was created");
                     turn.made += 1;
                     row.troubles = 0;
-                    row.last_instance = Some(id);
+                    row.last_run = Some(id);
                 }
                 Ok(Ok(Planned::Skipped)) => {
                     tracing::debug!(
@@ -310,7 +310,7 @@ fn waited(
     planned_ms: i64,
 ) -> windlass_store::Result<bool> {
     let timing = schedule.timing();
-    let Some(before) = row.last_instance else {
+    let Some(before) = row.last_run else {
         return Ok(false);
     };
     if timing.overlap != Overlap::Queue || timing.misfire != Misfire::Skip {

@@ -37,19 +37,19 @@ impl Standby {
 
     /// Adds a schedule that is about to wait for a run. Called before the store is asked, so that
     /// an end in between is not missed.
-    pub(super) fn join(&self, instance: RunId, schedule: ScheduleNo) {
+    pub(super) fn join(&self, run: RunId, schedule: ScheduleNo) {
         let mut inner = self.inner.lock();
         if inner.behind.len() >= WAITING {
             inner.behind.clear();
         }
-        inner.behind.insert(instance, schedule);
+        inner.behind.insert(run, schedule);
         self.awaited.store(true, Ordering::SeqCst);
     }
 
     /// Removes the entry of a run.
-    pub(super) fn leave(&self, instance: RunId) {
+    pub(super) fn leave(&self, run: RunId) {
         let mut inner = self.inner.lock();
-        inner.behind.remove(&instance);
+        inner.behind.remove(&run);
         self.awaited
             .store(!inner.behind.is_empty(), Ordering::SeqCst);
     }
@@ -60,12 +60,12 @@ impl Standby {
     }
 
     /// Reports the durable end of a run.
-    pub(crate) fn ended(&self, instance: RunId) {
+    pub(crate) fn ended(&self, run: RunId) {
         if !self.awaited.load(Ordering::SeqCst) {
             return;
         }
         let mut inner = self.inner.lock();
-        if let Some(schedule) = inner.behind.remove(&instance) {
+        if let Some(schedule) = inner.behind.remove(&run) {
             inner.ready.push(schedule);
             if let Some(wake) = &inner.wake {
                 wake();

@@ -135,16 +135,16 @@ impl Member {
         let claim = Claim {
             incarnation: self.incarnation,
             now_ms,
-            instances: 1_000,
+            runs: 1_000,
             triggers: 1,
             scope: ClaimScope::All,
         };
-        for claimed in self.store.write(claim).unwrap().instances {
+        for claimed in self.store.write(claim).unwrap().runs {
             let (row, trigger) = (&claimed.row, &claimed.claimed[0]);
             let commit = Commit {
                 fence: Fence {
                     incarnation: self.incarnation,
-                    instance: row.no,
+                    run: row.no,
                     epoch: row.epoch,
                     version: row.version,
                 },
@@ -191,7 +191,7 @@ fn definition() -> Arc<DefinitionRow> {
     })
 }
 
-/// Makes instances by hand.
+/// Makes runs by hand.
 struct Hand<'a> {
     numbers: &'a Numbers,
     wall_ms: i64,

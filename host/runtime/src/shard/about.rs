@@ -45,8 +45,8 @@ impl OwnedRun {
     pub(crate) fn about(&self, trigger: Seq) -> TriggerContext<'_> {
         let open = self.state.run_of(trigger);
         // An external trigger has no open execution before it is admitted.
-        let outside = || self.held.get(&trigger)?.outside.as_ref()?.node.map(NodeIx);
-        let node = open.map(|open| open.node).or_else(outside);
+        let external = || self.held.get(&trigger)?.external.as_ref()?.node.map(NodeIx);
+        let node = open.map(|open| open.node).or_else(external);
         let plan = node.and_then(|node| self.prepared.graph.node(node));
         TriggerContext {
             run: self.id,

@@ -1,8 +1,8 @@
-//! Bounds how long one process keeps an instance.
+//! Bounds how long one process keeps a run.
 //!
-//! An instance is owned for a burst: until nothing of it is left to run here, or until the burst
+//! A run is owned for a burst: until nothing of it is left to run here, or until the burst
 //! has used up its share of steps or time. After that, its successors are written as pending, no
-//! further execution begins, and the commit after which none is in progress gives the instance
+//! further execution begins, and the commit after which none is in progress gives the run
 //! back. Then any process may claim it, this one included.
 
 use std::time::Duration;
@@ -10,9 +10,9 @@ use std::time::Duration;
 /// The limits of a burst. Every field is in the configuration reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BurstBounds {
-    /// Commits of one instance in a row. At least 1.
+    /// Commits of one run in a row. At least 1.
     pub steps: u32,
-    /// Milliseconds since the instance was claimed. At least 1.
+    /// Milliseconds since the run was claimed. At least 1.
     pub time_ms: u64,
 }
 
@@ -25,7 +25,7 @@ impl Default for BurstBounds {
     }
 }
 
-/// The current burst of an instance.
+/// The current burst of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burst {
     steps: u32,

@@ -39,9 +39,9 @@ impl OwnedRun {
                 attempt: open.attempt,
             });
         }
-        let outside = self.held.get(&seq)?.outside.as_ref()?;
+        let external = self.held.get(&seq)?.external.as_ref()?;
         Some(CallFacts {
-            node: outside.node.map(NodeIx),
+            node: external.node.map(NodeIx),
             scope: ScopeNo::ROOT,
             first: seq,
             phase: 0,
@@ -290,7 +290,7 @@ fn time_left(open: &Open, to: Address, timeout_ms: Option<u64>) -> Option<Durati
     ms.map(Duration::from_millis)
 }
 
-/// The error if the instance or its execution is gone.
+/// The error if the run or its execution is gone.
 pub(super) fn gone() -> Unread {
     Unread::Value(Failure::new(Class::Cancelled, codes::RENDER, "it is gone"))
 }

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::request::StartRequest;
 use crate::shared::RuntimeShared;
 
-/// The limit of parents above an instance.
+/// The limit of parents above a run.
 const DEPTH: u32 = 32;
 
 /// The prepared workflow of a child, after its look-up.
@@ -68,7 +68,7 @@ impl OwnedRun {
         // Looking up a workflow reads the store, and preparing it may compile.
         let look = move || {
             let found = all.resolve(&name);
-            if let Some(shard) = all.shard(to.instance) {
+            if let Some(shard) = all.shard(to.run) {
                 shard.send(Message::Resolved(Box::new(Resolved {
                     to,
                     input,
@@ -111,7 +111,7 @@ impl OwnedRun {
         seq: windlass_model::Seq,
     ) -> NewRun {
         child.parent = Some(Parent {
-            instance: self.no,
+            run: self.no,
             id: self.id,
             trigger,
             seq,
@@ -132,7 +132,7 @@ impl ShardState {
         } = resolved;
         let Some(owned) = self
             .owned
-            .get(&to.instance)
+            .get(&to.run)
             .filter(|owned| owned.epoch == to.epoch)
         else {
             return;

@@ -14,7 +14,7 @@ use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
-use super::owned::{Extras, HeldTrigger, Outside, OwnedRun, Stage};
+use super::owned::{External, Extras, HeldTrigger, OwnedRun, Stage};
 use super::settle::Before;
 use super::shard_state::{Pending, ShardState, Then};
 use super::work::Address;
@@ -111,7 +111,7 @@ impl ShardState {
         if !step.bookmarks.is_empty() {
             windlass_model::failpoint::pass("before-bookmark");
         }
-        let Some(owned) = self.owned.get_mut(&to.instance) else {
+        let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
         let Some((commit, then, ahead)) = owned.commit(to, step, shared) else {
@@ -123,13 +123,13 @@ impl ShardState {
             return;
         };
         let pending = Pending {
-            instance: to.instance,
+            run: to.run,
             epoch: to.epoch,
             then,
         };
         self.push(pending, commit);
         for seq in ahead {
-            self.start_ahead(to.instance, seq);
+            self.start_ahead(to.run, seq);
         }
     }
 }
@@ -221,10 +221,10 @@ impl OwnedRun {
     /// The resumptions in rows that the step would have written if it had not ended the run. The
     /// rows are not written, so the store does not know these resumptions.
     fn unwritten(&self, rows: &Rows) -> impl Iterator<Item = DeadTrigger> {
-        let instance = self.no;
+        let run = self.no;
         let resumes = rows.triggers.iter().filter(|new| new.resumes());
         resumes.map(move |new| DeadTrigger {
-            instance,
+            run,
             seq: new.seq,
             kind: new.kind,
             node: new.node,
@@ -244,7 +244,7 @@ impl OwnedRun {
         }
     }
 
-    /// Whether the instance is given back with this step: nothing of it is left to run here, or no
+    /// Whether the run is given back with this step: nothing of it is left to run here, or no
     /// execution may begin and none is in progress.
     fn is_to_go(&self) -> bool {
         if self.is_halted() {
@@ -363,9 +363,13 @@ impl OwnedRun {
             .node(open.node)
             .map_or(0, |plan| plan.priority);
         // An external trigger that was postponed keeps its own row.
-        let outside = used.held.outside.as_ref().filter(|_| open.seq.is_outside());
-        let trigger = match outside {
-            Some(outside) => outside_row(outside, open.seq, due_ms, payload),
+        let external = used
+            .held
+            .external
+            .as_ref()
+            .filter(|_| open.seq.is_external());
+        let trigger = match external {
+            Some(external) => external_row(external, open.seq, due_ms, payload),
             None => NewTrigger {
                 no: TriggerNo(0),
                 seq: open.seq,
@@ -382,7 +386,7 @@ impl OwnedRun {
         rows.same_phase |= same_phase;
         let no = self.write_trigger(trigger, &used.held, rows)?;
         if let Some(held) = self.held.get_mut(&open.seq) {
-            held.outside = outside.cloned();
+            held.external = external.cloned();
         }
         if run.is_some() && matches!(open.kind, TriggerType::Resume | TriggerType::Child) {
             rows.waits = Some((no, open.seq));
@@ -445,12 +449,12 @@ impl OwnedRun {
     /// Writes the other consequences of a step: triggers that a guest scheduled, an external
     /// trigger that is offered again, and the end of bookmarks.
     fn go_on(&mut self, to: Address, step: &Step, used: &Used, rows: &mut Rows) -> Option<()> {
-        if let (Some(again_ms), Some(outside)) = (step.again_ms, &used.held.outside) {
-            let trigger = outside_row(outside, to.seq, again_ms, used.held.given.clone());
+        if let (Some(again_ms), Some(external)) = (step.again_ms, &used.held.external) {
+            let trigger = external_row(external, to.seq, again_ms, used.held.given.clone());
             rows.due_ms.push(again_ms);
             self.write_trigger(trigger, &used.held, rows)?;
             if let Some(held) = self.held.get_mut(&to.seq) {
-                held.outside = Some(outside.clone());
+                held.external = Some(external.clone());
             }
         }
         if let Some(before) = used.before
@@ -479,9 +483,9 @@ impl OwnedRun {
     fn schedule(&mut self, step: &Step, used: &Used, rows: &mut Rows) -> Option<()> {
         for scheduled in &step.effects.scheduled {
             let no = self.numbers.trigger()?;
-            let seq = Seq::outside(no);
+            let seq = Seq::external(no);
             let node = self.prepared.graph.find(&scheduled.node);
-            let outside = Outside {
+            let external = External {
                 kind: TriggerType::Timer,
                 node: node.map(|node| node.0),
                 priority: 0,
@@ -490,11 +494,11 @@ impl OwnedRun {
             };
             let vars = scheduled.vars.as_ref();
             let given = vars.and_then(|vars| vars.inline().cloned());
-            let mut trigger = outside_row(&outside, seq, scheduled.at_ms, given);
+            let mut trigger = external_row(&external, seq, scheduled.at_ms, given);
             trigger.no = no;
             let held = HeldTrigger {
                 given: trigger.payload.clone(),
-                outside: Some(Box::new(outside)),
+                external: Some(Box::new(external)),
                 ..HeldTrigger::new(no, Token(0), Stage::Waiting)
             };
             if rows.triggers.is_empty() {
@@ -558,7 +562,7 @@ impl OwnedRun {
             let no = self.numbers.execution()?;
             runs.push(ExecutionRow {
                 no,
-                instance: self.no,
+                run: self.no,
                 previous: self.last_execution.replace(no),
                 seq: open.seq,
                 first: open.first,
@@ -586,17 +590,17 @@ impl OwnedRun {
 }
 
 /// The row of an external trigger.
-fn outside_row(outside: &Outside, seq: Seq, due_ms: i64, payload: Option<Bytes>) -> NewTrigger {
+fn external_row(external: &External, seq: Seq, due_ms: i64, payload: Option<Bytes>) -> NewTrigger {
     NewTrigger {
         no: TriggerNo(0),
         seq,
-        kind: outside.kind,
-        node: outside.node,
+        kind: external.kind,
+        node: external.node,
         due_ms,
         claimed: false,
         attempt: 1,
-        detail: outside.detail.clone(),
+        detail: external.detail.clone(),
         payload,
-        priority: outside.priority,
+        priority: external.priority,
     }
 }

@@ -1,7 +1,7 @@
-//! Buffers claimed triggers of instances that are not in this shard.
+//! Buffers claimed triggers of runs that are not in this shard.
 //!
-//! The message about further triggers can arrive before the message that their instance was
-//! claimed: a process that delivers a stimulus claims instances on its own thread, and an unknown
+//! The message about further triggers can arrive before the message that their run was
+//! claimed: a process that delivers a stimulus claims runs on its own thread, and an unknown
 //! definition is prepared on another thread. Such triggers wait here for their burst. It is also
 //! possible that the burst was given back while the claim was in progress: then the store has made
 //! the triggers pending again, and they have to be claimed again.
@@ -33,7 +33,7 @@ impl Early {
             match claimed.row.epoch {
                 its_epoch if its_epoch == epoch => its.push(claimed),
                 its_epoch if its_epoch > epoch => self.add(claimed),
-                _ => intake.landed(claimed.count()),
+                _ => intake.release(claimed.count()),
             }
         }
         its
@@ -52,7 +52,7 @@ impl Early {
             return;
         }
         for claimed in its {
-            intake.landed(claimed.count());
+            intake.release(claimed.count());
         }
         intake.scheduler.send(Event::Due(clock.wall_ms()));
     }
@@ -63,16 +63,16 @@ impl Early {
         let all: Vec<_> = all.map(|one| (one.row.no, one.row.epoch)).collect();
         for (no, epoch) in std::mem::replace(&mut self.seen, all) {
             for claimed in self.of(no, epoch, intake) {
-                intake.landed(claimed.count());
+                intake.release(claimed.count());
             }
         }
     }
 
-    /// Drops all claims: the process owns none of their instances any more.
+    /// Drops all claims: the process owns none of their runs any more.
     pub(super) fn clear(&mut self, intake: &Intake) {
         self.seen.clear();
         for claimed in std::mem::take(&mut self.claims).into_values().flatten() {
-            intake.landed(claimed.count());
+            intake.release(claimed.count());
         }
     }
 }

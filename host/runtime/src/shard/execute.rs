@@ -41,7 +41,7 @@ impl ShardState {
         patch: Patch,
         shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
-        let owned = self.owned.get_mut(&to.instance)?;
+        let owned = self.owned.get_mut(&to.run)?;
         let open = owned.state.run_of(to.seq)?.clone();
         let prepared = Arc::clone(&owned.prepared);
         let plan = prepared.graph.node(open.node)?;
@@ -132,7 +132,7 @@ impl ShardState {
         why: Option<Failure>,
         shared: &Arc<RuntimeShared>,
     ) {
-        if let Some(owned) = self.owned.get_mut(&to.instance) {
+        if let Some(owned) = self.owned.get_mut(&to.run) {
             // When the trigger is due again, the consumer is called again and makes its requests
             // again.
             if let Some(held) = owned.held.get_mut(&to.seq) {

@@ -1,6 +1,6 @@
 //! The lock around a burst, for stores whose ownership is not enough.
 //!
-//! With a lock provider besides the store, a claimed instance is not touched before its lock
+//! With a lock provider besides the store, a claimed run is not touched before its lock
 //! `workflow-instance:{id}` is held. A shard returns its requests and releases of locks together
 //! with its writes, so that no worker waits for a lock; the
 //! [`BurstLocks`](crate::burst_locks::BurstLocks) carries them out. Without a configured provider
@@ -8,31 +8,31 @@
 
 use windlass_model::{Epoch, RunId, RunNo, Seq};
 
-use super::owned::{Outside, OwnedRun, Stage};
+use super::owned::{External, OwnedRun, Stage};
 use super::shard_state::ShardState;
 use crate::burst_locks::BurstLock;
 use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
 use crate::wait::Ended;
 
-/// The delay before an instance is claimed again whose lock could not be held, in milliseconds.
+/// The delay before a run is claimed again whose lock could not be held, in milliseconds.
 const AGAIN_MS: i64 = 100;
 
-/// The condition under which an instance may execute.
+/// The condition under which a run may execute.
 pub(crate) enum Guard {
     /// No condition.
     Open,
-    /// The lock was requested, and the instance waits for it.
+    /// The lock was requested, and the run waits for it.
     Asked,
-    /// This lock is held, so the instance may execute.
+    /// This lock is held, so the run may execute.
     Held(BurstLock),
 }
 
 /// A lock operation that a shard orders.
 pub(crate) enum Order {
-    /// Take the lock of an instance for a burst.
+    /// Take the lock of a run for a burst.
     Take {
-        /// The instance.
+        /// The run.
         no: RunNo,
         /// Its id.
         id: RunId,
@@ -41,7 +41,7 @@ pub(crate) enum Order {
     },
     /// Release the lock of a burst that is over.
     Give {
-        /// The instance.
+        /// The run.
         no: RunNo,
         /// The lock.
         burst_lock: BurstLock,
@@ -101,7 +101,7 @@ impl ShardState {
         }
     }
 
-    /// Stops an instance here: it is given back, and later results of its guests are dropped. The
+    /// Stops a run here: it is given back, and later results of its guests are dropped. The
     /// store decides about commits that are in progress.
     pub(super) fn shut_out(&mut self, no: RunNo, epoch: Epoch, shared: &RuntimeShared) {
         let Some((_, fence)) = self.drop_owned(no, epoch, shared) else {
@@ -109,7 +109,7 @@ impl ShardState {
         };
         self.release(fence);
         shared.listeners.waiters.tell(no, &Ended::GivenBack);
-        // The instance is given back by then. The holder of its lock may need more time.
+        // The run is given back by then. The holder of its lock may need more time.
         let again_ms = shared.base.now().wall_ms.saturating_add(AGAIN_MS);
         shared.intake.scheduler.send(Event::Due(again_ms));
     }
@@ -131,13 +131,13 @@ impl OwnedRun {
         let ready = self.held.iter();
         let ready = ready.filter(|(_, held)| matches!(held.stage, Stage::Ready));
         let mut places: Vec<_> = ready
-            .map(|(seq, held)| place(*seq, held.outside.as_deref()))
+            .map(|(seq, held)| place(*seq, held.external.as_deref()))
             .collect();
         places.sort_unstable();
         places.into_iter().map(|(.., seq)| seq).collect()
     }
 
-    /// Whether the instance waits for its lock.
+    /// Whether the run waits for its lock.
     pub(super) fn is_shut(&self) -> bool {
         matches!(self.guard, Guard::Asked)
     }
@@ -145,8 +145,8 @@ impl OwnedRun {
 
 /// The sort key of a trigger. Control triggers come first, in the order of their requests. Sequence
 /// numbers of external triggers do not tell that order.
-fn place(seq: Seq, outside: Option<&Outside>) -> (bool, i64, Seq) {
-    match outside.filter(|outside| outside.kind.is_control()) {
+fn place(seq: Seq, external: Option<&External>) -> (bool, i64, Seq) {
+    match external.filter(|external| external.kind.is_control()) {
         Some(control) => (false, control.due_ms, seq),
         None => (true, 0, seq),
     }
@@ -161,24 +161,24 @@ mod tests {
 
     #[test]
     fn control_stands_in_line_as_it_was_asked_for() {
-        let outside = |kind, due_ms| Outside {
+        let external = |kind, due_ms| External {
             kind,
             node: None,
             priority: 0,
             detail: Bytes::new(),
             due_ms,
         };
-        let pause = (3, outside(TriggerType::Pause, 7));
-        let unpause = (2, outside(TriggerType::Unpause, 8));
-        let timer = (1, outside(TriggerType::Timer, 1));
+        let pause = (3, external(TriggerType::Pause, 7));
+        let unpause = (2, external(TriggerType::Unpause, 8));
+        let timer = (1, external(TriggerType::Timer, 1));
         let mut places: Vec<_> = [&timer, &unpause, &pause]
-            .map(|(no, outside)| place(Seq::outside(TriggerNo(*no)), Some(outside)))
+            .map(|(no, external)| place(Seq::external(TriggerNo(*no)), Some(external)))
             .into_iter()
             .chain([place(Seq(9), None)])
             .collect();
         places.sort_unstable();
         let seqs: Vec<Seq> = places.into_iter().map(|(.., seq)| seq).collect();
-        let [pause, unpause, timer] = [3, 2, 1].map(|no| Seq::outside(TriggerNo(no)));
+        let [pause, unpause, timer] = [3, 2, 1].map(|no| Seq::external(TriggerNo(no)));
         assert_eq!(seqs, [pause, unpause, Seq(9), timer]);
     }
 }

@@ -1,4 +1,4 @@
-//! The data of an instance, read from the store only when an expression needs it.
+//! The data of a run, read from the store only when an expression needs it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const PAGE: u32 = 256;
 /// The largest payload that an expression may read, in bytes.
 const EXPRESSION_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The data of an instance that is in memory.
+/// The data of a run that is in memory.
 #[derive(Default)]
 pub(crate) struct Memory {
     input: Option<Payload>,
@@ -65,7 +65,7 @@ impl From<windlass_store::Error> for Unread {
 }
 
 impl Memory {
-    /// The memory of an instance that is being created.
+    /// The memory of a run that is being created.
     pub(crate) fn born(input: Payload, vars: &[(String, Payload)]) -> Self {
         let root = Vars {
             all: true,

@@ -1,6 +1,6 @@
-//! The shards: they hold instances while these run.
+//! The shards: each holds the runs that it owns during their bursts.
 //!
-//! The number of an instance decides its shard, and all changes to the instance happen under that
+//! The number of a run decides its shard, and all changes to the run happen under that
 //! shard's mutex: so its results are applied one after another, and its commits queue in that
 //! order. The mutex is never held during a guest call or a flush.
 
@@ -12,12 +12,12 @@ mod child;
 mod commit;
 mod early;
 mod execute;
+mod external;
 mod finish;
 mod guard;
 mod mark;
 mod memory;
 mod outcome;
-mod outside;
 mod owned;
 mod refused;
 mod sends;
@@ -53,9 +53,9 @@ pub(crate) use step::REASON_BYTES;
 
 /// A message from another thread to a shard.
 pub(crate) enum Message {
-    /// Claimed triggers of one of its instances.
+    /// Claimed triggers of one of its runs.
     Arrived(Box<Arrival>),
-    /// A new instance, to be written and then run.
+    /// A new run, to be written and then run.
     Born(Box<Birth>),
     /// The prepared workflow of a child.
     Resolved(Box<Resolved>),
@@ -67,20 +67,20 @@ pub(crate) enum Message {
     SuspectsTurn(RunNo, Seq),
     /// The result of a lock request, or the loss of a lock.
     Locked {
-        /// The instance.
+        /// The run.
         no: RunNo,
         /// The burst.
         epoch: Epoch,
         /// The result.
         taken: Taken,
     },
-    /// The membership has ended: no instance here is owned any more.
+    /// The membership has ended: no run here is owned any more.
     Forget,
-    /// Give back an instance that was claimed and never arrived here.
+    /// Give back a run that was claimed and never arrived here.
     Owed(Fence),
-    /// Try again to give back instances, if that failed before.
+    /// Try again to give back runs, if that failed before.
     Retry,
-    /// Begin no further execution, and give back instances without one in progress.
+    /// Begin no further execution, and give back runs without one in progress.
     Drain,
     /// Interrupt all executions.
     Interrupt,
@@ -93,10 +93,10 @@ pub(crate) struct Arrival {
     pub(crate) numbers: Arc<Numbers>,
 }
 
-/// The channel for the answer to the creation of an instance.
+/// The channel for the answer to the creation of a run.
 pub(crate) type Reply = oneshot::Sender<Result<OrFenced<Created>, Error>>;
 
-/// A new instance that this process will run.
+/// A new run that this process will run.
 pub(crate) struct Birth {
     pub(crate) new: NewRun,
     pub(crate) state: windlass_engine::RunState,
@@ -153,7 +153,7 @@ impl Shard {
         }
     }
 
-    /// Whether the shard is empty: no instances, no messages, and no writes in progress.
+    /// Whether the shard is empty: no runs, no messages, and no writes in progress.
     pub(crate) fn is_empty(&self) -> bool {
         self.state.lock().is_empty() && self.inbox.lock().is_empty()
     }

@@ -79,12 +79,12 @@ pub(crate) struct HeldTrigger {
     /// Another row that is removed with this one.
     pub(crate) replaces: Option<Removed>,
     /// Set for external triggers.
-    pub(crate) outside: Option<Box<Outside>>,
+    pub(crate) external: Option<Box<External>>,
 }
 
 /// The content of an external trigger's row.
 #[derive(Clone)]
-pub(crate) struct Outside {
+pub(crate) struct External {
     pub(crate) kind: TriggerType,
     pub(crate) node: Option<u32>,
     pub(crate) priority: i32,
@@ -118,14 +118,14 @@ impl HeldTrigger {
             stage,
             given: None,
             replaces: None,
-            outside: None,
+            external: None,
         }
     }
 
     /// A row from the store.
     pub(crate) fn of(row: &TriggerRow, stage: Stage) -> Self {
-        let outside = row.seq.is_outside().then(|| {
-            Box::new(Outside {
+        let external = row.seq.is_external().then(|| {
+            Box::new(External {
                 kind: row.kind,
                 node: row.node,
                 priority: row.priority,
@@ -137,7 +137,7 @@ impl HeldTrigger {
             suspicion: row.suspicion,
             deliveries: row.deliveries,
             given: row.payload.clone(),
-            outside,
+            external,
             ..Self::new(row.no, row.token, stage)
         }
     }
@@ -157,7 +157,7 @@ impl HeldTrigger {
     /// suspects.
     pub(super) fn leaves(&self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
         self.interrupt();
-        shared.intake.landed(u32::from(self.is_claimed()));
+        shared.intake.release(u32::from(self.is_claimed()));
         if self.suspicion != Suspicion::None {
             shared.suspect_left(no, seq);
         }
@@ -194,7 +194,7 @@ impl OwnedRun {
         let claimed_rows = claimed.claimed.iter().map(|row| (row, Stage::Ready));
         let other_rows = claimed.others.iter().map(|row| (row, Stage::Waiting));
         for (trigger, stage) in claimed_rows.chain(other_rows) {
-            if let Some(node) = trigger.node.filter(|_| !trigger.seq.is_outside()) {
+            if let Some(node) = trigger.node.filter(|_| !trigger.seq.is_external()) {
                 let open = OpenRow {
                     seq: trigger.seq,
                     node,
@@ -269,7 +269,7 @@ impl OwnedRun {
     pub(crate) fn fence(&self) -> Fence {
         Fence {
             incarnation: self.numbers.incarnation(),
-            instance: self.no,
+            run: self.no,
             epoch: self.epoch,
             version: self.version,
         }

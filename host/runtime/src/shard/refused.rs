@@ -8,10 +8,10 @@
 //! 1. the step fails with class `invalid`, and the workflow decides how to continue;
 //! 2. the run is faulted, which writes no value;
 //! 3. the trigger is parked;
-//! 4. the instance stays with this process, which does no more work on it.
+//! 4. the run stays with this process, which does no more work on it.
 //!
 //! Refusals are counted in memory, per trigger, so that a step that the store accepts costs
-//! nothing. Another process that takes the instance over begins to count again: the attempts are
+//! nothing. Another process that takes the run over begins to count again: the attempts are
 //! bounded for each process, and a run repeats its step for as long as no process lives long enough
 //! to reach the end of the list.
 
@@ -37,7 +37,7 @@ const TRIES: u32 = 3;
 const COUNTED: usize = 4_096;
 
 /// A trigger without a refusal for this time has left this process: another process owns its
-/// instance, or the instance is deleted.
+/// run, or the run is deleted.
 const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 
 /// The bytes of the store's message that a failure repeats.
@@ -97,7 +97,7 @@ impl Refusals {
         }
     }
 
-    /// Whether a step of an instance was refused.
+    /// Whether a step of a run was refused.
     pub(super) fn are_of(&self, no: RunNo) -> bool {
         self.counts.keys().any(|(of, _)| *of == no)
     }
@@ -136,18 +136,18 @@ impl ShardState {
     /// Carries out the action for a trigger whose step the store has refused too often. Returns
     /// false if the step itself is to be done.
     pub(super) fn remedied(&mut self, to: Address, shared: &Arc<RuntimeShared>) -> bool {
-        let Some(remedy) = self.refusals.remedy(to.instance, to.seq) else {
+        let Some(remedy) = self.refusals.remedy(to.run, to.seq) else {
             return false;
         };
-        let Some(owned) = self.owned.get(&to.instance) else {
+        let Some(owned) = self.owned.get(&to.run) else {
             return true;
         };
-        let is_outside = owned.outside(to.seq).is_some();
+        let is_external = owned.external(to.seq).is_some();
         let is_timeout = owned.state.timeout == Some(to.seq);
         match remedy {
             Remedy::Park(reason) => self.park(to, reason),
             // An external trigger alone does not fault the run.
-            Remedy::Break(failure) if is_outside => self.park(to, failure.message),
+            Remedy::Break(failure) if is_external => self.park(to, failure.message),
             Remedy::Fail(failure) if !is_timeout => self.give_up(to, failure, shared),
             Remedy::Fail(failure) | Remedy::Break(failure) => {
                 self.settle(to, Settled::Broken(failure), Ran::default(), shared);

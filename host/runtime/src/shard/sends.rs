@@ -71,7 +71,7 @@ impl OwnedRun {
             hash: hash(&sent.name, &matches, None),
             matches: Bytes::from(matches),
             correlation: sent.correlation.clone(),
-            instance: sent.run,
+            run: sent.run,
             input: sent.input.clone(),
             // The commit writes the blobs of its guest.
             blobs: Vec::new(),
@@ -105,7 +105,7 @@ impl OwnedRun {
             hash: hash(INCIDENT, b"null", None),
             matches: Bytes::from_static(b"null"),
             correlation: None,
-            instance: None,
+            run: None,
             input: Payload::of(&input),
             blobs: Vec::new(),
             delivery: Delivery::StartAndResume,

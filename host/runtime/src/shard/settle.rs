@@ -26,7 +26,7 @@ impl ShardState {
         ran: Ran,
         shared: &Arc<RuntimeShared>,
     ) {
-        let step = match self.owned.get_mut(&to.instance) {
+        let step = match self.owned.get_mut(&to.run) {
             Some(owned) => owned.settle(to, settled, ran, shared),
             None => return,
         };
@@ -187,7 +187,7 @@ impl OwnedRun {
         Ok(Some(step))
     }
 
-    /// A number that spreads retries: different for every trigger of every instance, and the same
+    /// A number that spreads retries: different for every trigger of every run, and the same
     /// when a step is repeated.
     fn spread(&self, to: Address) -> u64 {
         use std::hash::{Hash as _, Hasher as _};
@@ -204,7 +204,7 @@ impl OwnedRun {
         let open = self.state.run_of(to.seq)?;
         Some(ExecutionRow {
             no: self.numbers.execution()?,
-            instance: self.no,
+            run: self.no,
             previous: self.last_execution,
             seq: to.seq,
             first: open.first,

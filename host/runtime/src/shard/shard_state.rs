@@ -24,10 +24,10 @@ use crate::wait::{Ended, RunResult};
 #[derive(Default)]
 pub(crate) struct ShardState {
     pub(super) owned: FxHashMap<RunNo, OwnedRun>,
-    /// Claimed triggers of instances that are not here yet or not any more.
+    /// Claimed triggers of runs that are not here yet or not any more.
     pub(super) early: Early,
     /// The executions to begin next, in order, with their burst. A later burst has to queue them
-    /// again, because the instance may wait for its lock, or the trigger for its turn as a suspect.
+    /// again, because the run may wait for its lock, or the trigger for its turn as a suspect.
     pub(super) ready: VecDeque<(RunNo, Epoch, Seq)>,
     /// Calls that the driving thread makes before any other work.
     deferred: VecDeque<Work>,
@@ -48,7 +48,7 @@ pub(crate) struct ShardState {
 
 /// A write in progress, and its continuation.
 pub(super) struct Pending {
-    pub(super) instance: RunNo,
+    pub(super) run: RunNo,
     pub(super) epoch: Epoch,
     pub(super) then: Then,
 }
@@ -74,11 +74,11 @@ pub(super) enum Then {
         /// Whether a stimulus was queued.
         sent: bool,
     },
-    /// A new instance is written.
+    /// A new run is written.
     Created(Box<(OwnedRun, Reply)>),
     /// A suspect is marked and may run.
     Marked(Seq),
-    /// An instance is given back.
+    /// A run is given back.
     Released(Fence),
     /// A trigger is parked.
     Parked(Seq),
@@ -105,7 +105,7 @@ impl ShardState {
                     self.answered(ticket, answer, shared);
                 }
             }
-            Message::SuspectsTurn(instance, seq) => self.suspects_turn(instance, seq, shared),
+            Message::SuspectsTurn(run, seq) => self.suspects_turn(run, seq, shared),
             Message::Locked { no, epoch, taken } => self.locked(no, epoch, taken, shared),
             Message::Forget => self.forget(shared),
             Message::Owed(fence) => self.release(fence),
@@ -174,8 +174,8 @@ impl ShardState {
             return;
         }
         if self.owned.get(&no).is_some_and(|owned| owned.epoch > epoch) {
-            // The preparation took so long that the process lost the instance and claimed it again.
-            shared.intake.landed(claimed.count());
+            // The preparation took so long that the process lost the run and claimed it again.
+            shared.intake.release(claimed.count());
             return;
         }
         let now = shared.base.clock.monotonic();
@@ -191,7 +191,7 @@ impl ShardState {
         if claimed.row.version == BORN_VERSION {
             shared.base.metrics.runs_started.add(1);
         }
-        // An earlier burst of the instance is void: the epoch has moved on.
+        // An earlier burst of the run is void: the epoch has moved on.
         if let Some(old) = self.owned.insert(no, owned) {
             self.dismiss(old, shared);
         }
@@ -205,7 +205,7 @@ impl ShardState {
         }
     }
 
-    /// Adds further triggers of an instance that is here, or will arrive.
+    /// Adds further triggers of a run that is here, or will arrive.
     fn claimed_more(&mut self, claimed: ClaimedRun, shared: &RuntimeShared) {
         let no = claimed.row.no;
         let Some(owned) = self
@@ -223,10 +223,10 @@ impl ShardState {
         let mut ready = Vec::new();
         for row in claimed.claimed {
             let known = owned.held.get(&row.seq);
-            let fresh = row.seq.is_outside() && !owned.gone.contains(&row.seq);
+            let fresh = row.seq.is_external() && !owned.gone.contains(&row.seq);
             if known.map_or(!fresh, HeldTrigger::is_claimed) {
                 // The step that removed the trigger is being committed.
-                shared.intake.landed(1);
+                shared.intake.release(1);
                 continue;
             }
             owned
@@ -242,7 +242,7 @@ impl ShardState {
     /// Queues a claimed trigger; a suspect waits until it can run alone.
     pub(super) fn make_ready(&mut self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
         windlass_model::failpoint::pass("after-claim");
-        // A trigger of an instance that waits for its lock is queued once the lock is held.
+        // A trigger of a run that waits for its lock is queued once the lock is held.
         let Some(owned) = self.owned.get(&no).filter(|owned| !owned.is_shut()) else {
             return;
         };
@@ -279,7 +279,7 @@ impl ShardState {
             trigger: held.fence(),
         };
         let pending = Pending {
-            instance: no,
+            run: no,
             epoch: owned.epoch,
             then: Then::Marked(seq),
         };
@@ -312,7 +312,7 @@ impl ShardState {
         let owned = OwnedRun::from_birth(&new, state, prepared, numbers, now);
         shared.intake.flow.took(owned.claimed());
         let pending = Pending {
-            instance: new.no,
+            run: new.no,
             epoch: owned.epoch,
             then: Then::Created(Box::new((owned, reply))),
         };
@@ -343,9 +343,9 @@ impl ShardState {
         {
             // After its step, with any result, the next suspect does not wait for this one any
             // more.
-            shared.suspect_left(pending.instance, *seq);
+            shared.suspect_left(pending.run, *seq);
         }
-        let (no, epoch, then) = (pending.instance, pending.epoch, pending.then);
+        let (no, epoch, then) = (pending.run, pending.epoch, pending.then);
         // Whether a trigger is due now that a member has to claim.
         let due = match then {
             Then::Created(created) => {
@@ -376,7 +376,7 @@ impl ShardState {
         }
     }
 
-    /// Processes the answer to giving an instance back. Another member may own it already.
+    /// Processes the answer to giving a run back. Another member may own it already.
     fn released(
         &mut self,
         fence: Fence,
@@ -387,7 +387,7 @@ impl ShardState {
             tracing::warn!(code = %error.code, %error, "cannot give a run back yet");
             return self.owed.push(fence);
         }
-        let (no, epoch, clock) = (fence.instance, fence.epoch, &*shared.base.clock);
+        let (no, epoch, clock) = (fence.run, fence.epoch, &*shared.base.clock);
         self.early.given_back(no, epoch, &shared.intake, clock);
         if self.refusals.are_of(no) {
             // A refused step is tried again at once.
@@ -413,23 +413,23 @@ impl ShardState {
                 self.make_ready(no, seq, shared);
             }
         } else {
-            shared.intake.landed(owned.claimed());
+            shared.intake.release(owned.claimed());
         }
         if answer.is_err() {
-            // The instance may be stored all the same, owned by this process, which does not run
+            // The run may be stored all the same, owned by this process, which does not run
             // it.
             self.owed.push(fence);
         }
-        // The caller may be gone; the instance is stored all the same.
+        // The caller may be gone; the run is stored all the same.
         let _ = reply.send(answer.map_err(Error::from));
     }
 
-    /// Continues after a durable write of an instance.
+    /// Continues after a durable write of a run.
     fn durable(&mut self, no: RunNo, epoch: Epoch, then: Then, shared: &Arc<RuntimeShared>) {
         if let Then::Committed { sent: true, .. } = then {
             shared.listeners.queue.ring();
         }
-        // An instance that this write gave back may have been claimed again.
+        // A run that this write gave back may have been claimed again.
         let Some(owned) = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch) else {
             return;
         };
@@ -445,7 +445,7 @@ impl ShardState {
                 owned.unacknowledged = owned.unacknowledged.saturating_sub(1);
                 let gone = owned.leaving && owned.unacknowledged == 0;
                 for seq in dispatch {
-                    // A later step may have cancelled the successor or given the instance back.
+                    // A later step may have cancelled the successor or given the run back.
                     if !owned.leaving
                         && let Some(held) = owned.held.get_mut(&seq)
                     {
@@ -485,7 +485,7 @@ impl ShardState {
         }
     }
 
-    /// Drops an instance whose fence did not hold: its state in memory is stale.
+    /// Drops a run whose fence did not hold: its state in memory is stale.
     fn fenced(&mut self, no: RunNo, epoch: Epoch, shared: &RuntimeShared) {
         if let Some(owned) = self.owned.get(&no).filter(|owned| owned.epoch == epoch) {
             tracing::warn!(run = %owned.id, "results were fenced off: the run has moved on");
@@ -500,10 +500,10 @@ impl ShardState {
         error: &windlass_store::Error,
         shared: &RuntimeShared,
     ) {
-        self.failed(to.instance, to.epoch, Some(to.seq), error, shared);
+        self.failed(to.run, to.epoch, Some(to.seq), error, shared);
     }
 
-    /// Drops an instance whose commit failed: its state in memory is ahead of the durable state.
+    /// Drops a run whose commit failed: its state in memory is ahead of the durable state.
     fn failed(
         &mut self,
         no: RunNo,
@@ -535,7 +535,7 @@ impl ShardState {
         shared.listeners.waiters.tell(no, &Ended::GivenBack);
     }
 
-    /// Drops an instance, if it is still in this burst.
+    /// Drops a run, if it is still in this burst.
     pub(super) fn drop_owned(
         &mut self,
         no: RunNo,
@@ -549,7 +549,7 @@ impl ShardState {
         Some(known)
     }
 
-    /// Cleans up after an instance that leaves the shard.
+    /// Cleans up after a run that leaves the shard.
     fn dismiss(&mut self, mut owned: OwnedRun, shared: &RuntimeShared) {
         for (seq, held) in &owned.held {
             held.leaves(owned.no, *seq, shared);
@@ -575,10 +575,10 @@ impl ShardState {
         }
     }
 
-    /// Gives back an instance that is not here.
+    /// Gives back a run that is not here.
     pub(super) fn release(&mut self, fence: Fence) {
         let pending = Pending {
-            instance: fence.instance,
+            run: fence.run,
             epoch: fence.epoch,
             then: Then::Released(fence),
         };
@@ -593,7 +593,7 @@ impl ShardState {
         }
     }
 
-    /// Gives an instance back if none of its executions is in progress here. While draining,
+    /// Gives a run back if none of its executions is in progress here. While draining,
     /// claimed triggers that have not begun do not count.
     pub(super) fn give_back_if_idle(&mut self, no: RunNo, shared: &RuntimeShared) {
         let idle = self.owned.get(&no).is_some_and(|owned| {
@@ -607,7 +607,7 @@ impl ShardState {
         }
     }
 
-    /// Whether there are no instances here, and no writes in progress.
+    /// Whether there are no runs here, and no writes in progress.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.owned.is_empty() && self.orders.is_empty()
     }

@@ -11,9 +11,9 @@ use windlass_store::write::Park;
 use super::about::log_about;
 use super::call::patch_of;
 use super::execute::{log_put_off, put_off_until};
+use super::external::Fate;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
-use super::outside::Fate;
 use super::owned::{Extras, OwnedRun, Stage};
 use super::shard_state::{Pending, ShardState, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
@@ -57,7 +57,7 @@ impl ShardState {
         let Returned { to, answer } = returned;
         let owned = self
             .owned
-            .get_mut(&to.instance)
+            .get_mut(&to.run)
             .filter(|owned| owned.epoch == to.epoch)?;
         let held = owned.held.get_mut(&to.seq)?;
         if !matches!(held.stage, Stage::Running(_)) {
@@ -77,7 +77,7 @@ impl ShardState {
     fn begin(&mut self, no: RunNo, seq: Seq, shared: &Arc<RuntimeShared>) -> Option<Work> {
         let owned = self.owned.get_mut(&no)?;
         // No execution begins after the end of a burst: the trigger is given back with the
-        // instance. Control triggers are carried out all the same, as in a paused run.
+        // run. Control triggers are carried out all the same, as in a paused run.
         if owned.leaving || (owned.is_halted() && !owned.is_control(seq)) {
             return None;
         }
@@ -86,12 +86,12 @@ impl ShardState {
             .get_mut(&seq)
             .filter(|held| matches!(held.stage, Stage::Ready))?;
         let to = Address {
-            instance: no,
+            run: no,
             epoch: owned.epoch,
             seq,
             started_ms: shared.base.clock.wall_ms(),
         };
-        let from_outside = held.outside.is_some();
+        let is_external = held.external.is_some();
         if self.remedied(to, shared) {
             return None;
         }
@@ -100,7 +100,7 @@ impl ShardState {
             self.settle(to, Settled::TimedOut, Ran::default(), shared);
             return None;
         }
-        if from_outside && self.control(to, shared) {
+        if is_external && self.control(to, shared) {
             return None;
         }
         let owned = self.owned.get_mut(&no)?;
@@ -158,11 +158,11 @@ impl ShardState {
 
     /// Ends an execution before it has begun.
     pub(super) fn give_up(&mut self, to: Address, failure: Failure, shared: &Arc<RuntimeShared>) {
-        let from_outside = self
+        let is_external = self
             .owned
-            .get(&to.instance)
-            .is_some_and(|owned| owned.outside(to.seq).is_some());
-        if from_outside {
+            .get(&to.run)
+            .is_some_and(|owned| owned.external(to.seq).is_some());
+        if is_external {
             self.conclude(to, Fate::Dead("failed", Some(failure)), shared);
         } else {
             self.settle(to, Settled::Failed(failure), Ran::default(), shared);
@@ -176,7 +176,7 @@ impl ShardState {
         back: Back<Disposition>,
         shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
-        let owned = self.owned.get_mut(&to.instance)?;
+        let owned = self.owned.get_mut(&to.run)?;
         if let Some(held) = owned.held.get_mut(&to.seq) {
             held.noted = back.logs;
             // If the consumer postponed the trigger or failed, it is called again, and makes its
@@ -194,7 +194,7 @@ impl ShardState {
                 })
             });
         }
-        let outside = owned.outside(to.seq).is_some();
+        let external = owned.external(to.seq).is_some();
         if let Some(after) = back.put_off {
             log_put_off(&owned.about(to.seq), after, back.result.as_ref().err());
             self.put_off(to, put_off_until(&*shared.base.clock, after), shared);
@@ -202,7 +202,7 @@ impl ShardState {
         }
         match back.result {
             Ok(Disposition::Execute { vars }) => self.admitted(to, vars, shared),
-            Ok(Disposition::Handled) if outside => {
+            Ok(Disposition::Handled) if external => {
                 self.conclude(to, Fate::Used, shared);
                 None
             }
@@ -221,7 +221,7 @@ impl ShardState {
                     code: codes::REJECTED,
                     ..reason
                 };
-                if outside {
+                if external {
                     self.conclude(to, Fate::Dead("rejected", Some(failure)), shared);
                 } else {
                     self.settle(to, Settled::Failed(failure), Ran::default(), shared);
@@ -234,7 +234,7 @@ impl ShardState {
             }
             Err(failure) => {
                 // The trigger is kept: a failing consumer loses no trigger.
-                if let Some(owned) = self.owned.get(&to.instance) {
+                if let Some(owned) = self.owned.get(&to.run) {
                     let about = owned.about(to.seq);
                     log_about!(warn, about, code = %failure.code, %failure, "a consumer failed; offering the trigger again");
                 }
@@ -256,7 +256,7 @@ impl ShardState {
             self.conclude(to, fate, shared);
             return None;
         }
-        let patch = self.owned.get(&to.instance)?.patch(to.seq, vars.as_ref());
+        let patch = self.owned.get(&to.run)?.patch(to.seq, vars.as_ref());
         match patch {
             Ok(patch) => self.execute(to, patch, shared),
             Err(failure) => {
@@ -268,11 +268,11 @@ impl ShardState {
 
     /// Postpones a trigger until this time.
     fn put_off(&mut self, to: Address, until_ms: i64, shared: &Arc<RuntimeShared>) {
-        let outside = self
+        let external = self
             .owned
-            .get(&to.instance)
-            .is_some_and(|owned| owned.outside(to.seq).is_some());
-        if outside {
+            .get(&to.run)
+            .is_some_and(|owned| owned.external(to.seq).is_some());
+        if external {
             self.conclude(to, Fate::Again(until_ms), shared);
         } else {
             self.settle(to, Settled::Later { until_ms }, Ran::default(), shared);
@@ -280,20 +280,20 @@ impl ShardState {
     }
 
     /// Handles a guest that a shutdown interrupted: the trigger is unchanged and is given back with
-    /// its instance.
+    /// its run.
     pub(super) fn interrupted(&mut self, to: Address, shared: &RuntimeShared) {
-        if let Some(owned) = self.owned.get_mut(&to.instance)
+        if let Some(owned) = self.owned.get_mut(&to.run)
             && let Some(held) = owned.held.get_mut(&to.seq)
         {
             held.stage = Stage::Ready;
         }
-        self.give_back_if_idle(to.instance, shared);
+        self.give_back_if_idle(to.run, shared);
     }
 
     /// Parks a trigger that cannot run here now.
     pub(super) fn park(&mut self, to: Address, reason: String) {
         let reason = plain(&reason, REASON_BYTES);
-        let Some(owned) = self.owned.get(&to.instance) else {
+        let Some(owned) = self.owned.get(&to.run) else {
             return;
         };
         let Some(held) = owned.held.get(&to.seq) else {
@@ -306,7 +306,7 @@ impl ShardState {
             reason,
         };
         let pending = Pending {
-            instance: to.instance,
+            run: to.run,
             epoch: to.epoch,
             then: Then::Parked(to.seq),
         };
@@ -320,8 +320,8 @@ impl OwnedRun {
         if let Some(open) = self.state.run_of(seq) {
             return open.kind;
         }
-        let outside = self.held.get(&seq).and_then(|held| held.outside.as_ref());
-        outside.map_or(TriggerType::Next, |outside| outside.kind)
+        let external = self.held.get(&seq).and_then(|held| held.external.as_ref());
+        external.map_or(TriggerType::Next, |external| external.kind)
     }
 
     /// The failure of an execution that is too late to begin.

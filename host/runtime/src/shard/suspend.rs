@@ -115,7 +115,7 @@ impl OwnedRun {
     /// The expired bookmark of a node run that was not resumed in time.
     fn expired(&self, open: &Open, store: &dyn Store) -> Result<Reason, Unread> {
         let query = BookmarkQuery {
-            instance: Some(self.no),
+            run: Some(self.no),
             limit: u32::MAX,
             ..BookmarkQuery::default()
         };

@@ -19,7 +19,7 @@ pub(crate) struct Work {
 /// The trigger and the burst of a call. A result whose address does not exist any more is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub(crate) instance: RunNo,
+    pub(crate) run: RunNo,
     pub(crate) epoch: Epoch,
     pub(crate) seq: Seq,
     pub(crate) started_ms: i64,

@@ -30,7 +30,7 @@ pub(super) type Life = u32;
 pub(super) struct Checker {
     members: BTreeMap<Incarnation, Member>,
     ended_lives: BTreeSet<Life>,
-    instances: BTreeMap<RunNo, Instance>,
+    runs: BTreeMap<RunNo, CheckedRun>,
     ids: BTreeMap<RunId, RunNo>,
     /// Instances that are deleted, or will be when they end.
     doomed: BTreeSet<RunId>,
@@ -66,7 +66,7 @@ struct Member {
     gone: bool,
 }
 
-struct Instance {
+struct CheckedRun {
     id: RunId,
     workflow: windlass_model::Digest,
     owner: Option<Incarnation>,
@@ -82,7 +82,7 @@ struct Instance {
     /// The number of its execution records.
     records: usize,
     /// The executions, by sequence number.
-    runs: BTreeMap<Seq, ExecutionStatus>,
+    executions: BTreeMap<Seq, ExecutionStatus>,
     /// Node runs, by their first sequence number, that have been executed at least once.
     begun: BTreeSet<Seq>,
     /// Node runs that are complete.
@@ -139,7 +139,7 @@ impl Checker {
                 }
             }
             (Write::Leave(leave), Some(Wrote::Leave(()))) => self.leaves(leave.incarnation),
-            (Write::Bury(bury), Some(Wrote::Bury(_))) => self.buries(bury.incarnation, now_ms),
+            (Write::Reap(reap), Some(Wrote::Reap(_))) => self.reaps(reap.incarnation, now_ms),
             (Write::Create(new), Some(Wrote::Create(Ok(Created::New)))) => self.created(new),
             (Write::Claim(claim), Some(Wrote::Claim(claims))) => {
                 self.claimed(life, claim, claims, seen.submitted_ms);
@@ -168,14 +168,14 @@ impl Checker {
                 self.wrong.extend(wrong);
             }
             (Write::Forget(forget), Some(Wrote::Forget(_))) => {
-                self.forgets(forget.instance, forget.at_ms);
+                self.forgets(forget.run, forget.at_ms);
             }
             (Write::Plan(plan), Some(Wrote::Plan(Ok(planned)))) => self.planned(plan, *planned),
             (Write::Life(op), Some(Wrote::Life(lived))) => self.lived(op, *lived),
             (Write::Commit(_), Some(Wrote::Commit(Err(Fenced)))) => self.fenced += 1,
             (Write::Release(release), Some(Wrote::Release(Ok(())))) => {
-                if let Some(instance) = self.instances.get_mut(&release.fence.instance) {
-                    instance.owner = None;
+                if let Some(run) = self.runs.get_mut(&release.fence.run) {
+                    run.owner = None;
                 }
             }
             _ => {}
@@ -194,37 +194,32 @@ impl Checker {
         self.wrong.extend(wrong);
     }
 
-    /// Checks an operation on a whole instance.
+    /// Checks an operation on a whole run.
     fn lived(&mut self, op: &LifeOp, lived: Lived) {
         match (op, lived) {
-            (LifeOp::Delete { instance, .. }, Lived::Done) => {
-                self.doomed.insert(*instance);
+            (LifeOp::Delete { run, .. }, Lived::Done) => {
+                self.doomed.insert(*run);
             }
-            (
-                LifeOp::Delete {
-                    instance, at_ms, ..
-                },
-                Lived::Gone(no),
-            ) => {
-                self.doomed.insert(*instance);
+            (LifeOp::Delete { run, at_ms, .. }, Lived::Gone(no)) => {
+                self.doomed.insert(*run);
                 // The retention of a deleted run begins at the deletion.
-                if let Some(instance) = self.instances.get_mut(&no) {
-                    instance.ended_ms = *at_ms;
+                if let Some(run) = self.runs.get_mut(&no) {
+                    run.ended_ms = *at_ms;
                 }
             }
             (LifeOp::Reopen(new), Lived::Done) => {
-                let Some(instance) = self.instances.get_mut(&new.instance) else {
-                    return self.note(format!("{} was taken up, and never was", new.instance));
+                let Some(run) = self.runs.get_mut(&new.run) else {
+                    return self.note(format!("{} was taken up, and never was", new.run));
                 };
-                let ended = matches!(instance.end, Some(Status::Faulted | Status::Cancelled));
-                let fits = ended && instance.version == new.version;
-                instance.end = None;
-                instance.version.0 += 1;
+                let ended = matches!(run.end, Some(Status::Faulted | Status::Cancelled));
+                let fits = ended && run.version == new.version;
+                run.end = None;
+                run.version.0 += 1;
                 // A retried node has a new node run.
                 let triggers = new.triggers.iter().map(|trigger| trigger.seq);
-                instance.begun.extend(triggers);
+                run.begun.extend(triggers);
                 if !fits {
-                    self.note(format!("{} was taken up as it was not", new.instance));
+                    self.note(format!("{} was taken up as it was not", new.run));
                 }
             }
             _ => {}
@@ -233,13 +228,13 @@ impl Checker {
 
     /// Checks the deletion of some or all rows of a run whose retention is over.
     fn forgets(&mut self, no: RunNo, at_ms: i64) {
-        let Some(instance) = self.instances.get_mut(&no) else {
+        let Some(run) = self.runs.get_mut(&no) else {
             return self.note(format!("{no} was forgotten, and never was"));
         };
-        self.forgotten += u64::from(!instance.forgotten);
-        instance.forgotten = true;
-        let kept_ms = at_ms - instance.ended_ms;
-        let (keep_ms, end) = (KEEP_MS.cast_signed(), instance.end);
+        self.forgotten += u64::from(!run.forgotten);
+        run.forgotten = true;
+        let kept_ms = at_ms - run.ended_ms;
+        let (keep_ms, end) = (KEEP_MS.cast_signed(), run.end);
         if end.is_none() || kept_ms < keep_ms {
             self.note(format!(
                 "{no} ended as {end:?}, and is forgotten after {kept_ms} ms"
@@ -249,8 +244,8 @@ impl Checker {
 
     /// Whether a run was deleted because its retention was over.
     pub(super) fn is_forgotten(&self, no: RunNo) -> bool {
-        let instance = self.instances.get(&no);
-        instance.is_some_and(|instance| instance.forgotten)
+        let run = self.runs.get(&no);
+        run.is_some_and(|run| run.forgotten)
     }
 
     /// Whether a run may not be found any more.
@@ -262,14 +257,14 @@ impl Checker {
         if let Some(member) = self.members.get_mut(&incarnation) {
             member.gone = true;
         }
-        for instance in self.instances.values_mut() {
-            if instance.owner == Some(incarnation) {
-                instance.owner = None;
+        for run in self.runs.values_mut() {
+            if run.owner == Some(incarnation) {
+                run.owner = None;
             }
         }
     }
 
-    fn buries(&mut self, asking: Incarnation, now_ms: u64) {
+    fn reaps(&mut self, asking: Incarnation, now_ms: u64) {
         for (incarnation, member) in &mut self.members {
             let dead = self.ended_lives.contains(&member.life) || now_ms >= member.until_ms;
             if *incarnation != asking && dead && !member.gone {
@@ -286,7 +281,7 @@ impl Checker {
         if known.is_some() {
             self.note(format!("run {} was written twice", new.id));
         }
-        let instance = Instance {
+        let run = CheckedRun {
             id: new.id,
             workflow: new.definition.digest,
             owner: new.owner,
@@ -297,21 +292,21 @@ impl Checker {
             ended_ms: 0,
             forgotten: false,
             records: 0,
-            runs: BTreeMap::new(),
+            executions: BTreeMap::new(),
             begun: BTreeSet::new(),
             complete: BTreeSet::new(),
             executed: BTreeSet::new(),
         };
-        self.instances.insert(new.no, instance);
+        self.runs.insert(new.no, run);
     }
 
     /// Checks that a row waits for one child, and that an item of a list gets one output.
     fn nested(&mut self, commit: &Commit) {
         for child in &commit.children {
             self.children += 1;
-            let no = commit.fence.instance;
+            let no = commit.fence.run;
             match child.parent {
-                Some(parent) if parent.instance == no => {
+                Some(parent) if parent.run == no => {
                     if !self.called.insert((no, parent.seq)) {
                         let seq = parent.seq;
                         self.note(format!("trigger {seq} of {no} waits for two children"));
@@ -322,7 +317,7 @@ impl Checker {
         }
         for item in &commit.items {
             self.items += 1;
-            let (no, list, index) = (commit.fence.instance, item.list, item.index);
+            let (no, list, index) = (commit.fence.run, item.list, item.index);
             if !self.came_to.insert((no, list, index)) {
                 self.note(format!("item {index} of list {list} of {no} ended twice"));
             }
@@ -335,7 +330,7 @@ impl Checker {
             .is_none_or(|member| member.gone)
     }
 
-    /// Checks the instances that a delivery claimed, as for a claim.
+    /// Checks the runs that a delivery claimed, as for a claim.
     fn took(
         &mut self,
         life: Life,
@@ -353,7 +348,7 @@ impl Checker {
                 self.note(format!("instance {no} was taken, and not delivered to"));
             }
         }
-        if sent.taken.len() > claim_for.instances as usize {
+        if sent.taken.len() > claim_for.runs as usize {
             self.note(format!(
                 "{} takes more than it wants",
                 claim_for.incarnation
@@ -362,12 +357,12 @@ impl Checker {
         let claim = Claim {
             incarnation: claim_for.incarnation,
             now_ms,
-            instances: claim_for.instances,
+            runs: claim_for.runs,
             triggers: claim_for.triggers,
             scope: ClaimScope::All,
         };
         let claims = Claims {
-            instances: sent.taken.clone(),
+            runs: sent.taken.clone(),
             ..Claims::default()
         };
         self.claimed(life, &claim, &claims, submitted_ms);
@@ -375,7 +370,7 @@ impl Checker {
 
     fn claimed(&mut self, life: Life, claim: &Claim, claims: &Claims, submitted_ms: i64) {
         let me = claim.incarnation;
-        if claims.instances.is_empty() {
+        if claims.runs.is_empty() {
             return;
         }
         if self.is_gone(me) || self.members[&me].life != life {
@@ -385,14 +380,14 @@ impl Checker {
             let early_ms = claim.now_ms - submitted_ms;
             self.note(format!("{me} claims {early_ms} ms before it is that late"));
         }
-        for claimed in &claims.instances {
+        for claimed in &claims.runs {
             let no = claimed.row.no;
-            let Some(instance) = self.instances.get(&no) else {
+            let Some(run) = self.runs.get(&no) else {
                 self.note(format!("instance {no} was claimed, and never written"));
                 continue;
             };
-            let (owner, epoch, over) = (instance.owner, instance.epoch, instance.end.is_some());
-            let paused = instance.paused;
+            let (owner, epoch, over) = (run.owner, run.epoch, run.end.is_some());
+            let paused = run.paused;
             if over {
                 self.note(format!("instance {no} was claimed after its end"));
             }
@@ -417,9 +412,9 @@ impl Checker {
                     self.note(format!("trigger {} of {no} was claimed early", row.seq));
                 }
             }
-            if let Some(instance) = self.instances.get_mut(&no) {
-                instance.owner = Some(me);
-                instance.epoch = claimed.row.epoch;
+            if let Some(run) = self.runs.get_mut(&no) {
+                run.owner = Some(me);
+                run.epoch = claimed.row.epoch;
             }
         }
     }
@@ -427,33 +422,33 @@ impl Checker {
     fn committed(&mut self, life: Life, commit: &Commit) {
         self.commits += 1;
         let fence = &commit.fence;
-        let (no, me) = (fence.instance, fence.incarnation);
+        let (no, me) = (fence.run, fence.incarnation);
         if self.is_gone(me) {
             self.note(format!("{me} commits to {no}, and is no member any more"));
         } else if self.members[&me].life != life {
             self.note(format!("process {life} commits to {no}, which {me} owns"));
         }
         let deaths = self.deaths;
-        let Some(instance) = self.instances.get_mut(&no) else {
+        let Some(run) = self.runs.get_mut(&no) else {
             self.note(format!("a step of {no} was written, and {no} never was"));
             return;
         };
         let mut wrong = Vec::new();
-        if instance.owner != Some(me) || instance.epoch != fence.epoch {
+        if run.owner != Some(me) || run.epoch != fence.epoch {
             wrong.push(format!(
                 "{me} commits to {no} in epoch {}, which {:?} owns in epoch {}",
-                fence.epoch, instance.owner, instance.epoch
+                fence.epoch, run.owner, run.epoch
             ));
         }
-        if instance.version != fence.version {
+        if run.version != fence.version {
             wrong.push(format!("a step of {no} was written over another"));
         }
-        if instance.end.is_some() {
+        if run.end.is_some() {
             wrong.push(format!("a step of {no} was written after its end"));
         }
-        instance.version = Version(fence.version.0 + 1);
-        instance.paused = commit.status == Status::Paused;
-        if instance.paused && commit.triggers.iter().any(|trigger| trigger.claimed) {
+        run.version = Version(fence.version.0 + 1);
+        run.paused = commit.status == Status::Paused;
+        if run.paused && commit.triggers.iter().any(|trigger| trigger.claimed) {
             wrong.push(format!("{no} is paused, and goes on"));
         }
         for trigger in &commit.triggers {
@@ -461,16 +456,16 @@ impl Checker {
                 wrong.push(format!("trigger {} of {no} is claimed early", trigger.seq));
             }
         }
-        let prepared = self.workflows.get(&instance.workflow);
-        for run in &commit.executions {
-            instance.executed(run, prepared, deaths, &mut wrong);
+        let prepared = self.workflows.get(&run.workflow);
+        for execution in &commit.executions {
+            run.executed(execution, prepared, deaths, &mut wrong);
         }
         if commit.finish.is_some() {
-            instance.end = Some(commit.status);
-            instance.ended_ms = commit.at_ms;
+            run.end = Some(commit.status);
+            run.ended_ms = commit.at_ms;
         }
         if commit.finish.is_some() || commit.release {
-            instance.owner = None;
+            run.owner = None;
         }
         if commit.finish.is_some() != commit.status.is_final() {
             wrong.push(format!("{no} ends with status {:?}", commit.status));
@@ -480,8 +475,8 @@ impl Checker {
 
     /// The final status of a run, if it has ended.
     pub(super) fn end_of(&self, id: RunId) -> Option<Status> {
-        let instance = self.instances.get(self.ids.get(&id)?)?;
-        instance.end
+        let run = self.runs.get(self.ids.get(&id)?)?;
+        run.end
     }
 
     /// Whether a run was written.
@@ -491,52 +486,53 @@ impl Checker {
 
     /// The runs that have not ended.
     pub(super) fn open(&self) -> Vec<RunNo> {
-        let open = self.instances.iter();
-        open.filter(|(_, instance)| instance.end.is_none())
+        let open = self.runs.iter();
+        open.filter(|(_, run)| run.end.is_none())
             .map(|(no, _)| *no)
             .collect()
     }
 
     /// For every run, its id, its final status, and the number of its execution records.
     pub(super) fn all(&self) -> impl Iterator<Item = (RunNo, RunId, Option<Status>, usize)> {
-        let all = self.instances.iter();
-        all.map(|(no, instance)| (*no, instance.id, instance.end, instance.records))
+        let all = self.runs.iter();
+        all.map(|(no, run)| (*no, run.id, run.end, run.records))
     }
 }
 
-impl Instance {
+impl CheckedRun {
     /// Checks an execution record.
     fn executed(
         &mut self,
-        run: &ExecutionRow,
+        execution: &ExecutionRow,
         prepared: Option<&Arc<Prepared>>,
         deaths: u32,
         wrong: &mut Vec<String>,
     ) {
-        let (no, seq, node) = (run.instance, run.seq, run.node);
+        let (no, seq, node) = (execution.run, execution.seq, execution.node);
         self.records += 1;
-        let before = self.runs.insert(seq, run.status);
+        let before = self.executions.insert(seq, execution.status);
         // A for-each that is cancelled while its items are in progress has no trigger then: its end
         // is recorded under the number of the trigger that made the list.
         let ends = (Some(ExecutionStatus::Suspended), ExecutionStatus::Cancelled);
-        if before.is_some() && (before, run.status) != ends {
+        if before.is_some() && (before, execution.status) != ends {
             wrong.push(format!("execution {seq} of {no} was recorded twice"));
         }
-        if run.status == ExecutionStatus::Completed && !self.complete.insert(run.first) {
+        if execution.status == ExecutionStatus::Completed && !self.complete.insert(execution.first)
+        {
             wrong.push(format!(
                 "node run {} of {no} was completed twice",
-                run.first
+                execution.first
             ));
         }
-        if matches!(run.kind, TriggerType::Retry | TriggerType::Loop)
-            && !self.begun.contains(&run.first)
+        if matches!(execution.kind, TriggerType::Retry | TriggerType::Loop)
+            && !self.begun.contains(&execution.first)
         {
             wrong.push(format!(
                 "execution {seq} of {no} retries what was never executed"
             ));
         }
-        self.begun.insert(run.first);
-        if let Some(failure) = &run.failure {
+        self.begun.insert(execution.first);
+        if let Some(failure) = &execution.failure {
             if failure.code == windlass_plugins::codes::QUARANTINED {
                 wrong.push(format!("being put off failed node {node} of {no}"));
             }
@@ -547,7 +543,7 @@ impl Instance {
                 wrong.push(format!("node {node} of {no} is lost after {deaths} deaths"));
             }
         }
-        let fresh = run.kind == TriggerType::Next;
+        let fresh = execution.kind == TriggerType::Next;
         if let Some(prepared) = prepared.filter(|_| fresh) {
             let from = |edge: &windlass_engine::EdgeIx| {
                 let edge = prepared.graph.edge(*edge);
@@ -559,14 +555,15 @@ impl Instance {
             let entry =
                 plan.is_some_and(|plan| plan.inbound.is_empty() && plan.reentries.is_empty());
             if !led && !entry {
-                let (kind, status, workflow) = (run.kind, run.status, &prepared.definition.json);
+                let (kind, status, workflow) =
+                    (execution.kind, execution.status, &prepared.definition.json);
                 let workflow = String::from_utf8_lossy(workflow);
                 wrong.push(format!(
                     "node {node} of {no} ran before its predecessors: {kind:?} {status:?} {workflow}"
                 ));
             }
         }
-        if run.status != ExecutionStatus::Cancelled {
+        if execution.status != ExecutionStatus::Cancelled {
             self.executed.insert(node);
         }
     }

@@ -172,7 +172,7 @@ pub(super) struct Errands {
     /// Whether the process reports a lock that it has not recorded (a deliberate fault).
     careless: bool,
     errands: Vec<Errand>,
-    /// The recorded locks, by instance and epoch.
+    /// The recorded locks, by run and epoch.
     kept: BTreeMap<(RunNo, Epoch), SimulatedLock>,
     renew_ms: u64,
 }

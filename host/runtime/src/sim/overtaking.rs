@@ -75,7 +75,7 @@ impl Process {
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
         let client = WorkflowClient::detached(store, clock, Arc::new(Arc::clone(&ALL.host)));
         for _ in 0..besides {
-            let wish = Schedule {
+            let new = Schedule {
                 id: None,
                 run: id,
                 node: plan.name.clone(),
@@ -83,7 +83,7 @@ impl Process {
                 payload: None,
                 priority: 0,
             };
-            client.now(|inner| inner.schedule(wish)).unwrap();
+            client.now(|inner| inner.schedule(new)).unwrap();
         }
         id
     }
@@ -93,12 +93,12 @@ impl Process {
         let claim = Claim {
             incarnation: self.parts.membership.numbers().incarnation(),
             now_ms: self.clock.wall_ms(),
-            instances: 1,
+            runs: 1,
             triggers,
             scope: ClaimScope::All,
         };
         let mut claims = self.store.write(claim).unwrap();
-        let claimed = claims.instances.pop().unwrap();
+        let claimed = claims.runs.pop().unwrap();
         self.parts.shared.intake.flow.took(claimed.count());
         claimed
     }
@@ -172,10 +172,10 @@ fn what_was_looked_up_for_too_long_replaces_nothing() {
     let process = Process::new();
     process.run(1);
     let first = process.claim(64);
-    // Meanwhile the process gives the instance back, as after the loss of its membership.
+    // Meanwhile the process gives the run back, as after the loss of its membership.
     let fence = windlass_store::write::Fence {
         incarnation: first.row.owner.unwrap(),
-        instance: first.row.no,
+        run: first.row.no,
         epoch: first.row.epoch,
         version: first.row.version,
     };
@@ -215,7 +215,7 @@ fn what_nobody_comes_for_is_forgotten() {
     let process = Process::new();
     process.run(20);
     let (taken, more) = (process.claim(1), process.claim(64));
-    process.parts.shared.intake.landed(taken.count());
+    process.parts.shared.intake.release(taken.count());
     let waiting = more.claimed.len();
     process.arrive(more);
     process.take(Message::Retry);

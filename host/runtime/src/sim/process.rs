@@ -246,7 +246,7 @@ impl Process {
 
     /// Processes the next message to the scheduler or, without one, the passage of time. Returns
     /// false if the scheduler spins: it woke without a message, did nothing, and would wake again
-    /// at once. With `late`, a message about instances that a delivery claimed arrives after the
+    /// at once. With `late`, a message about runs that a delivery claimed arrives after the
     /// messages of later claims.
     pub(super) fn scheduler(&mut self, late: bool) -> bool {
         let is_late = |mail: &mut Mail| late && matches!(mail, Mail::Taken(_));
@@ -349,7 +349,7 @@ impl Process {
     pub(super) fn returns(&mut self, call: usize, now_ms: u64) {
         let calling = self.calls.swap_remove(call);
         let returned = calling.end(now_ms, self.crashing.as_ref());
-        if let Some(shard) = self.parts.shared.shard(returned.to.instance) {
+        if let Some(shard) = self.parts.shared.shard(returned.to.run) {
             shard.send(Message::Returned(Box::new(returned)));
         }
     }
@@ -412,7 +412,7 @@ impl Process {
         self.draining = Some((until_ms, false));
     }
 
-    /// Whether all instances are given back or committed.
+    /// Whether all runs are given back or committed.
     pub(super) fn is_empty(&self) -> bool {
         let shards = &self.parts.shared.shards;
         shards.iter().all(|shard| shard.is_empty())
@@ -539,33 +539,30 @@ impl Process {
     }
 
     /// Checks the state in which a call begins: its trigger is claimed in the store, unless the
-    /// instance has moved on, which the process cannot know.
+    /// run has moved on, which the process cannot know.
     pub(super) fn check_begun(&self, to: Address, root: &MemoryStore, checker: &Mutex<Checker>) {
         use windlass_store::Reader as _;
         if let Some(errands) = &self.errands
-            && !errands.may_begin(to.instance, to.epoch)
+            && !errands.may_begin(to.run, to.epoch)
         {
-            let wrong = format!("{} of {} runs without its lock", to.seq, to.instance);
+            let wrong = format!("{} of {} runs without its lock", to.seq, to.run);
             checker.lock().wrong.push(wrong);
         }
-        let row = root.run_by_no(to.instance).unwrap();
+        let row = root.run_by_no(to.run).unwrap();
         let mine = |row: &windlass_store::rows::RunRow| {
             row.owner == Some(self.incarnation()) && row.epoch == to.epoch
         };
         if !row.is_some_and(|row| mine(&row)) {
             return;
         }
-        let rows = root.triggers(to.instance).unwrap();
+        let rows = root.triggers(to.run).unwrap();
         // A late resumption runs in place of the waiting row.
-        let late = |row: &TriggerRow| row.seq.is_outside() && row.kind == TriggerType::Resume;
+        let late = |row: &TriggerRow| row.seq.is_external() && row.kind == TriggerType::Resume;
         let claimed = rows
             .iter()
             .any(|row| (row.seq == to.seq || late(row)) && row.state == TriggerState::Claimed);
         if !claimed {
-            let wrong = format!(
-                "trigger {} of {} runs and is not claimed",
-                to.seq, to.instance
-            );
+            let wrong = format!("trigger {} of {} runs and is not claimed", to.seq, to.run);
             checker.lock().wrong.push(wrong);
         }
     }
@@ -577,7 +574,7 @@ fn faults(from: &Birthplace<'_>) -> Faults {
         let mut trouble = trouble.lock();
         match (trouble.mutation, &mut *write) {
             (Some(Mutation::Unfenced), Write::Commit(commit)) => unfence(commit, &root),
-            (Some(Mutation::NeverClaims), Write::Claim(claim)) => claim.instances = 0,
+            (Some(Mutation::NeverClaims), Write::Claim(claim)) => claim.runs = 0,
             (Some(Mutation::LeavesOut), Write::Plan(plan)) if plan.next_ms < i64::MAX => {
                 plan.planned_ms = plan.next_ms;
             }
@@ -612,7 +609,7 @@ fn faults(from: &Birthplace<'_>) -> Faults {
 /// Whether the store cannot hold a step: for some runs a step of a completed node, for others every
 /// step with an execution.
 fn is_refused(salt: u64, commit: &Commit) -> bool {
-    let no = commit.fence.instance.0.cast_unsigned();
+    let no = commit.fence.run.0.cast_unsigned();
     let refuses: fn(ExecutionStatus) -> bool = match Dice(salt ^ no).below(8) {
         0 => |status| status == ExecutionStatus::Completed,
         1 => |status| status != ExecutionStatus::Cancelled,
@@ -624,7 +621,7 @@ fn is_refused(salt: u64, commit: &Commit) -> bool {
 /// Makes a commit pass every fence, as if the store did not check them.
 fn unfence(commit: &mut Commit, root: &MemoryStore) {
     use windlass_store::Reader as _;
-    let no = commit.fence.instance;
+    let no = commit.fence.run;
     let Ok(Some(row)) = root.run_by_no(no) else {
         return;
     };

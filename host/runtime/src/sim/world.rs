@@ -169,7 +169,7 @@ impl World {
             in_flight: *dice.pick(&[1, 2, 8, 64, 4_096]),
             claim_runs: *dice.pick(&[1, 2, 256]),
             claim_triggers: *dice.pick(&[1, 2, 64]),
-            bury_runs: *dice.pick(&[1, 3, 1_000]),
+            reap_runs: *dice.pick(&[1, 3, 1_000]),
             ..Settings::default()
         };
         let root = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);

@@ -182,7 +182,7 @@ impl Document {
         if ended && (rows.next().is_some() || !self.bookmarks.is_empty()) {
             return Err(malformed("it has ended, and something of it waits"));
         }
-        if !ended && !rows.any(|row| !row.seq.is_outside()) {
+        if !ended && !rows.any(|row| !row.seq.is_external()) {
             return Err(malformed("it has not ended, and nothing of it can go on"));
         }
         if !ended && (head.output.is_some() || head.failure.is_some() || head.parent.is_some()) {
@@ -340,7 +340,7 @@ impl Desk<'_> {
             let output = record.output.map(|value| self.value(value)).transpose()?;
             new.push(ExecutionRow {
                 no,
-                instance: self.run,
+                run: self.run,
                 previous,
                 seq: record.seq,
                 first: record.first,

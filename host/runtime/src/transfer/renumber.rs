@@ -22,7 +22,7 @@ pub(super) fn open(
     (seq, node, kind, attempt, due_ms): Columns,
     detail: &[u8],
 ) -> Result<Option<Open>, Corrupt> {
-    let Some(node) = node.filter(|_| !seq.is_outside()) else {
+    let Some(node) = node.filter(|_| !seq.is_external()) else {
         return Ok(None);
     };
     let row = OpenRow {

@@ -119,7 +119,7 @@ fn triggers(taken: &Snapshot) -> Vec<Trigger> {
     let rows = taken.triggers.iter().map(|row| Trigger {
         no: row.no,
         row: Some(written_row(row)),
-        name: row.seq.is_outside().then(|| name(row.no)).flatten(),
+        name: row.seq.is_external().then(|| name(row.no)).flatten(),
     });
     let has_row = |no| taken.triggers.iter().any(|row| row.no == no);
     let over = taken.names.iter().filter(|name| !has_row(name.trigger));

@@ -11,7 +11,7 @@ use windlass_model::{BookmarkNo, Digest, Payload, RunId};
 use windlass_plugins::Host;
 use windlass_runtime::client::{self, Schedule};
 use windlass_runtime::{Error, StartRequest, SystemClock, WorkflowClient};
-use windlass_store::outside::Scheduled;
+use windlass_store::external::Scheduled;
 use windlass_store::read::RunQuery;
 use windlass_store::rows::DefinitionRow;
 use windlass_store::stimuli::Sent;
@@ -160,9 +160,9 @@ fn a_stimulus_starts_what_is_bound_to_it_and_nothing_else() {
         .unwrap();
     let started: RunId = sent.started[0];
     assert_eq!(sent.started.len(), 1);
-    let instance = desk.store.run(started).unwrap().unwrap();
-    assert_eq!(instance.correlation.as_deref(), Some("order-5"));
-    let triggers = desk.store.triggers(instance.no).unwrap();
+    let run = desk.store.run(started).unwrap().unwrap();
+    assert_eq!(run.correlation.as_deref(), Some("order-5"));
+    let triggers = desk.store.triggers(run.no).unwrap();
     let kinds: Vec<_> = triggers.iter().map(|row| row.kind.name()).collect();
     assert_eq!(kinds, ["event"]);
     assert!(desk.send("order.placed", "paris", None).unwrap().dropped);
@@ -265,24 +265,24 @@ fn what_is_not_there_is_said_to_be_missing() {
 fn a_trigger_is_scheduled_once_for_a_node_that_exists() {
     let desk = Desk::new();
     desk.publish(&placed("{}")).unwrap();
-    let instance = desk.send("order.placed", "berlin", None).unwrap().started[0];
-    let mut wish = Schedule {
+    let run = desk.send("order.placed", "berlin", None).unwrap().started[0];
+    let mut new = Schedule {
         id: None,
-        run: instance,
+        run,
         node: "b".to_owned(),
         due_ms: Some(NOW_MS + 60_000),
         payload: json!({ "x": 5 }).as_object().cloned(),
         priority: 0,
     };
-    let schedule = |wish: &Schedule| desk.block_on(desk.client.schedule(wish.clone()));
-    assert!(matches!(schedule(&wish), Err(Error::Refused { .. })));
-    wish.node = "a".to_owned();
-    let (id, scheduled) = schedule(&wish).unwrap();
+    let schedule = |new: &Schedule| desk.block_on(desk.client.schedule(new.clone()));
+    assert!(matches!(schedule(&new), Err(Error::Refused { .. })));
+    new.node = "a".to_owned();
+    let (id, scheduled) = schedule(&new).unwrap();
     assert_eq!(scheduled, Scheduled::New);
-    wish.id = Some(id);
-    assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::Already));
-    wish.priority = 5;
-    assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::Conflict));
-    wish.run = RunId(uuid::Uuid::nil());
-    assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::NoRun));
+    new.id = Some(id);
+    assert_eq!(schedule(&new).unwrap(), (id, Scheduled::Already));
+    new.priority = 5;
+    assert_eq!(schedule(&new).unwrap(), (id, Scheduled::Conflict));
+    new.run = RunId(uuid::Uuid::nil());
+    assert_eq!(schedule(&new).unwrap(), (id, Scheduled::NoRun));
 }

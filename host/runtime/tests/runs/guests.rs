@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, RunId, ScopeNo, Status, TriggerType};
 use windlass_runtime::client;
-use windlass_store::outside::Scheduled;
+use windlass_store::external::Scheduled;
 use windlass_store::rows::TriggerRow;
 use windlass_store::stimuli::BookmarkQuery;
 use windlass_store::{MemoryStore, Reader as _};
@@ -123,7 +123,7 @@ fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64)
     running.suspended(started.no);
     let due_ms = running.now_ms();
     let payload = json!({ "gate": order, "by": 1, "tell": order });
-    let wish = client::Schedule {
+    let new = client::Schedule {
         id: None,
         run: started.id,
         node: "work".to_owned(),
@@ -131,12 +131,12 @@ fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64)
         payload: payload.as_object().cloned(),
         priority: 0,
     };
-    assert_eq!(running.schedule(wish), Scheduled::New);
+    assert_eq!(running.schedule(new), Scheduled::New);
     (started, due_ms)
 }
 
 /// The external triggers of the run.
-fn outside(store: &MemoryStore, started: &windlass_runtime::Started) -> Vec<TriggerRow> {
+fn external(store: &MemoryStore, started: &windlass_runtime::Started) -> Vec<TriggerRow> {
     let mut rows = store.triggers(started.no).unwrap();
     rows.retain(|row| row.kind == TriggerType::Timer);
     rows
@@ -150,7 +150,7 @@ fn a_trigger_from_outside_that_is_turned_away_is_a_dead_letter_and_harms_no_run(
         store.counts().unwrap().dead_letters == 1
     });
     assert_eq!(running.letters(), ["rejected"]);
-    assert!(outside(&running.store, &started).is_empty());
+    assert!(external(&running.store, &started).is_empty());
     over(&running, started.id);
     assert_eq!(read(&running.ended(started.no).output.unwrap()), json!(0));
 }
@@ -185,7 +185,7 @@ fn what_a_consumer_sends_vanishes_if_it_or_the_node_fails() {
     running.suspended(waits.no);
     let (started, due_ms) = ordered(&running, &json!({ "fail": "ask again" }));
     running.until("it is put off", |store| {
-        let rows = outside(store, &started);
+        let rows = external(store, &started);
         rows.len() == 1 && rows[0].due_ms > due_ms
     });
     let (started, _) = ordered(&running, &json!({ "patch": { "by": "no number" } }));
@@ -205,7 +205,9 @@ fn what_a_consumer_sends_vanishes_if_it_or_the_node_fails() {
 fn a_trigger_from_outside_that_its_consumer_handles_runs_nothing() {
     let running = start(&["gate"]);
     let (started, _) = ordered(&running, &json!("handled"));
-    running.until("it is used up", |store| outside(store, &started).is_empty());
+    running.until("it is used up", |store| {
+        external(store, &started).is_empty()
+    });
     assert_eq!(running.letters(), [""; 0]);
     over(&running, started.id);
     assert_eq!(read(&running.ended(started.no).output.unwrap()), json!(0));
@@ -221,7 +223,7 @@ fn a_consumer_that_hangs_loses_no_trigger_and_keeps_nobody_from_cancelling() {
     let running = setup.start();
     let (started, due_ms) = ordered(&running, &json!("hang"));
     running.until("it is put off", |store| {
-        let rows = outside(store, &started);
+        let rows = external(store, &started);
         rows.len() == 1 && rows[0].due_ms > due_ms
     });
     running.cancel(started.id);

@@ -91,7 +91,7 @@ fn a_trigger_does_not_assign_what_is_no_variable() {
     let [client, _] = running.clients();
     for name in ["v\0", &"v".repeat(257)] {
         let payload = Map::from_iter([(name.to_owned(), json!(1))]);
-        let wish = Schedule {
+        let new = Schedule {
             id: None,
             run: started.id,
             node: "only".to_owned(),
@@ -99,6 +99,6 @@ fn a_trigger_does_not_assign_what_is_no_variable() {
             payload: Some(payload),
             priority: 0,
         };
-        assert_eq!(code(running.block_on(client.schedule(wish))), "WL-R152");
+        assert_eq!(code(running.block_on(client.schedule(new))), "WL-R152");
     }
 }

@@ -8,12 +8,12 @@ use windlass_store::Reader as _;
 
 use crate::rig::{Running, Setup, json as read};
 
-fn told(name: &str, instance: RunId, input: &Value) -> Stimulus {
+fn told(name: &str, run: RunId, input: &Value) -> Stimulus {
     Stimulus {
         name: name.to_owned(),
         matches: Value::Null,
         correlation: None,
-        run: Some(instance),
+        run: Some(run),
         input: Payload::of(input),
         delivery: Delivery::Resume,
         ttl_ms: 60_000,

@@ -75,12 +75,12 @@ fn waiting(running: &Running, id: u128) -> Started {
     started
 }
 
-fn answer(instance: Option<RunId>) -> Stimulus {
+fn answer(run: Option<RunId>) -> Stimulus {
     Stimulus {
         name: "answered".to_owned(),
         matches: json!(null),
         correlation: None,
-        run: instance,
+        run,
         input: Payload::json("40"),
         delivery: Delivery::Resume,
         ttl_ms: 1_000,
@@ -176,8 +176,8 @@ fn a_bookmark_of_an_imported_run_is_resumed_by_a_token_of_its_store() {
     for bookmark in bookmarks {
         let resume = client.resume_bookmark(bookmark.no, Payload::json("1"));
         let sent = there.block_on(resume).unwrap();
-        assert_eq!(sent.resumed, [bookmark.instance_id]);
-        assert_eq!(output(&there, bookmark.instance_id), json!(3));
+        assert_eq!(sent.resumed, [bookmark.run_id]);
+        assert_eq!(output(&there, bookmark.run_id), json!(3));
     }
 }
 
@@ -263,10 +263,7 @@ fn check_refused(document: &Value, code: &str) {
         assert_eq!(refused.code().as_str(), code, "{refused}: {document}");
     }
     let counts = running.store.counts().unwrap();
-    assert_eq!(
-        (counts.instances, counts.triggers, counts.executions),
-        (0, 0, 0)
-    );
+    assert_eq!((counts.runs, counts.triggers, counts.executions), (0, 0, 0));
 }
 
 #[test]

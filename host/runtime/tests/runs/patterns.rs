@@ -63,13 +63,13 @@ fn list<'a>(expected: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 }
 
 /// A stimulus from a folder, addressed to the run if there is one.
-fn stimulus(written: &Value, instance: Option<RunId>) -> Stimulus {
+fn stimulus(written: &Value, run: Option<RunId>) -> Stimulus {
     let delivery: Delivery = serde_json::from_value(written["delivery"].clone()).unwrap();
     Stimulus {
         name: written["name"].as_str().unwrap().to_owned(),
         matches: written["match"].clone(),
         correlation: None,
-        run: instance,
+        run,
         input: Payload::of(&written["input"]),
         delivery,
         ttl_ms: 60_000,

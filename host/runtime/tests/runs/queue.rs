@@ -32,7 +32,7 @@ fn what_two_processes_send_from_one_queue_starts_once() {
     });
     let counts = running.store.counts().unwrap();
     println!("{MANY} stimuli by two processes in {took_ms} ms: {counts:?}");
-    assert_eq!(counts.instances, MANY as u64);
+    assert_eq!(counts.runs, MANY as u64);
     assert_eq!(counts.dead_letters, 0);
     drop(second);
 }
@@ -53,7 +53,7 @@ fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
     };
     running.until("it is given up", |store| letters(store).len() == 1);
     assert_eq!(running.store.counts().unwrap().queued, 0);
-    assert_eq!(running.store.counts().unwrap().instances, 0);
+    assert_eq!(running.store.counts().unwrap().runs, 0);
     let [dead] = &letters(&running.store)[..] else {
         panic!("there is one");
     };
@@ -64,7 +64,7 @@ fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
     let replay = |client: &WorkflowClient| running.block_on(client.replay(dead.no)).unwrap();
     assert_eq!(replay(&local), Lettered::Done);
     running.until("it has started something", |store| {
-        store.counts().unwrap().instances == 1
+        store.counts().unwrap().runs == 1
     });
     assert_eq!(replay(&detached), Lettered::Already);
     let purged = client::purge_letters(&*running.store, i64::MAX, 10).unwrap();

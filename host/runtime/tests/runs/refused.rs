@@ -73,7 +73,7 @@ fn a_trigger_that_cannot_even_fault_its_run_is_parked_and_others_go_on() {
     let first = AtomicI64::new(0);
     let (running, refused) = refusing(move |write| match write {
         Write::Commit(commit) => {
-            let no = commit.fence.instance.0;
+            let no = commit.fence.run.0;
             let known = first.compare_exchange(0, no, Ordering::Relaxed, Ordering::Relaxed);
             known.map_or_else(|known| known == no, |_| true)
         }

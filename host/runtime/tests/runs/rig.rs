@@ -15,7 +15,7 @@ use windlass_runtime::{
     BurstBounds, Error, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started,
     SystemClock, Topology, WorkflowClient, client,
 };
-use windlass_store::outside::Scheduled;
+use windlass_store::external::Scheduled;
 use windlass_store::rows::DefinitionRow;
 use windlass_store::stimuli::{NewStimulus, Sent};
 use windlass_store::write::Commit;
@@ -73,7 +73,7 @@ pub(crate) struct Running {
     pub(crate) store: Arc<MemoryStore>,
     /// The handle of another process on the same store, so that the first is notified of its
     /// writes.
-    outside: Arc<MemoryStore>,
+    other: Arc<MemoryStore>,
     runtime: Arc<Runtime>,
     plugins: Arc<Host>,
     clock: Arc<SystemClock>,
@@ -159,7 +159,7 @@ impl Setup {
         })
         .unwrap();
         Running {
-            outside: store.another(),
+            other: store.another(),
             store,
             runtime,
             plugins,
@@ -265,9 +265,9 @@ impl Running {
     }
 
     /// Schedules a trigger, as another process would.
-    pub(crate) fn schedule(&self, wish: Schedule) -> Scheduled {
+    pub(crate) fn schedule(&self, new: Schedule) -> Scheduled {
         let client = self.detached(self.clock());
-        let (_, scheduled) = self.block_on(client.schedule(wish)).unwrap();
+        let (_, scheduled) = self.block_on(client.schedule(new)).unwrap();
         scheduled
     }
 
@@ -329,7 +329,7 @@ impl Running {
         &self,
         definition: DefinitionRow,
     ) -> Result<client::Published, Error> {
-        client::publish(&*self.outside, &self.plugins, self.now_ms(), definition)
+        client::publish(&*self.other, &self.plugins, self.now_ms(), definition)
     }
 
     /// Publishes a workflow.
@@ -347,14 +347,14 @@ impl Running {
                 hash: stimulus::hash(name, &matches, None),
                 matches: matches.clone().into(),
                 correlation: None,
-                instance: None,
+                run: None,
                 input: Payload::null(),
                 blobs: Vec::new(),
                 delivery: Delivery::Start,
                 ttl_ms: 0,
                 at_ms: self.now_ms(),
             };
-            self.outside.write(new).unwrap();
+            self.other.write(new).unwrap();
         }
     }
 
@@ -386,7 +386,7 @@ impl Running {
 
     /// Notifies the process of a write.
     pub(crate) fn wake(&self) {
-        self.outside.notify();
+        self.other.notify();
     }
 
     /// A client in the process, and one in another.
@@ -399,7 +399,7 @@ impl Running {
     /// A client in another process with this clock.
     fn detached(&self, clock: Arc<dyn Clock>) -> WorkflowClient {
         let plugins = Arc::new(Arc::clone(&self.plugins));
-        WorkflowClient::detached(Arc::clone(&self.outside) as _, clock, plugins)
+        WorkflowClient::detached(Arc::clone(&self.other) as _, clock, plugins)
     }
 
     /// A client that accepts the signature of another host.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Class, Payload, RunId, Status};
 use windlass_runtime::client;
+use windlass_store::external::Scheduled;
 use windlass_store::letters::LetterQuery;
-use windlass_store::outside::Scheduled;
 use windlass_store::stimuli::BookmarkQuery;
 use windlass_store::{Reader as _, Wrote};
 
@@ -21,12 +21,12 @@ nodes:
 output: "{{ nodes.ask.output }}"
 "#;
 
-fn approved(instance: Option<RunId>, delivery: Delivery) -> Stimulus {
+fn approved(run: Option<RunId>, delivery: Delivery) -> Stimulus {
     Stimulus {
         name: "approved".to_owned(),
         matches: json!({ "order": 7 }),
         correlation: None,
-        run: instance,
+        run,
         input: Payload::of(&json!({ "by": "me" })),
         delivery,
         ttl_ms: 60_000,
@@ -54,7 +54,7 @@ fn what_a_process_delivers_it_takes_without_a_claim() {
     let count = Arc::clone(&claimed);
     running.store.set_witness(Some(Box::new(move |seen| {
         if let Some(Wrote::Claim(claims)) = seen.wrote {
-            count.fetch_add(claims.instances.len(), Ordering::AcqRel);
+            count.fetch_add(claims.runs.len(), Ordering::AcqRel);
         }
     })));
     let [local, _] = running.clients();
@@ -137,7 +137,7 @@ output: "{{ vars.seen }}"
         .as_str(),
     );
     running.suspended(started.no);
-    let wish = client::Schedule {
+    let new = client::Schedule {
         id: None,
         run: started.id,
         node: "note".to_owned(),
@@ -145,7 +145,7 @@ output: "{{ vars.seen }}"
         payload: Some(object(&json!({ "poke": "once" }))),
         priority: 0,
     };
-    assert_eq!(running.schedule(wish), Scheduled::New);
+    assert_eq!(running.schedule(new), Scheduled::New);
     running.until("the node has run", |store| {
         !store.executions(started.no, None, 10).unwrap().is_empty()
             && store

@@ -45,22 +45,22 @@ pub(crate) async fn show(Running(runtime): Running) -> Json<Pause> {
 /// A request for a pause.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PauseWish {
+pub(crate) struct PauseRequest {
     /// The pause survives a restart: it is written into the store.
     #[serde(default)]
     persist: bool,
 }
 
 /// Pause the host: work in progress is finished, and further work waits.
-#[utoipa::path(post, path = "/api/v1/admin/pause", tag = "admin", request_body = PauseWish,
+#[utoipa::path(post, path = "/api/v1/admin/pause", tag = "admin", request_body = PauseRequest,
     responses((status = 200, body = Pause)))]
 pub(crate) async fn pause(
     State(app): State<App>,
     Running(runtime): Running,
-    Document(wish): Document<PauseWish>,
+    Document(body): Document<PauseRequest>,
 ) -> Result<Json<Pause>, Box<Problem>> {
     let by = Arc::clone(&runtime);
-    let paused = app.ask(move |_| Ok(by.pause(wish.persist)?)).await?;
+    let paused = app.ask(move |_| Ok(by.pause(body.persist)?)).await?;
     tracing::warn!(persist = paused.persist, "paused: nothing new is begun");
     Ok(state(&runtime, Some(paused)))
 }

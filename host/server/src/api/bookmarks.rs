@@ -51,7 +51,7 @@ fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
     let bookmark = &row.bookmark;
     Bookmark {
         no: row.no.0,
-        run: row.instance_id.0,
+        run: row.run_id.0,
         name: bookmark.name.clone(),
         matches: read(&bookmark.matches),
         correlation: bookmark.correlation.clone(),
@@ -97,7 +97,7 @@ pub(crate) async fn list(
     app.ask(move |app| {
         let run = filter.run.map(|id| find(app, RunId(id)));
         let rows = app.store().bookmarks(&BookmarkQuery {
-            instance: run.transpose()?.map(|row| row.no),
+            run: run.transpose()?.map(|row| row.no),
             name: filter.name,
             correlation: filter.correlation,
             after: page.after_number("bookmarks")?.map(BookmarkNo),

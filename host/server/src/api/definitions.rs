@@ -224,7 +224,7 @@ fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
         matches: None,
         next: (row.next_ms < i64::MAX).then(|| moment(row.next_ms)),
         last: row.last_planned_ms.map(moment),
-        run: row.last_instance.map(|id| id.0),
+        run: row.last_run.map(|id| id.0),
     });
     Ok(events.chain(schedules).collect())
 }

@@ -51,7 +51,7 @@ fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
         LetterBody::Trigger(dead) => json!({
             "seq": dead.seq,
             "type": dead.kind,
-            "node": dead.node.map(|node| node_of(app, dead.instance, node)).transpose()?,
+            "node": dead.node.map(|node| node_of(app, dead.run, node)).transpose()?,
             "priority": dead.priority,
             "payload": dead.payload.as_deref().map(read),
         }),
@@ -68,7 +68,7 @@ fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
         no: row.no.0,
         kind: letter.body.kind().name(),
         reason: letter.reason.clone(),
-        run: row.instance_id.map(|id| id.0),
+        run: row.run_id.map(|id| id.0),
         died: moment(letter.at_ms),
         replayed: row.replayed_ms.map(moment),
         failure: letter.failure.as_ref().map(Failure::from),
@@ -113,7 +113,7 @@ pub(crate) async fn list(
         let run = filter.run.map(|id| find(app, RunId(id)));
         let rows = app.store().dead_letters(&LetterQuery {
             kind,
-            instance: run.transpose()?.map(|row| row.no),
+            run: run.transpose()?.map(|row| row.no),
             after: page.after_number("letters")?.map(LetterNo),
             limit: page.look()?,
         })?;

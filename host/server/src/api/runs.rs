@@ -196,7 +196,7 @@ pub(crate) async fn executions(
             && app
                 .store()
                 .execution(no)?
-                .is_none_or(|execution| execution.instance != row.no)
+                .is_none_or(|execution| execution.run != row.no)
         {
             return Err(Problem::parameter("`cursor` leads nowhere any more"));
         }

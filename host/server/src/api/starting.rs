@@ -75,22 +75,22 @@ pub(crate) struct Started {
 pub(crate) async fn start(
     State(app): State<App>,
     headers: HeaderMap,
-    Document(wish): Document<Start>,
+    Document(body): Document<Start>,
 ) -> Result<Response, Box<Problem>> {
-    check_optional("`workflow`", wish.workflow.as_deref())?;
-    check_optional("`correlation`", wish.correlation.as_deref())?;
+    check_optional("`workflow`", body.workflow.as_deref())?;
+    check_optional("`correlation`", body.correlation.as_deref())?;
     let key = text_header(&headers, "idempotency-key")?.map(key_id);
-    if key.is_some() && wish.id.is_some() {
+    if key.is_some() && body.id.is_some() {
         let detail = "the request has both an `Idempotency-Key` and an `id`: leave one out";
         return Err(Problem::body(detail));
     }
-    let due_ms = due(&app, wish.at.as_deref(), wish.after.as_deref())?;
-    if due_ms.is_some() && wish.create_only {
+    let due_ms = due(&app, body.at.as_deref(), body.after.as_deref())?;
+    if due_ms.is_some() && body.create_only {
         let detail = "a run that is only created has no moment at which it begins";
         return Err(Problem::body(detail));
     }
-    let id = wish.id.or(key).map(RunId);
-    let wanted = match (wish.workflow, wish.definition) {
+    let id = body.id.or(key).map(RunId);
+    let wanted = match (body.workflow, body.definition) {
         (Some(workflow), None) => app.ask(move |app| published(app, &workflow, id)).await?,
         (None, Some(text)) => {
             app.ask(move |_| definition(None, text.to_string().as_bytes()))
@@ -104,12 +104,12 @@ pub(crate) async fn start(
     };
     let request = StartRequest {
         definition: wanted,
-        input: Payload::of(&wish.input),
+        input: Payload::of(&body.input),
         id,
-        correlation: wish.correlation,
+        correlation: body.correlation,
     };
     let started = match due_ms {
-        _ if wish.create_only => app.client.create(request).await,
+        _ if body.create_only => app.client.create(request).await,
         Some(at_ms) => app.client.create_for(request, at_ms).await,
         None => app.client.create_and_run(request).await,
     };

@@ -130,7 +130,7 @@ fn item(app: &AppInner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Proble
         name: stimulus.name.clone(),
         matches: read(&stimulus.matches),
         correlation: stimulus.correlation.clone(),
-        run: stimulus.instance.map(|id| id.0),
+        run: stimulus.run.map(|id| id.0),
         source,
         delivery: stimulus.delivery.name(),
         input: value(app, &stimulus.input)?,

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{RunId, RunNo, Seq, TriggerId, TriggerNo};
 use windlass_runtime::client;
-use windlass_store::outside::{DuePlace, DueQuery, Scheduled, Touched, TriggerTarget};
+use windlass_store::external::{DuePlace, DueQuery, Scheduled, Touched, TriggerTarget};
 use windlass_store::rows::TriggerRow;
 
 use super::runs::find;
@@ -22,7 +22,7 @@ use crate::view::{Names, Trigger, trigger_name};
 /// A request to schedule a trigger.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TriggerWish {
+pub(crate) struct TriggerRequest {
     /// The run.
     #[serde(alias = "instance")]
     run: Uuid,
@@ -52,7 +52,7 @@ pub(crate) struct Done {
 }
 
 /// Schedule a trigger for a run.
-#[utoipa::path(post, path = "/api/v1/triggers", tag = "triggers", request_body = TriggerWish,
+#[utoipa::path(post, path = "/api/v1/triggers", tag = "triggers", request_body = TriggerRequest,
     responses(
         (status = 201, body = Done, description = "The trigger is stored."),
         (status = 200, body = Done, description = "The same request has scheduled the trigger before."),
@@ -61,26 +61,26 @@ pub(crate) struct Done {
     ))]
 pub(crate) async fn schedule(
     State(app): State<App>,
-    Document(wish): Document<TriggerWish>,
+    Document(body): Document<TriggerRequest>,
 ) -> Result<(StatusCode, Json<Done>), Box<Problem>> {
-    check_text("`node`", &wish.node)?;
+    check_text("`node`", &body.node)?;
     let bound = windlass_model::limits::PRIORITY;
-    if !(-bound..=bound).contains(&wish.priority) {
+    if !(-bound..=bound).contains(&body.priority) {
         return Err(Problem::body(format!(
             "`priority` is from -{bound} to {bound}"
         )));
     }
-    let due_ms = due(&app, wish.at.as_deref(), wish.after.as_deref())?;
-    let run = RunId(wish.run);
-    let wish = client::Schedule {
-        id: wish.id.map(TriggerId),
+    let due_ms = due(&app, body.at.as_deref(), body.after.as_deref())?;
+    let run = RunId(body.run);
+    let body = client::Schedule {
+        id: body.id.map(TriggerId),
         run,
-        node: wish.node,
+        node: body.node,
         due_ms,
-        payload: wish.payload,
-        priority: wish.priority,
+        payload: body.payload,
+        priority: body.priority,
     };
-    let (id, scheduled) = app.client.schedule(wish).await?;
+    let (id, scheduled) = app.client.schedule(body).await?;
     let done = |status, result| {
         let trigger = id.to_string();
         Ok((status, Json(Done { trigger, result })))
@@ -155,7 +155,7 @@ pub(crate) async fn list(
         let mut names = Names::default();
         let text = |row: &TriggerRow| {
             let place = DuePlace::from(row);
-            format!("{} {} {}", place.due_ms, place.instance, place.no)
+            format!("{} {} {}", place.due_ms, place.run, place.no)
         };
         page.page("triggers", rows, text, |row| names.trigger(app, &row))
     })
@@ -183,7 +183,7 @@ fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
     match numbers.as_deref() {
         Ok([due_ms, run, no]) => Ok(DuePlace {
             due_ms: *due_ms,
-            instance: RunNo(*run),
+            run: RunNo(*run),
             no: TriggerNo(*no),
         }),
         _ => Err(Problem::parameter(
@@ -201,13 +201,13 @@ fn target(app: &AppInner, named: &str) -> Result<TriggerTarget, Box<Problem>> {
     };
     let Some((run, number)) = named.split_once(':') else {
         let id = named.parse().map_err(|_| unreadable())?;
-        return Ok(TriggerTarget::Outside(TriggerId(id)));
+        return Ok(TriggerTarget::External(TriggerId(id)));
     };
     let run = run.parse().map_err(|_| unreadable())?;
     let seq = match number.strip_prefix('+') {
-        Some(outside) => {
-            let no: i64 = outside.parse().map_err(|_| unreadable())?;
-            Seq::outside(TriggerNo(no))
+        Some(external) => {
+            let no: i64 = external.parse().map_err(|_| unreadable())?;
+            Seq::external(TriggerNo(no))
         }
         None => Seq(number.parse().map_err(|_| unreadable())?),
     };
@@ -242,7 +242,7 @@ pub(crate) async fn show(
     app.ask(move |app| {
         let target = target(app, &named)?;
         if let Some(row) = app.store().trigger(target)? {
-            let of = app.store().run_by_no(row.instance)?;
+            let of = app.store().run_by_no(row.run)?;
             let run = of.map(|of| of.id.0).unwrap_or_default();
             let trigger = trigger_name(run, row.seq);
             return Ok(TriggerShown {
@@ -255,13 +255,13 @@ pub(crate) async fn show(
         // An external trigger that was scheduled with a UUID is remembered for some time after it
         // is gone.
         let known = match target {
-            TriggerTarget::Outside(id) => app.store().outside(id)?,
+            TriggerTarget::External(id) => app.store().external(id)?,
             TriggerTarget::Row(..) => None,
         };
         let known = known.ok_or_else(|| missing(&named))?;
         Ok(TriggerShown {
-            trigger: trigger_name(known.instance_id.0, known.seq),
-            run: known.instance_id.0,
+            trigger: trigger_name(known.run_id.0, known.seq),
+            run: known.run_id.0,
             state: if known.closed { "closed" } else { "finished" },
             pending: None,
         })

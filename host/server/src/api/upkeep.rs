@@ -24,7 +24,7 @@ const NAMES: usize = 1_000;
 /// Selects the workflows to refresh.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RefreshWish {
+pub(crate) struct RefreshRequest {
     /// Names of workflows; none: all published workflows.
     #[serde(default)]
     #[schema(max_items = 1000)]
@@ -64,21 +64,21 @@ pub(crate) struct NotIndexed {
 }
 
 /// Read published workflows again, and rebuild the index of their triggers.
-#[utoipa::path(post, path = "/api/v1/admin/refresh", tag = "admin", request_body = RefreshWish,
+#[utoipa::path(post, path = "/api/v1/admin/refresh", tag = "admin", request_body = RefreshRequest,
     responses((status = 200, body = Refreshed),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "Another process is doing the same, and carries this request out.")))]
 pub(crate) async fn refresh(
     State(app): State<App>,
-    Document(wish): Document<RefreshWish>,
+    Document(body): Document<RefreshRequest>,
 ) -> Result<Json<Refreshed>, Box<Problem>> {
-    if wish.names.len() > NAMES {
+    if body.names.len() > NAMES {
         return Err(Problem::body(format!("`names` are {NAMES} at most")));
     }
-    for name in &wish.names {
+    for name in &body.names {
         check_text("a name", name)?;
     }
-    let ask = app.ask(move |app| done(app.resources().definitions()?.refresh(&wish.names)?));
+    let ask = app.ask(move |app| done(app.resources().definitions()?.refresh(&body.names)?));
     let done = ask.await?;
     app.published();
     Ok(Json(done.into()))

@@ -192,14 +192,14 @@ impl Call {
             let Some(direct) = self.found.direct.get(*at) else {
                 continue;
             };
-            let wish = client::Delivery {
+            let delivery = client::Delivery {
                 definition: direct.definition,
                 workflow: direct.workflow.clone(),
                 trigger: direct.key.clone(),
                 delivery: *delivery,
                 input: input.payload(&direct.params),
             };
-            let delivered = match self.app.client.deliver(wish).await {
+            let delivered = match self.app.client.deliver(delivery).await {
                 Ok(delivered) => delivered,
                 Err(windlass_runtime::Error::Reserved { by }) => {
                     called.sent.reserved.push(by.0);

@@ -9,16 +9,16 @@ use super::world::Member;
 use crate::rows::BORN_EPOCH;
 use crate::write::{ClaimScope, Leave};
 
-pub(super) fn due_work_is_claimed_with_its_instance(harness: &dyn Harness) {
+pub(super) fn due_work_is_claimed_with_its_run(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut new = member.draft(3);
     new.triggers[1].due_ms = 11;
     let wanted = new.triggers.clone();
     let no = member.create(new);
     let claims = member.claim(10, 10, 10);
-    assert_eq!((claims.instances.len(), claims.more), (1, false));
+    assert_eq!((claims.runs.len(), claims.more), (1, false));
     assert_eq!(claims.next_due_ms, Some(11));
-    let claimed = &claims.instances[0];
+    let claimed = &claims.runs[0];
     assert!(claimed.taken);
     assert_eq!(claimed.row, member.head(no));
     let owner = (claimed.row.owner, claimed.row.epoch);
@@ -43,7 +43,7 @@ pub(super) fn due_work_is_claimed_with_its_instance(harness: &dyn Harness) {
     );
     assert_eq!(member.triggers(no)[0], *first);
     let claims = member.claim(11, 10, 10);
-    let claimed = &claims.instances[0];
+    let claimed = &claims.runs[0];
     assert!(!claimed.taken && claimed.others.is_empty());
     assert_eq!((claimed.row.epoch, claimed.claimed.len()), (owner.1, 1));
 }
@@ -53,20 +53,20 @@ pub(super) fn what_is_not_due_is_named(harness: &dyn Harness) {
     assert_eq!(member.claim(0, 10, 10).next_due_ms, None);
     member.create(member.draft(1));
     let claims = member.claim(9, 10, 10);
-    assert!(claims.instances.is_empty() && !claims.more);
+    assert!(claims.runs.is_empty() && !claims.more);
     assert_eq!(claims.next_due_ms, Some(10));
 }
 
-pub(super) fn an_owned_instance_is_claimed_by_nobody_else(harness: &dyn Harness) {
+pub(super) fn an_owned_run_is_claimed_by_nobody_else(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let mut new = member.draft(2);
     new.triggers[1].due_ms = 20;
     let no = member.create(new);
-    assert_eq!(member.claim(10, 10, 10).instances.len(), 1);
+    assert_eq!(member.claim(10, 10, 10).runs.len(), 1);
     let claims = other.claim(20, 10, 10);
-    assert!(claims.instances.is_empty() && !claims.more, "{claims:?}");
+    assert!(claims.runs.is_empty() && !claims.more, "{claims:?}");
     assert_eq!(claims.next_due_ms, None);
-    assert_eq!(member.claim(20, 10, 10).instances[0].row.no, no);
+    assert_eq!(member.claim(20, 10, 10).runs[0].row.no, no);
 }
 
 pub(super) fn a_claim_is_bounded(harness: &dyn Harness) {
@@ -76,14 +76,9 @@ pub(super) fn a_claim_is_bounded(harness: &dyn Harness) {
     }
     let claims = member.claim(10, 2, 3);
     assert!(claims.more);
-    assert_eq!(claims.instances.len(), 2);
-    assert!(
-        claims
-            .instances
-            .iter()
-            .all(|claimed| claimed.claimed.len() == 3)
-    );
-    assert_eq!(claims.instances[0].others.len(), 2);
+    assert_eq!(claims.runs.len(), 2);
+    assert!(claims.runs.iter().all(|claimed| claimed.claimed.len() == 3));
+    assert_eq!(claims.runs[0].others.len(), 2);
     let held: HashSet<_> = member
         .claim_all(10)
         .iter()
@@ -92,7 +87,7 @@ pub(super) fn a_claim_is_bounded(harness: &dyn Harness) {
     assert_eq!(held.len(), 25 - 6);
 }
 
-pub(super) fn one_crowded_instance_hides_nobody(harness: &dyn Harness) {
+pub(super) fn one_crowded_run_hides_nobody(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut crowded = member.draft(10_000);
     for (due_ms, trigger) in (-20_000..).zip(&mut crowded.triggers) {
@@ -104,21 +99,12 @@ pub(super) fn one_crowded_instance_hides_nobody(harness: &dyn Harness) {
         let claims = member.claim(10, 2, 64);
         assert!(
             claims
-                .instances
+                .runs
                 .iter()
                 .all(|claimed| claimed.claimed.len() <= 64)
         );
-        assert!(
-            claims
-                .instances
-                .iter()
-                .any(|claimed| claimed.row.no == crowded)
-                || claims.more
-        );
-        claims
-            .instances
-            .iter()
-            .any(|claimed| claimed.row.no == quiet)
+        assert!(claims.runs.iter().any(|claimed| claimed.row.no == crowded) || claims.more);
+        claims.runs.iter().any(|claimed| claimed.row.no == quiet)
     });
     assert!(found, "what is behind the crowd is found in a few claims");
 }
@@ -136,41 +122,41 @@ pub(super) fn work_of_others_hides_nothing(harness: &dyn Harness) {
     let free = member.create(member.draft(1));
     let held = other.claim_all(10);
     assert_eq!(held.len(), 1);
-    assert_eq!(held[0].fence.instance, free);
+    assert_eq!(held[0].fence.run, free);
 }
 
-pub(super) fn a_scope_claims_only_its_instances(harness: &dyn Harness) {
+pub(super) fn a_scope_claims_only_its_runs(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut wanted = member.draft(3);
     wanted.triggers[2].due_ms = 30;
     let wanted = member.create(wanted);
     member.create(member.draft(1));
-    let mine = member.born().fence.instance;
+    let mine = member.born().fence.run;
     let scope = || ClaimScope::Only(vec![mine, wanted]);
     let claims = member.claim_of(10, 5, 1, scope());
-    assert_eq!(claims.instances.len(), 1);
-    assert_eq!((claims.instances[0].row.no, claims.more), (wanted, true));
-    assert_eq!(claims.instances[0].claimed.len(), 1);
+    assert_eq!(claims.runs.len(), 1);
+    assert_eq!((claims.runs[0].row.no, claims.more), (wanted, true));
+    assert_eq!(claims.runs[0].claimed.len(), 1);
     let claims = member.claim_of(10, 5, 1, scope());
     assert_eq!(
-        (claims.instances.len(), claims.more, claims.next_due_ms),
+        (claims.runs.len(), claims.more, claims.next_due_ms),
         (1, false, Some(30))
     );
 }
 
 pub(super) fn threads_never_claim_the_same(harness: &dyn Harness) {
-    const INSTANCES: usize = 60;
+    const RUNS: usize = 60;
     let member = Member::join(harness);
-    for _ in 0..INSTANCES {
+    for _ in 0..RUNS {
         member.create(member.draft(2));
     }
     let others: Vec<Member> = (0..4).map(|_| Member::join(harness)).collect();
     let held: Vec<_> = std::thread::scope(|scope| {
         let work = |member: &Member| {
             let mut held = Vec::new();
-            for _ in 0..INSTANCES {
+            for _ in 0..RUNS {
                 let claims = member.claim(10, 3, 1);
-                let rows = claims.instances.iter().flat_map(|claimed| &claimed.claimed);
+                let rows = claims.runs.iter().flat_map(|claimed| &claimed.claimed);
                 held.extend(rows.map(|row| row.no));
             }
             held
@@ -185,10 +171,7 @@ pub(super) fn threads_never_claim_the_same(harness: &dyn Harness) {
             .collect()
     });
     let different: HashSet<_> = held.iter().copied().collect();
-    assert_eq!(
-        (held.len(), different.len()),
-        (2 * INSTANCES, 2 * INSTANCES)
-    );
+    assert_eq!((held.len(), different.len()), (2 * RUNS, 2 * RUNS));
 }
 
 pub(super) fn strangers_claim_nothing(harness: &dyn Harness) {
@@ -198,6 +181,6 @@ pub(super) fn strangers_claim_nothing(harness: &dyn Harness) {
         incarnation: other.incarnation,
     });
     let claims = other.claim(10, 10, 10);
-    assert!(claims.instances.is_empty() && !claims.more && claims.next_due_ms.is_none());
+    assert!(claims.runs.is_empty() && !claims.more && claims.next_due_ms.is_none());
     assert_eq!(member.head(no).owner, None);
 }

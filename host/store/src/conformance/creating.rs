@@ -1,4 +1,4 @@
-//! Creation of instances.
+//! Creation of runs.
 
 use windlass_model::{Digest, Payload, ScopeNo, Status, TriggerState, Version};
 
@@ -57,10 +57,10 @@ pub(super) fn a_taken_id_leaves_no_trace(harness: &dyn Harness) {
     assert_eq!(member.store.run_by_no(no).unwrap(), None);
 }
 
-pub(super) fn an_instance_can_be_born_owned(harness: &dyn Harness) {
+pub(super) fn a_run_can_be_born_owned(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    let row = member.head(held.fence.instance);
+    let row = member.head(held.fence.run);
     assert_eq!(
         (row.owner, row.epoch),
         (Some(member.incarnation), BORN_EPOCH)
@@ -70,7 +70,7 @@ pub(super) fn an_instance_can_be_born_owned(harness: &dyn Harness) {
         (trigger.state, trigger.token),
         (TriggerState::Claimed, held.trigger.token)
     );
-    // An instance without an owner cannot have claimed triggers.
+    // A run without an owner cannot have claimed triggers.
     let mut new = member.draft(1);
     new.triggers[0].claimed = true;
     let no = member.create(new);

@@ -26,11 +26,11 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
         let answers = batch_of(&*member.store, commits).into_iter();
         answers.map(Result::unwrap).collect::<Vec<_>>()
     };
-    // This instance has a bookmark before the batch, and a stimulus matches it while the instance
+    // This run has a bookmark before the batch, and a stimulus matches it while the run
     // runs.
     let unheard = member.born();
     assert_eq!(member.commit(staying(&unheard, "unheard")), DONE);
-    let id = member.head(unheard.fence.instance).id;
+    let id = member.head(unheard.fence.run).id;
     let sent = member.send(stimulus("unheard", Delivery::Resume));
     assert_eq!(sent, resumed(id));
     let [plain, over, moved] = [(); 3].map(|()| member.born());
@@ -50,7 +50,7 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
     assert_eq!(member.bookmarks(), 2);
     assert_eq!(member.reasons(), ["stale"]);
     for (name, held) in [("plain", &plain), ("second", &moved)] {
-        let id = member.head(held.fence.instance).id;
+        let id = member.head(held.fence.run).id;
         let sent = member.send(stimulus(name, Delivery::Resume));
         assert_eq!(sent, resumed(id), "{name}");
     }
@@ -66,9 +66,9 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
     ];
     assert_eq!(submit(commits), [DONE, DUE, Err(Fenced), DONE]);
     assert_eq!(member.bookmarks(), 2);
-    let row = member.only_trigger(early.fence.instance);
+    let row = member.only_trigger(early.fence.run);
     assert!(row.payload.is_some(), "{row:?}");
-    assert_eq!(member.head(stale.fence.instance).version.0, 0);
+    assert_eq!(member.head(stale.fence.run).version.0, 0);
 }
 
 /// A bookmark meets a buffered stimulus even if the next step in the same batch burns it.
@@ -163,7 +163,7 @@ pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
         .iter()
         .map(|row| (row.stimulus.name.as_str(), row.source, row.ready_ms))
         .collect();
-    let from = Some(held.fence.instance);
+    let from = Some(held.fence.run);
     assert_eq!(
         told,
         [("ok", from, 40), ("late", from, 40), ("bad", from, 40)]
@@ -266,7 +266,7 @@ pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Har
         scope.spawn(|| {
             barrier.wait();
             for held in &chains {
-                let name = held.fence.instance.to_string();
+                let name = held.fence.run.to_string();
                 let step = one.suspending(held, vec![one.bookmark(held, &name)]);
                 let wrote = one.commit(step);
                 assert!(wrote.is_ok(), "{wrote:?}");
@@ -275,7 +275,7 @@ pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Har
         scope.spawn(|| {
             barrier.wait();
             for held in &chains {
-                let name = held.fence.instance.to_string();
+                let name = held.fence.run.to_string();
                 let sent = other.send(stimulus(&name, Delivery::Buffer));
                 assert_eq!(sent.resumed.len() + usize::from(sent.buffered), 1);
                 late.fetch_add(sent.resumed.len(), Ordering::Relaxed);
@@ -283,7 +283,7 @@ pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Har
         });
     });
     for held in &chains {
-        let row = one.only_trigger(held.fence.instance);
+        let row = one.only_trigger(held.fence.run);
         assert!(row.payload.is_some(), "none is lost: {row:?}");
         assert_eq!(row.token.0, 2, "none is doubled: {row:?}");
     }
@@ -317,7 +317,7 @@ pub(super) fn many_stimuli_resume_many_at_the_same_moment(harness: &dyn Harness)
     }
 }
 
-/// A stimulus that waits holds up later stimuli of its own instance, and no others.
+/// A stimulus that waits holds up later stimuli of its own run, and no others.
 pub(super) fn what_has_to_wait_keeps_its_place(harness: &dyn Harness) {
     let member = Member::join(harness);
     for names in [["a1", "a2", "a3"], ["b1", "b2", "b3"]] {

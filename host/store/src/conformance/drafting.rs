@@ -209,7 +209,7 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     member.create(beside);
     publish(&member, draft("published"));
     publish(&member, draft("replaced"));
-    let used = store.run_by_no(held.fence.instance).unwrap().unwrap();
+    let used = store.run_by_no(held.fence.run).unwrap().unwrap();
     let sweep = |before_ms, at_ms| {
         let mut swept = 0;
         loop {
@@ -229,7 +229,7 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     assert_eq!(sweep(i64::MAX, 200), 0, "it still is");
     assert_eq!(member.commit(member.last(&held)), DONE);
     let forget = Forget {
-        instance: used.no,
+        run: used.no,
         before_ms: i64::MAX,
         rows: 1000,
         at_ms: 250,
@@ -248,7 +248,7 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     assert!(kept("published") && kept("replaced"), "versions stay");
     // A swept document is written again.
     let again = member.born();
-    let row = store.run_by_no(again.fence.instance).unwrap().unwrap();
+    let row = store.run_by_no(again.fence.run).unwrap().unwrap();
     assert!(store.definition(row.definition).unwrap().is_some());
     assert!(store.pins(row.pins).unwrap().is_some());
     assert_eq!(
@@ -257,7 +257,7 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     );
 }
 
-pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harness) {
+pub(super) fn a_run_may_be_kept_for_a_time_of_its_own(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut ended = Vec::new();
     for keep_ms in [Some(1000), None, Some(5)] {
@@ -268,13 +268,13 @@ pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harnes
         let held = Held::born(&new);
         member.create(new);
         assert_eq!(member.commit(member.last(&held)), DONE);
-        ended.push(held.fence.instance);
+        ended.push(held.fence.run);
     }
     let expired = |before_ms, now_ms| {
         let rows = member.store.expired(before_ms, now_ms, 9).unwrap();
         rows.into_iter().map(|row| row.no).collect::<Vec<_>>()
     };
-    // The instances ended at 40.
+    // The runs ended at 40.
     assert_eq!(expired(0, 45), []);
     assert_eq!(expired(0, 46), [ended[2]]);
     assert_eq!(expired(41, 46), [ended[1], ended[2]]);
@@ -282,7 +282,7 @@ pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harnes
     assert_eq!(expired(0, 1041), [ended[0], ended[2]]);
     let forget = |no: usize, at_ms| {
         let forget = Forget {
-            instance: ended[no],
+            run: ended[no],
             before_ms: i64::MAX,
             rows: 1000,
             at_ms,
@@ -327,7 +327,7 @@ impl Drop for OverOnDrop<'_> {
     }
 }
 
-/// Stimuli that start instances race the publishing and retracting of their workflow.
+/// Stimuli that start runs race the publishing and retracting of their workflow.
 pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harness) {
     const ROUNDS: u32 = 200;
     const STARTERS: usize = 2;
@@ -362,7 +362,7 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
     });
     let of = |pick: fn(&(u32, u32)) -> u32| started.iter().map(pick).sum::<u32>();
     let counts = publisher.store.counts().unwrap();
-    assert_eq!(u64::from(of(|pair| pair.0)), counts.instances);
+    assert_eq!(u64::from(of(|pair| pair.0)), counts.runs);
     let query = crate::published::PublicationQuery {
         retracted: true,
         limit: 10_000,
@@ -385,7 +385,7 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
     assert!(current.count() <= 1);
 }
 
-/// Sends stimuli for the current bindings. Counts the sends that started an instance, and the sends
+/// Sends stimuli for the current bindings. Counts the sends that started a run, and the sends
 /// that were refused because the binding had changed.
 fn start_until_over(member: &Member, race: &Starting) -> (u32, u32) {
     let _over = OverOnDrop(race);

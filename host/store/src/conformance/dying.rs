@@ -26,15 +26,15 @@ fn renew(member: &Member) -> OrFenced<Renewed> {
 pub(super) fn the_closed_are_dead_at_once(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let held = other.born();
-    assert_eq!(member.bury(10), 0);
+    assert_eq!(member.reap(10), 0);
     assert_eq!(members(&member), [member.incarnation, other.incarnation]);
     other.die();
-    assert_eq!(member.bury(10), 1);
+    assert_eq!(member.reap(10), 1);
     assert_eq!(members(&member), [member.incarnation]);
-    let row = member.only_trigger(held.fence.instance);
+    let row = member.only_trigger(held.fence.run);
     assert_eq!((row.state, row.deliveries), (TriggerState::Pending, 1));
     assert_eq!(row.suspicion, Suspicion::Suspect);
-    assert_eq!(member.head(held.fence.instance).owner, None);
+    assert_eq!(member.head(held.fence.run).owner, None);
     let taken = member.claim_all(10);
     assert!(taken[0].fence.epoch > held.fence.epoch);
     assert_eq!(taken[0].trigger.token.0, 2);
@@ -45,10 +45,10 @@ pub(super) fn a_lease_runs_out(harness: &dyn Harness) {
     let held = other.born();
     // The clock of one process may start slightly later than that of another.
     harness.clock().advance(LEASE_MS / 2);
-    assert_eq!(member.bury(10), 0);
+    assert_eq!(member.reap(10), 0);
     harness.clock().advance(LEASE_MS);
     // A member never reaps itself, however late it is.
-    assert_eq!(member.bury(10), 1);
+    assert_eq!(member.reap(10), 1);
     assert_eq!(members(&member), [member.incarnation]);
     assert_eq!(renew(&other), Err(Fenced));
     assert_eq!(other.commit(other.step(&held)), Err(Fenced));
@@ -63,17 +63,17 @@ pub(super) fn renewing_keeps_alive(harness: &dyn Harness) {
             u64::try_from(windlass_model::Clock::monotonic(harness.clock()).as_millis()).unwrap();
         let until_monotonic_ms = begun_ms + LEASE_MS;
         assert_eq!(renew(&other), Ok(Renewed { until_monotonic_ms }));
-        member.bury(10);
+        member.reap(10);
         assert_eq!(members(&member).len(), 2);
     }
 }
 
-pub(super) fn the_buried_are_fenced(harness: &dyn Harness) {
+pub(super) fn reaped_members_are_fenced(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let (held, second) = (other.born(), other.born());
     harness.clock().advance(2 * LEASE_MS);
-    // No instance is freed yet, but from now on every write of the dead member is fenced.
-    assert_eq!(member.bury(0), 0);
+    // No run is freed yet, but from now on every write of the dead member is fenced.
+    assert_eq!(member.reap(0), 0);
     assert_eq!(other.commit(other.chained(&held, 2)), Err(Fenced));
     let (fence, trigger) = (second.fence, second.trigger);
     assert_eq!(other.write(Mark { fence, trigger }), Err(Fenced));
@@ -87,16 +87,16 @@ pub(super) fn the_buried_are_fenced(harness: &dyn Harness) {
         }),
         Err(Fenced)
     );
-    assert_eq!(member.bury(10), 2);
+    assert_eq!(member.reap(10), 2);
 }
 
-pub(super) fn burials_are_bounded(harness: &dyn Harness) {
+pub(super) fn reaping_is_bounded(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     for _ in 0..5 {
         other.born();
     }
     other.die();
-    let freed: Vec<u32> = (0..4).map(|_| member.bury(2)).collect();
+    let freed: Vec<u32> = (0..4).map(|_| member.reap(2)).collect();
     assert_eq!(freed, [2, 2, 1, 0]);
     assert_eq!(member.claim_all(10).len(), 5);
 }
@@ -115,7 +115,7 @@ pub(super) fn marked_ones_count_deliveries(harness: &dyn Harness) {
             assert_eq!(other.only_trigger(no).suspicion, Suspicion::Marked);
         }
         other.die();
-        assert_eq!(member.bury(10), 1);
+        assert_eq!(member.reap(10), 1);
         let row = member.only_trigger(no);
         assert_eq!(
             (row.suspicion, row.deliveries),
@@ -131,17 +131,17 @@ pub(super) fn leaving_leaves_no_suspicion(harness: &dyn Harness) {
         incarnation: other.incarnation,
     });
     assert_eq!(members(&member), [member.incarnation]);
-    let row = member.only_trigger(held.fence.instance);
+    let row = member.only_trigger(held.fence.run);
     assert_eq!(
         (row.state, row.suspicion),
         (TriggerState::Pending, Suspicion::None)
     );
-    assert_eq!((row.deliveries, member.head(row.instance).owner), (0, None));
+    assert_eq!((row.deliveries, member.head(row.run).owner), (0, None));
     assert_eq!(other.commit(other.step(&held)), Err(Fenced));
     other.write(Leave {
         incarnation: other.incarnation,
     });
-    assert_eq!(member.bury(10), 0);
+    assert_eq!(member.reap(10), 0);
 }
 
 pub(super) fn incarnations_only_grow(harness: &dyn Harness) {

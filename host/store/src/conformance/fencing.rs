@@ -23,7 +23,7 @@ pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
     let other = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let before = (
         member.head(no),
         member.triggers(no),
@@ -37,7 +37,7 @@ pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
         ("no member", |step, _| {
             step.fence.incarnation = Incarnation(77)
         }),
-        ("no instance", |step, _| step.fence.instance = RunNo(77)),
+        ("no instance", |step, _| step.fence.run = RunNo(77)),
         ("another token", |step, _| step.trigger.token.0 += 1),
         ("no trigger", |step, _| step.trigger.no = TriggerNo(77)),
         ("a foreign trigger", |step, other| {
@@ -82,7 +82,7 @@ pub(super) fn neighbours_of_the_refused_go_on(harness: &dyn Harness) {
     assert_eq!(answers, [true, true, false, false, true, true]);
     let versions: Vec<_> = chains
         .iter()
-        .map(|held| member.head(held.fence.instance).version.0)
+        .map(|held| member.head(held.fence.run).version.0)
         .collect();
     assert_eq!(versions, [2, 0, 2]);
 }
@@ -102,18 +102,18 @@ pub(super) fn a_contradiction_spoils_only_itself(harness: &dyn Harness) {
         (error.code.clone(), error.transient),
         (codes::CONTRADICTION, false)
     );
-    let spoilt = chains[1].fence.instance;
+    let spoilt = chains[1].fence.run;
     assert_eq!(member.head(spoilt).version, Version(0));
     assert_eq!(member.store.vars(spoilt, ScopeNo::ROOT).unwrap().len(), 1);
     assert_eq!(member.only_trigger(spoilt).token, chains[1].trigger.token);
     assert_eq!(member.commit(loud(&member, &chains[1])), DONE);
 }
 
-pub(super) fn a_finished_instance_stays_finished(harness: &dyn Harness) {
+pub(super) fn a_finished_run_stays_finished(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
     assert_eq!(member.commit(member.last(&held)), DONE);
-    let row = member.head(held.fence.instance);
+    let row = member.head(held.fence.run);
     for step in [loud(&member, &held), loud(&member, &held.next())] {
         assert_eq!(member.commit(step), Err(Fenced));
     }
@@ -121,5 +121,5 @@ pub(super) fn a_finished_instance_stays_finished(harness: &dyn Harness) {
         fence: held.next().fence,
     };
     assert_eq!(member.write(release), Err(Fenced));
-    assert_eq!(member.head(held.fence.instance), row);
+    assert_eq!(member.head(held.fence.run), row);
 }

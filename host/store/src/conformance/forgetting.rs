@@ -1,4 +1,4 @@
-//! Deletion of ended instances, and sweeps of unreferenced rows.
+//! Deletion of ended runs, and sweeps of unreferenced rows.
 
 use windlass_model::{BlobRef, Digest, Payload, RunNo, ScopeNo, Seq};
 
@@ -8,7 +8,7 @@ use crate::retention::{ExpiredRow, Forget, Sweep, Sweepable, Swept};
 use crate::rows::{JournalRow, NewBlob};
 use crate::write::NewItem;
 
-/// The time at which `Member::last` ends an instance, in epoch milliseconds.
+/// The time at which `Member::last` ends a run, in epoch milliseconds.
 const ENDED_MS: i64 = 40;
 
 fn large(fill: &str) -> Payload {
@@ -21,10 +21,10 @@ fn blob_of(payload: &Payload) -> BlobRef {
     BlobRef { digest, size }
 }
 
-/// An ended instance with rows in every table, after this number of steps.
+/// An ended run with rows in every table, after this number of steps.
 pub(crate) fn full(member: &Member, steps: u64, payload: &Payload) -> RunNo {
     let held = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let held = walked(member, held, steps, payload);
     let mut last = member.last(&held);
     last.executions[0].previous = member.head(no).last_execution;
@@ -59,11 +59,11 @@ fn walked(member: &Member, mut held: Held, steps: u64, payload: &Payload) -> Hel
     held
 }
 
-fn forget(member: &Member, instance: RunNo, before_ms: i64, rows: u32) -> u32 {
+fn forget(member: &Member, run: RunNo, before_ms: i64, rows: u32) -> u32 {
     for slices in 1..10_000 {
         let at_ms = 1000;
         let forget = Forget {
-            instance,
+            run,
             before_ms,
             rows,
             at_ms,
@@ -72,7 +72,7 @@ fn forget(member: &Member, instance: RunNo, before_ms: i64, rows: u32) -> u32 {
             return slices;
         }
     }
-    panic!("there is no end to {instance}")
+    panic!("there is no end to {run}")
 }
 
 fn sweep(member: &Member, what: Sweepable, before_ms: i64) -> u32 {
@@ -97,7 +97,7 @@ fn sweep_by(member: &Member, what: Sweepable, before_ms: i64, rows: u32) -> u32 
 
 pub(super) fn only_the_expired_are_forgotten(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let running = member.born().fence.instance;
+    let running = member.born().fence.run;
     let over = full(&member, 2, &Payload::null());
     let expired = |before_ms| member.store.expired(before_ms, 0, 10).unwrap();
     assert_eq!(expired(ENDED_MS), []);
@@ -122,7 +122,7 @@ pub(super) fn the_oldest_expire_first(harness: &dyn Harness) {
         let mut last = member.last(&held);
         last.at_ms = at_ms;
         assert_eq!(member.commit(last), DONE);
-        ended.push(held.fence.instance);
+        ended.push(held.fence.run);
     }
     let numbers = |before_ms, limit| {
         let rows = member.store.expired(before_ms, 0, limit).unwrap();
@@ -133,7 +133,7 @@ pub(super) fn the_oldest_expire_first(harness: &dyn Harness) {
     assert_eq!(numbers(30, 9), [ended[1], ended[2]]);
 }
 
-pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
+pub(super) fn a_run_is_forgotten_whole(harness: &dyn Harness) {
     let member = Member::join(harness);
     let kept = full(&member, 3, &large("k"));
     let wanted = member.store.counts().unwrap();
@@ -159,7 +159,7 @@ pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
         again.id = row.id;
         let no = member.create(again);
         let held = member.claim_all(10);
-        let held = *held.iter().find(|held| held.fence.instance == no).unwrap();
+        let held = *held.iter().find(|held| held.fence.run == no).unwrap();
         assert_eq!(member.commit(member.last(&held)), DONE);
         forget(&member, no, i64::MAX, rows);
     }
@@ -204,7 +204,7 @@ pub(super) fn a_blob_that_stays_hides_none_that_goes(harness: &dyn Harness) {
     let (digest, bytes) = (blob_of(&touched).digest, touched.inline().unwrap().clone());
     last.blobs = vec![NewBlob { digest, bytes }];
     assert_eq!(member.commit(last), DONE);
-    forget(&member, held.fence.instance, i64::MAX, 10);
+    forget(&member, held.fence.run, i64::MAX, 10);
     assert_eq!(sweep_by(&member, Sweepable::Blobs, 4000, 1), 1);
     let there = |payload| member.store.blob(blob_of(payload)).unwrap().is_some();
     assert!(there(&touched) && !there(&old));
@@ -224,7 +224,7 @@ pub(super) fn a_blob_that_is_wanted_again_stays(harness: &dyn Harness) {
     let heir = member.create(new);
     forget(&member, holder, i64::MAX, 10);
     forget(&member, other, i64::MAX, 10);
-    // The blob is written again after it was released, by an instance that ends and is deleted
+    // The blob is written again after it was released, by a run that ends and is deleted
     // later.
     let held = member.born();
     let mut last = member.last(&held);
@@ -233,7 +233,7 @@ pub(super) fn a_blob_that_is_wanted_again_stays(harness: &dyn Harness) {
     last.blobs = vec![NewBlob { digest, bytes }];
     assert_eq!(member.commit(last), DONE);
     assert_eq!(sweep(&member, Sweepable::Blobs, i64::MAX), 0);
-    forget(&member, held.fence.instance, i64::MAX, 10);
+    forget(&member, held.fence.run, i64::MAX, 10);
     assert_eq!(
         sweep(&member, Sweepable::Blobs, 4000),
         0,

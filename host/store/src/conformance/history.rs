@@ -11,8 +11,8 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use windlass_model::{Incarnation, ScopeNo, Status};
 
+use super::history_external::{self, ExternalStep};
 use super::history_kept::{self, PublishingStep};
-use super::history_outside::{self, OutsideStep};
 use super::history_set::{self, Set};
 use super::world::{DUE, Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
@@ -20,17 +20,17 @@ use crate::published::Planned;
 use crate::rows::Created;
 use crate::stimuli::SendOutcome;
 use crate::write::{
-    Bury, Claim, ClaimScope, ClaimedRun, Commit, Leave, Mark, Park, Release, Renew, Unpark,
+    Claim, ClaimScope, ClaimedRun, Commit, Leave, Mark, Park, Reap, Release, Renew, Unpark,
 };
 use crate::{MemoryStore, Result, Store, Write, Wrote};
 
-/// One operation of a history. The numbers choose among the existing members, instances and rows.
+/// One operation of a history. The numbers choose among the existing members, runs and rows.
 #[derive(Clone, Debug)]
 enum Op {
     Join,
     Leave(usize),
     Renew(usize),
-    Bury(usize),
+    Reap(usize),
     Advance(u64),
     Create {
         owner: Option<usize>,
@@ -41,7 +41,7 @@ enum Op {
     Claim {
         by: usize,
         now_ms: i64,
-        instances: u32,
+        runs: u32,
         triggers: u32,
         only: bool,
     },
@@ -56,7 +56,7 @@ enum Op {
     Park(usize),
     Unpark,
     Publishing(usize, PublishingStep),
-    Outside(usize, OutsideStep),
+    External(usize, ExternalStep),
     Set(Set),
 }
 
@@ -92,17 +92,17 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Join),
         1 => which.clone().prop_map(Op::Leave),
         1 => which.clone().prop_map(Op::Renew),
-        2 => which.clone().prop_map(Op::Bury),
+        2 => which.clone().prop_map(Op::Reap),
         1 => (1..3_u64).prop_map(|strides| Op::Advance(strides * STRIDE_MS)),
         6 => (proptest::option::of(which.clone()), 1..5_u64, proptest::bool::weighted(0.1), 0..8_usize)
             .prop_map(|(owner, triggers, same, reserve)| Op::Create { owner, triggers, same, reserve }),
-        6 => claim.prop_map(|(by, now_ms, instances, triggers, only)| Op::Claim {
-            by, now_ms, instances, triggers, only,
+        6 => claim.prop_map(|(by, now_ms, runs, triggers, only)| Op::Claim {
+            by, now_ms, runs, triggers, only,
         }),
         16 => (which.clone(), kind, proptest::bool::weighted(0.15), which.clone())
             .prop_map(|(held, kind, stale, dress)| Op::Step { held, kind, stale, dress }),
         6 => (which.clone(), super::history_kept::op()).prop_map(|(by, op)| Op::Publishing(by, op)),
-        16 => (which.clone(), history_outside::op()).prop_map(|(by, op)| Op::Outside(by, op)),
+        16 => (which.clone(), history_external::op()).prop_map(|(by, op)| Op::External(by, op)),
         4 => history_set::op().prop_map(Op::Set),
         2 => which.clone().prop_map(Op::Mark),
         1 => which.clone().prop_map(Op::Release),
@@ -154,7 +154,7 @@ fn run(
     model: &Arc<dyn Store>,
     clock: &TestClock,
 ) -> std::result::Result<(), TestError<Vec<Vec<Op>>>> {
-    // Each history starts from the state in which the last one ended. Its own members and instances
+    // Each history starts from the state in which the last one ended. Its own members and runs
     // keep it apart, and the model stays in step.
     let tested = harness.open();
     let history = proptest::collection::vec(proptest::collection::vec(op(), 1..8), 1..30);
@@ -165,7 +165,7 @@ fn run(
             harness,
             clock,
             members: Vec::new(),
-            instances: Vec::new(),
+            runs: Vec::new(),
             held: Vec::new(),
         };
         run.join();
@@ -183,7 +183,7 @@ struct History<'a> {
     harness: &'a dyn Harness,
     clock: &'a TestClock,
     members: Vec<Member>,
-    instances: Vec<crate::rows::NewRun>,
+    runs: Vec<crate::rows::NewRun>,
     /// The triggers that a simulated owner believes to have claimed.
     held: Vec<Held>,
 }
@@ -242,7 +242,7 @@ impl History<'_> {
             Op::Renew(which) => Write::Renew(Renew {
                 incarnation: self.member(*which).incarnation,
             }),
-            Op::Bury(which) => Write::Bury(Bury {
+            Op::Reap(which) => Write::Reap(Reap {
                 incarnation: self.member(*which).incarnation,
                 limit: 1000,
             }),
@@ -258,7 +258,7 @@ impl History<'_> {
                     trigger.due_ms = place * 10;
                     trigger.claimed = place % 2 == 0;
                 }
-                if let (true, Some(first)) = (*same, self.instances.first()) {
+                if let (true, Some(first)) = (*same, self.runs.first()) {
                     new.id = first.id;
                 }
                 history_kept::reserve(&mut new, *reserve);
@@ -267,15 +267,15 @@ impl History<'_> {
             Op::Claim {
                 by,
                 now_ms,
-                instances,
+                runs,
                 triggers,
                 only,
             } => {
-                let numbers = self.instances.iter().map(|new| new.no).take(3).collect();
+                let numbers = self.runs.iter().map(|new| new.no).take(3).collect();
                 Write::Claim(Claim {
                     incarnation: self.member(*by).incarnation,
                     now_ms: *now_ms,
-                    instances: *instances,
+                    runs: *runs,
                     triggers: *triggers,
                     scope: if *only {
                         ClaimScope::Only(numbers)
@@ -294,7 +294,7 @@ impl History<'_> {
                 let mut step = self.step(&held, *kind)?;
                 if dress & 32 != 0 {
                     history_kept::dress(&mut step, *dress);
-                    history_outside::dress(&mut step, &self.instances, *dress);
+                    history_external::dress(&mut step, &self.runs, *dress);
                 }
                 if !*stale {
                     self.expect(&held, *kind);
@@ -317,8 +317,8 @@ impl History<'_> {
                 })
             }
             Op::Unpark => Write::Unpark(Unpark),
-            Op::Publishing(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
-            Op::Outside(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
+            Op::Publishing(by, op) => op.write(self.member(*by), &*self.model, &self.runs)?,
+            Op::External(by, op) => op.write(self.member(*by), &*self.model, &self.runs)?,
             Op::Set(op) => op.write(&*self.model),
         })
     }
@@ -340,7 +340,7 @@ impl History<'_> {
                 step.triggers.push(member.trigger(3));
             }
             Kind::Release => step.release = true,
-            Kind::Suspend(bits) => history_outside::suspend(&mut step, held, member, bits),
+            Kind::Suspend(bits) => history_external::suspend(&mut step, held, member, bits),
             Kind::Finish => step = member.last(held),
         }
         if !matches!(kind, Kind::Finish) {
@@ -365,14 +365,14 @@ impl History<'_> {
     fn learn(&mut self, write: &Write, answer: &Result<Wrote>) {
         match (write, answer) {
             (Write::Create(new), Ok(Wrote::Create(Ok(Created::New)))) => {
-                self.instances.push((**new).clone());
+                self.runs.push((**new).clone());
                 let Some(incarnation) = new.owner else { return };
                 for trigger in new.triggers.iter().filter(|trigger| trigger.claimed) {
-                    let instance = new.no;
+                    let run = new.no;
                     let (epoch, version) = (crate::rows::BORN_EPOCH, crate::rows::BORN_VERSION);
                     let fence = crate::write::Fence {
                         incarnation,
-                        instance,
+                        run,
                         epoch,
                         version,
                     };
@@ -401,10 +401,10 @@ impl History<'_> {
             }
             (Write::Plan(plan), Ok(Wrote::Plan(Ok(Planned::Created(_))))) => {
                 let new = plan.create.iter().map(|new| (**new).clone());
-                self.instances.extend(new);
+                self.runs.extend(new);
             }
             (Write::Claim(claim), Ok(Wrote::Claim(claims))) => {
-                self.hold(Some(claim.incarnation), &claims.instances);
+                self.hold(Some(claim.incarnation), &claims.runs);
             }
             _ => {}
         }
@@ -423,11 +423,11 @@ impl History<'_> {
         }
     }
 
-    /// Records instances that a verb created as a side effect, if it did create them.
+    /// Records runs that a verb created as a side effect, if it did create them.
     fn find(&mut self, new: &[crate::rows::NewRun]) {
         for new in new {
             if self.model.run_by_no(new.no).unwrap().is_some() {
-                self.instances.push(new.clone());
+                self.runs.push(new.clone());
             }
         }
     }
@@ -436,11 +436,11 @@ impl History<'_> {
         let (model, tested) = (&self.model, &self.tested);
         assert_eq!(tested.counts().unwrap(), model.counts().unwrap());
         history_kept::compare(&**tested, &**model);
-        history_outside::compare(&**tested, &**model);
+        history_external::compare(&**tested, &**model);
         history_set::compare(&**tested, &**model);
-        for no in self.instances.iter().map(|new| new.no) {
-            history_kept::compare_instance(&**tested, &**model, no);
-            history_outside::compare_instance(&**tested, &**model, no);
+        for no in self.runs.iter().map(|new| new.no) {
+            history_kept::compare_run(&**tested, &**model, no);
+            history_external::compare_run(&**tested, &**model, no);
             let row = model.run_by_no(no).unwrap();
             assert_eq!(tested.run_by_no(no).unwrap(), row);
             assert_eq!(tested.triggers(no).unwrap(), model.triggers(no).unwrap());
@@ -454,7 +454,7 @@ impl History<'_> {
         }
     }
 
-    /// Ends all memberships and instances, so that the next history is undisturbed.
+    /// Ends all memberships and runs, so that the next history is undisturbed.
     fn end(&mut self) {
         self.join();
         let last = self.members.last().unwrap();
@@ -471,18 +471,18 @@ impl History<'_> {
                 .filter(|m| m.incarnation != incarnation)
                 .map(leave),
         );
-        writes.push(Write::Bury(Bury {
+        writes.push(Write::Reap(Reap {
             incarnation,
             limit: 1000,
         }));
         self.both(writes);
-        for no in self.instances.iter().map(|new| new.no).collect::<Vec<_>>() {
+        for no in self.runs.iter().map(|new| new.no).collect::<Vec<_>>() {
             let scope = ClaimScope::Only(vec![no]);
-            let (instances, triggers, now_ms) = (1, 1, i64::MAX);
+            let (runs, triggers, now_ms) = (1, 1, i64::MAX);
             let claim = Claim {
                 incarnation,
                 now_ms,
-                instances,
+                runs,
                 triggers,
                 scope,
             };
@@ -490,7 +490,7 @@ impl History<'_> {
             let Ok(Wrote::Claim(claims)) = &answers[0] else {
                 panic!("{answers:?}")
             };
-            for claimed in &claims.instances {
+            for claimed in &claims.runs {
                 let last = self.members.last().unwrap();
                 let held = last.held(&claimed.row, &claimed.claimed[0]);
                 let finish = last.last(&held);

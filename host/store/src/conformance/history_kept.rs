@@ -74,7 +74,7 @@ impl PublishingStep {
         &self,
         member: &Member,
         model: &dyn Store,
-        instances: &[NewRun],
+        runs: &[NewRun],
     ) -> Option<Write> {
         Some(match self {
             Self::Publish {
@@ -145,7 +145,7 @@ impl PublishingStep {
                 at_ms: *at_ms,
             }),
             Self::Forget { which, before_ms } => Write::Forget(Forget {
-                instance: instances.get(which % instances.len().max(1))?.no,
+                run: runs.get(which % runs.len().max(1))?.no,
                 before_ms: *before_ms,
                 // All rows at once, as the memory store does.
                 rows: 100_000,
@@ -165,7 +165,7 @@ impl PublishingStep {
     }
 }
 
-/// Gives an instance reservations, and perhaps an exclusive key.
+/// Gives a run reservations, and perhaps an exclusive key.
 pub(super) fn reserve(new: &mut NewRun, bits: usize) {
     let key = |bit: usize| format!("key {bit}");
     new.reserves = (0..2).filter(|bit| bits & 1 << bit != 0).map(key).collect();
@@ -192,7 +192,7 @@ pub(super) fn dress(step: &mut Commit, bits: usize) {
     }
 }
 
-/// One of a few blobs that instances share.
+/// One of a few blobs that runs share.
 fn shared_blob(step: &mut Commit, which: usize) -> Payload {
     let bytes = Bytes::from(format!("shared {which}"));
     let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
@@ -234,7 +234,7 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
     assert_eq!(expired(tested), expired(model));
 }
 
-pub(super) fn compare_instance(tested: &dyn Store, model: &dyn Store, no: windlass_model::RunNo) {
+pub(super) fn compare_run(tested: &dyn Store, model: &dyn Store, no: windlass_model::RunNo) {
     for scope in [ScopeNo(1), ScopeNo(2)] {
         assert_eq!(
             tested.vars(no, scope).unwrap(),

@@ -11,7 +11,7 @@ pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let held = member.born();
     let fence = held.fence;
-    let no = fence.instance;
+    let no = fence.run;
     let mut stale = fence;
     stale.epoch.0 += 1;
     assert_eq!(member.write(Release { fence: stale }), Err(Fenced));
@@ -67,7 +67,7 @@ pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
     let (fence, trigger) = (held.fence, held.trigger);
     let mut stale = trigger;
     stale.token.0 -= 1;
-    // The fence of one instance covers no trigger of another.
+    // The fence of one run covers no trigger of another.
     for trigger in [stale, member.born().trigger] {
         assert_eq!(member.write(Mark { fence, trigger }), Err(Fenced));
         let reason = "no plugin".into();
@@ -91,7 +91,7 @@ pub(super) fn suspicion_ends_with_the_trigger(harness: &dyn Harness) {
     let other = Member::join(harness);
     other.claim_all(10);
     other.die();
-    member.bury(10);
+    member.reap(10);
     let held = member.claim_all(10)[0];
     assert_eq!(member.only_trigger(no).suspicion, Suspicion::Suspect);
     assert_eq!(member.commit(member.chained(&held, 2)), DONE);

@@ -50,7 +50,7 @@ pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
     let row = member.head(no);
     let fence = crate::write::Fence {
         incarnation: member.incarnation,
-        instance: no,
+        run: no,
         epoch: row.epoch,
         version: row.version,
     };
@@ -122,7 +122,7 @@ pub(super) fn large_batches_are_answered_in_order(harness: &dyn Harness) {
         .map(|new| Held {
             fence: crate::write::Fence {
                 incarnation: member.incarnation,
-                instance: new.no,
+                run: new.no,
                 epoch: crate::rows::BORN_EPOCH,
                 version: crate::rows::BORN_VERSION,
             },

@@ -1,4 +1,4 @@
-//! Verbs on an instance as a whole: begin, pause, unpause, delete.
+//! Verbs on a run as a whole: begin, pause, unpause, delete.
 
 use std::io::Write as _;
 
@@ -9,31 +9,31 @@ use super::Harness;
 use super::forgetting::full;
 use super::waiting::stimulus;
 use super::world::{DONE, Member};
+use crate::external::{Control, Touched};
 use crate::lives::{Clear, LifeOp, Lived};
-use crate::outside::{Control, Touched};
 use crate::retention::{Forget, Forgotten};
 use crate::rows::Created;
 use crate::stimuli::NewStimulus;
 use crate::write::{Commit, Fenced, Removed, Unpark};
 
 impl Member {
-    pub(super) fn begin(&self, instance: RunId) -> Lived {
+    pub(super) fn begin(&self, run: RunId) -> Lived {
         let at_ms = 20;
-        self.write(LifeOp::Begin { instance, at_ms })
+        self.write(LifeOp::Begin { run, at_ms })
     }
 
-    pub(super) fn delete(&self, instance: RunId) -> Lived {
+    pub(super) fn delete(&self, run: RunId) -> Lived {
         self.write(LifeOp::Delete {
-            instance,
+            run,
             no: self.numbers.trigger().unwrap(),
             at_ms: 50,
         })
     }
 
-    pub(super) fn asked(&self, instance: RunId, kind: TriggerType, at_ms: i64) -> Touched {
+    pub(super) fn asked(&self, run: RunId, kind: TriggerType, at_ms: i64) -> Touched {
         let no = self.numbers.trigger().unwrap();
         self.write(Control {
-            instance,
+            run,
             no,
             kind,
             at_ms,
@@ -43,7 +43,7 @@ impl Member {
     /// Claims the work due at 30, which is one control trigger, and commits its step.
     pub(super) fn carry_out(&self, expected: TriggerType, status: Status) {
         let claims = self.claim(30, 10, 10);
-        let claimed = &claims.instances[0];
+        let claimed = &claims.runs[0];
         let row = &claimed.claimed[0];
         assert_eq!((row.kind, claimed.claimed.len()), (expected, 1));
         let step = Commit {
@@ -76,11 +76,11 @@ pub(super) fn what_is_created_begins_when_it_is_told(harness: &dyn Harness) {
     );
     assert_eq!(member.begin(id), Lived::Done);
     assert_eq!(member.begin(id), Lived::Already);
-    assert_eq!(member.claim(19, 10, 10).instances.len(), 0);
+    assert_eq!(member.claim(19, 10, 10).runs.len(), 0);
     let claims = member.claim(20, 10, 10);
-    assert_eq!(claims.instances[0].claimed.len(), 2);
+    assert_eq!(claims.runs[0].claimed.len(), 2);
     assert_eq!(member.begin(id), Lived::Already);
-    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     assert_eq!(member.commit(member.last(&held)), DONE);
     assert_eq!(member.begin(id), Lived::Ended);
     assert_eq!(member.triggers(no), []);
@@ -94,13 +94,13 @@ pub(super) fn what_begins_later_begins_at_once_if_it_is_told(harness: &dyn Harne
     }
     let id = new.id;
     member.create(new);
-    assert_eq!(member.claim(999, 10, 10).instances.len(), 0);
+    assert_eq!(member.claim(999, 10, 10).runs.len(), 0);
     assert_eq!(member.begin(id), Lived::Done);
     assert_eq!(member.begin(id), Lived::Already);
-    assert_eq!(member.claim(20, 10, 10).instances.len(), 1);
+    assert_eq!(member.claim(20, 10, 10).runs.len(), 1);
 }
 
-pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
+pub(super) fn nothing_of_a_paused_run_is_claimed(harness: &dyn Harness) {
     let member = Member::join(harness);
     let new = member.draft(3);
     let id = new.id;
@@ -108,7 +108,7 @@ pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
     assert_eq!(member.asked(id, TriggerType::Pause, 5), Touched::Done);
     // A control trigger is claimed before other due work. A bound of one trigger claims it alone.
     let claims = member.claim(10, 10, 1);
-    let (row, pause) = (&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let (row, pause) = (&claims.runs[0].row, &claims.runs[0].claimed[0]);
     assert_eq!(pause.kind, TriggerType::Pause);
     let step = Commit {
         status: Status::Paused,
@@ -121,31 +121,31 @@ pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
     let other = Member::join(harness);
     for member in [&other, &member] {
         let claims = member.claim(30, 10, 10);
-        assert!(claims.instances.is_empty(), "{claims:?}");
+        assert!(claims.runs.is_empty(), "{claims:?}");
         assert_eq!(claims.next_due_ms, None);
     }
     assert_eq!(member.states(no), [TriggerState::Parked; 3]);
-    // Triggers that become pending while the instance is paused are parked at the next claim.
+    // Triggers that become pending while the run is paused are parked at the next claim.
     assert_eq!(member.write(Unpark), 3);
-    assert!(other.claim(30, 10, 10).instances.is_empty());
+    assert!(other.claim(30, 10, 10).runs.is_empty());
     assert_eq!(member.states(no), [TriggerState::Parked; 3]);
     assert_eq!(member.asked(id, TriggerType::Unpause, 20), Touched::Done);
     other.carry_out(TriggerType::Unpause, Status::Running);
-    assert_eq!(other.claim(30, 10, 10).instances[0].claimed.len(), 3);
+    assert_eq!(other.claim(30, 10, 10).runs[0].claimed.len(), 3);
 }
 
-pub(super) fn what_is_at_work_when_its_instance_is_paused_is_kept(harness: &dyn Harness) {
+pub(super) fn what_is_at_work_when_its_run_is_paused_is_kept(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let id = member.head(no).id;
     assert_eq!(member.asked(id, TriggerType::Pause, 5), Touched::Done);
     let claims = member.claim(10, 10, 10);
-    let pause = &claims.instances[0].claimed[0];
+    let pause = &claims.runs[0].claimed[0];
     let step = Commit {
         status: Status::Paused,
         executions: Vec::new(),
-        ..member.step(&member.held(&claims.instances[0].row, pause))
+        ..member.step(&member.held(&claims.runs[0].row, pause))
     };
     assert_eq!(member.commit(step), DONE);
     let mut held = held;
@@ -155,11 +155,11 @@ pub(super) fn what_is_at_work_when_its_instance_is_paused_is_kept(harness: &dyn 
     result.triggers = vec![member.trigger(2)];
     result.release = true;
     assert_eq!(member.commit(result), DONE);
-    assert!(member.claim(30, 10, 10).instances.is_empty());
+    assert!(member.claim(30, 10, 10).runs.is_empty());
     assert_eq!(member.states(no), [TriggerState::Parked]);
     assert_eq!(member.asked(id, TriggerType::Cancel, 20), Touched::Done);
     let claims = member.claim(30, 10, 10);
-    let cancel = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let cancel = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     assert_eq!(member.commit(member.last(&cancel)), DONE);
     assert_eq!(member.triggers(no), []);
 }
@@ -181,11 +181,7 @@ pub(super) fn of_pausing_and_going_on_the_last_counts(harness: &dyn Harness) {
         assert_eq!(member.asked(id, kind, at_ms), Touched::Done);
     }
     let claims = member.claim(30, 10, 10);
-    let kinds: Vec<_> = claims.instances[0]
-        .claimed
-        .iter()
-        .map(|row| row.kind)
-        .collect();
+    let kinds: Vec<_> = claims.runs[0].claimed.iter().map(|row| row.kind).collect();
     assert_eq!(kinds, [Pause, Unpause, Pause]);
     assert_eq!(member.triggers(no).len(), 4);
 }
@@ -193,7 +189,7 @@ pub(super) fn of_pausing_and_going_on_the_last_counts(harness: &dyn Harness) {
 pub(super) fn a_pause_that_a_claim_passed_by_does_not_undo_its_end(harness: &dyn Harness) {
     use TriggerType::{Pause, Unpause};
     let (member, other) = (Member::join(harness), Member::join(harness));
-    let no = other.born().fence.instance;
+    let no = other.born().fence.run;
     let id = member.head(no).id;
     assert_eq!(member.asked(id, Pause, 5), Touched::Done);
     for at_ms in [6, 7] {
@@ -203,14 +199,14 @@ pub(super) fn a_pause_that_a_claim_passed_by_does_not_undo_its_end(harness: &dyn
         member.create(new);
         assert_eq!(member.asked(id, Pause, at_ms), Touched::Done);
     }
-    // The walk skips instances that another member owns, and stops when the bound is reached.
+    // The walk skips runs that another member owns, and stops when the bound is reached.
     let claims = member.claim(30, 1, 1);
-    assert_eq!(claims.instances[0].claimed[0].due_ms, 6);
+    assert_eq!(claims.runs[0].claimed[0].due_ms, 6);
     other.die();
-    assert_eq!(member.bury(10), 1);
+    assert_eq!(member.reap(10), 1);
     assert_eq!(member.asked(id, Unpause, 20), Touched::Done);
     let claims = member.claim(30, 10, 10);
-    let claimed = claims.instances.iter().find(|claimed| claimed.row.no == no);
+    let claimed = claims.runs.iter().find(|claimed| claimed.row.no == no);
     let kind = claimed.unwrap().claimed[0].kind;
     assert_eq!(kind, Unpause);
     let others = &claimed.unwrap().others;
@@ -220,7 +216,7 @@ pub(super) fn a_pause_that_a_claim_passed_by_does_not_undo_its_end(harness: &dyn
     }
 }
 
-pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
+pub(super) fn a_deleted_run_is_found_by_nobody(harness: &dyn Harness) {
     let member = Member::join(harness);
     let payload = windlass_model::Payload::json(format!("\"{}\"", "x".repeat(70_000)));
     let no = full(&member, 5, &payload);
@@ -240,15 +236,15 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
         matches!(asked, Touched::NotFound | Touched::Closed),
         "{asked:?}"
     );
-    // The stimulus is not buffered: the deleted instance never waits for it.
+    // The stimulus is not buffered: the deleted run never waits for it.
     let late = NewStimulus {
-        instance: Some(row.id),
+        run: Some(row.id),
         ..stimulus("ok", Delivery::Buffer)
     };
     assert!(member.send(late).dropped);
     let mut slices = 0;
     let clear = Clear {
-        instance: no,
+        run: no,
         rows: 3,
         at_ms: 60,
     };
@@ -258,7 +254,7 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
     }
     assert_eq!(store.executions(no, None, 100).unwrap(), []);
     assert_eq!(store.vars(no, ScopeNo(1)).unwrap(), []);
-    // The id stays reserved until the instance is forgotten.
+    // The id stays reserved until the run is forgotten.
     let again = || {
         let mut again = member.draft(1);
         again.id = row.id;
@@ -269,7 +265,7 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
     let expired = store.expired(51, 0, 10).unwrap();
     assert_eq!(expired.len(), 1);
     let forget = Forget {
-        instance: expired[0].no,
+        run: expired[0].no,
         before_ms: 51,
         rows: 100,
         at_ms: 70,
@@ -281,17 +277,13 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
 pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    let row = member.head(held.fence.instance);
+    let row = member.head(held.fence.run);
     assert_eq!(member.delete(row.id), Lived::Done);
     assert_eq!(member.delete(row.id), Lived::Done);
     let claims = member.claim(60, 10, 10);
-    let kinds: Vec<_> = claims.instances[0]
-        .claimed
-        .iter()
-        .map(|row| row.kind)
-        .collect();
+    let kinds: Vec<_> = claims.runs[0].claimed.iter().map(|row| row.kind).collect();
     assert_eq!(kinds, [TriggerType::Delete]);
-    let delete = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let delete = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     let mut end = member.last(&delete);
     end.status = Status::Cancelled;
     assert_eq!(member.commit(end), DONE);
@@ -308,14 +300,14 @@ pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
 /// How often two callers, or a caller and a run, act at the same moment.
 pub(super) const RACES: usize = 2_000;
 
-/// A commit ends an instance while another caller deletes it. In either order the instance is
+/// A commit ends a run while another caller deletes it. In either order the run is
 /// deleted, and every caller gets a correct answer.
 pub(super) fn deleting_races_the_last_commit(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);
     for _ in 0..RACES {
         let held = member.born();
-        let no = held.fence.instance;
+        let no = held.fence.run;
         let id = member.head(no).id;
         let (ended, deleted) = std::thread::scope(|scope| {
             let end = scope.spawn(|| member.commit(member.last(&held)));
@@ -337,15 +329,15 @@ fn tell(what: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stdout(), "{what}");
 }
 
-/// A commit ends an instance while another caller cancels it. The instance completes in any case;
-/// the canceller is told either that its request was written or that the instance had ended.
+/// A commit ends a run while another caller cancels it. The run completes in any case;
+/// the canceller is told either that its request was written or that the run had ended.
 pub(super) fn cancelling_races_the_last_commit(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);
     let mut late = 0;
     for _ in 0..RACES {
         let held = member.born();
-        let no = held.fence.instance;
+        let no = held.fence.run;
         let id = member.head(no).id;
         let (ended, asked) = std::thread::scope(|scope| {
             let end = scope.spawn(|| member.commit(member.last(&held)));

@@ -15,18 +15,18 @@ mod creating;
 mod delivering;
 mod drafting;
 mod dying;
+mod external;
 mod fencing;
 pub(crate) mod forgetting;
 pub(crate) mod history;
+mod history_external;
 mod history_kept;
-mod history_outside;
 mod history_set;
 mod holding;
 mod large;
 mod living;
 mod moving;
 mod neighbours;
-mod outside;
 mod planning;
 pub mod power;
 pub(crate) mod publishing;
@@ -116,26 +116,26 @@ macro_rules! conformance {
     (@with $what:ident $args:tt) => {
         $crate::conformance! { @$what $args
             creating: the_same_request_again_finds_what_exists, a_taken_id_leaves_no_trace,
-                an_instance_can_be_born_owned, the_dead_give_birth_to_nothing, documents_are_kept_once;
-            claiming: due_work_is_claimed_with_its_instance, what_is_not_due_is_named,
-                an_owned_instance_is_claimed_by_nobody_else, a_claim_is_bounded,
-                one_crowded_instance_hides_nobody, work_of_others_hides_nothing,
-                a_scope_claims_only_its_instances, threads_never_claim_the_same,
+                a_run_can_be_born_owned, the_dead_give_birth_to_nothing, documents_are_kept_once;
+            claiming: due_work_is_claimed_with_its_run, what_is_not_due_is_named,
+                an_owned_run_is_claimed_by_nobody_else, a_claim_is_bounded,
+                one_crowded_run_hides_nobody, work_of_others_hides_nothing,
+                a_scope_claims_only_its_runs, threads_never_claim_the_same,
                 strangers_claim_nothing;
             stepping: a_step_turns_its_trigger_into_the_successor, a_step_is_read_back_whole,
                 steps_in_a_row_go_in_one_batch, a_pending_successor_can_be_claimed,
-                finishing_leaves_no_triggers, releasing_with_a_step_frees_the_instance,
+                finishing_leaves_no_triggers, releasing_with_a_step_frees_the_run,
                 unwanted_triggers_are_removed;
             fencing: stale_fences_write_nothing, neighbours_of_the_refused_go_on,
-                a_contradiction_spoils_only_itself, a_finished_instance_stays_finished;
+                a_contradiction_spoils_only_itself, a_finished_run_stays_finished;
             dying: the_closed_are_dead_at_once, a_lease_runs_out, renewing_keeps_alive,
-                the_buried_are_fenced, burials_are_bounded, marked_ones_count_deliveries,
+                reaped_members_are_fenced, reaping_is_bounded, marked_ones_count_deliveries,
                 leaving_leaves_no_suspicion, incarnations_only_grow;
             holding: releasing_makes_pending, parked_work_waits_until_it_is_unparked,
                 marking_needs_the_claim, suspicion_ends_with_the_trigger;
             large: large_payloads_become_blobs, equal_blobs_are_one, large_batches_are_answered_in_order,
                 many_submitters_are_all_answered;
-            reading: runs_are_walked_back, instances_are_found_by_prefix, instances_are_listed,
+            reading: runs_are_walked_back, runs_are_found_by_prefix, runs_are_listed,
                 what_is_not_there_is_none, what_waits_is_counted, a_decision_is_kept_until_it_is_changed, a_component_is_found_by_its_digest_wherever_it_came_from, a_component_that_nobody_uses_is_forgotten, a_notification_reaches_the_others, the_closed_refuse;
             publishing: publishing_counts_versions, publications_are_listed_by_name,
                 unchanged_bindings_keep_their_numbers, one_hash_finds_all_workflows,
@@ -145,24 +145,24 @@ macro_rules! conformance {
                 publishing_takes_the_draft_that_it_was_made_from,
                 publishing_over_another_version_than_expected_is_refused,
                 a_place_takes_back_only_what_it_has_published, requests_wait_until_they_are_done,
-                what_nothing_refers_to_is_swept, an_instance_may_be_kept_for_a_time_of_its_own,
+                what_nothing_refers_to_is_swept, a_run_may_be_kept_for_a_time_of_its_own,
                 what_starts_is_what_is_published_at_that_moment;
             planning: an_occurrence_is_made_once, planners_at_once_make_one_occurrence,
                 an_occurrence_that_exists_moves_the_schedule_on, an_occurrence_can_be_left_out,
                 overlap_allow_starts_beside_it, overlap_skip_leaves_out, overlap_queue_waits,
-                overlap_cancel_previous_cancels, a_reservation_excludes_until_its_instance_ends,
+                overlap_cancel_previous_cancels, a_reservation_excludes_until_its_run_ends,
                 creators_at_once_reserve_once, a_duty_is_one_members_at_a_time,
                 a_schedule_in_trouble_is_put_off_until_it_is_well,
                 schedules_in_trouble_hide_none_that_is_well;
             scoping: scopes_come_with_the_claim, a_step_changes_and_closes_scopes,
                 items_are_read_in_order, large_items_become_blobs;
             forgetting: only_the_expired_are_forgotten, the_oldest_expire_first,
-                an_instance_is_forgotten_whole, shared_blobs_stay_until_the_last_one_goes,
+                a_run_is_forgotten_whole, shared_blobs_stay_until_the_last_one_goes,
                 a_blob_that_is_wanted_again_stays, a_blob_that_stays_hides_none_that_goes;
             waiting: a_stimulus_resumes_who_waits_for_it, too_early_is_as_good_as_in_time,
                 what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
-                correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
+                correlation_and_run_narrow, private_bookmarks_are_resumed_by_their_token,
                 a_bookmark_is_heard_until_it_expires,
                 what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
             unheard: a_resumption_that_nobody_hears_is_a_dead_letter,
@@ -176,17 +176,17 @@ macro_rules! conformance {
                 what_is_started_is_taken, what_begins_later_takes_no_room, strangers_take_nothing,
                 no_more_is_taken_than_there_is_room_for, what_has_an_owner_is_left,
                 what_is_paused_is_not_taken, takers_and_claims_never_get_the_same;
-            outside: scheduling_again_is_answered_alike, touching_moves_what_nobody_has_claimed,
+            external: scheduling_again_is_answered_alike, touching_moves_what_nobody_has_claimed,
                 control_comes_before_everything, the_highest_priority_is_claimed_first,
                 pending_triggers_are_listed_by_their_time, a_childs_end_wakes_its_parent,
                 a_child_tells_only_who_waits_for_it, a_child_that_cannot_begin_has_failed,
                 a_step_cancels_children, dead_letters_are_tried_again_once;
             living: what_is_created_begins_when_it_is_told,
                 what_begins_later_begins_at_once_if_it_is_told,
-                nothing_of_a_paused_instance_is_claimed,
-                what_is_at_work_when_its_instance_is_paused_is_kept,
+                nothing_of_a_paused_run_is_claimed,
+                what_is_at_work_when_its_run_is_paused_is_kept,
                 of_pausing_and_going_on_the_last_counts,
-                a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_instance_is_found_by_nobody,
+                a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_run_is_found_by_nobody,
                 deleting_ends_what_has_not_ended, deleting_races_the_last_commit,
                 cancelling_races_the_last_commit, resuming_races_cancelling;
             reopening: what_failed_is_taken_up_again_once,

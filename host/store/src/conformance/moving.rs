@@ -1,4 +1,4 @@
-//! Snapshots of whole instances: exported at one moment, and imported unchanged.
+//! Snapshots of whole runs: exported at one moment, and imported unchanged.
 
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
@@ -12,8 +12,8 @@ use super::forgetting::full;
 use super::living::RACES;
 use super::waiting::stimulus;
 use super::world::{DONE, DUE, Member};
+use crate::external::NewExternal;
 use crate::lives::{Clear, LifeOp, Lived};
-use crate::outside::NewOutside;
 use crate::rows::{JournalRow, NewRun, NewTrigger, Parent, TriggerRow};
 use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName};
 use crate::write::{Commit, Fenced};
@@ -38,7 +38,7 @@ impl Member {
             let mut run = run.clone();
             let new = self.numbers.execution().unwrap();
             runs.insert(run.no, new);
-            run.instance = no;
+            run.run = no;
             run.no = new;
             run.previous = run
                 .previous
@@ -127,8 +127,8 @@ impl Member {
 fn pending(row: &TriggerRow, no: TriggerNo) -> NewTrigger {
     NewTrigger {
         no,
-        seq: if row.seq.is_outside() {
-            Seq::outside(no)
+        seq: if row.seq.is_external() {
+            Seq::external(no)
         } else {
             row.seq
         },
@@ -152,7 +152,7 @@ fn told(of: &Snapshot) -> String {
     let runs = of.executions.iter().map(|run| {
         let mut run = run.clone();
         run.previous = run.previous.map(|_| ExecutionNo(0));
-        (run.no, run.instance) = (ExecutionNo(0), RunNo(0));
+        (run.no, run.run) = (ExecutionNo(0), RunNo(0));
         run
     });
     let triggers = of.triggers.iter().map(|row| pending(row, TriggerNo(0)));
@@ -229,21 +229,21 @@ pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
     assert_eq!(sent.resumed.len(), 2);
     let mut claimed: Vec<RunNo> = Vec::new();
     for held in member.claim_all(60) {
-        claimed.push(held.fence.instance);
+        claimed.push(held.fence.run);
         let mut last = member.last(&held);
-        last.executions[0].previous = member.head(held.fence.instance).last_execution;
+        last.executions[0].previous = member.head(held.fence.run).last_execution;
         assert_eq!(member.commit(last), DONE);
     }
     claimed.sort_unstable();
     assert_eq!(claimed, [no, new]);
-    // The execution records of both instances form separate chains.
+    // The execution records of both runs form separate chains.
     assert_eq!(member.store.executions(new, None, 10).unwrap().len(), 2);
     assert_eq!(member.store.executions(no, None, 10).unwrap().len(), 2);
-    // A buffered stimulus resumes an imported instance too.
+    // A buffered stimulus resumes an imported run too.
     let (_, id) = member.waiting("delivery");
     let taken = member.snapshot(id);
     member.send(crate::stimuli::NewStimulus {
-        instance: Some(RunId(Uuid::from_u128(78))),
+        run: Some(RunId(Uuid::from_u128(78))),
         ..stimulus("delivery", Delivery::Buffer)
     });
     let import = member.again(&taken, RunId(Uuid::from_u128(78)));
@@ -273,9 +273,9 @@ pub(super) fn a_place_is_taken_only_if_it_is_said(harness: &dyn Harness) {
         (after.bookmarks, after.triggers, after.unfinished),
         (counts.bookmarks, counts.triggers, counts.unfinished)
     );
-    // The rest of the replaced instance can be cleared without effect on the new one.
+    // The rest of the replaced run can be cleared without effect on the new one.
     let clear = Clear {
-        instance: old,
+        run: old,
         rows: 1,
         at_ms: 70,
     };
@@ -301,13 +301,13 @@ pub(super) fn the_same_put_in_again_changes_nothing(harness: &dyn Harness) {
     assert!(matches!(member.write(first), Imported::Replaced { .. }));
     let again = member.in_place(&taken);
     assert_eq!(member.write(again), Imported::Already(new));
-    // After the imported instance has continued, importing it again goes back to the snapshot.
+    // After the imported run has continued, importing it again goes back to the snapshot.
     member.send(crate::stimuli::NewStimulus {
-        instance: Some(id),
+        run: Some(id),
         ..stimulus("approval", Delivery::Resume)
     });
     let mut held = member.claim_all(60);
-    held.retain(|held| held.fence.instance == new);
+    held.retain(|held| held.fence.run == new);
     let mut step = member.step(&held[0]);
     step.triggers = vec![member.trigger(9)];
     step.release = true;
@@ -322,14 +322,14 @@ pub(super) fn what_somebody_runs_keeps_its_place(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);
     let held = member.born();
-    let (no, epoch) = (held.fence.instance, held.fence.epoch);
+    let (no, epoch) = (held.fence.run, held.fence.epoch);
     let id = member.head(no).id;
     let taken = other.snapshot(id);
     assert_eq!(other.write(other.in_place(&taken)), Imported::Owned);
     assert_eq!(member.commit(member.chained(&held, 2)), DONE);
-    // A dead member owns no instances, and its later commits are fenced.
+    // A dead member owns no runs, and its later commits are fenced.
     member.die();
-    assert!(other.bury(10) > 0);
+    assert!(other.reap(10) > 0);
     let imported = other.write(other.in_place(&taken));
     assert_eq!(imported, Imported::Replaced { old: no });
     assert!(other.head_of(id).epoch > epoch);
@@ -344,12 +344,12 @@ impl Member {
     }
 }
 
-/// An external trigger of an instance, with a name of its own.
-pub(super) fn named(no: TriggerNo, instance: RunId) -> NewOutside {
-    NewOutside {
+/// An external trigger of a run, with a name of its own.
+pub(super) fn named(no: TriggerNo, run: RunId) -> NewExternal {
+    NewExternal {
         no,
         id: TriggerId(Uuid::from_u128(no.0 as u128)),
-        instance,
+        run,
         node: None,
         kind: TriggerType::Manual,
         due_ms: 1000,
@@ -383,11 +383,11 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
         import.new.reserves = vec!["alone".into()];
         refused(import, Imported::Reserved { by });
     }
-    // A name belongs to one instance only.
+    // A name belongs to one run only.
     let no = member.numbers.trigger().unwrap();
-    let outside = named(no, id);
-    let name = outside.id;
-    member.write(outside);
+    let external = named(no, id);
+    let name = external.id;
+    member.write(external);
     taken = member.snapshot(id);
     assert_eq!(taken.names.len(), 1);
     let import = member.again(&taken, another());
@@ -397,21 +397,21 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
         member.write(member.in_place(&taken)),
         Imported::Replaced { .. }
     ));
-    let named = member.store.outside(name).unwrap().unwrap();
-    assert_eq!(named.instance, member.head_of(id).no);
+    let named = member.store.external(name).unwrap().unwrap();
+    assert_eq!(named.run, member.head_of(id).no);
     assert!(named.row.is_some());
 }
 
-/// An instance that waits for its child, which has started.
+/// A run that waits for its child, which has started.
 pub(super) fn family(member: &Member) -> (RunId, RunId) {
     let held = member.born();
-    let parent = held.fence.instance;
+    let parent = held.fence.run;
     let id = member.head(parent).id;
     let mut row = member.trigger(2);
     (row.kind, row.due_ms) = (TriggerType::Child, i64::MAX);
     let mut child = member.draft(1);
     child.parent = Some(Parent {
-        instance: parent,
+        run: parent,
         id,
         trigger: held.trigger.no,
         seq: Seq(2),
@@ -435,11 +435,11 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
     assert_eq!((above.children, below.children), (1, 0));
     assert_eq!(member.write(member.in_place(&above)), Imported::Children);
     assert_eq!(member.write(member.in_place(&below)), Imported::Child);
-    // An import never restores a deleted instance, nor one that is to be deleted when it ends.
+    // An import never restores a deleted run, nor one that is to be deleted when it ends.
     let (no, gone) = member.waiting("approval");
     let taken = member.snapshot(gone);
     let delete = |no| LifeOp::Delete {
-        instance: gone,
+        run: gone,
         no,
         at_ms: 50,
     };
@@ -447,7 +447,7 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
     assert_eq!(member.write(delete(control())), Lived::Done);
     assert_eq!(member.write(member.in_place(&taken)), Imported::Deleted);
     for held in member.claim_all(60) {
-        if held.fence.instance == no {
+        if held.fence.run == no {
             let mut last = member.last(&held);
             last.status = Status::Cancelled;
             last.executions.clear();
@@ -509,7 +509,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
             Imported::Replaced { old: gone } => {
                 replaced += 1;
                 assert_eq!((gone, now.no), (old, place));
-                // The steps of the burst are gone with the replaced instance.
+                // The steps of the burst are gone with the replaced run.
                 assert_eq!(told(&member.snapshot(id)), told(&taken));
             }
             Imported::Owned => {
@@ -519,7 +519,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
             }
             other => panic!("{other:?}"),
         }
-        // End the instance, so that it does not disturb the next round.
+        // End the run, so that it does not disturb the next round.
         for held in member.claim_all(20) {
             member.commit(member.last(&held)).unwrap();
         }
@@ -527,11 +527,11 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
     assert_eq!(replaced + owned, RACES);
 }
 
-/// Claims one instance, commits three steps and releases it. Returns which steps were committed.
+/// Claims one run, commits three steps and releases it. Returns which steps were committed.
 fn burst(member: &Member, no: RunNo) -> Vec<bool> {
     let scope = crate::write::ClaimScope::Only(vec![no]);
     let claims = member.claim_of(20, 1, 1, scope);
-    let Some(claimed) = claims.instances.first() else {
+    let Some(claimed) = claims.runs.first() else {
         return Vec::new();
     };
     let mut held = member.held(&claimed.row, &claimed.claimed[0]);

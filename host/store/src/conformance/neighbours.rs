@@ -1,4 +1,4 @@
-//! A verb on one instance or workflow leaves the others unchanged.
+//! A verb on one run or workflow leaves the others unchanged.
 
 use std::sync::Arc;
 
@@ -6,30 +6,30 @@ use windlass_model::{Payload, RunId, RunNo, Status, TriggerState, TriggerType};
 
 use super::Harness;
 use super::forgetting::full;
-use super::history_outside::dead;
+use super::history_external::dead;
 use super::moving::{another, family, named};
 use super::publishing::{draft, publish, schedule, schedules};
 use super::world::{DONE, Held, Member, definition};
+use crate::external::Touched;
 use crate::lives::Lived;
-use crate::outside::Touched;
 use crate::published::{NewPublication, Retract};
 use crate::retention::{Forget, Forgotten};
 use crate::rows::{Created, DefinitionRow, NewRun};
 use crate::transfer::Imported;
 use crate::write::{ClaimScope, Commit};
 
-/// All rows of an instance, including its children and dead letters.
+/// All rows of a run, including its children and dead letters.
 fn all_of(member: &Member, id: RunId) -> (RunNo, String) {
     let there = member.snapshot(id);
     let no = there.row.no;
     let letters = member.letters().into_iter();
-    let letters = letters.filter(|row| row.instance_id == Some(id)).count();
+    let letters = letters.filter(|row| row.run_id == Some(id)).count();
     let children = member.store.children(no, None, 10).unwrap();
     let children: Vec<_> = children.iter().map(|child| child.no).collect();
     (no, format!("{there:?} {letters} {children:?}"))
 }
 
-/// An ended instance with a retention of one second.
+/// An ended run with a retention of one second.
 fn kept(member: &Member) -> (RunNo, RunId) {
     let mut new = member.draft(1);
     new.keep_ms = Some(1000);
@@ -70,9 +70,9 @@ pub(super) fn what_takes_a_place_takes_over_what_is_its_own(harness: &dyn Harnes
     assert_eq!(children.len(), 1);
     assert_eq!(children[0].id, child);
     let letters = member.letters().into_iter();
-    let letters = letters.filter(|row| row.instance_id == Some(ours));
+    let letters = letters.filter(|row| row.run_id == Some(ours));
     assert_eq!(letters.count(), 1);
-    // The reservation of the replaced instance is free; those of other instances are not.
+    // The reservation of the replaced run is free; those of other runs are not.
     let reserving = |key: &str| {
         let mut new = member.draft(1);
         new.reserves = vec![key.into()];
@@ -113,9 +113,9 @@ pub(super) fn what_is_deleted_leaves_neighbours_alone(harness: &dyn Harness) {
     let rows = member.store.expired(51, 0, 10).unwrap();
     let rows: Vec<_> = rows.iter().map(|row| row.no).collect();
     assert_eq!(rows, [over, gone]);
-    let forget = |instance, at_ms| {
+    let forget = |run, at_ms| {
         let write = Forget {
-            instance,
+            run,
             before_ms: 51,
             rows: 1000,
             at_ms,
@@ -156,7 +156,7 @@ pub(super) fn what_begins_leaves_neighbours_alone(harness: &dyn Harness) {
     assert_eq!(member.begin(id), Lived::Already);
 }
 
-/// Asks an instance to pause or unpause, and commits the control step.
+/// Asks a run to pause or unpause, and commits the control step.
 fn control(member: &Member, no: RunNo, kind: TriggerType, release: bool) {
     let (at_ms, status) = match kind {
         TriggerType::Pause => (5, Status::Paused),
@@ -165,7 +165,7 @@ fn control(member: &Member, no: RunNo, kind: TriggerType, release: bool) {
     let asked = member.asked(member.head(no).id, kind, at_ms);
     assert_eq!(asked, Touched::Done);
     let claims = member.claim_of(30, 1, 1, ClaimScope::Only(vec![no]));
-    let (row, trigger) = (&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let (row, trigger) = (&claims.runs[0].row, &claims.runs[0].claimed[0]);
     assert_eq!(trigger.kind, kind);
     let step = Commit {
         status,
@@ -185,7 +185,7 @@ pub(super) fn what_goes_on_leaves_neighbours_paused(harness: &dyn Harness) {
     );
     control(&member, no, TriggerType::Pause, true);
     control(&member, other, TriggerType::Pause, true);
-    assert!(member.claim(30, 10, 10).instances.is_empty());
+    assert!(member.claim(30, 10, 10).runs.is_empty());
     assert_eq!(member.states(no), [TriggerState::Parked; 2]);
     control(&member, no, TriggerType::Unpause, true);
     assert_eq!(member.states(no), [TriggerState::Pending; 2]);
@@ -194,7 +194,7 @@ pub(super) fn what_goes_on_leaves_neighbours_paused(harness: &dyn Harness) {
 
 pub(super) fn what_is_at_work_stays_when_it_goes_on(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let no = member.born().fence.instance;
+    let no = member.born().fence.run;
     control(&member, no, TriggerType::Pause, false);
     control(&member, no, TriggerType::Unpause, false);
     assert_eq!(member.states(no), [TriggerState::Claimed]);

@@ -47,7 +47,7 @@ fn published(harness: &dyn Harness) -> Member {
 
 fn finish(member: &Member) {
     for held in member.claim_all(i64::MAX) {
-        // The commit of its first trigger ends an instance; the commits of its other triggers are
+        // The commit of its first trigger ends a run; the commits of its other triggers are
         // fenced.
         let _ = member.commit(member.last(&held));
     }
@@ -63,13 +63,13 @@ pub(super) fn an_occurrence_is_made_once(harness: &dyn Harness) {
     assert_eq!(planned(&member, &occurrence), Planned::Stale);
     let row = first(&member);
     assert_eq!(
-        (row.last_planned_ms, row.last_instance),
+        (row.last_planned_ms, row.last_run),
         (None, None),
         "the other one is first now"
     );
     let row = schedules(&*member.store)[1].clone();
     assert_eq!((row.last_planned_ms, row.next_ms), (Some(100), 200));
-    assert_eq!(row.last_instance, Some(id(&occurrence)));
+    assert_eq!(row.last_run, Some(id(&occurrence)));
     assert_eq!(member.claim_all(i64::MAX).len(), 1);
 }
 
@@ -98,7 +98,7 @@ pub(super) fn planners_at_once_make_one_occurrence(harness: &dyn Harness) {
         let stale = answers.iter().filter(|answer| **answer == Planned::Stale);
         assert_eq!(stale.count(), 3, "{answers:?}");
     }
-    assert_eq!(members[0].store.counts().unwrap().instances, 5);
+    assert_eq!(members[0].store.counts().unwrap().runs, 5);
 }
 
 pub(super) fn an_occurrence_that_exists_moves_the_schedule_on(harness: &dyn Harness) {
@@ -122,7 +122,7 @@ pub(super) fn an_occurrence_can_be_left_out(harness: &dyn Harness) {
     occurrence.create = None;
     assert_eq!(planned(&member, &occurrence), Planned::Skipped);
     assert_eq!(schedules(&*member.store)[1].last_planned_ms, Some(100));
-    assert_eq!(member.store.counts().unwrap().instances, 0);
+    assert_eq!(member.store.counts().unwrap().runs, 0);
 }
 
 /// Checks the next occurrence while the last one has not ended, and the one after it has.
@@ -156,7 +156,7 @@ fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, trigg
     let left = member.triggers(before.no);
     assert_eq!(left.len(), triggers, "{overlap:?}: {left:?}");
     if let Some(control) = left.iter().find(|row| row.kind == TriggerType::Cancel) {
-        assert!(control.seq.is_outside() && control.due_ms == 200);
+        assert!(control.seq.is_external() && control.due_ms == 200);
     }
     finish(&member);
     let third = plan(&member, 300, overlap);
@@ -196,7 +196,7 @@ fn reserving(member: &Member, reserves: &[&str], exclusive: Option<&str>) -> New
     }
 }
 
-pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harness) {
+pub(super) fn a_reservation_excludes_until_its_run_ends(harness: &dyn Harness) {
     let member = Member::join(harness);
     let new = reserving(&member, &["one", "order 7"], Some("one"));
     let id = new.id;
@@ -221,11 +221,11 @@ pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harne
         before,
         "nothing was written"
     );
-    // An instance without an exclusive key shares the reservation.
+    // A run without an exclusive key shares the reservation.
     member.create(reserving(&member, &["order 7"], None));
     member.create(reserving(&member, &["two"], Some("two")));
     let held = member.claim_all(10);
-    let of = |held: &&Held| held.fence.instance == member.store.run(id).unwrap().unwrap().no;
+    let of = |held: &&Held| held.fence.run == member.store.run(id).unwrap().unwrap().no;
     let held = *held.iter().find(of).unwrap();
     assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     let other = || reserving(&member, &["one"], Some("one"));

@@ -19,7 +19,7 @@ use crate::{Writer as _, codes, rows};
 pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     let member = Member::join(harness);
     let (mut held, mut other) = (member.born(), member.born());
-    let (no, mut last) = (held.fence.instance, None);
+    let (no, mut last) = (held.fence.run, None);
     let mut written = Vec::new();
     for seq in 2..8 {
         let mut step = member.chained(&held, seq);
@@ -36,7 +36,7 @@ pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     assert_eq!(runs(None, 2), written[..2]);
     assert_eq!(runs(Some(written[1].no), 3), written[2..5]);
     assert_eq!(runs(Some(written[5].no), 3), []);
-    let foreign = member.head(other.fence.instance).last_execution;
+    let foreign = member.head(other.fence.run).last_execution;
     assert_eq!(runs(foreign, 3), []);
 }
 
@@ -200,11 +200,11 @@ pub(super) fn what_waits_is_counted(harness: &dyn Harness) {
     assert_eq!(backlog(10), (4, 0));
     assert_eq!(backlog(3), (3, 0));
     let claims = member.claim(1_000, 10, 10);
-    assert_eq!(claims.instances.len(), 4);
+    assert_eq!(claims.runs.len(), 4);
     assert_eq!(backlog(10), (0, 0));
 }
 
-pub(super) fn instances_are_found_by_prefix(harness: &dyn Harness) {
+pub(super) fn runs_are_found_by_prefix(harness: &dyn Harness) {
     let member = Member::join(harness);
     let ids = [
         "11111111-2222-4333-8444-555555555555",
@@ -237,7 +237,7 @@ pub(super) fn instances_are_found_by_prefix(harness: &dyn Harness) {
     check(&"1".repeat(40), 10, &[]);
 }
 
-pub(super) fn instances_are_listed(harness: &dyn Harness) {
+pub(super) fn runs_are_listed(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut numbers = Vec::new();
     for name in ["one", "two", "one"] {
@@ -248,7 +248,7 @@ pub(super) fn instances_are_listed(harness: &dyn Harness) {
     let held = member.claim_all(10);
     let first = held
         .iter()
-        .find(|held| held.fence.instance == numbers[0])
+        .find(|held| held.fence.run == numbers[0])
         .unwrap();
     assert_eq!(member.commit(member.last(first)), DONE);
     let check = |query: RunQuery, found: &[usize]| {

@@ -12,10 +12,10 @@ use crate::rows::{Created, JournalRow, Parent};
 use crate::write::Fenced;
 
 impl Member {
-    /// A write that reopens an instance at this version.
-    fn reopening(&self, instance: RunNo, version: Version) -> Reopen {
+    /// A write that reopens a run at this version.
+    fn reopening(&self, run: RunNo, version: Version) -> Reopen {
         Reopen {
-            instance,
+            run,
             version,
             status: Status::Running,
             state: "again".into(),
@@ -58,13 +58,13 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     };
     let ask = |version| member.write(LifeOp::Reopen(Box::new(reopen(version))));
     assert_eq!(ask(Version(row.version.0 - 1)), Lived::Moved);
-    // Another instance holds the reservation.
+    // Another run holds the reservation.
     let mut other = member.draft(1);
     other.reserves = vec!["key".into()];
     let by = other.id;
     member.create(other);
     assert_eq!(ask(row.version), Lived::Reserved { by });
-    let other = &member.claim(10, 1, 1).instances[0];
+    let other = &member.claim(10, 1, 1).runs[0];
     assert_eq!(
         member.commit(member.last(&member.held(&other.row, &other.claimed[0]))),
         DONE
@@ -94,7 +94,7 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     // A commit from before the failure is fenced.
     assert_eq!(member.commit(member.chained(&held.next(), 3)), Err(Fenced));
     let claims = member.claim(10, 10, 10);
-    let claimed = &claims.instances[0];
+    let claimed = &claims.runs[0];
     assert!(claimed.taken && claimed.row.epoch > row.epoch);
     let held = member.held(&claimed.row, &claimed.claimed[0]);
     assert_eq!(member.commit(member.last(&held)), DONE);
@@ -110,7 +110,7 @@ pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harn
     new.owner = Some(member.incarnation);
     new.triggers[0].claimed = true;
     new.parent = Some(Parent {
-        instance: parent,
+        run: parent,
         id: member.head(parent).id,
         trigger: TriggerNo(1),
         seq: windlass_model::Seq(1),
@@ -127,15 +127,15 @@ pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harn
     assert_eq!(member.head(no).status, Status::Cancelled);
 }
 
-/// Fails an instance permanently, and returns the number of its dead letter.
+/// Fails a run permanently, and returns the number of its dead letter.
 fn failed_for_good(member: &Member, held: &Held) -> LetterNo {
-    let instance = held.fence.instance;
+    let run = held.fence.run;
     let mut last = member.last(held);
     last.status = Status::Faulted;
     last.dead = vec![NewDeadLetter {
         reason: "failed".into(),
         body: LetterBody::Trigger(DeadTrigger {
-            instance,
+            run,
             seq: Seq(1),
             kind: TriggerType::Next,
             node: Some(0),
@@ -152,7 +152,7 @@ fn failed_for_good(member: &Member, held: &Held) -> LetterNo {
     }];
     assert_eq!(member.commit(last), DONE);
     let query = LetterQuery {
-        instance: Some(instance),
+        run: Some(run),
         limit: 10,
         ..LetterQuery::default()
     };
@@ -164,7 +164,7 @@ fn failed_for_good(member: &Member, held: &Held) -> LetterNo {
 pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let letter = failed_for_good(&member, &held);
     let beside = failed_for_good(&member, &member.born());
     let replay = |letter| {
@@ -190,7 +190,7 @@ pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
     assert_eq!(member.head(no).status, Status::Running);
 
     let claims = member.claim(70, 1, 1);
-    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     let mut last = member.last(&held);
     last.status = Status::Faulted;
     assert_eq!(member.commit(last), DONE);

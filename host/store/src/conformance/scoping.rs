@@ -1,4 +1,4 @@
-//! Scopes of an instance besides its root.
+//! Scopes of a run besides its root.
 
 use bytes::Bytes;
 use windlass_model::{Body, Payload, ScopeNo, Seq};
@@ -15,7 +15,7 @@ fn open(scope: u64, state: &'static str) -> (ScopeNo, Option<Bytes>) {
     (ScopeNo(scope), Some(Bytes::from_static(state.as_bytes())))
 }
 
-/// Commits the first step of a new instance, and releases the instance, so that it can be claimed
+/// Commits the first step of a new run, and releases the run, so that it can be claimed
 /// again.
 fn stepped(member: &Member, step: impl FnOnce(&mut Commit)) -> Held {
     let held = member.born();
@@ -40,18 +40,18 @@ pub(super) fn scopes_come_with_the_claim(harness: &dyn Harness) {
     });
     let wanted = [(1, "one"), (2, "two"), (3, "three"), (9, "far")];
     check_scopes(&member, &scoped, &wanted);
-    // The claim returns no scopes for the instance without scopes, and nothing about the one that
+    // The claim returns no scopes for the run without scopes, and nothing about the one that
     // the member already owns.
     let claims = member.claim(10, 10, 10);
-    assert_eq!(claims.instances.len(), 1);
-    assert_eq!(claims.instances[0].row.no, plain.fence.instance);
-    assert_eq!(claims.instances[0].scopes, []);
+    assert_eq!(claims.runs.len(), 1);
+    assert_eq!(claims.runs[0].row.no, plain.fence.run);
+    assert_eq!(claims.runs[0].scopes, []);
 }
 
 fn check_scopes(member: &Member, held: &Held, wanted: &[(u64, &str)]) -> Held {
-    let scope = crate::write::ClaimScope::Only(vec![held.fence.instance]);
+    let scope = crate::write::ClaimScope::Only(vec![held.fence.run]);
     let claims = member.claim_of(10, 1, 1, scope);
-    let claimed = &claims.instances[0];
+    let claimed = &claims.runs[0];
     let found: Vec<(u64, &[u8])> = claimed
         .scopes
         .iter()
@@ -76,7 +76,7 @@ pub(super) fn a_step_changes_and_closes_scopes(harness: &dyn Harness) {
             var(2, "w", "3"),
         ];
     });
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let vars = |scope| member.store.vars(no, ScopeNo(scope)).unwrap();
     assert_eq!(vars(0), [("v".into(), Payload::json("0"))]);
     assert_eq!(vars(2).len(), 2);
@@ -104,7 +104,7 @@ pub(super) fn items_are_read_in_order(harness: &dyn Harness) {
     const ITEMS: u32 = 10_000;
     let member = Member::join(harness);
     let mut held = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let list = Seq(u64::MAX - 1);
     let text = |index: u32| Payload::json(format!("{index}"));
     // Items complete in another order, and each step writes items of two lists.
@@ -154,10 +154,7 @@ pub(super) fn large_items_become_blobs(harness: &dyn Harness) {
         output: output.clone(),
     }];
     assert_eq!(member.commit(step), DONE);
-    let items = member
-        .store
-        .items(held.fence.instance, Seq(1), 0, 1)
-        .unwrap();
+    let items = member.store.items(held.fence.run, Seq(1), 0, 1).unwrap();
     let Body::Blob(blob) = &items[0].1.body else {
         panic!("{items:?}")
     };

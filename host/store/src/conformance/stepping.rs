@@ -14,7 +14,7 @@ use crate::write::{Fenced, Finish, Removed};
 pub(super) fn a_step_turns_its_trigger_into_the_successor(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let mut step = member.chained(&held, 2);
     step.triggers[0].kind = TriggerType::Next;
     step.triggers[0].node = None;
@@ -54,7 +54,7 @@ pub(super) fn a_step_turns_its_trigger_into_the_successor(harness: &dyn Harness)
 pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let mut step = member.last(&held);
     let failure = Failure {
         class: Class::Permanent,
@@ -136,7 +136,7 @@ pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
 pub(super) fn steps_in_a_row_go_in_one_batch(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let mut steps = Vec::new();
     let mut now = held;
     for seq in 2..10 {
@@ -161,13 +161,13 @@ pub(super) fn a_pending_successor_can_be_claimed(harness: &dyn Harness) {
     let mut step = member.chained(&held, 2);
     step.triggers[0].claimed = false;
     assert_eq!(member.commit(step), DONE);
-    let row = member.only_trigger(held.fence.instance);
+    let row = member.only_trigger(held.fence.run);
     assert_eq!(
         (row.no, row.state),
         (held.trigger.no, TriggerState::Pending)
     );
     let claims = member.claim(10, 10, 10);
-    let again = &claims.instances[0];
+    let again = &claims.runs[0];
     assert!(!again.taken);
     assert!(again.claimed[0].token > held.trigger.token);
     // The fence of the claim is stale after the step.
@@ -188,26 +188,23 @@ pub(super) fn finishing_leaves_no_triggers(harness: &dyn Harness) {
     let member = Member::join(harness);
     member.create(member.draft(4));
     let claims = member.claim(10, 1, 2);
-    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     assert_eq!(member.commit(member.last(&held)), DONE);
-    assert_eq!(member.triggers(held.fence.instance), []);
+    assert_eq!(member.triggers(held.fence.run), []);
     let counts = member.store.counts().unwrap();
+    assert_eq!((counts.triggers, counts.runs, counts.unfinished), (0, 1, 0));
     assert_eq!(
-        (counts.triggers, counts.instances, counts.unfinished),
-        (0, 1, 0)
-    );
-    assert_eq!(
-        member.store.output(held.fence.instance).unwrap(),
+        member.store.output(held.fence.run).unwrap(),
         Some(Payload::json("2"))
     );
     assert!(member.claim_all(100).is_empty());
 }
 
-pub(super) fn releasing_with_a_step_frees_the_instance(harness: &dyn Harness) {
+pub(super) fn releasing_with_a_step_frees_the_run(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let no = member.create(member.draft(3));
     let claims = member.claim(10, 1, 2);
-    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     let mut step = member.step(&held);
     step.status = Status::Suspended;
     step.release = true;
@@ -224,12 +221,8 @@ pub(super) fn releasing_with_a_step_frees_the_instance(harness: &dyn Harness) {
         "{rows:?}"
     );
     let claims = other.claim(10, 1, 10);
-    assert_eq!(claims.instances[0].row.epoch, Epoch(BORN_EPOCH.0 + 2));
-    let tokens: Vec<_> = claims.instances[0]
-        .claimed
-        .iter()
-        .map(|row| row.token)
-        .collect();
+    assert_eq!(claims.runs[0].row.epoch, Epoch(BORN_EPOCH.0 + 2));
+    let tokens: Vec<_> = claims.runs[0].claimed.iter().map(|row| row.token).collect();
     assert_eq!(tokens, [Token(2), Token(1)]);
 }
 
@@ -239,16 +232,16 @@ pub(super) fn unwanted_triggers_are_removed(harness: &dyn Harness) {
     let stranger = member.create(member.draft(1));
     let scope = crate::write::ClaimScope::Only(vec![windlass_model::RunNo(stranger.0 - 1)]);
     let claims = member.claim_of(10, 1, 10, scope);
-    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     let mut step = member.step(&held);
     let foreign = member.only_trigger(stranger).fence();
     step.removed = vec![
-        Removed::unused(claims.instances[0].claimed[1].no),
+        Removed::unused(claims.runs[0].claimed[1].no),
         Removed::unused(foreign.no),
     ];
     assert_eq!(member.commit(step), DONE);
-    let rows = member.triggers(held.fence.instance);
+    let rows = member.triggers(held.fence.run);
     assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0].no, claims.instances[0].claimed[2].no);
+    assert_eq!(rows[0].no, claims.runs[0].claimed[2].no);
     assert_eq!(member.only_trigger(stranger).no, foreign.no);
 }

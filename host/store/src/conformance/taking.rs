@@ -8,16 +8,16 @@ use super::Harness;
 use super::publishing::{draft, publish};
 use super::waiting::stimulus;
 use super::world::{DONE, Member};
-use crate::outside::Touched;
+use crate::external::Touched;
 use crate::rows::NewRun;
 use crate::stimuli::{ClaimFor, NewStimulus, Resume, Send, Sent};
 use crate::write::{Commit, Leave, Release};
 
 impl Member {
-    pub(crate) fn claim_for(&self, instances: u32, triggers: u32) -> ClaimFor {
+    pub(crate) fn claim_for(&self, runs: u32, triggers: u32) -> ClaimFor {
         ClaimFor {
             incarnation: self.incarnation,
-            instances,
+            runs,
             triggers,
         }
     }
@@ -35,7 +35,7 @@ impl Member {
         self.sent(send)
     }
 
-    /// Ends all instances that the send claimed, by the fences that it returned.
+    /// Ends all runs that the send claimed, by the fences that it returned.
     fn end_taken(&self, sent: &Sent) {
         for taken in &sent.taken {
             let held = self.held(&taken.row, &taken.claimed[0]);
@@ -45,7 +45,7 @@ impl Member {
 
     fn claims_nothing(&self) {
         let claims = self.claim(1000, 10, 10);
-        assert!(claims.instances.is_empty(), "{claims:?}");
+        assert!(claims.runs.is_empty(), "{claims:?}");
     }
 }
 
@@ -123,9 +123,9 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     assert_eq!(taken.others[0].state, TriggerState::Pending);
     // The next claim finds the triggers beyond the bound.
     let claims = member.claim(1000, 10, 10);
-    assert!(!claims.instances[0].taken);
-    assert_eq!(claims.instances[0].claimed[0].no, taken.others[0].no);
-    // An instance that was already started is not claimed, even if it has no owner.
+    assert!(!claims.runs[0].taken);
+    assert_eq!(claims.runs[0].claimed[0].no, taken.others[0].no);
+    // A run that was already started is not claimed, even if it has no owner.
     let fence = member.held(&taken.row, &taken.claimed[0]).fence;
     assert_eq!(member.write(Release { fence }), Ok(()));
     for (_, new) in &mut send.starts {
@@ -140,10 +140,7 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     let again = member.sent(send);
     assert_eq!((&again.started, again.taken), (&sent.started, Vec::new()));
     let claims = member.claim(1000, 10, 10);
-    assert_eq!(
-        (claims.instances.len(), claims.instances[0].claimed.len()),
-        (1, 2)
-    );
+    assert_eq!((claims.runs.len(), claims.runs[0].claimed.len()), (1, 2));
 }
 
 pub(super) fn what_begins_later_takes_no_room(harness: &dyn Harness) {
@@ -184,7 +181,7 @@ pub(super) fn strangers_take_nothing(harness: &dyn Harness) {
     let sent = member.send_and_take(stimulus("paid", Delivery::Resume), gone.claim_for(5, 5));
     assert_eq!((sent.resumed, sent.taken), (vec![id], Vec::new()));
     assert_eq!(member.only_trigger(no).state, TriggerState::Pending);
-    assert_eq!(member.claim(1000, 10, 10).instances[0].row.id, id);
+    assert_eq!(member.claim(1000, 10, 10).runs[0].row.id, id);
 }
 
 pub(super) fn no_more_is_taken_than_there_is_room_for(harness: &dyn Harness) {
@@ -193,12 +190,12 @@ pub(super) fn no_more_is_taken_than_there_is_room_for(harness: &dyn Harness) {
     let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.claim_for(3, 1));
     assert_eq!((&sent.resumed[..], &ids(&sent)[..]), (&all[..], &all[..3]));
     let rest = member.claim(1000, 10, 10);
-    assert_eq!(rest.instances.len(), 1);
-    assert_eq!(rest.instances[0].row.id, all[3]);
+    assert_eq!(rest.runs.len(), 1);
+    assert_eq!(rest.runs[0].row.id, all[3]);
     member.end_taken(&sent);
 }
 
-/// An instance that has an owner, be it the sender, gets more work. The send does not claim that
+/// A run that has an owner, be it the sender, gets more work. The send does not claim that
 /// work: the owner's claims do, after the owner's earlier writes.
 pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
     let (owner, other) = (Member::join(harness), Member::join(harness));
@@ -209,7 +206,7 @@ pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
             ..owner.suspending(&held, vec![owner.bookmark(&held, "paid")])
         };
         assert_eq!(owner.commit(step), DONE);
-        let before = owner.head(held.fence.instance);
+        let before = owner.head(held.fence.run);
         let sent = claim_for.send_and_take(
             stimulus("paid", Delivery::Resume),
             claim_for.claim_for(5, 5),
@@ -218,8 +215,8 @@ pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
         assert_eq!(sent.taken, []);
         assert_eq!(owner.head(before.no), before);
         let claims = owner.claim(1000, 10, 10);
-        assert!(!claims.instances[0].taken);
-        assert_eq!(claims.instances[0].claimed.len(), 1);
+        assert!(!claims.runs[0].taken);
+        assert_eq!(claims.runs[0].claimed.len(), 1);
     }
 }
 
@@ -236,7 +233,7 @@ pub(super) fn what_is_paused_is_not_taken(harness: &dyn Harness) {
     assert_eq!(member.only_trigger(no).state, TriggerState::Parked);
     assert_eq!(member.asked(id, TriggerType::Unpause, 20), Touched::Done);
     member.carry_out(TriggerType::Unpause, Status::Running);
-    assert_eq!(member.claim(1000, 10, 10).instances[0].claimed.len(), 1);
+    assert_eq!(member.claim(1000, 10, 10).runs[0].claimed.len(), 1);
 }
 
 /// Two members send the same stimulus while a third one claims: each run gets exactly one owner.
@@ -248,7 +245,7 @@ pub(super) fn takers_and_claims_never_get_the_same(harness: &dyn Harness) {
         let taken = std::thread::scope(|scope| {
             let threads = members.iter().enumerate().map(|(place, member)| {
                 scope.spawn(move || match place {
-                    0 => member.claim(1000, 10, 10).instances,
+                    0 => member.claim(1000, 10, 10).runs,
                     _ => {
                         let sent = stimulus("paid", Delivery::Resume);
                         member.send_and_take(sent, member.claim_for(4, 4)).taken

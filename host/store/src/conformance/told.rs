@@ -3,8 +3,8 @@
 use windlass_model::{Body, Payload, RunNo, ScopeNo, Seq, TriggerId};
 
 use crate::Store;
+use crate::external::DueQuery;
 use crate::letters::LetterQuery;
-use crate::outside::DueQuery;
 use crate::published::{PublicationQuery, ScheduleQuery};
 use crate::read::{Counts, RunQuery};
 use crate::stimuli::{BookmarkQuery, StimulusQuery};
@@ -17,7 +17,7 @@ const LIMIT: u32 = 100_000;
 pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
     // Each store clears the rows behind a tombstone at its own pace.
     let counts = Counts {
-        instances: 0,
+        runs: 0,
         executions: 0,
         blobs: 0,
         ..store.counts().unwrap()
@@ -29,7 +29,7 @@ pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
     };
     for row in store.runs(&query).unwrap() {
         lines.push(format!("{row:?}"));
-        instance(store, row.no, &mut lines);
+        run(store, row.no, &mut lines);
         let (definition, pins) = (store.definition(row.definition), store.pins(row.pins));
         let there = (definition.unwrap().is_some(), pins.unwrap().is_some());
         let same = store.run(row.id).unwrap() == Some(row);
@@ -38,7 +38,7 @@ pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
     waiting(store, &mut lines);
     published(store, &mut lines);
     for name in named {
-        lines.push(format!("{name:?}: {:?}", store.outside(*name).unwrap()));
+        lines.push(format!("{name:?}: {:?}", store.external(*name).unwrap()));
     }
     for member in store.members().unwrap() {
         lines.push(format!("{} {:?}", member.incarnation, member.name));
@@ -46,7 +46,7 @@ pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
     lines
 }
 
-fn instance(store: &dyn Store, no: RunNo, lines: &mut Vec<String>) {
+fn run(store: &dyn Store, no: RunNo, lines: &mut Vec<String>) {
     let runs = store.executions(no, None, LIMIT).unwrap();
     let scopes = store.scopes(no).unwrap();
     let mut lists: Vec<Seq> = runs.iter().flat_map(|run| [run.seq, run.first]).collect();

@@ -10,7 +10,7 @@ use crate::letters::LetterBody;
 use crate::rows::{NewTrigger, TriggerRow};
 use crate::write::{Commit, Fence, Fenced, Removed};
 
-/// Creates an instance with two branches, one of which waits. Returns the claimed trigger of the
+/// Creates a run with two branches, one of which waits. Returns the claimed trigger of the
 /// other branch and the row of the waiting one.
 fn waiting_beside(member: &Member, name: &str) -> (Held, TriggerRow) {
     member.create(member.draft(2));
@@ -20,7 +20,7 @@ fn waiting_beside(member: &Member, name: &str) -> (Held, TriggerRow) {
     step.release = false;
     step.status = Status::Running;
     assert_eq!(member.commit(step), DONE);
-    let rows = member.triggers(waits.fence.instance);
+    let rows = member.triggers(waits.fence.run);
     let row = rows.into_iter().find(TriggerRow::waits).unwrap();
     (after(goes_on, 1), row)
 }
@@ -45,7 +45,7 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
     let (held, _) = waiting_beside(&member, "unsent too");
     assert_eq!(member.commit(member.last(&held)), DONE);
     assert_eq!(member.letters(), []);
-    // The waiting branch is cancelled, or its instance ends: either before the owner has seen the
+    // The waiting branch is cancelled, or its run ends: either before the owner has seen the
     // stimulus, or after the owner claimed the row.
     let ways = [
         ("cancelled", false),
@@ -55,7 +55,7 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
     ];
     for (sent, (name, claimed)) in (1..).zip(ways) {
         let (held, row) = waiting_beside(&member, name);
-        let id = member.head(held.fence.instance).id;
+        let id = member.head(held.fence.run).id;
         assert_eq!(member.send(stimulus(name, Delivery::Resume)), resumed(id));
         assert_eq!(claimed, claimed && member.claim_all(100).len() == 1);
         let mut step = member.last(&held);
@@ -71,8 +71,8 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
             panic!("{:?}", letter.body);
         };
         assert_eq!(
-            (dead.instance, dead.seq, dead.kind),
-            (held.fence.instance, row.seq, TriggerType::Resume)
+            (dead.run, dead.seq, dead.kind),
+            (held.fence.run, row.seq, TriggerType::Resume)
         );
         let heard = Resumption::decode(dead.payload.as_deref().unwrap()).unwrap();
         assert!(matches!(heard, Resumption::Resumed { bookmark, .. } if *bookmark == *name));
@@ -101,7 +101,7 @@ pub(super) fn a_resumption_that_is_used_has_to_be_there(harness: &dyn Harness) {
     ] {
         assert_eq!(member.commit(using(no)), Err(Fenced));
     }
-    let head = member.head(held.fence.instance);
+    let head = member.head(held.fence.run);
     assert_eq!(head.version, held.fence.version, "nothing was written");
     assert_eq!(member.commit(using(row.no)), DONE);
 }

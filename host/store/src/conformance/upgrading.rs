@@ -58,10 +58,10 @@ pub(crate) fn an_additive_step_is_taken_beside_older_members(versions: &impl Ver
         }
     };
     pass(&old, &[&new, &also_old]);
-    assert_eq!(also_old.bury(10), 1);
+    assert_eq!(also_old.reap(10), 1);
     assert_eq!(also_old.claim_all(20).len(), 1);
     pass(&also_old, &[&new]);
-    assert_eq!(new.bury(10), 1);
+    assert_eq!(new.reap(10), 1);
     let held = new.claim_all(20);
     assert_eq!(new.commit(new.last(&held[0])), DONE);
 }

@@ -44,7 +44,7 @@ fn odd_failure() -> Failure {
     Failure::new(Class::Invalid, codes::CONTRADICTION, "\0 and \u{1} and é")
 }
 
-/// An owned instance with keys of maximum length.
+/// An owned run with keys of maximum length.
 fn born(member: &Member, correlation: &str) -> (NewRun, Held) {
     let workflow = "w".repeat(WORKFLOW_NAME_BYTES);
     let mut new = member.draft(1);

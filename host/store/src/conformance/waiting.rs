@@ -11,7 +11,7 @@ use windlass_model::{
 
 use super::Harness;
 use super::world::{DONE, DUE, Held, Member};
-use crate::outside::{Reschedule, Touched};
+use crate::external::{Reschedule, Touched};
 use crate::rows::TriggerRow;
 use crate::stimuli::{
     BookmarkQuery, NewBookmark, NewStimulus, Resume, Send, SendOutcome, Sent, StimulusQuery,
@@ -36,13 +36,13 @@ impl Member {
             private: false,
             auto_burn: true,
             metadata: Some(Bytes::from_static(b"{\"m\":1}")),
-            token: Digest::of(format!("{name} {}", held.fence.instance).as_bytes()),
+            token: Digest::of(format!("{name} {}", held.fence.run).as_bytes()),
             expires_ms: None,
             created_ms: 40,
         }
     }
 
-    /// A step that suspends its execution and releases the instance.
+    /// A step that suspends its execution and releases the run.
     pub(crate) fn suspending(&self, held: &Held, bookmarks: Vec<NewBookmark>) -> Commit {
         let mut row = self.trigger(2);
         row.kind = TriggerType::Resume;
@@ -56,7 +56,7 @@ impl Member {
         }
     }
 
-    /// An instance that waits for a stimulus of this name.
+    /// A run that waits for a stimulus of this name.
     pub(crate) fn waiting(&self, name: &str) -> (RunNo, RunId) {
         self.waiting_for(|held| vec![self.bookmark(held, name)])
     }
@@ -68,7 +68,7 @@ impl Member {
         let held = self.born();
         let step = self.suspending(&held, bookmarks(&held));
         assert_eq!(self.commit(step), DONE);
-        (held.fence.instance, self.head(held.fence.instance).id)
+        (held.fence.run, self.head(held.fence.run).id)
     }
 
     pub(crate) fn send(&self, stimulus: NewStimulus) -> Sent {
@@ -119,7 +119,7 @@ pub(crate) fn stimulus(name: &str, delivery: Delivery) -> NewStimulus {
         hash: stimulus::hash(name, &matches, None),
         matches,
         correlation: None,
-        instance: None,
+        run: None,
         input: Payload::json("\"sent\""),
         blobs: Vec::new(),
         delivery,
@@ -182,9 +182,9 @@ pub(super) fn a_stimulus_resumes_who_waits_for_it(harness: &dyn Harness) {
     assert_eq!(member.bookmarks(), 1);
     // The resumed trigger is claimed like any due trigger, with its resumption.
     let claims = other.claim(60, 10, 10);
-    assert_eq!(claims.instances.len(), 1);
-    assert_eq!(claims.instances[0].claimed[0].payload, after.payload);
-    let held = other.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    assert_eq!(claims.runs.len(), 1);
+    assert_eq!(claims.runs[0].claimed[0].payload, after.payload);
+    let held = other.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     assert_eq!(other.commit(other.chained(&held, 3)), DONE);
     assert_eq!(other.only_trigger(no).payload, None, "it was used up");
     assert_eq!(
@@ -212,11 +212,11 @@ pub(super) fn too_early_is_as_good_as_in_time(harness: &dyn Harness) {
     let mut step = member.suspending(&held, vec![other, member.bookmark(&held, "ok")]);
     step.at_ms = 60;
     assert_eq!(member.commit(step), DUE);
-    let no = held.fence.instance;
+    let no = held.fence.run;
     check_resumed(&member.only_trigger(no), "ok", "\"sent\"", 60);
     let counts = member.store.counts().unwrap();
     assert_eq!((counts.bookmarks, counts.buffered), (0, 0));
-    // A later instance with a bookmark of that name finds no buffered stimulus.
+    // A later run with a bookmark of that name finds no buffered stimulus.
     member.waiting("ok");
     assert_eq!(member.bookmarks(), 1);
 }
@@ -224,14 +224,14 @@ pub(super) fn too_early_is_as_good_as_in_time(harness: &dyn Harness) {
 pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     let member = Member::join(harness);
     let about = |text: &str| Some(text.to_owned());
-    let with = |correlation: Option<String>, instance, ttl_ms| NewStimulus {
+    let with = |correlation: Option<String>, run, ttl_ms| NewStimulus {
         correlation,
-        instance,
+        run,
         ttl_ms,
         ..stimulus("ok", Delivery::Buffer)
     };
     let held = member.born();
-    let id = member.head(held.fence.instance).id;
+    let id = member.head(held.fence.run).id;
     let unknown = RunId(Uuid::from_u128(1));
     for buffered in [
         with(about("b"), None, 100),
@@ -250,7 +250,7 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     assert_eq!(member.store.counts().unwrap().buffered, 3);
     // The bookmark takes the oldest matching stimulus.
     let late = member.born();
-    let late_id = member.head(late.fence.instance).id;
+    let late_id = member.head(late.fence.run).id;
     for (buffered, text) in [
         (with(about("c"), Some(late_id), 100), "\"first\""),
         (with(None, Some(late_id), 100), "\"second\""),
@@ -265,11 +265,11 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     let mut step = member.suspending(&late, vec![bookmark]);
     step.at_ms = 60;
     assert_eq!(member.commit(step), DUE);
-    let row = member.only_trigger(late.fence.instance);
+    let row = member.only_trigger(late.fence.run);
     check_resumed(&row, "ok", "\"first\"", 60);
     assert_eq!(member.store.counts().unwrap().buffered, 4);
-    assert_eq!(member.only_trigger(held.fence.instance).payload, None);
-    // The instance has ended and cannot wait again.
+    assert_eq!(member.only_trigger(held.fence.run).payload, None);
+    // The run has ended and cannot wait again.
     assert_eq!(member.send(with(None, Some(id), 100)), resumed(id));
     for held in member.claim_all(100) {
         assert_eq!(member.commit(member.last(&held)), DONE);
@@ -315,7 +315,7 @@ pub(super) fn a_group_is_burned_together(harness: &dyn Harness) {
     step.burned = vec![Seq(1)];
     assert_eq!(member.commit(step), DONE);
     let rows = member.store.bookmarks(&BookmarkQuery {
-        instance: Some(no),
+        run: Some(no),
         limit: 10,
         ..BookmarkQuery::default()
     });
@@ -340,16 +340,16 @@ pub(super) fn without_burning_the_wait_goes_on(harness: &dyn Harness) {
     }
     assert_eq!(member.bookmarks(), 1);
     let rows = member.triggers(no);
-    let (beside, waits): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.seq.is_outside());
+    let (beside, waits): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.seq.is_external());
     assert_eq!((beside.len(), waits.len()), (3, 1));
     assert!(waits[0].waits() && waits[0].due_ms == NEVER);
     for row in beside {
         check_resumed(row, "tick", "\"sent\"", 50);
-        assert_eq!(row.seq, Seq::outside(row.no));
+        assert_eq!(row.seq, Seq::external(row.no));
         let first = Seq(1);
         assert_eq!(About::decode(&row.detail).unwrap(), About::Resume { first });
     }
-    // The resumptions do not keep the instance open.
+    // The resumptions do not keep the run open.
     let held = member.claim_all(60)[0];
     assert_eq!(member.commit(member.last(&held)), DONE);
     let counts = member.store.counts().unwrap();
@@ -366,7 +366,7 @@ pub(super) fn what_is_not_waiting_is_resumed_beside(harness: &dyn Harness) {
     // The row is claimed as expired before its time.
     let row = member.only_trigger(no);
     let touched = member.write(Reschedule {
-        target: crate::outside::TriggerTarget::Row(no, row.seq),
+        target: crate::external::TriggerTarget::Row(no, row.seq),
         due_ms: 45,
     });
     assert_eq!(touched, Touched::Waiting, "only what it waits for moves it");
@@ -379,7 +379,7 @@ pub(super) fn what_is_not_waiting_is_resumed_beside(harness: &dyn Harness) {
     assert_eq!(member.bookmarks(), 0);
 }
 
-pub(super) fn correlation_and_instance_narrow(harness: &dyn Harness) {
+pub(super) fn correlation_and_run_narrow(harness: &dyn Harness) {
     let member = Member::join(harness);
     let about = |text: &str| Some(text.to_owned());
     let mut all = Vec::new();
@@ -391,9 +391,9 @@ pub(super) fn correlation_and_instance_narrow(harness: &dyn Harness) {
             }]
         }));
     }
-    let narrowed = |correlation: Option<&str>, instance| NewStimulus {
+    let narrowed = |correlation: Option<&str>, run| NewStimulus {
         correlation: correlation.map(str::to_owned),
-        instance,
+        run,
         ..stimulus("ok", Delivery::Resume)
     };
     assert_eq!(member.send(narrowed(Some("c"), None)), dropped());
@@ -415,7 +415,7 @@ pub(super) fn correlation_and_instance_narrow(harness: &dyn Harness) {
 pub(super) fn private_bookmarks_are_resumed_by_their_token(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    let id = member.head(held.fence.instance).id;
+    let id = member.head(held.fence.run).id;
     let mut bookmark = member.bookmark(&held, "mine");
     bookmark.private = true;
     bookmark.hash = stimulus::hash("mine", &bookmark.matches, Some((id, Seq(1))));
@@ -425,11 +425,11 @@ pub(super) fn private_bookmarks_are_resumed_by_their_token(harness: &dyn Harness
     assert_eq!(member.send(stimulus("mine", Delivery::Resume)), dropped());
     let read = member.store.bookmark_by_token(bookmark.token).unwrap();
     let read = read.unwrap();
-    assert_eq!((read.instance_id, &read.bookmark), (id, &bookmark));
+    assert_eq!((read.run_id, &read.bookmark), (id, &bookmark));
     assert_eq!(member.store.bookmark(read.no).unwrap(), Some(read));
     assert_eq!(member.resume(&bookmark, 80), dropped(), "it has expired");
     assert_eq!(member.resume(&bookmark, 79), resumed(id));
-    let row = member.only_trigger(held.fence.instance);
+    let row = member.only_trigger(held.fence.run);
     check_resumed(&row, "mine", "\"token\"", 79);
     assert_eq!(member.resume(&bookmark, 79), dropped());
     let (one, other) = (member.store.secret().unwrap(), harness.open());
@@ -442,7 +442,7 @@ pub(super) fn a_bookmark_is_heard_until_it_expires(harness: &dyn Harness) {
     let heard = |now_ms| member.store.is_heard(ok.hash, now_ms).unwrap();
     assert!(!heard(50), "no run waits for it");
     let (private, id) = member.waiting_for(|held| {
-        let id = member.head(held.fence.instance).id;
+        let id = member.head(held.fence.run).id;
         let mut bookmark = member.bookmark(held, mine);
         bookmark.private = true;
         bookmark.hash = stimulus::hash(mine, &bookmark.matches, Some((id, Seq(1))));
@@ -475,10 +475,10 @@ pub(super) fn what_expires_is_claimed_without_a_payload(harness: &dyn Harness) {
     step.triggers[0].due_ms = 50;
     assert_eq!(member.commit(step), DONE);
     let claims = member.claim(49, 10, 10);
-    assert_eq!((claims.instances.len(), claims.next_due_ms), (0, Some(50)));
+    assert_eq!((claims.runs.len(), claims.next_due_ms), (0, Some(50)));
     assert_eq!(member.send(stimulus("ok", Delivery::Resume)), dropped());
     let claims = member.claim(50, 10, 10);
-    assert_eq!(claims.instances[0].claimed[0].payload, None);
+    assert_eq!(claims.runs[0].claimed[0].payload, None);
 }
 
 pub(super) fn large_inputs_are_blobs(harness: &dyn Harness) {

@@ -17,7 +17,7 @@ use crate::rows::{
     RunRow, TriggerRow,
 };
 use crate::write::{
-    Bury, Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, NewMember, OrFenced,
+    Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, NewMember, OrFenced, Reap,
     TriggerFence,
 };
 use crate::{Error, Result, Sink, Store, Ticket, Verb, Write, Writer as _, Wrote};
@@ -62,8 +62,8 @@ impl Member {
         self.store.close();
     }
 
-    pub(crate) fn bury(&self, limit: u32) -> u32 {
-        self.write(Bury {
+    pub(crate) fn reap(&self, limit: u32) -> u32 {
+        self.write(Reap {
             incarnation: self.incarnation,
             limit,
         })
@@ -85,7 +85,7 @@ impl Member {
         }
     }
 
-    /// An unowned instance with this number of triggers due at 10.
+    /// An unowned run with this number of triggers due at 10.
     pub(crate) fn draft(&self, triggers: u64) -> NewRun {
         let no = self.numbers.run().unwrap();
         NewRun {
@@ -109,14 +109,14 @@ impl Member {
         }
     }
 
-    /// Creates the instance and checks that it exists.
+    /// Creates the run and checks that it exists.
     pub(crate) fn create(&self, new: NewRun) -> RunNo {
         let no = new.no;
         assert_eq!(self.write(new), Ok(Created::New));
         no
     }
 
-    /// An instance that this member owns from its creation, with its only trigger claimed.
+    /// A run that this member owns from its creation, with its only trigger claimed.
     pub(crate) fn born(&self) -> Held {
         let mut new = self.draft(1);
         new.owner = Some(self.incarnation);
@@ -126,14 +126,14 @@ impl Member {
         held
     }
 
-    pub(crate) fn claim(&self, now_ms: i64, instances: u32, triggers: u32) -> Claims {
-        self.claim_of(now_ms, instances, triggers, ClaimScope::All)
+    pub(crate) fn claim(&self, now_ms: i64, runs: u32, triggers: u32) -> Claims {
+        self.claim_of(now_ms, runs, triggers, ClaimScope::All)
     }
 
     pub(crate) fn claim_of(
         &self,
         now_ms: i64,
-        instances: u32,
+        runs: u32,
         triggers: u32,
         scope: ClaimScope,
     ) -> Claims {
@@ -141,7 +141,7 @@ impl Member {
         self.write(Claim {
             incarnation,
             now_ms,
-            instances,
+            runs,
             triggers,
             scope,
         })
@@ -152,7 +152,7 @@ impl Member {
         let mut held = Vec::new();
         for _ in 0..1000 {
             let claims = self.claim(now_ms, 100, 100);
-            for claimed in &claims.instances {
+            for claimed in &claims.runs {
                 held.extend(
                     claimed
                         .claimed
@@ -171,7 +171,7 @@ impl Member {
         Held {
             fence: Fence {
                 incarnation: self.incarnation,
-                instance: row.no,
+                run: row.no,
                 epoch: row.epoch,
                 version: row.version,
             },
@@ -186,7 +186,7 @@ impl Member {
     pub(crate) fn run(&self, held: &Held, previous: Option<ExecutionNo>) -> ExecutionRow {
         ExecutionRow {
             no: self.numbers.execution().unwrap(),
-            instance: held.fence.instance,
+            run: held.fence.run,
             previous,
             seq: Seq(1),
             first: Seq(1),
@@ -256,7 +256,7 @@ impl Member {
         letters.map(|row| row.letter.reason).collect()
     }
 
-    /// A step that ends the instance.
+    /// A step that ends the run.
     pub(crate) fn last(&self, held: &Held) -> Commit {
         let finish = Some(Finish {
             output: Some(Payload::json("2")),
@@ -296,11 +296,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The first trigger of an instance that is owned from its creation.
+    /// The first trigger of a run that is owned from its creation.
     pub(crate) fn born(new: &NewRun) -> Self {
         let fence = Fence {
             incarnation: new.owner.unwrap(),
-            instance: new.no,
+            run: new.no,
             epoch: BORN_EPOCH,
             version: BORN_VERSION,
         };

@@ -27,7 +27,7 @@ pub(super) struct Scan {
     places: BTreeMap<Reverse<i32>, DuePosition>,
     /// The counter of triggers made pending when the walk began.
     made_pending: u64,
-    /// Whether the walk left due triggers of an instance because of the bound on triggers.
+    /// Whether the walk left due triggers of a run because of the bound on triggers.
     left: bool,
 }
 
@@ -53,15 +53,15 @@ impl Data {
         let mut taking = Taking::default();
         match &claim.scope {
             ClaimScope::All => self.walk(claim, &mut taking),
-            ClaimScope::Only(instances) => {
-                for no in instances {
+            ClaimScope::Only(runs) => {
+                for no in runs {
                     self.claim_of(claim, &mut taking, *no);
                 }
             }
         }
         for claimed in taking
             .claims
-            .instances
+            .runs
             .iter_mut()
             .filter(|claimed| claimed.taken)
         {
@@ -71,8 +71,8 @@ impl Data {
                 .filter(|row| row.state != TriggerState::Claimed)
                 .cloned()
                 .collect();
-            let instance = self.instances.get(&claimed.row.no);
-            let scopes = instance.into_iter().flat_map(|instance| &instance.scopes);
+            let run = self.runs.get(&claimed.row.no);
+            let scopes = run.into_iter().flat_map(|run| &run.scopes);
             claimed.scopes = scopes.map(|(no, state)| (*no, state.clone())).collect();
         }
         taking.claims
@@ -108,8 +108,8 @@ impl Data {
         }
         taking.claims.more = scan.left || scan.made_pending != self.made_pending;
         if !taking.claims.more {
-            let later = self.due.iter().filter(|(_, due_ms, instance, _)| {
-                *due_ms > claim.now_ms && *due_ms < NEVER && self.may_take(claim, *instance)
+            let later = self.due.iter().filter(|(_, due_ms, run, _)| {
+                *due_ms > claim.now_ms && *due_ms < NEVER && self.may_take(claim, *run)
             });
             taking.claims.next_due_ms = later.map(|(_, due_ms, ..)| *due_ms).min();
         }
@@ -130,19 +130,19 @@ impl Data {
         limit: usize,
     ) -> Vec<DuePosition> {
         let least = (i64::MIN, RunNo(i64::MIN), TriggerNo(i64::MIN));
-        let (due_ms, instance, no) = *after.unwrap_or(&least);
-        let from = (priority, due_ms, instance, no);
+        let (due_ms, run, no) = *after.unwrap_or(&least);
+        let from = (priority, due_ms, run, no);
         self.due
             .range((Bound::Excluded(from), Bound::Unbounded))
             .take_while(|(other, due_ms, ..)| *other == priority && *due_ms <= now_ms)
-            .map(|(_, due_ms, instance, no)| (*due_ms, *instance, *no))
+            .map(|(_, due_ms, run, no)| (*due_ms, *run, *no))
             .take(limit)
             .collect()
     }
 
-    fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: RunNo) {
+    fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, run: RunNo) {
         let mut pending: Vec<(Reverse<i32>, i64, TriggerNo)> = self
-            .triggers_of(instance)
+            .triggers_of(run)
             .iter()
             .filter_map(|no| self.triggers.get(no))
             .filter(|row| row.state == TriggerState::Pending)
@@ -153,7 +153,7 @@ impl Data {
             .iter()
             .filter(|(_, due_ms, _)| *due_ms <= claim.now_ms);
         for (_, _, no) in due {
-            match self.claim_one(claim, taking, instance, *no) {
+            match self.claim_one(claim, taking, run, *no) {
                 Verdict::Claimed | Verdict::Parked => {}
                 Verdict::NotMine => return,
                 Verdict::Enough | Verdict::Full => taking.claims.more = true,
@@ -171,31 +171,31 @@ impl Data {
         &mut self,
         claim: &Claim,
         taking: &mut Taking,
-        instance: RunNo,
+        run: RunNo,
         no: TriggerNo,
     ) -> Verdict {
-        if self.is_paused(instance) && self.may_take(claim, instance) && self.park_paused(no) {
+        if self.is_paused(run) && self.may_take(claim, run) && self.park_paused(no) {
             return Verdict::Parked;
         }
-        let place = match taking.places.get(&instance) {
+        let place = match taking.places.get(&run) {
             Some(place) => *place,
             None => {
-                if !self.may_take(claim, instance) {
+                if !self.may_take(claim, run) {
                     return Verdict::NotMine;
                 }
-                if taking.claims.instances.len() >= claim.instances as usize {
+                if taking.claims.runs.len() >= claim.runs as usize {
                     return Verdict::Full;
                 }
-                let Some(claimed) = self.take(claim, instance) else {
+                let Some(claimed) = self.take(claim, run) else {
                     return Verdict::NotMine;
                 };
-                taking.claims.instances.push(claimed);
-                let place = taking.claims.instances.len() - 1;
-                taking.places.insert(instance, place);
+                taking.claims.runs.push(claimed);
+                let place = taking.claims.runs.len() - 1;
+                taking.places.insert(run, place);
                 place
             }
         };
-        let Some(claimed) = taking.claims.instances.get_mut(place) else {
+        let Some(claimed) = taking.claims.runs.get_mut(place) else {
             return Verdict::NotMine;
         };
         if claimed.claimed.len() >= claim.triggers as usize {
@@ -205,21 +205,21 @@ impl Data {
         Verdict::Claimed
     }
 
-    fn is_paused(&self, instance: RunNo) -> bool {
-        let instance = self.instances.get(&instance);
-        instance.is_some_and(|instance| instance.row.status == Status::Paused)
+    fn is_paused(&self, run: RunNo) -> bool {
+        let run = self.runs.get(&run);
+        run.is_some_and(|run| run.row.status == Status::Paused)
     }
 
-    fn may_take(&self, claim: &Claim, instance: RunNo) -> bool {
-        self.instances.get(&instance).is_some_and(|instance| {
-            let row = &instance.row;
+    fn may_take(&self, claim: &Claim, run: RunNo) -> bool {
+        self.runs.get(&run).is_some_and(|run| {
+            let row = &run.row;
             let mine = row.owner.is_none_or(|owner| owner == claim.incarnation);
             mine && !row.status.is_final()
         })
     }
 
-    fn take(&mut self, claim: &Claim, instance: RunNo) -> Option<ClaimedRun> {
-        let row = &mut self.instances.get_mut(&instance)?.row;
+    fn take(&mut self, claim: &Claim, run: RunNo) -> Option<ClaimedRun> {
+        let row = &mut self.runs.get_mut(&run)?.row;
         let taken = row.owner.is_none();
         if taken {
             row.owner = Some(claim.incarnation);
@@ -249,12 +249,12 @@ impl Data {
 
     /// Removes requests to pause or unpause that are older than the claimed one, because the last
     /// request counts. An older request is still pending if the walk had passed it before the
-    /// instance became free; claimed later, it would undo the newer one.
+    /// run became free; claimed later, it would undo the newer one.
     fn overtake(&mut self, last: &TriggerRow) {
-        for no in self.triggers_of(last.instance) {
+        for no in self.triggers_of(last.run) {
             let row = self.triggers.get(&no);
             let overtaken = row.is_some_and(|row| {
-                let asked = row.kind.is_pausing() && row.seq.is_outside();
+                let asked = row.kind.is_pausing() && row.seq.is_external();
                 asked && row.state == TriggerState::Pending && row.due_ms < last.due_ms
             });
             if overtaken {

@@ -1,4 +1,4 @@
-//! The data of the memory store, and the verbs that create and end instances.
+//! The data of the memory store, and the verbs that create and end runs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use windlass_model::{
 
 use super::claim::Scan;
 use super::components::KeptComponent;
-use super::outside::Named;
+use super::external::Named;
 use super::scopes::root_vars;
 use super::stimuli::Stimuli;
 use crate::codes;
@@ -36,8 +36,8 @@ pub(super) struct Member {
     pub(super) alive: bool,
 }
 
-/// An instance with its variables, scopes and items.
-pub(super) struct Instance {
+/// A run with its variables, scopes and items.
+pub(super) struct StoredRun {
     pub(super) row: RunRow,
     pub(super) input: Payload,
     /// Its own retention time, if it has one.
@@ -55,7 +55,7 @@ pub(super) struct Instance {
 pub(super) type Due = (Reverse<i32>, i64, RunNo, TriggerNo);
 
 fn due(row: &TriggerRow) -> Due {
-    (Reverse(row.priority), row.due_ms, row.instance, row.no)
+    (Reverse(row.priority), row.due_ms, row.run, row.no)
 }
 
 /// All data of a store.
@@ -68,14 +68,14 @@ pub(super) struct Data {
     pub(super) pins: BTreeMap<Digest, PinsRow>,
     /// Definitions and pins that a sweep found unused, with the time of that sweep.
     pub(super) unused: BTreeMap<Digest, i64>,
-    pub(super) instances: BTreeMap<RunNo, Instance>,
+    pub(super) runs: BTreeMap<RunNo, StoredRun>,
     pub(super) ids: BTreeMap<RunId, RunNo>,
     pub(super) triggers: BTreeMap<TriggerNo, TriggerRow>,
     /// Instances that are deleted when they end.
     pub(super) doomed: BTreeSet<RunNo>,
-    /// Deleted instances, for as long as their ids stay reserved.
+    /// Deleted runs, for as long as their ids stay reserved.
     pub(super) tombstones: BTreeMap<RunId, (RunNo, i64)>,
-    pub(super) of_instance: BTreeSet<(RunNo, TriggerNo)>,
+    pub(super) of_run: BTreeSet<(RunNo, TriggerNo)>,
     /// Pending triggers in the order in which they are claimed.
     pub(super) due: BTreeSet<Due>,
     pub(super) executions: BTreeMap<ExecutionNo, ExecutionRow>,
@@ -101,7 +101,7 @@ pub(super) struct Data {
     /// In the order in which they were added.
     pub(super) components: Vec<KeptComponent>,
     pub(super) stimuli: Stimuli,
-    pub(super) outside: BTreeMap<TriggerId, Named>,
+    pub(super) external: BTreeMap<TriggerId, Named>,
     pub(super) last_letter: i64,
     pub(super) letters: BTreeMap<LetterNo, LetterRow>,
     pub(super) scans: BTreeMap<Incarnation, Scan>,
@@ -184,7 +184,7 @@ impl Data {
             return Ok(Ok(Created::Deleted));
         }
         if let Some(no) = self.ids.get(&new.id) {
-            let existing = self.instances.get(no).map(|instance| instance.row.clone());
+            let existing = self.runs.get(no).map(|run| run.row.clone());
             return existing
                 .map(|row| Ok(Created::Exists(Box::new(row))))
                 .ok_or_else(|| Error::corrupt("an id without its instance"));
@@ -192,7 +192,7 @@ impl Data {
         if let Some(by) = self.excluded_by(new) {
             return Ok(Ok(Created::Reserved { by }));
         }
-        self.check_instance(new)?;
+        self.check_run(new)?;
         self.keep_definition(&new.definition);
         self.pins
             .entry(new.pins.digest)
@@ -207,9 +207,9 @@ impl Data {
         let reserves = new.reserves.iter().map(|key| (key.clone(), new.no));
         self.reservations.extend(reserves);
         self.ids.insert(new.id, new.no);
-        self.instances.insert(
+        self.runs.insert(
             new.no,
-            Instance {
+            StoredRun {
                 row: RunRow {
                     sound: true,
                     no: new.no,
@@ -242,9 +242,9 @@ impl Data {
         Ok(Ok(Created::New))
     }
 
-    /// Checks that the numbers of a new instance are unused.
-    pub(super) fn check_instance(&self, new: &NewRun) -> Result<()> {
-        let known = self.instances.contains_key(&new.no);
+    /// Checks that the numbers of a new run are unused.
+    pub(super) fn check_run(&self, new: &NewRun) -> Result<()> {
+        let known = self.runs.contains_key(&new.no);
         let numbers = new.triggers.iter().map(|trigger| trigger.no);
         self.check_new(known, numbers, std::iter::empty())
     }
@@ -258,14 +258,14 @@ impl Data {
     fn commit_step(&mut self, commit: &Commit) -> Result<OrFenced<Committed>> {
         let (fence, used) = (&commit.fence, commit.trigger);
         let version_holds = self
-            .instances
-            .get(&fence.instance)
-            .is_some_and(|instance| instance.row.version == fence.version);
+            .runs
+            .get(&fence.run)
+            .is_some_and(|run| run.row.version == fence.version);
         if !self.holds(fence) || !version_holds || !self.is_claimed(fence, used.no, used.token) {
             return Ok(Err(Fenced));
         }
         let mut used_rows = commit.removed.iter().filter(|removed| removed.used);
-        if !used_rows.all(|row| self.of_instance.contains(&(fence.instance, row.no))) {
+        if !used_rows.all(|row| self.of_run.contains(&(fence.run, row.no))) {
             return Ok(Err(Fenced));
         }
         let finished = commit.finish.is_some();
@@ -274,19 +274,19 @@ impl Data {
         let executions = commit.executions.iter().map(|execution| execution.no);
         self.check_new(false, others.iter().map(|trigger| trigger.no), executions)?;
         for child in &commit.children {
-            self.check_instance(child)?;
+            self.check_run(child)?;
         }
         match wanted.first() {
             Some(first) => self.succeed(used.no, first),
             None => self.remove_trigger(used.no),
         }
         for trigger in others {
-            self.insert_trigger(fence.instance, trigger, true);
+            self.insert_trigger(fence.run, trigger, true);
         }
         for removed in &commit.removed {
-            if self.of_instance.contains(&(fence.instance, removed.no)) {
+            if self.of_run.contains(&(fence.run, removed.no)) {
                 if !removed.used {
-                    self.bury_unheard(removed.no, commit.at_ms);
+                    self.dead_letter_unheard(removed.no, commit.at_ms);
                 }
                 self.remove_trigger(removed.no);
             }
@@ -297,33 +297,33 @@ impl Data {
                 .iter()
                 .map(|execution| (execution.no, execution.clone())),
         );
-        self.put_blobs(fence.instance, &commit.blobs, commit.at_ms);
+        self.put_blobs(fence.run, &commit.blobs, commit.at_ms);
         for payload in commit.payloads() {
-            self.refer(fence.instance, payload);
+            self.refer(fence.run, payload);
         }
         let mut due = self.put_rare(commit)?;
         if let Some(finish) = &commit.finish {
-            self.close_outside(fence.instance);
-            self.burn_all(fence.instance);
+            self.close_external(fence.run);
+            self.burn_all(fence.run);
             due |= self.tell_parent(commit, finish);
-            for no in self.triggers_of(fence.instance) {
-                self.bury_unheard(no, commit.at_ms);
+            for no in self.triggers_of(fence.run) {
+                self.dead_letter_unheard(no, commit.at_ms);
                 self.remove_trigger(no);
             }
-            self.reservations.retain(|(_, no)| *no != fence.instance);
+            self.reservations.retain(|(_, no)| *no != fence.run);
         } else if commit.release {
-            self.unclaim(fence.instance);
+            self.unclaim(fence.run);
         }
         let paused = self
-            .instances
-            .get(&fence.instance)
-            .is_some_and(|instance| instance.row.status == Status::Paused);
+            .runs
+            .get(&fence.run)
+            .is_some_and(|run| run.row.status == Status::Paused);
         if paused && !finished && commit.status != Status::Paused {
-            due |= self.unpark_of(fence.instance);
+            due |= self.unpark_of(fence.run);
         }
         self.move_head_on(commit);
-        if finished && self.doomed.contains(&fence.instance) {
-            self.entomb(fence.instance, commit.at_ms);
+        if finished && self.doomed.contains(&fence.run) {
+            self.entomb(fence.run, commit.at_ms);
         }
         Ok(Ok(Committed { due }))
     }
@@ -332,7 +332,7 @@ impl Data {
     fn put_rare(&mut self, commit: &Commit) -> Result<bool> {
         let mut due = self.put_bookmarks(commit);
         for new in &commit.sends {
-            self.add_to_queue(new, Some(commit.fence.instance), commit.at_ms);
+            self.add_to_queue(new, Some(commit.fence.run), commit.at_ms);
         }
         for dead in &commit.dead {
             self.add_letter(dead);
@@ -344,12 +344,12 @@ impl Data {
     }
 
     fn move_head_on(&mut self, commit: &Commit) {
-        let Some(instance) = self.instances.get_mut(&commit.fence.instance) else {
+        let Some(run) = self.runs.get_mut(&commit.fence.run) else {
             return;
         };
-        instance.put_scoped(commit);
-        instance.journal.extend(commit.journal.iter().cloned());
-        let row = &mut instance.row;
+        run.put_scoped(commit);
+        run.journal.extend(commit.journal.iter().cloned());
+        let row = &mut run.row;
         row.version.0 += 1;
         row.status = commit.status;
         row.state = commit.state.clone();
@@ -359,33 +359,31 @@ impl Data {
         if let Some(finish) = &commit.finish {
             row.finished_ms = Some(commit.at_ms);
             row.failure = finish.failure.clone();
-            instance.output = finish.output.clone();
+            run.output = finish.output.clone();
         }
         if commit.finish.is_some() || commit.release {
             row.owner = None;
         }
     }
 
-    /// Whether the member named by the fence still owns the instance. Ignores the version.
+    /// Whether the member named by the fence still owns the run. Ignores the version.
     pub(super) fn holds(&self, fence: &Fence) -> bool {
         self.members.contains_key(&fence.incarnation)
-            && self.instances.get(&fence.instance).is_some_and(|instance| {
-                let row = &instance.row;
+            && self.runs.get(&fence.run).is_some_and(|run| {
+                let row = &run.row;
                 row.owner == Some(fence.incarnation) && row.epoch == fence.epoch
             })
     }
 
     pub(super) fn is_claimed(&self, fence: &Fence, no: TriggerNo, token: Token) -> bool {
         self.triggers.get(&no).is_some_and(|row| {
-            row.instance == fence.instance
-                && row.token == token
-                && row.state == TriggerState::Claimed
+            row.run == fence.run && row.token == token && row.state == TriggerState::Claimed
         })
     }
 
-    pub(super) fn triggers_of(&self, instance: RunNo) -> Vec<TriggerNo> {
-        let all = (instance, TriggerNo(i64::MIN))..=(instance, TriggerNo(i64::MAX));
-        self.of_instance.range(all).map(|(_, no)| *no).collect()
+    pub(super) fn triggers_of(&self, run: RunNo) -> Vec<TriggerNo> {
+        let all = (run, TriggerNo(i64::MIN))..=(run, TriggerNo(i64::MAX));
+        self.of_run.range(all).map(|(_, no)| *no).collect()
     }
 
     /// Changes a trigger and updates the due index.
@@ -408,21 +406,21 @@ impl Data {
             let token = Token(row.token.0 + i64::from(new.claimed));
             *row = TriggerRow {
                 token,
-                ..fresh(no, row.instance, new, new.claimed)
+                ..fresh(no, row.run, new, new.claimed)
             };
         });
     }
 
-    pub(super) fn insert_trigger(&mut self, instance: RunNo, new: &NewTrigger, owned: bool) {
+    pub(super) fn insert_trigger(&mut self, run: RunNo, new: &NewTrigger, owned: bool) {
         self.triggers
-            .insert(new.no, fresh(new.no, instance, new, new.claimed && owned));
-        self.of_instance.insert((instance, new.no));
+            .insert(new.no, fresh(new.no, run, new, new.claimed && owned));
+        self.of_run.insert((run, new.no));
         self.change(new.no, |_| {});
     }
 
     pub(super) fn remove_trigger(&mut self, no: TriggerNo) {
         if let Some(row) = self.triggers.remove(&no) {
-            self.of_instance.remove(&(row.instance, no));
+            self.of_run.remove(&(row.run, no));
             self.due.remove(&due(&row));
         }
     }
@@ -430,11 +428,11 @@ impl Data {
     /// Checks that the submitted numbers are unused.
     pub(super) fn check_new(
         &self,
-        instance_known: bool,
+        run_known: bool,
         triggers: impl IntoIterator<Item = TriggerNo>,
         executions: impl IntoIterator<Item = ExecutionNo>,
     ) -> Result<()> {
-        let known = instance_known
+        let known = run_known
             || triggers
                 .into_iter()
                 .any(|no| self.triggers.contains_key(&no))
@@ -449,10 +447,10 @@ impl Data {
     }
 }
 
-fn fresh(no: TriggerNo, instance: RunNo, new: &NewTrigger, claimed: bool) -> TriggerRow {
+fn fresh(no: TriggerNo, run: RunNo, new: &NewTrigger, claimed: bool) -> TriggerRow {
     TriggerRow {
         no,
-        instance,
+        run,
         seq: new.seq,
         kind: new.kind,
         node: new.node,

@@ -1,4 +1,4 @@
-//! Deletion of instances in memory: at once, because no disk write slows it down.
+//! Deletion of runs in memory: at once, because no disk write slows it down.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,33 +10,33 @@ use crate::rows::NewBlob;
 
 impl Data {
     pub(super) fn forget(&mut self, forget: &Forget) -> Forgotten {
-        let (no, before_ms) = (forget.instance, forget.before_ms);
+        let (no, before_ms) = (forget.run, forget.before_ms);
         self.tombstones
             .retain(|_, (of, at_ms)| *of != no || *at_ms >= before_ms);
         if self.is_over(no, before_ms, forget.at_ms) {
-            self.bury_instance(no, forget.at_ms);
+            self.remove_run(no, forget.at_ms);
         }
         Forgotten { more: false }
     }
 
-    /// Deletes an instance with all its rows.
-    pub(super) fn bury_instance(&mut self, no: RunNo, at_ms: i64) -> Option<RunId> {
-        let instance = self.instances.remove(&no)?;
-        self.ids.remove(&instance.row.id);
+    /// Deletes a run with all its rows.
+    pub(super) fn remove_run(&mut self, no: RunNo, at_ms: i64) -> Option<RunId> {
+        let run = self.runs.remove(&no)?;
+        self.ids.remove(&run.row.id);
         for trigger in self.triggers_of(no) {
             self.remove_trigger(trigger);
         }
-        let mut last_execution = instance.row.last_execution;
+        let mut last_execution = run.row.last_execution;
         while let Some(execution) =
             last_execution.and_then(|execution| self.executions.remove(&execution))
         {
             last_execution = execution.previous;
         }
         self.reservations.retain(|(_, of)| *of != no);
-        self.outside.retain(|_, named| named.instance != no);
+        self.external.retain(|_, named| named.run != no);
         self.burn_all(no);
         self.loosen_blobs(no, at_ms);
-        Some(instance.row.id)
+        Some(run.row.id)
     }
 
     /// Releases the references to blobs. A later sweep checks whether each blob is still needed.
@@ -50,9 +50,9 @@ impl Data {
     }
 
     fn is_over(&self, no: RunNo, before_ms: i64, now_ms: i64) -> bool {
-        self.instances.get(&no).is_some_and(|instance| {
-            let row = &instance.row;
-            let over = row.finished_ms.is_some_and(|at_ms| match instance.keep_ms {
+        self.runs.get(&no).is_some_and(|run| {
+            let row = &run.row;
+            let over = row.finished_ms.is_some_and(|at_ms| match run.keep_ms {
                 Some(keep_ms) => at_ms.saturating_add_unsigned(keep_ms) < now_ms,
                 None => at_ms < before_ms,
             });
@@ -61,7 +61,7 @@ impl Data {
     }
 
     pub(super) fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Vec<ExpiredRow> {
-        let rows = self.instances.values().map(|instance| &instance.row);
+        let rows = self.runs.values().map(|run| &run.row);
         let mut over: Vec<_> = rows
             .filter(|row| self.is_over(row.no, before_ms, now_ms))
             .map(|row| (row.finished_ms, row.no, row.id))
@@ -75,26 +75,26 @@ impl Data {
         over.into_iter().map(row).collect()
     }
 
-    /// Writes blobs, and notes that the instance refers to them.
-    pub(super) fn put_blobs(&mut self, instance: RunNo, blobs: &[NewBlob], at_ms: i64) {
+    /// Writes blobs, and notes that the run refers to them.
+    pub(super) fn put_blobs(&mut self, run: RunNo, blobs: &[NewBlob], at_ms: i64) {
         for blob in blobs {
             let kept = self.blobs.entry(blob.digest);
             let kept = kept.or_insert_with(|| (at_ms, blob.bytes.clone()));
             kept.0 = at_ms.max(kept.0);
-            self.hold_blob(instance, blob.digest);
+            self.hold_blob(run, blob.digest);
         }
     }
 
-    /// Notes that an instance refers to the blob of a payload, if the payload has one.
-    pub(super) fn refer(&mut self, instance: RunNo, payload: &Payload) {
+    /// Notes that a run refers to the blob of a payload, if the payload has one.
+    pub(super) fn refer(&mut self, run: RunNo, payload: &Payload) {
         if let Body::Blob(blob) = &payload.body {
-            self.hold_blob(instance, blob.digest);
+            self.hold_blob(run, blob.digest);
         }
     }
 
-    pub(super) fn hold_blob(&mut self, instance: RunNo, digest: Digest) {
+    pub(super) fn hold_blob(&mut self, run: RunNo, digest: Digest) {
         if self.blobs.contains_key(&digest) {
-            self.blob_refs.insert((instance, digest));
+            self.blob_refs.insert((run, digest));
         }
     }
 
@@ -126,7 +126,7 @@ impl Data {
     }
 
     fn sweep_documents(&mut self, before_ms: i64, at_ms: i64) -> u32 {
-        let rows = || self.instances.values().map(|instance| &instance.row);
+        let rows = || self.runs.values().map(|run| &run.row);
         let versions = self.publications.values().map(|row| row.definition);
         let mut used: BTreeSet<Digest> = versions.collect();
         used.extend(rows().map(|row| row.definition));

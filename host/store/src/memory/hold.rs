@@ -7,7 +7,7 @@ use crate::codes;
 use crate::error::{Error, Result};
 use crate::rows::{MemberRow, Suspicion};
 use crate::write::{
-    Bury, Fenced, Leave, Mark, NewMember, OrFenced, Park, Release, Renew, Renewed, Unpark,
+    Fenced, Leave, Mark, NewMember, OrFenced, Park, Reap, Release, Renew, Renewed, Unpark,
 };
 
 /// Row numbers carry the incarnation in 31 bits.
@@ -48,7 +48,7 @@ impl Data {
 
     pub(super) fn leave(&mut self, leave: &Leave) {
         let incarnation = leave.incarnation;
-        // If the member was reaped before, its remaining instances are freed as those of a dead
+        // If the member was reaped before, its remaining runs are freed as those of a dead
         // member.
         if self.members.remove(&incarnation).is_some() {
             self.scans.remove(&incarnation);
@@ -59,15 +59,15 @@ impl Data {
         }
     }
 
-    pub(super) fn bury(&mut self, bury: &Bury) -> u32 {
+    pub(super) fn reap(&mut self, reap: &Reap) -> u32 {
         let now_ms = self.now_ms;
         self.members.retain(|incarnation, member| {
-            *incarnation == bury.incarnation || (member.alive && now_ms < member.until_ms)
+            *incarnation == reap.incarnation || (member.alive && now_ms < member.until_ms)
         });
         let members: Vec<Incarnation> = self.members.keys().copied().collect();
         self.scans
             .retain(|incarnation, _| members.contains(incarnation));
-        let orphans = self.held_by(|owner| !members.contains(&owner), bury.limit);
+        let orphans = self.held_by(|owner| !members.contains(&owner), reap.limit);
         for no in &orphans {
             for trigger in self.triggers_of(*no) {
                 self.change(trigger, |row| {
@@ -100,8 +100,8 @@ impl Data {
         if !self.holds(fence) {
             return Err(Fenced);
         }
-        self.unclaim(fence.instance);
-        self.disown(fence.instance);
+        self.unclaim(fence.run);
+        self.disown(fence.run);
         Ok(())
     }
 
@@ -117,10 +117,10 @@ impl Data {
         Ok(())
     }
 
-    /// Unparks the triggers of an instance. True if there were any.
-    pub(super) fn unpark_of(&mut self, instance: RunNo) -> bool {
+    /// Unparks the triggers of a run. True if there were any.
+    pub(super) fn unpark_of(&mut self, run: RunNo) -> bool {
         let mut back = false;
-        for trigger in self.triggers_of(instance) {
+        for trigger in self.triggers_of(run) {
             self.change(trigger, |row| {
                 if row.state == TriggerState::Parked {
                     row.state = TriggerState::Pending;
@@ -131,7 +131,7 @@ impl Data {
         back
     }
 
-    /// Parks a due trigger of a paused instance. False if it is a control trigger, which stays
+    /// Parks a due trigger of a paused run. False if it is a control trigger, which stays
     /// pending.
     pub(super) fn park_paused(&mut self, no: TriggerNo) -> bool {
         let mut parked = false;
@@ -159,9 +159,9 @@ impl Data {
         u32::try_from(parked.len()).unwrap_or(u32::MAX)
     }
 
-    /// Makes the claimed triggers of an instance pending. Suspects stay suspects.
-    pub(super) fn unclaim(&mut self, instance: RunNo) {
-        for trigger in self.triggers_of(instance) {
+    /// Makes the claimed triggers of a run pending. Suspects stay suspects.
+    pub(super) fn unclaim(&mut self, run: RunNo) {
+        for trigger in self.triggers_of(run) {
             self.change(trigger, |row| {
                 if row.state == TriggerState::Claimed {
                     row.state = TriggerState::Pending;
@@ -172,13 +172,13 @@ impl Data {
     }
 
     fn disown(&mut self, no: RunNo) {
-        if let Some(instance) = self.instances.get_mut(&no) {
-            instance.row.owner = None;
+        if let Some(run) = self.runs.get_mut(&no) {
+            run.row.owner = None;
         }
     }
 
     fn held_by(&self, is: impl Fn(Incarnation) -> bool, limit: u32) -> Vec<RunNo> {
-        let rows = self.instances.values().map(|instance| &instance.row);
+        let rows = self.runs.values().map(|run| &run.row);
         let held = rows.filter_map(|row| Some((row.owner.filter(|owner| is(*owner))?, row.no)));
         let mut held: Vec<_> = held.collect();
         held.sort_unstable();

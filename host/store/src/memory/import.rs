@@ -1,11 +1,11 @@
-//! Export and import of whole instances in memory.
+//! Export and import of whole runs in memory.
 
 use std::collections::BTreeMap;
 
 use windlass_model::{RunId, RunNo, ScopeNo};
 
-use super::data::{Data, Instance};
-use super::outside::Named;
+use super::data::{Data, StoredRun};
+use super::external::Named;
 use crate::error::{Error, Result};
 use crate::letters::LetterBody;
 use crate::rows::{Created, ExecutionRow, NewBlob};
@@ -21,14 +21,14 @@ impl Data {
         if let Some(imported) = self.in_the_way(import, old) {
             return Ok(imported);
         }
-        self.check_instance(&import.new)?;
+        self.check_run(&import.new)?;
         self.check_new(
             false,
             [],
             import.executions.iter().map(|execution| execution.no),
         )?;
         let (mut epoch, mut version) = (0, 0);
-        if let Some(row) = old.and_then(|old| self.instances.get(&old)) {
+        if let Some(row) = old.and_then(|old| self.runs.get(&old)) {
             (epoch, version) = (row.row.epoch.0, row.row.version.0);
         }
         if let Some(old) = old {
@@ -40,7 +40,7 @@ impl Data {
         Ok(old.map_or(Imported::New, |old| Imported::Replaced { old }))
     }
 
-    /// The instance to replace, if there is one, or the reason why it cannot be replaced.
+    /// The run to replace, if there is one, or the reason why it cannot be replaced.
     fn place_of(&self, import: &Import) -> Result<Option<RunNo>, Imported> {
         if self.tombstones.contains_key(&import.new.id) {
             return Err(Imported::Deleted);
@@ -48,12 +48,12 @@ impl Data {
         let Some(no) = self.ids.get(&import.new.id).copied() else {
             return Ok(None);
         };
-        let Some(instance) = self.instances.get(&no) else {
+        let Some(run) = self.runs.get(&no) else {
             return Ok(None);
         };
-        let row = &instance.row;
-        let unchanged = !import.replace || instance.imported == Some(row.version);
-        let mut marks = instance.journal.iter();
+        let row = &run.row;
+        let unchanged = !import.replace || run.imported == Some(row.version);
+        let mut marks = run.journal.iter();
         if unchanged && marks.any(|entry| import.is_marked(&entry.kind, &entry.detail)) {
             return Err(Imported::Already(no));
         }
@@ -76,53 +76,53 @@ impl Data {
     }
 
     fn open_children(&self, no: RunNo) -> usize {
-        let rows = self.instances.values().map(|instance| &instance.row);
-        let children = rows.filter(|row| row.parent.is_some_and(|of| of.instance == no));
+        let rows = self.runs.values().map(|run| &run.row);
+        let children = rows.filter(|row| row.parent.is_some_and(|of| of.run == no));
         children.filter(|row| !row.status.is_final()).count()
     }
 
-    /// A conflict of the imported instance with other rows of the store.
+    /// A conflict of the imported run with other rows of the store.
     fn in_the_way(&self, import: &Import, old: Option<RunNo>) -> Option<Imported> {
         if let Some(key) = &import.new.exclusive {
             let mut holders = self.reservations.iter();
             let by = holders.find(|(held, no)| held == key && Some(*no) != old);
-            if let Some(by) = by.and_then(|(_, no)| self.instances.get(no)) {
+            if let Some(by) = by.and_then(|(_, no)| self.runs.get(no)) {
                 return Some(Imported::Reserved { by: by.row.id });
             }
         }
         let taken = |name: &&TriggerName| {
-            let named = self.outside.get(&name.id);
-            named.is_some_and(|named| Some(named.instance) != old)
+            let named = self.external.get(&name.id);
+            named.is_some_and(|named| Some(named.run) != old)
         };
         let name = import.names.iter().find(taken);
         name.map(|name| Imported::Name(name.id))
     }
 
-    /// Removes the instance that is replaced. Rows that belong to the run as a whole, such as
-    /// children and dead letters, move to the new instance.
+    /// Removes the run that is replaced. Rows that belong to the run as a whole, such as
+    /// children and dead letters, move to the new run.
     fn displace(&mut self, old: RunNo, import: &Import) {
         for no in self.triggers_of(old) {
-            self.bury_unheard(no, import.at_ms);
+            self.dead_letter_unheard(no, import.at_ms);
         }
-        self.bury_instance(old, import.at_ms);
+        self.remove_run(old, import.at_ms);
         let new = import.new.no;
-        for instance in self.instances.values_mut() {
-            if let Some(parent) = &mut instance.row.parent
-                && parent.instance == old
+        for run in self.runs.values_mut() {
+            if let Some(parent) = &mut run.row.parent
+                && parent.run == old
             {
-                parent.instance = new;
+                parent.run = new;
             }
         }
         for row in self.letters.values_mut() {
             if let LetterBody::Trigger(dead) = &mut row.letter.body
-                && dead.instance == old
+                && dead.run == old
             {
-                dead.instance = new;
+                dead.run = new;
             }
         }
     }
 
-    /// Writes the parts that an imported instance has and a new one does not.
+    /// Writes the parts that an imported run has and a new one does not.
     fn write_imported(&mut self, import: &Import, (epoch, version): (i64, i64)) {
         let no = import.new.no;
         for payload in import.payloads() {
@@ -136,24 +136,24 @@ impl Data {
         for name in &import.names {
             let named = Named {
                 trigger: name.trigger,
-                instance: no,
+                run: no,
                 request: name.request,
                 closed: name.closed,
             };
-            self.outside.insert(name.id, named);
+            self.external.insert(name.id, named);
         }
-        if let Some(instance) = self.instances.get_mut(&no) {
-            instance.fill(import, (epoch, version));
+        if let Some(run) = self.runs.get_mut(&no) {
+            run.fill(import, (epoch, version));
         }
         self.add_bookmarks(no, &import.bookmarks, import.at_ms);
     }
 
     pub(super) fn snapshot(&self, id: RunId, bounds: Bounds) -> Result<Option<Snapshot>> {
         let no = self.ids.get(&id);
-        let Some(instance) = no.and_then(|no| self.instances.get(no)) else {
+        let Some(run) = no.and_then(|no| self.runs.get(no)) else {
             return Ok(None);
         };
-        let row = &instance.row;
+        let row = &run.row;
         let missing = || Error::corrupt("an instance without its documents");
         let definition = self.definitions.get(&row.definition).ok_or_else(missing)?;
         let pins = self.pins.get(&row.pins).ok_or_else(missing)?;
@@ -166,28 +166,25 @@ impl Data {
             })
             .collect();
         let triggers = self.triggers_of(row.no);
-        let names = self.outside.iter().filter(|(_, of)| of.instance == row.no);
+        let names = self.external.iter().filter(|(_, of)| of.run == row.no);
         let mut names: Vec<TriggerName> = names.map(|(id, named)| name(*id, named)).collect();
         names.sort_by_key(|name| name.trigger);
         let bookmarks = self.stimuli.bookmarks.values();
-        let bookmarks = bookmarks.filter(|mark| mark.instance == row.no);
-        let items = instance
-            .items
-            .iter()
-            .map(|((list, index), output)| NewItem {
-                list: *list,
-                index: *index,
-                output: output.clone(),
-            });
-        let vars = instance.vars.iter();
-        let scopes = instance.scopes.iter();
+        let bookmarks = bookmarks.filter(|mark| mark.run == row.no);
+        let items = run.items.iter().map(|((list, index), output)| NewItem {
+            list: *list,
+            index: *index,
+            output: output.clone(),
+        });
+        let vars = run.vars.iter();
+        let scopes = run.scopes.iter();
         let snapshot = Snapshot {
             row: row.clone(),
             definition: definition.clone(),
             pins: pins.clone(),
-            input: instance.input.clone(),
-            output: instance.output.clone(),
-            keep_ms: instance.keep_ms,
+            input: run.input.clone(),
+            output: run.output.clone(),
+            keep_ms: run.keep_ms,
             vars: vars
                 .map(|((scope, name), value)| (*scope, name.clone(), value.clone()))
                 .collect(),
@@ -197,8 +194,8 @@ impl Data {
                 .iter()
                 .filter_map(|no| self.triggers.get(no).cloned())
                 .collect(),
-            executions: self.newest(instance, bounds.executions),
-            journal: instance.journal.clone(),
+            executions: self.newest(run, bounds.executions),
+            journal: run.journal.clone(),
             bookmarks: bookmarks.map(|mark| mark.bookmark.clone()).collect(),
             names,
             children: u32::try_from(self.open_children(row.no)).unwrap_or(u32::MAX),
@@ -208,8 +205,8 @@ impl Data {
         snapshot.admitted(bounds).map(Some)
     }
 
-    fn newest(&self, instance: &Instance, bound: u32) -> Vec<ExecutionRow> {
-        let last = instance
+    fn newest(&self, run: &StoredRun, bound: u32) -> Vec<ExecutionRow> {
+        let last = run
             .row
             .last_execution
             .and_then(|no| self.executions.get(&no));
@@ -231,7 +228,7 @@ fn name(id: windlass_model::TriggerId, named: &Named) -> TriggerName {
     }
 }
 
-impl Instance {
+impl StoredRun {
     fn fill(&mut self, import: &Import, (epoch, version): (i64, i64)) {
         let row = &mut self.row;
         row.status = import.status;

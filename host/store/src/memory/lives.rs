@@ -1,27 +1,23 @@
-//! Verbs on an instance as a whole, in memory.
+//! Verbs on a run as a whole, in memory.
 
 use windlass_model::{RunId, RunNo, Status, TriggerNo, TriggerState, TriggerType};
 
 use super::data::Data;
 use crate::error::Result;
+use crate::external::Control;
 use crate::lives::{LifeOp, Lived, Reopen};
-use crate::outside::Control;
 
 impl Data {
     pub(super) fn life(&mut self, op: &LifeOp) -> Result<Lived> {
         match op {
-            LifeOp::Begin { instance, at_ms } => Ok(self.begin_waiting(*instance, *at_ms)),
-            LifeOp::Delete {
-                instance,
-                no,
-                at_ms,
-            } => self.delete(*instance, *no, *at_ms),
+            LifeOp::Begin { run, at_ms } => Ok(self.begin_waiting(*run, *at_ms)),
+            LifeOp::Delete { run, no, at_ms } => self.delete(*run, *no, *at_ms),
             LifeOp::Reopen(reopen) => self.reopen(reopen),
         }
     }
 
-    fn begin_waiting(&mut self, instance: RunId, at_ms: i64) -> Lived {
-        let Some(no) = self.ids.get(&instance).copied() else {
+    fn begin_waiting(&mut self, run: RunId, at_ms: i64) -> Lived {
+        let Some(no) = self.ids.get(&run).copied() else {
             return Lived::NotFound;
         };
         if self.is_ended(no) {
@@ -30,7 +26,7 @@ impl Data {
         let mut begun = false;
         for trigger in self.triggers_of(no) {
             self.change(trigger, |row| {
-                let starts = row.kind == TriggerType::Start && !row.seq.is_outside();
+                let starts = row.kind == TriggerType::Start && !row.seq.is_external();
                 let free = matches!(row.state, TriggerState::Pending | TriggerState::Parked);
                 if starts && free && row.due_ms > at_ms {
                     row.state = TriggerState::Pending;
@@ -47,8 +43,8 @@ impl Data {
         Lived::Done
     }
 
-    fn delete(&mut self, instance: RunId, control: TriggerNo, at_ms: i64) -> Result<Lived> {
-        let Some(no) = self.ids.get(&instance).copied() else {
+    fn delete(&mut self, run: RunId, control: TriggerNo, at_ms: i64) -> Result<Lived> {
+        let Some(no) = self.ids.get(&run).copied() else {
             return Ok(Lived::NotFound);
         };
         if self.is_ended(no) {
@@ -56,7 +52,7 @@ impl Data {
             return Ok(Lived::Gone(no));
         }
         self.control(&Control {
-            instance,
+            run,
             no: control,
             kind: TriggerType::Delete,
             at_ms,
@@ -66,11 +62,11 @@ impl Data {
     }
 
     fn reopen(&mut self, new: &Reopen) -> Result<Lived> {
-        let no = new.instance;
-        let Some(instance) = self.instances.get(&no) else {
+        let no = new.run;
+        let Some(run) = self.runs.get(&no) else {
             return Ok(Lived::NotFound);
         };
-        let row = &instance.row;
+        let row = &run.row;
         let ended = matches!(row.status, Status::Faulted | Status::Cancelled);
         if !ended || row.version != new.version {
             return Ok(Lived::Moved);
@@ -97,28 +93,28 @@ impl Data {
         }
         let reserves = new.reserves.iter().map(|key| (key.clone(), no));
         self.reservations.extend(reserves);
-        if let Some(instance) = self.instances.get_mut(&no) {
-            let row = &mut instance.row;
+        if let Some(run) = self.runs.get_mut(&no) {
+            let row = &mut run.row;
             row.status = new.status;
             row.version.0 += 1;
             row.state = new.state.clone();
             (row.owner, row.finished_ms, row.failure) = (None, None, None);
-            instance.output = None;
-            instance.journal.push(new.journal.clone());
+            run.output = None;
+            run.journal.push(new.journal.clone());
             for (scope, state) in &new.scopes {
                 match state {
-                    Some(state) => drop(instance.scopes.insert(*scope, state.clone())),
-                    None => drop(instance.scopes.remove(scope)),
+                    Some(state) => drop(run.scopes.insert(*scope, state.clone())),
+                    None => drop(run.scopes.remove(scope)),
                 }
             }
         }
         Ok(Lived::Done)
     }
 
-    /// Turns the instance into a tombstone: no reader finds it, but its id stays reserved.
+    /// Turns the run into a tombstone: no reader finds it, but its id stays reserved.
     pub(super) fn entomb(&mut self, no: RunNo, at_ms: i64) {
         self.doomed.remove(&no);
-        if let Some(id) = self.bury_instance(no, at_ms) {
+        if let Some(id) = self.remove_run(no, at_ms) {
             self.tombstones.insert(id, (no, at_ms));
         }
     }

@@ -189,7 +189,7 @@ impl Data {
             since_ms: publication.at_ms,
             next_ms: new.next_ms,
             last_planned_ms: None,
-            last_instance: None,
+            last_run: None,
             troubles: 0,
         };
         self.schedules.insert(row.no, row);
@@ -198,7 +198,7 @@ impl Data {
     pub(super) fn plan(&mut self, plan: &Plan) -> Result<OrFenced<Planned>> {
         let row = self.schedules.get(&plan.schedule);
         let row = row.filter(|row| row.last_planned_ms == plan.expected_last_planned_ms);
-        let Some(last) = row.map(|row| row.last_instance) else {
+        let Some(last) = row.map(|row| row.last_run) else {
             return Ok(Ok(Planned::Stale));
         };
         let Some(new) = &plan.create else {
@@ -238,7 +238,7 @@ impl Data {
         if let Some(row) = self.schedules.get_mut(&plan.schedule) {
             row.last_planned_ms = Some(plan.planned_ms);
             row.next_ms = plan.next_ms;
-            row.last_instance = made.or(row.last_instance);
+            row.last_run = made.or(row.last_run);
             if plan.create.is_some() {
                 // A skipped occurrence does not tell whether the next one can be planned.
                 row.troubles = 0;
@@ -266,21 +266,21 @@ impl Data {
 
     fn unfinished(&self, id: RunId) -> Option<RunNo> {
         let no = self.ids.get(&id)?;
-        let instance = self.instances.get(no)?;
-        (!instance.row.status.is_final()).then_some(*no)
+        let run = self.runs.get(no)?;
+        (!run.row.status.is_final()).then_some(*no)
     }
 
-    /// An instance that reserves a key which the new instance needs exclusively.
+    /// A run that reserves a key which the new run needs exclusively.
     pub(super) fn excluded_by(&self, new: &NewRun) -> Option<RunId> {
         self.reserved_by(new.exclusive.as_ref()?)
     }
 
-    /// The first instance that reserves the key.
+    /// The first run that reserves the key.
     pub(super) fn reserved_by(&self, key: &str) -> Option<RunId> {
         let key = key.to_owned();
         let first = (key.clone(), RunNo(i64::MIN))..=(key, RunNo(i64::MAX));
         let (_, no) = self.reservations.range(first).next()?;
-        Some(self.instances.get(no)?.row.id)
+        Some(self.runs.get(no)?.row.id)
     }
 
     pub(super) fn duty(&mut self, duty: &Duty) -> bool {

@@ -10,14 +10,14 @@ use windlass_model::{
 };
 
 use super::MemoryStore;
-use super::data::{Answer as _, Data, Instance};
+use super::data::{Answer as _, Data, StoredRun};
 use super::stimuli::KeptStimulus;
 use crate::codes;
 use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::{Error, Result};
+use crate::external::{DuePlace, DueQuery, ExternalRow, TriggerTarget};
 use crate::letters::{LetterBody, LetterQuery, LetterRow};
-use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::read::{Backlog, Counts, Reader, RunQuery, with_readers};
@@ -29,8 +29,8 @@ use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, Stimulu
 use crate::transfer::{Bounds, Snapshot};
 
 impl Data {
-    fn of<T>(&self, no: RunNo, read: impl FnOnce(&Instance) -> T) -> Option<T> {
-        self.instances.get(&no).map(read)
+    fn of<T>(&self, no: RunNo, read: impl FnOnce(&StoredRun) -> T) -> Option<T> {
+        self.runs.get(&no).map(read)
     }
 }
 
@@ -62,11 +62,11 @@ with_readers! { readers }
 impl Data {
     fn run(&self, id: RunId) -> Result<Option<RunRow>> {
         let no = self.ids.get(&id).copied();
-        Ok(no.and_then(|no| self.of(no, |instance| instance.row.clone())))
+        Ok(no.and_then(|no| self.of(no, |run| run.row.clone())))
     }
 
     fn run_by_no(&self, no: RunNo) -> Result<Option<RunRow>> {
-        Ok(self.of(no, |instance| instance.row.clone()))
+        Ok(self.of(no, |run| run.row.clone()))
     }
 
     fn runs_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<RunRow>> {
@@ -75,17 +75,13 @@ impl Data {
         };
         let id = |bytes| RunId(uuid::Uuid::from_bytes(bytes));
         let found = self.ids.range(id(first)..=id(last)).take(limit as usize);
-        let found = found.filter_map(|(_, no)| self.instances.get(no));
-        Ok(found.map(|instance| instance.row.clone()).collect())
+        let found = found.filter_map(|(_, no)| self.runs.get(no));
+        Ok(found.map(|run| run.row.clone()).collect())
     }
 
     fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>> {
         let before = query.before.unwrap_or(RunNo(i64::MAX));
-        let found = self
-            .instances
-            .range(..before)
-            .rev()
-            .map(|(_, instance)| &instance.row);
+        let found = self.runs.range(..before).rev().map(|(_, run)| &run.row);
         let found = found.filter(|row| {
             let definition = self.definitions.get(&row.definition);
             let name = definition.map(|definition| &definition.name);
@@ -95,37 +91,29 @@ impl Data {
         Ok(found.take(query.limit as usize).cloned().collect())
     }
 
-    fn input(&self, instance: RunNo) -> Result<Option<Payload>> {
-        Ok(self.of(instance, |instance| instance.input.clone()))
+    fn input(&self, run: RunNo) -> Result<Option<Payload>> {
+        Ok(self.of(run, |run| run.input.clone()))
     }
 
-    fn output(&self, instance: RunNo) -> Result<Option<Payload>> {
-        Ok(self
-            .of(instance, |instance| instance.output.clone())
-            .flatten())
+    fn output(&self, run: RunNo) -> Result<Option<Payload>> {
+        Ok(self.of(run, |run| run.output.clone()).flatten())
     }
 
-    fn vars(&self, instance: RunNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
-        let vars = self.of(instance, |instance| instance.vars.clone());
+    fn vars(&self, run: RunNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
+        let vars = self.of(run, |run| run.vars.clone());
         let vars = vars.into_iter().flatten();
         let vars = vars.filter(|((of, _), _)| *of == scope);
         Ok(vars.map(|((_, name), value)| (name, value)).collect())
     }
 
-    fn scopes(&self, instance: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
-        let scopes = self.of(instance, |instance| instance.scopes.clone());
+    fn scopes(&self, run: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
+        let scopes = self.of(run, |run| run.scopes.clone());
         Ok(scopes.unwrap_or_default().into_iter().collect())
     }
 
-    fn items(
-        &self,
-        instance: RunNo,
-        list: Seq,
-        from: u32,
-        limit: u32,
-    ) -> Result<Vec<(u32, Payload)>> {
-        let items = self.of(instance, |instance| {
-            let items = instance.items.range((list, from)..=(list, u32::MAX));
+    fn items(&self, run: RunNo, list: Seq, from: u32, limit: u32) -> Result<Vec<(u32, Payload)>> {
+        let items = self.of(run, |run| {
+            let items = run.items.range((list, from)..=(list, u32::MAX));
             let items = items.map(|((_, index), output)| (*index, output.clone()));
             items.take(limit as usize).collect()
         });
@@ -145,19 +133,16 @@ impl Data {
 
     fn executions(
         &self,
-        instance: RunNo,
+        run: RunNo,
         before: Option<ExecutionNo>,
         limit: u32,
     ) -> Result<Vec<ExecutionRow>> {
         let mut next = match before {
-            None => self
-                .instances
-                .get(&instance)
-                .and_then(|instance| instance.row.last_execution),
+            None => self.runs.get(&run).and_then(|run| run.row.last_execution),
             Some(before) => self
                 .executions
                 .get(&before)
-                .filter(|execution| execution.instance == instance)
+                .filter(|execution| execution.run == run)
                 .and_then(|execution| execution.previous),
         };
         let mut found = Vec::new();
@@ -171,14 +156,12 @@ impl Data {
         Ok(found)
     }
 
-    fn journal(&self, instance: RunNo) -> Result<Vec<JournalRow>> {
-        Ok(self
-            .of(instance, |instance| instance.journal.clone())
-            .unwrap_or_default())
+    fn journal(&self, run: RunNo) -> Result<Vec<JournalRow>> {
+        Ok(self.of(run, |run| run.journal.clone()).unwrap_or_default())
     }
 
-    fn triggers(&self, instance: RunNo) -> Result<Vec<TriggerRow>> {
-        let numbers = self.triggers_of(instance);
+    fn triggers(&self, run: RunNo) -> Result<Vec<TriggerRow>> {
+        let numbers = self.triggers_of(run);
         let by_seq: BTreeMap<_, _> = numbers
             .iter()
             .filter_map(|no| self.triggers.get(no))
@@ -207,22 +190,22 @@ impl Data {
 
     fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>> {
         Ok(match target {
-            TriggerTarget::Outside(name) => {
-                let named = self.outside.get(&name);
+            TriggerTarget::External(name) => {
+                let named = self.external.get(&name);
                 named.and_then(|named| self.row_of(named)).cloned()
             }
-            TriggerTarget::Row(instance, seq) => self.row_by_seq(instance, seq).cloned(),
+            TriggerTarget::Row(run, seq) => self.row_by_seq(run, seq).cloned(),
         })
     }
 
-    fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>> {
-        let named = self.outside.get(&id);
+    fn external(&self, id: TriggerId) -> Result<Option<ExternalRow>> {
+        let named = self.external.get(&id);
         Ok(named.and_then(|named| {
-            Some(OutsideRow {
+            Some(ExternalRow {
                 id,
-                instance: named.instance,
-                instance_id: self.instances.get(&named.instance)?.row.id,
-                seq: Seq::outside(named.trigger),
+                run: named.run,
+                run_id: self.runs.get(&named.run)?.row.id,
+                seq: Seq::external(named.trigger),
                 row: self.row_of(named).cloned(),
                 closed: named.closed,
             })
@@ -243,7 +226,7 @@ impl Data {
     fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
         let rows = self.stimuli.bookmarks.values().filter(|row| {
             let bookmark = &row.bookmark;
-            query.instance.is_none_or(|no| no == row.instance)
+            query.run.is_none_or(|no| no == row.run)
                 && query
                     .name
                     .as_ref()
@@ -312,11 +295,11 @@ impl Data {
     fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>> {
         let rows = self.letters.values().filter(|row| {
             let of = match &row.letter.body {
-                LetterBody::Trigger(dead) => Some(dead.instance),
+                LetterBody::Trigger(dead) => Some(dead.run),
                 LetterBody::Stimulus(_) => None,
             };
             query.kind.is_none_or(|kind| kind == row.letter.body.kind())
-                && (query.instance.is_none() || query.instance == of)
+                && (query.run.is_none() || query.run == of)
                 && query.after.is_none_or(|after| row.no > after)
         });
         let rows = rows.take(query.limit as usize);
@@ -328,9 +311,9 @@ impl Data {
     }
 
     fn children(&self, parent: RunNo, after: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
-        let rows = self.instances.values().map(|instance| &instance.row);
+        let rows = self.runs.values().map(|run| &run.row);
         let rows = rows.filter(|row| {
-            row.parent.is_some_and(|of| of.instance == parent)
+            row.parent.is_some_and(|of| of.run == parent)
                 && after.is_none_or(|after| row.no > after)
         });
         Ok(rows.take(limit as usize).cloned().collect())
@@ -364,10 +347,8 @@ impl Data {
     }
 
     fn counts(&self) -> Result<Counts> {
-        let unfinished = self.instances.values();
-        let unfinished = unfinished
-            .filter(|instance| !instance.row.status.is_final())
-            .count();
+        let unfinished = self.runs.values();
+        let unfinished = unfinished.filter(|run| !run.row.status.is_final()).count();
         let parked = self.triggers.values();
         let parked = parked
             .filter(|row| row.state == TriggerState::Parked)
@@ -377,7 +358,7 @@ impl Data {
             kept.filter(|kept| is(kept)).count() as u64
         };
         Ok(Counts {
-            instances: self.instances.len() as u64,
+            runs: self.runs.len() as u64,
             unfinished: unfinished as u64,
             triggers: self.triggers.len() as u64,
             parked: parked as u64,
@@ -391,14 +372,14 @@ impl Data {
     }
 }
 
-/// Adds the id of its instance to a dead letter.
+/// Adds the id of its run to a dead letter.
 fn named(data: &Data, row: &LetterRow) -> LetterRow {
-    let instance_id = match &row.letter.body {
-        LetterBody::Stimulus(dead) => dead.instance,
-        LetterBody::Trigger(dead) => data.instances.get(&dead.instance).map(|of| of.row.id),
+    let run_id = match &row.letter.body {
+        LetterBody::Stimulus(dead) => dead.run,
+        LetterBody::Trigger(dead) => data.runs.get(&dead.run).map(|of| of.row.id),
     };
     LetterRow {
-        instance_id,
+        run_id,
         ..row.clone()
     }
 }

@@ -1,19 +1,19 @@
-//! Scopes of an instance besides its root.
+//! Scopes of a run besides its root.
 
 use std::collections::BTreeMap;
 
 use windlass_model::{Payload, ScopeNo};
 
-use super::data::Instance;
+use super::data::StoredRun;
 use crate::write::Commit;
 
-/// The initial variables of an instance.
+/// The initial variables of a run.
 pub(super) fn root_vars(vars: &[(String, Payload)]) -> BTreeMap<(ScopeNo, String), Payload> {
     let root = |(name, value): &(String, Payload)| ((ScopeNo::ROOT, name.clone()), value.clone());
     vars.iter().map(root).collect()
 }
 
-impl Instance {
+impl StoredRun {
     /// Writes a step's changes of scopes, variables and items.
     pub(super) fn put_scoped(&mut self, commit: &Commit) {
         for (scope, name, value) in &commit.vars {

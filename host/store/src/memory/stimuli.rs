@@ -19,10 +19,10 @@ use crate::stimuli::{
 };
 use crate::write::{Commit, Fenced, Finish, OrFenced};
 
-/// The holder of a stimulus's blobs until the instances that refer to them are known.
+/// The holder of a stimulus's blobs until the runs that refer to them are known.
 const IN_HAND: RunNo = RunNo(i64::MIN);
 
-/// The number that stands for a waiting stimulus among the instances that hold blobs.
+/// The number that stands for a waiting stimulus among the runs that hold blobs.
 fn holder(no: StimulusNo) -> RunNo {
     RunNo(-2 * no.0)
 }
@@ -52,27 +52,25 @@ pub(super) struct Stimuli {
 impl Data {
     /// Writes the bookmarks of a step, and matches them with buffered stimuli.
     pub(super) fn put_bookmarks(&mut self, commit: &Commit) -> bool {
-        let instance = commit.fence.instance;
+        let run = commit.fence.run;
         for first in &commit.burned {
-            self.burn(instance, *first);
+            self.burn(run, *first);
         }
         if commit.finish.is_some() {
             return false;
         }
-        self.add_bookmarks(instance, &commit.bookmarks, commit.at_ms)
+        self.add_bookmarks(run, &commit.bookmarks, commit.at_ms)
     }
 
     /// Writes bookmarks, and matches them with buffered stimuli.
     pub(super) fn add_bookmarks(
         &mut self,
-        instance: RunNo,
+        run: RunNo,
         bookmarks: &[NewBookmark],
         at_ms: i64,
     ) -> bool {
         let made = bookmarks.iter();
-        let made: Vec<_> = made
-            .map(|new| self.insert_bookmark(instance, new))
-            .collect();
+        let made: Vec<_> = made.map(|new| self.insert_bookmark(run, new)).collect();
         let mut resumed = false;
         for (no, new) in made.into_iter().zip(bookmarks) {
             resumed |= !new.private && self.meet_buffered(no, at_ms);
@@ -80,14 +78,14 @@ impl Data {
         resumed
     }
 
-    fn insert_bookmark(&mut self, instance: RunNo, new: &NewBookmark) -> BookmarkNo {
+    fn insert_bookmark(&mut self, run: RunNo, new: &NewBookmark) -> BookmarkNo {
         self.stimuli.last_bookmark += 1;
         let no = BookmarkNo(self.stimuli.last_bookmark);
-        if let Some(of) = self.instances.get(&instance) {
+        if let Some(of) = self.runs.get(&run) {
             let row = BookmarkRow {
                 no,
-                instance,
-                instance_id: of.row.id,
+                run,
+                run_id: of.row.id,
                 bookmark: new.clone(),
             };
             self.stimuli.bookmarks.insert(no, row);
@@ -115,16 +113,14 @@ impl Data {
         resumed
     }
 
-    pub(super) fn burn(&mut self, instance: RunNo, first: Seq) {
+    pub(super) fn burn(&mut self, run: RunNo, first: Seq) {
         self.stimuli
             .bookmarks
-            .retain(|_, row| row.instance != instance || row.bookmark.first != first);
+            .retain(|_, row| row.run != run || row.bookmark.first != first);
     }
 
-    pub(super) fn burn_all(&mut self, instance: RunNo) {
-        self.stimuli
-            .bookmarks
-            .retain(|_, row| row.instance != instance);
+    pub(super) fn burn_all(&mut self, run: RunNo) {
+        self.stimuli.bookmarks.retain(|_, row| row.run != run);
     }
 
     fn go_on(&mut self, met: &BookmarkRow, input: &Payload, at_ms: i64) -> bool {
@@ -136,14 +132,14 @@ impl Data {
             metadata: metadata.and_then(|json| JsonText::stored(json).ok()),
         };
         let document = document.encode();
-        self.refer(met.instance, input);
+        self.refer(met.run, input);
         let row = self.triggers.get(&bookmark.trigger);
-        let row = row.filter(|row| row.instance == met.instance).cloned();
+        let row = row.filter(|row| row.run == met.run).cloned();
         if bookmark.auto_burn {
-            self.burn(met.instance, bookmark.first);
+            self.burn(met.run, bookmark.first);
         }
         let Some(row) = row else {
-            self.burn(met.instance, bookmark.first);
+            self.burn(met.run, bookmark.first);
             return false;
         };
         let waits = row.state == TriggerState::Pending
@@ -162,7 +158,7 @@ impl Data {
         let first = bookmark.first;
         let beside = NewTrigger {
             no,
-            seq: Seq::outside(no),
+            seq: Seq::external(no),
             kind: TriggerType::Resume,
             node: row.node,
             due_ms: at_ms,
@@ -172,7 +168,7 @@ impl Data {
             payload: Some(document),
             priority: row.priority,
         };
-        self.insert_trigger(met.instance, &beside, false);
+        self.insert_trigger(met.run, &beside, false);
         true
     }
 
@@ -183,10 +179,10 @@ impl Data {
             .cloned();
         let (mut sent, mut due) = (Sent::default(), Vec::new());
         if let Some(met) = met {
-            self.put_blobs(met.instance, &resume.blobs, resume.at_ms);
+            self.put_blobs(met.run, &resume.blobs, resume.at_ms);
             if self.go_on(&met, &resume.input, resume.at_ms) {
-                sent.resumed.push(met.instance_id);
-                due.push(met.instance);
+                sent.resumed.push(met.run_id);
+                due.push(met.run);
             }
         }
         sent.dropped = sent.resumed.is_empty();
@@ -203,13 +199,13 @@ impl Data {
                 _ => return Ok(SendOutcome::Gone),
             }
         }
-        let starts = stimulus.delivery.starts() && stimulus.instance.is_none() && cursor.is_none();
+        let starts = stimulus.delivery.starts() && stimulus.run.is_none() && cursor.is_none();
         if starts && !self.bound_as(stimulus.hash, send) {
             return Ok(SendOutcome::Moved);
         }
         if starts {
             for (_, new) in &send.starts {
-                self.check_instance(new)?;
+                self.check_run(new)?;
             }
         }
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms);
@@ -251,7 +247,7 @@ impl Data {
         Ok(SendOutcome::Sent(sent))
     }
 
-    /// Claims the due work of those instances that have no owner and are not paused.
+    /// Claims the due work of those runs that have no owner and are not paused.
     fn take_due(
         &mut self,
         claim_for: Option<ClaimFor>,
@@ -260,11 +256,11 @@ impl Data {
         sent: &mut Sent,
     ) {
         let Some(claim_for) = claim_for else { return };
-        let rows = due.iter().filter_map(|no| self.instances.get(no));
-        let rows = rows.map(|instance| &instance.row);
+        let rows = due.iter().filter_map(|no| self.runs.get(no));
+        let rows = rows.map(|run| &run.row);
         let free = rows.filter(|row| row.owner.is_none() && row.status != Status::Paused);
         let free = free.map(|row| row.no).collect();
-        sent.taken = self.claim(&claim_for.claim(at_ms, free)).instances;
+        sent.taken = self.claim(&claim_for.claim(at_ms, free)).runs;
     }
 
     pub(super) fn is_heard(&self, hash: Digest, now_ms: i64) -> bool {
@@ -327,10 +323,10 @@ impl Data {
         let mut before = None;
         let mut after = None;
         for met in found.iter().take(limit) {
-            let group = Some((met.instance, met.bookmark.first));
+            let group = Some((met.run, met.bookmark.first));
             if before != group && self.go_on(met, &send.stimulus.input, send.at_ms) {
-                sent.resumed.push(met.instance_id);
-                due.push(met.instance);
+                sent.resumed.push(met.run_id);
+                due.push(met.run);
             }
             before = group;
             after = Some(met.no);
@@ -346,9 +342,9 @@ impl Data {
     }
 
     fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> bool {
-        let over = new.instance.is_some_and(|id| {
-            let known = self.ids.get(&id).and_then(|no| self.instances.get(no));
-            let ended = known.is_some_and(|instance| instance.row.status.is_final());
+        let over = new.run.is_some_and(|id| {
+            let known = self.ids.get(&id).and_then(|no| self.runs.get(no));
+            let ended = known.is_some_and(|run| run.row.status.is_final());
             ended || self.tombstones.contains_key(&id)
         });
         if new.delivery != Delivery::Buffer || over {
@@ -500,21 +496,21 @@ impl Data {
         Ok(())
     }
 
-    /// Resumes the parent of an instance that has ended.
+    /// Resumes the parent of a run that has ended.
     pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> bool {
-        let child = self.instances.get(&commit.fence.instance);
+        let child = self.runs.get(&commit.fence.run);
         let Some((id, parent)) = child.and_then(|of| Some((of.row.id, of.row.parent?))) else {
             return false;
         };
         if let Some(output) = &finish.output {
-            self.refer(parent.instance, output);
+            self.refer(parent.run, output);
         }
         self.tell(&parent, ended(id, commit.status, finish), commit.at_ms)
     }
 
     fn tell(&mut self, parent: &Parent, document: bytes::Bytes, at_ms: i64) -> bool {
         let waits = self.triggers.get(&parent.trigger).is_some_and(|row| {
-            row.instance == parent.instance
+            row.run == parent.run
                 && row.seq == parent.seq
                 && row.kind == TriggerType::Child
                 && row.payload.is_none()
@@ -544,7 +540,5 @@ fn matches(met: &BookmarkRow, stimulus: &NewStimulus) -> bool {
     let correlation = stimulus.correlation.as_ref();
     bookmark.hash == stimulus.hash
         && correlation.is_none_or(|wanted| bookmark.correlation.as_ref() == Some(wanted))
-        && stimulus
-            .instance
-            .is_none_or(|wanted| wanted == met.instance_id)
+        && stimulus.run.is_none_or(|wanted| wanted == met.run_id)
 }

@@ -123,7 +123,7 @@ impl PostgresStore {
             known: Mutex::default(),
             made_pending: AtomicU64::new(0),
             seen_pending: AtomicU64::new(0),
-            burials: AtomicU64::new(0),
+            reaps: AtomicU64::new(0),
             scans: Mutex::new(FxHashMap::default()),
             documents: Mutex::default(),
             joined: Mutex::default(),
@@ -296,7 +296,7 @@ impl Closing {
 }
 
 /// Marks the members that joined through this store as dead, so that no process waits for their
-/// leases. Their instances are not released: a member that leaves does that itself.
+/// leases. Their runs are not released: a member that leaves does that itself.
 fn end(shared: &PostgresShared, pool: &ReadPool) {
     let joined = std::mem::take(&mut *shared.joined.lock());
     // If this fails, the leases expire.

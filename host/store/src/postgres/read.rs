@@ -3,7 +3,7 @@
 use super::PostgresStore;
 use super::pool::ReadPool;
 use crate::error::Result;
-use crate::outside::DueQuery;
+use crate::external::DueQuery;
 use crate::read::Backlog;
 use crate::rows::TriggerRow;
 use crate::sql::row::unsigned;
@@ -47,7 +47,7 @@ impl Tables for ReadPool {
             ORDER BY d.due_ms, d.instance, d.no LIMIT ?5"
         );
         let after = query.after.map_or((i64::MIN, i64::MIN, i64::MIN), |place| {
-            (place.due_ms, place.instance.0, place.no.0)
+            (place.due_ms, place.run.0, place.no.0)
         });
         let key = params![query.until_ms, after.0, after.1, after.2, query.limit];
         self.all(sql, key, |row| trigger(row))

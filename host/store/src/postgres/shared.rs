@@ -18,7 +18,7 @@ use crate::write::Commit;
 /// The maximum number of remembered definitions and pins; beyond it, all are forgotten.
 const DOCUMENTS: usize = 4096;
 
-/// The maximum number of instances whose extras are remembered; beyond it, all are forgotten.
+/// The maximum number of runs whose extras are remembered; beyond it, all are forgotten.
 const CARRYING: usize = 64 * 1024;
 
 pub(super) struct PostgresShared {
@@ -37,7 +37,7 @@ pub(super) struct PostgresShared {
     /// The value of `made_pending` at the last look at pending triggers.
     pub(super) seen_pending: AtomicU64,
     /// How often this store object has reaped dead members.
-    pub(super) burials: AtomicU64,
+    pub(super) reaps: AtomicU64,
     /// By incarnation: the progress of its walk through the due index.
     pub(super) scans: Mutex<FxHashMap<i64, Scan>>,
     /// The progress of the sweep of documents.
@@ -54,7 +54,7 @@ pub(super) struct PostgresShared {
     #[cfg(test)]
     pub(super) before_trouble: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// A test's hook that runs between the next look at due triggers and the locking of their
-    /// instances.
+    /// runs.
     #[cfg(test)]
     pub(super) between: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
@@ -83,16 +83,16 @@ impl Known {
         }
     }
 
-    /// The remembered kinds of rare rows of a step's instance.
+    /// The remembered kinds of rare rows of a step's run.
     pub(super) fn carried_by(&self, commit: &Commit) -> i16 {
-        let carried = self.carrying.get(&commit.fence.instance.0);
+        let carried = self.carrying.get(&commit.fence.run.0);
         carried.copied().unwrap_or_default()
     }
 
-    /// Remembers the kinds of rare rows of instances.
+    /// Remembers the kinds of rare rows of runs.
     pub(super) fn carry(&mut self, carrying: impl IntoIterator<Item = (i64, i16)>) {
-        for (instance, extras) in carrying {
-            *self.carrying.entry(instance).or_default() |= extras;
+        for (run, extras) in carrying {
+            *self.carrying.entry(run).or_default() |= extras;
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) async fn mark<X: Transaction>(tx: &mut X, mark: &Mark) -> Done<X, OrF
         "UPDATE trigger SET suspicion = 2 \
         WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1"
     );
-    let key = params![trigger.no.0, trigger.token.0, fence.instance.0];
+    let key = params![trigger.no.0, trigger.token.0, fence.run.0];
     Ok(fenced(tx.execute(sql, key).await?))
 }
 
@@ -42,14 +42,14 @@ pub(crate) async fn park<X: Transaction>(tx: &mut X, park: &Park) -> Done<X, OrF
     );
     // PostgreSQL's text cannot contain NUL.
     let reason = reason.replace('\0', "\u{fffd}");
-    let key = params![trigger.no.0, trigger.token.0, fence.instance.0, reason];
+    let key = params![trigger.no.0, trigger.token.0, fence.run.0, reason];
     Ok(fenced(tx.execute(sql, key).await?))
 }
 
-/// Unparks the triggers of an instance. True if there were any.
-pub(crate) async fn unpark_of<X: Transaction>(tx: &mut X, instance: i64) -> Done<X, bool> {
+/// Unparks the triggers of a run. True if there were any.
+pub(crate) async fn unpark_of<X: Transaction>(tx: &mut X, run: i64) -> Done<X, bool> {
     let sql = sql!("UPDATE trigger SET state = 0, reason = NULL WHERE instance = ?1 AND state = 2");
-    let changed = tx.execute(sql, params![instance]).await?;
+    let changed = tx.execute(sql, params![run]).await?;
     tx.made_pending(changed);
     Ok(changed > 0)
 }

@@ -6,10 +6,10 @@ use super::{Sql, sql};
 /// Finds a member, which remains one until the transaction ends.
 pub(crate) const MEMBER: Sql = sql!("SELECT 1 FROM member WHERE incarnation = ?1{| FOR KEY SHARE}");
 
-/// Releases the reservations of an instance.
+/// Releases the reservations of a run.
 pub(crate) const RELEASE_RESERVATIONS: Sql = sql!("DELETE FROM reservation WHERE instance = ?1");
 
-/// Finds a trigger of an instance, which stays until the transaction ends.
+/// Finds a trigger of a run, which stays until the transaction ends.
 pub(crate) const TRIGGER_OF: Sql =
     sql!("SELECT 1 FROM trigger WHERE no = ?1 AND instance = ?2{| FOR UPDATE}");
 
@@ -21,8 +21,8 @@ pub(crate) const ADD_RESUMPTION: Sql = sql!(
     = ?2"
 );
 
-/// The number of an instance.
-pub(crate) const INSTANCE_NO: Sql = sql!("SELECT no FROM instance WHERE id = ?1");
+/// The number of a run.
+pub(crate) const RUN_NO: Sql = sql!("SELECT no FROM instance WHERE id = ?1");
 
 /// The number of a definition, which stays until the transaction ends.
 pub(crate) const DEFINITION_NO: Sql =
@@ -31,7 +31,7 @@ pub(crate) const DEFINITION_NO: Sql =
 /// The number of pins, which stay until the transaction ends.
 pub(crate) const PINS_NO: Sql = sql!("SELECT no FROM pins WHERE digest = ?1{| FOR KEY SHARE}");
 
-/// Removes the owner of an instance.
+/// Removes the owner of a run.
 pub(crate) const GIVE_BACK: Sql = sql!("UPDATE instance SET owner = NULL WHERE no = ?1");
 
 /// Writes a child's answer into the waiting row of its parent.
@@ -48,13 +48,13 @@ pub(crate) const REMOVE_MEMBER: Sql = sql!("DELETE FROM member WHERE incarnation
 pub(crate) const CONSUME: Sql =
     sql!("DELETE FROM trigger WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1");
 
-/// Removes a trigger of an instance.
+/// Removes a trigger of a run.
 pub(crate) const REMOVE_TRIGGER: Sql = sql!("DELETE FROM trigger WHERE no = ?1 AND instance = ?2");
 
-/// Removes all triggers of an instance.
+/// Removes all triggers of a run.
 pub(crate) const CLEAR_TRIGGERS: Sql = sql!("DELETE FROM trigger WHERE instance = ?1");
 
-/// Makes the claimed triggers of an instance pending.
+/// Makes the claimed triggers of a run pending.
 pub(crate) const UNCLAIM: Sql = sql!(
     "UPDATE trigger SET state = 0, suspicion = {min(suspicion, 1)|least(suspicion, \
     1::smallint)} WHERE instance = ?1 AND state = 1"
@@ -75,20 +75,20 @@ pub(crate) const INSERT_JOURNAL: Sql = sql!(
 /// Removes the outputs of the items of a for-each.
 pub(crate) const CLEAR_ITEMS: Sql = sql!("DELETE FROM item WHERE instance = ?1 AND list = ?2");
 
-/// Removes the retention time of an instance's own.
+/// Removes the retention time of a run's own.
 pub(crate) const UNKEEP: Sql = sql!("DELETE FROM kept WHERE instance = ?1");
 
-/// Removes the head of an instance.
-pub(crate) const REMOVE_INSTANCE: Sql = sql!("DELETE FROM instance WHERE no = ?1");
+/// Removes the head of a run.
+pub(crate) const REMOVE_RUN: Sql = sql!("DELETE FROM instance WHERE no = ?1");
 
-/// Reads whether an instance may be deleted, and its newest record.
+/// Reads whether a run may be deleted, and its newest record.
 pub(crate) const FORGETTABLE: Sql = sql!(
     "SELECT status, finished_ms, last_run, EXISTS (SELECT 1 FROM origin WHERE instance \
     = ?1), (SELECT until_ms FROM kept WHERE instance = ?1) FROM instance WHERE no = \
     ?1{| FOR NO KEY UPDATE}"
 );
 
-/// Sets the newest record of an instance.
+/// Sets the newest record of a run.
 pub(crate) const SET_LAST_RUN: Sql = sql!("UPDATE instance SET last_run = ?2 WHERE no = ?1");
 
 /// Finds the workflows that a stimulus starts.

@@ -1,5 +1,5 @@
-//! Imports an instance. The instance gets a new number, even if it replaces another one; so the
-//! fence of a member that still runs the replaced instance no longer holds.
+//! Imports a run. The run gets a new number, even if it replaces another one; so the
+//! fence of a member that still runs the replaced run no longer holds.
 
 use windlass_model::{RunId, RunNo, Status};
 
@@ -11,7 +11,7 @@ use crate::rows::{Created, NewTrigger};
 use crate::sums::{self, Of};
 use crate::transfer::{Import, Imported, above};
 
-/// The instance that is replaced.
+/// The run that is replaced.
 struct Old {
     no: i64,
     head: Head,
@@ -42,13 +42,13 @@ pub(crate) async fn import<X: Transaction>(tx: &mut X, import: &Import) -> Done<
     Ok(imported)
 }
 
-/// The instance to replace, with its head locked, if there is one, or the reason why it cannot be
+/// The run to replace, with its head locked, if there is one, or the reason why it cannot be
 /// replaced.
 async fn place_of<X: Transaction>(
     tx: &mut X,
     import: &Import,
 ) -> Done<X, Result<Option<Old>, Imported>> {
-    let Some(no) = tx.instance_no(import.new.id).await? else {
+    let Some(no) = tx.run_no(import.new.id).await? else {
         return Ok(Ok(None));
     };
     tx.hold(no).await?;
@@ -91,7 +91,7 @@ async fn place_of<X: Transaction>(
     Ok(Ok(Some(old)))
 }
 
-/// Whether the same snapshot was imported before. If it is to replace an instance, that instance
+/// Whether the same snapshot was imported before. If it is to replace a run, that run
 /// must not have changed since.
 async fn is_marked<X: Transaction>(tx: &mut X, import: &Import, old: &Old) -> Done<X, bool> {
     let sql = sql!(
@@ -108,7 +108,7 @@ async fn is_marked<X: Transaction>(tx: &mut X, import: &Import, old: &Old) -> Do
     Ok(entries.any(|(kind, detail)| import.is_marked(kind, detail)))
 }
 
-/// A conflict of the imported instance with other rows of the store.
+/// A conflict of the imported run with other rows of the store.
 async fn in_the_way<X: Transaction>(
     tx: &mut X,
     import: &Import,
@@ -135,10 +135,10 @@ async fn in_the_way<X: Transaction>(
     Ok(None)
 }
 
-/// Hides the old instance: no reader finds it, and no member can commit to it. Rows that wake it or
-/// exclude other instances are deleted at once; retention deletes the rest.
+/// Hides the old run: no reader finds it, and no member can commit to it. Rows that wake it or
+/// exclude other runs are deleted at once; retention deletes the rest.
 async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<X, ()> {
-    tx.bury_unheard(no, import.at_ms).await?;
+    tx.dead_letter_unheard(no, import.at_ms).await?;
     tx.forget_head(no);
     lives::hide(tx, no).await?;
     for sql in [
@@ -157,7 +157,7 @@ async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<
     let cancelled = params![no, Status::Cancelled as u8, import.at_ms];
     tx.later(sql, cancelled).await?;
     // Children and dead letters belong to the run and not to its former state: they move to the new
-    // instance.
+    // run.
     for sql in [
         sql!("UPDATE origin SET parent = ?2 WHERE parent = ?1"),
         sql!("UPDATE dead_letter SET instance = ?2 WHERE instance = ?1"),
@@ -167,7 +167,7 @@ async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<
     Ok(())
 }
 
-/// Writes the parts that an imported instance has and a new one does not.
+/// Writes the parts that an imported run has and a new one does not.
 async fn write_imported<X: Transaction>(
     tx: &mut X,
     import: &Import,
@@ -255,7 +255,7 @@ async fn write_names<X: Transaction>(tx: &mut X, import: &Import) -> Done<X, ()>
         }
     }
     if !import.names.is_empty() {
-        tx.note_extra(no, extras::OUTSIDE).await?;
+        tx.note_extra(no, extras::EXTERNAL).await?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::letters::{
 use crate::rows::{NewTrigger, bounded};
 use crate::stimuli::NewStimulus;
 
-/// The number that stands for a dead letter among the instances that hold blobs.
+/// The number that stands for a dead letter among the runs that hold blobs.
 fn holder(no: i64) -> i64 {
     -2 * no - 1
 }
@@ -36,7 +36,7 @@ pub(crate) async fn add_letter<X: Transaction>(tx: &mut X, new: &NewDeadLetter) 
         &new.reason,
         new.at_ms,
         new.failure.as_ref().and_then(json),
-        trigger.map(|dead| dead.instance.0),
+        trigger.map(|dead| dead.run.0),
         trigger.map(|dead| dead.seq.0.cast_signed()),
         trigger.map(|dead| dead.kind.stored()),
         trigger.and_then(|dead| dead.node),
@@ -94,16 +94,16 @@ async fn replay_trigger<X: Transaction>(
     no: TriggerNo,
     at_ms: i64,
 ) -> Done<X, bool> {
-    let instance = dead.instance.0;
-    let Some(old) = dead.seq.outside_no() else {
+    let run = dead.run.0;
+    let Some(old) = dead.seq.external_no() else {
         return Ok(false);
     };
-    if tx.is_over(instance).await? {
+    if tx.is_over(run).await? {
         return Ok(false);
     }
     let again = NewTrigger {
         no,
-        seq: Seq::outside(no),
+        seq: Seq::external(no),
         kind: dead.kind,
         node: dead.node,
         due_ms: at_ms,
@@ -113,13 +113,13 @@ async fn replay_trigger<X: Transaction>(
         payload: dead.payload.clone(),
         priority: dead.priority,
     };
-    tx.insert_trigger(instance, &again).await?;
+    tx.insert_trigger(run, &again).await?;
     if again.resumes() {
-        tx.note_extra(instance, extras::BOOKMARKS).await?;
+        tx.note_extra(run, extras::BOOKMARKS).await?;
     }
     // The external id refers to the new row from now on.
     let sql = sql!("UPDATE outside SET trigger = ?3 WHERE instance = ?1 AND trigger = ?2");
-    tx.later(sql, params![instance, old.0, no.0]).await?;
+    tx.later(sql, params![run, old.0, no.0]).await?;
     Ok(true)
 }
 

@@ -1,29 +1,25 @@
-//! Verbs on an instance as a whole.
+//! Verbs on a run as a whole.
 
 use windlass_model::{RunId, RunNo, Status, TriggerNo, TriggerType};
 
 use super::row::int_if_any;
 use super::transaction::{Done, Transaction, extras};
-use super::{hot, outside, params, sql};
+use super::{external, hot, params, sql};
+use crate::external::Control;
 use crate::lives::{LifeOp, Lived, Reopen};
-use crate::outside::Control;
 use crate::rows::JournalRow;
 use crate::sums;
 
 pub(crate) async fn life<X: Transaction>(tx: &mut X, op: &LifeOp) -> Done<X, Lived> {
     match op {
-        LifeOp::Begin { instance, at_ms } => begin_waiting(tx, *instance, *at_ms).await,
-        LifeOp::Delete {
-            instance,
-            no,
-            at_ms,
-        } => delete(tx, *instance, *no, *at_ms).await,
+        LifeOp::Begin { run, at_ms } => begin_waiting(tx, *run, *at_ms).await,
+        LifeOp::Delete { run, no, at_ms } => delete(tx, *run, *no, *at_ms).await,
         LifeOp::Reopen(new) => reopen(tx, new).await,
     }
 }
 
-async fn begin_waiting<X: Transaction>(tx: &mut X, instance: RunId, at_ms: i64) -> Done<X, Lived> {
-    let Some(no) = standing(tx, instance).await? else {
+async fn begin_waiting<X: Transaction>(tx: &mut X, run: RunId, at_ms: i64) -> Done<X, Lived> {
+    let Some(no) = standing(tx, run).await? else {
         return Ok(Lived::NotFound);
     };
     if tx.is_over(no).await? {
@@ -44,11 +40,11 @@ async fn begin_waiting<X: Transaction>(tx: &mut X, instance: RunId, at_ms: i64) 
 
 async fn delete<X: Transaction>(
     tx: &mut X,
-    instance: RunId,
+    run: RunId,
     control: TriggerNo,
     at_ms: i64,
 ) -> Done<X, Lived> {
-    let Some(no) = standing(tx, instance).await? else {
+    let Some(no) = standing(tx, run).await? else {
         return Ok(Lived::NotFound);
     };
     if tx.is_over(no).await? {
@@ -62,17 +58,17 @@ async fn delete<X: Transaction>(
     }
     tx.note_extra(no, extras::DOOMED).await?;
     let control = Control {
-        instance,
+        run,
         no: control,
         kind: TriggerType::Delete,
         at_ms,
     };
-    outside::control(tx, &control).await?;
+    external::control(tx, &control).await?;
     Ok(Lived::Done)
 }
 
 async fn reopen<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, Lived> {
-    let no = new.instance.0;
+    let no = new.run.0;
     // In the same order as a create.
     tx.lock_reservations(&new.exclusive, &new.reserves).await?;
     tx.hold(no).await?;
@@ -107,7 +103,7 @@ async fn reopen<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, Lived> {
 }
 
 async fn write_reopened<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, ()> {
-    let (no, version) = (new.instance.0, new.version.0 + 1);
+    let (no, version) = (new.run.0, new.version.0 + 1);
     tx.forget_head(no);
     let sql = sql!(
         "UPDATE instance SET status = ?2, version = version + 1, state = ?3, owner = NULL, \
@@ -142,7 +138,7 @@ pub(crate) async fn insert_journal<X: Transaction>(
     tx.later(hot::INSERT_JOURNAL, row).await
 }
 
-/// Hides the instance from all readers, so that no reader finds a partly deleted one. The id
+/// Hides the run from all readers, so that no reader finds a partly deleted one. The id
 /// becomes free, because the column gets a value that is not an id.
 pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     for sql in [
@@ -158,7 +154,7 @@ pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     Ok(())
 }
 
-/// Turns the instance into a tombstone: no reader finds it, but its id stays reserved.
+/// Turns the run into a tombstone: no reader finds it, but its id stays reserved.
 pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     tx.hold(no).await?;
     for sql in [
@@ -172,9 +168,9 @@ pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     Ok(())
 }
 
-/// The number of an instance that readers find, with its head locked.
-pub(crate) async fn standing<X: Transaction>(tx: &mut X, instance: RunId) -> Done<X, Option<i64>> {
-    let Some(no) = tx.instance_no(instance).await? else {
+/// The number of a run that readers find, with its head locked.
+pub(crate) async fn standing<X: Transaction>(tx: &mut X, run: RunId) -> Done<X, Option<i64>> {
+    let Some(no) = tx.run_no(run).await? else {
         return Ok(None);
     };
     tx.hold(no).await?;

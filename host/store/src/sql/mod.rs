@@ -16,13 +16,13 @@
 
 pub(crate) mod components;
 pub(crate) mod drafts;
+pub(crate) mod external;
 pub(crate) mod holding;
 pub(crate) mod hot;
 pub(crate) mod importing;
 pub(crate) mod layout;
 pub(crate) mod letters;
 pub(crate) mod lives;
-pub(crate) mod outside;
 mod param;
 pub(crate) mod planning;
 pub(crate) mod published;

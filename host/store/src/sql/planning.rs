@@ -2,7 +2,7 @@
 
 use windlass_model::RunId;
 
-use super::row::{instance_if_any, int_if_any};
+use super::row::{int_if_any, run_if_any};
 use super::transaction::{Done, Transaction};
 use super::{params, sql};
 use crate::published::{Overlap, Plan, Planned, PutOff};
@@ -14,7 +14,7 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, OrF
         sql!("SELECT last_planned_ms, last_instance FROM schedule WHERE no = ?1{| FOR UPDATE}");
     let row = tx
         .one(sql, params![plan.schedule.0], |row| {
-            Ok((int_if_any(row, 0)?, instance_if_any(row, 1)?))
+            Ok((int_if_any(row, 0)?, run_if_any(row, 1)?))
         })
         .await?;
     let row = row.filter(|(planned_ms, _)| *planned_ms == plan.expected_last_planned_ms);
@@ -43,7 +43,7 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, OrF
         _ => {}
     }
     match tx.create(new).await? {
-        // An existing instance is this same occurrence, started before.
+        // An existing run is this same occurrence, started before.
         Ok(Created::New | Created::Exists(_) | Created::Deleted) => {}
         Ok(Created::Reserved { .. }) => {
             move_on(tx, plan, None).await?;
@@ -94,9 +94,9 @@ pub(crate) async fn retry_schedules<X: Transaction>(tx: &mut X) -> Done<X, ()> {
     tx.later(sql, params![]).await
 }
 
-/// The number of an instance that has not ended, with its head locked.
+/// The number of a run that has not ended, with its head locked.
 async fn unfinished<X: Transaction>(tx: &mut X, id: RunId) -> Done<X, Option<i64>> {
-    let Some(no) = tx.instance_no(id).await? else {
+    let Some(no) = tx.run_no(id).await? else {
         return Ok(None);
     };
     Ok((!tx.is_over(no).await?).then_some(no))

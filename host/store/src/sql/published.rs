@@ -2,7 +2,7 @@
 
 use windlass_model::{BindingNo, Digest, ScheduleNo};
 
-use super::row::{bytes, digest, instance_if_any, int, int_if_any, small, small_if_any, text};
+use super::row::{bytes, digest, int, int_if_any, run_if_any, small, small_if_any, text};
 use super::{Row, Source, Sql, params, sql};
 use crate::error::Result;
 use crate::published::{
@@ -93,7 +93,7 @@ fn schedule(row: &dyn Row) -> Result<ScheduleRow> {
         since_ms: int(row, 5)?,
         next_ms: int(row, 6)?,
         last_planned_ms: int_if_any(row, 7)?,
-        last_instance: instance_if_any(row, 8)?,
+        last_run: run_if_any(row, 8)?,
         troubles: small(row, 9)?,
     })
 }

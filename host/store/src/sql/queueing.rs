@@ -11,7 +11,7 @@ use crate::letters::{LetterBody, NewDeadLetter};
 use crate::stimuli::{Expire, NewStimulus, QueueOp};
 use crate::write::{Fenced, OrFenced};
 
-/// The number that stands for a waiting stimulus among the instances that hold blobs.
+/// The number that stands for a waiting stimulus among the runs that hold blobs.
 pub(crate) fn holder(no: i64) -> i64 {
     -2 * no
 }
@@ -150,7 +150,7 @@ async fn insert<X: Transaction>(
         &new.matches,
         new.hash,
         new.correlation.as_deref(),
-        new.instance,
+        new.run,
         new.delivery as u8,
         new.ttl_ms.cast_signed(),
         new.at_ms,

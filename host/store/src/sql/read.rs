@@ -9,11 +9,11 @@ use windlass_model::{
     TriggerNo,
 };
 
-use super::row::{bytes, check, flag, instance_unless_gone, int, small, summed, text, unsigned};
-use super::rows::{self, select_execution, select_instance, select_trigger};
+use super::row::{bytes, check, flag, int, run_unless_gone, small, summed, text, unsigned};
+use super::rows::{self, select_execution, select_run, select_trigger};
 use super::{Moments, Row, Source, Sql, params, sql};
 use crate::error::Result;
-use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
+use crate::external::{DueQuery, ExternalRow, TriggerTarget};
 use crate::prefix;
 use crate::read::{Backlog, Counts, RunQuery};
 use crate::retention::ExpiredRow;
@@ -54,9 +54,9 @@ fn one_payload(source: &impl Source, sql: Sql, of: Of, key: i64) -> Result<Optio
     Ok(found.flatten())
 }
 
-pub(crate) fn output(source: &impl Source, instance: RunNo) -> Result<Option<Payload>> {
+pub(crate) fn output(source: &impl Source, run: RunNo) -> Result<Option<Payload>> {
     let sql = sql!("SELECT output, output_meta{, output_sum|} FROM instance WHERE no = ?1");
-    one_payload(source, sql, Of::Output, instance.0)
+    one_payload(source, sql, Of::Output, run.0)
 }
 
 pub(crate) fn definition(source: &impl Source, wanted: Digest) -> Result<Option<DefinitionRow>> {
@@ -81,12 +81,12 @@ pub(crate) fn pins(source: &impl Source, wanted: Digest) -> Result<Option<PinsRo
 }
 
 pub(crate) fn run(tables: &impl Source, id: RunId) -> Result<Option<RunRow>> {
-    let sql = select_instance!("WHERE i.id = ?1");
+    let sql = select_run!("WHERE i.id = ?1");
     tables.one(sql, params![id], |row| rows::run(row))
 }
 
 pub(crate) fn run_by_no(tables: &impl Source, no: RunNo) -> Result<Option<RunRow>> {
-    let sql = select_instance!("WHERE i.no = ?1");
+    let sql = select_run!("WHERE i.no = ?1");
     tables.one(sql, params![no.0], |row| rows::run(row))
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn runs_by_prefix(
     let Some((first, last)) = prefix::range(prefix) else {
         return Ok(Vec::new());
     };
-    let sql = select_instance!("WHERE i.id BETWEEN ?1 AND ?2 ORDER BY i.id LIMIT ?3");
+    let sql = select_run!("WHERE i.id BETWEEN ?1 AND ?2 ORDER BY i.id LIMIT ?3");
     let key = params![&first[..], &last[..], limit];
     tables.all(sql, key, |row| rows::run(row))
 }
@@ -106,7 +106,7 @@ pub(crate) fn runs_by_prefix(
 pub(crate) fn runs(tables: &impl Source, query: &RunQuery) -> Result<Vec<RunRow>> {
     let statuses = query.statuses.iter().map(|status| i64::from(*status as u8));
     let statuses: Vec<i64> = statuses.collect();
-    let sql = select_instance!(
+    let sql = select_run!(
         "WHERE ({json_array_length(?1) = 0|cardinality(CAST(?1 AS smallint[])) = 0} \
          OR i.status {IN (SELECT value FROM json_each(?1))|= ANY(?1)}) \
          AND (CAST(?2 AS text) IS NULL OR d.name = ?2) AND i.no < ?3 \
@@ -117,41 +117,41 @@ pub(crate) fn runs(tables: &impl Source, query: &RunQuery) -> Result<Vec<RunRow>
     tables.all(sql, key, |row| rows::run(row))
 }
 
-pub(crate) fn input(tables: &impl Source, instance: RunNo) -> Result<Option<Payload>> {
+pub(crate) fn input(tables: &impl Source, run: RunNo) -> Result<Option<Payload>> {
     let sql = sql!("SELECT input, input_meta{, sum|} FROM origin WHERE instance = ?1");
-    one_payload(tables, sql, Of::Input, instance.0)
+    one_payload(tables, sql, Of::Input, run.0)
 }
 
 pub(crate) fn vars(
     tables: &impl Source,
-    instance: RunNo,
+    run: RunNo,
     scope: ScopeNo,
 ) -> Result<Vec<(String, Payload)>> {
     let sql = sql!(
         "SELECT name, body, meta{, sum|} FROM var WHERE instance = ?1 AND scope = ?2 \
         ORDER BY name"
     );
-    let (instance, scope) = (instance.0, scope.0.cast_signed());
-    tables.all(sql, params![instance, scope], |row| {
+    let (run, scope) = (run.0, scope.0.cast_signed());
+    tables.all(sql, params![run, scope], |row| {
         let name = text(row, 0)?;
-        let value = summed(row, 1, Of::Var, [instance, scope, 0], &name)?;
+        let value = summed(row, 1, Of::Var, [run, scope, 0], &name)?;
         Ok((name, value.unwrap_or_else(Payload::null)))
     })
 }
 
-pub(crate) fn scopes(tables: &impl Source, instance: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
+pub(crate) fn scopes(tables: &impl Source, run: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
     let sql =
         sql!("SELECT scope, state{, NULL, sum|} FROM scope WHERE instance = ?1 ORDER BY scope");
-    tables.all(sql, params![instance.0], |row| {
+    tables.all(sql, params![run.0], |row| {
         let scope = int(row, 0)?;
-        check(row, 1, Of::Scope, [instance.0, scope, 0], "")?;
+        check(row, 1, Of::Scope, [run.0, scope, 0], "")?;
         Ok((ScopeNo(scope.cast_unsigned()), bytes(row, 1)?))
     })
 }
 
 pub(crate) fn items(
     tables: &impl Source,
-    instance: RunNo,
+    run: RunNo,
     list: Seq,
     from: u32,
     limit: u32,
@@ -160,11 +160,11 @@ pub(crate) fn items(
         "SELECT place, body, meta{, sum|} FROM item WHERE instance = ?1 AND list = ?2 \
         AND place >= ?3 ORDER BY place LIMIT ?4"
     );
-    let (instance, list) = (instance.0, list.0.cast_signed());
-    let key = params![instance, list, from, limit];
+    let (run, list) = (run.0, list.0.cast_signed());
+    let key = params![run, list, from, limit];
     tables.all(sql, key, |row| {
         let place = small(row, 0)?;
-        let output = summed(row, 1, Of::Item, [instance, list, i64::from(place)], "")?;
+        let output = summed(row, 1, Of::Item, [run, list, i64::from(place)], "")?;
         Ok((place, output.unwrap_or_else(Payload::null)))
     })
 }
@@ -181,7 +181,7 @@ pub(crate) fn execution_output(tables: &impl Source, no: ExecutionNo) -> Result<
 
 pub(crate) fn executions(
     tables: &impl Source,
-    instance: RunNo,
+    run: RunNo,
     before: Option<ExecutionNo>,
     limit: u32,
 ) -> Result<Vec<ExecutionRow>> {
@@ -197,20 +197,20 @@ pub(crate) fn executions(
             WHERE place < ?3) ",
         "FROM walk CROSS JOIN run r ON r.no = walk.no ORDER BY walk.place LIMIT ?3"
     );
-    let key = params![instance.0, before.map(|no| no.0), limit];
+    let key = params![run.0, before.map(|no| no.0), limit];
     tables.all(sql, key, |row| rows::execution(row))
 }
 
-pub(crate) fn journal(tables: &impl Source, instance: RunNo) -> Result<Vec<JournalRow>> {
+pub(crate) fn journal(tables: &impl Source, run: RunNo) -> Result<Vec<JournalRow>> {
     let sql =
         sql!("SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 ORDER BY version, place");
-    tables.all(sql, params![instance.0], entry)
+    tables.all(sql, params![run.0], entry)
 }
 
-pub(crate) fn triggers(tables: &impl Source, instance: RunNo) -> Result<Vec<TriggerRow>> {
+pub(crate) fn triggers(tables: &impl Source, run: RunNo) -> Result<Vec<TriggerRow>> {
     // The sequence numbers of external triggers have the top bit set, which is the sign here.
     let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq < 0, seq, no");
-    tables.all(sql, params![instance.0], |row| rows::trigger(row))
+    tables.all(sql, params![run.0], |row| rows::trigger(row))
 }
 
 pub(crate) fn expired(
@@ -234,47 +234,47 @@ pub(crate) fn expired(
     tables.all(sql, params![before_ms, now_ms, limit], |row| {
         Ok(ExpiredRow {
             no: RunNo(int(row, 0)?),
-            // Deletion of an instance replaces its id by a shorter value.
-            id: instance_unless_gone(row, 1)?,
+            // Deletion of a run replaces its id by a shorter value.
+            id: run_unless_gone(row, 1)?,
         })
     })
 }
 
 pub(crate) fn trigger(tables: &impl Source, target: TriggerTarget) -> Result<Option<TriggerRow>> {
-    let (instance, seq) = match target {
-        TriggerTarget::Outside(name) => {
-            return Ok(outside(tables, name)?.and_then(|named| named.row));
+    let (run, seq) = match target {
+        TriggerTarget::External(name) => {
+            return Ok(external(tables, name)?.and_then(|named| named.row));
         }
-        TriggerTarget::Row(instance, seq) => (instance, seq),
+        TriggerTarget::Row(run, seq) => (run, seq),
     };
     let sql = select_trigger!("WHERE instance = ?1 AND seq = ?2 ORDER BY no LIMIT 1");
-    tables.one(sql, params![instance.0, seq.0.cast_signed()], |row| {
+    tables.one(sql, params![run.0, seq.0.cast_signed()], |row| {
         rows::trigger(row)
     })
 }
 
-pub(crate) fn outside(tables: &impl Source, id: TriggerId) -> Result<Option<OutsideRow>> {
-    // The instance of a tombstone has no external triggers.
+pub(crate) fn external(tables: &impl Source, id: TriggerId) -> Result<Option<ExternalRow>> {
+    // The run of a tombstone has no external triggers.
     let sql = sql!(
         "SELECT o.trigger, o.instance, o.closed, i.id FROM outside o \
         JOIN instance i ON i.no = o.instance \
         JOIN origin g ON g.instance = o.instance WHERE o.id = ?1"
     );
     let named = tables.one(sql, params![id], |row| {
-        let (trigger, instance) = (TriggerNo(int(row, 0)?), RunNo(int(row, 1)?));
-        let instance_id = instance_unless_gone(row, 3)?;
-        Ok((trigger, instance, flag(row, 2)?, instance_id))
+        let (trigger, run) = (TriggerNo(int(row, 0)?), RunNo(int(row, 1)?));
+        let run_id = run_unless_gone(row, 3)?;
+        Ok((trigger, run, flag(row, 2)?, run_id))
     })?;
-    let Some((no, instance, closed, Some(instance_id))) = named else {
+    let Some((no, run, closed, Some(run_id))) = named else {
         return Ok(None);
     };
-    let seq = Seq::outside(no);
+    let seq = Seq::external(no);
     let sql = select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq = ?3");
-    let key = params![no.0, instance.0, seq.0.cast_signed()];
-    Ok(Some(OutsideRow {
+    let key = params![no.0, run.0, seq.0.cast_signed()];
+    Ok(Some(ExternalRow {
         id,
-        instance,
-        instance_id,
+        run,
+        run_id,
         seq,
         row: tables.one(sql, key, |row| rows::trigger(row))?,
         closed,
@@ -291,7 +291,7 @@ pub(crate) fn children(
     after: Option<RunNo>,
     limit: u32,
 ) -> Result<Vec<RunRow>> {
-    let sql = select_instance!("WHERE o.parent = ?1 AND i.no > ?2 ORDER BY i.no LIMIT ?3");
+    let sql = select_run!("WHERE o.parent = ?1 AND i.no > ?2 ORDER BY i.no LIMIT ?3");
     let key = params![parent.0, after.map_or(i64::MIN, |no| no.0), limit];
     tables.all(sql, key, |row| rows::run(row))
 }
@@ -334,7 +334,7 @@ pub(crate) fn counts(tables: &impl Source) -> Result<Counts> {
     );
     let counts = tables.one(sql, params![], |row| {
         Ok(Counts {
-            instances: unsigned(row, 0)?,
+            runs: unsigned(row, 0)?,
             unfinished: unsigned(row, 1)?,
             triggers: unsigned(row, 2)?,
             parked: unsigned(row, 3)?,

@@ -165,7 +165,7 @@ pub(crate) fn digest(row: &(impl Row + ?Sized), column: usize) -> Result<Digest>
 }
 
 /// The id of a run, or null.
-pub(crate) fn instance_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<RunId>> {
+pub(crate) fn run_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<RunId>> {
     let Some(value) = raw_if_any(row, column)? else {
         return Ok(None);
     };
@@ -180,10 +180,7 @@ pub(crate) fn uuid(row: &(impl Row + ?Sized), column: usize) -> Result<Uuid> {
 }
 
 /// The id of a run; none if it is null, or if the run is being deleted.
-pub(crate) fn instance_unless_gone(
-    row: &(impl Row + ?Sized),
-    column: usize,
-) -> Result<Option<RunId>> {
+pub(crate) fn run_unless_gone(row: &(impl Row + ?Sized), column: usize) -> Result<Option<RunId>> {
     let id = raw_if_any(row, column)?;
     let id = id.and_then(|value| Uuid::from_slice(value).ok());
     Ok(id.map(RunId))

@@ -17,7 +17,7 @@ use crate::sums::{Of, of_state};
 
 /// Selects the columns that [`instance`] reads; `WHERE` follows. The joins are in the order of
 /// execution, each by a key.
-macro_rules! select_instance {
+macro_rules! select_run {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
             "SELECT i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, ",
@@ -31,9 +31,9 @@ macro_rules! select_instance {
         ))
     };
 }
-pub(crate) use select_instance;
+pub(crate) use select_run;
 
-/// The column of [`select_instance`] with the extras of the instance.
+/// The column of [`select_instance`] with the extras of the run.
 #[cfg_attr(
     not(feature = "postgres"),
     expect(dead_code, reason = "of the other backend")
@@ -106,11 +106,11 @@ pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
 
 /// Reads the parent in the columns from `column` on.
 pub(crate) fn parent(row: &(impl Row + ?Sized), column: usize) -> Result<Option<Parent>> {
-    let Some(instance) = int_if_any(row, column)? else {
+    let Some(run) = int_if_any(row, column)? else {
         return Ok(None);
     };
     Ok(Some(Parent {
-        instance: RunNo(instance),
+        run: RunNo(run),
         id: RunId(uuid(row, column + 1)?),
         trigger: TriggerNo(int(row, column + 2)?),
         seq: Seq(unsigned(row, column + 3)?),
@@ -121,7 +121,7 @@ pub(crate) fn parent(row: &(impl Row + ?Sized), column: usize) -> Result<Option<
 pub(crate) fn trigger(row: &(impl Row + ?Sized)) -> Result<TriggerRow> {
     Ok(TriggerRow {
         no: TriggerNo(int(row, 0)?),
-        instance: RunNo(int(row, 1)?),
+        run: RunNo(int(row, 1)?),
         seq: Seq(unsigned(row, 2)?),
         kind: variant(row, 3, TriggerType::from_stored)?,
         node: small_if_any(row, 4)?,
@@ -141,7 +141,7 @@ pub(crate) fn execution(row: &(impl Row + ?Sized)) -> Result<ExecutionRow> {
     let no = int(row, 0)?;
     Ok(ExecutionRow {
         no: ExecutionNo(no),
-        instance: RunNo(int(row, 1)?),
+        run: RunNo(int(row, 1)?),
         previous: int_if_any(row, 2)?.map(ExecutionNo),
         seq: Seq(unsigned(row, 3)?),
         first: Seq(unsigned(row, 4)?),
@@ -164,7 +164,7 @@ fn suspicion(number: u8) -> Option<Suspicion> {
         .copied()
 }
 
-/// Reads [`super::hot::FORGETTABLE`]: whether the deletion of an instance has begun or the instance
+/// Reads [`super::hot::FORGETTABLE`]: whether the deletion of a run has begun or the run
 /// is a tombstone, and its newest record. None: its retention time has not ended.
 pub(crate) fn forgettable(
     row: &(impl Row + ?Sized),

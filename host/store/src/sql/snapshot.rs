@@ -1,4 +1,4 @@
-//! Reads an instance as a whole. The caller provides a source whose statements see one moment.
+//! Reads a run as a whole. The caller provides a source whose statements see one moment.
 
 use bytes::Bytes;
 use windlass_model::{Payload, RunId, ScopeNo, Seq, TriggerId, TriggerNo};
@@ -7,7 +7,7 @@ use super::read::{Tables, definition, entry, output, pins};
 use super::row::{
     bytes, check, digest, flag, int, int_if_any, small, summed, text, unsigned, uuid,
 };
-use super::rows::{self, select_execution, select_instance, select_trigger};
+use super::rows::{self, select_execution, select_run, select_trigger};
 use super::stimuli::{bookmark_of, select_bookmark};
 use super::{Row, Source, params, sql};
 use crate::error::{Error, Result};
@@ -24,9 +24,9 @@ pub(crate) fn snapshot(
     tables.moment(|moment| at(moment, id, bounds))
 }
 
-/// The instance, or an error if it is too large.
+/// The run, or an error if it is too large.
 fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot>> {
-    let sql = select_instance!("WHERE i.id = ?1");
+    let sql = select_run!("WHERE i.id = ?1");
     let Some(row) = moment.one(sql, params![id], |row| rows::run(row))? else {
         return Ok(None);
     };
@@ -110,7 +110,7 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
     snapshot.admitted(bounds).map(Some)
 }
 
-/// The size of an instance in bytes, without its execution records.
+/// The size of a run in bytes, without its execution records.
 fn size(moment: &impl Source, no: i64) -> Result<u64> {
     let sql = sql!(
         "SELECT CAST(octet_length(i.state) + coalesce(octet_length(i.output), 0) \

@@ -6,8 +6,8 @@ use windlass_model::{
 };
 
 use super::row::{
-    bytes, bytes_if_any, digest, flag, instance_if_any, instance_unless_gone, int, int_if_any,
-    json_if_any, payload, short, small, small_if_any, text, text_if_any, unsigned, uuid, variant,
+    bytes, bytes_if_any, digest, flag, int, int_if_any, json_if_any, payload, run_if_any,
+    run_unless_gone, short, small, small_if_any, text, text_if_any, unsigned, uuid, variant,
 };
 use super::{Row, Source, params, sql};
 use crate::columns::StimulusWire;
@@ -68,7 +68,7 @@ pub(crate) fn stimulus(row: &dyn Row, column: usize) -> Result<NewStimulus> {
         matches: bytes(row, column + 2)?,
         hash: digest(row, column + 3)?,
         correlation: text_if_any(row, column + 4)?,
-        instance: instance_if_any(row, column + 5)?,
+        run: run_if_any(row, column + 5)?,
         delivery: variant(row, column + 6, Delivery::from_stored)?,
         ttl_ms: unsigned(row, column + 7)?,
         at_ms: int(row, column + 8)?,
@@ -105,7 +105,7 @@ pub(crate) fn letter(row: &dyn Row) -> Result<LetterRow> {
     let body = match json_if_any::<StimulusWire>(row, 12)? {
         Some(wire) => LetterBody::Stimulus(Box::new(wire.stimulus(payload(row, 13)?))),
         None => LetterBody::Trigger(DeadTrigger {
-            instance: RunNo(int(row, 5)?),
+            run: RunNo(int(row, 5)?),
             seq: Seq(unsigned(row, 6)?),
             kind: variant(row, 7, TriggerType::from_stored)?,
             node: small_if_any(row, 8)?,
@@ -114,9 +114,9 @@ pub(crate) fn letter(row: &dyn Row) -> Result<LetterRow> {
             detail: bytes(row, 11)?,
         }),
     };
-    let instance = match &body {
-        LetterBody::Stimulus(dead) => dead.instance,
-        LetterBody::Trigger(_) => instance_unless_gone(row, 16)?,
+    let run = match &body {
+        LetterBody::Stimulus(dead) => dead.run,
+        LetterBody::Trigger(_) => run_unless_gone(row, 16)?,
     };
     Ok(LetterRow {
         no: LetterNo(int(row, 0)?),
@@ -126,7 +126,7 @@ pub(crate) fn letter(row: &dyn Row) -> Result<LetterRow> {
             failure: json_if_any(row, 4)?,
             at_ms: int(row, 3)?,
         },
-        instance_id: instance,
+        run_id: run,
         replayed_ms: int_if_any(row, 15)?,
     })
 }
@@ -134,8 +134,8 @@ pub(crate) fn letter(row: &dyn Row) -> Result<LetterRow> {
 pub(crate) fn bookmark_of(row: &dyn Row) -> Result<BookmarkRow> {
     Ok(BookmarkRow {
         no: BookmarkNo(int(row, 0)?),
-        instance: RunNo(int(row, 1)?),
-        instance_id: RunId(uuid(row, 2)?),
+        run: RunNo(int(row, 1)?),
+        run_id: RunId(uuid(row, 2)?),
         bookmark: NewBookmark {
             first: Seq(unsigned(row, 3)?),
             trigger: TriggerNo(int(row, 4)?),
@@ -156,7 +156,7 @@ pub(crate) fn bookmark_of(row: &dyn Row) -> Result<BookmarkRow> {
 
 pub(crate) fn bookmarks(source: &impl Source, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
     // An index finds the bookmarks of one run.
-    let sql = if query.instance.is_some() {
+    let sql = if query.run.is_some() {
         select_bookmark!(
             "WHERE b.instance = ?1 AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \
              AND (CAST(?3 AS text) IS NULL OR b.correlation = ?3) AND b.no > ?4 \
@@ -170,7 +170,7 @@ pub(crate) fn bookmarks(source: &impl Source, query: &BookmarkQuery) -> Result<V
         )
     };
     let key = params![
-        query.instance.map(|no| no.0),
+        query.run.map(|no| no.0),
         query.name.as_deref(),
         query.correlation.as_deref(),
         query.after.map_or(0, |no| no.0),
@@ -231,7 +231,7 @@ pub(crate) fn dead_letters(source: &impl Source, query: &LetterQuery) -> Result<
     );
     let key = params![
         query.kind.map(|kind| i64::from(kind as u8)),
-        query.instance.map(|no| no.0),
+        query.run.map(|no| no.0),
         query.after.map_or(0, |no| no.0),
         query.limit,
     ];

@@ -23,19 +23,19 @@ use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrig
 use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
-    Bury, Claim, Claims, Commit, Committed, Duty, Fence, Flush, Leave, NewItem, NewMember,
-    OrFenced, Release, Renew, Renewed,
+    Claim, Claims, Commit, Committed, Duty, Fence, Flush, Leave, NewItem, NewMember, OrFenced,
+    Reap, Release, Renew, Renewed,
 };
 
 /// The result of a verb in a transaction.
 pub(crate) type Done<X, T> = Result<T, <X as Transaction>::Failed>;
 
-/// The bits for the kinds of rare rows that an instance has.
+/// The bits for the kinds of rare rows that a run has.
 pub(crate) mod extras {
     /// It has a parent that waits for it.
     pub(crate) const PARENT: i16 = 1;
     /// It has, or had, external triggers.
-    pub(crate) const OUTSIDE: i16 = 2;
+    pub(crate) const EXTERNAL: i16 = 2;
     /// It has, or had, bookmarks.
     pub(crate) const BOOKMARKS: i16 = 4;
     /// It is deleted when it ends.
@@ -107,7 +107,7 @@ pub(crate) trait Transaction {
     async fn lock(&mut self, sql: &'static str, params: Vec<Param>) -> Done<Self, ()>;
 
     /// Begins a new generation of a SQLite file: the write acknowledges a change that no row of an
-    /// instance proves.
+    /// run proves.
     async fn turn(&mut self) -> Done<Self, ()>;
 
     // Verbs with separate code for each database.
@@ -118,7 +118,7 @@ pub(crate) trait Transaction {
     async fn join(&mut self, member: &NewMember) -> Done<Self, Incarnation>;
     async fn renew(&mut self, renew: &Renew) -> Done<Self, OrFenced<Renewed>>;
     async fn leave(&mut self, leave: &Leave) -> Done<Self, ()>;
-    async fn bury(&mut self, bury: &Bury) -> Done<Self, u32>;
+    async fn reap(&mut self, reap: &Reap) -> Done<Self, u32>;
     async fn duty(&mut self, duty: &Duty) -> Done<Self, bool>;
     async fn release(&mut self, release: &Release) -> Done<Self, OrFenced<()>>;
     async fn send(&mut self, send: &Send) -> Done<Self, SendOutcome>;
@@ -134,24 +134,24 @@ pub(crate) trait Transaction {
 
     // Parts that the shared verbs use.
 
-    /// The number of an instance.
-    async fn instance_no(&mut self, instance: RunId) -> Done<Self, Option<i64>>;
+    /// The number of a run.
+    async fn run_no(&mut self, run: RunId) -> Done<Self, Option<i64>>;
 
-    /// Locks the head of an instance until the transaction ends, and updates its row from the
+    /// Locks the head of a run until the transaction ends, and updates its row from the
     /// cache.
-    async fn hold(&mut self, instance: i64) -> Done<Self, ()>;
+    async fn hold(&mut self, run: i64) -> Done<Self, ()>;
 
-    /// The head of an instance, which is locked from here on.
-    async fn head(&mut self, instance: i64) -> Done<Self, Option<Head>>;
+    /// The head of a run, which is locked from here on.
+    async fn head(&mut self, run: i64) -> Done<Self, Option<Head>>;
 
-    /// Whether the member named by the fence still owns the instance. Ignores the version.
+    /// Whether the member named by the fence still owns the run. Ignores the version.
     async fn holds(&mut self, fence: &Fence) -> Done<Self, bool>;
 
-    /// Writes a trigger of an instance, pending.
-    async fn insert_trigger(&mut self, instance: i64, new: &NewTrigger) -> Done<Self, ()>;
+    /// Writes a trigger of a run, pending.
+    async fn insert_trigger(&mut self, run: i64, new: &NewTrigger) -> Done<Self, ()>;
 
-    /// Notes that an instance has a kind of rare row that its end must handle: one of [`extras`].
-    async fn note_extra(&mut self, instance: i64, extra: i16) -> Done<Self, ()>;
+    /// Notes that a run has a kind of rare row that its end must handle: one of [`extras`].
+    async fn note_extra(&mut self, run: i64, extra: i16) -> Done<Self, ()>;
 
     /// The next trigger number that the store assigns itself.
     async fn own_number(&mut self) -> Done<Self, TriggerNo>;
@@ -159,22 +159,22 @@ pub(crate) trait Transaction {
     /// Notes how many triggers have become pending.
     fn made_pending(&mut self, count: u64);
 
-    /// Drops the cached head of an instance whose row has been changed.
-    fn forget_head(&mut self, instance: i64);
+    /// Drops the cached head of a run whose row has been changed.
+    fn forget_head(&mut self, run: i64);
 
-    /// Writes blobs, and notes that the instance refers to them.
-    async fn put_blobs(&mut self, instance: i64, blobs: &[NewBlob], at_ms: i64) -> Done<Self, ()>;
+    /// Writes blobs, and notes that the run refers to them.
+    async fn put_blobs(&mut self, run: i64, blobs: &[NewBlob], at_ms: i64) -> Done<Self, ()>;
 
-    /// Notes that an instance refers to the blob of a payload, if the payload has one.
-    async fn refer(&mut self, instance: i64, payload: &Payload) -> Done<Self, ()>;
+    /// Notes that a run refers to the blob of a payload, if the payload has one.
+    async fn refer(&mut self, run: i64, payload: &Payload) -> Done<Self, ()>;
 
-    /// Releases all references of an instance to blobs.
-    async fn loosen_blobs(&mut self, instance: i64, at_ms: i64) -> Done<Self, ()>;
+    /// Releases all references of a run to blobs.
+    async fn loosen_blobs(&mut self, run: i64, at_ms: i64) -> Done<Self, ()>;
 
     /// Writes the state of an open scope, or closes it.
     async fn put_scope(
         &mut self,
-        instance: i64,
+        run: i64,
         scope: ScopeNo,
         state: Option<&Bytes>,
     ) -> Done<Self, ()>;
@@ -182,30 +182,30 @@ pub(crate) trait Transaction {
     /// Writes a variable of a scope.
     async fn put_var(
         &mut self,
-        instance: i64,
+        run: i64,
         scope: ScopeNo,
         name: &str,
         value: &Payload,
     ) -> Done<Self, ()>;
 
     /// Writes the output of an item of a for-each.
-    async fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<Self, ()>;
+    async fn put_item(&mut self, run: i64, item: &NewItem) -> Done<Self, ()>;
 
     /// Writes the record of an execution.
     async fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<Self, ()>;
 
-    /// Writes bookmarks of an instance, and matches them with buffered stimuli.
+    /// Writes bookmarks of a run, and matches them with buffered stimuli.
     async fn add_bookmarks(
         &mut self,
-        instance: i64,
+        run: i64,
         bookmarks: &[NewBookmark],
         at_ms: i64,
     ) -> Done<Self, ()>;
 
-    /// Dead-letters the resumptions of an instance that no step has used.
-    async fn bury_unheard(&mut self, instance: i64, at_ms: i64) -> Done<Self, ()>;
+    /// Dead-letters the resumptions of a run that no step has used.
+    async fn dead_letter_unheard(&mut self, run: i64, at_ms: i64) -> Done<Self, ()>;
 
-    /// Waits for other transactions on stimuli that the old or the new bookmarks of an instance
+    /// Waits for other transactions on stimuli that the old or the new bookmarks of a run
     /// match, and on its reservations. Called before the transaction reads.
     async fn lock_import(&mut self, import: &Import) -> Done<Self, ()>;
 
@@ -219,11 +219,11 @@ pub(crate) trait Transaction {
         reserves: &[String],
     ) -> Done<Self, ()>;
 
-    /// An instance that reserves this key.
+    /// A run that reserves this key.
     async fn reserved_by(&mut self, key: &str) -> Done<Self, Option<RunId>>;
 
-    /// Reserves keys for an instance until it ends.
-    async fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<Self, ()>;
+    /// Reserves keys for a run until it ends.
+    async fn reserve(&mut self, run: i64, keys: &[String]) -> Done<Self, ()>;
 
     /// The progress of the sweep of documents.
     fn documents_place(&self) -> SweepCursor;
@@ -232,9 +232,9 @@ pub(crate) trait Transaction {
     /// may be cached.
     fn set_documents_place(&mut self, place: SweepCursor, gone: bool);
 
-    /// Whether an instance has ended or does not exist. Its head is locked from here on.
-    async fn is_over(&mut self, instance: i64) -> Done<Self, bool> {
-        let head = self.head(instance).await?;
+    /// Whether a run has ended or does not exist. Its head is locked from here on.
+    async fn is_over(&mut self, run: i64) -> Done<Self, bool> {
+        let head = self.head(run).await?;
         Ok(head.is_none_or(|head| head.status.is_final()))
     }
 }
@@ -250,24 +250,24 @@ macro_rules! forward_to_session {
             join(member: &NewMember) -> Incarnation;
             renew(renew: &Renew) -> OrFenced<Renewed>;
             leave(leave: &Leave) -> ();
-            bury(bury: &Bury) -> u32;
+            reap(reap: &Reap) -> u32;
             duty(duty: &Duty) -> bool;
             release(release: &Release) -> OrFenced<()>;
             send(send: &Send) -> SendOutcome;
             resume(resume: &Resume) -> Sent;
             forget(forget: &Forget) -> Forgotten;
             clear(clear: &Clear) -> Forgotten;
-            instance_no(instance: RunId) -> Option<i64>;
-            note_extra(instance: i64, extra: i16) -> ();
+            run_no(run: RunId) -> Option<i64>;
+            note_extra(run: i64, extra: i16) -> ();
             own_number() -> TriggerNo;
-            put_blobs(instance: i64, blobs: &[NewBlob], at_ms: i64) -> ();
-            refer(instance: i64, payload: &Payload) -> ();
-            put_var(instance: i64, scope: ScopeNo, name: &str, value: &Payload) -> ();
-            put_item(instance: i64, item: &NewItem) -> ();
+            put_blobs(run: i64, blobs: &[NewBlob], at_ms: i64) -> ();
+            refer(run: i64, payload: &Payload) -> ();
+            put_var(run: i64, scope: ScopeNo, name: &str, value: &Payload) -> ();
+            put_item(run: i64, item: &NewItem) -> ();
             insert_execution(execution: &ExecutionRow) -> ();
             definition_of(row: &DefinitionRow) -> i64;
             reserved_by(key: &str) -> Option<RunId>;
-            reserve(instance: i64, keys: &[String]) -> ();
+            reserve(run: i64, keys: &[String]) -> ();
         }
     };
     ($how:tt $($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)+) => {

@@ -8,8 +8,8 @@
 //! milliseconds, after a power cut the last second.
 //!
 //! A group writes no page for its bound. The generation in the store counts the groups that
-//! invalidate earlier bounds, for example by deleting an instance. Between two such groups, a bound
-//! names a row that the group has written in any case: the version of an instance, or the trace of
+//! invalidate earlier bounds, for example by deleting a run. Between two such groups, a bound
+//! names a row that the group has written in any case: the version of a run, or the trace of
 //! a group.
 //!
 //! The file has eight slots of 64 bytes; each writing process uses a random one. Each slot holds a
@@ -60,8 +60,8 @@ pub(super) struct Bound {
 pub(super) enum Witness {
     #[default]
     None,
-    /// The instance has at least this version.
-    Instance { no: i64, version: i64 },
+    /// The run has at least this version.
+    Run { no: i64, version: i64 },
     /// The process has left at least this trace.
     Trace { process: i64, last: i64 },
 }
@@ -79,7 +79,7 @@ impl Slot {
     fn bytes(&self) -> [u8; SLOT] {
         let (kind, one, two) = match self.bound.witness {
             Witness::None => (0, 0, 0),
-            Witness::Instance { no, version } => (1, no, version),
+            Witness::Run { no, version } => (1, no, version),
             Witness::Trace { process, last } => (2, process, last),
         };
         let mut bytes = [0; SLOT];
@@ -122,7 +122,7 @@ impl Slot {
         let (one, two) = (number(40)?, number(48)?);
         let witness = match number(32)? {
             0 => Witness::None,
-            1 => Witness::Instance {
+            1 => Witness::Run {
                 no: one,
                 version: two,
             },
@@ -251,9 +251,7 @@ fn holds(connection: &Connection, bound: Bound) -> rusqlite::Result<bool> {
     }
     let (sql, key, least) = match bound.witness {
         Witness::None => return Ok(true),
-        Witness::Instance { no, version } => {
-            ("SELECT version FROM instance WHERE no = ?1", no, version)
-        }
+        Witness::Run { no, version } => ("SELECT version FROM instance WHERE no = ?1", no, version),
         Witness::Trace { process, last } => {
             ("SELECT last FROM trace WHERE process = ?1", process, last)
         }
@@ -476,7 +474,7 @@ mod tests {
     fn a_slot_says_what_was_written_or_that_it_is_damaged() {
         for witness in [
             Witness::None,
-            Witness::Instance { no: 7, version: 3 },
+            Witness::Run { no: 7, version: 3 },
             Witness::Trace {
                 process: -5,
                 last: 9,

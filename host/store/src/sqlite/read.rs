@@ -4,7 +4,7 @@ use super::SqliteStore;
 use super::pool::Pool;
 use super::session::statements::PRIORITY;
 use crate::error::Result;
-use crate::outside::DueQuery;
+use crate::external::DueQuery;
 use crate::read::Backlog;
 use crate::rows::TriggerRow;
 use crate::sql::row::{int, unsigned};
@@ -32,7 +32,7 @@ impl InTables for SqliteStore {
 impl Tables for Pool {
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
         let after = query.after.map_or((i64::MIN, i64::MIN, i64::MIN), |place| {
-            (place.due_ms, place.instance.0, place.no.0)
+            (place.due_ms, place.run.0, place.no.0)
         });
         // The index begins with the priority: one page of each priority.
         let sql = select_trigger!(
@@ -54,7 +54,7 @@ impl Tables for Pool {
             }
             Ok(found)
         })?;
-        found.sort_by_key(|row: &TriggerRow| (row.due_ms, row.instance, row.no));
+        found.sort_by_key(|row: &TriggerRow| (row.due_ms, row.run, row.no));
         found.truncate(query.limit as usize);
         Ok(found)
     }

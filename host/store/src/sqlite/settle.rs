@@ -112,10 +112,7 @@ fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
             exists(hot::MEMBER.sqlite, incarnation.0).map(Some)
         }
         (Write::Claim(_), Wrote::Claim(claims)) => {
-            let claimed = claims
-                .instances
-                .first()
-                .and_then(|first| first.claimed.first());
+            let claimed = claims.runs.first().and_then(|first| first.claimed.first());
             let Some(claimed) = claimed else {
                 return Ok(None);
             };
@@ -129,7 +126,7 @@ fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
 
 fn version_reached(connection: &Connection, commit: &Commit) -> Result<Option<bool>, Fault> {
     let sql = "SELECT version FROM instance WHERE no = ?1 AND epoch = ?2";
-    let key = (commit.fence.instance.0, commit.fence.epoch.0);
+    let key = (commit.fence.run.0, commit.fence.epoch.0);
     let version = one(connection, sql, key)?;
     Ok(version.map(|version| version > commit.fence.version.0))
 }

@@ -1,4 +1,4 @@
-//! A claim: the member asks for triggers that are due, and becomes the owner of their instances.
+//! A claim: the member asks for triggers that are due, and becomes the owner of their runs.
 
 use bytes::Bytes;
 use windlass_model::{Incarnation, RunNo, ScopeNo};
@@ -12,28 +12,28 @@ pub struct Claim {
     pub incarnation: Incarnation,
     /// Triggers that are due at this time are claimed, in epoch milliseconds.
     pub now_ms: i64,
-    /// Bound on the instances claimed.
-    pub instances: u32,
+    /// Bound on the runs claimed.
+    pub runs: u32,
     /// Bound on the triggers claimed of each.
     pub triggers: u32,
-    /// Which instances may be claimed.
+    /// Which runs may be claimed.
     pub scope: ClaimScope,
 }
 
-/// The instances that may be claimed.
+/// The runs that may be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimScope {
-    /// All instances that are free or belong to the member.
+    /// All runs that are free or belong to the member.
     All,
-    /// Only of these instances.
+    /// Only of these runs.
     Only(Vec<RunNo>),
 }
 
 /// Work that was claimed.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
-    /// The claimed instances.
-    pub instances: Vec<ClaimedRun>,
+    /// The claimed runs.
+    pub runs: Vec<ClaimedRun>,
     /// Whether more due work may be free.
     pub more: bool,
     /// When the next pending trigger that this member may claim comes due, in epoch milliseconds,
@@ -44,7 +44,7 @@ pub struct Claims {
     pub contended: bool,
 }
 
-/// One instance and its work.
+/// One run and its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedRun {
     /// The head, with the new owner and epoch.

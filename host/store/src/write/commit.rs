@@ -1,4 +1,4 @@
-//! The writes of an instance's owner: the commit of a step, and other verbs that check the fence.
+//! The writes of a run's owner: the commit of a step, and other verbs that check the fence.
 
 use bytes::Bytes;
 use windlass_model::{
@@ -22,11 +22,11 @@ pub struct Fenced;
 pub struct Fence {
     /// The member that commits. It must still be a member.
     pub incarnation: Incarnation,
-    /// The instance.
-    pub instance: RunNo,
+    /// The run.
+    pub run: RunNo,
     /// Its epoch.
     pub epoch: Epoch,
-    /// Its version before this step. Each commit of the instance adds one.
+    /// Its version before this step. Each commit of the run adds one.
     pub version: Version,
 }
 
@@ -39,7 +39,7 @@ pub struct TriggerFence {
     pub token: Token,
 }
 
-/// Another row of the instance that a step removes.
+/// Another row of the run that a step removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
     /// The row.
@@ -74,15 +74,15 @@ pub struct Commit {
     pub status: Status,
     /// The engine's new state.
     pub state: Bytes,
-    /// Execution records, oldest first. The last one becomes the instance's last record.
+    /// Execution records, oldest first. The last one becomes the run's last record.
     pub executions: Vec<ExecutionRow>,
     /// Successors.
     pub triggers: Vec<NewTrigger>,
-    /// Other triggers of the instance that are removed.
+    /// Other triggers of the run that are removed.
     ///
     /// The store alone decides which of them leaves a dead letter, because only the store knows the
     /// content of a row: the owner may not know yet that a row was resumed, and its claim of the
-    /// row may be in progress. The end of an instance does the same with all rows that are not
+    /// row may be in progress. The end of a run does the same with all rows that are not
     /// named.
     pub removed: Vec<Removed>,
     /// Variables assigned, by scope.
@@ -112,9 +112,9 @@ pub struct Commit {
     pub blobs: Vec<NewBlob>,
     /// Journal entries.
     pub journal: Vec<JournalRow>,
-    /// Set if the instance ends: its remaining triggers and its owner are removed.
+    /// Set if the run ends: its remaining triggers and its owner are removed.
     pub finish: Option<Finish>,
-    /// Release the instance, because this member has no more work of it.
+    /// Release the run, because this member has no more work of it.
     pub release: bool,
     /// Epoch milliseconds.
     pub at_ms: i64,
@@ -146,10 +146,10 @@ pub struct NewItem {
     pub output: Payload,
 }
 
-/// How an instance ended.
+/// How a run ended.
 #[derive(Clone, Debug, Default)]
 pub struct Finish {
-    /// The output; none if the instance failed.
+    /// The output; none if the run failed.
     pub output: Option<Payload>,
     /// Why it failed.
     pub failure: Option<Failure>,
@@ -159,7 +159,7 @@ pub struct Finish {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// Whether work is due now that needs a claim: an execution that a buffered stimulus resumed, a
-    /// child, or the parent of this instance.
+    /// child, or the parent of this run.
     pub due: bool,
 }
 
@@ -172,7 +172,7 @@ pub struct Mark {
     pub trigger: TriggerFence,
 }
 
-/// Releases an instance. Its claimed triggers become pending, without suspicion unless they were
+/// Releases a run. Its claimed triggers become pending, without suspicion unless they were
 /// suspects before.
 #[derive(Clone, Debug)]
 pub struct Release {

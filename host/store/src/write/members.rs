@@ -28,7 +28,7 @@ pub struct Renewed {
     pub until_monotonic_ms: u64,
 }
 
-/// Ends a membership. The member's remaining instances are freed without suspicion.
+/// Ends a membership. The member's remaining runs are freed without suspicion.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
     /// The member.
@@ -36,15 +36,15 @@ pub struct Leave {
 }
 
 /// Reaps members that are dead or whose lease has expired, and frees at most `limit` of their
-/// instances. Answered by the number of freed instances.
+/// runs. Answered by the number of freed runs.
 ///
-/// Freeing an instance makes its claimed triggers pending and suspect. A claimed trigger gets
+/// Freeing a run makes its claimed triggers pending and suspect. A claimed trigger gets
 /// `deliveries = max(deliveries, 1)`; a marked one gets one more.
 #[derive(Clone, Copy, Debug)]
-pub struct Bury {
+pub struct Reap {
     /// The member that asks. It never reaps itself.
     pub incarnation: Incarnation,
-    /// Bound on the instances freed.
+    /// Bound on the runs freed.
     pub limit: u32,
 }
 

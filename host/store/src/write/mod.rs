@@ -17,14 +17,14 @@ pub use self::commit::{
     Commit, Committed, Fence, Fenced, Finish, Mark, NewItem, OrFenced, Park, Release, Removed,
     TriggerFence, Unpark,
 };
-pub use self::members::{Bury, Duty, Leave, NewMember, Renew, Renewed};
+pub use self::members::{Duty, Leave, NewMember, Reap, Renew, Renewed};
 use crate::Store;
 use crate::components::{NewComponent, SweepComponents};
 use crate::drafts::{DiscardDraft, DropSource, NewDraft, RequestUpkeep, UpkeepDone};
 use crate::error::{Error, Result};
+use crate::external::{CancelTrigger, Control, Fire, NewExternal, Reschedule, Scheduled, Touched};
 use crate::letters::{DeleteLetter, Lettered, NewDeadLetter, PurgeLetters, ReplayLetter};
 use crate::lives::{Clear, LifeOp, Lived};
-use crate::outside::{CancelTrigger, Control, Fire, NewOutside, Reschedule, Scheduled, Touched};
 use crate::published::{NewPublication, Plan, Planned, Published, PutOff, Retract};
 use crate::retention::{Forget, Forgotten, Sweep, Swept};
 use crate::rows::{Created, NewRun};
@@ -167,20 +167,20 @@ macro_rules! with_verbs {
             Renew(Renew) => OrFenced<Renewed>, by Transaction::renew;
             /// A member ends its membership.
             Leave(Leave) => (), by Transaction::leave;
-            /// Dead members are reaped, and their instances are freed.
-            Bury(Bury) => u32, by Transaction::bury;
+            /// Dead members are reaped, and their runs are freed.
+            Reap(Reap) => u32, by Transaction::reap;
             /// A member asks for a duty.
             Duty(Duty) => bool, by Transaction::duty;
-            /// An instance is written with its triggers. Fenced if its owner is not a member any
+            /// A run is written with its triggers. Fenced if its owner is not a member any
             /// more.
             Create(Box<NewRun>) => OrFenced<Created>, by Transaction::create;
             /// A member claims due work.
             Claim(Claim) => Claims, by Transaction::claim;
-            /// A step of an instance is committed.
+            /// A step of a run is committed.
             Commit(Box<Commit>) => OrFenced<Committed>, by Transaction::commit_step;
             /// A suspect is about to run.
             Mark(Mark) => OrFenced<()>, by holding::mark;
-            /// An instance is released.
+            /// A run is released.
             Release(Release) => OrFenced<()>, by Transaction::release;
             /// A trigger is parked.
             Park(Park) => OrFenced<()>, by holding::park;
@@ -205,20 +205,20 @@ macro_rules! with_verbs {
             /// Old dead letters are deleted.
             PurgeLetters(PurgeLetters) => u32, by letters::purge_letters;
             /// An external trigger is scheduled.
-            Schedule(Box<NewOutside>) => Scheduled, by outside::schedule;
+            Schedule(Box<NewExternal>) => Scheduled, by external::schedule;
             /// A trigger becomes due now.
-            Fire(Fire) => Touched, by outside::fire;
+            Fire(Fire) => Touched, by external::fire;
             /// A trigger becomes due at another time.
-            Reschedule(Reschedule) => Touched, by outside::reschedule;
+            Reschedule(Reschedule) => Touched, by external::reschedule;
             /// A trigger is removed, or a cancel request for it is written.
-            CancelTrigger(CancelTrigger) => Touched, by outside::cancel_trigger;
+            CancelTrigger(CancelTrigger) => Touched, by external::cancel_trigger;
             /// A control trigger that is due now is written. Done, not found or closed.
-            Control(Control) => Touched, by outside::control;
-            /// An instance begins, is deleted, or is reopened.
+            Control(Control) => Touched, by external::control;
+            /// A run begins, is deleted, or is reopened.
             Life(LifeOp) => Lived, by lives::life;
-            /// The remaining rows of a deleted instance are deleted.
+            /// The remaining rows of a deleted run are deleted.
             Clear(Clear) => Forgotten, by Transaction::clear;
-            /// An instance is imported from this store or another one.
+            /// A run is imported from this store or another one.
             Import(Box<Import>) => Imported, by importing::import;
             /// A definition becomes the published version of its workflow. Fenced if a version or
             /// draft that the publication names has changed.
@@ -237,12 +237,12 @@ macro_rules! with_verbs {
             RequestUpkeep(RequestUpkeep) => UpkeepNo, by drafts::request_upkeep;
             /// Upkeep requests that were carried out are deleted.
             UpkeepDone(UpkeepDone) => (), by drafts::upkeep_done;
-            /// An occurrence of a schedule is decided on. Fenced if the new instance's owner is not
+            /// An occurrence of a schedule is decided on. Fenced if the new run's owner is not
             /// a member any more.
             Plan(Box<Plan>) => OrFenced<Planned>, by planning::plan;
             /// A schedule in trouble is deferred. Queued, or stale.
             PutOff(PutOff) => Planned, by planning::put_off;
-            /// A slice of an instance that ended long ago is deleted.
+            /// A slice of a run that ended long ago is deleted.
             Forget(Forget) => Forgotten, by Transaction::forget;
             /// A slice of unused rows is deleted.
             Sweep(Sweep) => Swept, by sweeping::sweep;
@@ -271,8 +271,8 @@ impl Wrote {
     /// nothing to do.
     pub(crate) fn is_idle(&self) -> bool {
         match self {
-            Self::Claim(claims) => claims.instances.is_empty(),
-            Self::Bury(count)
+            Self::Claim(claims) => claims.runs.is_empty(),
+            Self::Reap(count)
             | Self::Unpark(count)
             | Self::Expire(count)
             | Self::PurgeLetters(count) => *count == 0,
@@ -303,13 +303,13 @@ impl Wrote {
 
 impl Write {
     /// The order of a write whose submitter waits for the answer. Writes about members and their
-    /// instances come after the earlier writes of the members.
+    /// runs come after the earlier writes of the members.
     pub(crate) fn order(&self) -> Order {
         match self {
             Self::Join(_)
             | Self::Renew(_)
             | Self::Leave(_)
-            | Self::Bury(_)
+            | Self::Reap(_)
             | Self::Claim(_)
             | Self::Commit(_)
             | Self::Mark(_)

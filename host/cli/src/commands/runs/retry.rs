@@ -32,18 +32,18 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let mut wish = Map::new();
+        let mut members = Map::new();
         if let Some(from) = &self.from {
-            wish.insert("from".to_owned(), Value::from(from.as_str()));
+            members.insert("from".to_owned(), Value::from(from.as_str()));
         }
         if !self.input.is_empty() {
-            wish.insert("input".to_owned(), input::parse(&self.input)?);
+            members.insert("input".to_owned(), input::parse(&self.input)?);
         }
         let (api, output) = (context.api()?, &context.output);
         let id = api.id(&self.id)?;
         let path = ["runs", &id, "retry"];
         let patience = self.wait.patience();
-        let body = Value::Object(wish);
+        let body = Value::Object(members);
         let (status, outcome) = api.ask_waiting(Method::POST, &path, patience, Some(&body))?;
         if status == StatusCode::OK {
             return ended::tell_outcome(output, &outcome);

@@ -26,11 +26,11 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let mut wish = self.when.wish();
+        let mut members = self.when.members();
         if self.create_only {
-            wish.insert("create_only".to_owned(), Value::from(true));
+            members.insert("create_only".to_owned(), Value::from(true));
         }
-        let begun = self.request.begin(wish, || context.api_and_store())?;
+        let begun = self.request.begin(members, || context.api_and_store())?;
         let (id, existed) = (begun.id, begun.existed);
         let item = json!({ "id": id, "existed": existed });
         context.output.show(&item, || id.clone())?;

@@ -51,14 +51,14 @@ impl Schedule {
         let payload = self.payload()?;
         let api = context.api()?;
         let run = api.id(&self.run)?;
-        let mut wish = self.when.wish();
-        wish.insert("run".to_owned(), json!(run));
-        wish.insert("node".to_owned(), json!(self.node));
-        wish.insert("priority".to_owned(), json!(self.priority));
-        wish.extend(id.map(|id| ("id".to_owned(), json!(id.to_string()))));
-        wish.extend(payload.map(|payload| ("payload".to_owned(), Value::Object(payload))));
-        let wish = Value::Object(wish);
-        let (status, done) = api.ask(Method::POST, &["triggers"], &[], Some(&wish))?;
+        let mut members = self.when.members();
+        members.insert("run".to_owned(), json!(run));
+        members.insert("node".to_owned(), json!(self.node));
+        members.insert("priority".to_owned(), json!(self.priority));
+        members.extend(id.map(|id| ("id".to_owned(), json!(id.to_string()))));
+        members.extend(payload.map(|payload| ("payload".to_owned(), Value::Object(payload))));
+        let members = Value::Object(members);
+        let (status, done) = api.ask(Method::POST, &["triggers"], &[], Some(&members))?;
         let result = match (status, text(&done, "result")?) {
             (StatusCode::CREATED, _) => "scheduled",
             (_, "finished") => "already finished",

@@ -57,13 +57,14 @@ fn instant(text: &str) -> Result<i64, String> {
 
 impl When {
     /// The members of the API request.
-    pub(crate) fn wish(&self) -> Map<String, Value> {
+    pub(crate) fn members(&self) -> Map<String, Value> {
         let at = self.at.map(|at_ms| ("at", moment(at_ms)));
         let after = self
             .after
             .map(|after_ms| ("after", format!("{after_ms}ms")));
-        let wish = at.or(after).into_iter();
-        wish.map(|(key, text)| (key.to_owned(), Value::from(text)))
+        let members = at.or(after).into_iter();
+        members
+            .map(|(key, text)| (key.to_owned(), Value::from(text)))
             .collect()
     }
 }
@@ -76,7 +77,7 @@ impl Fire {
 
 impl Reschedule {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let when = Value::Object(self.when.wish());
+        let when = Value::Object(self.when.members());
         touch(context, &self.trigger, "reschedule", &when)
     }
 }

@@ -217,9 +217,9 @@ impl Discard {
 
 impl Revert {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let wish = json!({ "version": self.version, "draft": self.draft });
+        let version = json!({ "version": self.version, "draft": self.draft });
         let path = ["definitions", &self.name, "revert"];
-        let item = context.api()?.post(&path, &wish)?;
+        let item = context.api()?.post(&path, &version)?;
         text(&item, "workflow")?;
         let keys: &[&str] = match self.draft {
             true => &["workflow", "reverted_to", "draft"],

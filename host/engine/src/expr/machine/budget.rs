@@ -146,7 +146,7 @@ impl<'a> Budget<'a> {
 
     /// Charges for allocating this many values.
     #[inline]
-    pub(super) fn hold_values(&mut self, count: usize) -> Result<()> {
+    pub(super) fn charge_values(&mut self, count: usize) -> Result<()> {
         self.hold(count.saturating_mul(SLOT))
     }
 

@@ -167,7 +167,7 @@ impl<'a> Machine<'a> {
 
     #[inline(never)]
     fn literal(&mut self, kind: Kind, items: &'a [Expr]) -> Result<Value> {
-        self.budget.hold_values(items.len())?;
+        self.budget.charge_values(items.len())?;
         let mut values = Vec::with_capacity(items.len());
         for item in items {
             values.push(self.eval(item)?);
@@ -303,7 +303,7 @@ impl<'a> Machine<'a> {
             return Ok(());
         };
         self.budget.hold(CONTAINER)?;
-        self.budget.hold_values(named.len().saturating_mul(4))?;
+        self.budget.charge_values(named.len().saturating_mul(4))?;
         let mut texts = Vec::with_capacity(named.len());
         for (name, value) in named {
             let Some(name) = name.as_str() else {
@@ -363,7 +363,7 @@ impl<'a> Machine<'a> {
         };
         let mut named = Vec::new();
         for (key, value) in pairs {
-            self.budget.hold_values(2)?;
+            self.budget.charge_values(2)?;
             named.push((key, value));
         }
         Ok(named)

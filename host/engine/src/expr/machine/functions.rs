@@ -32,7 +32,7 @@ pub(super) fn range(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     let Some(count) = count else {
         return Err(Fault::invalid("range has too many elements"));
     };
-    machine.budget.hold_values(count)?;
+    machine.budget.charge_values(count)?;
     let mut at = start;
     let mut items = Vec::with_capacity(count);
     for _ in 0..count {
@@ -55,11 +55,13 @@ pub(super) fn dict(
             return Err(Fault::Error(Error::from(ErrorKind::InvalidOperation)));
         };
         for pair in object.try_iter_pairs().into_iter().flatten() {
-            machine.budget.hold_values(2)?;
+            machine.budget.charge_values(2)?;
             pairs.push(pair);
         }
     }
-    machine.budget.hold_values(named.len().saturating_mul(2))?;
+    machine
+        .budget
+        .charge_values(named.len().saturating_mul(2))?;
     pairs.extend(named);
     machine.dict(pairs)
 }

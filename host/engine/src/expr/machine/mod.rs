@@ -161,19 +161,19 @@ impl Machine<'_> {
     /// As `items`, without reporting mistakes among the items.
     fn raw_items(&mut self, value: &Value) -> Result<Vec<Value>> {
         if let Some(items) = value.downcast_object_ref::<Items>() {
-            self.budget.hold_values(items.items.len())?;
+            self.budget.charge_values(items.items.len())?;
             return Ok(items.items.clone());
         }
         if let Some(text) = value.as_str().filter(|_| value.kind() == ValueKind::String) {
             let count = text.chars().count();
             self.budget.touch(text.len())?;
-            self.budget.hold_values(count)?;
+            self.budget.charge_values(count)?;
             return Ok(text.chars().map(Value::from).collect());
         }
         let iter = value.try_iter()?;
         let mut items = Vec::new();
         for item in iter {
-            self.budget.hold_values(1)?;
+            self.budget.charge_values(1)?;
             items.push(item);
         }
         Ok(items)
@@ -191,7 +191,7 @@ impl Machine<'_> {
     /// A map of these pairs; of several values with one key the last counts.
     fn dict(&mut self, pairs: Vec<(Value, Value)>) -> Result<Value> {
         // Twice the size of a value for the pair, and as much again for the table.
-        self.budget.hold_values(pairs.len().saturating_mul(4))?;
+        self.budget.charge_values(pairs.len().saturating_mul(4))?;
         self.budget.hold(CONTAINER)?;
         let mut depth = 0;
         for (key, value) in &pairs {

@@ -126,7 +126,7 @@ impl Machine<'_> {
             (false, false) => Kind::Iterator,
         };
         let count = if length == 0 { 0 } else { count };
-        self.budget.hold_values(length.saturating_mul(count))?;
+        self.budget.charge_values(length.saturating_mul(count))?;
         let items = self.items(list)?;
         let repeated = items.iter().cycle().take(length.saturating_mul(count));
         let repeated = repeated.cloned().collect();
@@ -209,7 +209,7 @@ impl Machine<'_> {
                     .filter_map(|at| items.get(at))
                     .cloned()
                     .collect();
-                self.budget.hold_values(picked.len())?;
+                self.budget.charge_values(picked.len())?;
                 let kind = match (is_tuple(value), sized) {
                     (true, _) => Kind::Tuple,
                     (false, Some(_)) => Kind::Iterator,

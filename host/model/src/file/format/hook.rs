@@ -30,9 +30,9 @@ struct Verify {
     /// `X-Hub-Signature-256`, a signature of the body.
     github: Option<PlainScheme>,
     /// `Stripe-Signature`, a signature of the time and the body.
-    stripe: Option<TimedScheme>,
+    stripe: Option<TimestampedSignature>,
     /// Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`.
-    standard_webhooks: Option<TimedScheme>,
+    standard_webhooks: Option<TimestampedSignature>,
     /// The HMAC-SHA256 of the body in a header.
     hmac: Option<HmacScheme>,
     /// `Authorization: Bearer`, with the secret as the token.
@@ -64,7 +64,7 @@ struct PlainScheme {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{"required": ["secret"]}, {"required": ["secrets"]}]))]
-struct TimedScheme {
+struct TimestampedSignature {
     /// The name of the secret.
     secret: Option<SecretName>,
     /// The names of several secrets, any of which verifies.

@@ -145,7 +145,7 @@ impl World {
         assert_eq!(waiting, self.waiting.len());
         // No reservation waits that could be granted.
         assert_ne!(
-            self.core.next_lack(),
+            self.core.head_shortfall(),
             Some(0),
             "a waiting call asks for something"
         );

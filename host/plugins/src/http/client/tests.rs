@@ -38,7 +38,7 @@ async fn fetch_beside(
             charged: &mut 0,
         },
         grants,
-        wishes: Wishes {
+        usable: Usable {
             secrets,
             workflow: "",
             named: &[],

@@ -13,13 +13,13 @@ fn at(ms: u64) -> Now {
 
 fn claim() -> Action {
     Action::Claim {
-        instances: 256,
+        runs: 256,
         triggers: 64,
     }
 }
 
-fn bury() -> Action {
-    Action::Bury { limit: 1_000 }
+fn reap() -> Action {
+    Action::Reap { limit: 1_000 }
 }
 
 /// A member that has recovered and claimed the triggers that existed at its start.
@@ -29,8 +29,8 @@ fn settled() -> Core {
         ..Settings::default()
     };
     let mut core = Core::new(settings, false);
-    assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [bury()]);
-    assert_eq!(core.step(Event::Buried { freed: 0 }, at(1), 0), [claim()]);
+    assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [reap()]);
+    assert_eq!(core.step(Event::Reaped { freed: 0 }, at(1), 0), [claim()]);
     assert_eq!(
         core.step(
             Event::Claimed {
@@ -76,13 +76,13 @@ fn contended(next: Option<u64>) -> Event {
 fn recovery_comes_before_the_first_claim() {
     let mut core = Core::new(Settings::default(), false);
     assert_eq!(core.step(Event::Woken, at(0), 0), []);
-    assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [bury()]);
+    assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [reap()]);
     assert_eq!(core.step(Event::Woken, at(1), 0), []);
     assert_eq!(
-        core.step(Event::Buried { freed: 1_000 }, at(2), 0),
-        [bury()]
+        core.step(Event::Reaped { freed: 1_000 }, at(2), 0),
+        [reap()]
     );
-    assert_eq!(core.step(Event::Buried { freed: 3 }, at(3), 0), [claim()]);
+    assert_eq!(core.step(Event::Reaped { freed: 3 }, at(3), 0), [claim()]);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn what_is_beyond_the_horizon_is_left_to_the_scan() {
     check(&[
         (10, Event::Woken, 0, &[claim()]),
         (11, claimed(Some(70_000)), 0, &[]),
-        (5_000, Event::Tick, 0, &[bury(), claim()]),
+        (5_000, Event::Tick, 0, &[reap(), claim()]),
     ]);
 }
 
@@ -133,9 +133,9 @@ fn a_full_process_claims_nothing_until_there_is_room() {
 }
 
 #[test]
-fn no_more_is_claimed_of_an_instance_than_there_is_room_for() {
+fn no_more_is_claimed_of_a_run_than_there_is_room_for() {
     let three = Action::Claim {
-        instances: 3,
+        runs: 3,
         triggers: 3,
     };
     check(&[(10, Event::Woken, 4_093, &[three])]);
@@ -196,11 +196,11 @@ fn sleep_ends_with_the_rest() {
 fn the_lease_is_renewed_at_a_third_and_counts_from_the_attempt() {
     check(&[
         (4_999, Event::Tick, 0, &[]),
-        (5_000, Event::Tick, 0, &[bury(), claim()]),
+        (5_000, Event::Tick, 0, &[reap(), claim()]),
         (5_001, claimed(None), 0, &[]),
-        (5_002, Event::Buried { freed: 0 }, 0, &[]),
+        (5_002, Event::Reaped { freed: 0 }, 0, &[]),
         (9_999, Event::Tick, 0, &[]),
-        (10_000, Event::Tick, 0, &[Action::Renew, bury(), claim()]),
+        (10_000, Event::Tick, 0, &[Action::Renew, reap(), claim()]),
         (10_500, Event::Renewed { asked_ms: 10_000 }, 0, &[]),
     ]);
 }
@@ -215,7 +215,7 @@ fn a_lease_that_was_not_renewed_in_time_is_not_trusted() {
     assert_eq!(core.step(Event::Woken, at(27_001), 0), []);
     assert_eq!(
         core.step(Event::Joined { asked_ms: 27_002 }, at(27_003), 0),
-        [bury()]
+        [reap()]
     );
 }
 
@@ -233,7 +233,7 @@ fn a_wall_clock_stepped_back_delays_nothing_that_is_scanned() {
         monotonic_ms: 5_000,
         ..back
     };
-    assert_eq!(core.step(Event::Tick, scan, 0), [bury(), claim()]);
+    assert_eq!(core.step(Event::Tick, scan, 0), [reap(), claim()]);
 }
 
 #[test]
@@ -262,11 +262,11 @@ fn a_pause_claims_nothing_and_what_came_meanwhile_is_claimed_after_it() {
 #[test]
 fn what_waits_for_an_answer_is_slept_for() {
     let long = 3 * Settings::default().scan_interval_ms;
-    let mut burying = Core::new(Settings::default(), false);
-    burying.step(Event::Joined { asked_ms: 0 }, at(0), 0);
-    burying.step(Event::Due(at(0).wall_ms), at(0), 0);
-    burying.step(Event::Tick, at(long), 0);
-    assert!(burying.sleep_ms(at(long)) > 0);
+    let mut reaping = Core::new(Settings::default(), false);
+    reaping.step(Event::Joined { asked_ms: 0 }, at(0), 0);
+    reaping.step(Event::Due(at(0).wall_ms), at(0), 0);
+    reaping.step(Event::Tick, at(long), 0);
+    assert!(reaping.sleep_ms(at(long)) > 0);
     let mut outside = settled();
     assert_eq!(outside.step(Event::Lost, at(10), 0), [Action::Rejoin]);
     outside.step(Event::JoinFailed, at(long), 0);

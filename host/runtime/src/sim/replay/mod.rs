@@ -189,7 +189,7 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
         let Some(first) = group.first() else { return };
         let passed_ms = first.at_ms.saturating_sub(self.clock.now_ms());
         self.clock.advance(passed_ms);
-        let late = matches!(first.write, Write::Bury(_));
+        let late = matches!(first.write, Write::Reap(_));
         self.pace.set(first.at_ms, late);
     }
 
@@ -273,7 +273,7 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
 
 /// Whether the result of a write depends on its time.
 fn is_timed(write: &Write) -> bool {
-    matches!(write, Write::Join(_) | Write::Renew(_) | Write::Bury(_))
+    matches!(write, Write::Join(_) | Write::Renew(_) | Write::Reap(_))
 }
 
 /// The same write for a faster clock, and for a store that does as much as it can at once.
@@ -315,9 +315,9 @@ fn difference(
 /// Whether two claims gave the same. Their `more` is only a hint: a process is notified when
 /// another process makes triggers pending.
 fn agree(expected: &Claims, claims: &Claims) -> bool {
-    let instances = format!("{:?}", expected.instances) == format!("{:?}", claims.instances);
+    let runs = format!("{:?}", expected.runs) == format!("{:?}", claims.runs);
     let hints = expected.more || claims.more || expected.next_due_ms == claims.next_due_ms;
-    instances && hints
+    runs && hints
 }
 
 fn first_difference(found: &[String], expected: &[String]) -> Option<String> {

@@ -68,7 +68,7 @@ impl World {
             let LetterBody::Trigger(trigger) = row.letter.body else {
                 continue;
             };
-            let (no, seq) = (trigger.instance, trigger.seq);
+            let (no, seq) = (trigger.run, trigger.seq);
             if !dead.insert((no, seq)) {
                 return Err(format!("trigger {seq} of {no} has two dead letters"));
             }

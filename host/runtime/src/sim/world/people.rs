@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Clock as _, Payload, RunId, StimulusId, TriggerId, TriggerNo, TriggerType};
+use windlass_store::external::{Control, TriggerTarget};
 use windlass_store::lives::LifeOp;
-use windlass_store::outside::{Control, TriggerTarget};
 use windlass_store::{MemoryStore, Reader as _, Verb, Write, Writer as _};
 
 use super::{Mutation, World};
@@ -119,10 +119,10 @@ impl World {
         }
     }
 
-    fn control(&mut self, instance: RunId, kind: TriggerType) {
+    fn control(&mut self, run: RunId, kind: TriggerType) {
         let at_ms = self.clock.wall_ms();
         self.numbered(|no| Control {
-            instance,
+            run,
             no,
             kind,
             at_ms,
@@ -165,7 +165,7 @@ impl World {
             (7, _) if row.status.is_final() || self.dice.once_in(4) => {
                 let id = row.id;
                 self.numbered(|no| LifeOp::Delete {
-                    instance: id,
+                    run: id,
                     no,
                     at_ms: now_ms,
                 });
@@ -188,7 +188,7 @@ impl World {
             }
             // A node that runs once more would wait for a stimulus that is sent only once.
             (3, _) if !once => {
-                let wish = client::Schedule {
+                let new = client::Schedule {
                     id: Some(TriggerId(self.id())),
                     run: id,
                     node: "n0".to_owned(),
@@ -196,7 +196,7 @@ impl World {
                     payload: None,
                     priority: 1,
                 };
-                self.desk().now(|inner| inner.schedule(wish)).unwrap();
+                self.desk().now(|inner| inner.schedule(new)).unwrap();
             }
             (_, Some(target)) => drop(client::fire(&*store, now_ms, target).unwrap()),
             (_, None) => {}

@@ -39,9 +39,9 @@ impl Desk<'_> {
         let mut seqs = FxHashSet::default();
         for trigger in triggers {
             let no = self.row(trigger.no)?;
-            let outside = trigger.row.as_ref().is_none_or(|row| row.seq.is_outside());
+            let external = trigger.row.as_ref().is_none_or(|row| row.seq.is_external());
             if let Some(name) = trigger.name {
-                if !outside {
+                if !external {
                     return Err(malformed("a trigger of the engine has a name"));
                 }
                 names.push(TriggerName {
@@ -55,7 +55,7 @@ impl Desk<'_> {
             if !seqs.insert(row.seq) {
                 return Err(malformed("two triggers have the same sequence number"));
             }
-            new.push(if outside {
+            new.push(if external {
                 self.given(trigger.no, no, row)?
             } else if row.seq >= next_seq {
                 return Err(malformed("a trigger is newer than its run"));
@@ -99,24 +99,24 @@ impl Desk<'_> {
     }
 
     fn given(&self, old: TriggerNo, no: TriggerNo, row: Row) -> Result<NewTrigger, Error> {
-        if row.seq != Seq::outside(old) {
-            return Err(malformed("a trigger from outside has another number"));
+        if row.seq != Seq::external(old) {
+            return Err(malformed("an external trigger has another number"));
         }
         let mut detail = row.detail.0.clone();
         if matches!(row.kind, TriggerType::Resume | TriggerType::Alter) {
             let about = About::decode(&detail).map_err(malformed)?;
             if let About::Cancel { target } = about
-                && let Some(target) = target.outside_no()
+                && let Some(target) = target.external_no()
             {
                 let target = self.rows.get(&target).copied().unwrap_or(target);
-                let target = Seq::outside(target);
+                let target = Seq::external(target);
                 detail = About::Cancel { target }.encode();
             }
         }
         if let (TriggerType::Resume, Some(payload)) = (row.kind, &row.payload) {
             self.check_resumption(&payload.0)?;
         }
-        Ok(new_trigger(no, Seq::outside(no), row, detail))
+        Ok(new_trigger(no, Seq::external(no), row, detail))
     }
 
     fn check_resumption(&self, document: &[u8]) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! Combines many plain writes into one: the hot path.
 //!
 //! The batch computes in memory the changes that all its writes make to the tables: several steps
-//! of one instance become one change of its head, and several steps of one trigger become one
+//! of one run become one change of its head, and several steps of one trigger become one
 //! change of its row. The session then writes each table by one statement whose conditions are the
 //! fences, without reading first. All statements are sent together. If each changed the expected
 //! number of rows, every fence held. If not, the transaction is rolled back and repeated with
@@ -29,38 +29,38 @@ pub(super) struct Batch<'w> {
     pub(super) heads: BTreeMap<i64, Head<'w>>,
     pub(super) rows: BTreeMap<i64, Row<'w>>,
     pub(super) executions: Vec<&'w ExecutionRow>,
-    /// With instance, version and place.
+    /// With run, version and place.
     pub(super) journal: Vec<(i64, i64, i64, &'w JournalRow)>,
-    /// By instance, scope and name.
+    /// By run, scope and name.
     pub(super) vars: BTreeMap<(i64, i64, &'w str), &'w Payload>,
-    /// By instance and scope; none: the scope is closed, and its variables are deleted.
+    /// By run and scope; none: the scope is closed, and its variables are deleted.
     pub(super) scopes: BTreeMap<(i64, i64), Option<&'w [u8]>>,
-    /// By instance, list and place.
+    /// By run, list and place.
     pub(super) items: BTreeMap<(i64, i64, i64), &'w Payload>,
     /// For-eaches whose items are deleted.
     pub(super) lists: BTreeSet<(i64, i64)>,
     /// With the time of the last reference.
     pub(super) blobs: BTreeMap<[u8; 32], (&'w [u8], i64)>,
-    /// By instance.
+    /// By run.
     pub(super) refs: BTreeSet<(i64, [u8; 32])>,
-    /// Burned bookmarks, by instance and first trigger. They precede those in `bookmarks`.
+    /// Burned bookmarks, by run and first trigger. They precede those in `bookmarks`.
     pub(super) burned: Vec<(i64, i64)>,
-    /// By instance.
+    /// By run.
     pub(super) bookmarks: Vec<(i64, &'w NewBookmark)>,
     pub(super) finished: Vec<i64>,
-    /// Ended instances that may have bookmarks, with the time of the end.
+    /// Ended runs that may have bookmarks, with the time of the end.
     pub(super) silenced: Vec<(i64, i64)>,
     pub(super) released: Vec<i64>,
-    /// The definitions and pins of the created instances.
+    /// The definitions and pins of the created runs.
     pub(super) documents: (BTreeSet<i64>, BTreeSet<i64>),
     /// One answer for each write in the batch, in order.
     pub(super) answers: Vec<Wrote>,
     ids: FxHashSet<&'w [u8]>,
 }
 
-/// The head of an instance, before and after the batch.
+/// The head of a run, before and after the batch.
 pub(super) struct Head<'w> {
-    /// Set if this batch creates the instance, with the numbers of its definition and its pins.
+    /// Set if this batch creates the run, with the numbers of its definition and its pins.
     pub(super) created: Option<(&'w NewRun, i64, i64)>,
     pub(super) was_owner: i64,
     pub(super) epoch: i64,
@@ -72,15 +72,15 @@ pub(super) struct Head<'w> {
     pub(super) state: &'w [u8],
     /// With the time of the end.
     pub(super) finish: Option<(&'w Finish, i64)>,
-    /// The kinds of rare rows that the batch handles when the instance ends.
+    /// The kinds of rare rows that the batch handles when the run ends.
     pub(super) carries: i16,
-    /// The triggers of the instance that the batch changes.
+    /// The triggers of the run that the batch changes.
     rows: Vec<i64>,
 }
 
 /// A trigger, before and after the batch.
 pub(super) struct Row<'w> {
-    pub(super) instance: i64,
+    pub(super) run: i64,
     /// The token of the claimed row; none if the batch creates the row.
     pub(super) was_token: Option<i64>,
     /// None: the row is deleted.
@@ -214,7 +214,7 @@ impl<'w> Batch<'w> {
             Some(false) => return Some(Err(Fenced)),
             None => return None,
         }
-        let no = commit.fence.instance.0;
+        let no = commit.fence.run.0;
         let used = match commit.finish {
             Some(_) => &[],
             None => &commit.triggers[..],
@@ -261,13 +261,13 @@ impl<'w> Batch<'w> {
             return Some(false);
         }
         let wanted = (Some(fence.incarnation.0), fence.epoch.0, fence.version.0);
-        match (self.heads.get(&fence.instance.0), facts) {
+        match (self.heads.get(&fence.run.0), facts) {
             (Some(head), _) => {
                 if (head.owner, head.epoch, head.version) != wanted {
                     return Some(false);
                 }
             }
-            (None, Some(facts)) => match facts.heads.get(&fence.instance.0) {
+            (None, Some(facts)) => match facts.heads.get(&fence.run.0) {
                 Some((owner, epoch, version, extras, paused)) => {
                     if (*owner, *epoch, *version) != wanted {
                         return Some(false);
@@ -280,11 +280,11 @@ impl<'w> Batch<'w> {
             },
             (None, None) => {}
         }
-        let wanted = (fence.instance.0, trigger.token.0);
+        let wanted = (fence.run.0, trigger.token.0);
         Some(match (self.rows.get(&trigger.no.0), facts) {
             (Some(row), _) => row
                 .now
-                .is_some_and(|now| now.claimed && (row.instance, now.token) == wanted),
+                .is_some_and(|now| now.claimed && (row.run, now.token) == wanted),
             (None, Some(facts)) => facts.claimed.get(&trigger.no.0) == Some(&wanted),
             (None, None) => true,
         })
@@ -298,7 +298,7 @@ impl<'w> Batch<'w> {
             .all(|new| !self.rows.contains_key(&new.no.0) && seen.insert(new.no.0))
     }
 
-    fn insert_row(&mut self, instance: i64, new: &'w NewTrigger, claimed: bool) {
+    fn insert_row(&mut self, run: i64, new: &'w NewTrigger, claimed: bool) {
         let now = Now {
             new,
             token: i64::from(claimed),
@@ -307,7 +307,7 @@ impl<'w> Batch<'w> {
         self.rows.insert(
             new.no.0,
             Row {
-                instance,
+                run,
                 was_token: None,
                 now: Some(now),
             },
@@ -317,7 +317,7 @@ impl<'w> Batch<'w> {
     fn use_up(&mut self, commit: &'w Commit, first: Option<&'w NewTrigger>) {
         let token = commit.trigger.token.0;
         let row = self.rows.entry(commit.trigger.no.0).or_insert_with(|| Row {
-            instance: commit.fence.instance.0,
+            run: commit.fence.run.0,
             was_token: Some(token),
             now: None,
         });
@@ -357,14 +357,14 @@ impl<'w> Batch<'w> {
         let mut put = self.bookmarks.iter();
         put.any(|(of, bookmark)| {
             let burned = commit.finish.is_some() || commit.burned.contains(&bookmark.first);
-            *of == commit.fence.instance.0 && burned
+            *of == commit.fence.run.0 && burned
         })
     }
 
-    /// Whether a step ends an instance in which an earlier step of this batch has written a
+    /// Whether a step ends a run in which an earlier step of this batch has written a
     /// resumption. The row must be written first, so that it becomes a dead letter.
     fn leaves_unheard(&self, commit: &Commit) -> bool {
-        let head = self.heads.get(&commit.fence.instance.0);
+        let head = self.heads.get(&commit.fence.run.0);
         let Some(head) = head.filter(|_| commit.finish.is_some()) else {
             return false;
         };
@@ -390,7 +390,7 @@ impl<'w> Batch<'w> {
         }
     }
 
-    /// Changes the triggers of an instance that ends or is released.
+    /// Changes the triggers of a run that ends or is released.
     fn end(&mut self, no: i64, commit: &Commit) {
         if commit.finish.is_none() && !commit.release {
             return;
@@ -411,27 +411,27 @@ impl<'w> Batch<'w> {
         }
     }
 
-    fn put_blobs(&mut self, instance: i64, blobs: &'w [NewBlob], at_ms: i64) {
+    fn put_blobs(&mut self, run: i64, blobs: &'w [NewBlob], at_ms: i64) {
         for blob in blobs {
             let known = self
                 .blobs
                 .entry(blob.digest.0)
                 .or_insert((&blob.bytes, at_ms));
             known.1 = known.1.max(at_ms);
-            self.refs.insert((instance, blob.digest.0));
+            self.refs.insert((run, blob.digest.0));
         }
     }
 
-    fn refer(&mut self, instance: i64, payload: &Payload) {
+    fn refer(&mut self, run: i64, payload: &Payload) {
         if let Body::Blob(blob) = &payload.body {
             let Digest(digest) = blob.digest;
-            self.refs.insert((instance, digest));
+            self.refs.insert((run, digest));
         }
     }
 }
 
 impl<'w> Head<'w> {
-    /// An existing instance, as the first step of the batch expects it.
+    /// An existing run, as the first step of the batch expects it.
     fn of(commit: &'w Commit) -> Self {
         let fence = &commit.fence;
         Self {

@@ -1,4 +1,4 @@
-//! Large values, and the instances that refer to them.
+//! Large values, and the runs that refer to them.
 //!
 //! A transaction that refers to a blob holds its row FOR KEY SHARE, or has written the row, until
 //! it ends. A transaction that removes blobs locks them first and looks for references in a later
@@ -10,37 +10,32 @@ use super::{Done, Session};
 use crate::rows::NewBlob;
 
 impl Session<'_> {
-    /// Writes blobs, and notes that the instance refers to them.
-    pub(super) async fn put_blobs(
-        &mut self,
-        instance: i64,
-        blobs: &[NewBlob],
-        at_ms: i64,
-    ) -> Done<()> {
+    /// Writes blobs, and notes that the run refers to them.
+    pub(super) async fn put_blobs(&mut self, run: i64, blobs: &[NewBlob], at_ms: i64) -> Done<()> {
         let sql = "INSERT INTO blob (digest, touched_ms, content) VALUES ($1, $2, $3) \
             ON CONFLICT (digest) DO UPDATE \
             SET touched_ms = greatest(blob.touched_ms, excluded.touched_ms)";
         for blob in blobs {
             let (digest, bytes): (&[u8], &[u8]) = (&blob.digest.0, &blob.bytes);
             self.later(sql, &[&digest, &at_ms, &bytes]).await?;
-            self.hold_blob(instance, &blob.digest).await?;
+            self.hold_blob(run, &blob.digest).await?;
         }
         Ok(())
     }
 
-    /// Notes that an instance refers to the blob of a payload, if the payload has one.
-    pub(super) async fn refer(&mut self, instance: i64, payload: &Payload) -> Done<()> {
+    /// Notes that a run refers to the blob of a payload, if the payload has one.
+    pub(super) async fn refer(&mut self, run: i64, payload: &Payload) -> Done<()> {
         match &payload.body {
             Body::Inline(_) => Ok(()),
-            Body::Blob(blob) => self.hold_blob(instance, &blob.digest).await,
+            Body::Blob(blob) => self.hold_blob(run, &blob.digest).await,
         }
     }
 
-    pub(super) async fn hold_blob(&mut self, instance: i64, digest: &Digest) -> Done<()> {
+    pub(super) async fn hold_blob(&mut self, run: i64, digest: &Digest) -> Done<()> {
         let sql = "WITH held AS (SELECT no FROM blob WHERE digest = $2 FOR KEY SHARE) \
             INSERT INTO blob_ref (instance, blob) SELECT $1, no FROM held ON CONFLICT DO NOTHING";
         let digest: &[u8] = &digest.0;
-        self.later(sql, &[&instance, &digest]).await?;
+        self.later(sql, &[&run, &digest]).await?;
         Ok(())
     }
 }

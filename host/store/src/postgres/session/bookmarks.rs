@@ -23,33 +23,33 @@ pub(super) const BUFFERED: &str = "SELECT DISTINCT u.hash FROM unnest($1::bytea[
     WHERE EXISTS (SELECT 1 FROM stimulus s WHERE s.hash = u.hash AND s.expires_ms IS NOT NULL \
         OFFSET 0)";
 
-/// Ends the bookmarks of executions, each named by its instance and its first trigger.
+/// Ends the bookmarks of executions, each named by its run and its first trigger.
 pub(super) const BURN: &str = "DELETE FROM bookmark b \
     USING unnest($1::bigint[], $2::bigint[]) AS g (instance, first) \
     WHERE b.instance = ANY (ARRAY[g.instance]) AND b.first = g.first";
 
-/// Ends all bookmarks of instances.
+/// Ends all bookmarks of runs.
 pub(super) const BURN_ALL: &str = "DELETE FROM bookmark WHERE instance = ANY($1)";
 
 /// A bookmark that a stimulus or token matches.
 pub(super) struct Met {
     pub(super) no: i64,
-    pub(super) instance: i64,
-    pub(super) instance_id: RunId,
+    pub(super) run: i64,
+    pub(super) run_id: RunId,
     first: i64,
     trigger: i64,
     name: String,
     auto_burn: bool,
     metadata: Option<Bytes>,
     /// Whether its row waits; none if the row is gone. A transaction ends a wait only while it
-    /// holds the head of the instance.
+    /// holds the head of the run.
     waits: Option<bool>,
 }
 
 impl Met {
-    /// The instance and the execution, whose bookmarks end together.
+    /// The run and the execution, whose bookmarks end together.
     pub(super) fn group(&self) -> (i64, i64) {
-        (self.instance, self.first)
+        (self.run, self.first)
     }
 
     /// The resumption for the execution.
@@ -59,7 +59,7 @@ impl Met {
 }
 
 /// Selects the columns that [`met`] reads; a condition follows. Rows are found by their numbers,
-/// because an instance may have many.
+/// because a run may have many.
 macro_rules! select_met {
     (from $from:expr, $rest:expr) => {
         concat!(
@@ -81,8 +81,8 @@ pub(super) use select_met;
 pub(super) fn met(row: &Row) -> Done<Met> {
     Ok(Met {
         no: get(row, 0)?,
-        instance: get(row, 1)?,
-        instance_id: RunId(uuid(row, 2)?),
+        run: get(row, 1)?,
+        run_id: RunId(uuid(row, 2)?),
         first: get(row, 3)?,
         trigger: get(row, 4)?,
         name: get(row, 5)?,
@@ -96,14 +96,14 @@ impl Session<'_> {
     /// Writes the bookmarks of a step, and matches them with buffered stimuli. True if an execution
     /// was resumed.
     pub(super) async fn put_bookmarks(&mut self, commit: &Commit) -> Done<bool> {
-        let instance = commit.fence.instance.0;
+        let run = commit.fence.run.0;
         for first in &commit.burned {
-            self.burn(&[(instance, first.0.cast_signed())]).await?;
+            self.burn(&[(run, first.0.cast_signed())]).await?;
         }
         if commit.finish.is_some() {
             return Ok(false);
         }
-        self.add_bookmarks(instance, &commit.bookmarks, commit.at_ms)
+        self.add_bookmarks(run, &commit.bookmarks, commit.at_ms)
             .await
     }
 
@@ -111,17 +111,17 @@ impl Session<'_> {
     /// The hashes are locked already.
     pub(super) async fn add_bookmarks(
         &mut self,
-        instance: i64,
+        run: i64,
         bookmarks: &[NewBookmark],
         at_ms: i64,
     ) -> Done<bool> {
         if bookmarks.is_empty() {
             return Ok(false);
         }
-        self.note_extra(instance, extras::BOOKMARKS).await?;
+        self.note_extra(run, extras::BOOKMARKS).await?;
         let mut made = Vec::with_capacity(bookmarks.len());
         for new in bookmarks {
-            made.push((self.insert_bookmark(instance, new).await?, new));
+            made.push((self.insert_bookmark(run, new).await?, new));
         }
         let mut resumed = false;
         for (no, new) in made.into_iter().filter(|(_, new)| !new.private) {
@@ -130,7 +130,7 @@ impl Session<'_> {
         Ok(resumed)
     }
 
-    async fn insert_bookmark(&mut self, instance: i64, new: &NewBookmark) -> Done<i64> {
+    async fn insert_bookmark(&mut self, run: i64, new: &NewBookmark) -> Done<i64> {
         let sql = "INSERT INTO bookmark (instance, first, trigger, phase, name, hash, matches, \
             correlation, private, auto_burn, metadata, token, expires_ms, created_ms) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING no";
@@ -138,7 +138,7 @@ impl Session<'_> {
             .row(
                 sql,
                 &[
-                    &instance,
+                    &run,
                     &new.first.0.cast_signed(),
                     &new.trigger.0,
                     &i64::from(new.phase),
@@ -192,7 +192,7 @@ impl Session<'_> {
             WHERE hash = $1 AND (instance IS NULL OR instance = $2) \
             AND (correlation IS NULL OR correlation = $3) AND expires_ms > $4 \
             ORDER BY no LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING no, input, input_meta";
-        let key = (&new.hash.0[..], &met.instance_id.0.as_bytes()[..]);
+        let key = (&new.hash.0[..], &met.run_id.0.as_bytes()[..]);
         let row = self
             .one(sql, &[&key.0, &key.1, &new.correlation, &at_ms])
             .await?;
@@ -200,18 +200,18 @@ impl Session<'_> {
         Ok(Some((get(&row, 0)?, payload(&row, 1)?)))
     }
 
-    /// Ends the bookmarks of executions, each named by its instance and its first trigger.
+    /// Ends the bookmarks of executions, each named by its run and its first trigger.
     pub(super) async fn burn(&mut self, groups: &[(i64, i64)]) -> Done<()> {
-        let (instances, firsts): (Vec<i64>, Vec<i64>) = groups.iter().copied().unzip();
-        self.later(BURN, &[&instances, &firsts]).await
+        let (runs, firsts): (Vec<i64>, Vec<i64>) = groups.iter().copied().unzip();
+        self.later(BURN, &[&runs, &firsts]).await
     }
 
-    /// The bookmark of this number, if it still exists, with the head of its instance held so that
+    /// The bookmark of this number, if it still exists, with the head of its run held so that
     /// the wait cannot end, and the state of that head.
-    async fn hold_met(&mut self, no: i64, instance: i64) -> Done<Option<(Met, Standing)>> {
+    async fn hold_met(&mut self, no: i64, run: i64) -> Done<Option<(Met, Standing)>> {
         let [held, found] = self
             .all([
-                (hold!("no = $1"), &[&instance]),
+                (hold!("no = $1"), &[&run]),
                 (select_met!("b.no = $1"), &[&no]),
             ])
             .await?;
@@ -222,20 +222,20 @@ impl Session<'_> {
     }
 
     /// Resumes executions, each once. Returns those that still had a wait, in the same order. The
-    /// heads of their instances were held before the bookmarks were matched.
+    /// heads of their runs were held before the bookmarks were matched.
     pub(super) async fn go_on<'m>(
         &mut self,
         met: &'m [Met],
         input: &Payload,
         at_ms: i64,
     ) -> Done<Vec<&'m Met>> {
-        for instance in met.iter().map(|met| met.instance).collect::<FxHashSet<_>>() {
-            self.refer(instance, input).await?;
+        for run in met.iter().map(|met| met.run).collect::<FxHashSet<_>>() {
+            self.refer(run, input).await?;
         }
         // The first matching bookmark resumes a row; a row is resumed once.
         let mut rows = FxHashSet::default();
         let (in_place, beside): (Vec<&Met>, Vec<&Met>) = met.iter().partition(|met| {
-            met.auto_burn && met.waits == Some(true) && rows.insert((met.trigger, met.instance))
+            met.auto_burn && met.waits == Some(true) && rows.insert((met.trigger, met.run))
         });
         self.resume_in_place(&in_place, input, at_ms).await?;
         let burning = met
@@ -257,7 +257,7 @@ impl Session<'_> {
             return Ok(());
         }
         let nos: Vec<i64> = met.iter().map(|met| met.trigger).collect();
-        let instances: Vec<i64> = met.iter().map(|met| met.instance).collect();
+        let runs: Vec<i64> = met.iter().map(|met| met.run).collect();
         let documents: Vec<Bytes> = met.iter().map(|met| met.document(input)).collect();
         let documents: Vec<&[u8]> = documents.iter().map(|document| &document[..]).collect();
         let sql = "UPDATE trigger t SET due_ms = $4, token = t.token + 1, payload = u.payload \
@@ -265,7 +265,7 @@ impl Session<'_> {
             WHERE t.no = ANY (ARRAY[u.no]) AND t.instance + 0 = u.instance AND t.state = 0 \
             AND t.kind = 8 AND t.payload IS NULL";
         self.aftermath.made_pending += met.len() as u64;
-        let params: Params<'_> = &[&nos, &instances, &documents, &at_ms];
+        let params: Params<'_> = &[&nos, &runs, &documents, &at_ms];
         self.later_all(sql, params, met.len()).await
     }
 
@@ -277,9 +277,9 @@ impl Session<'_> {
         let sql = hot::ADD_RESUMPTION.postgres;
         let params: Params<'_> = &[
             &met.trigger,
-            &met.instance,
+            &met.run,
             &no.0,
-            &Seq::outside(no).0.cast_signed(),
+            &Seq::external(no).0.cast_signed(),
             &at_ms,
             &&About::Resume { first }.encode()[..],
             &&met.document(input)[..],
@@ -302,13 +302,12 @@ impl Session<'_> {
         }
         let (mut sent, mut free) = (Sent::default(), Vec::new());
         if let Some((met, standing)) = met {
-            self.put_blobs(met.instance, &resume.blobs, resume.at_ms)
-                .await?;
+            self.put_blobs(met.run, &resume.blobs, resume.at_ms).await?;
             let met = [met];
             let went_on = self.go_on(&met, &resume.input, resume.at_ms).await?;
-            sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
+            sent.resumed = went_on.iter().map(|met| met.run_id).collect();
             let went_on = went_on.iter().filter(|_| standing.is_free());
-            free = went_on.map(|met| met.instance).collect();
+            free = went_on.map(|met| met.run).collect();
         }
         sent.dropped = sent.resumed.is_empty();
         self.take_due(resume.claim_for, resume.at_ms, free, &mut sent)

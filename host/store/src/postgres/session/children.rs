@@ -23,11 +23,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Resumes the parent of an instance that has ended. True if a parent's row was changed.
+    /// Resumes the parent of a run that has ended. True if a parent's row was changed.
     ///
     /// The parent's head is not held: the row exists or does not.
     pub(super) async fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
-        let no = commit.fence.instance.0;
+        let no = commit.fence.run.0;
         let sql = "SELECT i.id, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth \
             FROM origin o JOIN instance i ON i.no = ANY (ARRAY[o.instance]) WHERE o.instance = $1";
         let Some(row) = self.one(sql, &[&no]).await? else {
@@ -37,7 +37,7 @@ impl Session<'_> {
             return Ok(false);
         };
         if let Some(output) = &finish.output {
-            self.refer(parent.instance.0, output).await?;
+            self.refer(parent.run.0, output).await?;
         }
         let document = ended(RunId(uuid(&row, 0)?), commit.status, finish);
         self.tell(&parent, &document, commit.at_ms).await
@@ -53,7 +53,7 @@ impl Session<'_> {
                 sql,
                 &[
                     &parent.trigger.0,
-                    &parent.instance.0,
+                    &parent.run.0,
                     &parent.seq.0.cast_signed(),
                     &&document[..],
                     &at_ms,

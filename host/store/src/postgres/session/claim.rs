@@ -1,5 +1,5 @@
 //! Claims due work: the triggers that a walk through the due index finds (`walk.rs`), or those of
-//! given instances.
+//! given runs.
 
 use std::cmp::Reverse;
 
@@ -9,18 +9,18 @@ use windlass_model::{RunNo, ScopeNo, TriggerState};
 
 use super::heads::{Params, Standing, standing};
 use super::{Done, MEMBER, Session, get};
-use crate::outside::PAUSING;
+use crate::external::PAUSING;
 use crate::rows::TriggerRow;
 use crate::sql::hot;
 use crate::sql::row::bytes;
-use crate::sql::rows::{self, select_instance, select_trigger, trigger_columns};
+use crate::sql::rows::{self, select_run, select_trigger, trigger_columns};
 use crate::stimuli::{ClaimFor, Sent};
 use crate::write::{Claim, ClaimScope, ClaimedRun, Claims};
 
-/// All triggers of the given instances.
+/// All triggers of the given runs.
 const OTHERS: &str = select_trigger!("WHERE instance = ANY(?1) ORDER BY no + 0").postgres;
 
-/// Locks the heads of instances that are free or belong to the member.
+/// Locks the heads of runs that are free or belong to the member.
 macro_rules! hold_claimable {
     () => {
         $crate::postgres::session::heads::hold!(
@@ -30,7 +30,7 @@ macro_rules! hold_claimable {
 }
 pub(super) use hold_claimable;
 
-/// The due triggers of the instances `u`, up to a limit for each, as `t`.
+/// The due triggers of the runs `u`, up to a limit for each, as `t`.
 macro_rules! join_due {
     () => {
         " CROSS JOIN LATERAL (SELECT no, priority, due_ms FROM trigger \
@@ -39,14 +39,14 @@ macro_rules! join_due {
     };
 }
 
-/// The due triggers of the given instances, up to a limit for each, in the order of the instances.
+/// The due triggers of the given runs, up to a limit for each, in the order of the runs.
 const DUE_OF: &str = concat!(
     "SELECT u.instance, t.no FROM unnest($1::bigint[]) WITH ORDINALITY AS u (instance, place)",
     join_due!(),
     " ORDER BY u.place, t.priority DESC, t.due_ms, t.no"
 );
 
-/// When the next trigger of each instance comes due.
+/// When the next trigger of each run comes due.
 const NEXT_OF: &str = "SELECT instance, min(due_ms) FROM trigger WHERE instance = ANY($1) \
     AND state = 0 AND due_ms > $2 AND due_ms < 9223372036854775807 GROUP BY instance";
 
@@ -59,14 +59,14 @@ macro_rules! own {
     };
 }
 
-/// Makes the member the owner of the instances.
+/// Makes the member the owner of the runs.
 const OWN: &str = own!("");
 
 /// The same, if it is a member.
 const OWN_IF_MEMBER: &str = own!(" AND EXISTS (SELECT 1 FROM member WHERE incarnation = $2)");
 
-/// Claims triggers of instances that the member owns. A walk chooses triggers before it locks the
-/// heads. Another member may have owned the instance in between, and a trigger that was due may be
+/// Claims triggers of runs that the member owns. A walk chooses triggers before it locks the
+/// heads. Another member may have owned the run in between, and a trigger that was due may be
 /// one that waits now.
 macro_rules! take_triggers {
     ($which:expr) => {
@@ -82,7 +82,7 @@ macro_rules! take_triggers {
 /// Claims triggers by number.
 const TAKE: &str = take_triggers!("$1");
 
-/// Claims the due triggers of instances, up to a limit for each.
+/// Claims the due triggers of runs, up to a limit for each.
 const TAKE_DUE: &str = take_triggers!(concat!(
     "ARRAY(SELECT t.no FROM unnest($1::bigint[]) AS u (instance) ",
     "JOIN instance i ON i.no = ANY (ARRAY[u.instance]) AND i.owner IS NOT DISTINCT FROM $4",
@@ -90,10 +90,10 @@ const TAKE_DUE: &str = take_triggers!(concat!(
     ")"
 ));
 
-/// The choice of one call so far: instances in order, with the triggers of each.
+/// The choice of one call so far: runs in order, with the triggers of each.
 #[derive(Default)]
 pub(super) struct Taking {
-    instances: Vec<Chosen>,
+    runs: Vec<Chosen>,
     places: FxHashMap<i64, usize>,
     /// Heads that this transaction has locked.
     pub(super) locked: FxHashSet<i64>,
@@ -105,7 +105,7 @@ pub(super) struct Taking {
 
 struct Chosen {
     no: i64,
-    /// The instance had no owner.
+    /// The run had no owner.
     free: bool,
     /// Empty if all due triggers are claimed.
     triggers: Vec<i64>,
@@ -113,11 +113,11 @@ struct Chosen {
 
 pub(super) enum Verdict {
     Chosen,
-    /// The instance belongs to another member or has ended.
+    /// The run belongs to another member or has ended.
     NotMine,
-    /// The bound on triggers of this instance is reached.
+    /// The bound on triggers of this run is reached.
     Enough,
-    /// The bound on instances is reached.
+    /// The bound on runs is reached.
     Full,
 }
 
@@ -131,14 +131,14 @@ impl Session<'_> {
                 };
                 self.walk(claim, &mut taking, look).await?;
             }
-            ClaimScope::Only(instances) => {
-                self.choose_of(claim, &mut taking, instances).await?;
+            ClaimScope::Only(runs) => {
+                self.choose_of(claim, &mut taking, runs).await?;
             }
         }
-        let chosen = taking.instances.iter().flat_map(|chosen| &chosen.triggers);
+        let chosen = taking.runs.iter().flat_map(|chosen| &chosen.triggers);
         let mut chosen: Vec<i64> = chosen.copied().collect();
         chosen.sort_unstable();
-        let free = taking.instances.iter().filter(|chosen| chosen.free);
+        let free = taking.runs.iter().filter(|chosen| chosen.free);
         let free: Vec<i64> = free.map(|chosen| chosen.no).collect();
         let own: Params<'_> = &[&free, &member];
         let take: Params<'_> = &[&chosen, &claim.now_ms];
@@ -146,7 +146,7 @@ impl Session<'_> {
         self.take(taking, &free, how).await
     }
 
-    /// Claims the due triggers of these instances. Their heads are locked, they have no owner, and
+    /// Claims the due triggers of these runs. Their heads are locked, they have no owner, and
     /// each has a due trigger.
     pub(super) async fn take_due(
         &mut self,
@@ -159,40 +159,35 @@ impl Session<'_> {
             return Ok(());
         };
         let mut seen = FxHashSet::default();
-        let instances = free.into_iter().filter(|no| seen.insert(*no));
-        let instances: Vec<i64> = instances.take(claim_for.instances as usize).collect();
-        let chosen = instances.iter().map(|no| Chosen {
+        let runs = free.into_iter().filter(|no| seen.insert(*no));
+        let runs: Vec<i64> = runs.take(claim_for.runs as usize).collect();
+        let chosen = runs.iter().map(|no| Chosen {
             no: *no,
             free: true,
             triggers: Vec::new(),
         });
         let taking = Taking {
-            instances: chosen.collect(),
+            runs: chosen.collect(),
             ..Taking::default()
         };
         let (member, limit) = (claim_for.incarnation.0, i64::from(claim_for.triggers));
-        let own: Params<'_> = &[&instances, &member];
-        let take: Params<'_> = &[&instances, &at_ms, &limit, &member];
+        let own: Params<'_> = &[&runs, &member];
+        let take: Params<'_> = &[&runs, &at_ms, &limit, &member];
         let how = [(OWN_IF_MEMBER, own), (TAKE_DUE, take)];
-        sent.taken = self.take(taking, &instances, how).await?.instances;
+        sent.taken = self.take(taking, &runs, how).await?.runs;
         Ok(())
     }
 
-    /// Chooses due triggers of given instances, if the caller is a member.
-    async fn choose_of(
-        &mut self,
-        claim: &Claim,
-        taking: &mut Taking,
-        instances: &[RunNo],
-    ) -> Done<()> {
-        let instances: Vec<i64> = instances.iter().map(|no| no.0).collect();
+    /// Chooses due triggers of given runs, if the caller is a member.
+    async fn choose_of(&mut self, claim: &Claim, taking: &mut Taking, runs: &[RunNo]) -> Done<()> {
+        let runs: Vec<i64> = runs.iter().map(|no| no.0).collect();
         let (member, limit) = (claim.incarnation.0, i64::from(claim.triggers) + 1);
         let [members, held, due, next] = self
             .all([
                 (MEMBER, &[&member]),
-                (hold_claimable!(), &[&instances, &member]),
-                (DUE_OF, &[&instances, &claim.now_ms, &limit]),
-                (NEXT_OF, &[&instances, &claim.now_ms]),
+                (hold_claimable!(), &[&runs, &member]),
+                (DUE_OF, &[&runs, &claim.now_ms, &limit]),
+                (NEXT_OF, &[&runs, &claim.now_ms]),
             ])
             .await?;
         if members.is_empty() {
@@ -208,10 +203,10 @@ impl Session<'_> {
         let due: Vec<(i64, i64)> = due.collect::<Done<_>>()?;
         let parked = self.put_aside(claim, &heads, due.iter().copied()).await?;
         let mut others = FxHashSet::default();
-        for (instance, no) in due.into_iter().filter(|(_, no)| !parked.contains(no)) {
-            match choose(claim, taking, &heads, instance, no) {
+        for (run, no) in due.into_iter().filter(|(_, no)| !parked.contains(no)) {
+            match choose(claim, taking, &heads, run, no) {
                 Verdict::Chosen => {}
-                Verdict::NotMine => drop(others.insert(instance)),
+                Verdict::NotMine => drop(others.insert(run)),
                 Verdict::Enough | Verdict::Full => taking.more = true,
             }
         }
@@ -224,15 +219,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Parks the due triggers of paused instances.
+    /// Parks the due triggers of paused runs.
     pub(super) async fn put_aside(
         &mut self,
         claim: &Claim,
         heads: &FxHashMap<i64, Standing>,
         due: impl Iterator<Item = (i64, i64)>,
     ) -> Done<Vec<i64>> {
-        let paused = |instance| heads.get(&instance).is_some_and(|head| head.paused);
-        let due = due.filter(|(instance, _)| paused(*instance));
+        let paused = |run| heads.get(&run).is_some_and(|head| head.paused);
+        let due = due.filter(|(run, _)| paused(*run));
         let due: Vec<i64> = due.map(|(_, no)| no).collect();
         if due.is_empty() {
             return Ok(due);
@@ -240,8 +235,8 @@ impl Session<'_> {
         self.park_paused(&due, claim.now_ms).await
     }
 
-    /// Claims the chosen triggers, by one statement that takes ownership of the free instances and
-    /// one that returns the claimed triggers. Reads the rest of the instances.
+    /// Claims the chosen triggers, by one statement that takes ownership of the free runs and
+    /// one that returns the claimed triggers. Reads the rest of the runs.
     async fn take(
         &mut self,
         taking: Taking,
@@ -249,20 +244,20 @@ impl Session<'_> {
         [own, take]: [(&'static str, Params<'_>); 2],
     ) -> Done<Claims> {
         let mut claims = Claims {
-            instances: Vec::with_capacity(taking.instances.len()),
+            runs: Vec::with_capacity(taking.runs.len()),
             more: taking.more,
             next_due_ms: taking.next_due_ms,
             contended: false,
         };
-        if taking.instances.is_empty() {
+        if taking.runs.is_empty() {
             return Ok(claims);
         }
-        let all: Vec<i64> = taking.instances.iter().map(|chosen| chosen.no).collect();
-        let [_, triggers, instances, mut others, scopes] = self
+        let all: Vec<i64> = taking.runs.iter().map(|chosen| chosen.no).collect();
+        let [_, triggers, runs, mut others, scopes] = self
             .all([
                 own,
                 take,
-                (select_instance!("WHERE i.no = ANY(?1)").postgres, &[&all]),
+                (select_run!("WHERE i.no = ANY(?1)").postgres, &[&all]),
                 (OTHERS, &[&free]),
                 (
                     "SELECT instance, scope, state FROM scope WHERE instance = ANY($1) \
@@ -274,7 +269,7 @@ impl Session<'_> {
         let mut claimed: FxHashMap<i64, Vec<TriggerRow>> = FxHashMap::default();
         for row in &triggers {
             let row = rows::trigger(row)?;
-            claimed.entry(row.instance.0).or_default().push(row);
+            claimed.entry(row.run.0).or_default().push(row);
         }
         if self.overtake(claimed.values().flatten()).await? {
             others = self.rows(OTHERS, &[&free]).await?;
@@ -286,7 +281,7 @@ impl Session<'_> {
             self.later(sql, &[&idle]).await?;
         }
         let mut heads = FxHashMap::default();
-        for row in &instances {
+        for row in &runs {
             let extras = get(row, rows::EXTRAS)?;
             if extras != 0 {
                 self.aftermath.carrying.push((get(row, 0)?, extras));
@@ -294,14 +289,14 @@ impl Session<'_> {
             let row = rows::run(row)?;
             heads.insert(row.no.0, row);
         }
-        for chosen in taking.instances {
+        for chosen in taking.runs {
             let triggers = claimed.remove(&chosen.no);
             let Some((row, mut triggers)) = heads.remove(&chosen.no).zip(triggers) else {
                 claims.more = true;
                 continue;
             };
             triggers.sort_unstable_by_key(|row| (Reverse(row.priority), row.due_ms, row.no));
-            claims.instances.push(ClaimedRun {
+            claims.runs.push(ClaimedRun {
                 row,
                 taken: chosen.free,
                 claimed: triggers,
@@ -315,31 +310,30 @@ impl Session<'_> {
 
     /// Removes requests to pause or unpause that are older than a claimed one, because the last
     /// request counts. An older request is still pending if the walk had passed it before the
-    /// instance became free; claimed later, it would undo the newer one. True if there may have
+    /// run became free; claimed later, it would undo the newer one. True if there may have
     /// been one.
     async fn overtake(&mut self, claimed: impl Iterator<Item = &TriggerRow> + Send) -> Done<bool> {
         let sql = hot::OVERTAKE.postgres;
         let (pause, unpause) = (i16::from(PAUSING.0), i16::from(PAUSING.1));
         let mut any = false;
         for last in claimed.filter(|row| row.kind.is_pausing()) {
-            let (instance, due_ms) = (last.instance.0, last.due_ms);
-            self.later(sql, &[&instance, &pause, &unpause, &due_ms])
-                .await?;
+            let (run, due_ms) = (last.run.0, last.due_ms);
+            self.later(sql, &[&run, &pause, &unpause, &due_ms]).await?;
             any = true;
         }
         Ok(any)
     }
 }
 
-/// Adds the other triggers and the open scopes of newly owned instances.
+/// Adds the other triggers and the open scopes of newly owned runs.
 fn fill(claims: &mut Claims, others: &[Row], scopes: &[Row]) -> Done<()> {
-    let taken = claims.instances.iter_mut().filter(|claimed| claimed.taken);
+    let taken = claims.runs.iter_mut().filter(|claimed| claimed.taken);
     let mut taken: FxHashMap<i64, &mut ClaimedRun> =
         taken.map(|claimed| (claimed.row.no.0, claimed)).collect();
     for row in others {
         let row = rows::trigger(row)?;
         if row.state != TriggerState::Claimed
-            && let Some(claimed) = taken.get_mut(&row.instance.0)
+            && let Some(claimed) = taken.get_mut(&row.run.0)
         {
             claimed.others.push(row);
         }
@@ -357,29 +351,29 @@ pub(super) fn choose(
     claim: &Claim,
     taking: &mut Taking,
     heads: &FxHashMap<i64, Standing>,
-    instance: i64,
+    run: i64,
     no: i64,
 ) -> Verdict {
-    let place = match taking.places.get(&instance) {
+    let place = match taking.places.get(&run) {
         Some(place) => *place,
         None => {
-            let Some(standing) = heads.get(&instance) else {
+            let Some(standing) = heads.get(&run) else {
                 return Verdict::NotMine;
             };
-            let full = taking.instances.len() >= claim.instances as usize;
-            if full || !taking.locked.contains(&instance) {
+            let full = taking.runs.len() >= claim.runs as usize;
+            if full || !taking.locked.contains(&run) {
                 return Verdict::Full;
             }
-            taking.instances.push(Chosen {
-                no: instance,
+            taking.runs.push(Chosen {
+                no: run,
                 free: standing.free,
                 triggers: Vec::new(),
             });
-            taking.places.insert(instance, taking.instances.len() - 1);
-            taking.instances.len() - 1
+            taking.places.insert(run, taking.runs.len() - 1);
+            taking.runs.len() - 1
         }
     };
-    let Some(chosen) = taking.instances.get_mut(place) else {
+    let Some(chosen) = taking.runs.get_mut(place) else {
         return Verdict::NotMine;
     };
     if chosen.triggers.len() >= claim.triggers as usize {

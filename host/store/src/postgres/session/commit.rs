@@ -12,14 +12,14 @@ use super::bookmarks::BURN_ALL;
 use super::{Done, Head, Session, extras};
 use crate::columns::{json, json_list, payload};
 use crate::rows::{ExecutionRow, NewTrigger, bounded};
-use crate::sql::{holding, hot, letters, lives, outside, queueing};
+use crate::sql::{external, holding, hot, letters, lives, queueing};
 use crate::write::{Commit, Committed, Fenced, Finish, NewItem, OrFenced};
 
 impl Session<'_> {
     pub(super) async fn commit_step(&mut self, commit: &Commit) -> Done<OrFenced<Committed>> {
         let hashes: Vec<_> = commit.bookmarks.iter().map(|new| new.hash).collect();
         self.lock_hashes(&hashes).await?;
-        let no = commit.fence.instance.0;
+        let no = commit.fence.run.0;
         let Some(head) = self.holds(&commit.fence).await? else {
             return Ok(Err(Fenced));
         };
@@ -45,7 +45,8 @@ impl Session<'_> {
         }
         for removed in &commit.removed {
             if !removed.used {
-                self.bury_unused(no, removed.no, commit.at_ms).await?;
+                self.dead_letter_unused(no, removed.no, commit.at_ms)
+                    .await?;
             }
             let sql = hot::REMOVE_TRIGGER.postgres;
             self.later(sql, &[&removed.no.0, &no]).await?;
@@ -84,7 +85,7 @@ impl Session<'_> {
             due |= self.put_bookmarks(commit).await?;
         }
         for new in &commit.sends {
-            queueing::add(self, new, Some(commit.fence.instance), commit.at_ms).await?;
+            queueing::add(self, new, Some(commit.fence.run), commit.at_ms).await?;
             due = true;
         }
         for dead in &commit.dead {
@@ -95,19 +96,19 @@ impl Session<'_> {
             due = true;
         }
         if !commit.cancels.is_empty() {
-            due |= outside::cancel_all(self, commit).await?;
+            due |= external::cancel_all(self, commit).await?;
         }
         Ok(due)
     }
 
-    /// Writes the rare effects of the end of an instance. True if work is due now.
+    /// Writes the rare effects of the end of a run. True if work is due now.
     async fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: i16) -> Done<bool> {
-        let no = commit.fence.instance.0;
-        if extras & extras::OUTSIDE != 0 {
-            outside::close(self, no).await?;
+        let no = commit.fence.run.0;
+        if extras & extras::EXTERNAL != 0 {
+            external::close(self, no).await?;
         }
         if extras & extras::BOOKMARKS != 0 {
-            self.bury_unheard(no, commit.at_ms).await?;
+            self.dead_letter_unheard(no, commit.at_ms).await?;
             self.later(BURN_ALL, &[&[no].as_slice()]).await?;
         }
         if extras & extras::KEPT != 0 {
@@ -124,14 +125,14 @@ impl Session<'_> {
     /// successors that need rows of their own.
     async fn use_up<'c>(&mut self, commit: &'c Commit) -> Done<Option<&'c [NewTrigger]>> {
         let (no, token) = (commit.trigger.no.0, commit.trigger.token.0);
-        let instance = commit.fence.instance.0;
+        let run = commit.fence.run.0;
         let successors = match commit.triggers.split_first() {
             Some((first, others)) if commit.finish.is_none() => Some((first, others)),
             _ => None,
         };
         let Some((first, others)) = successors else {
             let sql = hot::CONSUME.postgres;
-            let changed = self.execute(sql, &[&no, &token, &instance]).await?;
+            let changed = self.execute(sql, &[&no, &token, &run]).await?;
             return Ok((changed == 1).then_some(&[]));
         };
         let sql = "UPDATE trigger SET token = token + $4::smallint, state = $4, seq = $5, kind = $6, \
@@ -144,7 +145,7 @@ impl Session<'_> {
                 &[
                     &no,
                     &token,
-                    &instance,
+                    &run,
                     &i16::from(first.claimed),
                     &first.seq.0.cast_signed(),
                     &i16::from(first.kind.stored()),
@@ -172,7 +173,7 @@ impl Session<'_> {
             sql,
             &[
                 &execution.no.0,
-                &execution.instance.0,
+                &execution.run.0,
                 &execution.previous.map(|previous| previous.0),
                 &execution.seq.0.cast_signed(),
                 &execution.first.0.cast_signed(),
@@ -197,7 +198,7 @@ impl Session<'_> {
     /// deleted.
     pub(super) async fn put_scope(
         &mut self,
-        instance: i64,
+        run: i64,
         scope: ScopeNo,
         state: Option<&bytes::Bytes>,
     ) -> Done<()> {
@@ -205,19 +206,19 @@ impl Session<'_> {
         if let Some(state) = state {
             let sql = "INSERT INTO scope (instance, scope, state) VALUES ($1, $2, $3) \
                 ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state";
-            self.later(sql, &[&instance, &scope, &&**state]).await?;
+            self.later(sql, &[&run, &scope, &&**state]).await?;
             return Ok(());
         }
         let sql = hot::CLOSE_SCOPE.postgres;
-        self.later(sql, &[&instance, &scope]).await?;
+        self.later(sql, &[&run, &scope]).await?;
         let sql = hot::CLEAR_VARS.postgres;
-        self.later(sql, &[&instance, &scope]).await?;
+        self.later(sql, &[&run, &scope]).await?;
         Ok(())
     }
 
     async fn put_journal(&mut self, commit: &Commit) -> Done<()> {
         let sql = hot::INSERT_JOURNAL.postgres;
-        let (no, version) = (commit.fence.instance.0, commit.fence.version.0 + 1);
+        let (no, version) = (commit.fence.run.0, commit.fence.version.0 + 1);
         for (place, entry) in (0_i64..).zip(&commit.journal) {
             let (kind, detail) = (&entry.kind, &*entry.detail);
             self.later(sql, &[&no, &version, &place, &entry.at_ms, kind, &detail])
@@ -226,26 +227,26 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn put_scoped(&mut self, instance: i64, commit: &Commit) -> Done<()> {
+    async fn put_scoped(&mut self, run: i64, commit: &Commit) -> Done<()> {
         for (scope, name, value) in &commit.vars {
-            self.put_var(instance, *scope, name, value).await?;
+            self.put_var(run, *scope, name, value).await?;
         }
         for (scope, state) in &commit.scopes {
-            self.put_scope(instance, *scope, state.as_ref()).await?;
+            self.put_scope(run, *scope, state.as_ref()).await?;
         }
         for item in &commit.items {
-            self.put_item(instance, item).await?;
+            self.put_item(run, item).await?;
         }
         for list in &commit.lists_done {
             let sql = hot::CLEAR_ITEMS.postgres;
-            self.later(sql, &[&instance, &list.0.cast_signed()]).await?;
+            self.later(sql, &[&run, &list.0.cast_signed()]).await?;
         }
         Ok(())
     }
 
     pub(super) async fn put_var(
         &mut self,
-        instance: i64,
+        run: i64,
         scope: ScopeNo,
         name: &str,
         value: &Payload,
@@ -255,18 +256,18 @@ impl Session<'_> {
             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, scope, name) \
             DO UPDATE SET body = excluded.body, meta = excluded.meta";
         let scope = scope.0.cast_signed();
-        self.later(sql, &[&instance, &scope, &name, &body, &meta])
+        self.later(sql, &[&run, &scope, &name, &body, &meta])
             .await?;
         Ok(())
     }
 
-    pub(super) async fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
+    pub(super) async fn put_item(&mut self, run: i64, item: &NewItem) -> Done<()> {
         let (body, meta) = payload(Some(&item.output));
         let sql = "INSERT INTO item (instance, list, place, body, meta) \
             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, list, place) \
             DO UPDATE SET body = excluded.body, meta = excluded.meta";
         let (list, place) = (item.list.0.cast_signed(), i64::from(item.index));
-        self.later(sql, &[&instance, &list, &place, &body, &meta])
+        self.later(sql, &[&run, &list, &place, &body, &meta])
             .await?;
         Ok(())
     }
@@ -287,7 +288,7 @@ impl Session<'_> {
         self.later(
             sql,
             &[
-                &commit.fence.instance.0,
+                &commit.fence.run.0,
                 &i16::from(commit.status as u8),
                 &commit.executions.last().map(|last| last.no.0),
                 &&*commit.state,

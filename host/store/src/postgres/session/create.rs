@@ -1,4 +1,4 @@
-//! Writes instances one by one, with their definitions and pins. Plain instances whose documents
+//! Writes runs one by one, with their definitions and pins. Plain runs whose documents
 //! exist go with a batch (`batch.rs`).
 
 use windlass_model::{Digest, RunId, ScopeNo, Status};
@@ -8,7 +8,7 @@ use crate::columns::payload;
 use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, PinsRow};
 use crate::sql::hot;
 use crate::sql::row::uuid;
-use crate::sql::rows::{self, select_instance};
+use crate::sql::rows::{self, select_run};
 use crate::write::{Fenced, OrFenced};
 
 impl Session<'_> {
@@ -23,7 +23,7 @@ impl Session<'_> {
         if let Some(key) = &new.exclusive
             && let Some(by) = self.reserved_by(key).await?
         {
-            // A repeated request gets that answer even if the instance excludes itself.
+            // A repeated request gets that answer even if the run excludes itself.
             let exists = self.existing(new).await?;
             return Ok(Ok(exists.unwrap_or(Created::Reserved { by })));
         }
@@ -64,7 +64,7 @@ impl Session<'_> {
         Ok(Ok(Created::New))
     }
 
-    /// Writes the rows of an instance after its head.
+    /// Writes the rows of a run after its head.
     async fn insert_rest(&mut self, new: &NewRun) -> Done<()> {
         let no = new.no.0;
         let (input, meta) = payload(Some(&new.input));
@@ -82,7 +82,7 @@ impl Session<'_> {
                 &new.created_ms,
                 &input,
                 &meta,
-                &parent.map(|parent| parent.instance.0),
+                &parent.map(|parent| parent.run.0),
                 &parent.map(|parent| &parent.id.0.as_bytes()[..]),
                 &parent.map(|parent| parent.trigger.0),
                 &parent.map(|parent| parent.seq.0.cast_signed()),
@@ -128,11 +128,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) async fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<()> {
+    pub(super) async fn reserve(&mut self, run: i64, keys: &[String]) -> Done<()> {
         for key in keys {
             let sql = "INSERT INTO reservation (key, instance) VALUES ($1, $2) \
                 ON CONFLICT DO NOTHING";
-            self.later(sql, &[key, &instance]).await?;
+            self.later(sql, &[key, &run]).await?;
         }
         Ok(())
     }
@@ -145,14 +145,14 @@ impl Session<'_> {
         Ok(id.transpose()?.map(RunId))
     }
 
-    /// The answer if the id of the new instance exists, or did before it was deleted.
+    /// The answer if the id of the new run exists, or did before it was deleted.
     async fn existing(&mut self, new: &NewRun) -> Done<Option<Created>> {
         let id: &[u8] = new.id.0.as_bytes();
-        if self.one(hot::INSTANCE_NO.postgres, &[&id]).await?.is_none() {
+        if self.one(hot::RUN_NO.postgres, &[&id]).await?.is_none() {
             return Ok(None);
         }
         let row = self
-            .one(select_instance!("WHERE i.id = ?1").postgres, &[&id])
+            .one(select_run!("WHERE i.id = ?1").postgres, &[&id])
             .await?;
         let row = row.map(|row| rows::run(&row)).transpose()?;
         // Only a tombstone has an id but no origin.
@@ -208,7 +208,7 @@ impl Session<'_> {
     }
 }
 
-/// The kinds of rare rows that a new instance has.
+/// The kinds of rare rows that a new run has.
 fn born_with(new: &NewRun) -> i16 {
     let parent = new.parent.as_ref().map_or(0, |_| extras::PARENT);
     parent | new.keep_ms.map_or(0, |_| extras::KEPT)

@@ -17,7 +17,7 @@ use crate::write::Write;
 #[derive(Default)]
 pub(super) struct Facts {
     pub(super) members: FxHashSet<i64>,
-    /// Owner, epoch, version, extras, and whether the instance is paused.
+    /// Owner, epoch, version, extras, and whether the run is paused.
     pub(super) heads: FxHashMap<i64, (Option<i64>, i64, i64, i16, bool)>,
     /// Instance and token of the claimed triggers.
     pub(super) claimed: FxHashMap<i64, (i64, i64)>,
@@ -56,7 +56,7 @@ impl<'w> FactsWanted<'w> {
             match write {
                 Write::Commit(commit) => {
                     asked.members.push(commit.fence.incarnation.0);
-                    asked.heads.push(commit.fence.instance.0);
+                    asked.heads.push(commit.fence.run.0);
                     asked.triggers.push(commit.trigger.no.0);
                     let bookmarks = commit.bookmarks.iter();
                     asked.hashes.extend(bookmarks.map(|new| new.hash));

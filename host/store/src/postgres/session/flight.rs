@@ -14,7 +14,7 @@ use crate::rows::bounded;
 
 type Column<'p> = Box<dyn ToSql + Sync + Send + 'p>;
 
-/// Removes all triggers of instances.
+/// Removes all triggers of runs.
 const TRIGGERS_GONE: &str = "DELETE FROM trigger WHERE instance = ANY($1)";
 
 /// One statement that was sent.
@@ -99,7 +99,7 @@ impl Session<'_> {
         let pending = pending.filter(|now| !now.claimed).count();
         self.aftermath.made_pending += pending as u64;
         let carrying = batch.bookmarks.iter();
-        let carrying = carrying.map(|(instance, _)| (*instance, extras::BOOKMARKS));
+        let carrying = carrying.map(|(run, _)| (*run, extras::BOOKMARKS));
         self.aftermath.carrying.extend(carrying);
         let held = self.send_all(&sent).await?;
         if held {
@@ -186,7 +186,7 @@ impl<'p> Flight<'p, '_, '_> {
         Ok(())
     }
 
-    /// Updates the heads of existing instances. Most steps keep the owner.
+    /// Updates the heads of existing runs. Most steps keep the owner.
     async fn heads(&mut self, batch: &'p Batch<'_>) -> Done<()> {
         let there = batch
             .heads
@@ -280,12 +280,12 @@ impl<'p> Flight<'p, '_, '_> {
             .filter_map(|(no, row)| {
                 row.was_token
                     .filter(|_| row.now.is_none())
-                    .map(|was| (*no, row.instance, was))
+                    .map(|was| (*no, row.run, was))
             })
             .collect();
         if !gone.is_empty() {
             // Found by number: by `instance` alone, the planner might read all triggers of an
-            // instance.
+            // run.
             let sql = "DELETE FROM trigger AS t USING \
                 unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u (no, instance, was) \
                 WHERE t.no = ANY (ARRAY[u.no]) AND t.token = u.was AND t.instance + 0 = u.instance \
@@ -353,8 +353,8 @@ impl<'p> Flight<'p, '_, '_> {
             return Ok(());
         }
         let sql = "UPDATE instance SET extras = extras | $2 WHERE no = ANY($1) AND extras & $2 = 0";
-        let instances: Vec<i64> = news.iter().map(|(instance, _)| *instance).collect();
-        let columns: Vec<Column<'_>> = vec![Box::new(instances), Box::new(extras::BOOKMARKS)];
+        let runs: Vec<i64> = news.iter().map(|(run, _)| *run).collect();
+        let columns: Vec<Column<'_>> = vec![Box::new(runs), Box::new(extras::BOOKMARKS)];
         self.add(sql, None, columns).await?;
         // A bookmark that may meet a buffered stimulus needs a transaction of its own.
         let seen: Vec<_> = news.iter().filter(|(_, new)| !new.private).collect();
@@ -375,7 +375,7 @@ impl<'p> Flight<'p, '_, '_> {
         };
         let finished: Vec<i64> = batch.finished.iter().filter(there).copied().collect();
         if !finished.is_empty() {
-            // For the other instances, unused resumptions are dead-lettered first.
+            // For the other runs, unused resumptions are dead-lettered first.
             let heard = |no: &&i64| batch.heads.get(*no).is_none_or(|head| head.carries == 0);
             let heard: Vec<i64> = finished.iter().filter(heard).copied().collect();
             self.add(TRIGGERS_GONE, None, vec![Box::new(heard)]).await?;
@@ -404,7 +404,7 @@ impl<'p> Flight<'p, '_, '_> {
                 $15::bytea[], $16::text[])";
         if !executions.is_empty() {
             let columns = columns!(executions,
-                row => row.no.0, row => row.instance.0, row => row.previous.map(|no| no.0),
+                row => row.no.0, row => row.run.0, row => row.previous.map(|no| no.0),
                 row => row.seq.0.cast_signed(), row => row.first.0.cast_signed(),
                 row => i64::from(row.node), row => i16::from(row.kind.stored()),
                 row => i64::from(row.attempt), row => i16::from(row.status as u8),
@@ -521,12 +521,12 @@ impl<'p> Flight<'p, '_, '_> {
     }
 }
 
-/// Number, instance, former token, and the new row, if there is one.
+/// Number, run, former token, and the new row, if there is one.
 fn plan<'r, 'w>(
     (no, row): (&i64, &'r Row<'w>),
 ) -> Option<(i64, i64, i64, &'r super::batch::Now<'w>)> {
     let now = row.now.as_ref()?;
-    Some((*no, row.instance, row.was_token.unwrap_or_default(), now))
+    Some((*no, row.run, row.was_token.unwrap_or_default(), now))
 }
 
 fn failure(head: &Head<'_>) -> Option<String> {

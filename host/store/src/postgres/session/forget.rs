@@ -1,4 +1,4 @@
-//! Deletion of instances, in slices with a bounded number of rows.
+//! Deletion of runs, in slices with a bounded number of rows.
 
 use super::{Done, Session, get};
 use crate::lives::Clear;
@@ -6,7 +6,7 @@ use crate::retention::{Forget, Forgotten};
 use crate::sql::hot;
 use crate::sql::{lives, rows};
 
-/// Deletes a number of an instance's rows, other than its head, its records and its blobs: one
+/// Deletes a number of a run's rows, other than its head, its records and its blobs: one
 /// statement for each table.
 const HANGING: &[&str] = &[
     "DELETE FROM trigger WHERE ctid = ANY (ARRAY(SELECT ctid FROM trigger \
@@ -26,14 +26,10 @@ const HANGING: &[&str] = &[
 ];
 
 impl Session<'_> {
-    /// Deletes at most about `rows` rows of a tombstone's instance.
+    /// Deletes at most about `rows` rows of a tombstone's run.
     pub(super) async fn clear(&mut self, clear: &Clear) -> Done<Forgotten> {
-        let Clear {
-            instance,
-            rows,
-            at_ms,
-        } = *clear;
-        let no = instance.0;
+        let Clear { run, rows, at_ms } = *clear;
+        let no = run.0;
         let Some((true, last_execution)) = self.forgettable(no, i64::MIN, i64::MIN).await? else {
             return Ok(Forgotten { more: false });
         };
@@ -42,7 +38,7 @@ impl Session<'_> {
     }
 
     pub(super) async fn forget(&mut self, forget: &Forget) -> Done<Forgotten> {
-        let (no, at_ms) = (forget.instance.0, forget.at_ms);
+        let (no, at_ms) = (forget.run.0, forget.at_ms);
         let Some((begun, last_execution)) = self.forgettable(no, forget.before_ms, at_ms).await?
         else {
             return Ok(Forgotten { more: false });
@@ -59,14 +55,14 @@ impl Session<'_> {
         for sql in [
             hot::RELEASE_RESERVATIONS.postgres,
             hot::UNKEEP.postgres,
-            hot::REMOVE_INSTANCE.postgres,
+            hot::REMOVE_RUN.postgres,
         ] {
             self.later(sql, &[&no]).await?;
         }
         Ok(Forgotten { more: false })
     }
 
-    /// Deletes at most about `rows` rows of an instance. True if there may be more.
+    /// Deletes at most about `rows` rows of a run. True if there may be more.
     pub(super) async fn delete_hanging(
         &mut self,
         no: i64,
@@ -85,7 +81,7 @@ impl Session<'_> {
         Ok(left <= 0)
     }
 
-    /// Whether deletion has begun or the instance is a tombstone, and its newest record. None if
+    /// Whether deletion has begun or the run is a tombstone, and its newest record. None if
     /// its retention time has not ended.
     pub(super) async fn forgettable(
         &mut self,

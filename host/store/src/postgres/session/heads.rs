@@ -1,4 +1,4 @@
-//! Locks the heads of instances. A transaction that changes an instance holds its head, which
+//! Locks the heads of runs. A transaction that changes a run holds its head, which
 //! excludes the others.
 
 use tokio_postgres::Row;
@@ -12,7 +12,7 @@ use crate::sql::hot;
 /// The parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Locks the heads of instances until the transaction ends. Reads their numbers and, from the
+/// Locks the heads of runs until the transaction ends. Reads their numbers and, from the
 /// second column on, their [`standing`].
 macro_rules! hold {
     ($which:expr) => {
@@ -25,23 +25,23 @@ macro_rules! hold {
 }
 pub(super) use hold;
 
-/// The state of an instance's head.
+/// The state of a run's head.
 #[derive(Clone, Copy)]
 pub(super) struct Standing {
     /// It has no owner.
     pub(super) free: bool,
-    /// The instance is paused: only control triggers run.
+    /// The run is paused: only control triggers run.
     pub(super) paused: bool,
 }
 
 impl Standing {
-    /// Whether a member may claim the instance and run its due work.
+    /// Whether a member may claim the run and run its due work.
     pub(super) fn is_free(&self) -> bool {
         self.free && !self.paused
     }
 }
 
-/// Reads the standing of an instance from the columns from `column` on.
+/// Reads the standing of a run from the columns from `column` on.
 pub(super) fn standing(row: &Row, column: usize) -> Done<Standing> {
     Ok(Standing {
         free: get(row, column)?,
@@ -50,8 +50,8 @@ pub(super) fn standing(row: &Row, column: usize) -> Done<Standing> {
 }
 
 /// An id as its column stores it.
-pub(super) fn id(instance: &RunId) -> &[u8] {
-    instance.0.as_bytes()
+pub(super) fn id(run: &RunId) -> &[u8] {
+    run.0.as_bytes()
 }
 
 impl Session<'_> {
@@ -61,17 +61,17 @@ impl Session<'_> {
         row.ok_or_else(|| Error::corrupt("fewer rows than were written").into())
     }
 
-    /// Locks the heads of these instances until the transaction ends.
-    pub(super) async fn hold_heads(&mut self, instances: &[i64]) -> Done<()> {
+    /// Locks the heads of these runs until the transaction ends.
+    pub(super) async fn hold_heads(&mut self, runs: &[i64]) -> Done<()> {
         let sql = "SELECT 1 FROM instance WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
-        self.later(sql, &[&instances]).await?;
+        self.later(sql, &[&runs]).await?;
         Ok(())
     }
 
-    /// The number of an instance.
-    pub(super) async fn instance_no(&mut self, instance: RunId) -> Done<Option<i64>> {
-        let sql = hot::INSTANCE_NO.postgres;
-        let row = self.one(sql, &[&id(&instance)]).await?;
+    /// The number of a run.
+    pub(super) async fn run_no(&mut self, run: RunId) -> Done<Option<i64>> {
+        let sql = hot::RUN_NO.postgres;
+        let row = self.one(sql, &[&id(&run)]).await?;
         Ok(row.map(|row| get(&row, 0)).transpose()?)
     }
 }

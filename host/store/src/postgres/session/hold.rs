@@ -1,4 +1,4 @@
-//! Releases of instances, and parked triggers of paused instances.
+//! Releases of runs, and parked triggers of paused runs.
 
 use super::heads::Params;
 use super::{Done, HEAD, Head, MEMBER, Session, get, head};
@@ -6,11 +6,11 @@ use crate::sql::hot;
 use crate::write::{Fence, Fenced, OrFenced, Release};
 
 impl Session<'_> {
-    /// The head of the instance, if the member named by the fence still owns it. Ignores the
+    /// The head of the run, if the member named by the fence still owns it. Ignores the
     /// version.
     pub(super) async fn holds(&mut self, fence: &Fence) -> Done<Option<Head>> {
-        let (incarnation, instance) = (fence.incarnation.0, fence.instance.0);
-        let (member, there): (Params<'_>, Params<'_>) = (&[&incarnation], &[&instance]);
+        let (incarnation, run) = (fence.incarnation.0, fence.run.0);
+        let (member, there): (Params<'_>, Params<'_>) = (&[&incarnation], &[&run]);
         let [member, there] = self.all([(MEMBER, member), (HEAD, there)]).await?;
         let there = there.first().filter(|_| !member.is_empty());
         let there = there.map(head).transpose()?;
@@ -22,14 +22,14 @@ impl Session<'_> {
         if self.holds(fence).await?.is_none() {
             return Ok(Err(Fenced));
         }
-        let no = fence.instance.0;
+        let no = fence.run.0;
         self.unclaim(no).await?;
         let sql = hot::GIVE_BACK.postgres;
         self.later(sql, &[&no]).await?;
         Ok(Ok(()))
     }
 
-    /// Parks due triggers of paused instances, except control triggers. Returns the parked ones.
+    /// Parks due triggers of paused runs, except control triggers. Returns the parked ones.
     pub(super) async fn park_paused(&mut self, triggers: &[i64], now_ms: i64) -> Done<Vec<i64>> {
         let sql = "UPDATE trigger SET state = 2, suspicion = least(suspicion, 1::smallint), \
             reason = 'paused' WHERE no = ANY($1) AND state = 0 AND due_ms <= $2 \

@@ -16,8 +16,8 @@ macro_rules! stale_letters {
     };
 }
 
-/// Dead-letters unused resumptions of instances that end, except those that the owner has named.
-/// Takes the instances and the times of their ends.
+/// Dead-letters unused resumptions of runs that end, except those that the owner has named.
+/// Takes the runs and the times of their ends.
 pub(super) const UNHEARD: &str = concat!(
     stale_letters!("u.at_ms"),
     "FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u (instance, at_ms, place) ",
@@ -27,9 +27,9 @@ pub(super) const UNHEARD: &str = concat!(
 
 impl Session<'_> {
     /// Dead-letters the resumption of one row that no step has used, before the row is removed.
-    pub(super) async fn bury_unused(
+    pub(super) async fn dead_letter_unused(
         &mut self,
-        instance: i64,
+        run: i64,
         row: TriggerNo,
         at_ms: i64,
     ) -> Done<()> {
@@ -38,12 +38,12 @@ impl Session<'_> {
             "FROM trigger t WHERE t.instance = $1 AND t.no = $2 ",
             "AND t.kind = 8 AND t.payload IS NOT NULL"
         );
-        self.later(sql, &[&instance, &row.0, &at_ms]).await
+        self.later(sql, &[&run, &row.0, &at_ms]).await
     }
 
-    /// Dead-letters the unused resumptions of an instance that is about to end.
-    pub(super) async fn bury_unheard(&mut self, instance: i64, at_ms: i64) -> Done<()> {
-        self.later(UNHEARD, &[&[instance].as_slice(), &[at_ms].as_slice()])
+    /// Dead-letters the unused resumptions of a run that is about to end.
+    pub(super) async fn dead_letter_unheard(&mut self, run: i64, at_ms: i64) -> Done<()> {
+        self.later(UNHEARD, &[&[run].as_slice(), &[at_ms].as_slice()])
             .await
     }
 }

@@ -12,7 +12,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::sql::hot;
 use crate::sql::layout::{self, Requirement};
-use crate::write::{Bury, Duty, Fenced, Leave, NewMember, OrFenced, Renew, Renewed};
+use crate::write::{Duty, Fenced, Leave, NewMember, OrFenced, Reap, Renew, Renewed};
 
 /// Row numbers carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
@@ -24,7 +24,7 @@ const LEASE_MS: u64 = 86_400_000;
 const SEARCH: u64 = 720;
 
 /// Notes owners that are not members. The statement skips from one owner to the next; where an old
-/// snapshot keeps dead versions, it reads an entry for each instance that has ended since.
+/// snapshot keeps dead versions, it reads an entry for each run that has ended since.
 const SEARCH_OWNERS: &str = "WITH RECURSIVE owners (owner) AS ( \
         (SELECT owner FROM instance WHERE owner IS NOT NULL ORDER BY owner LIMIT 1) \
         UNION ALL \
@@ -104,7 +104,7 @@ impl Session<'_> {
     pub(super) async fn leave(&mut self, leave: &Leave) -> Done<()> {
         let incarnation = leave.incarnation;
         let sql = hot::REMOVE_MEMBER.postgres;
-        // If the member was reaped before, its remaining instances are freed as those of a dead
+        // If the member was reaped before, its remaining runs are freed as those of a dead
         // member.
         if self.execute(sql, &[&incarnation.0]).await? == 1 {
             self.aftermath.gone.push(incarnation.0);
@@ -122,8 +122,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) async fn bury(&mut self, bury: &Bury) -> Done<u32> {
-        let (asking, limit) = (bury.incarnation, bury.limit);
+    pub(super) async fn reap(&mut self, reap: &Reap) -> Done<u32> {
+        let (asking, limit) = (reap.incarnation, reap.limit);
         let sql = "WITH gone AS (DELETE FROM member WHERE incarnation <> $1 \
                 AND until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 \
                 RETURNING incarnation), \
@@ -135,11 +135,11 @@ impl Session<'_> {
             self.aftermath.gone.push(get(&row, 0)?);
         }
         // A process of the previous version removes members without a row in `grave`.
-        let burials = self.shared.burials.load(Ordering::Relaxed);
-        if burials.is_multiple_of(SEARCH) {
+        let reaps = self.shared.reaps.load(Ordering::Relaxed);
+        if reaps.is_multiple_of(SEARCH) {
             self.later(SEARCH_OWNERS, &[]).await?;
         }
-        self.aftermath.burials += 1;
+        self.aftermath.reaps += 1;
         let mut freed = 0;
         let sql = "SELECT incarnation FROM grave ORDER BY incarnation";
         for row in self.rows(sql, &[]).await? {
@@ -168,7 +168,7 @@ impl Session<'_> {
         Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
     }
 
-    /// Locks the instances of an owner. Instances that another transaction has locked are skipped.
+    /// Locks the runs of an owner. Runs that another transaction has locked are skipped.
     async fn held_by(&mut self, owner: i64, limit: i64) -> Done<Vec<i64>> {
         let sql = "SELECT no FROM instance WHERE owner = $1 ORDER BY no LIMIT $2 \
             FOR NO KEY UPDATE SKIP LOCKED";

@@ -13,8 +13,8 @@
 //! 1. advisory locks of hashes ([`Session::lock_hashes`]), in one statement, sorted;
 //! 2. the member row (`FOR KEY SHARE`: [`Session::is_member`]);
 //! 3. rows of `instance` (`FOR NO KEY UPDATE`: [`Session::head`]), by number. A transaction locks
-//!    the row if it inserts a trigger for an instance, ends a wait, notes an extra, or depends on
-//!    the instance not having ended;
+//!    the row if it inserts a trigger for a run, ends a wait, notes an extra, or depends on
+//!    the run not having ended;
 //! 4. rows of `trigger`, by number; then all others.
 //!
 //! A statement whose answer is not needed is deferred ([`Session::later`]); several whose answers
@@ -164,7 +164,7 @@ pub(super) struct Aftermath {
     /// Instances, and their [`extras`].
     pub(super) carrying: Vec<(i64, i16)>,
     pub(super) made_pending: u64,
-    pub(super) burials: u64,
+    pub(super) reaps: u64,
     pub(super) scan: Option<(i64, Option<Scan>)>,
     pub(super) documents: Option<SweepCursor>,
 }
@@ -277,9 +277,7 @@ impl<'a> Session<'a> {
         joined.extend(after.joined);
         joined.retain(|member| !after.gone.contains(member));
         drop(joined);
-        self.shared
-            .burials
-            .fetch_add(after.burials, Ordering::Relaxed);
+        self.shared.reaps.fetch_add(after.reaps, Ordering::Relaxed);
         // A walk compares this counter to detect missed rows, so it counts only committed ones.
         self.shared
             .made_pending
@@ -305,17 +303,17 @@ impl<'a> Session<'a> {
         Ok(self.one(MEMBER, &[&incarnation]).await?.is_some())
     }
 
-    /// Locks and reads the head of an instance.
+    /// Locks and reads the head of a run.
     pub(super) async fn head(&mut self, no: i64) -> Done<Option<Head>> {
         let row = self.one(HEAD, &[&no]).await?;
         row.as_ref().map(head).transpose()
     }
 
-    /// Notes that an instance has a kind of rare row that its end must handle.
-    pub(super) async fn note_extra(&mut self, instance: i64, extra: i16) -> Done<()> {
+    /// Notes that a run has a kind of rare row that its end must handle.
+    pub(super) async fn note_extra(&mut self, run: i64, extra: i16) -> Done<()> {
         let sql = "UPDATE instance SET extras = extras | $2 WHERE no = $1 AND extras & $2 = 0";
-        self.later(sql, &[&instance, &extra]).await?;
-        self.aftermath.carrying.push((instance, extra));
+        self.later(sql, &[&run, &extra]).await?;
+        self.aftermath.carrying.push((run, extra));
         Ok(())
     }
 

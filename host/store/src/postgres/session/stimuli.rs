@@ -12,11 +12,11 @@ use crate::sql::queueing;
 use crate::stimuli::{ClaimFor, Cursor, NewStimulus, Send, SendOutcome, Sent};
 use crate::write::Fenced;
 
-/// The holder of a stimulus's blobs until the instances that refer to them are known.
+/// The holder of a stimulus's blobs until the runs that refer to them are known.
 const IN_HAND: i64 = i64::MIN;
 
 /// Two statements that match bookmarks in a range of numbers: the first locks the heads of their
-/// instances, so that no wait ends in between; the second reads the bookmarks. No bookmark is added
+/// runs, so that no wait ends in between; the second reads the bookmarks. No bookmark is added
 /// in between, because the hash is locked.
 ///
 /// If most bookmarks in the statistics have the same hash, the planner would read all bookmarks in
@@ -43,8 +43,8 @@ macro_rules! meeting {
     };
 }
 
-/// The bookmarks of one instance: few, even if many instances wait for the same hash.
-macro_rules! of_instance {
+/// The bookmarks of one run: few, even if many runs wait for the same hash.
+macro_rules! of_run {
     () => {
         "(SELECT * FROM bookmark WHERE instance = (SELECT no FROM instance WHERE id = $6) \
             OFFSET 0) b"
@@ -63,7 +63,7 @@ impl Session<'_> {
                 Some(cursor) => cursor,
             },
         };
-        let starts = stimulus.delivery.starts() && stimulus.instance.is_none() && cursor.is_none();
+        let starts = stimulus.delivery.starts() && stimulus.run.is_none() && cursor.is_none();
         if starts && !self.bound_as(stimulus.hash, send).await? {
             return Ok(SendOutcome::Moved);
         }
@@ -144,7 +144,7 @@ impl Session<'_> {
     }
 
     /// Resumes matching bookmarks, up to the limit. Returns the cursor for the rest. Adds the
-    /// instances that can be claimed now to `free`.
+    /// runs that can be claimed now to `free`.
     async fn resume_matching(
         &mut self,
         send: &Send,
@@ -160,8 +160,8 @@ impl Session<'_> {
         // The bookmarks of one execution are adjacent, and an execution is resumed once.
         met.dedup_by_key(|met| met.group());
         let went_on = self.go_on(&met, &send.stimulus.input, send.at_ms).await?;
-        sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
-        let went_on = went_on.iter().map(|met| met.instance);
+        sent.resumed = went_on.iter().map(|met| met.run_id).collect();
+        let went_on = went_on.iter().map(|met| met.run);
         free.extend(went_on.filter(|no| heads.get(no).is_some_and(Standing::is_free)));
         let Some(after) = after.filter(|_| more) else {
             return Ok(None);
@@ -174,7 +174,7 @@ impl Session<'_> {
     }
 
     /// The bookmarks that a stimulus matches, oldest first, and the locked heads of their
-    /// instances.
+    /// runs.
     async fn meet(
         &mut self,
         send: &Send,
@@ -188,21 +188,14 @@ impl Session<'_> {
         };
         let hash = &stimulus.hash.0[..];
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let instance = stimulus.instance.as_ref().map(id);
+        let run = stimulus.run.as_ref().map(id);
         let correlation = &stimulus.correlation;
-        let [held, met] = match (&instance, correlation) {
-            (Some(instance), _) => {
-                let params: Params<'_> = &[
-                    &hash,
-                    &after,
-                    &until,
-                    &send.at_ms,
-                    &limit,
-                    instance,
-                    correlation,
-                ];
+        let [held, met] = match (&run, correlation) {
+            (Some(run), _) => {
+                let params: Params<'_> =
+                    &[&hash, &after, &until, &send.at_ms, &limit, run, correlation];
                 let (hold, meet) = meeting!(
-                    of_instance!(),
+                    of_run!(),
                     "b.hash, b.no",
                     "$1, $2",
                     "$1, $3",
@@ -230,7 +223,7 @@ impl Session<'_> {
         let heads = held.iter().map(|row| Ok((get(row, 0)?, standing(row, 1)?)));
         let heads: FxHashMap<i64, Standing> = heads.collect::<Done<_>>()?;
         let met: Vec<Met> = met.iter().map(bookmarks::met).collect::<Result<_, _>>()?;
-        if met.iter().any(|met| !heads.contains_key(&met.instance)) {
+        if met.iter().any(|met| !heads.contains_key(&met.run)) {
             // A bookmark was removed between the statements, so another one came within the limit.
             return Err(Failed::Again);
         }
@@ -263,14 +256,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Buffers a stimulus for a later bookmark, if its delivery says so and its instance has not
+    /// Buffers a stimulus for a later bookmark, if its delivery says so and its run has not
     /// ended.
     async fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> Done<bool> {
         if new.delivery != Delivery::Buffer {
             return Ok(false);
         }
-        if let Some(instance) = new.instance
-            && self.is_named_over(instance).await?
+        if let Some(run) = new.run
+            && self.is_named_over(run).await?
         {
             return Ok(false);
         }
@@ -280,9 +273,9 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Whether the instance exists and has ended.
-    async fn is_named_over(&mut self, instance: RunId) -> Done<bool> {
+    /// Whether the run exists and has ended.
+    async fn is_named_over(&mut self, run: RunId) -> Done<bool> {
         let sql = "SELECT 1 FROM instance WHERE id = $1 AND finished_ms IS NOT NULL";
-        Ok(self.one(sql, &[&id(&instance)]).await?.is_some())
+        Ok(self.one(sql, &[&id(&run)]).await?.is_some())
     }
 }

@@ -15,7 +15,7 @@ use crate::sql::{Param, Row, Sql};
 use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
-    Bury, Claim, Claims, Commit, Committed, Duty, Fence, Leave, NewItem, NewMember, OrFenced,
+    Claim, Claims, Commit, Committed, Duty, Fence, Leave, NewItem, NewMember, OrFenced, Reap,
     Release, Renew, Renewed,
 };
 
@@ -69,51 +69,49 @@ impl Transaction for Session<'_> {
         Ok(Swept { count, more })
     }
 
-    async fn hold(&mut self, instance: i64) -> Done<Self, ()> {
-        self.hold_heads(&[instance]).await
+    async fn hold(&mut self, run: i64) -> Done<Self, ()> {
+        self.hold_heads(&[run]).await
     }
 
-    async fn head(&mut self, instance: i64) -> Done<Self, Option<Head>> {
-        Session::head(self, instance).await
+    async fn head(&mut self, run: i64) -> Done<Self, Option<Head>> {
+        Session::head(self, run).await
     }
 
     async fn holds(&mut self, fence: &Fence) -> Done<Self, bool> {
         Ok(Session::holds(self, fence).await?.is_some())
     }
 
-    async fn insert_trigger(&mut self, instance: i64, new: &NewTrigger) -> Done<Self, ()> {
-        Session::insert_trigger(self, instance, new, false).await
+    async fn insert_trigger(&mut self, run: i64, new: &NewTrigger) -> Done<Self, ()> {
+        Session::insert_trigger(self, run, new, false).await
     }
 
     fn made_pending(&mut self, count: u64) {
         self.aftermath.made_pending += count;
     }
 
-    fn forget_head(&mut self, _instance: i64) {}
+    fn forget_head(&mut self, _run: i64) {}
 
-    async fn loosen_blobs(&mut self, instance: i64, at_ms: i64) -> Done<Self, ()> {
+    async fn loosen_blobs(&mut self, run: i64, at_ms: i64) -> Done<Self, ()> {
         let all = i64::from(u32::MAX);
-        Session::loosen_blobs(self, instance, all, at_ms)
-            .await
-            .map(drop)
+        Session::loosen_blobs(self, run, all, at_ms).await.map(drop)
     }
 
     async fn put_scope(
         &mut self,
-        instance: i64,
+        run: i64,
         scope: ScopeNo,
         state: Option<&Bytes>,
     ) -> Done<Self, ()> {
-        Session::put_scope(self, instance, scope, state).await
+        Session::put_scope(self, run, scope, state).await
     }
 
     async fn add_bookmarks(
         &mut self,
-        instance: i64,
+        run: i64,
         bookmarks: &[NewBookmark],
         at_ms: i64,
     ) -> Done<Self, ()> {
-        Session::add_bookmarks(self, instance, bookmarks, at_ms)
+        Session::add_bookmarks(self, run, bookmarks, at_ms)
             .await
             .map(drop)
     }
@@ -134,8 +132,8 @@ impl Transaction for Session<'_> {
         self.aftermath.documents = Some(place);
     }
 
-    async fn bury_unheard(&mut self, instance: i64, at_ms: i64) -> Done<Self, ()> {
-        Session::bury_unheard(self, instance, at_ms).await
+    async fn dead_letter_unheard(&mut self, run: i64, at_ms: i64) -> Done<Self, ()> {
+        Session::dead_letter_unheard(self, run, at_ms).await
     }
 
     async fn lock_import(&mut self, import: &Import) -> Done<Self, ()> {

@@ -7,11 +7,11 @@ use crate::rows::{NewTrigger, bounded};
 use crate::sql::hot;
 
 impl Session<'_> {
-    /// Writes a trigger row. `owned`: the instance has an owner, which may have claimed the
+    /// Writes a trigger row. `owned`: the run has an owner, which may have claimed the
     /// trigger.
     pub(super) async fn insert_trigger(
         &mut self,
-        instance: i64,
+        run: i64,
         trigger: &NewTrigger,
         owned: bool,
     ) -> Done<()> {
@@ -27,7 +27,7 @@ impl Session<'_> {
             sql,
             &[
                 &trigger.no.0,
-                &instance,
+                &run,
                 &trigger.seq.0.cast_signed(),
                 &i16::from(trigger.kind.stored()),
                 &trigger.node.map(i64::from),
@@ -44,10 +44,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Makes the claimed triggers of an instance pending.
-    pub(super) async fn unclaim(&mut self, instance: i64) -> Done<()> {
+    /// Makes the claimed triggers of a run pending.
+    pub(super) async fn unclaim(&mut self, run: i64) -> Done<()> {
         let sql = hot::UNCLAIM.postgres;
-        self.aftermath.made_pending += self.execute(sql, &[&instance]).await?;
+        self.aftermath.made_pending += self.execute(sql, &[&run]).await?;
         Ok(())
     }
 

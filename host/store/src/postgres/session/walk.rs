@@ -3,8 +3,8 @@
 //! A trigger is due by the time that the claim names. That is the caller's clock, which also set
 //! the due times. The walk reads the due index in order, in pages, with a bounded number of rows
 //! per call, and keeps its position for the member's next call. So neither rows of other owners nor
-//! one instance with a hundred thousand due rows hide the rows behind them. Concurrent claims do
-//! not wait for each other: an instance that another transaction has locked is left for the next
+//! one run with a hundred thousand due rows hide the rows behind them. Concurrent claims do
+//! not wait for each other: a run that another transaction has locked is left for the next
 //! call.
 
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ const PAGE: usize = 256;
 /// Rows of the index that one call examines.
 const ROWS: usize = 4096;
 
-/// A position in the due index, within one priority: due time, instance, trigger.
+/// A position in the due index, within one priority: due time, run, trigger.
 type DuePosition = (i64, i64, i64);
 
 const BEGINNING: DuePosition = (i64::MIN, i64::MIN, i64::MIN);
@@ -56,8 +56,8 @@ macro_rules! select_page {
     };
 }
 
-/// A pending trigger, and the standing of its instance if the instance is free or belongs to the
-/// member. An instance of a dead owner is free once the owner has been reaped.
+/// A pending trigger, and the standing of its run if the run is free or belongs to the
+/// member. A run of a dead owner is free once the owner has been reaped.
 struct Entry {
     place: DuePosition,
     standing: Option<Standing>,
@@ -81,7 +81,7 @@ pub(in crate::postgres) struct Scan {
     /// The counter of triggers made pending when the walk began. If it has grown, the walk may have
     /// missed rows.
     made_pending: u64,
-    /// Whether the walk left due triggers: the bound on triggers of the instance was reached, or
+    /// Whether the walk left due triggers: the bound on triggers of the run was reached, or
     /// another transaction had locked it.
     left: bool,
 }
@@ -254,7 +254,7 @@ impl Session<'_> {
         entries(&self.rows(select_page!("$7"), params).await?)
     }
 
-    /// Locks instances of a page, in order, up to the bound. Instances that another transaction has
+    /// Locks runs of a page, in order, up to the bound. Runs that another transaction has
     /// locked are skipped. True if any were.
     async fn lock(
         &mut self,
@@ -275,7 +275,7 @@ impl Session<'_> {
         let mut left = false;
         let mut wanted = wanted.into_iter();
         loop {
-            let room = (claim.instances as usize).saturating_sub(taking.locked.len());
+            let room = (claim.runs as usize).saturating_sub(taking.locked.len());
             let mut numbers: Vec<i64> = wanted.by_ref().take(room).collect();
             if numbers.is_empty() {
                 return Ok(left);

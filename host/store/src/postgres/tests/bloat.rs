@@ -54,7 +54,7 @@ fn a_chain_of_steps_writes_no_index() {
 /// Instances whose steps alternate.
 const CHAINS: usize = 50;
 
-/// Steps of each instance in one phase.
+/// Steps of each run in one phase.
 const STEPS: u64 = 100;
 
 /// Commits steps, many in one group.
@@ -182,7 +182,7 @@ impl Alone {
             }
             commit(held.iter().map(|held| member.last(held)).collect());
             assert!(member.claim_all(i64::MAX - 1).is_empty());
-            assert_eq!(member.bury(u32::MAX), 0);
+            assert_eq!(member.reap(u32::MAX), 0);
         }
         member.write(Leave {
             incarnation: member.incarnation,

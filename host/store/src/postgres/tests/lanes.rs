@@ -60,7 +60,7 @@ fn keyed_writes_are_answered_in_order_despite_barriers() {
                     assert_eq!(Commit::answer(answer).unwrap(), DONE, "{ticket}");
                 }
                 for held in held {
-                    let head = member.head(held.fence.instance);
+                    let head = member.head(held.fence.run);
                     assert_eq!(head.version.0.cast_unsigned(), STEPS);
                 }
             });
@@ -90,7 +90,7 @@ fn a_barrier_comes_after_all_keyed_writes_before_it() {
         }
         let claims = member.claim(10, 1000, 10);
         let expected: usize = (0..LANES).map(|no| (no + round) % LANES * 5 + 1).sum();
-        assert_eq!(claims.instances.len(), expected, "in round {round}");
+        assert_eq!(claims.runs.len(), expected, "in round {round}");
     }
 }
 
@@ -117,7 +117,7 @@ fn keyed_writes_come_after_a_barrier_before_them() {
         let claim = Claim {
             incarnation,
             now_ms: 10,
-            instances: 10,
+            runs: 10,
             triggers: 10,
             scope: ClaimScope::All,
         };
@@ -142,7 +142,7 @@ fn keyed_writes_come_after_a_barrier_before_them() {
         let [(7, Ok(Wrote::Leave(()))), (8, Ok(Wrote::Claim(claims)))] = &answers[..] else {
             panic!("{answers:?} in round {round}")
         };
-        assert!(claims.instances.is_empty(), "it is no member any more");
+        assert!(claims.runs.is_empty(), "it is no member any more");
     }
 }
 

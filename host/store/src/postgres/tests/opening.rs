@@ -28,7 +28,7 @@ fn many_that_open_at_once_lay_it_out_once() {
         }
     });
     let store = harness.store();
-    assert_eq!(store.counts().unwrap().instances, 6);
+    assert_eq!(store.counts().unwrap().runs, 6);
     let secrets = [store.secret(), harness.store().secret()];
     assert_eq!(secrets[0].as_ref().ok(), secrets[1].as_ref().ok());
 }
@@ -113,8 +113,8 @@ fn schemas_are_stores_of_their_own() {
     };
     let (one, other) = (open("one"), open("the \"other\""));
     Member::of(Arc::<PostgresStore>::clone(&one)).born();
-    assert_eq!(one.counts().unwrap().instances, 1);
-    assert_eq!(other.counts().unwrap().instances, 0);
+    assert_eq!(one.counts().unwrap().runs, 1);
+    assert_eq!(other.counts().unwrap().runs, 0);
 }
 
 impl Versions for InDatabase {
@@ -156,6 +156,6 @@ fn a_member_whose_lease_runs_out_at_a_breaking_step_is_a_member_no_more() {
     harness.clock.advance(LEASE_MS);
     let new = Member::of(harness.open_as(BREAKING).unwrap());
     assert_eq!(stopped.commit(stopped.last(&held)), Err(Fenced));
-    assert_eq!(new.bury(10), 1);
+    assert_eq!(new.reap(10), 1);
     assert_eq!(new.claim_all(20).len(), 1);
 }

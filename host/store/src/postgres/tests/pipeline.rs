@@ -55,7 +55,7 @@ fn what_is_put_off_and_fails_takes_everything_with_it() {
     ask("ALTER TABLE windlass.reservation RENAME TO elsewhere");
     let refused = member.store.write(last.clone()).unwrap_err();
     assert!(refused.message.contains("reservation"), "{refused:?}");
-    let row = member.head(held.fence.instance);
+    let row = member.head(held.fence.run);
     assert_eq!((row.version.0, row.finished_ms), (0, None));
     ask("ALTER TABLE windlass.elsewhere RENAME TO reservation");
     assert_eq!(member.commit(last), DONE);
@@ -99,7 +99,7 @@ fn what_changes_too_few_rows_is_done_again() {
     assert_eq!(sent.resumed, [id]);
     assert_eq!(ask("SELECT last_value FROM windlass.seen"), "2");
     let claims = member.claim(100, 10, 10);
-    assert!(claims.instances[0].claimed[0].payload.is_some());
+    assert!(claims.runs[0].claimed[0].payload.is_some());
     // The deferred statement is sent with the claim.
     let (_, id) = member.waiting("paid");
     ask("ALTER SEQUENCE windlass.seen RESTART");
@@ -122,8 +122,8 @@ fn unordered_writes_wait_for_no_keyed_ones() {
     let url = database.url.as_deref().unwrap();
     let keyed = Keyed::new(0);
     std::thread::scope(|scope| {
-        // Another transaction holds the instance until a new instance has been created.
-        let no = held.fence.instance.0;
+        // Another transaction holds the run until a new run has been created.
+        let no = held.fence.run.0;
         let created = format!(
             "BEGIN; SELECT 1 FROM windlass.instance WHERE no = {no} FOR UPDATE; \
             INSERT INTO windlass.setting (name, value) VALUES ('held', '1'); \

@@ -77,7 +77,7 @@ const WALKS: &[(&str, &str)] = &[
     ),
     (
         "WITH RECURSIVE owners",
-        "looks for owners that are no members: one burial in several hundred",
+        "looks for owners that are no members: one reap in several hundred",
     ),
     (
         "WITH RECURSIVE ranks",

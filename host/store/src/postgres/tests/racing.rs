@@ -53,7 +53,7 @@ fn check(races: usize, about: About) {
             scope.spawn(move || {
                 barrier.wait();
                 for round in 0..races {
-                    // Each thread sends to all waiting instances in turn, at about the same
+                    // Each thread sends to all waiting runs in turn, at about the same
                     // position.
                     let held = &held[(place + round) % SIDES][round];
                     let (name, correlation) = about(held);
@@ -69,7 +69,7 @@ fn check(races: usize, about: About) {
     });
     for (waiter, held) in waiters.iter().zip(&held) {
         for held in held {
-            let row = waiter.only_trigger(held.fence.instance);
+            let row = waiter.only_trigger(held.fence.run);
             assert!(row.payload.is_some(), "none is lost: {row:?}");
             let expected = (TriggerState::Pending, 2);
             assert_eq!(
@@ -91,18 +91,18 @@ fn check(races: usize, about: About) {
 
 #[test]
 fn stimuli_of_many_names_meet_their_bookmarks_once() {
-    check(500, |held| (held.fence.instance.to_string(), None));
+    check(500, |held| (held.fence.run.to_string(), None));
 }
 
 #[test]
 fn stimuli_of_one_name_meet_their_bookmarks_once() {
     // The transactions take the lock of one hash in turn, and each holds it until it is durable.
     check(100, |held| {
-        ("one".to_owned(), Some(held.fence.instance.to_string()))
+        ("one".to_owned(), Some(held.fence.run.to_string()))
     });
 }
 
-/// A member looks at due triggers. Before it locks their instances, another member claims one and
+/// A member looks at due triggers. Before it locks their runs, another member claims one and
 /// leaves a waiting trigger in the same row. The waiting trigger must not be claimed.
 #[test]
 fn what_has_begun_to_wait_since_it_was_seen_is_not_claimed() {
@@ -130,18 +130,18 @@ fn what_has_begun_to_wait_since_it_was_seen_is_not_claimed() {
         let has_it = || std::thread::spawn(has_it).join().unwrap();
         *store.shared.between.lock() = Some(Box::new(has_it));
         let claims = slow.claim(100, 10, 10);
-        assert!(claims.instances.is_empty(), "{claims:?}");
+        assert!(claims.runs.is_empty(), "{claims:?}");
         let row = slow.only_trigger(no);
         assert_eq!((row.state, row.due_ms), (TriggerState::Pending, i64::MAX));
         assert_eq!(slow.head(no).owner, None);
         let claims = slow.claim(100, 10, 10);
-        assert!(claims.instances.is_empty() && !claims.more, "{claims:?}");
+        assert!(claims.runs.is_empty() && !claims.more, "{claims:?}");
         let sent = slow.send(stimulus("paid", Delivery::Resume));
         assert_eq!(sent.resumed.len(), 1);
     }
 }
 
-/// A transaction that locks several instances locks them in the order of their numbers, whether
+/// A transaction that locks several runs locks them in the order of their numbers, whether
 /// they are resumed or end.
 #[test]
 fn a_batch_and_a_broadcast_never_wait_for_each_other() {

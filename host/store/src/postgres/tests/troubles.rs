@@ -43,7 +43,7 @@ fn open(url: &str) -> Arc<PostgresStore> {
     PostgresStore::open(url, options).unwrap()
 }
 
-/// Commits steps of several instances, each over a connection of its own, while `harm` is done to
+/// Commits steps of several runs, each over a connection of its own, while `harm` is done to
 /// the server repeatedly.
 fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
     const STEPS: u64 = 100;
@@ -100,7 +100,7 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
     // The server works again.
     let steps: Vec<u64> = steps.into_iter().map(|steps| steps.unwrap()).collect();
     for (first, steps) in firsts.iter().zip(&steps) {
-        let head = member.head(first.fence.instance);
+        let head = member.head(first.fence.run);
         assert_eq!(head.version.0.cast_unsigned(), *steps);
     }
     assert_eq!(
@@ -136,7 +136,7 @@ fn check_trouble(troubles: &[Trouble]) {
     *store.shared.troubles.lock() = troubles.to_vec();
     let wrote = member.commit(member.chained(&held, 2));
     assert_eq!(wrote, DONE, "{troubles:?}");
-    let head = member.head(held.fence.instance);
+    let head = member.head(held.fence.run);
     assert_eq!(head.version.0, 1, "{troubles:?}");
     assert_eq!(member.store.counts().unwrap().executions, 1, "{troubles:?}");
     assert!(store.shared.troubles.lock().is_empty());

@@ -17,8 +17,8 @@ use crate::write::Commit;
 /// A bookmark that a stimulus or token matches.
 pub(super) struct Met {
     pub(super) no: i64,
-    pub(super) instance: i64,
-    pub(super) instance_id: RunId,
+    pub(super) run: i64,
+    pub(super) run_id: RunId,
     pub(super) first: i64,
     trigger: i64,
     name: String,
@@ -43,8 +43,8 @@ pub(super) use select_met;
 pub(super) fn met(row: &Row<'_>) -> Result<Met> {
     Ok(Met {
         no: int(row, 0)?,
-        instance: int(row, 1)?,
-        instance_id: RunId(uuid(row, 2)?),
+        run: int(row, 1)?,
+        run_id: RunId(uuid(row, 2)?),
         first: int(row, 3)?,
         trigger: int(row, 4)?,
         name: text(row, 5)?,
@@ -57,30 +57,30 @@ impl Session<'_> {
     /// Writes the bookmarks of a step, and matches them with buffered stimuli. True if an execution
     /// was resumed.
     pub(super) fn put_bookmarks(&mut self, commit: &Commit) -> Done<bool> {
-        let instance = commit.fence.instance.0;
+        let run = commit.fence.run.0;
         for first in &commit.burned {
-            self.burn(instance, first.0.cast_signed())?;
+            self.burn(run, first.0.cast_signed())?;
         }
         if commit.finish.is_some() {
             return Ok(false);
         }
-        self.add_bookmarks(instance, &commit.bookmarks, commit.at_ms)
+        self.add_bookmarks(run, &commit.bookmarks, commit.at_ms)
     }
 
     /// Writes bookmarks, and matches them with buffered stimuli. True if an execution was resumed.
     pub(super) fn add_bookmarks(
         &mut self,
-        instance: i64,
+        run: i64,
         bookmarks: &[NewBookmark],
         at_ms: i64,
     ) -> Done<bool> {
         if bookmarks.is_empty() {
             return Ok(false);
         }
-        self.note_extra(instance, extras::BOOKMARKS)?;
+        self.note_extra(run, extras::BOOKMARKS)?;
         let mut made = Vec::with_capacity(bookmarks.len());
         for new in bookmarks {
-            made.push((self.insert_bookmark(instance, new)?, new));
+            made.push((self.insert_bookmark(run, new)?, new));
         }
         let mut resumed = false;
         for (no, new) in made.into_iter().filter(|(_, new)| !new.private) {
@@ -89,12 +89,12 @@ impl Session<'_> {
         Ok(resumed)
     }
 
-    fn insert_bookmark(&mut self, instance: i64, new: &NewBookmark) -> Done<i64> {
+    fn insert_bookmark(&mut self, run: i64, new: &NewBookmark) -> Done<i64> {
         let sql = "INSERT INTO bookmark (instance, first, trigger, phase, name, hash, matches, \
             correlation, private, auto_burn, metadata, token, expires_ms, created_ms) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         self.connection.prepare_cached(sql)?.execute((
-            instance,
+            run,
             new.first.0.cast_signed(),
             new.trigger.0,
             new.phase,
@@ -149,9 +149,9 @@ impl Session<'_> {
             ORDER BY no LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut oldest: Option<(i64, Payload)> = None;
-        for instance in [None, Some(&met.instance_id.0.as_bytes()[..])] {
+        for run in [None, Some(&met.run_id.0.as_bytes()[..])] {
             for correlation in [None, new.correlation.as_deref()] {
-                let key = (&new.hash.0[..], instance, correlation, at_ms);
+                let key = (&new.hash.0[..], run, correlation, at_ms);
                 let read =
                     |row: &Row<'_>| Ok(int(row, 0).and_then(|no| Ok((no, payload(row, 1)?))));
                 let found = statement.query_row(key, read).optional()?.transpose()?;
@@ -165,31 +165,31 @@ impl Session<'_> {
     }
 
     /// Ends the bookmarks of an execution.
-    pub(super) fn burn(&mut self, instance: i64, first: i64) -> Done<()> {
+    pub(super) fn burn(&mut self, run: i64, first: i64) -> Done<()> {
         self.connection
             .prepare_cached("DELETE FROM bookmark WHERE instance = ?1 AND first = ?2")?
-            .execute((instance, first))?;
+            .execute((run, first))?;
         Ok(())
     }
 
-    /// Ends all bookmarks of an instance.
-    pub(super) fn burn_all(&mut self, instance: i64) -> Done<()> {
+    /// Ends all bookmarks of a run.
+    pub(super) fn burn_all(&mut self, run: i64) -> Done<()> {
         self.connection
             .prepare_cached("DELETE FROM bookmark WHERE instance = ?1")?
-            .execute([instance])?;
+            .execute([run])?;
         Ok(())
     }
 
     /// Resumes an execution. False if its wait is gone.
     pub(super) fn go_on(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<bool> {
         let document = resumption(&met.name, input, met.metadata.as_ref());
-        self.refer(met.instance, input)?;
+        self.refer(met.run, input)?;
         if met.auto_burn {
             let sql = "UPDATE trigger SET due_ms = ?3, token = token + 1, payload = ?4 \
                 WHERE no = ?1 AND instance = ?2 AND state = 0 AND kind = 8 AND payload IS NULL";
-            let key = (met.trigger, met.instance, at_ms, &document[..]);
+            let key = (met.trigger, met.run, at_ms, &document[..]);
             let changed = self.connection.prepare_cached(sql)?.execute(key)?;
-            self.burn(met.instance, met.first)?;
+            self.burn(met.run, met.first)?;
             if changed == 1 {
                 self.made_pending += 1;
                 return Ok(true);
@@ -203,9 +203,9 @@ impl Session<'_> {
     fn resume_beside(&mut self, met: &Met, document: &[u8], at_ms: i64) -> Done<bool> {
         let sql = hot::TRIGGER_OF.sqlite;
         let mut row = self.connection.prepare_cached(sql)?;
-        if !row.exists((met.trigger, met.instance))? {
+        if !row.exists((met.trigger, met.run))? {
             // The row of the bookmark is gone.
-            self.burn(met.instance, met.first)?;
+            self.burn(met.run, met.first)?;
             return Ok(false);
         }
         drop(row);
@@ -214,9 +214,9 @@ impl Session<'_> {
         let sql = hot::ADD_RESUMPTION.sqlite;
         let inserted = self.connection.prepare_cached(sql)?.execute((
             met.trigger,
-            met.instance,
+            met.run,
             no.0,
-            Seq::outside(no).0.cast_signed(),
+            Seq::external(no).0.cast_signed(),
             at_ms,
             &About::Resume { first }.encode()[..],
             document,
@@ -240,10 +240,10 @@ impl Session<'_> {
             .transpose()?;
         let (mut sent, mut due) = (Sent::default(), Vec::new());
         if let Some(met) = met {
-            self.put_blobs(met.instance, &resume.blobs, resume.at_ms)?;
+            self.put_blobs(met.run, &resume.blobs, resume.at_ms)?;
             if self.go_on(&met, &resume.input, resume.at_ms)? {
-                sent.resumed.push(met.instance_id);
-                due.push(RunNo(met.instance));
+                sent.resumed.push(met.run_id);
+                due.push(RunNo(met.run));
             }
         }
         sent.dropped = sent.resumed.is_empty();
@@ -258,16 +258,16 @@ impl Session<'_> {
         Ok(TriggerNo(statement.query_row([], |row| row.get(0))?))
     }
 
-    /// Notes that an instance has a kind of rare row that its end must handle.
-    pub(super) fn note_extra(&mut self, instance: i64, extra: i16) -> Done<()> {
-        let Some(head) = self.head(instance)? else {
+    /// Notes that a run has a kind of rare row that its end must handle.
+    pub(super) fn note_extra(&mut self, run: i64, extra: i16) -> Done<()> {
+        let Some(head) = self.head(run)? else {
             return Ok(());
         };
         if head.extras & extra == 0 {
             head.extras |= extra;
             self.connection
                 .prepare_cached("UPDATE instance SET extras = extras | ?2 WHERE no = ?1")?
-                .execute((instance, extra))?;
+                .execute((run, extra))?;
         }
         Ok(())
     }

@@ -19,12 +19,12 @@ pub(super) struct Head {
     pub(super) epoch: i64,
     pub(super) version: i64,
     pub(super) last_execution: Option<i64>,
-    /// The kinds of rare rows of the instance; see [`extras`](crate::sql::transaction::extras).
+    /// The kinds of rare rows of the run; see [`extras`](crate::sql::transaction::extras).
     pub(super) extras: i16,
     pub(super) unwritten: Unwritten,
     /// Set for an unwritten head.
     pub(super) state: Bytes,
-    /// Set for an unwritten head whose instance has ended.
+    /// Set for an unwritten head whose run has ended.
     pub(super) finish: Option<Box<(i64, Finish)>>,
 }
 

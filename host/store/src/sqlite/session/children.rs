@@ -24,9 +24,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Resumes the parent of an instance that has ended. True if a parent's row was changed.
+    /// Resumes the parent of a run that has ended. True if a parent's row was changed.
     pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
-        let no = commit.fence.instance.0;
+        let no = commit.fence.run.0;
         let sql = "SELECT parent, parent_id, parent_trigger, parent_seq, depth FROM origin \
             WHERE instance = ?1";
         let parent = self
@@ -36,13 +36,13 @@ impl Session<'_> {
             .optional()?
             .transpose()?
             .flatten();
-        let (Some(parent), Some(instance)) = (parent, self.instance_id(no)?) else {
+        let (Some(parent), Some(run)) = (parent, self.run_id(no)?) else {
             return Ok(false);
         };
         if let Some(output) = &finish.output {
-            self.refer(parent.instance.0, output)?;
+            self.refer(parent.run.0, output)?;
         }
-        let document = ended(instance, commit.status, finish);
+        let document = ended(run, commit.status, finish);
         self.tell(&parent, &document, commit.at_ms)
     }
 
@@ -53,7 +53,7 @@ impl Session<'_> {
         let sql = hot::TELL.sqlite;
         let changed = self.connection.prepare_cached(sql)?.execute((
             parent.trigger.0,
-            parent.instance.0,
+            parent.run.0,
             parent.seq.0.cast_signed(),
             &document[..],
             at_ms,
@@ -62,13 +62,12 @@ impl Session<'_> {
         Ok(changed == 1)
     }
 
-    /// The id of an instance, by its number.
-    pub(super) fn instance_id(&self, instance: i64) -> Done<Option<RunId>> {
+    /// The id of a run, by its number.
+    pub(super) fn run_id(&self, run: i64) -> Done<Option<RunId>> {
         let sql = "SELECT id FROM instance WHERE no = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let found = statement.query_row([instance], |row| {
-            Ok(RunId(uuid::Uuid::from_bytes(row.get(0)?)))
-        });
+        let found =
+            statement.query_row([run], |row| Ok(RunId(uuid::Uuid::from_bytes(row.get(0)?))));
         Ok(found.optional()?)
     }
 }

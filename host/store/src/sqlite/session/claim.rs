@@ -1,7 +1,7 @@
 //! Finds due work that a member may claim, and claims it.
 //!
 //! The walk reads the due index in order, in pages, with a bounded number of rows per call, and
-//! keeps its position for the member's next call. So neither rows of other owners nor one instance
+//! keeps its position for the member's next call. So neither rows of other owners nor one run
 //! with a hundred thousand due rows hide the rows behind them.
 
 use rusqlite::OptionalExtension as _;
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use windlass_model::{Status, TriggerState};
 
 use super::{Done, Session};
-use crate::outside::PAUSING;
+use crate::external::PAUSING;
 use crate::rows::TriggerRow;
 use crate::sql::hot;
 use crate::sql::rows;
@@ -21,7 +21,7 @@ const PAGE: usize = 256;
 /// Rows of the index that one call examines.
 const ROWS: usize = 4096;
 
-/// A position in the due index, within one priority: due time, instance, trigger.
+/// A position in the due index, within one priority: due time, run, trigger.
 type DuePosition = (i64, i64, i64);
 
 const BEGINNING: DuePosition = (i64::MIN, i64::MIN, i64::MIN);
@@ -40,7 +40,7 @@ pub(super) struct Scan {
     /// The counter of triggers made pending when the walk began. If it has grown, the walk may have
     /// missed rows.
     made_pending: u64,
-    /// Whether the walk left due triggers of an instance because of the bound on triggers.
+    /// Whether the walk left due triggers of a run because of the bound on triggers.
     left: bool,
 }
 
@@ -52,13 +52,13 @@ struct Taking {
 
 enum Verdict {
     Claimed,
-    /// The instance belongs to another member or has ended.
+    /// The run belongs to another member or has ended.
     NotMine,
-    /// The trigger was parked until its instance is unpaused.
+    /// The trigger was parked until its run is unpaused.
     Parked,
-    /// The bound on triggers of this instance is reached.
+    /// The bound on triggers of this run is reached.
     Enough,
-    /// The bound on instances is reached.
+    /// The bound on runs is reached.
     Full,
 }
 
@@ -73,15 +73,15 @@ impl Session<'_> {
         };
         match &claim.scope {
             ClaimScope::All => self.walk(claim, &mut taking)?,
-            ClaimScope::Only(instances) => {
-                for no in instances {
+            ClaimScope::Only(runs) => {
+                for no in runs {
                     self.claim_of(claim, &mut taking, no.0)?;
                 }
             }
         }
         for claimed in taking
             .claims
-            .instances
+            .runs
             .iter_mut()
             .filter(|claimed| claimed.taken)
         {
@@ -173,8 +173,8 @@ impl Session<'_> {
         after: DuePosition,
         page: &mut Vec<DuePosition>,
     ) -> Done<()> {
-        let (due_ms, instance, no) = after;
-        let key = (now_ms, due_ms, instance, no, PAGE as i64, priority);
+        let (due_ms, run, no) = after;
+        let key = (now_ms, due_ms, run, no, PAGE as i64, priority);
         let mut rows = self.statements.due.query(key)?;
         while let Some(row) = rows.next()? {
             page.push((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -182,18 +182,18 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Claims the due triggers of one instance.
-    fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: i64) -> Done<()> {
+    /// Claims the due triggers of one run.
+    fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, run: i64) -> Done<()> {
         let sql = "SELECT no FROM trigger WHERE instance = ?1 AND state = 0 AND due_ms <= ?2 \
             ORDER BY priority DESC, due_ms, no LIMIT ?3";
         let limit = i64::from(claim.triggers) + 1;
         let due: Vec<i64> = self
             .connection
             .prepare_cached(sql)?
-            .query_map((instance, claim.now_ms, limit), |row| row.get(0))?
+            .query_map((run, claim.now_ms, limit), |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         for no in due {
-            match self.claim_one(claim, taking, instance, no)? {
+            match self.claim_one(claim, taking, run, no)? {
                 Verdict::Claimed | Verdict::Parked => {}
                 Verdict::NotMine => return Ok(()),
                 Verdict::Enough | Verdict::Full => taking.claims.more = true,
@@ -204,7 +204,7 @@ impl Session<'_> {
         let next: Option<i64> = self
             .connection
             .prepare_cached(sql)?
-            .query_row((instance, claim.now_ms), |row| row.get(0))?;
+            .query_row((run, claim.now_ms), |row| row.get(0))?;
         let soonest = &mut taking.claims.next_due_ms;
         *soonest = [*soonest, next].into_iter().flatten().min();
         Ok(())
@@ -214,29 +214,29 @@ impl Session<'_> {
         &mut self,
         claim: &Claim,
         taking: &mut Taking,
-        instance: i64,
+        run: i64,
         no: i64,
     ) -> Done<Verdict> {
-        if self.is_paused(instance)? && self.may_take(claim, instance)? && self.park_paused(no)? {
+        if self.is_paused(run)? && self.may_take(claim, run)? && self.park_paused(no)? {
             return Ok(Verdict::Parked);
         }
-        let place = match taking.places.get(&instance) {
+        let place = match taking.places.get(&run) {
             Some(place) => *place,
             None => {
-                if !self.may_take(claim, instance)? {
+                if !self.may_take(claim, run)? {
                     return Ok(Verdict::NotMine);
                 }
-                if taking.claims.instances.len() >= claim.instances as usize {
+                if taking.claims.runs.len() >= claim.runs as usize {
                     return Ok(Verdict::Full);
                 }
-                let claimed = self.take(claim, instance)?;
-                taking.claims.instances.push(claimed);
-                let place = taking.claims.instances.len() - 1;
-                taking.places.insert(instance, place);
+                let claimed = self.take(claim, run)?;
+                taking.claims.runs.push(claimed);
+                let place = taking.claims.runs.len() - 1;
+                taking.places.insert(run, place);
                 place
             }
         };
-        let Some(claimed) = taking.claims.instances.get_mut(place) else {
+        let Some(claimed) = taking.claims.runs.get_mut(place) else {
             return Ok(Verdict::NotMine);
         };
         if claimed.claimed.len() >= claim.triggers as usize {
@@ -246,38 +246,36 @@ impl Session<'_> {
         Ok(Verdict::Claimed)
     }
 
-    /// Whether an instance is free or belongs to the member. An instance of a dead owner is free
+    /// Whether a run is free or belongs to the member. A run of a dead owner is free
     /// once the owner has been reaped.
-    fn may_take(&mut self, claim: &Claim, instance: i64) -> Done<bool> {
-        let Some(head) = self.head(instance)? else {
+    fn may_take(&mut self, claim: &Claim, run: i64) -> Done<bool> {
+        let Some(head) = self.head(run)? else {
             return Ok(false);
         };
         let mine = head.owner.is_none_or(|owner| owner == claim.incarnation.0);
         Ok(mine && !head.status.is_final())
     }
 
-    fn is_paused(&mut self, instance: i64) -> Done<bool> {
-        let head = self.head(instance)?;
+    fn is_paused(&mut self, run: i64) -> Done<bool> {
+        let head = self.head(run)?;
         Ok(head.is_some_and(|head| head.status == Status::Paused))
     }
 
-    fn take(&mut self, claim: &Claim, instance: i64) -> Done<ClaimedRun> {
-        self.write_head(instance)?;
+    fn take(&mut self, claim: &Claim, run: i64) -> Done<ClaimedRun> {
+        self.write_head(run)?;
         let mut taken = false;
-        if let Some(head) = self.head(instance)?
+        if let Some(head) = self.head(run)?
             && head.owner.is_none()
         {
             taken = true;
             head.owner = Some(claim.incarnation.0);
             head.epoch += 1;
-            self.statements
-                .take
-                .execute((instance, claim.incarnation.0))?;
+            self.statements.take.execute((run, claim.incarnation.0))?;
         }
         let row = self
             .statements
             .run_by_no
-            .query_row([instance], |row| Ok(rows::run(row)))??;
+            .query_row([run], |row| Ok(rows::run(row)))??;
         Ok(ClaimedRun {
             row,
             taken,
@@ -299,10 +297,10 @@ impl Session<'_> {
 
     /// Removes requests to pause or unpause that are older than the claimed one, because the last
     /// request counts. An older request is still pending if the walk had passed it before the
-    /// instance became free; claimed later, it would undo the newer one.
+    /// run became free; claimed later, it would undo the newer one.
     fn overtake(&mut self, last: &TriggerRow) -> Done<()> {
         let sql = hot::OVERTAKE.sqlite;
-        let key = (last.instance.0, PAUSING.0, PAUSING.1, last.due_ms);
+        let key = (last.run.0, PAUSING.0, PAUSING.1, last.due_ms);
         self.connection.prepare_cached(sql)?.execute(key)?;
         Ok(())
     }
@@ -326,8 +324,8 @@ impl Session<'_> {
         self.read_page(priority, NEVER - 1, now, &mut page)?;
         let full = page.len() == PAGE;
         let last = page.last().map(|place| place.0);
-        for (due_ms, instance, _) in page {
-            if self.may_take(claim, instance)? {
+        for (due_ms, run, _) in page {
+            if self.may_take(claim, run)? {
                 return Ok(Some(due_ms));
             }
         }

@@ -9,13 +9,13 @@ use super::{Done, Session};
 use crate::columns::{json, json_list, payload};
 use crate::rows::{ExecutionRow, JournalRow, NewTrigger, bounded};
 use crate::sql::transaction::{extras, now};
-use crate::sql::{holding, letters, lives, outside, queueing};
+use crate::sql::{external, holding, letters, lives, queueing};
 use crate::sums::{self, Of};
 use crate::write::{Commit, Committed, Fence, Fenced, Finish, OrFenced};
 
 impl Session<'_> {
     pub(super) fn commit_step(&mut self, commit: &Commit) -> Done<OrFenced<Committed>> {
-        let no = commit.fence.instance.0;
+        let no = commit.fence.run.0;
         if !self.holds(&commit.fence)? {
             return Ok(Err(Fenced));
         }
@@ -47,7 +47,7 @@ impl Session<'_> {
         }
         for removed in &commit.removed {
             if !removed.used {
-                self.bury_unheard(no, Some(removed.no), commit.at_ms)?;
+                self.dead_letter_unheard(no, Some(removed.no), commit.at_ms)?;
             }
             self.statements.remove_trigger.execute((removed.no.0, no))?;
         }
@@ -62,7 +62,7 @@ impl Session<'_> {
         if let Some(finish) = &commit.finish {
             due |= self.end_rare(commit, finish, extras)?;
             self.statements.clear_triggers.execute([no])?;
-            self.release_reservations(commit.fence.instance)?;
+            self.release_reservations(commit.fence.run)?;
             if extras & extras::DOOMED != 0 {
                 now(lives::entomb(self, no))?;
             }
@@ -86,7 +86,7 @@ impl Session<'_> {
             now(queueing::add(
                 self,
                 new,
-                Some(commit.fence.instance),
+                Some(commit.fence.run),
                 commit.at_ms,
             ))?;
             due = true;
@@ -99,19 +99,19 @@ impl Session<'_> {
             due = true;
         }
         if !commit.cancels.is_empty() {
-            due |= now(outside::cancel_all(self, commit))?;
+            due |= now(external::cancel_all(self, commit))?;
         }
         Ok(due)
     }
 
-    /// Writes the rare effects of the end of an instance. True if work is due now.
+    /// Writes the rare effects of the end of a run. True if work is due now.
     fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: i16) -> Done<bool> {
-        let no = commit.fence.instance.0;
-        if extras & extras::OUTSIDE != 0 {
-            now(outside::close(self, no))?;
+        let no = commit.fence.run.0;
+        if extras & extras::EXTERNAL != 0 {
+            now(external::close(self, no))?;
         }
         if extras & extras::BOOKMARKS != 0 {
-            self.bury_unheard(no, None, commit.at_ms)?;
+            self.dead_letter_unheard(no, None, commit.at_ms)?;
             self.burn_all(no)?;
         }
         if extras & extras::KEPT != 0 {
@@ -123,12 +123,12 @@ impl Session<'_> {
         Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish)?)
     }
 
-    /// Whether the member named by the fence still owns the instance. Ignores the version.
+    /// Whether the member named by the fence still owns the run. Ignores the version.
     pub(super) fn holds(&mut self, fence: &Fence) -> Done<bool> {
         if !self.is_member(fence.incarnation.0)? {
             return Ok(false);
         }
-        let Some(head) = self.head(fence.instance.0)? else {
+        let Some(head) = self.head(fence.run.0)? else {
             return Ok(false);
         };
         Ok(head.owner == Some(fence.incarnation.0) && head.epoch == fence.epoch.0)
@@ -137,14 +137,14 @@ impl Session<'_> {
     /// Uses up the step's own trigger, if it is unchanged since its claim, and returns the
     /// successors that need rows of their own.
     fn use_up<'a>(&mut self, commit: &'a Commit) -> Done<Option<&'a [NewTrigger]>> {
-        let instance = commit.fence.instance.0;
+        let run = commit.fence.run.0;
         let (no, token) = (commit.trigger.no.0, commit.trigger.token.0);
         let successors = match commit.triggers.split_first() {
             Some((first, others)) if commit.finish.is_none() => Some((first, others)),
             _ => None,
         };
         let Some((first, others)) = successors else {
-            let changed = self.statements.consume.execute((no, token, instance))?;
+            let changed = self.statements.consume.execute((no, token, run))?;
             return Ok((changed == 1).then_some(&[]));
         };
         let statement = if first.claimed {
@@ -155,7 +155,7 @@ impl Session<'_> {
         let changed = statement.execute((
             no,
             token,
-            instance,
+            run,
             first.seq.0.cast_signed(),
             first.kind.stored(),
             first.node,
@@ -171,11 +171,11 @@ impl Session<'_> {
         Ok((changed == 1).then_some(others))
     }
 
-    /// Writes a trigger row. `owned`: the instance has an owner, which may have claimed the
+    /// Writes a trigger row. `owned`: the run has an owner, which may have claimed the
     /// trigger.
     pub(super) fn insert_trigger(
         &mut self,
-        instance: i64,
+        run: i64,
         trigger: &NewTrigger,
         owned: bool,
     ) -> Done<()> {
@@ -186,7 +186,7 @@ impl Session<'_> {
         // State and token have equal numbers: pending with 0, claimed with 1.
         self.statements.insert_trigger.execute((
             trigger.no.0,
-            instance,
+            run,
             trigger.seq.0.cast_signed(),
             trigger.kind.stored(),
             trigger.node,
@@ -207,7 +207,7 @@ impl Session<'_> {
         bind!(
             self.statements.insert_execution,
             execution.no.0,
-            execution.instance.0,
+            execution.run.0,
             execution.previous.map(|previous| previous.0),
             execution.seq.0.cast_signed(),
             execution.first.0.cast_signed(),
@@ -230,13 +230,13 @@ impl Session<'_> {
 
     pub(super) fn insert_journal(
         &mut self,
-        instance: i64,
+        run: i64,
         version: i64,
         place: i64,
         entry: &JournalRow,
     ) -> Done<()> {
         self.statements.insert_journal.execute((
-            instance,
+            run,
             version,
             place,
             entry.at_ms,
@@ -248,7 +248,7 @@ impl Session<'_> {
 
     /// Updates the cached head. It is written once for all steps of the group.
     fn move_head_on(&mut self, commit: &Commit) {
-        let no = commit.fence.instance.0;
+        let no = commit.fence.run.0;
         let Some(head) = self.cache.heads.get_mut(&no) else {
             return;
         };

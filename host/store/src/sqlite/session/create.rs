@@ -1,4 +1,4 @@
-//! Writes instances, with their definitions and pins.
+//! Writes runs, with their definitions and pins.
 
 use rusqlite::OptionalExtension as _;
 use windlass_model::{Digest, ScopeNo, Status};
@@ -23,7 +23,7 @@ impl Session<'_> {
         if let Some(key) = &new.exclusive
             && let Some(by) = self.reserved_by(key)?
         {
-            // A repeated request gets that answer even if the instance excludes itself.
+            // A repeated request gets that answer even if the run excludes itself.
             let exists = self.existing(new)?;
             return Ok(Ok(exists.unwrap_or(Created::Reserved { by })));
         }
@@ -49,7 +49,7 @@ impl Session<'_> {
                 (definition, pins)
             }
         };
-        let inserted = self.statements.insert_instance.execute((
+        let inserted = self.statements.insert_run.execute((
             new.no.0,
             &new.id.0.as_bytes()[..],
             definition,
@@ -70,7 +70,7 @@ impl Session<'_> {
         Ok(Ok(Created::New))
     }
 
-    /// Writes the rows of an instance after its head.
+    /// Writes the rows of a run after its head.
     fn insert_rest(&mut self, new: &NewRun) -> Done<()> {
         let no = new.no.0;
         let (input, meta) = payload(Some(&new.input));
@@ -84,7 +84,7 @@ impl Session<'_> {
             new.created_ms,
             input,
             &meta,
-            parent.map(|parent| parent.instance.0),
+            parent.map(|parent| parent.run.0),
             parent.map(|parent| *parent.id.0.as_bytes()),
             parent.map(|parent| parent.trigger.0),
             parent.map(|parent| parent.seq.0.cast_signed()),
@@ -122,12 +122,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The answer if the id of the new instance exists, or did before it was deleted.
+    /// The answer if the id of the new run exists, or did before it was deleted.
     fn existing(&mut self, new: &NewRun) -> Done<Option<Created>> {
         let id = &new.id.0.as_bytes()[..];
         let no = self
             .connection
-            .prepare_cached(hot::INSTANCE_NO.sqlite)?
+            .prepare_cached(hot::RUN_NO.sqlite)?
             .query_row([id], |row| row.get(0))
             .optional()?;
         let Some(no) = no else { return Ok(None) };
@@ -202,7 +202,7 @@ impl Session<'_> {
     }
 }
 
-/// The kinds of rare rows that a new instance has.
+/// The kinds of rare rows that a new run has.
 fn born_with(new: &NewRun) -> i16 {
     let parent = if new.parent.is_some() {
         extras::PARENT

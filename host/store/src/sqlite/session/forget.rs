@@ -1,4 +1,4 @@
-//! Deletion of instances, in slices with a bounded number of rows.
+//! Deletion of runs, in slices with a bounded number of rows.
 
 use rusqlite::OptionalExtension as _;
 use windlass_model::{Body, Digest, Payload};
@@ -12,7 +12,7 @@ use crate::sql::transaction::now;
 use crate::sql::{lives, rows};
 use crate::sums::{self, Of};
 
-/// Deletes a number of an instance's rows, other than its head, its records and its blobs: one
+/// Deletes a number of a run's rows, other than its head, its records and its blobs: one
 /// statement for each table.
 const HANGING: &[&str] = &[
     "DELETE FROM trigger WHERE no IN (SELECT no FROM trigger WHERE instance = ?1 LIMIT ?2)",
@@ -30,7 +30,7 @@ const HANGING: &[&str] = &[
 
 impl Session<'_> {
     pub(super) fn forget(&mut self, forget: &Forget) -> Done<Forgotten> {
-        let (no, at_ms) = (forget.instance.0, forget.at_ms);
+        let (no, at_ms) = (forget.run.0, forget.at_ms);
         self.write_head(no)?;
         let Some((begun, mut last_execution)) = self.to_forget(no, forget.before_ms, at_ms)? else {
             return Ok(Forgotten { more: false });
@@ -43,22 +43,18 @@ impl Session<'_> {
         if self.delete_hanging(no, &mut last_execution, forget.rows, at_ms)? {
             return Ok(Forgotten { more: true });
         }
-        self.release_reservations(forget.instance)?;
-        for sql in [hot::UNKEEP.sqlite, hot::REMOVE_INSTANCE.sqlite] {
+        self.release_reservations(forget.run)?;
+        for sql in [hot::UNKEEP.sqlite, hot::REMOVE_RUN.sqlite] {
             self.connection.prepare_cached(sql)?.execute([no])?;
         }
         self.turn()?;
         Ok(Forgotten { more: false })
     }
 
-    /// Deletes at most about `rows` rows of a tombstone's instance.
+    /// Deletes at most about `rows` rows of a tombstone's run.
     pub(super) fn clear(&mut self, clear: &Clear) -> Done<Forgotten> {
-        let Clear {
-            instance,
-            rows,
-            at_ms,
-        } = *clear;
-        let no = instance.0;
+        let Clear { run, rows, at_ms } = *clear;
+        let no = run.0;
         self.write_head(no)?;
         let Some((true, mut last_execution)) = self.to_forget(no, i64::MIN, i64::MIN)? else {
             return Ok(Forgotten { more: false });
@@ -68,7 +64,7 @@ impl Session<'_> {
         Ok(Forgotten { more })
     }
 
-    /// Deletes at most about `rows` rows of an instance. True if there may be more.
+    /// Deletes at most about `rows` rows of a run. True if there may be more.
     pub(super) fn delete_hanging(
         &mut self,
         no: i64,
@@ -85,7 +81,7 @@ impl Session<'_> {
         Ok(left == 0)
     }
 
-    /// Whether deletion has begun or the instance is a tombstone, and its newest record. None if
+    /// Whether deletion has begun or the run is a tombstone, and its newest record. None if
     /// its retention time has not ended.
     pub(super) fn to_forget(
         &self,
@@ -145,8 +141,8 @@ impl Session<'_> {
         Ok(self.connection.prepare_cached(sql)?.execute((no, bound))? as u64)
     }
 
-    /// Writes blobs, and notes that the instance refers to them.
-    pub(super) fn put_blobs(&mut self, instance: i64, blobs: &[NewBlob], at_ms: i64) -> Done<()> {
+    /// Writes blobs, and notes that the run refers to them.
+    pub(super) fn put_blobs(&mut self, run: i64, blobs: &[NewBlob], at_ms: i64) -> Done<()> {
         for blob in blobs {
             let bytes: &[u8] = &blob.bytes;
             let digest = &blob.digest.0[..];
@@ -154,23 +150,23 @@ impl Session<'_> {
             self.statements
                 .put_blob
                 .execute((digest, at_ms, bytes, sum))?;
-            self.hold_blob(instance, &blob.digest)?;
+            self.hold_blob(run, &blob.digest)?;
         }
         Ok(())
     }
 
-    /// Notes that an instance refers to the blob of a payload, if the payload has one.
-    pub(super) fn refer(&mut self, instance: i64, payload: &Payload) -> Done<()> {
+    /// Notes that a run refers to the blob of a payload, if the payload has one.
+    pub(super) fn refer(&mut self, run: i64, payload: &Payload) -> Done<()> {
         match &payload.body {
             Body::Inline(_) => Ok(()),
-            Body::Blob(blob) => self.hold_blob(instance, &blob.digest),
+            Body::Blob(blob) => self.hold_blob(run, &blob.digest),
         }
     }
 
-    pub(super) fn hold_blob(&mut self, instance: i64, digest: &Digest) -> Done<()> {
+    pub(super) fn hold_blob(&mut self, run: i64, digest: &Digest) -> Done<()> {
         let sql = "INSERT OR IGNORE INTO blob_ref (instance, blob) \
             SELECT ?1, no FROM blob WHERE digest = ?2";
-        let key = (instance, &digest.0[..]);
+        let key = (run, &digest.0[..]);
         self.connection.prepare_cached(sql)?.execute(key)?;
         Ok(())
     }

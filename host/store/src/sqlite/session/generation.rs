@@ -29,9 +29,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The group gives an instance this version, and no later write lowers it.
+    /// The group gives a run this version, and no later write lowers it.
     pub(super) fn witnessed_by(&mut self, no: i64, version: i64) {
-        self.bounds.witness = Witness::Instance { no, version };
+        self.bounds.witness = Witness::Run { no, version };
     }
 
     /// The group leaves a trace.

@@ -1,4 +1,4 @@
-//! Releases of instances, and parked triggers of paused instances.
+//! Releases of runs, and parked triggers of paused runs.
 
 use super::{Done, Session};
 use crate::sql::hot;
@@ -10,7 +10,7 @@ impl Session<'_> {
         if !self.holds(fence)? {
             return Ok(Err(Fenced));
         }
-        let no = fence.instance.0;
+        let no = fence.run.0;
         self.write_head(no)?;
         self.made_pending += self.statements.unclaim.execute([no])? as u64;
         self.connection
@@ -22,7 +22,7 @@ impl Session<'_> {
         Ok(Ok(()))
     }
 
-    /// Parks a due trigger of a paused instance. False if it is a control trigger, which stays
+    /// Parks a due trigger of a paused run. False if it is a control trigger, which stays
     /// pending.
     pub(super) fn park_paused(&mut self, no: i64) -> Done<bool> {
         let sql = "UPDATE trigger SET state = 2, suspicion = min(suspicion, 1), reason = 'paused' \

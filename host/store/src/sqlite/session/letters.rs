@@ -10,14 +10,14 @@ use crate::sql::transaction::now;
 
 impl Session<'_> {
     /// Dead-letters the resumptions that no step has used, before their rows are removed: of one
-    /// row, or of all rows of an instance.
-    pub(super) fn bury_unheard(
+    /// row, or of all rows of a run.
+    pub(super) fn dead_letter_unheard(
         &mut self,
-        instance: i64,
+        run: i64,
         row: Option<TriggerNo>,
         at_ms: i64,
     ) -> Done<()> {
-        // A single row is found by its key, because an instance may have many.
+        // A single row is found by its key, because a run may have many.
         let sql = match row {
             Some(_) => {
                 "SELECT seq, node, priority, payload, detail FROM trigger \
@@ -30,13 +30,13 @@ impl Session<'_> {
             }
         };
         let row = row.map(|no| no.0);
-        let key = (instance, row, TriggerType::Resume.stored());
+        let key = (run, row, TriggerType::Resume.stored());
         let unheard: Vec<DeadTrigger> = self
             .connection
             .prepare_cached(sql)?
             .query_map(key, |row| {
                 Ok(DeadTrigger {
-                    instance: RunNo(instance),
+                    run: RunNo(run),
                     seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
                     kind: TriggerType::Resume,
                     node: row.get(1)?,

@@ -8,7 +8,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::sql::{hot, layout};
 use crate::sqlite::{locks, open};
-use crate::write::{Bury, Duty, Fenced, Leave, NewMember, OrFenced, Renew, Renewed};
+use crate::write::{Duty, Fenced, Leave, NewMember, OrFenced, Reap, Renew, Renewed};
 
 /// Row numbers carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
@@ -77,7 +77,7 @@ impl Session<'_> {
 
     pub(super) fn leave(&mut self, leave: &Leave) -> Done<()> {
         let incarnation = leave.incarnation;
-        // If the member was reaped before, its remaining instances are freed as those of a dead
+        // If the member was reaped before, its remaining runs are freed as those of a dead
         // member.
         if self.remove_member(incarnation.0)? {
             self.write_heads()?;
@@ -96,8 +96,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) fn bury(&mut self, bury: &Bury) -> Done<u32> {
-        let (asking, limit) = (bury.incarnation, bury.limit);
+    pub(super) fn reap(&mut self, reap: &Reap) -> Done<u32> {
+        let (asking, limit) = (reap.incarnation, reap.limit);
         for dead in self.dead_members(asking.0)? {
             self.remove_member(dead)?;
         }

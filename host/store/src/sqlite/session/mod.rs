@@ -282,7 +282,7 @@ impl<'c> Session<'c> {
         Ok(member)
     }
 
-    /// The head of an instance, from the cache or from the file.
+    /// The head of a run, from the cache or from the file.
     fn head(&mut self, no: i64) -> Done<Option<&mut Head>> {
         if !self.cache.heads.contains_key(&no) {
             let read = self.statements.head.query_row([no], |row| {
@@ -310,7 +310,7 @@ impl<'c> Session<'c> {
         Ok(self.cache.heads.get_mut(&no))
     }
 
-    /// Writes the cached head of an instance to the file.
+    /// Writes the cached head of a run to the file.
     fn write_head(&mut self, no: i64) -> Done<()> {
         let Some(head) = self.cache.heads.get_mut(&no) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Reservations, which keep instances from running at the same time.
+//! Reservations, which keep runs from running at the same time.
 
 use rusqlite::OptionalExtension as _;
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use super::{Done, Session};
 use crate::sql::hot;
 
 impl Session<'_> {
-    /// An instance that reserves this key.
+    /// A run that reserves this key.
     pub(super) fn reserved_by(&self, key: &str) -> Done<Option<RunId>> {
         let sql = "SELECT i.id FROM reservation r CROSS JOIN instance i ON i.no = r.instance \
             WHERE r.key = ?1 ORDER BY r.instance LIMIT 1";
@@ -21,18 +21,18 @@ impl Session<'_> {
         Ok(id.map(|id| RunId(Uuid::from_bytes(id))))
     }
 
-    pub(super) fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<()> {
+    pub(super) fn reserve(&mut self, run: i64, keys: &[String]) -> Done<()> {
         for key in keys {
             self.connection
                 .prepare_cached("INSERT OR IGNORE INTO reservation VALUES (?1, ?2)")?
-                .execute((key, instance))?;
+                .execute((key, run))?;
             self.cache.reservations = Filled::Some;
         }
         Ok(())
     }
 
-    /// Releases the reservations of an instance.
-    pub(super) fn release_reservations(&mut self, instance: RunNo) -> Done<()> {
+    /// Releases the reservations of a run.
+    pub(super) fn release_reservations(&mut self, run: RunNo) -> Done<()> {
         if self.cache.reservations == Filled::Unknown {
             let sql = "SELECT EXISTS (SELECT 1 FROM reservation)";
             self.cache.reservations = self.filled(sql)?;
@@ -40,7 +40,7 @@ impl Session<'_> {
         if self.cache.reservations == Filled::Some {
             self.connection
                 .prepare_cached(hot::RELEASE_RESERVATIONS.sqlite)?
-                .execute([instance.0])?;
+                .execute([run.0])?;
         }
         Ok(())
     }

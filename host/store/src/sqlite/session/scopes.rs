@@ -1,4 +1,4 @@
-//! Scopes of an instance besides its root: their states, their variables, and the outputs of their
+//! Scopes of a run besides its root: their states, their variables, and the outputs of their
 //! items.
 
 use bytes::Bytes;
@@ -14,29 +14,25 @@ use crate::write::{ClaimedRun, Commit, NewItem};
 
 impl Session<'_> {
     /// Writes a step's changes of scopes, variables and items. Most steps have none.
-    pub(super) fn put_scoped(&mut self, instance: i64, commit: &Commit) -> Done<()> {
+    pub(super) fn put_scoped(&mut self, run: i64, commit: &Commit) -> Done<()> {
         for (scope, name, value) in &commit.vars {
-            self.put_var(instance, *scope, name, value)?;
+            self.put_var(run, *scope, name, value)?;
         }
-        self.put_scopes(instance, &commit.scopes)?;
+        self.put_scopes(run, &commit.scopes)?;
         for item in &commit.items {
-            self.put_item(instance, item)?;
+            self.put_item(run, item)?;
         }
         for list in &commit.lists_done {
-            self.clear_items(instance, *list)?;
+            self.clear_items(run, *list)?;
         }
         Ok(())
     }
 
-    pub(super) fn put_scopes(
-        &mut self,
-        instance: i64,
-        scopes: &[(ScopeNo, Option<Bytes>)],
-    ) -> Done<()> {
+    pub(super) fn put_scopes(&mut self, run: i64, scopes: &[(ScopeNo, Option<Bytes>)]) -> Done<()> {
         for (scope, state) in scopes {
             match state {
-                Some(state) => self.put_scope(instance, *scope, state)?,
-                None => self.close_scope(instance, *scope)?,
+                Some(state) => self.put_scope(run, *scope, state)?,
+                None => self.close_scope(run, *scope)?,
             }
         }
         Ok(())
@@ -44,7 +40,7 @@ impl Session<'_> {
 
     pub(super) fn put_var(
         &mut self,
-        instance: i64,
+        run: i64,
         scope: ScopeNo,
         name: &str,
         value: &Payload,
@@ -52,46 +48,46 @@ impl Session<'_> {
         let (body, meta) = payload(Some(value));
         let scope = scope.0.cast_signed();
         let content = (body, meta.as_deref());
-        let sum = sums::of_payload(Of::Var, [instance, scope, 0], name, content);
-        let row = (instance, scope, name, body, &meta, sum);
+        let sum = sums::of_payload(Of::Var, [run, scope, 0], name, content);
+        let row = (run, scope, name, body, &meta, sum);
         self.statements.put_var.execute(row)?;
         Ok(())
     }
 
-    pub(super) fn put_scope(&mut self, instance: i64, scope: ScopeNo, state: &[u8]) -> Done<()> {
+    pub(super) fn put_scope(&mut self, run: i64, scope: ScopeNo, state: &[u8]) -> Done<()> {
         let scope = scope.0.cast_signed();
-        let sum = sums::sum(Of::Scope, [instance, scope, 0], "", Some(state), None);
-        let row = (instance, scope, state, sum);
+        let sum = sums::sum(Of::Scope, [run, scope, 0], "", Some(state), None);
+        let row = (run, scope, state, sum);
         self.statements.put_scope.execute(row)?;
         self.cache.scopes = Filled::Some;
         Ok(())
     }
 
-    fn close_scope(&mut self, instance: i64, scope: ScopeNo) -> Done<()> {
-        let key = (instance, scope.0.cast_signed());
+    fn close_scope(&mut self, run: i64, scope: ScopeNo) -> Done<()> {
+        let key = (run, scope.0.cast_signed());
         self.statements.close_scope.execute(key)?;
         self.statements.clear_vars.execute(key)?;
         Ok(())
     }
 
-    pub(super) fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
+    pub(super) fn put_item(&mut self, run: i64, item: &NewItem) -> Done<()> {
         let (body, meta) = payload(Some(&item.output));
         let list = item.list.0.cast_signed();
-        let key = [instance, list, i64::from(item.index)];
+        let key = [run, list, i64::from(item.index)];
         let sum = sums::of_payload(Of::Item, key, "", (body, meta.as_deref()));
-        let row = (instance, list, item.index, body, &meta, sum);
+        let row = (run, list, item.index, body, &meta, sum);
         self.statements.put_item.execute(row)?;
         Ok(())
     }
 
-    fn clear_items(&mut self, instance: i64, list: Seq) -> Done<()> {
+    fn clear_items(&mut self, run: i64, list: Seq) -> Done<()> {
         self.connection
             .prepare_cached(hot::CLEAR_ITEMS.sqlite)?
-            .execute((instance, list.0.cast_signed()))?;
+            .execute((run, list.0.cast_signed()))?;
         Ok(())
     }
 
-    /// Adds the open scopes of a newly owned instance.
+    /// Adds the open scopes of a newly owned run.
     pub(super) fn load_scopes(&mut self, claimed: &mut ClaimedRun) -> Done<()> {
         if self.cache.scopes == Filled::Unknown {
             let sql = "SELECT EXISTS (SELECT 1 FROM scope)";

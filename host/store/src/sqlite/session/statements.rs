@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, Error as Fault, Statement};
 
-use crate::sql::rows::{select_instance, select_trigger};
+use crate::sql::rows::{select_run, select_trigger};
 use crate::sql::{Sql, hot, sql};
 
 /// The due triggers of one priority, after a position.
@@ -56,10 +56,10 @@ statements! {
     member: hot::MEMBER.sqlite,
 
     head: "SELECT status, owner, epoch, version, last_run, extras FROM instance WHERE no = ?1",
-    /// The head of an instance that keeps its owner.
+    /// The head of a run that keeps its owner.
     step_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5, \
         state_sum = ?6 WHERE no = ?1",
-    /// The head of an instance that ends or is released.
+    /// The head of a run that ends or is released.
     whole_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5, \
         owner = ?6, finished_ms = ?7, failure = ?8, output = ?9, output_meta = ?10, \
         state_sum = ?11, output_sum = ?12 WHERE no = ?1",
@@ -102,7 +102,7 @@ statements! {
         ON CONFLICT (digest) DO UPDATE SET touched_ms = max(touched_ms, excluded.touched_ms)",
     insert_journal: hot::INSERT_JOURNAL.sqlite,
 
-    insert_instance: "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
+    insert_run: "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
         version, state, extras, state_sum) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
         ON CONFLICT (id) DO NOTHING",
@@ -110,7 +110,7 @@ statements! {
         input_meta, parent, parent_id, parent_trigger, parent_seq, depth, \
         keep_ms, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
 
-    run_by_no: select_instance!("WHERE i.no = ?1").sqlite,
+    run_by_no: select_run!("WHERE i.no = ?1").sqlite,
     /// Answered from the index alone.
     due: DUE,
     /// The highest priority below another one that has pending triggers: one index lookup.

@@ -13,7 +13,7 @@ use crate::sql::transaction::now;
 use crate::stimuli::{ClaimFor, Cursor, NewStimulus, Send, SendOutcome, Sent};
 use crate::write::Fenced;
 
-/// The holder of a stimulus's blobs until the instances that refer to them are known.
+/// The holder of a stimulus's blobs until the runs that refer to them are known.
 const IN_HAND: i64 = i64::MIN;
 
 impl Session<'_> {
@@ -26,7 +26,7 @@ impl Session<'_> {
                 Some(cursor) => cursor,
             },
         };
-        let starts = stimulus.delivery.starts() && stimulus.instance.is_none() && cursor.is_none();
+        let starts = stimulus.delivery.starts() && stimulus.run.is_none() && cursor.is_none();
         if starts && !self.bound_as(stimulus.hash, send)? {
             return Ok(SendOutcome::Moved);
         }
@@ -61,7 +61,7 @@ impl Session<'_> {
         Ok(SendOutcome::Sent(sent))
     }
 
-    /// Claims the due work of those instances that have no owner and are not paused.
+    /// Claims the due work of those runs that have no owner and are not paused.
     pub(super) fn take_due(
         &mut self,
         claim_for: Option<ClaimFor>,
@@ -78,7 +78,7 @@ impl Session<'_> {
             let is_free = |head: &mut Head| head.owner.is_none() && head.status != Status::Paused;
             free.extend(head.is_some_and(is_free).then_some(no));
         }
-        sent.taken = self.claim(&claim_for.claim(at_ms, free))?.instances;
+        sent.taken = self.claim(&claim_for.claim(at_ms, free))?.runs;
         Ok(())
     }
 
@@ -128,11 +128,11 @@ impl Session<'_> {
         let mut before = None;
         for met in &found {
             // The bookmarks of one execution are adjacent, and an execution is resumed once.
-            if before.replace((met.instance, met.first)) != Some((met.instance, met.first))
+            if before.replace((met.run, met.first)) != Some((met.run, met.first))
                 && self.go_on(met, &send.stimulus.input, send.at_ms)?
             {
-                sent.resumed.push(met.instance_id);
-                due.push(RunNo(met.instance));
+                sent.resumed.push(met.run_id);
+                due.push(RunNo(met.run));
             }
         }
         let Some(after) = after.filter(|_| more) else {
@@ -151,7 +151,7 @@ impl Session<'_> {
             Some(cursor) => (cursor.after.0, cursor.until.0),
             None => (0, i64::MAX),
         };
-        let sql = if stimulus.instance.is_some() {
+        let sql = if stimulus.run.is_some() {
             select_met!(
                 "bookmark_instance",
                 "b.instance = (SELECT no FROM instance WHERE id = ?6) AND b.hash = ?1 \
@@ -179,7 +179,7 @@ impl Session<'_> {
             until,
             send.at_ms,
             limit as i64,
-            stimulus.instance.as_ref().map(id),
+            stimulus.run.as_ref().map(id),
             &stimulus.correlation,
         );
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -220,14 +220,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Buffers a stimulus for a later bookmark, if its delivery says so and its instance has not
+    /// Buffers a stimulus for a later bookmark, if its delivery says so and its run has not
     /// ended.
     fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> Done<bool> {
         if new.delivery != Delivery::Buffer {
             return Ok(false);
         }
-        if let Some(instance) = new.instance
-            && let Some(no) = self.instance_no(instance)?
+        if let Some(run) = new.run
+            && let Some(no) = self.run_no(run)?
             && self.head(no)?.is_none_or(|head| head.status.is_final())
         {
             return Ok(false);
@@ -237,15 +237,15 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// The number of an instance.
-    pub(super) fn instance_no(&self, instance: RunId) -> Done<Option<i64>> {
-        let sql = hot::INSTANCE_NO.sqlite;
+    /// The number of a run.
+    pub(super) fn run_no(&self, run: RunId) -> Done<Option<i64>> {
+        let sql = hot::RUN_NO.sqlite;
         let mut statement = self.connection.prepare_cached(sql)?;
-        let no = statement.query_row([id(&instance)], |row| row.get(0));
+        let no = statement.query_row([id(&run)], |row| row.get(0));
         Ok(no.optional()?)
     }
 }
 
-pub(super) fn id(instance: &RunId) -> &[u8] {
-    instance.0.as_bytes()
+pub(super) fn id(run: &RunId) -> &[u8] {
+    run.0.as_bytes()
 }

@@ -18,7 +18,7 @@ use crate::sqlite::tests;
 use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
-    Bury, Claim, Claims, Commit, Committed, Duty, Fence, Leave, NewItem, NewMember, OrFenced,
+    Claim, Claims, Commit, Committed, Duty, Fence, Leave, NewItem, NewMember, OrFenced, Reap,
     Release, Renew, Renewed,
 };
 
@@ -68,12 +68,12 @@ impl Transaction for Session<'_> {
         Session::sweep_pages(self, rows)
     }
 
-    async fn hold(&mut self, instance: i64) -> Done<Self, ()> {
-        self.write_head(instance)
+    async fn hold(&mut self, run: i64) -> Done<Self, ()> {
+        self.write_head(run)
     }
 
-    async fn head(&mut self, instance: i64) -> Done<Self, Option<Head>> {
-        let head = Session::head(self, instance)?;
+    async fn head(&mut self, run: i64) -> Done<Self, Option<Head>> {
+        let head = Session::head(self, run)?;
         Ok(head.map(|head| Head {
             status: head.status,
             owner: head.owner,
@@ -87,38 +87,38 @@ impl Transaction for Session<'_> {
         Session::holds(self, fence)
     }
 
-    async fn insert_trigger(&mut self, instance: i64, new: &NewTrigger) -> Done<Self, ()> {
-        Session::insert_trigger(self, instance, new, false)
+    async fn insert_trigger(&mut self, run: i64, new: &NewTrigger) -> Done<Self, ()> {
+        Session::insert_trigger(self, run, new, false)
     }
 
     fn made_pending(&mut self, count: u64) {
         self.made_pending += count;
     }
 
-    fn forget_head(&mut self, instance: i64) {
-        self.cache.heads.remove(&instance);
+    fn forget_head(&mut self, run: i64) {
+        self.cache.heads.remove(&run);
     }
 
-    async fn loosen_blobs(&mut self, instance: i64, at_ms: i64) -> Done<Self, ()> {
-        Session::loosen_blobs(self, instance, u64::from(u32::MAX), at_ms).map(drop)
+    async fn loosen_blobs(&mut self, run: i64, at_ms: i64) -> Done<Self, ()> {
+        Session::loosen_blobs(self, run, u64::from(u32::MAX), at_ms).map(drop)
     }
 
     async fn put_scope(
         &mut self,
-        instance: i64,
+        run: i64,
         scope: ScopeNo,
         state: Option<&Bytes>,
     ) -> Done<Self, ()> {
-        self.put_scopes(instance, &[(scope, state.cloned())])
+        self.put_scopes(run, &[(scope, state.cloned())])
     }
 
     async fn add_bookmarks(
         &mut self,
-        instance: i64,
+        run: i64,
         bookmarks: &[NewBookmark],
         at_ms: i64,
     ) -> Done<Self, ()> {
-        Session::add_bookmarks(self, instance, bookmarks, at_ms).map(drop)
+        Session::add_bookmarks(self, run, bookmarks, at_ms).map(drop)
     }
 
     async fn lock_reservations(
@@ -141,8 +141,8 @@ impl Transaction for Session<'_> {
         }
     }
 
-    async fn bury_unheard(&mut self, instance: i64, at_ms: i64) -> Done<Self, ()> {
-        Session::bury_unheard(self, instance, None, at_ms)
+    async fn dead_letter_unheard(&mut self, run: i64, at_ms: i64) -> Done<Self, ()> {
+        Session::dead_letter_unheard(self, run, None, at_ms)
     }
 
     async fn lock_import(&mut self, _import: &Import) -> Done<Self, ()> {

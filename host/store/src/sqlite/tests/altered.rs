@@ -1,4 +1,4 @@
-//! Values that were changed behind the store's back are detected, and only their own instance or
+//! Values that were changed behind the store's back are detected, and only their own run or
 //! row is affected.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::conformance::world::{DONE, Held, Member};
 use crate::sqlite::SqliteStore;
 use crate::{Error, Reader as _, Store, codes};
 
-/// A store of two instances with every kind of row that has a checksum.
+/// A store of two runs with every kind of row that has a checksum.
 fn filled() -> (OnDisk, Arc<SqliteStore>, Member, [Held; 2]) {
     let disk = on_disk();
     let store = disk.store();
@@ -98,14 +98,14 @@ fn what_was_altered_is_told_by_reading_and_by_the_check() {
     ];
     for (sql, told, read) in damages {
         let (disk, store, _member, [first, second]) = filled();
-        let no = first.fence.instance;
+        let no = first.fence.run;
         behind_its_back(&disk, &format!("{sql}{}", no.0));
         let error = read(&store, no).unwrap_err();
         assert_eq!(error.code, codes::ALTERED, "{sql}: {error}");
         assert!(error.message.contains(told), "{error}");
         assert!(findings(&disk).iter().any(|line| line.contains(told)));
         if told != "a large value" {
-            read(&store, second.fence.instance).unwrap();
+            read(&store, second.fence.run).unwrap();
         }
         // One altered value does not make the store as a whole unhealthy.
         store.probe().unwrap();
@@ -115,7 +115,7 @@ fn what_was_altered_is_told_by_reading_and_by_the_check() {
 #[test]
 fn rows_that_changed_places_are_noticed() {
     let (disk, store, _member, [first, second]) = filled();
-    let (one, two) = (first.fence.instance, second.fence.instance);
+    let (one, two) = (first.fence.run, second.fence.run);
     behind_its_back(
         &disk,
         &format!(
@@ -135,7 +135,7 @@ fn rows_that_changed_places_are_noticed() {
 fn a_run_with_an_altered_state_is_claimed_as_unsound_and_others_as_sound() {
     let (disk, _store, member, [first, second]) = filled();
     member.die();
-    let altered = first.fence.instance;
+    let altered = first.fence.run;
     let sql = format!("UPDATE instance SET state = x'ff' WHERE no = {}", altered.0);
     behind_its_back(&disk, &sql);
     assert!(
@@ -144,13 +144,13 @@ fn a_run_with_an_altered_state_is_claimed_as_unsound_and_others_as_sound() {
             .any(|line| line.contains("the state of run"))
     );
     let next = Member::of(disk.store() as Arc<dyn Store>);
-    assert_eq!(next.bury(10), 2);
+    assert_eq!(next.reap(10), 2);
     let claims = next.claim(i64::MAX, 10, 10);
     let sound = |no: RunNo| {
-        let claimed = claims.instances.iter().find(|one| one.row.no == no);
+        let claimed = claims.runs.iter().find(|one| one.row.no == no);
         claimed.unwrap().row.sound
     };
-    assert!(!sound(altered) && sound(second.fence.instance));
+    assert!(!sound(altered) && sound(second.fence.run));
 }
 
 #[test]
@@ -160,6 +160,6 @@ fn rows_of_an_older_layout_count_as_sound() {
         &disk,
         "UPDATE run SET output = x'7b7d', sum = NULL; UPDATE instance SET state_sum = NULL",
     );
-    store.executions(first.fence.instance, None, 10).unwrap();
+    store.executions(first.fence.run, None, 10).unwrap();
     assert_eq!(findings(&disk), [""; 0]);
 }

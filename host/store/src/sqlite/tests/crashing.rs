@@ -46,7 +46,7 @@ fn commit_for_ever(path: &Path) {
         for (held, answer) in chains.iter_mut().zip(answers) {
             assert_eq!(answer.unwrap(), DONE);
             *held = held.next();
-            writeln!(out, "ACK {} {}", held.fence.instance, held.fence.version).unwrap();
+            writeln!(out, "ACK {} {}", held.fence.run, held.fence.version).unwrap();
         }
         out.flush().unwrap();
     }
@@ -71,8 +71,8 @@ fn acknowledged_steps_survive_a_kill() {
             let Some((_, ack)) = line.split_once("ACK ") else {
                 continue;
             };
-            let (instance, version) = ack.split_once(' ').unwrap();
-            let key = RunNo(instance.parse().unwrap());
+            let (run, version) = ack.split_once(' ').unwrap();
+            let key = RunNo(run.parse().unwrap());
             acknowledged.insert(key, Version(version.parse().unwrap()));
             read += 1;
             if read == lines {
@@ -85,7 +85,7 @@ fn acknowledged_steps_survive_a_kill() {
         let store = disk.store();
         let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
         assert_eq!(
-            member.bury(1000),
+            member.reap(1000),
             8,
             "its lock tells at once that it is dead"
         );

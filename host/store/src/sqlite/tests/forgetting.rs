@@ -13,7 +13,7 @@ use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
 fn forget_all(member: &Member, at_ms: i64) {
     for row in member.store.expired(i64::MAX, i64::MAX, 10_000).unwrap() {
         let forget = Forget {
-            instance: row.no,
+            run: row.no,
             before_ms: i64::MAX,
             rows: 100,
             at_ms,
@@ -40,7 +40,7 @@ fn small(disk: &OnDisk) -> Member {
     Member::of(SqliteStore::open(disk.path(), options).unwrap())
 }
 
-/// The number of rows of every table that is about instances.
+/// The number of rows of every table that is about runs.
 fn rows(connection: &Connection) -> Vec<(String, i64)> {
     let apart = [
         "member",
@@ -138,9 +138,9 @@ fn pages_are_given_back_once_the_load_is_over() {
     }
     let most = pages();
     for row in member.store.expired(i64::MAX, i64::MAX, 1000).unwrap() {
-        let (instance, before_ms, rows, at_ms) = (row.no, i64::MAX, 1000, 0);
+        let (run, before_ms, rows, at_ms) = (row.no, i64::MAX, 1000, 0);
         member.write(Forget {
-            instance,
+            run,
             before_ms,
             rows,
             at_ms,
@@ -174,7 +174,7 @@ fn pages_are_given_back_once_the_load_is_over() {
     assert_eq!(sound, "ok");
 }
 
-/// A file of the first layout, with two instances that refer to one blob.
+/// A file of the first layout, with two runs that refer to one blob.
 const OLDER: &str = "
     PRAGMA user_version = 1;
     INSERT INTO definition VALUES (1, zeroblob(32), 'case', x'7b7d');

@@ -10,7 +10,7 @@ use windlass_model::Code;
 use super::{OnDisk, on_disk};
 use crate::conformance::power::Picture;
 use crate::conformance::world::{DONE, Member, batch};
-use crate::outside::Control;
+use crate::external::Control;
 use crate::retention::Forget;
 use crate::settings::Setting;
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore, mark};
@@ -24,7 +24,7 @@ fn opened(picture: &Picture) -> Result<u64, Error> {
     let store = SqliteStore::open(elsewhere.path(), elsewhere.options())?;
     let counts = store.counts()?;
     store.close();
-    Ok(counts.instances)
+    Ok(counts.runs)
 }
 
 #[track_caller]
@@ -61,7 +61,7 @@ fn a_store_that_lost_the_newest_group_is_refused() {
         ("a group with a trace", |member| {
             let pending = member.create(member.draft(1));
             let control = Control {
-                instance: member.head(pending).id,
+                run: member.head(pending).id,
                 no: member.trigger(1).no,
                 kind: windlass_model::TriggerType::Cancel,
                 at_ms: 5,
@@ -206,20 +206,20 @@ fn what_is_forgotten_is_not_missed() {
     let disk = on_disk();
     let member = Member::of(disk.store() as Arc<dyn Store>);
     let held = member.born();
-    let no = held.fence.instance;
+    let no = held.fence.run;
     assert_eq!(member.commit(member.last(&held)), DONE);
     let forget = Forget {
-        instance: no,
+        run: no,
         before_ms: i64::MAX,
         rows: 10,
         at_ms: i64::MAX,
     };
     while member.write(forget).more {}
     assert_eq!(opened(&Picture::take(&disk.path())).unwrap(), 0);
-    // One group ends an instance and deletes it.
+    // One group ends a run and deletes it.
     let held = member.born();
     let forget = Forget {
-        instance: held.fence.instance,
+        run: held.fence.run,
         before_ms: i64::MAX,
         rows: 100,
         at_ms: i64::MAX,
@@ -301,7 +301,7 @@ fn an_older_store_is_accepted_as_a_new_generation() {
     let newest = Picture::take(&disk.path());
     let restored = restore(Some(&*backup)).unwrap();
     let store = disk.store();
-    assert_eq!(store.counts().unwrap().instances, 1);
+    assert_eq!(store.counts().unwrap().runs, 1);
     store.close();
     // The former store is kept, and it is older than the new generation.
     let before = restored.before.unwrap();
@@ -309,7 +309,7 @@ fn an_older_store_is_accepted_as_a_new_generation() {
         let elsewhere = SqliteStore::open(path, disk.options()).unwrap();
         let counts = elsewhere.counts().unwrap();
         elsewhere.close();
-        counts.instances
+        counts.runs
     };
     assert_eq!(counted(&before), 2);
     let left = with_mark_of(&on_disk(), &disk, &newest);

@@ -15,7 +15,7 @@ use crate::sqlite::session::statements::{DUE, PRIORITY};
 use crate::sqlite::{SqliteOptions, SqliteStore, locks};
 use crate::{Reader as _, Result, Store, codes};
 
-/// An instance with three triggers, in the first layout: one is pending, one is claimed by a
+/// A run with three triggers, in the first layout: one is pending, one is claimed by a
 /// process that no longer exists, and one is parked.
 const FIRST: &str = "
     INSERT INTO definition VALUES (1, zeroblob(32), 'old', x'7b7d');
@@ -62,7 +62,7 @@ fn a_file_of_the_first_layout_is_brought_up_to_date() {
             .all(|row| row.payload.is_none() && row.priority == 0)
     );
     assert_eq!(triggers[2].state, TriggerState::Parked);
-    assert_eq!(member.bury(10), 1);
+    assert_eq!(member.reap(10), 1);
     let held = member.claim_all(20);
     assert_eq!(held.len(), 2);
     assert_eq!(member.commit(member.last(&held[0])), DONE);

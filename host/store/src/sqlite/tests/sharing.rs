@@ -29,7 +29,7 @@ fn ears(store: &dyn Store) -> (Receiver<()>, Listener) {
     (heard, listener)
 }
 
-/// Commits a chain of its own, then waits for notifications, ends all due instances, and notifies
+/// Commits a chain of its own, then waits for notifications, ends all due runs, and notifies
 /// the other process.
 fn partner(path: &Path) {
     let options = SqliteOptions::new(Arc::<TestClock>::default());
@@ -100,7 +100,7 @@ fn two_processes_share_a_file() {
     }
     let counts = store.counts().unwrap();
     assert_eq!(
-        (counts.instances, counts.unfinished, counts.executions),
+        (counts.runs, counts.unfinished, counts.executions),
         (12, 0, 212)
     );
     assert_eq!(store.members().unwrap().len(), 1);
@@ -116,9 +116,9 @@ fn a_dead_member_is_known_by_its_lock() {
         super::super::locks::directory(&disk.path()).join(format!("{}.lock", dead.incarnation));
     dead.born();
     assert!(lock.exists());
-    assert_eq!(member.bury(10), 0);
+    assert_eq!(member.reap(10), 0);
     other.close();
-    assert_eq!(member.bury(10), 1);
+    assert_eq!(member.reap(10), 1);
     assert!(!lock.exists(), "nothing is left behind");
 }
 
@@ -131,7 +131,7 @@ fn without_its_lock_file_a_member_is_trusted_for_its_lease() {
     dead.die();
     let directory = super::super::locks::directory(&disk.path());
     std::fs::remove_file(directory.join(format!("{}.lock", dead.incarnation))).unwrap();
-    assert_eq!(member.bury(10), 0);
+    assert_eq!(member.reap(10), 0);
     disk.clock.advance(2 * crate::conformance::world::LEASE_MS);
-    assert_eq!(member.bury(10), 1);
+    assert_eq!(member.reap(10), 1);
 }

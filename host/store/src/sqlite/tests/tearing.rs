@@ -45,14 +45,14 @@ struct History {
     model: Arc<MemoryStore>,
     member: Member,
     held: Vec<Held>,
-    instances: Vec<RunNo>,
+    runs: Vec<RunNo>,
     dice: Dice,
 }
 
 impl History {
-    /// All rows of every instance, as text.
+    /// All rows of every run, as text.
     fn told(&self, store: &dyn Store) -> String {
-        let told = self.instances.iter().map(|no| {
+        let told = self.runs.iter().map(|no| {
             let vars = store.vars(*no, ScopeNo::ROOT).unwrap();
             let runs = store.executions(*no, None, u32::MAX).unwrap();
             let outputs = runs
@@ -76,7 +76,7 @@ impl History {
             let mut new = self.member.draft(1);
             new.owner = Some(self.member.incarnation);
             new.triggers[0].claimed = true;
-            self.instances.push(new.no);
+            self.runs.push(new.no);
             self.held.push(Held::born(&new));
             writes.push(new.into());
         }
@@ -132,7 +132,7 @@ impl History {
         may_be
     }
 
-    /// Opens the remains of a power cut, and returns the rows of every instance.
+    /// Opens the remains of a power cut, and returns the rows of every run.
     fn open(&self, left: &Picture) -> String {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path().join("windlass.db");
@@ -165,7 +165,7 @@ fn history(disk: &OnDisk, seed: u64) -> History {
         model,
         member,
         held: Vec::new(),
-        instances: Vec::new(),
+        runs: Vec::new(),
         dice: Dice(seed),
     }
 }

@@ -22,14 +22,7 @@ fn member(disk: &OnDisk, options: SqliteOptions) -> (Arc<SqliteStore>, Member) {
 /// A step that writes this number of bytes.
 fn heavy(member: &Member, held: &Held, bytes: usize) -> Commit {
     let mut step = member.chained(held, 2);
-    let fill = held
-        .fence
-        .instance
-        .0
-        .to_le_bytes()
-        .first()
-        .copied()
-        .unwrap_or(0);
+    let fill = held.fence.run.0.to_le_bytes().first().copied().unwrap_or(0);
     step.executions[0].output = Some(Payload::json(Bytes::from(vec![fill; bytes])));
     step
 }
@@ -74,7 +67,7 @@ fn a_full_disk_loses_nothing() {
     let (store, _) = self::member(&disk, disk.options());
     for (chains, version) in [(&written, 1), (&refused, 0)] {
         for held in chains {
-            let row = store.run_by_no(held.fence.instance).unwrap().unwrap();
+            let row = store.run_by_no(held.fence.run).unwrap().unwrap();
             assert_eq!(row.version, Version(version));
             let runs = store.executions(row.no, None, 10).unwrap();
             assert_eq!(runs.len() as i64, version);
@@ -103,7 +96,7 @@ fn a_commit_of_unknown_outcome_is_looked_up() {
             assert_eq!(Commit::answer(answer).unwrap(), DONE, "{trouble:?}");
         }
         for held in &chains {
-            assert_eq!(member.head(held.fence.instance).version, Version(1));
+            assert_eq!(member.head(held.fence.run).version, Version(1));
             assert_eq!(member.commit(member.chained(&held.next(), 3)), DONE);
         }
         assert_eq!(store.counts().unwrap().executions, 8);
@@ -119,8 +112,8 @@ fn each_kind_of_write_survives_an_unknown_outcome() {
         let no = member.create(member.draft(2));
         trouble();
         let claims = member.claim(10, 10, 1);
-        assert_eq!(claims.instances[0].claimed.len(), 1, "a claim");
-        let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+        assert_eq!(claims.runs[0].claimed.len(), 1, "a claim");
+        let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
         trouble();
         let (fence, trigger) = (held.fence, held.trigger);
         assert_eq!(member.write(Mark { fence, trigger }), Ok(()), "a mark");

@@ -32,8 +32,8 @@ fn furnished() -> OnDisk {
     let mut child = member.draft(1);
     child.reserves = vec!["key".into()];
     child.parent = Some(Parent {
-        instance: parent.fence.instance,
-        id: member.head(parent.fence.instance).id,
+        run: parent.fence.run,
+        id: member.head(parent.fence.run).id,
         trigger: parent.trigger.no,
         seq: windlass_model::Seq(1),
         depth: 1,

@@ -38,7 +38,7 @@ pub(super) fn items(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     };
     let mut items = Vec::new();
     for (key, value) in pairs {
-        machine.budget.hold_values(3)?;
+        machine.budget.charge_values(3)?;
         items.push(machine.list(Kind::Tuple, vec![key, value])?);
     }
     machine.list(Kind::Iterator, items)
@@ -121,7 +121,9 @@ pub(super) fn slice(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
         let length = each.saturating_add(usize::from(index < longer));
         let (slice, more) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         rest = more;
-        machine.budget.hold_values(slice.len().saturating_add(2))?;
+        machine
+            .budget
+            .charge_values(slice.len().saturating_add(2))?;
         let mut slice = slice.to_vec();
         if let (Some(filler), true) = (&filler, index >= longer) {
             slice.push(filler.clone());
@@ -140,11 +142,13 @@ pub(super) fn batch(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     let items = machine.items(value)?;
     let mut batches = Vec::with_capacity(room_for(items.len() / count));
     for batch in items.chunks(count) {
-        machine.budget.hold_values(batch.len().saturating_add(1))?;
+        machine
+            .budget
+            .charge_values(batch.len().saturating_add(1))?;
         let mut batch = batch.to_vec();
         if let Some(filler) = &filler {
             let missing = count.saturating_sub(batch.len());
-            machine.budget.hold_values(missing)?;
+            machine.budget.charge_values(missing)?;
             batch.resize(count, filler.clone());
         }
         batches.push(machine.list(Kind::List, batch)?);
@@ -169,7 +173,7 @@ pub(super) fn chain(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
             Err(fault) => return Err(fault),
         }
     }
-    machine.budget.hold_values(items.len())?;
+    machine.budget.charge_values(items.len())?;
     machine.list(if lists { Kind::List } else { Kind::Endless }, items)
 }
 
@@ -225,7 +229,7 @@ pub(super) fn zip(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     for row in 0..rows {
         machine
             .budget
-            .hold_values(columns.len().saturating_add(1))?;
+            .charge_values(columns.len().saturating_add(1))?;
         let cells = columns.iter().filter_map(|column| column.get(row)).cloned();
         let cells: Vec<Value> = cells.collect();
         items.push(machine.list(Kind::Tuple, cells)?);

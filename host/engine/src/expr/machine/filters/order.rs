@@ -22,7 +22,7 @@ pub(super) fn sort(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     let reverse = named.get::<Option<bool>>("reverse")?.unwrap_or_default();
     let attribute = named.get::<Option<&str>>("attribute")?;
     named.assert_all_used()?;
-    machine.budget.hold_values(items.len())?;
+    machine.budget.charge_values(items.len())?;
     let order = match attribute {
         Some(attribute) => {
             let keys = sort_keys(machine, &items, attribute, exact)?;
@@ -39,7 +39,7 @@ fn sort_keys(
     attribute: &str,
     exact: bool,
 ) -> Result<Vec<Value>> {
-    machine.budget.hold_values(items.len())?;
+    machine.budget.charge_values(items.len())?;
     machine.budget.touch(attribute.len())?;
     let paths: Vec<&str> = attribute
         .split(',')
@@ -49,7 +49,7 @@ fn sort_keys(
     let mut keys = Vec::with_capacity(items.len());
     for item in items {
         if let [_, _, ..] = paths.as_slice() {
-            machine.budget.hold_values(paths.len())?;
+            machine.budget.charge_values(paths.len())?;
             let mut parts = Vec::with_capacity(paths.len());
             for path in &paths {
                 let part = machine.at_path_or(item, path, &Value::UNDEFINED)?;
@@ -129,7 +129,7 @@ pub(super) fn dictsort(machine: &mut Machine<'_>, args: &[Value]) -> Result<Valu
     named.assert_all_used()?;
     let (mut keys, mut pairs) = (Vec::new(), Vec::new());
     for (key, value) in object.try_iter_pairs().into_iter().flatten() {
-        machine.budget.hold_values(5)?;
+        machine.budget.charge_values(5)?;
         keys.push(if by_value { value.clone() } else { key.clone() });
         pairs.push(machine.list(Kind::Tuple, vec![key, value])?);
     }
@@ -145,7 +145,9 @@ pub(super) fn unique(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
         .unwrap_or_default();
     named.assert_all_used()?;
     let items = machine.items(value)?;
-    machine.budget.hold_values(items.len().saturating_mul(2))?;
+    machine
+        .budget
+        .charge_values(items.len().saturating_mul(2))?;
     let mut keys = Vec::with_capacity(items.len());
     for item in &items {
         let key = match attribute {
@@ -192,7 +194,9 @@ pub(super) fn groupby(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value
     };
     named.assert_all_used()?;
     let items = machine.items_or_none(value)?;
-    machine.budget.hold_values(items.len().saturating_mul(3))?;
+    machine
+        .budget
+        .charge_values(items.len().saturating_mul(3))?;
     let mut keys = Vec::with_capacity(items.len());
     for item in &items {
         keys.push(machine.at_path_or(item, attribute, &default)?);
@@ -225,7 +229,7 @@ pub(super) fn groupby(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value
 }
 
 fn named_group(machine: &mut Machine<'_>, name: Value, members: Vec<Value>) -> Result<Value> {
-    machine.budget.hold_values(4)?;
+    machine.budget.charge_values(4)?;
     let members = machine.list(Kind::Iterator, members)?;
     machine.list(Kind::Group, vec![name, members])
 }

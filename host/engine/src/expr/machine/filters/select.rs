@@ -76,7 +76,7 @@ fn chosen(
             None => tested.is_true(),
         };
         if passed == keep {
-            machine.budget.hold_values(1)?;
+            machine.budget.charge_values(1)?;
             chosen.push(item);
         }
     }
@@ -117,7 +117,7 @@ pub(super) fn map(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
         let mut all = Vec::with_capacity(args.len().saturating_add(1));
         all.push(item);
         all.extend(args.iter().cloned());
-        machine.budget.hold_values(1)?;
+        machine.budget.charge_values(1)?;
         mapped.push(filter.call(machine, &all)?);
     }
     machine.budget.leave();
@@ -137,7 +137,7 @@ fn attributes(
             Some(path) => machine.at_path(&item, path),
             None => machine.item(&item, attribute),
         };
-        machine.budget.hold_values(1)?;
+        machine.budget.charge_values(1)?;
         mapped.push(match found {
             Ok(found) if found.is_undefined() => default.clone(),
             Ok(found) => found,

@@ -257,7 +257,7 @@ fn pieces<'t>(
 ) -> Result<Value> {
     let mut items = Vec::new();
     for piece in pieces {
-        machine.budget.hold_values(1)?;
+        machine.budget.charge_values(1)?;
         machine
             .budget
             .hold(piece.len().saturating_add(STEP as usize))?;

@@ -1,6 +1,6 @@
 //! External triggers: schedule, fire, reschedule, cancel, control.
 //!
-//! Each verb locks the head of the instance before it writes a row, so that the instance does not
+//! Each verb locks the head of the run before it writes a row, so that the run does not
 //! end in the meantime and leave the row behind.
 
 use bytes::Bytes;
@@ -12,8 +12,8 @@ use super::row::{digest, flag, int, variant};
 use super::rows::{select_trigger, trigger};
 use super::transaction::{Done, Transaction, extras};
 use super::{hot, lives, params, sql};
-use crate::outside::{
-    CancelTrigger, Control, Fire, NewOutside, PAUSING, Reschedule, Scheduled, Touched,
+use crate::external::{
+    CancelTrigger, Control, Fire, NewExternal, PAUSING, Reschedule, Scheduled, Touched,
     TriggerTarget,
 };
 use crate::rows::{self, NewTrigger, TriggerRow};
@@ -22,26 +22,26 @@ use crate::write::Commit;
 /// The trigger that an external id stands for.
 struct Named {
     trigger: TriggerNo,
-    instance: RunNo,
+    run: RunNo,
     request: Digest,
     closed: bool,
 }
 
-pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewOutside) -> Done<X, Scheduled> {
+pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewExternal) -> Done<X, Scheduled> {
     if let Some(named) = named(tx, new.id).await? {
         return scheduled_before(tx, &named, new).await;
     }
-    let Some(instance) = tx.instance_no(new.instance).await? else {
+    let Some(run) = tx.run_no(new.run).await? else {
         return Ok(Scheduled::NoRun);
     };
-    if tx.is_over(instance).await? {
+    if tx.is_over(run).await? {
         return Ok(Scheduled::Closed);
     }
     let sql = sql!(
         "INSERT INTO outside (id, trigger, instance, request, closed) \
         VALUES (?1, ?2, ?3, ?4, false) ON CONFLICT (id) DO NOTHING"
     );
-    let row = params![new.id, new.no.0, instance, new.request];
+    let row = params![new.id, new.no.0, run, new.request];
     if tx.execute(sql, row).await? == 0 {
         // Another connection has written the same id.
         return match named(tx, new.id).await? {
@@ -51,7 +51,7 @@ pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewOutside) -> Do
     }
     let row = NewTrigger {
         no: new.no,
-        seq: Seq::outside(new.no),
+        seq: Seq::external(new.no),
         kind: new.kind,
         node: new.node,
         due_ms: new.due_ms,
@@ -65,15 +65,15 @@ pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewOutside) -> Do
             new.priority
         },
     };
-    tx.insert_trigger(instance, &row).await?;
-    tx.note_extra(instance, extras::OUTSIDE).await?;
+    tx.insert_trigger(run, &row).await?;
+    tx.note_extra(run, extras::EXTERNAL).await?;
     Ok(Scheduled::New)
 }
 
 async fn scheduled_before<X: Transaction>(
     tx: &mut X,
     named: &Named,
-    new: &NewOutside,
+    new: &NewExternal,
 ) -> Done<X, Scheduled> {
     Ok(if named.request != new.request {
         Scheduled::Conflict
@@ -125,14 +125,14 @@ pub(crate) async fn cancel_trigger<X: Transaction>(
 ) -> Done<X, Touched> {
     Ok(match find(tx, cancel.target).await? {
         Err(touched) => touched,
-        Ok(row) if row.state == TriggerState::Claimed || !row.seq.is_outside() => {
+        Ok(row) if row.state == TriggerState::Claimed || !row.seq.is_external() => {
             let about = About::Cancel { target: row.seq };
             let kind = TriggerType::Alter;
-            control_once(tx, row.instance.0, kind, &about.encode(), cancel.at_ms).await?;
+            control_once(tx, row.run.0, kind, &about.encode(), cancel.at_ms).await?;
             Touched::Running
         }
         Ok(row) => {
-            let key = params![row.no.0, row.instance.0];
+            let key = params![row.no.0, row.run.0];
             tx.later(hot::REMOVE_TRIGGER, key).await?;
             Touched::Done
         }
@@ -141,12 +141,12 @@ pub(crate) async fn cancel_trigger<X: Transaction>(
 
 pub(crate) async fn control<X: Transaction>(tx: &mut X, control: &Control) -> Done<X, Touched> {
     let (no, kind, at_ms) = (control.no, control.kind, control.at_ms);
-    Ok(match lives::standing(tx, control.instance).await? {
+    Ok(match lives::standing(tx, control.run).await? {
         None => Touched::NotFound,
-        Some(instance) if tx.is_over(instance).await? => Touched::Closed,
-        Some(instance) => {
-            if let Some(at_ms) = control_at(tx, instance, kind, at_ms).await? {
-                insert_control(tx, instance, no, kind, &Bytes::new(), at_ms).await?;
+        Some(run) if tx.is_over(run).await? => Touched::Closed,
+        Some(run) => {
+            if let Some(at_ms) = control_at(tx, run, kind, at_ms).await? {
+                insert_control(tx, run, no, kind, &Bytes::new(), at_ms).await?;
             }
             Touched::Done
         }
@@ -156,8 +156,8 @@ pub(crate) async fn control<X: Transaction>(tx: &mut X, control: &Control) -> Do
 /// Writes cancel requests for the children that a step names. True if one of them has not ended.
 pub(crate) async fn cancel_all<X: Transaction>(tx: &mut X, commit: &Commit) -> Done<X, bool> {
     let mut asked = false;
-    for instance in &commit.cancels {
-        let Some(no) = tx.instance_no(*instance).await? else {
+    for run in &commit.cancels {
+        let Some(no) = tx.run_no(*run).await? else {
             continue;
         };
         if !tx.is_over(no).await? {
@@ -170,27 +170,27 @@ pub(crate) async fn cancel_all<X: Transaction>(tx: &mut X, commit: &Commit) -> D
 }
 
 /// Closes the external triggers that have not run.
-pub(crate) async fn close<X: Transaction>(tx: &mut X, instance: i64) -> Done<X, ()> {
+pub(crate) async fn close<X: Transaction>(tx: &mut X, run: i64) -> Done<X, ()> {
     let sql = sql!(
         "UPDATE outside SET closed = true WHERE instance = ?1 \
         AND trigger {IN (|= ANY (ARRAY(}\
         SELECT no FROM trigger WHERE instance = ?1 AND seq < 0{)|))}"
     );
-    tx.later(sql, params![instance]).await
+    tx.later(sql, params![run]).await
 }
 
 async fn control_once<X: Transaction>(
     tx: &mut X,
-    instance: i64,
+    run: i64,
     kind: TriggerType,
     detail: &Bytes,
     at_ms: i64,
 ) -> Done<X, ()> {
-    if is_asked_for(tx, instance, kind, detail).await? {
+    if is_asked_for(tx, run, kind, detail).await? {
         return Ok(());
     }
     let no = tx.own_number().await?;
-    insert_control(tx, instance, no, kind, detail, at_ms).await
+    insert_control(tx, run, no, kind, detail, at_ms).await
 }
 
 /// The due time of a control request that is made now; none if the same request is pending. Of the
@@ -198,12 +198,12 @@ async fn control_once<X: Transaction>(
 /// before, even if the clocks of the hosts differ.
 async fn control_at<X: Transaction>(
     tx: &mut X,
-    instance: i64,
+    run: i64,
     kind: TriggerType,
     at_ms: i64,
 ) -> Done<X, Option<i64>> {
     if !kind.is_pausing() {
-        let asked = is_asked_for(tx, instance, kind, &Bytes::new()).await?;
+        let asked = is_asked_for(tx, run, kind, &Bytes::new()).await?;
         return Ok((!asked).then_some(at_ms));
     }
     let sql = sql!(
@@ -211,7 +211,7 @@ async fn control_at<X: Transaction>(
         AND seq < 0 AND state IN (0, 1) ORDER BY due_ms DESC LIMIT 1"
     );
     let last = tx
-        .one(sql, params![instance, PAUSING.0, PAUSING.1], |row| {
+        .one(sql, params![run, PAUSING.0, PAUSING.1], |row| {
             let last = variant(row, 0, TriggerType::from_stored)?;
             Ok((last, int(row, 1)?))
         })
@@ -226,7 +226,7 @@ async fn control_at<X: Transaction>(
 /// Whether such a request is pending.
 async fn is_asked_for<X: Transaction>(
     tx: &mut X,
-    instance: i64,
+    run: i64,
     kind: TriggerType,
     detail: &Bytes,
 ) -> Done<X, bool> {
@@ -234,20 +234,20 @@ async fn is_asked_for<X: Transaction>(
         "SELECT 1 FROM trigger WHERE instance = ?1 AND kind = ?2 AND detail = ?3 \
         AND seq < 0 AND state = 0 LIMIT 1"
     );
-    let key = params![instance, kind.stored(), detail];
+    let key = params![run, kind.stored(), detail];
     Ok(tx.one(sql, key, |_| Ok(())).await?.is_some())
 }
 
 async fn insert_control<X: Transaction>(
     tx: &mut X,
-    instance: i64,
+    run: i64,
     no: TriggerNo,
     kind: TriggerType,
     detail: &Bytes,
     at_ms: i64,
 ) -> Done<X, ()> {
     let row = rows::control(no, kind, detail.clone(), at_ms);
-    tx.insert_trigger(instance, &row).await
+    tx.insert_trigger(run, &row).await
 }
 
 async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Named>> {
@@ -255,7 +255,7 @@ async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Na
     tx.one(sql, params![name], |row| {
         Ok(Named {
             trigger: TriggerNo(int(row, 0)?),
-            instance: RunNo(int(row, 1)?),
+            run: RunNo(int(row, 1)?),
             request: digest(row, 2)?,
             closed: flag(row, 3)?,
         })
@@ -266,7 +266,7 @@ async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Na
 /// The row of an external id, unless a successor has replaced it.
 async fn row_of<X: Transaction>(tx: &mut X, named: &Named) -> Done<X, Option<TriggerRow>> {
     let sql = select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq < 0{| FOR UPDATE}");
-    let key = params![named.trigger.0, named.instance.0];
+    let key = params![named.trigger.0, named.run.0];
     tx.one(sql, key, |row| trigger(row)).await
 }
 
@@ -287,17 +287,17 @@ async fn touchable<X: Transaction>(
     })
 }
 
-/// The row of a target, with the head of its instance locked.
+/// The row of a target, with the head of its run locked.
 async fn find<X: Transaction>(
     tx: &mut X,
     target: TriggerTarget,
 ) -> Done<X, Result<TriggerRow, Touched>> {
-    let (instance, seq, gone) = match target {
-        TriggerTarget::Outside(name) => {
+    let (run, seq, gone) = match target {
+        TriggerTarget::External(name) => {
             let Some(before) = named(tx, name).await? else {
                 return Ok(Err(Touched::NotFound));
             };
-            tx.hold(before.instance.0).await?;
+            tx.hold(before.run.0).await?;
             // The trigger may have finished before the head was locked.
             let named = named(tx, name).await?.unwrap_or(before);
             if let Some(row) = row_of(tx, &named).await? {
@@ -308,14 +308,14 @@ async fn find<X: Transaction>(
             } else {
                 Touched::AlreadyFinished
             };
-            (named.instance, Seq::outside(named.trigger), gone)
+            (named.run, Seq::external(named.trigger), gone)
         }
-        TriggerTarget::Row(instance, seq) => {
-            let head = tx.head(instance.0).await?;
+        TriggerTarget::Row(run, seq) => {
+            let head = tx.head(run.0).await?;
             let sql = select_trigger!(
                 "WHERE instance = ?1 AND seq = ?2 ORDER BY no LIMIT 1{| FOR UPDATE}"
             );
-            let key = params![instance.0, seq.0.cast_signed()];
+            let key = params![run.0, seq.0.cast_signed()];
             if let Some(row) = tx.one(sql, key, |row| trigger(row)).await? {
                 return Ok(Ok(row));
             }
@@ -323,14 +323,14 @@ async fn find<X: Transaction>(
                 Some(head) if head.status.is_final() => Touched::Closed,
                 _ => Touched::NotFound,
             };
-            (instance, seq, gone)
+            (run, seq, gone)
         }
     };
     let sql = sql!(
         "SELECT 1 FROM dead_letter WHERE instance = ?1 AND seq = ?2 \
         AND replayed_ms IS NULL LIMIT 1"
     );
-    let key = params![instance.0, seq.0.cast_signed()];
+    let key = params![run.0, seq.0.cast_signed()];
     let dead = tx.one(sql, key, |_| Ok(())).await?.is_some();
     Ok(Err(if dead { Touched::Dead } else { gone }))
 }

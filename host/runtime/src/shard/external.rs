@@ -14,7 +14,7 @@ use windlass_store::write::Removed;
 use super::about::log_about;
 use super::commit::Step;
 use super::outcome::{Ran, Settled};
-use super::owned::{Outside, OwnedRun, Stage};
+use super::owned::{External, OwnedRun, Stage};
 use super::shard_state::ShardState;
 use super::work::{Address, Patch};
 use crate::codes;
@@ -37,24 +37,24 @@ pub(super) enum Fate {
 impl ShardState {
     /// Carries out a trigger that needs no consumer. Returns false if the trigger needs one.
     pub(super) fn control(&mut self, to: Address, shared: &Arc<RuntimeShared>) -> bool {
-        let Some(owned) = self.owned.get_mut(&to.instance) else {
+        let Some(owned) = self.owned.get_mut(&to.run) else {
             return true;
         };
-        let Some(outside) = owned.outside(to.seq) else {
+        let Some(external) = owned.external(to.seq) else {
             return false;
         };
-        match outside.kind {
+        match external.kind {
             // A run to be deleted is cancelled first; the store remembers that it is to be deleted.
             TriggerType::Cancel | TriggerType::Delete => {
                 self.settle(to, Settled::Cancel, Ran::default(), shared);
             }
             TriggerType::Pause => self.settle(to, Settled::Pause, Ran::default(), shared),
             TriggerType::Unpause => self.settle(to, Settled::Unpause, Ran::default(), shared),
-            TriggerType::Alter => match About::decode(&outside.detail) {
+            TriggerType::Alter => match About::decode(&external.detail) {
                 Ok(About::Cancel { target }) => self.cancel_one(to, target, shared),
                 _ => self.conclude(to, Fate::Dead("failed", Some(unknown())), shared),
             },
-            TriggerType::Resume => self.late(to, &outside.detail, shared),
+            TriggerType::Resume => self.late(to, &external.detail, shared),
             kind if kind.is_control() => {
                 self.conclude(to, Fate::Dead("failed", Some(unknown())), shared);
             }
@@ -64,10 +64,10 @@ impl ShardState {
     }
 
     fn cancel_one(&mut self, to: Address, target: Seq, shared: &Arc<RuntimeShared>) {
-        let Some(owned) = self.owned.get_mut(&to.instance) else {
+        let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
-        if owned.state.run_of(target).is_none() && target.is_outside() {
+        if owned.state.run_of(target).is_none() && target.is_external() {
             let mut step = Step::new(None, shared.base.clock.wall_ms());
             if let Some(held) = owned.held.remove(&target) {
                 held.leaves(owned.no, target, shared);
@@ -84,7 +84,7 @@ impl ShardState {
         let Ok(About::Resume { first }) = About::decode(detail) else {
             return self.conclude(to, Fate::Dead("failed", Some(unknown())), shared);
         };
-        let Some(owned) = self.owned.get(&to.instance) else {
+        let Some(owned) = self.owned.get(&to.run) else {
             return;
         };
         let waits = owned.state.open.values().find(|open| open.first == first);
@@ -101,7 +101,7 @@ impl ShardState {
     /// Resumes a node run with a late resumption: its row replaces the waiting row, which is
     /// removed with it.
     fn deliver(&mut self, to: Address, waiting: Seq, shared: &Arc<RuntimeShared>) {
-        let Some(owned) = self.owned.get_mut(&to.instance) else {
+        let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
         let (Some(mut late), Some(row)) = (owned.held.remove(&to.seq), owned.held.remove(&waiting))
@@ -109,22 +109,22 @@ impl ShardState {
             return;
         };
         owned.gone.insert(to.seq);
-        late.outside = None;
+        late.external = None;
         late.replaces = Some(Removed::unused(row.no));
         late.stage = Stage::Ready;
         let suspicious = late.suspicion != Suspicion::None;
         owned.held.insert(waiting, late);
-        self.make_ready(to.instance, waiting, shared);
+        self.make_ready(to.run, waiting, shared);
         if suspicious {
             // The trigger now waits under its new sequence number, so the old one has to leave the
             // queue of suspects.
-            shared.suspect_left(to.instance, to.seq);
+            shared.suspect_left(to.run, to.seq);
         }
     }
 
     /// Ends an external trigger without an execution.
     pub(super) fn conclude(&mut self, to: Address, fate: Fate, shared: &Arc<RuntimeShared>) {
-        let Some(owned) = self.owned.get_mut(&to.instance) else {
+        let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
         let now_ms = shared.base.clock.wall_ms();
@@ -152,13 +152,13 @@ impl ShardState {
     /// Lets an external trigger run its node. If that is not possible, returns the fate of the
     /// trigger.
     pub(super) fn admit(&mut self, to: Address) -> Result<(), Fate> {
-        let Some(owned) = self.owned.get_mut(&to.instance) else {
+        let Some(owned) = self.owned.get_mut(&to.run) else {
             return Ok(());
         };
-        let Some(outside) = owned.outside(to.seq) else {
+        let Some(external) = owned.external(to.seq) else {
             return Ok(());
         };
-        let Some(node) = outside.node.map(NodeIx) else {
+        let Some(node) = external.node.map(NodeIx) else {
             return Err(Fate::Dead("failed", Some(no_node())));
         };
         let open = Open {
@@ -167,7 +167,7 @@ impl ShardState {
             scope: ScopeNo::ROOT,
             node,
             edge: None,
-            kind: outside.kind,
+            kind: external.kind,
             attempt: 1,
             phase: 0,
             due_ms: None,
@@ -193,18 +193,18 @@ impl ShardState {
 
 impl OwnedRun {
     /// The content of an external trigger that is not being executed.
-    pub(super) fn outside(&self, seq: Seq) -> Option<Outside> {
+    pub(super) fn external(&self, seq: Seq) -> Option<External> {
         if self.state.run_of(seq).is_some() {
             return None;
         }
-        let outside = self.held.get(&seq)?.outside.as_ref()?;
-        Some(Outside::clone(outside))
+        let external = self.held.get(&seq)?.external.as_ref()?;
+        Some(External::clone(external))
     }
 
     /// Whether a trigger changes the run without running a node.
     pub(super) fn is_control(&self, seq: Seq) -> bool {
-        let outside = self.held.get(&seq).and_then(|held| held.outside.as_ref());
-        outside.is_some_and(|outside| outside.kind.is_control())
+        let external = self.held.get(&seq).and_then(|held| held.external.as_ref());
+        external.is_some_and(|external| external.kind.is_control())
     }
 
     /// The variables of a trigger, if it runs its node for the first time.
@@ -232,10 +232,10 @@ impl OwnedRun {
     /// The oldest late resumption of a node run.
     pub(super) fn late_for(&self, first: Seq) -> Option<Seq> {
         let late = self.held.iter().filter(|(_, held)| {
-            let outside = held.outside.as_ref();
-            let about = outside
-                .filter(|outside| outside.kind == TriggerType::Resume)
-                .and_then(|outside| About::decode(&outside.detail).ok());
+            let external = held.external.as_ref();
+            let about = external
+                .filter(|external| external.kind == TriggerType::Resume)
+                .and_then(|external| About::decode(&external.detail).ok());
             about == Some(About::Resume { first })
         });
         late.map(|(seq, _)| *seq).min()
@@ -249,15 +249,15 @@ impl OwnedRun {
         at_ms: i64,
     ) -> Option<NewDeadLetter> {
         let held = self.held.get(&seq)?;
-        let outside = held.outside.as_ref()?;
+        let external = held.external.as_ref()?;
         let dead = DeadTrigger {
-            instance: self.no,
+            run: self.no,
             seq,
-            kind: outside.kind,
-            node: outside.node,
-            priority: outside.priority,
+            kind: external.kind,
+            node: external.node,
+            priority: external.priority,
             payload: held.given.clone(),
-            detail: outside.detail.clone(),
+            detail: external.detail.clone(),
         };
         Some(NewDeadLetter {
             reason: reason.to_owned(),
@@ -270,10 +270,10 @@ impl OwnedRun {
 
 fn unknown() -> Failure {
     let message = "this host does not know what the trigger asks for";
-    Failure::new(Class::Invalid, codes::OUTSIDE, message)
+    Failure::new(Class::Invalid, codes::EXTERNAL, message)
 }
 
 fn no_node() -> Failure {
     let message = "the trigger names no node outside of every for-each";
-    Failure::new(Class::Invalid, codes::OUTSIDE, message)
+    Failure::new(Class::Invalid, codes::EXTERNAL, message)
 }

@@ -1,8 +1,8 @@
 //! External triggers: triggers that users, other systems and control requests schedule, rather than
 //! the engine.
 //!
-//! They are ordinary rows whose sequence number shows their origin ([`Seq::outside`]). They do not
-//! keep an instance open: when it ends, its remaining external triggers are closed.
+//! They are ordinary rows whose sequence number shows their origin ([`Seq::external`]). They do not
+//! keep a run open: when it ends, its remaining external triggers are closed.
 
 use bytes::Bytes;
 use windlass_model::{Digest, RunId, RunNo, Seq, TriggerId, TriggerNo, TriggerType};
@@ -14,13 +14,13 @@ pub(crate) const PAUSING: (u8, u8) = (TriggerType::Pause as u8, TriggerType::Unp
 
 /// An external trigger to be scheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewOutside {
+pub struct NewExternal {
     /// The number of its row.
     pub no: TriggerNo,
     /// Its external id: the same id with the same request is the same trigger.
     pub id: TriggerId,
-    /// The instance that it is for.
-    pub instance: RunId,
+    /// The run that it is for.
+    pub run: RunId,
     /// The node to run.
     pub node: Option<u32>,
     /// The type of the trigger.
@@ -48,9 +48,9 @@ pub enum Scheduled {
     Finished,
     /// Another request has used the id.
     Conflict,
-    /// The instance has ended.
+    /// The run has ended.
     Closed,
-    /// There is no such instance.
+    /// There is no such run.
     NoRun,
 }
 
@@ -58,8 +58,8 @@ pub enum Scheduled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerTarget {
     /// An external trigger, by its id.
-    Outside(TriggerId),
-    /// Any trigger, by its instance and its sequence number.
+    External(TriggerId),
+    /// Any trigger, by its run and its sequence number.
     Row(RunNo, Seq),
 }
 
@@ -94,8 +94,8 @@ pub struct CancelTrigger {
 /// Writes a control trigger that is due now.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
-    /// The instance.
-    pub instance: RunId,
+    /// The run.
+    pub run: RunId,
     /// The number of the row.
     pub no: TriggerNo,
     /// A control type.
@@ -117,7 +117,7 @@ pub enum Touched {
     NotFound,
     /// The trigger is a dead letter.
     Dead,
-    /// The instance ended before the trigger ran.
+    /// The run ended before the trigger ran.
     Closed,
     /// The trigger waits for a stimulus or a child, and only that can resume it.
     Waiting,
@@ -125,18 +125,18 @@ pub enum Touched {
 
 /// An external trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutsideRow {
+pub struct ExternalRow {
     /// Its id.
     pub id: TriggerId,
-    /// Its instance.
-    pub instance: RunNo,
-    /// The id of its instance.
-    pub instance_id: RunId,
-    /// Its sequence number in the instance.
+    /// Its run.
+    pub run: RunNo,
+    /// The id of its run.
+    pub run_id: RunId,
+    /// Its sequence number in the run.
     pub seq: Seq,
     /// The row, while it exists.
     pub row: Option<TriggerRow>,
-    /// Whether the instance ended before the trigger ran.
+    /// Whether the run ended before the trigger ran.
     pub closed: bool,
 }
 
@@ -145,20 +145,16 @@ pub struct OutsideRow {
 pub struct DuePlace {
     /// Epoch milliseconds.
     pub due_ms: i64,
-    /// Its instance.
-    pub instance: RunNo,
+    /// Its run.
+    pub run: RunNo,
     /// Its row.
     pub no: TriggerNo,
 }
 
 impl From<&TriggerRow> for DuePlace {
     fn from(row: &TriggerRow) -> Self {
-        let (due_ms, instance, no) = (row.due_ms, row.instance, row.no);
-        Self {
-            due_ms,
-            instance,
-            no,
-        }
+        let (due_ms, run, no) = (row.due_ms, row.run, row.no);
+        Self { due_ms, run, no }
     }
 }
 

@@ -11,13 +11,13 @@ use windlass_model::{
 
 use super::Harness;
 use super::world::{DONE, DUE, Held, Member};
+use crate::external::{
+    CancelTrigger, Control, DuePlace, DueQuery, Fire, NewExternal, Reschedule, Scheduled, Touched,
+    TriggerTarget,
+};
 use crate::letters::{
     DeadTrigger, DeleteLetter, LetterBody, LetterKind, LetterQuery, Lettered, NewDeadLetter,
     PurgeLetters, ReplayLetter,
-};
-use crate::outside::{
-    CancelTrigger, Control, DuePlace, DueQuery, Fire, NewOutside, Reschedule, Scheduled, Touched,
-    TriggerTarget,
 };
 use crate::rows::Parent;
 use crate::write::{Commit, Release};
@@ -27,17 +27,17 @@ fn name(number: u128) -> TriggerId {
 }
 
 impl Member {
-    fn outside(&self, id: u128, instance: RunNo) -> NewOutside {
-        NewOutside {
+    fn external(&self, id: u128, run: RunNo) -> NewExternal {
+        NewExternal {
             no: self.numbers.trigger().unwrap(),
             id: name(id),
-            instance: self.head(instance).id,
+            run: self.head(run).id,
             node: Some(4),
             kind: TriggerType::Manual,
             due_ms: 100,
             payload: Some(Bytes::from_static(b"{\"a\":1}")),
             priority: 3,
-            detail: Bytes::from_static(b"outside"),
+            detail: Bytes::from_static(b"external"),
             request: Digest::of(b"request"),
         }
     }
@@ -50,9 +50,9 @@ impl Member {
         self.write(CancelTrigger { target, at_ms: 20 })
     }
 
-    fn ask(&self, instance: RunId) -> Touched {
+    fn ask(&self, run: RunId) -> Touched {
         self.write(Control {
-            instance,
+            run,
             no: self.numbers.trigger().unwrap(),
             kind: TriggerType::Cancel,
             at_ms: 20,
@@ -63,39 +63,39 @@ impl Member {
 pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(1));
-    let new = member.outside(1, no);
-    let target = TriggerTarget::Outside(new.id);
+    let new = member.external(1, no);
+    let target = TriggerTarget::External(new.id);
     assert_eq!(member.fire(target), Touched::NotFound);
     assert_eq!(member.write(new.clone()), Scheduled::New);
     assert_eq!(member.write(new.clone()), Scheduled::Already);
-    let other = NewOutside {
+    let other = NewExternal {
         request: Digest::of(b"another"),
-        ..member.outside(1, no)
+        ..member.external(1, no)
     };
     assert_eq!(member.write(other), Scheduled::Conflict);
-    let mut nowhere = member.outside(2, no);
-    nowhere.instance = RunId(Uuid::from_u128(77));
+    let mut nowhere = member.external(2, no);
+    nowhere.run = RunId(Uuid::from_u128(77));
     assert_eq!(member.write(nowhere), Scheduled::NoRun);
     let row = member.store.trigger(target).unwrap().unwrap();
-    assert_eq!((row.no, row.seq), (new.no, Seq::outside(new.no)));
+    assert_eq!((row.no, row.seq), (new.no, Seq::external(new.no)));
     assert_eq!(
         (row.kind, row.node, row.due_ms, row.priority),
         (new.kind, new.node, 100, 3)
     );
     assert_eq!((&row.payload, &row.detail), (&new.payload, &new.detail));
-    let known = member.store.outside(new.id).unwrap().unwrap();
+    let known = member.store.external(new.id).unwrap().unwrap();
     assert_eq!(
-        (known.instance, known.seq, known.row, known.closed),
+        (known.run, known.seq, known.row, known.closed),
         (no, row.seq, Some(row), false)
     );
-    assert_eq!(member.write(member.outside(3, no)), Scheduled::New);
-    // One trigger is run; the other is closed when the instance ends.
+    assert_eq!(member.write(member.external(3, no)), Scheduled::New);
+    // One trigger is run; the other is closed when the run ends.
     let all = member.claim_all(10);
     assert_eq!(all.len(), 1);
     assert_eq!(member.fire(target), Touched::Done);
     let claims = member.claim(20, 10, 10);
-    assert_eq!(claims.instances[0].claimed[0].payload, new.payload);
-    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    assert_eq!(claims.runs[0].claimed[0].payload, new.payload);
+    let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
     assert_eq!(member.fire(target), Touched::Running);
     assert_eq!(member.commit(member.chained(&held, 5)), DONE);
     assert_eq!(member.fire(target), Touched::AlreadyFinished);
@@ -103,19 +103,19 @@ pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
     assert_eq!(member.commit(member.last(&held.next())), DONE);
     assert_eq!(member.triggers(no), []);
     assert_eq!(member.fire(target), Touched::AlreadyFinished);
-    let left = TriggerTarget::Outside(name(3));
+    let left = TriggerTarget::External(name(3));
     assert_eq!(member.fire(left), Touched::Closed);
     assert_eq!(member.cancel(left), Touched::Closed);
-    assert_eq!(member.write(member.outside(3, no)), Scheduled::Closed);
-    assert_eq!(member.write(member.outside(4, no)), Scheduled::Closed);
+    assert_eq!(member.write(member.external(3, no)), Scheduled::Closed);
+    assert_eq!(member.write(member.external(4, no)), Scheduled::Closed);
 }
 
 pub(super) fn touching_moves_what_nobody_has_claimed(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(2));
-    let new = member.outside(1, no);
+    let new = member.external(1, no);
     assert_eq!(member.write(new.clone()), Scheduled::New);
-    let target = TriggerTarget::Outside(new.id);
+    let target = TriggerTarget::External(new.id);
     let move_to = |target, due_ms| member.write(Reschedule { target, due_ms });
     assert_eq!(move_to(target, 300), Touched::Done);
     let row = member.store.trigger(target).unwrap().unwrap();
@@ -161,9 +161,9 @@ pub(super) fn control_comes_before_everything(harness: &dyn Harness) {
     assert_eq!(member.ask(unknown), Touched::NotFound);
     assert_eq!(member.triggers(no).len(), 6);
     let claims = member.claim(20, 1, 1);
-    let claimed = &claims.instances[0].claimed[0];
+    let claimed = &claims.runs[0].claimed[0];
     assert_eq!(claimed.kind, TriggerType::Cancel);
-    let held = member.held(&claims.instances[0].row, claimed);
+    let held = member.held(&claims.runs[0].row, claimed);
     assert_eq!(member.commit(member.last(&held)), DONE);
     assert_eq!(member.ask(id), Touched::Closed);
 }
@@ -196,12 +196,12 @@ pub(super) fn the_highest_priority_is_claimed_first(harness: &dyn Harness) {
     let mut order = Vec::new();
     loop {
         let claims = member.claim(10, 1, 1);
-        let Some(claimed) = claims.instances.first() else {
+        let Some(claimed) = claims.runs.first() else {
             assert_eq!((claims.more, claims.next_due_ms), (false, Some(60)));
             break;
         };
         let row = &claimed.claimed[0];
-        order.push(row.instance);
+        order.push(row.run);
         let held = member.held(&claimed.row, row);
         assert_eq!(member.commit(member.last(&held)), DONE);
     }
@@ -209,16 +209,16 @@ pub(super) fn the_highest_priority_is_claimed_first(harness: &dyn Harness) {
     assert_eq!(order, expected);
     // A trigger that becomes urgent does not wait for the rest of a large backlog.
     let crowd: Vec<_> = (0..20).map(|_| member.create(member.draft(1))).collect();
-    assert_eq!(member.claim(10, 2, 1).instances.len(), 2);
+    assert_eq!(member.claim(10, 2, 1).runs.len(), 2);
     let urgent = member.create({
         let mut new = member.draft(1);
         new.triggers[0].priority = 1;
         new
     });
-    assert_eq!(member.claim(10, 1, 1).instances[0].row.no, urgent);
+    assert_eq!(member.claim(10, 1, 1).runs[0].row.no, urgent);
     let rest = member.claim_all(10);
     assert_eq!(rest.len(), crowd.len() - 2);
-    assert_eq!(member.claim_all(60)[0].fence.instance, later);
+    assert_eq!(member.claim_all(60)[0].fence.run, later);
 }
 
 pub(super) fn pending_triggers_are_listed_by_their_time(harness: &dyn Harness) {
@@ -255,8 +255,8 @@ fn family(member: &Member) -> (Held, Held, Parent) {
     row.kind = TriggerType::Child;
     row.due_ms = i64::MAX;
     let parent = Parent {
-        instance: held.fence.instance,
-        id: member.head(held.fence.instance).id,
+        run: held.fence.run,
+        id: member.head(held.fence.run).id,
         trigger: held.trigger.no,
         seq: Seq(2),
         depth: 1,
@@ -271,15 +271,15 @@ fn family(member: &Member) -> (Held, Held, Parent) {
     };
     assert_eq!(member.commit(step), DUE);
     let child = member.claim_all(10)[0];
-    assert_eq!(child.fence.instance, no);
+    assert_eq!(child.fence.run, no);
     (held.next(), child, parent)
 }
 
 pub(super) fn a_childs_end_wakes_its_parent(harness: &dyn Harness) {
     let member = Member::join(harness);
     let (held, child, parent) = family(&member);
-    let no = held.fence.instance;
-    let row = member.head(child.fence.instance);
+    let no = held.fence.run;
+    let row = member.head(child.fence.run);
     assert_eq!(row.parent, Some(parent));
     let children = member.store.children(no, None, 9).unwrap();
     assert_eq!(children, std::slice::from_ref(&row));
@@ -289,7 +289,7 @@ pub(super) fn a_childs_end_wakes_its_parent(harness: &dyn Harness) {
     let told = member.only_trigger(no);
     assert_eq!(told.due_ms, 40);
     let expected = Resumption::Child {
-        instance: row.id,
+        run: row.id,
         status: "completed".into(),
         output: Some(windlass_model::Payload::json("2")),
         failure: None,
@@ -298,7 +298,7 @@ pub(super) fn a_childs_end_wakes_its_parent(harness: &dyn Harness) {
     assert_eq!(Resumption::decode(&payload).unwrap(), expected);
     let claimed = member.claim_all(40);
     assert_eq!(claimed.len(), 1);
-    assert_eq!(claimed[0].fence.instance, no);
+    assert_eq!(claimed[0].fence.run, no);
 }
 
 pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
@@ -306,7 +306,7 @@ pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
     // The parent's row is claimed because its wait has expired, and then released: it holds the
     // child's answer.
     let (held, child, _) = family(&member);
-    let no = held.fence.instance;
+    let no = held.fence.run;
     let late = member.claim_all(i64::MAX);
     assert_eq!(late.len(), 1);
     assert_eq!(member.commit(member.last(&child)), DUE);
@@ -327,7 +327,7 @@ pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
     };
     assert_eq!(member.commit(step), DONE);
     assert_eq!(member.commit(member.last(&child)), DONE);
-    assert!(member.only_trigger(late.fence.instance).waits());
+    assert!(member.only_trigger(late.fence.run).waits());
 }
 
 pub(super) fn a_child_that_cannot_begin_has_failed(harness: &dyn Harness) {
@@ -344,8 +344,8 @@ pub(super) fn a_child_that_cannot_begin_has_failed(harness: &dyn Harness) {
     let id = child.id;
     child.exclusive = Some("one".into());
     child.parent = Some(Parent {
-        instance: held.fence.instance,
-        id: member.head(held.fence.instance).id,
+        run: held.fence.run,
+        id: member.head(held.fence.run).id,
         trigger: held.trigger.no,
         seq: Seq(2),
         depth: 1,
@@ -356,10 +356,10 @@ pub(super) fn a_child_that_cannot_begin_has_failed(harness: &dyn Harness) {
         ..member.step(&held)
     };
     assert_eq!(member.commit(step), DUE);
-    let row = member.only_trigger(held.fence.instance);
+    let row = member.only_trigger(held.fence.run);
     let told = Resumption::decode(&row.payload.unwrap()).unwrap();
     let Resumption::Child {
-        instance,
+        run,
         status,
         failure: Some(failure),
         ..
@@ -367,14 +367,14 @@ pub(super) fn a_child_that_cannot_begin_has_failed(harness: &dyn Harness) {
     else {
         panic!("{told:?}")
     };
-    assert_eq!((instance, status.as_str()), (id, "faulted"));
+    assert_eq!((run, status.as_str()), (id, "faulted"));
     assert_eq!(failure.class, Class::Rejected);
 }
 
 pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
     let member = Member::join(harness);
     let (held, child, _) = family(&member);
-    let id = member.head(child.fence.instance).id;
+    let id = member.head(child.fence.run).id;
     let over = member.draft(0);
     let over_id = over.id;
     member.create(over);
@@ -384,13 +384,13 @@ pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
         ..member.chained(&late, 7)
     };
     assert_eq!(member.commit(step), DUE);
-    let rows = member.triggers(child.fence.instance);
+    let rows = member.triggers(child.fence.run);
     let asked = rows.iter().filter(|row| row.kind == TriggerType::Cancel);
     assert_eq!(asked.count(), 1);
     let claims = member.claim(40, 10, 10);
-    assert_eq!(claims.instances.len(), 1);
-    let cancel = &claims.instances[0].claimed[0];
-    let mut last = member.last(&member.held(&claims.instances[0].row, cancel));
+    assert_eq!(claims.runs.len(), 1);
+    let cancel = &claims.runs[0].claimed[0];
+    let mut last = member.last(&member.held(&claims.runs[0].row, cancel));
     last.status = Status::Cancelled;
     assert_eq!(member.commit(last), DONE, "no execution waits any more");
     let step = Commit {
@@ -399,27 +399,27 @@ pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
     };
     assert_eq!(member.commit(step), DONE, "it is over");
     assert_ne!(over_id, id);
-    assert_eq!(member.head(held.fence.instance).version.0, 3);
+    assert_eq!(member.head(held.fence.run).version.0, 3);
 }
 
 pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(1));
-    let new = member.outside(1, no);
+    let new = member.external(1, no);
     assert_eq!(member.write(new.clone()), Scheduled::New);
-    let beside = member.outside(2, no);
+    let beside = member.external(2, no);
     assert_eq!(member.write(beside.clone()), Scheduled::New);
-    let target = TriggerTarget::Outside(new.id);
+    let target = TriggerTarget::External(new.id);
     assert_eq!(member.fire(target), Touched::Done);
     let claims = member.claim(20, 1, 2);
-    let rows = &claims.instances[0].claimed;
-    let row = rows.iter().find(|row| row.seq.is_outside()).unwrap();
-    let held = member.held(&claims.instances[0].row, row);
+    let rows = &claims.runs[0].claimed;
+    let row = rows.iter().find(|row| row.seq.is_external()).unwrap();
+    let held = member.held(&claims.runs[0].row, row);
     let failure = Failure::new(Class::Permanent, Code::new("WL-R001"), "it failed");
     let letter = |seq, kind| NewDeadLetter {
         reason: "failed".into(),
         body: LetterBody::Trigger(DeadTrigger {
-            instance: no,
+            run: no,
             seq,
             kind,
             node: row.node,
@@ -443,7 +443,7 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
     let list = |kind, limit| {
         let query = LetterQuery {
             kind,
-            instance: Some(no),
+            run: Some(no),
             after: None,
             limit,
         };
@@ -454,7 +454,7 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
     assert_eq!(list(Some(LetterKind::Resume), 10), all[2..]);
     assert_eq!(list(None, 2), all[..2]);
     assert_eq!(all[0].letter, letter(row.seq, TriggerType::Manual));
-    assert_eq!(all[0].instance_id, Some(member.head(no).id));
+    assert_eq!(all[0].run_id, Some(member.head(no).id));
     let replay = |no| ReplayLetter {
         no,
         trigger: member.numbers.trigger().unwrap(),
@@ -465,7 +465,7 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
     assert_eq!(member.write(replay(all[1].no)), Lettered::Closed);
     let again = member.store.trigger(target).unwrap().unwrap();
     assert_eq!((again.due_ms, again.payload), (55, row.payload.clone()));
-    let named = member.store.trigger(TriggerTarget::Outside(beside.id));
+    let named = member.store.trigger(TriggerTarget::External(beside.id));
     assert_eq!(named.unwrap().unwrap().no, beside.no);
     let read = member.store.dead_letter(all[0].no).unwrap().unwrap();
     assert_eq!(read.replayed_ms, Some(55));

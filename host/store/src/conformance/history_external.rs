@@ -11,11 +11,11 @@ use windlass_model::{
 
 use super::waiting::stimulus;
 use super::world::{Held, Member};
+use crate::external::{
+    CancelTrigger, Control, DueQuery, Fire, NewExternal, Reschedule, TriggerTarget,
+};
 use crate::letters::{
     DeadTrigger, DeleteLetter, LetterBody, LetterQuery, NewDeadLetter, PurgeLetters, ReplayLetter,
-};
-use crate::outside::{
-    CancelTrigger, Control, DueQuery, Fire, NewOutside, Reschedule, TriggerTarget,
 };
 use crate::rows::{NewRun, Parent};
 use crate::stimuli::{
@@ -24,7 +24,7 @@ use crate::stimuli::{
 use crate::write::Commit;
 use crate::{Store, Write};
 
-/// Names of stimuli and bookmarks. The second one also starts instances.
+/// Names of stimuli and bookmarks. The second one also starts runs.
 const NAMES: [&str; 2] = ["s0", "paid"];
 
 fn named(bits: usize, delivery: Delivery) -> NewStimulus {
@@ -39,7 +39,7 @@ fn hash(bits: usize) -> Digest {
 
 /// One operation from outside of a run. The numbers choose among the existing rows.
 #[derive(Clone, Debug)]
-pub(super) enum OutsideStep {
+pub(super) enum ExternalStep {
     Send { bits: usize, limit: u32, at_ms: i64 },
     GoOn { bits: usize, at_ms: i64 },
     Resume(usize),
@@ -49,18 +49,18 @@ pub(super) enum OutsideStep {
     Touch { bits: usize, at_ms: i64 },
 }
 
-pub(super) fn op() -> impl Strategy<Value = OutsideStep> {
+pub(super) fn op() -> impl Strategy<Value = ExternalStep> {
     let bits = 0..4096_usize;
     prop_oneof![
-        6 => (bits.clone(), 1..3_u32, 0..90_i64).prop_map(|(bits, limit, at_ms)| OutsideStep::Send {
+        6 => (bits.clone(), 1..3_u32, 0..90_i64).prop_map(|(bits, limit, at_ms)| ExternalStep::Send {
             bits, limit, at_ms,
         }),
-        2 => (bits.clone(), 30..90_i64).prop_map(|(bits, at_ms)| OutsideStep::GoOn { bits, at_ms }),
-        1 => bits.clone().prop_map(OutsideStep::Resume),
-        2 => (0..20_i64, 0..6_u8).prop_map(|(which, what)| OutsideStep::Queue { which, what }),
-        1 => (0..20_i64, 0..4_u8).prop_map(|(which, what)| OutsideStep::Letter { which, what }),
-        3 => bits.clone().prop_map(OutsideStep::Schedule),
-        4 => (bits, 0..50_i64).prop_map(|(bits, at_ms)| OutsideStep::Touch { bits, at_ms }),
+        2 => (bits.clone(), 30..90_i64).prop_map(|(bits, at_ms)| ExternalStep::GoOn { bits, at_ms }),
+        1 => bits.clone().prop_map(ExternalStep::Resume),
+        2 => (0..20_i64, 0..6_u8).prop_map(|(which, what)| ExternalStep::Queue { which, what }),
+        1 => (0..20_i64, 0..4_u8).prop_map(|(which, what)| ExternalStep::Letter { which, what }),
+        3 => bits.clone().prop_map(ExternalStep::Schedule),
+        4 => (bits, 0..50_i64).prop_map(|(bits, at_ms)| ExternalStep::Touch { bits, at_ms }),
     ]
 }
 
@@ -76,18 +76,16 @@ fn error() -> Failure {
     Failure::new(Class::Permanent, Code::new("WL-R001"), "it failed")
 }
 
-impl OutsideStep {
+impl ExternalStep {
     /// The write for this operation, by this member.
     pub(super) fn write(
         &self,
         member: &Member,
         model: &dyn Store,
-        instances: &[NewRun],
+        runs: &[NewRun],
     ) -> Option<Write> {
         Some(match self {
-            Self::Send { bits, limit, at_ms } => {
-                send(*bits, *limit, *at_ms, member, model, instances)
-            }
+            Self::Send { bits, limit, at_ms } => send(*bits, *limit, *at_ms, member, model, runs),
             Self::GoOn { bits, at_ms } => go_on(*bits, *at_ms, model)?,
             Self::Resume(bits) => Write::Resume(Box::new(Resume {
                 token: Digest::of(format!("token {}", bits & 7).as_bytes()),
@@ -97,11 +95,11 @@ impl OutsideStep {
                 at_ms: 40,
             })),
             Self::Queue { which, what } => queue(StimulusNo(*which), *what),
-            Self::Letter { which, what } => letter(LetterNo(*which), *what, member, instances),
-            Self::Schedule(bits) => Write::Schedule(Box::new(NewOutside {
+            Self::Letter { which, what } => letter(LetterNo(*which), *what, member, runs),
+            Self::Schedule(bits) => Write::Schedule(Box::new(NewExternal {
                 no: member.numbers.trigger().unwrap(),
                 id: TriggerId(Uuid::from_u128(*bits as u128 & 15)),
-                instance: some(instances, bits >> 4)?.id,
+                run: some(runs, bits >> 4)?.id,
                 node: None,
                 kind: TriggerType::Manual,
                 due_ms: 30,
@@ -110,7 +108,7 @@ impl OutsideStep {
                 detail: Bytes::new(),
                 request: Digest::of(&[(bits >> 6 & 7 == 0).into()]),
             })),
-            Self::Touch { bits, at_ms } => touch(*bits, *at_ms, member, model, instances)?,
+            Self::Touch { bits, at_ms } => touch(*bits, *at_ms, member, model, runs)?,
         })
     }
 }
@@ -119,7 +117,7 @@ impl OutsideStep {
 fn claim_for(bits: usize, member: &Member) -> Option<ClaimFor> {
     (bits >> 3 & 1 == 1).then(|| ClaimFor {
         incarnation: member.incarnation,
-        instances: 1 + (bits as u32 >> 4 & 1),
+        runs: 1 + (bits as u32 >> 4 & 1),
         triggers: 1 + (bits as u32 >> 5 & 1),
     })
 }
@@ -130,7 +128,7 @@ fn send(
     at_ms: i64,
     member: &Member,
     model: &dyn Store,
-    instances: &[NewRun],
+    runs: &[NewRun],
 ) -> Write {
     let delivery = Delivery::ALL[bits >> 2 & 3];
     let mut sent = named(bits, delivery);
@@ -138,7 +136,7 @@ fn send(
     sent.ttl_ms = 20;
     sent.correlation = about(bits >> 4);
     if bits >> 6 & 3 == 0 {
-        sent.instance = some(instances, bits >> 8).map(|new| new.id);
+        sent.run = some(runs, bits >> 8).map(|new| new.id);
     }
     if bits >> 6 & 3 == 1 {
         sent.input = Payload::json(format!("\"{}\"", "x".repeat(70_000)));
@@ -213,10 +211,10 @@ fn queue(no: StimulusNo, what: u8) -> Write {
     }
 }
 
-fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewRun]) -> Write {
-    let instance = instances.first().map_or(RunNo(0), |new| new.no);
+fn letter(no: LetterNo, what: u8, member: &Member, runs: &[NewRun]) -> Write {
+    let run = runs.first().map_or(RunNo(0), |new| new.no);
     match what {
-        0 => dead(instance, 1).into(),
+        0 => dead(run, 1).into(),
         1 => DeleteLetter { no }.into(),
         2 => PurgeLetters {
             before_ms: no.0 * 4,
@@ -232,12 +230,12 @@ fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewRun]) -> Writ
     }
 }
 
-pub(super) fn dead(instance: RunNo, seq: u64) -> NewDeadLetter {
+pub(super) fn dead(run: RunNo, seq: u64) -> NewDeadLetter {
     let seq = Seq(seq | u64::from(seq & 1 == 0) << 63);
     NewDeadLetter {
         reason: "failed".into(),
         body: LetterBody::Trigger(DeadTrigger {
-            instance,
+            run,
             seq,
             kind: TriggerType::Manual,
             node: Some(1),
@@ -255,15 +253,15 @@ fn touch(
     at_ms: i64,
     member: &Member,
     model: &dyn Store,
-    instances: &[NewRun],
+    runs: &[NewRun],
 ) -> Option<Write> {
     let target = if bits & 4 == 0 {
-        TriggerTarget::Outside(TriggerId(Uuid::from_u128(bits as u128 >> 3 & 15)))
+        TriggerTarget::External(TriggerId(Uuid::from_u128(bits as u128 >> 3 & 15)))
     } else {
-        let instance = some(instances, bits >> 7)?.no;
-        let rows = model.triggers(instance).unwrap();
+        let run = some(runs, bits >> 7)?.no;
+        let rows = model.triggers(run).unwrap();
         let row = rows.get((bits >> 3 & 15) % rows.len().max(1));
-        TriggerTarget::Row(instance, row.map_or(Seq(77), |row| row.seq))
+        TriggerTarget::Row(run, row.map_or(Seq(77), |row| row.seq))
     };
     Some(match bits & 3 {
         0 => Write::Fire(Fire { target, at_ms }),
@@ -273,7 +271,7 @@ fn touch(
         }),
         2 => Write::CancelTrigger(CancelTrigger { target, at_ms }),
         _ => Write::Control(Control {
-            instance: some(instances, bits >> 7)?.id,
+            run: some(runs, bits >> 7)?.id,
             no: member.numbers.trigger().unwrap(),
             kind: TriggerType::Cancel,
             at_ms,
@@ -291,7 +289,7 @@ pub(super) fn suspend(step: &mut Commit, held: &Held, member: &Member, bits: usi
         row.kind = TriggerType::Child;
         let mut child = member.draft(1);
         child.parent = Some(Parent {
-            instance: held.fence.instance,
+            run: held.fence.run,
             id: member.draft(0).id,
             trigger: held.trigger.no,
             seq: Seq(2),
@@ -321,8 +319,8 @@ fn bookmark(held: &Held, member: &Member, bits: usize) -> NewBookmark {
     }
 }
 
-/// Adds effects on other instances to a step.
-pub(super) fn dress(step: &mut Commit, instances: &[NewRun], bits: usize) {
+/// Adds effects on other runs to a step.
+pub(super) fn dress(step: &mut Commit, runs: &[NewRun], bits: usize) {
     if bits & 3 == 1 {
         step.burned = vec![Seq(1 + (bits as u64 >> 2 & 1))];
     }
@@ -330,13 +328,10 @@ pub(super) fn dress(step: &mut Commit, instances: &[NewRun], bits: usize) {
         step.sends = vec![named(bits >> 2, Delivery::ALL[bits >> 3 & 3])];
     }
     if bits & 7 == 3 {
-        step.cancels = some(instances, bits)
-            .map(|new| new.id)
-            .into_iter()
-            .collect();
+        step.cancels = some(runs, bits).map(|new| new.id).into_iter().collect();
     }
     if bits & 7 == 7 {
-        step.dead = vec![dead(step.fence.instance, bits as u64 >> 3 & 7)];
+        step.dead = vec![dead(step.fence.run, bits as u64 >> 3 & 7)];
     }
 }
 
@@ -378,11 +373,14 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
     assert_eq!(tested.due(&query).unwrap(), model.due(&query).unwrap());
     for number in 0..16 {
         let name = TriggerId(Uuid::from_u128(number));
-        assert_eq!(tested.outside(name).unwrap(), model.outside(name).unwrap());
+        assert_eq!(
+            tested.external(name).unwrap(),
+            model.external(name).unwrap()
+        );
     }
 }
 
-pub(super) fn compare_instance(tested: &dyn Store, model: &dyn Store, no: RunNo) {
+pub(super) fn compare_run(tested: &dyn Store, model: &dyn Store, no: RunNo) {
     let children = |store: &dyn Store| store.children(no, None, 100).unwrap();
     assert_eq!(children(tested), children(model));
 }

@@ -6,12 +6,12 @@ use windlass_model::resumption::About;
 use windlass_model::{Digest, LetterNo, RunNo, Seq, Token, TriggerNo, TriggerState, TriggerType};
 
 use super::data::Data;
+use crate::external::{
+    CancelTrigger, Control, Fire, NewExternal, Reschedule, Scheduled, Touched, TriggerTarget,
+};
 use crate::letters::{
     DeadTrigger, DeleteLetter, LetterBody, LetterRow, Lettered, NewDeadLetter, PurgeLetters,
     ReplayLetter,
-};
-use crate::outside::{
-    CancelTrigger, Control, Fire, NewOutside, Reschedule, Scheduled, Touched, TriggerTarget,
 };
 use crate::rows::{NewTrigger, TriggerRow, bounded, control};
 use crate::write::Commit;
@@ -20,19 +20,19 @@ use crate::write::Commit;
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     pub(super) trigger: TriggerNo,
-    pub(super) instance: RunNo,
+    pub(super) run: RunNo,
     pub(super) request: Digest,
     pub(super) closed: bool,
 }
 
-/// The number that stands for a dead letter among the instances that hold blobs.
+/// The number that stands for a dead letter among the runs that hold blobs.
 fn holder(no: LetterNo) -> RunNo {
     RunNo(-2 * no.0 - 1)
 }
 
 impl Data {
-    pub(super) fn schedule(&mut self, new: &NewOutside) -> crate::Result<Scheduled> {
-        if let Some(named) = self.outside.get(&new.id) {
+    pub(super) fn schedule(&mut self, new: &NewExternal) -> crate::Result<Scheduled> {
+        if let Some(named) = self.external.get(&new.id) {
             return Ok(if named.request != new.request {
                 Scheduled::Conflict
             } else if named.closed {
@@ -43,16 +43,16 @@ impl Data {
                 Scheduled::Finished
             });
         }
-        let Some(instance) = self.ids.get(&new.instance).copied() else {
+        let Some(run) = self.ids.get(&new.run).copied() else {
             return Ok(Scheduled::NoRun);
         };
-        if self.is_ended(instance) {
+        if self.is_ended(run) {
             return Ok(Scheduled::Closed);
         }
         self.check_new(false, [new.no], [])?;
         let row = NewTrigger {
             no: new.no,
-            seq: Seq::outside(new.no),
+            seq: Seq::external(new.no),
             kind: new.kind,
             node: new.node,
             due_ms: new.due_ms,
@@ -66,14 +66,14 @@ impl Data {
                 new.priority
             },
         };
-        self.insert_trigger(instance, &row, false);
+        self.insert_trigger(run, &row, false);
         let named = Named {
             trigger: new.no,
-            instance,
+            run,
             request: new.request,
             closed: false,
         };
-        self.outside.insert(new.id, named);
+        self.external.insert(new.id, named);
         Ok(Scheduled::New)
     }
 
@@ -110,9 +110,9 @@ impl Data {
     pub(super) fn cancel_trigger(&mut self, cancel: &CancelTrigger) -> Touched {
         match self.find_trigger(cancel.target) {
             Err(touched) => touched,
-            Ok(row) if row.state == TriggerState::Claimed || !row.seq.is_outside() => {
+            Ok(row) if row.state == TriggerState::Claimed || !row.seq.is_external() => {
                 let about = About::Cancel { target: row.seq }.encode();
-                self.control_once(row.instance, TriggerType::Alter, about, cancel.at_ms);
+                self.control_once(row.run, TriggerType::Alter, about, cancel.at_ms);
                 Touched::Running
             }
             Ok(row) => {
@@ -123,24 +123,24 @@ impl Data {
     }
 
     pub(super) fn control(&mut self, new: &Control) -> crate::Result<Touched> {
-        let Some(instance) = self.ids.get(&new.instance).copied() else {
+        let Some(run) = self.ids.get(&new.run).copied() else {
             return Ok(Touched::NotFound);
         };
-        if self.is_ended(instance) {
+        if self.is_ended(run) {
             return Ok(Touched::Closed);
         }
-        if let Some(at_ms) = self.control_at(instance, new.kind, new.at_ms) {
+        if let Some(at_ms) = self.control_at(run, new.kind, new.at_ms) {
             self.check_new(false, [new.no], [])?;
             let row = control(new.no, new.kind, Bytes::new(), at_ms);
-            self.insert_trigger(instance, &row, false);
+            self.insert_trigger(run, &row, false);
         }
         Ok(Touched::Done)
     }
 
     pub(super) fn cancel_all(&mut self, commit: &Commit) -> bool {
         let mut asked = false;
-        for instance in &commit.cancels {
-            let no = self.ids.get(instance).copied();
+        for run in &commit.cancels {
+            let no = self.ids.get(run).copied();
             if let Some(no) = no.filter(|no| !self.is_ended(*no)) {
                 self.control_once(no, TriggerType::Cancel, Bytes::new(), commit.at_ms);
                 asked = true;
@@ -149,36 +149,33 @@ impl Data {
         asked
     }
 
-    pub(super) fn close_outside(&mut self, instance: RunNo) {
-        let mut named = std::mem::take(&mut self.outside);
-        for named in named
-            .values_mut()
-            .filter(|named| named.instance == instance)
-        {
+    pub(super) fn close_external(&mut self, run: RunNo) {
+        let mut named = std::mem::take(&mut self.external);
+        for named in named.values_mut().filter(|named| named.run == run) {
             named.closed |= self.row_of(named).is_some();
         }
-        self.outside = named;
+        self.external = named;
     }
 
-    fn control_once(&mut self, instance: RunNo, kind: TriggerType, detail: Bytes, at_ms: i64) {
-        if !self.is_asked_for(instance, kind, &detail) {
+    fn control_once(&mut self, run: RunNo, kind: TriggerType, detail: Bytes, at_ms: i64) {
+        if !self.is_asked_for(run, kind, &detail) {
             let no = self.own_number();
-            self.insert_trigger(instance, &control(no, kind, detail, at_ms), false);
+            self.insert_trigger(run, &control(no, kind, detail, at_ms), false);
         }
     }
 
     /// The due time of a control request that is made now; none if the same request is pending. Of
     /// the requests to pause and unpause the last one counts, so each gets a later time than the
     /// one before, even if the clocks of the requesters differ.
-    fn control_at(&self, instance: RunNo, kind: TriggerType, at_ms: i64) -> Option<i64> {
+    fn control_at(&self, run: RunNo, kind: TriggerType, at_ms: i64) -> Option<i64> {
         if !kind.is_pausing() {
-            return (!self.is_asked_for(instance, kind, b"")).then_some(at_ms);
+            return (!self.is_asked_for(run, kind, b"")).then_some(at_ms);
         }
-        let rows = self.triggers_of(instance);
+        let rows = self.triggers_of(run);
         let rows = rows.iter().filter_map(|no| self.triggers.get(no));
         let asked = rows.filter(|row| {
             let asked = matches!(row.state, TriggerState::Pending | TriggerState::Claimed);
-            row.kind.is_pausing() && row.seq.is_outside() && asked
+            row.kind.is_pausing() && row.seq.is_external() && asked
         });
         match asked.max_by_key(|row| row.due_ms) {
             Some(last) if last.kind == kind => None,
@@ -187,38 +184,38 @@ impl Data {
         }
     }
 
-    fn is_asked_for(&self, instance: RunNo, kind: TriggerType, detail: &[u8]) -> bool {
-        let rows = self.triggers_of(instance);
+    fn is_asked_for(&self, run: RunNo, kind: TriggerType, detail: &[u8]) -> bool {
+        let rows = self.triggers_of(run);
         let mut rows = rows.iter().filter_map(|no| self.triggers.get(no));
         rows.any(|row| {
             row.kind == kind
                 && row.detail == detail
-                && row.seq.is_outside()
+                && row.seq.is_external()
                 && row.state == TriggerState::Pending
         })
     }
 
-    pub(super) fn is_ended(&self, instance: RunNo) -> bool {
-        self.instances
-            .get(&instance)
-            .is_none_or(|instance| instance.row.status.is_final())
+    pub(super) fn is_ended(&self, run: RunNo) -> bool {
+        self.runs
+            .get(&run)
+            .is_none_or(|run| run.row.status.is_final())
     }
 
     pub(super) fn row_of(&self, named: &Named) -> Option<&TriggerRow> {
         let row = self.triggers.get(&named.trigger);
-        row.filter(|row| row.seq.is_outside() && row.instance == named.instance)
+        row.filter(|row| row.seq.is_external() && row.run == named.run)
     }
 
-    pub(super) fn row_by_seq(&self, instance: RunNo, seq: Seq) -> Option<&TriggerRow> {
-        let rows = self.triggers_of(instance);
+    pub(super) fn row_by_seq(&self, run: RunNo, seq: Seq) -> Option<&TriggerRow> {
+        let rows = self.triggers_of(run);
         let mut rows = rows.iter().filter_map(|no| self.triggers.get(no));
         rows.find(|row| row.seq == seq)
     }
 
     fn find_trigger(&self, target: TriggerTarget) -> Result<TriggerRow, Touched> {
-        let (instance, seq, gone) = match target {
-            TriggerTarget::Outside(name) => {
-                let named = self.outside.get(&name).ok_or(Touched::NotFound)?;
+        let (run, seq, gone) = match target {
+            TriggerTarget::External(name) => {
+                let named = self.external.get(&name).ok_or(Touched::NotFound)?;
                 if let Some(row) = self.row_of(named) {
                     return Ok(row.clone());
                 }
@@ -227,25 +224,25 @@ impl Data {
                 } else {
                     Touched::AlreadyFinished
                 };
-                (named.instance, Seq::outside(named.trigger), gone)
+                (named.run, Seq::external(named.trigger), gone)
             }
-            TriggerTarget::Row(instance, seq) => {
-                if let Some(row) = self.row_by_seq(instance, seq) {
+            TriggerTarget::Row(run, seq) => {
+                if let Some(row) = self.row_by_seq(run, seq) {
                     return Ok(row.clone());
                 }
-                let known = self.instances.contains_key(&instance);
-                let gone = if known && self.is_ended(instance) {
+                let known = self.runs.contains_key(&run);
+                let gone = if known && self.is_ended(run) {
                     Touched::Closed
                 } else {
                     Touched::NotFound
                 };
-                (instance, seq, gone)
+                (run, seq, gone)
             }
         };
         let dead = self.letters.values().any(|row| {
             row.replayed_ms.is_none()
                 && matches!(&row.letter.body, LetterBody::Trigger(dead)
-                    if dead.instance == instance && dead.seq == seq)
+                    if dead.run == run && dead.seq == seq)
         });
         Err(if dead { Touched::Dead } else { gone })
     }
@@ -266,19 +263,19 @@ impl Data {
             no,
             letter,
             // A reader looks the id up.
-            instance_id: None,
+            run_id: None,
             replayed_ms: None,
         };
         self.letters.insert(no, row);
     }
 
     /// Dead-letters a resumption that no step has used, before its row is removed.
-    pub(super) fn bury_unheard(&mut self, no: TriggerNo, at_ms: i64) {
+    pub(super) fn dead_letter_unheard(&mut self, no: TriggerNo, at_ms: i64) {
         let row = self.triggers.get(&no);
         let unheard = row.filter(|row| row.kind == TriggerType::Resume);
         let dead = unheard.and_then(|row| {
             Some(DeadTrigger {
-                instance: row.instance,
+                run: row.run,
                 seq: row.seq,
                 kind: row.kind,
                 node: row.node,
@@ -323,16 +320,16 @@ impl Data {
         no: TriggerNo,
         at_ms: i64,
     ) -> crate::Result<bool> {
-        let Some(old) = dead.seq.outside_no() else {
+        let Some(old) = dead.seq.external_no() else {
             return Ok(false);
         };
-        if self.is_ended(dead.instance) {
+        if self.is_ended(dead.run) {
             return Ok(false);
         }
         self.check_new(false, [no], [])?;
         let again = NewTrigger {
             no,
-            seq: Seq::outside(no),
+            seq: Seq::external(no),
             kind: dead.kind,
             node: dead.node,
             due_ms: at_ms,
@@ -342,9 +339,9 @@ impl Data {
             payload: dead.payload,
             priority: dead.priority,
         };
-        self.insert_trigger(dead.instance, &again, false);
-        let named = self.outside.values_mut();
-        for named in named.filter(|named| named.trigger == old && named.instance == dead.instance) {
+        self.insert_trigger(dead.run, &again, false);
+        let named = self.external.values_mut();
+        for named in named.filter(|named| named.trigger == old && named.run == dead.run) {
             named.trigger = no;
         }
         Ok(true)
