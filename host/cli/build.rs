@@ -1,16 +1,14 @@
 //! Generates three tables of the binary. Every file of `docs/errors` becomes a page of `windlass
 //! explain`, so an explanation always fits the version that it explains. The newest version of each
-//! package in `wit` becomes a file that `windlass plugin wit` writes. The digest of every
-//! component of the library in `WINDLASS_BUILD_LIBRARY` is how the host recognises these
-//! components; without the variable it recognises none.
+//! package in `wit` becomes a file that `windlass plugin wit` writes. The bundle that
+//! `WINDLASS_BUILD_LIBRARY` names becomes the node library inside the program; without the variable
+//! the program has none.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use sha2::{Digest as _, Sha256};
-
-/// The variable that names the directory of the library.
+/// The variable that names the bundle of the library.
 const LIBRARY: &str = "WINDLASS_BUILD_LIBRARY";
 
 fn main() -> io::Result<()> {
@@ -21,7 +19,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("wit.rs"), contract(&root.join("wit"))?)?;
     println!("cargo::rerun-if-env-changed={LIBRARY}");
     let library = env::var_os(LIBRARY).map(PathBuf::from);
-    fs::write(out.join("library.rs"), digests(&root, library.as_deref())?)
+    fs::write(out.join("library.rs"), bundle(library.as_deref(), out)?)
 }
 
 fn pages(directory: &Path) -> io::Result<String> {
@@ -87,28 +85,14 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The digests of the components that are built from a crate in `plugins`. The directory may hold
-/// other components, which an author put there.
-fn digests(root: &Path, library: Option<&Path>) -> io::Result<String> {
-    let mut table = String::from("&[\n");
-    let components = match library {
-        Some(library) => {
-            println!("cargo::rerun-if-changed={}", library.display());
-            files(library, "wasm")?
-        }
-        None => Vec::new(),
+/// The bundle of the library, if there is one.
+fn bundle(library: Option<&Path>, out: &Path) -> io::Result<&'static str> {
+    let Some(library) = library else {
+        return Ok("b\"\"");
     };
-    for file in components {
-        let name = file.file_stem().unwrap_or_default();
-        if !root.join("plugins").join(name).join("Cargo.toml").is_file() {
-            continue;
-        }
-        let digest = Sha256::digest(fs::read(&file)?);
-        let digest = digest.iter().map(|byte| format!("{byte:02x}"));
-        writeln!(table, "    {:?},", digest.collect::<String>()).map_err(io::Error::other)?;
-    }
-    table.push_str("]\n");
-    Ok(table)
+    println!("cargo::rerun-if-changed={}", library.display());
+    fs::copy(library, out.join("library.bundle"))?;
+    Ok("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/library.bundle\"))")
 }
 
 /// The files of a directory with this ending, in order.

@@ -2,7 +2,8 @@
 
 use crate::{guests, place};
 use anyhow::Result;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Prints the step that begins.
 pub(crate) fn say(text: &str) {
@@ -25,13 +26,40 @@ const PROGRAMS: [&str; 3] = ["windlass-cli", "windlass-example-prices", "windlas
 /// directory.
 pub(crate) fn release() -> Result<PathBuf> {
     say("building the host (the first time takes some minutes: a compiler is part of it)");
-    let mut command = place::cargo_with_library()?;
+    let packer = "windlass-library";
+    place::run(cargo_build(place::cargo())?.args(["--bin", packer]))?;
+    let programs = place::target()?.join("release");
+    pack(&programs.join(packer))?;
+    place::run(&mut cargo_build(place::cargo_with_library()?)?)?;
+    Ok(programs)
+}
+
+fn cargo_build(mut command: Command) -> Result<Command> {
     command
         .args(["build", "--release"])
         .current_dir(place::root()?);
     for package in PROGRAMS {
         command.args(["--package", package]);
     }
-    place::run(&mut command)?;
-    Ok(place::target()?.join("release"))
+    Ok(command)
+}
+
+/// Packs the components of the library that are built. The directory may hold others, which an
+/// author put there.
+fn pack(packer: &Path) -> Result<()> {
+    let built = place::target()?.join("plugins");
+    let mut components = Vec::new();
+    for entry in std::fs::read_dir(place::root()?.join("plugins"))? {
+        let entry = entry?;
+        let component = built.join(entry.file_name()).with_extension("wasm");
+        if entry.path().join("Cargo.toml").is_file() && component.is_file() {
+            components.push(component);
+        }
+    }
+    components.sort();
+    place::run(
+        Command::new(packer)
+            .arg(place::library()?)
+            .args(&components),
+    )
 }

@@ -25,11 +25,15 @@ pub(crate) fn target() -> Result<PathBuf> {
         .into())
 }
 
-/// The cargo that runs this command, for a build of the host whose library is built: the program
-/// recognises the components by their digests.
+/// The bundle of the node library, which a program of this repository contains.
+pub(crate) fn library() -> Result<PathBuf> {
+    Ok(target()?.join("library.bundle"))
+}
+
+/// The cargo that runs this command, for a build of the host with the packed node library.
 pub(crate) fn cargo_with_library() -> Result<Command> {
     let mut command = cargo();
-    command.env("WINDLASS_BUILD_LIBRARY", target()?.join("plugins"));
+    command.env("WINDLASS_BUILD_LIBRARY", library()?);
     Ok(command)
 }
 

@@ -277,7 +277,7 @@ impl Setup {
         store: Arc<dyn Store>,
         plugins: Arc<Host>,
     ) -> anyhow::Result<Options> {
-        if library::digests().is_empty() {
+        if library::bundle().is_empty() {
             tracing::warn!(code = %plugins::codes::NO_LIBRARY, "{}", library::UNKNOWN);
         }
         if self.config.cluster.enabled {
@@ -324,37 +324,28 @@ fn io_name() -> String {
     format!("io-{}", THREADS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The directories of plugins: the library first.
+/// The directories of plugins: the library first, if it is not the one inside the program.
 pub(crate) fn plugin_directories(config: &Config) -> Vec<PathBuf> {
-    library(config)
+    let library = config.plugins.library.clone();
+    library
         .into_iter()
         .chain([config.plugins.directory.clone()])
         .collect()
 }
 
-/// The directory of the node library, if there is one.
-pub(crate) fn library(config: &Config) -> Option<PathBuf> {
-    if let Some(library) = &config.plugins.library {
-        return Some(library.clone());
-    }
-    let executable = std::env::current_exe().ok()?;
-    let beside = executable.parent()?;
-    let candidates = [beside.join("plugins"), beside.parent()?.join("plugins")];
-    candidates.into_iter().find(|directory| directory.is_dir())
-}
-
-/// The directory of the node library, or why there is none and the remedy.
-pub(crate) fn library_in_use(config: &Config) -> Result<PathBuf, (String, &'static str)> {
-    match library(config) {
-        Some(path) if path.is_dir() => Ok(path),
+/// Where the node library is, or why there is none and the remedy.
+pub(crate) fn library_in_use(config: &Config) -> Result<String, (String, &'static str)> {
+    match &config.plugins.library {
+        Some(path) if path.is_dir() => Ok(path.display().to_string()),
         Some(path) => Err((
             format!("{} is not a directory", path.display()),
             "Correct `library` in the section [plugins].",
         )),
-        None => Err((
-            "the node library is not beside the executable".to_owned(),
-            "Set `library` in the section [plugins]; runs need its chain-executor.",
+        None if library::bundle().is_empty() => Err((
+            library::UNKNOWN.to_owned(),
+            "`windlass explain WL-P022` says more.",
         )),
+        None => Ok("inside the program".to_owned()),
     }
 }
 
@@ -471,7 +462,9 @@ fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
         extra_roots: Vec::new(),
     };
     options.secrets = secrets(config)?;
-    options.library = library::digests();
+    options.bundle = library::bundle().clone();
+    options.load_bundle = section.library.is_none();
+    options.library = options.bundle.digests().collect();
     options.denied = read_all("plugins.deny", &section.deny, "digest")?;
     for (package, grant) in &section.grants {
         options

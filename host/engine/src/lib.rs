@@ -17,7 +17,7 @@ pub use apply::{
 };
 pub use graph::{
     Body, BodyIx, EdgeIx, ErrorRule, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind,
-    warnings,
+    ports, warnings,
 };
 pub use state::{
     Collect, Corrupt, Open, OpenRow, Refused, Round, RunState, Scope, Section, Sections, Visit,

@@ -29,7 +29,24 @@ const BEING_FREED: u32 = 32;
 
 /// Makes the engine: with a pool of instances, or without one if the address space is too small.
 pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
+    engine(Config::new(), options)
+}
+
+/// Makes an engine whose code runs on every processor of this architecture.
+pub(crate) fn baseline(options: &Options) -> Result<Engine, Error> {
     let mut config = Config::new();
+    let target = format!(
+        "{}-unknown-{}",
+        std::env::consts::ARCH,
+        std::env::consts::OS
+    );
+    // With a target, the compiler does not look at the features of this processor.
+    let named = config.target(&target).map(drop);
+    named.map_err(|error| Error::new(codes::ENGINE, "engine", chain(&error)))?;
+    engine(config, options)
+}
+
+fn engine(mut config: Config, options: &Options) -> Result<Engine, Error> {
     config
         .epoch_interruption(true)
         .concurrency_support(false)

@@ -143,10 +143,14 @@ impl Folders {
     }
 
     /// Looks at the folders and acts on the changes since the last look. Only files that end in
-    /// `.wasm` count, and those in subfolders do not. Takes as long as compiling takes.
+    /// `.wasm` count, and those in subfolders do not. Takes as long as compiling takes. The first
+    /// look loads the components inside the program before all others.
     ///
     /// Returns the latest time of the next look, if no notification comes before.
     pub fn look(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) -> Duration {
+        if self.looks == 0 && host.shared.options.load_bundle {
+            host.load_bundle().into_iter().for_each(&mut *on_event);
+        }
         self.act(host, on_event);
         let suspicious = self.seen.values().any(|seen| seen.suspect.is_some());
         let wait = if suspicious { SUSPICIOUS } else { LOOK };

@@ -1,6 +1,6 @@
 //! The host: the shared state of all plugins, and the functions that load them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use crate::budget::{Budget, Evict};
 use crate::codes;
 use crate::engine;
 use crate::error::{Error, chain};
+use crate::folders::LoadEvent;
 use crate::gate::Gate;
 use crate::guest::Guest;
 use crate::http::client::Client;
@@ -195,6 +196,45 @@ impl Host {
             self.registry.keep(|digest| !self.is_denied(digest));
         }
         loaded
+    }
+
+    /// Loads the components inside this program and registers them. Returns an event for each.
+    pub(crate) fn load_bundle(&self) -> Vec<LoadEvent> {
+        let names = self.shared.options.bundle.names();
+        let load = |(file, digest): (PathBuf, Digest)| {
+            let loaded = load::bundled(&self.shared, &file, &digest)
+                .and_then(|plugin| self.registry.insert(&file, &plugin).map(|()| plugin));
+            match loaded {
+                Ok(plugin) => LoadEvent::Loaded {
+                    file,
+                    plugin,
+                    replaced: None,
+                },
+                Err(error) => LoadEvent::Failed {
+                    file,
+                    error,
+                    kept: None,
+                },
+            }
+        };
+        names.into_iter().map(load).collect()
+    }
+
+    /// Compiles one component inside this program for this processor, if the cache has no code of
+    /// it, and replaces its plugin: the code in the program is for all processors of the
+    /// architecture. `None`: none is left. Takes as long as compiling takes, seconds for a large one.
+    ///
+    /// # Errors
+    ///
+    /// The component does not compile, or its code cannot be kept; the plugin stays as it is.
+    pub fn compile_bundle(&self) -> Result<Option<Arc<Plugin>>, Error> {
+        for (file, digest) in self.shared.options.bundle.names() {
+            if let Some(plugin) = load::natively(&self.shared, &file, &digest)? {
+                self.registry.replace(&plugin);
+                return Ok(Some(plugin));
+            }
+        }
+        Ok(None)
     }
 
     /// The plugin of this digest: the living one, or from the component store. For instances that

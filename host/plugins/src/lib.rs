@@ -11,6 +11,7 @@
 
 mod bindings;
 mod budget;
+mod bundle;
 pub mod call;
 mod check;
 mod classify;
@@ -41,6 +42,7 @@ mod secrets;
 mod slot;
 
 pub use budget::{Hold, machine_memory};
+pub use bundle::Bundle;
 pub use call::{
     Accept, BlobError, Blobs, Call, CallContext, Cancel, Disposition, Effects, Memory, MemoryError,
     Reason, ResumeTokens, Resumption, Returned, ScheduledTrigger, SentStimulus,

@@ -9,6 +9,7 @@ use windlass_model::Digest;
 use windlass_model::metrics::Metrics;
 
 use crate::budget::{INSTANCE_BYTES, machine_memory};
+use crate::bundle::Bundle;
 
 pub use crate::http::grant::Grant;
 pub use crate::proof::Proofs;
@@ -32,6 +33,11 @@ pub struct Options {
     /// The components of the library that came with the host. They need no further proof, and their
     /// consumers need no grant.
     pub library: BTreeSet<Digest>,
+    /// The components inside this program. [`Folders`](crate::Folders) load them first.
+    pub bundle: Bundle,
+    /// Whether they do. Otherwise only the code in the bundle is used, for the same components in
+    /// files.
+    pub load_bundle: bool,
     /// Components, or files that components are made of, that are never loaded or called.
     pub denied: BTreeSet<Digest>,
     /// The limits over all plugins together.
@@ -69,6 +75,8 @@ impl Options {
             limits: Limits::default(),
             settings: BTreeMap::new(),
             library: BTreeSet::new(),
+            bundle: Bundle::default(),
+            load_bundle: true,
             denied: BTreeSet::new(),
             pool: PoolSize::default(),
             memory_bytes: machine_memory() / 2,

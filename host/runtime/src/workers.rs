@@ -102,9 +102,14 @@ impl Workers {
         shared: &Arc<RuntimeShared>,
         sink: Arc<dyn Sink>,
     ) -> Result<(), Error> {
-        let (shared, bells) = (Arc::clone(shared), self.bells.clone());
+        let bells = self.bells.clone();
         let host = Arc::clone(&shared.base.plugins);
+        // A compilation that nothing waits for must not keep the runtime.
+        let shared = Arc::downgrade(shared);
         let loaded = move || {
+            let Some(shared) = shared.upgrade() else {
+                return;
+            };
             shared.base.catalog.forget_replaced(&shared.base.plugins);
             unpark(shared.base.store.as_ref(), &sink);
             bells.components.ring();

@@ -400,7 +400,7 @@ fn a_component_of_contract_0_1_still_runs() {
     let run = place.look().ended(id.trim());
     assert_eq!(place.look().output(&run), json!("schedule"));
 
-    // The consumer, which rejects a trigger from outside and executes the others.
+    // The consumer, which rejects an external trigger and executes the others.
     let id = start("letter", "null");
     let schedule = ["trigger", "schedule", &id, "--node", "judged", "--input"];
     place.ask(&[&schedule[..], &[r#"{"reject":true}"#]].concat());

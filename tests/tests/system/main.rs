@@ -9,6 +9,7 @@
     reason = "they are tests, helpers between them included"
 )]
 
+mod alone;
 mod author;
 mod clocks;
 mod cluster;

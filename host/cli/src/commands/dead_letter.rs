@@ -25,9 +25,9 @@ pub(crate) enum Command {
     List(List),
     /// Show a dead letter
     Show(One),
-    /// Show a dead letter
-    Replay(One),
     /// Deliver a dead letter again, which is possible once
+    Replay(One),
+    /// Delete a dead letter
     Delete(Delete),
     /// Delete all dead letters older than a duration
     Purge(Purge),

@@ -14,8 +14,8 @@ use super::{Millis, Share, Size, Texts};
 pub(crate) struct Plugins {
     /// The folder of your own plugins: every `*.wasm` in it is loaded.
     pub(crate) directory: PathBuf,
-    /// The node library that comes with windlass. Default: `plugins` beside the executable, or else
-    /// beside the directory of the executable.
+    /// A directory with the node library, for developers of the library. Default: the library
+    /// inside the program.
     pub(crate) library: Option<PathBuf>,
     /// The directory of compiled code. Default: `windlass` in the user's cache directory.
     pub(crate) cache: Option<PathBuf>,

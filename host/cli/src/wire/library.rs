@@ -1,24 +1,26 @@
-//! The digests of the components of the library that this program was built with.
+//! The node library inside this program.
 //!
-//! `build.rs` generates them: `cargo xtask` builds the library before the program, and passes its
-//! location. A program that plain cargo builds recognises no component.
+//! `cargo xtask` builds the components, packs them into a bundle, and passes its location to
+//! `build.rs`. A program that plain cargo builds has no library.
 
-use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
-use windlass_model::Digest;
+use windlass_plugins::Bundle;
 
-/// The message of a program without digests.
-pub(crate) const UNKNOWN: &str = "this program was built without the digests of its library, so \
-    that none of its components is known: no run finds its consumer, and no grant applies without \
-    a `digest`, `key` or `file`; build it by `cargo xtask`, or with WINDLASS_BUILD_LIBRARY set";
+/// The message of a program without a library.
+pub(crate) const UNKNOWN: &str = "this program was built without its node library, so that no \
+    component of the library is known: no run finds its consumer, and no grant applies without a \
+    `digest`, `key` or `file`; build it by `cargo xtask build`";
 
-/// Digests of components, as 64 hexadecimal digits.
-const DIGESTS: &[&str] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
+const BYTES: &[u8] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
 
-/// The components of the library.
-pub(crate) fn digests() -> BTreeSet<Digest> {
-    DIGESTS
-        .iter()
-        .filter_map(|text| text.parse().ok())
-        .collect()
+/// The library. A damaged one is empty, and the log says so.
+pub(crate) fn bundle() -> &'static Bundle {
+    static BUNDLE: OnceLock<Bundle> = OnceLock::new();
+    BUNDLE.get_or_init(|| {
+        Bundle::read(BYTES).unwrap_or_else(|error| {
+            tracing::error!(code = %error.code, "{}", error.message);
+            Bundle::default()
+        })
+    })
 }

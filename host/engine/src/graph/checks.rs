@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_model::definition::{ErrorEffect, Join, NodeKind, When};
-use windlass_model::{Diagnostic, Place};
+use windlass_model::definition::{ErrorEffect, Join, NodeKind, UseRef, When};
+use windlass_model::nearest::nearest;
+use windlass_model::{Definition, Diagnostic, Place};
 
 use super::flat::{Flat, FlatBody, FlatNode};
 use super::loops::{Found, FoundLoop, Shape};
@@ -78,6 +79,7 @@ pub(super) fn of_edges(flat: &Flat<'_>) -> Vec<Diagnostic> {
 
 /// The diagnostic for an edge that its node can never take.
 fn misplaced(flat: &Flat<'_>, node: &FlatNode<'_>, port: &str, at: EdgeIx) -> Option<Diagnostic> {
+    let of = node;
     let (name, node) = (node.name, node.node);
     let place_of = |at| place_of(flat, at);
     match (&node.kind, port) {
@@ -87,15 +89,7 @@ fn misplaced(flat: &Flat<'_>, node: &FlatNode<'_>, port: &str, at: EdgeIx) -> Op
             format!("node `{name}` ends its branch, so nothing can come after it"),
             place_of(at),
         )),
-        (_, "error") if node.on_error.has(ErrorEffect::Route) => None,
-        (_, "error") => Some(
-            Diagnostic::new(
-                codes::PORT,
-                format!("node `{name}` does not route its failures, so this edge is never taken"),
-                place_of(at),
-            )
-            .help(format!("write `on-error: route` at node `{name}`")),
-        ),
+        (_, "error") => unrouted(flat, of, at),
         (NodeKind::Fail { .. }, "done") if !node.on_error.has(ErrorEffect::Continue) => Some(
             Diagnostic::new(
                 codes::PORT,
@@ -111,6 +105,61 @@ fn misplaced(flat: &Flat<'_>, node: &FlatNode<'_>, port: &str, at: EdgeIx) -> Op
             place_of(at),
         )),
     }
+}
+
+/// The edges that leave nodes of plugins by ports that these do not have. `declared` gives the ports
+/// of a node type, without `error`; none if the type is unknown. Sorted as the edges are.
+pub fn ports<'a>(
+    definition: &Definition,
+    declared: &dyn Fn(&UseRef) -> Option<&'a [String]>,
+) -> Vec<Diagnostic> {
+    let flat = Flat::of(definition);
+    let mut found = Vec::new();
+    for (at, inside) in (0..).map(EdgeIx).zip(&flat.edges) {
+        let (name, port) = (inside.edge.from.as_str(), inside.edge.port.as_str());
+        let Some((_, node)) = flat.find(name) else {
+            continue;
+        };
+        let NodeKind::Use { node_type, .. } = &node.node.kind else {
+            continue;
+        };
+        if port == "error" {
+            found.extend(unrouted(&flat, node, at));
+            continue;
+        }
+        let Some(ports) = declared(node_type).filter(|ports| !ports.iter().any(|it| it == port))
+        else {
+            continue;
+        };
+        let message = format!("node `{name}` (`{node_type}`) has no port `{port}`");
+        let near = nearest(port, ports.iter().map(String::as_str).chain(["error"]));
+        let help = match (near, ports) {
+            (Some(near), _) => format!("did you mean `{name}.{near}`?"),
+            (None, [only]) if only == "done" => format!(
+                "its only port besides `error` is `done`: write `{name} -> …`, with `if:` for a \
+                 condition"
+            ),
+            (None, ports) => format!("it has `error` and {}", quoted(ports)),
+        };
+        found.push(Diagnostic::new(codes::PORT, message, place_of(&flat, at)).help(help));
+    }
+    found
+}
+
+fn quoted(names: &[String]) -> String {
+    let names = names.iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The diagnostic for an edge from `error` of a node that does not route its failures.
+fn unrouted(flat: &Flat<'_>, node: &FlatNode<'_>, at: EdgeIx) -> Option<Diagnostic> {
+    if node.node.on_error.has(ErrorEffect::Route) {
+        return None;
+    }
+    let name = node.name;
+    let message = format!("node `{name}` does not route its failures, so this edge is never taken");
+    let unrouted = Diagnostic::new(codes::PORT, message, place_of(flat, at));
+    Some(unrouted.help(format!("write `on-error: route` at node `{name}`")))
 }
 
 fn misplaced_else(

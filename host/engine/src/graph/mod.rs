@@ -21,6 +21,7 @@ use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
+pub use checks::ports;
 pub(crate) use race_losers::NodeSet;
 pub use warnings::warnings;
 

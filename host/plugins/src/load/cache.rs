@@ -21,22 +21,18 @@ use crate::description;
 use crate::error::{Error, chain};
 use crate::host::HostShared;
 
-/// The compiled component: from the cache, or compiled now.
+/// The compiled component: from the cache, from the bundle, or compiled now.
 pub(super) fn component(
     shared: &HostShared,
     subject: &str,
     digest: &Digest,
-    bytes: &[u8],
+    bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
 ) -> Result<Component, Error> {
-    if let Some(component) = cached(shared, digest) {
+    if let Some(component) = cached(shared, digest).or_else(|| bundled(shared, digest)) {
         return Ok(component);
     }
     let fault = |message: String| Error::new(codes::COMPILE, subject, message);
-    let compiled = shared
-        .compiles
-        .work(|| shared.engine.precompile_component(bytes))
-        .ok_or_else(|| fault("the compiler crashed on it".to_owned()))?
-        .map_err(|error| fault(format!("it does not compile: {}", chain(&error))))?;
+    let compiled = compile(shared, subject, &bytes()?)?;
     // Without the cache, the next start is slower; it has no other effect.
     if let Err(error) = keep(shared, digest, &compiled) {
         tracing::warn!(%digest, %error, "compiled code could not be kept");
@@ -50,6 +46,55 @@ pub(super) fn component(
     // SAFETY: this engine's compiler has just made these bytes.
     let component = unsafe { Component::deserialize(&shared.engine, &compiled) };
     component.map_err(|error| fault(chain(&error)))
+}
+
+fn compile(shared: &HostShared, subject: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let fault = |message: String| Error::new(codes::COMPILE, subject, message);
+    shared
+        .compiles
+        .work(|| shared.engine.precompile_component(bytes))
+        .ok_or_else(|| fault("the compiler crashed on it".to_owned()))?
+        .map_err(|error| fault(format!("it does not compile: {}", chain(&error))))
+}
+
+/// Compiles a component of the bundle for this processor and keeps the code. Returns whether there
+/// is new code.
+pub(super) fn compile_bundled(
+    shared: &HostShared,
+    subject: &str,
+    digest: &Digest,
+) -> Result<bool, Error> {
+    if place(shared, digest, "cwasm").exists() {
+        return Ok(false);
+    }
+    let Some(bytes) = shared.options.bundle.component(digest) else {
+        return Ok(false);
+    };
+    let compiled = compile(shared, subject, &bytes)?;
+    let kept = keep(shared, digest, &compiled);
+    kept.map(|()| true)
+        .map_err(|error| Error::file(&folder(shared), "keep compiled code in it", &error))
+}
+
+/// The component with the code that is in this program. Other settings of the engine need other
+/// code, which is compiled.
+fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
+    let code = shared.options.bundle.code(digest)?;
+    #[expect(
+        unsafe_code,
+        reason = "code is taken over as bytes, which cannot be checked"
+    )]
+    // SAFETY: the code is part of this program. The compiler that is in this program made it for
+    // this component, when the program was built.
+    let component = unsafe { Component::deserialize(&shared.engine, &code) };
+    match component {
+        Ok(component) => Some(component),
+        Err(error) => {
+            let error = chain(&error);
+            tracing::debug!(%digest, error, "the code in this program does not fit");
+            None
+        }
+    }
 }
 
 fn cached(shared: &HostShared, digest: &Digest) -> Option<Component> {
@@ -131,8 +176,11 @@ fn is_own(file: &Path) -> bool {
 /// How long a tag is, in bytes.
 const TAG_BYTES: usize = 32;
 
-/// The component's description, from the cache.
-pub(super) fn description(shared: &HostShared, digest: &Digest) -> Option<Vec<u8>> {
+/// The component's description, from the bundle or the cache.
+pub(crate) fn description(shared: &HostShared, digest: &Digest) -> Option<Vec<u8>> {
+    if let Some(json) = shared.options.bundle.description(digest) {
+        return Some(json.to_vec());
+    }
     let file = std::fs::File::open(place(shared, digest, "json")).ok()?;
     let longest = (TAG_BYTES + description::MAX_BYTES) as u64;
     let mut kept = Vec::new();

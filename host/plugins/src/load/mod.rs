@@ -14,7 +14,7 @@ mod double;
 mod shape;
 pub(crate) mod store;
 
-pub(crate) use cache::clean;
+pub(crate) use cache::{clean, description};
 pub(crate) use code_key::CodeKey;
 
 use std::panic::AssertUnwindSafe;
@@ -119,7 +119,7 @@ pub(crate) fn load(
         }
     }
     store::keep(&shared.options, &digest, &bytes)?;
-    build(shared, file, digest, &bytes, &evidence)
+    build(shared, file, digest, || Ok(bytes), &evidence)
 }
 
 /// Denies the component of a denied file as well, and returns the error that names it. The file has
@@ -152,16 +152,89 @@ pub(crate) fn bytes(shared: &HostShared, digest: &Digest) -> Result<Vec<u8>, Err
 /// Makes a plugin of a component in the component store.
 pub(crate) fn stored(shared: &Arc<HostShared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
     let (file, bytes) = store::find(&shared.options, digest)?;
-    build(shared, &file, *digest, &bytes, &Evidence::default())
+    build(shared, &file, *digest, || Ok(bytes), &Evidence::default())
 }
 
+/// Makes a plugin of a component in the bundle. `file` replaces its file in messages.
+pub(crate) fn bundled(
+    shared: &Arc<HostShared>,
+    file: &Path,
+    digest: &Digest,
+) -> Result<Arc<Plugin>, Error> {
+    let subject = file.display().to_string();
+    shared.permit(digest, &subject)?;
+    if let Some(plugin) = shared.living(digest) {
+        return Ok(plugin);
+    }
+    let bundle = &shared.options.bundle;
+    let bytes = || {
+        let message = "the component in this program is damaged: install the program again";
+        let bytes = bundle.component(digest);
+        bytes.ok_or_else(|| Error::new(codes::MALFORMED, &subject, message))
+    };
+    // The runs that use the component need it also when a later program has another one.
+    if !store::has(&shared.options, digest, bundle.size(digest)) {
+        store::keep(&shared.options, digest, &bytes()?)?;
+    }
+    build(shared, file, *digest, bytes, &Evidence::default())
+}
+
+/// Compiles a component of the bundle for this processor, and makes the plugin that replaces the
+/// one with the code in this program. None if the cache has the code, or the plugin is not in use.
+pub(crate) fn natively(
+    shared: &Arc<HostShared>,
+    file: &Path,
+    digest: &Digest,
+) -> Result<Option<Arc<Plugin>>, Error> {
+    let subject = file.display().to_string();
+    let is_new = shared.living(digest).is_some()
+        && !shared.is_denied(digest)
+        && cache::compile_bundled(shared, &subject, digest)?;
+    if !is_new {
+        return Ok(None);
+    }
+    let bytes = || Err(Error::new(codes::COMPILE, &subject, "its code is gone"));
+    let (plugin, _) = make(shared, file, *digest, bytes, &Evidence::default())?;
+    shared
+        .plugins
+        .lock()
+        .insert(*digest, Arc::downgrade(&plugin));
+    Ok(Some(plugin))
+}
+
+/// Makes a plugin and registers it by its digest.
 fn build(
     shared: &Arc<HostShared>,
     file: &Path,
     digest: Digest,
-    bytes: &[u8],
+    bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
     evidence: &Evidence,
 ) -> Result<Arc<Plugin>, Error> {
+    let (plugin, settings) = make(shared, file, digest, bytes, evidence)?;
+    // Two threads may have loaded the same bytes at once: one of them wins, so that a digest has
+    // one set of warm instances and one record of behaviour.
+    let mut plugins = shared.plugins.lock();
+    let there = plugins.get(&digest).and_then(std::sync::Weak::upgrade);
+    match there {
+        Some(there) if !there.is_unproved() || plugin.is_unproved() => {
+            there.sign(plugin.signature());
+            return Ok(there);
+        }
+        _ => {}
+    }
+    plugins.insert(digest, Arc::downgrade(&plugin));
+    drop(plugins);
+    tell(&plugin, &settings, evidence);
+    Ok(plugin)
+}
+
+fn make(
+    shared: &Arc<HostShared>,
+    file: &Path,
+    digest: Digest,
+    bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
+    evidence: &Evidence,
+) -> Result<(Arc<Plugin>, Settings), Error> {
     let subject = file.display().to_string();
     let component = cache::component(shared, &subject, &digest, bytes)?;
     let imports = Imports::of(&shared.engine, &component, &subject)?;
@@ -213,7 +286,7 @@ fn build(
     let plugin = Arc::new(Plugin {
         digest,
         file: PathBuf::from(file),
-        signature: Mutex::new(signed.clone()),
+        signature: Mutex::new(signed),
         purity: if imports.effectful {
             Purity::Effectful
         } else {
@@ -234,21 +307,7 @@ fn build(
         calls,
         fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
     });
-    // Two threads may have loaded the same bytes at once: one of them wins, so that a digest has
-    // one set of warm instances and one record of behaviour.
-    let mut plugins = shared.plugins.lock();
-    let there = plugins.get(&digest).and_then(std::sync::Weak::upgrade);
-    match there {
-        Some(there) if !there.is_unproved() || plugin.is_unproved() => {
-            there.sign(signed);
-            return Ok(there);
-        }
-        _ => {}
-    }
-    plugins.insert(digest, Arc::downgrade(&plugin));
-    drop(plugins);
-    tell(&plugin, &settings, evidence);
-    Ok(plugin)
+    Ok((plugin, settings))
 }
 
 /// Warns about permissions that a component does not get although it, or its settings, name them.

@@ -25,12 +25,18 @@ pub(crate) fn prepare(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether a component of this size, in bytes, is stored.
+pub(super) fn has(options: &Options, digest: &Digest, size: Option<u64>) -> bool {
+    let there = fs::metadata(place(options, digest));
+    there.is_ok_and(|there| Some(there.len()) == size)
+}
+
 /// Stores a component, unless it is stored already.
 pub(super) fn keep(options: &Options, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
-    let file = place(options, digest);
-    if fs::metadata(&file).is_ok_and(|there| there.len() == bytes.len() as u64) {
+    if has(options, digest, Some(bytes.len() as u64)) {
         return Ok(());
     }
+    let file = place(options, digest);
     write(&file, bytes).map_err(|error| Error::file(&file, "write it", &error))
 }
 

@@ -2,6 +2,8 @@
 //! `target/plugins`.
 
 #[cfg(test)]
+mod bundle;
+#[cfg(test)]
 mod calls;
 #[cfg(test)]
 mod events;

@@ -26,7 +26,7 @@ use crate::transfer::malformed;
 
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check};
-pub(crate) use prepare::{is_pure, refused_by_plugins, uses};
+pub(crate) use prepare::{is_pure, refused_to_people, uses};
 
 /// The limit of prepared definitions that are kept. Those in use stay in memory through other
 /// references.

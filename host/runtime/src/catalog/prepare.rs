@@ -50,6 +50,7 @@ pub fn check(definition: &Definition, plugins: &Host) -> Report {
     match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
         Ok(_) => {
             let configurations = checks::configurations(definition, &uses);
+            report.mistakes.extend(ports(definition, &uses));
             report.mistakes.extend(configurations.by_schema());
             let found = configurations.by_plugins();
             report.mistakes.extend(found.mistakes);
@@ -62,11 +63,24 @@ pub fn check(definition: &Definition, plugins: &Host) -> Report {
     report
 }
 
-/// The configurations that their plugins refuse. Blocks, for up to 3 s for each plugin.
-pub(crate) fn refused_by_plugins(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
+/// The mistakes that a person is told who starts an unpublished definition, and that do not stop a
+/// published one: edges from ports that do not exist, and configurations that their plugins refuse.
+/// Blocks, for up to 3 s for each plugin.
+pub(crate) fn refused_to_people(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     let (uses, _) = find(definition, plugins);
+    let mut wrong = ports(definition, &uses);
     let configurations = checks::configurations(definition, &uses);
-    configurations.by_plugins().mistakes
+    wrong.extend(configurations.by_plugins().mistakes);
+    wrong
+}
+
+/// The edges from ports that the plugins do not declare, and from `error` of nodes that do not
+/// route their failures.
+fn ports(definition: &Definition, uses: &Uses) -> Vec<Diagnostic> {
+    windlass_engine::ports(definition, &|node_type| {
+        let (_, node) = uses.get(node_type)?;
+        Some(node.ports.as_slice())
+    })
 }
 
 /// The nodes that answer requests and are not at the outermost level. A published workflow keeps

@@ -1,0 +1,168 @@
+//! A bundle: the components that are inside a program, with all that a start needs of them.
+//!
+//! For each component, a bundle has the bytes, the description, and code that was compiled ahead
+//! for the baseline of the architecture, so that a first start compiles nothing. The code is
+//! trusted because it is in the program. Components and code are deflated.
+//!
+//! [`Bundle::pack`] makes a bundle when the program is built, and [`Bundle::read`] reads it in the
+//! program.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use windlass_model::Digest;
+
+use crate::codes;
+use crate::engine;
+use crate::error::{Error, chain};
+use crate::host::Host;
+use crate::load;
+
+/// How hard the packing compresses, from 1 to 10.
+const LEVEL: u8 = 9;
+
+/// The components inside a program. See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Bundle {
+    entries: Arc<BTreeMap<Digest, Entry<'static>>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry<'a> {
+    /// The name of the component's file, without its ending.
+    name: &'a str,
+    digest: [u8; 32],
+    #[serde(borrow)]
+    component: Deflated<'a>,
+    #[serde(borrow)]
+    code: Deflated<'a>,
+    /// The description, as JSON.
+    description: Cow<'a, [u8]>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Deflated<'a> {
+    /// The bytes before the compression.
+    size: u32,
+    #[serde(borrow)]
+    bytes: Cow<'a, [u8]>,
+}
+
+impl Bundle {
+    /// Reads the bundle of this program. No bytes are a bundle without components.
+    ///
+    /// # Errors
+    ///
+    /// [`codes::MALFORMED`] if these bytes are not a bundle of this version.
+    pub fn read(bytes: &'static [u8]) -> Result<Self, Error> {
+        if bytes.is_empty() {
+            return Ok(Self::default());
+        }
+        let entries: Vec<Entry<'_>> = postcard::from_bytes(bytes).map_err(|error| {
+            let message = format!("the library in this program is damaged: {error}");
+            Error::new(codes::MALFORMED, "library", message)
+        })?;
+        let entries = entries.into_iter();
+        let entries = entries.map(|entry| (Digest(entry.digest), entry));
+        Ok(Self {
+            entries: Arc::new(entries.collect()),
+        })
+    }
+
+    /// Makes a bundle of components, each with its name. Loads and compiles each of them.
+    ///
+    /// # Errors
+    ///
+    /// A component that `host` cannot load, or that cannot be compiled for the baseline.
+    pub fn pack(host: &Host, components: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>, Error> {
+        let shared = &host.shared;
+        let baseline = engine::baseline(&shared.options)?;
+        let mut entries = Vec::new();
+        for (name, bytes) in &components {
+            let plugin = host.load_bytes(name, bytes.clone())?;
+            let component = load::bytes(shared, &plugin.digest)?;
+            let fault = |error| Error::new(codes::COMPILE, name, error);
+            let code = baseline.precompile_component(&component);
+            let code = code.map_err(|error| fault(chain(&error)))?;
+            let description = load::description(shared, &plugin.digest)
+                .ok_or_else(|| fault("its description was not kept".to_owned()))?;
+            entries.push(Entry {
+                name,
+                digest: plugin.digest.0,
+                component: deflate(&component),
+                code: deflate(&code),
+                description: description.into(),
+            });
+        }
+        postcard::to_stdvec(&entries)
+            .map_err(|error| Error::new(codes::COMPILE, "library", error.to_string()))
+    }
+
+    /// The digests of the components.
+    pub fn digests(&self) -> impl Iterator<Item = Digest> + '_ {
+        self.entries.keys().copied()
+    }
+
+    /// Whether there are no components.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The components in order of their names, each with the name that replaces its file in
+    /// messages.
+    pub(crate) fn names(&self) -> Vec<(PathBuf, Digest)> {
+        let entries = self.entries.iter();
+        let names = entries.map(|(digest, entry)| {
+            let file = PathBuf::from(format!("{PREFIX}{}.wasm", entry.name));
+            (file, *digest)
+        });
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    /// The bytes of a component of this bundle.
+    pub(crate) fn component(&self, digest: &Digest) -> Option<Vec<u8>> {
+        let bytes = self.entries.get(digest)?.component.inflate()?;
+        (Digest::of(&bytes) == *digest).then_some(bytes)
+    }
+
+    /// The code of a component of this bundle, compiled for the baseline.
+    pub(crate) fn code(&self, digest: &Digest) -> Option<Vec<u8>> {
+        self.entries.get(digest)?.code.inflate()
+    }
+
+    /// The size of a component of this bundle, in bytes.
+    pub(crate) fn size(&self, digest: &Digest) -> Option<u64> {
+        let entry = self.entries.get(digest)?;
+        Some(u64::from(entry.component.size))
+    }
+
+    /// The description of a component of this bundle, as JSON.
+    pub(crate) fn description(&self, digest: &Digest) -> Option<&[u8]> {
+        let entry = self.entries.get(digest)?;
+        Some(&entry.description)
+    }
+}
+
+/// What precedes the name of a component that is in the program and in no file.
+const PREFIX: &str = "built-in:";
+
+impl Deflated<'_> {
+    fn inflate(&self) -> Option<Vec<u8>> {
+        let size = self.size as usize;
+        let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(&self.bytes, size).ok()?;
+        (bytes.len() == size).then_some(bytes)
+    }
+}
+
+fn deflate(bytes: &[u8]) -> Deflated<'static> {
+    Deflated {
+        // A component has at most 64 MiB, and its code a small multiple of that.
+        size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+        bytes: miniz_oxide::deflate::compress_to_vec(bytes, LEVEL).into(),
+    }
+}
