@@ -16,8 +16,8 @@ use std::sync::{Arc, OnceLock};
 use windlass_keys::export::{ExportKeys, MOST_TRUSTED};
 use windlass_keys::minisign::PublicKey;
 use windlass_keys::{Keyring, Keys};
-use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
+use windlass_model::{Clock, Digest};
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
 use windlass_runtime::definitions::{self, Definitions, OnRemoval};
@@ -34,6 +34,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::private;
+use crate::web;
 use place::StoreLocation;
 
 pub(crate) use resources::{CommandResources, HostResources};
@@ -429,6 +430,20 @@ fn or_cores(threads: u32) -> usize {
     }
 }
 
+/// Refuses the settings that `serve` refuses, as far as they can be checked on a machine that does
+/// not serve: without the secrets, the store and the keyring.
+pub(crate) fn check(config: &Config) -> Result<(), Expected> {
+    web::check(&config.server)?;
+    cluster::check(config)?;
+    trusted(&config.keys)?;
+    let section = &config.plugins;
+    let _denied: Vec<Digest> = read_all("plugins.deny", &section.deny, "digest")?;
+    for (package, grant) in &section.grants {
+        settings(package, grant, &section.limits)?;
+    }
+    Ok(())
+}
+
 fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
     let section = &config.plugins;
     let mut options = plugins::Options::in_dir(cache(config)?);
@@ -629,5 +644,27 @@ mod tests {
             assert!(said.message.ends_with(why), "{}", said.message);
             assert!(!said.message.contains("hunter2"), "{}", said.message);
         }
+    }
+
+    #[track_caller]
+    fn refused(text: &str, wanted: &str) {
+        let config: Config = toml::from_str(text).unwrap();
+        let error = check(&config).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+
+    #[test]
+    fn settings_that_serve_refuses_are_refused_without_serving() {
+        check(&Config::default()).unwrap();
+        refused(
+            "[server]\nlisten = \"nowhere\"",
+            "`nowhere` is no address to listen on",
+        );
+        refused(
+            "[plugins.grants.http]\nhttp = [\"prices.example\"]",
+            "plugins.grants.http.http",
+        );
+        refused("[plugins]\ndeny = [\"cafe\"]", "plugins.deny");
+        refused("[keys]\ntrusted = [\"cafe\"]", "keys.trusted");
     }
 }

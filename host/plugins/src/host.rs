@@ -228,6 +228,9 @@ impl Host {
     ///
     /// The component does not compile, or its code cannot be kept; the plugin stays as it is.
     pub fn compile_bundle(&self) -> Result<Option<Arc<Plugin>>, Error> {
+        if !self.shared.options.load_bundle {
+            return Ok(None);
+        }
         for (file, digest) in self.shared.options.bundle.names() {
             if let Some(plugin) = load::natively(&self.shared, &file, &digest)? {
                 self.registry.replace(&plugin);

@@ -184,10 +184,8 @@ impl Runtime {
         }
         let definition = definition.clone();
         let prepared = self.shared.base.io.spawn_blocking(move || {
-            shared
-                .base
-                .catalog
-                .prepare(definition, &shared.base.plugins)
+            let (store, plugins) = (shared.base.store.as_ref(), &shared.base.plugins);
+            shared.base.catalog.prepare_new(definition, store, plugins)
         });
         prepared.await.map_err(std::io::Error::from)?
     }

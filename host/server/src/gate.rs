@@ -77,6 +77,9 @@ pub(crate) async fn gate(
         }
         Err(problem) => return problem.into_response(),
     }
+    if let Err(problem) = rules.check_query(rule, &request) {
+        return problem.into_response();
+    }
     if let Err(problem) = admitted(&app, rule.pool, connection.as_ref(), request.headers()) {
         return problem.into_response();
     }

@@ -6,16 +6,19 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Query, Request};
 use axum::http::Method;
 use serde_json::Value;
+use utoipa::openapi::RefOr;
 use utoipa::openapi::extensions::Extensions;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use windlass_model::nearest::nearest;
 
 use crate::app::App;
 use crate::permissions::Permission;
 use crate::pools::Pool;
+use crate::problem::Problem;
 
 /// The member of the document that names the permission of an operation.
 const IN_DOCUMENT: &str = "x-permission";
@@ -106,21 +109,22 @@ impl Rule {
 
 /// The rules of all routes, by the pattern of the path and the method.
 #[derive(Default)]
-pub(crate) struct Rules(HashMap<String, Vec<(Method, Rule)>>);
+pub(crate) struct Rules {
+    rules: HashMap<String, Vec<(Method, Rule)>>,
+    /// The names of the query parameters of a documented route.
+    parameters: HashMap<String, Vec<(Method, Vec<String>)>>,
+}
+
+/// Former names of query parameters, which are accepted for one release, and their present names.
+const FORMER: [(&str, &str); 1] = [("instance", "run")];
 
 impl Rules {
     /// The rule of a request. An unknown path, and a method that a route does not have, need the
     /// permission to read the host: other callers learn nothing about the routes.
     pub(crate) fn of(&self, request: &Request) -> Rule {
-        let path = request.extensions().get::<MatchedPath>();
-        let path = path.map_or("", MatchedPath::as_str);
-        // The router answers HEAD with the handler of GET.
-        let method = match *request.method() {
-            Method::HEAD => &Method::GET,
-            ref method => method,
-        };
+        let (path, method) = route(request);
         self.get(path, method).unwrap_or_else(|| {
-            let first = self.0.get(path).and_then(|methods| methods.first());
+            let first = self.rules.get(path).and_then(|methods| methods.first());
             Rule {
                 permission: Permission::HostRead,
                 ..first.map_or(Permission::HostRead.into(), |(_, rule)| *rule)
@@ -130,15 +134,77 @@ impl Rules {
 
     /// The rule of a route.
     pub(crate) fn get(&self, path: &str, method: &Method) -> Option<Rule> {
-        let methods = self.0.get(path)?;
+        let methods = self.rules.get(path)?;
         let known = methods.iter().find(|(known, _)| known == method);
         known.map(|(_, rule)| *rule)
     }
 
+    /// Refuses a query with a parameter that the route does not have: a misspelt filter would
+    /// select everything. Public links are accepted with further parameters, which
+    /// mail programs add.
+    pub(crate) fn check_query(&self, rule: Rule, request: &Request) -> Result<(), Box<Problem>> {
+        let (path, method) = route(request);
+        let methods = self.parameters.get(path).into_iter().flatten();
+        let mut known = methods.filter(|(known, _)| known == method);
+        let Some((_, names)) = known
+            .next()
+            .filter(|_| rule.permission != Permission::Public)
+        else {
+            return Ok(());
+        };
+        // The handler refuses a query that cannot be read.
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
+        let Query(pairs) = pairs.unwrap_or_default();
+        let is_known = |name: &str| {
+            let mut present = FORMER.iter().filter(|(former, _)| *former == name);
+            let present = present.next().map_or(name, |(_, present)| *present);
+            names.iter().any(|it| it == present)
+        };
+        let Some((name, _)) = pairs.iter().find(|(name, _)| !is_known(name)) else {
+            return Ok(());
+        };
+        let shown: String = name.chars().take(SHOWN).collect();
+        let problem = Problem::parameter(format!("there is no query parameter `{shown}` here"));
+        let near = nearest(name, names.iter().map(String::as_str));
+        Err(problem.help(match (near, names.as_slice()) {
+            (Some(near), _) => format!("Did you mean `{near}`?"),
+            (None, []) => "This request has no query parameters.".to_owned(),
+            (None, names) => format!("The parameters are `{}`.", names.join("`, `")),
+        }))
+    }
+
     pub(crate) fn note(&mut self, path: &str, method: Method, rule: Rule) {
-        let methods = self.0.entry(path.to_owned()).or_default();
+        let methods = self.rules.entry(path.to_owned()).or_default();
         methods.push((method, rule));
     }
+
+    fn note_parameters(&mut self, path: &str, method: Method, operation: &Operation) {
+        let all = operation.parameters.iter().flatten();
+        let names = all.filter_map(|parameter| match parameter {
+            RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Query => {
+                Some(parameter.name.clone())
+            }
+            _ => None,
+        });
+        let names = names.collect();
+        let methods = self.parameters.entry(path.to_owned()).or_default();
+        methods.push((method, names));
+    }
+}
+
+/// How many characters of an unknown name an answer shows.
+const SHOWN: usize = 64;
+
+/// The pattern of the path, and the method of the handler.
+fn route(request: &Request) -> (&str, &Method) {
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map_or("", MatchedPath::as_str);
+    // The router answers HEAD with the handler of GET.
+    let method = match *request.method() {
+        Method::HEAD => &Method::GET,
+        ref method => method,
+    };
+    (path, method)
 }
 
 /// Collects routes, each with its rule.
@@ -160,8 +226,9 @@ impl Routes {
         let rule = rule.into();
         let (schemas, mut paths, methods) = routes;
         for (path, item) in &mut paths.paths {
-            for (method, _) in operations(item) {
-                self.rules.note(path, method, rule);
+            for (method, operation) in operations(item) {
+                self.rules.note(path, method.clone(), rule);
+                self.rules.note_parameters(path, method, operation);
             }
         }
         self.router = self.router.routes((schemas, paths, methods));

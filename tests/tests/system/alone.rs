@@ -7,7 +7,7 @@ use windlass_tests::harness::program;
 const WORKFLOW: &str = "
 workflow: first
 nodes:
-  first: { use: data/set, with: { values: { n: '{{ input.n }}' } } }
+  first: { use: data/set, with: { n: '{{ input.n }}' } }
   second: { use: data/jq, with: { filter: '.n + 1' }, input: '{{ nodes.first.output }}' }
   third: { use: text/template, with: { template: 'it is {{ n }}' }, input: { n: '{{ nodes.second.output }}' } }
 edges: [ first -> second, second -> third ]

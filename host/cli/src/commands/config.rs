@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::app::Context;
 use crate::config::{Config, Loaded, sample, schema};
 use crate::exit::Exit;
-use crate::output::table;
+use crate::output::{Output, table};
 use crate::token_file;
+use crate::wire;
 use crate::wire::place::without_password;
 
 /// The subcommands of `config`.
@@ -48,12 +49,19 @@ impl Show {
         for warning in &loaded.warnings {
             output.warn(warning);
         }
+        let refused = wire::check(&loaded.config);
         hide_secrets(&mut loaded.config);
+        self.print(&loaded, output)?;
+        // The configuration is shown all the same: it says where the refused value comes from.
+        Ok(refused?)
+    }
+
+    fn print(&self, loaded: &Loaded, output: &Output) -> anyhow::Result<()> {
         if !self.origin {
             let text = toml::to_string(&loaded.config)?;
             return output.show(&loaded.config, || text);
         }
-        let settings = settings(&loaded)?;
+        let settings = settings(loaded)?;
         let items: Vec<_> = settings
             .iter()
             .map(|(key, value, origin)| json!({ "key": key, "value": value, "origin": origin }))

@@ -18,6 +18,15 @@ use crate::codes;
 use crate::config::{Config, LockBackend};
 use crate::error::Expected;
 
+/// Refuses settings of the store and the locks that do not fit each other.
+pub(super) fn check(config: &Config) -> Result<(), Expected> {
+    let place = StoreLocation::of(config)?;
+    if config.cluster.enabled {
+        check_reach(config, &place, &settings(config, &place)?)?;
+    }
+    Ok(())
+}
+
 impl Setup {
     /// The topology that `[cluster]` and `[locks]` describe.
     pub(crate) fn topology(&self) -> anyhow::Result<Topology> {

@@ -136,8 +136,8 @@ pub fn ports<'a>(
         let help = match (near, ports) {
             (Some(near), _) => format!("did you mean `{name}.{near}`?"),
             (None, [only]) if only == "done" => format!(
-                "its only port besides `error` is `done`: write `{name} -> …`, with `if:` for a \
-                 condition"
+                "its only port besides `error` is `done`: write `{name} -> …`, or with a \
+                 condition `{name} -> …: CONDITION`"
             ),
             (None, ports) => format!("it has `error` and {}", quoted(ports)),
         };

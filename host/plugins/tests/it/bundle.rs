@@ -92,6 +92,7 @@ fn a_folder_in_place_of_the_bundle_is_used_alone_with_the_code_of_the_bundle() {
     assert_eq!(*file, folder.join("echo.wasm"));
     assert_eq!(compiled(&rig), 0);
     echoes(&rig);
+    assert!(rig.host.compile_bundle().unwrap().is_none());
 }
 
 #[test]

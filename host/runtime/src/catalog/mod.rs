@@ -18,6 +18,7 @@ use windlass_model::schema::{Refused, Schema};
 use windlass_model::secrets::Reference;
 use windlass_model::{Class, Digest, Failure, TriggerType};
 use windlass_plugins::Plugin;
+use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use crate::codes;
@@ -26,7 +27,7 @@ use crate::transfer::malformed;
 
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check};
-pub(crate) use prepare::{is_pure, refused_to_people, uses};
+pub(crate) use prepare::{is_pure, uses};
 
 /// The limit of prepared definitions that are kept. Those in use stay in memory through other
 /// references.
@@ -159,6 +160,28 @@ impl Catalog {
             return Err(malformed("its workflow has another name"));
         }
         Ok(self.keep(Arc::new(prepared)))
+    }
+
+    /// Prepares a definition for a run that a person or a program starts. A definition that is new
+    /// to the store is checked as for publishing; one that was published or has run is not refused
+    /// for what only a newer check finds. Blocks, for up to 3 s for each plugin.
+    pub(crate) fn prepare_new(
+        &self,
+        definition: DefinitionRow,
+        store: &dyn Store,
+        plugins: &windlass_plugins::Host,
+    ) -> Result<Arc<Prepared>, Error> {
+        if let Some(current) = self.current(definition.digest, plugins) {
+            return Ok(current);
+        }
+        if store.definition(definition.digest)?.is_none() {
+            let read = windlass_model::file::read_canonical(&definition.json);
+            let mistakes = prepare::runnable(&read.map_err(Error::Definition)?, plugins).mistakes;
+            if !mistakes.is_empty() {
+                return Err(Error::Definition(mistakes));
+            }
+        }
+        self.prepare(definition, plugins)
     }
 
     /// Prepares a definition for runs that start now, on the current plugins.

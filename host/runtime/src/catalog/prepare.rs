@@ -42,10 +42,20 @@ pub struct Report {
 /// Checks a definition. Plugins check the configurations of their nodes, each for up to 3 s.
 /// Blocks.
 pub fn check(definition: &Definition, plugins: &Host) -> Report {
+    let mut report = runnable(definition, plugins);
+    let by_plugins = std::mem::replace(&mut report.warnings, warnings(definition, plugins));
+    report.warnings.extend(by_plugins);
+    report.mistakes.extend(schedule_inputs(definition));
+    report.mistakes.extend(answering_nodes(definition));
+    report
+}
+
+/// Whether a run of a definition can begin, its triggers aside. Blocks as [`check`] does.
+pub(super) fn runnable(definition: &Definition, plugins: &Host) -> Report {
     let (uses, mistakes) = find(definition, plugins);
     let mut report = Report {
         mistakes,
-        warnings: warnings(definition, plugins),
+        warnings: Vec::new(),
     };
     match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
         Ok(_) => {
@@ -58,20 +68,7 @@ pub fn check(definition: &Definition, plugins: &Host) -> Report {
         }
         Err(diagnostics) => report.mistakes.extend(diagnostics),
     }
-    report.mistakes.extend(schedule_inputs(definition));
-    report.mistakes.extend(answering_nodes(definition));
     report
-}
-
-/// The mistakes that a person is told who starts an unpublished definition, and that do not stop a
-/// published one: edges from ports that do not exist, and configurations that their plugins refuse.
-/// Blocks, for up to 3 s for each plugin.
-pub(crate) fn refused_to_people(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
-    let (uses, _) = find(definition, plugins);
-    let mut wrong = ports(definition, &uses);
-    let configurations = checks::configurations(definition, &uses);
-    wrong.extend(configurations.by_plugins().mistakes);
-    wrong
 }
 
 /// The edges from ports that the plugins do not declare, and from `error` of nodes that do not

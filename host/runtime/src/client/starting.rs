@@ -8,7 +8,7 @@ use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::rows::DefinitionRow;
 
 use super::workflow::{ClientInner, WorkflowClient};
-use crate::catalog::{Prepared, refused_to_people};
+use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
 use crate::request::{StartRequest, Started};
@@ -102,23 +102,10 @@ impl WorkflowClient {
 }
 
 impl ClientInner {
-    /// Prepares a definition for a run that a person or a program starts. A definition that is new
-    /// to the store is checked as for publishing; one that was published or has run is not refused
-    /// for what a newer check finds.
     fn prepared(&self, definition: DefinitionRow) -> Result<Arc<Prepared>, Error> {
         let plugins = self.resources().plugins()?;
-        if let Some(current) = self.catalog().current(definition.digest, &plugins) {
-            return Ok(current);
-        }
-        if self.store.definition(definition.digest)?.is_none() {
-            let read = windlass_model::file::read_canonical(&definition.json);
-            let read = read.map_err(Error::Definition)?;
-            let wrong = refused_to_people(&read, &plugins);
-            if !wrong.is_empty() {
-                return Err(Error::Definition(wrong));
-            }
-        }
-        self.catalog().prepare(definition, &plugins)
+        let store = self.store.as_ref();
+        self.catalog().prepare_new(definition, store, &plugins)
     }
 
     fn create(&self, request: &StartRequest, due: Due) -> Result<Started, Error> {
