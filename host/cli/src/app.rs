@@ -139,7 +139,7 @@ impl Context {
     /// As [`Self::api`], for a command that may be the first on its store: it creates a missing
     /// store.
     pub(crate) fn api_and_store(&self) -> anyhow::Result<Api> {
-        self.api_by(Setup::store)
+        self.api_by(Setup::unmigrated_store)
     }
 
     fn api_by(

@@ -98,23 +98,32 @@ impl Setup {
         Arc::clone(&self.metrics)
     }
 
-    /// Opens the store, and creates it if it does not exist.
+    /// Opens the store for a process that executes runs: creates it if it does not exist, and
+    /// migrates one of an older layout.
     pub(crate) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
-        self.store_within(0)
+        self.store_by(0, true)
     }
 
     /// As [`Self::store`], for a process that may start before its database: it waits for a
     /// database that cannot be reached.
     pub(crate) fn awaited_store(&self) -> anyhow::Result<Arc<dyn Store>> {
-        self.store_within(self.config.store.connect_timeout.0)
+        self.store_by(self.config.store.connect_timeout.0, true)
     }
 
-    fn store_within(&self, patience_ms: u64) -> anyhow::Result<Arc<dyn Store>> {
+    /// Opens the store for a command that reads or writes it beside the hosts: creates it if it
+    /// does not exist. A store of an older layout is refused, because hosts of an older version may
+    /// work on it.
+    pub(crate) fn unmigrated_store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        self.store_by(0, false)
+    }
+
+    fn store_by(&self, patience_ms: u64, migrates: bool) -> anyhow::Result<Arc<dyn Store>> {
         match StoreLocation::of(&self.config)? {
-            StoreLocation::Sqlite(path) => self.sqlite(&path),
+            StoreLocation::Sqlite(path) => self.sqlite(&path, migrates),
             StoreLocation::Postgres(url) => {
                 let options = PostgresOptions {
                     patience_ms,
+                    migrates,
                     ..self.postgres()
                 };
                 Ok(PostgresStore::open(&url, options)?)
@@ -122,7 +131,7 @@ impl Setup {
         }
     }
 
-    fn sqlite(&self, path: &Path) -> anyhow::Result<Arc<dyn Store>> {
+    fn sqlite(&self, path: &Path, migrates: bool) -> anyhow::Result<Arc<dyn Store>> {
         if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
             windlass_files::make_directory(directory).map_err(|error| {
                 let text = format!("{} cannot be made: {error}", directory.display());
@@ -137,6 +146,7 @@ impl Setup {
             config::Durability::Normal => Durability::Normal,
         };
         options.queue_bytes = self.config.store.queue.bytes();
+        options.migrates = migrates;
         Ok(SqliteStore::open(path, options)?)
     }
 
@@ -152,10 +162,10 @@ impl Setup {
         options
     }
 
-    /// Opens the store, but does not create it.
+    /// As [`Self::unmigrated_store`], but does not create the store.
     pub(crate) fn existing_store(&self) -> anyhow::Result<Arc<dyn Store>> {
         self.existing_place()?;
-        self.store()
+        self.unmigrated_store()
     }
 
     /// The location of the store; a file only if it exists.

@@ -52,6 +52,8 @@ pub const ALTERED: Code = Code::new("WL-S056");
 
 /// A step of the layout is refused while older programs are members.
 pub const MEMBERS_BEHIND: Code = Code::new("WL-S022");
+/// The store has an older layout, and this process is not to migrate it.
+pub const NOT_MIGRATED: Code = Code::new("WL-S023");
 /// The store already keeps the maximum number of plugin components.
 pub const TOO_MANY_COMPONENTS: Code = Code::new("WL-S025");
 

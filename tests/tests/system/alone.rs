@@ -51,6 +51,9 @@ fn the_program_alone_runs_a_workflow_in_an_empty_home() {
         });
         assert_eq!(code.count(), 0);
     }
+    let schema = ask(&["workflow", "schema"]);
+    let schema: serde_json::Value = serde_json::from_slice(&schema.stdout).expect("it is JSON");
+    assert_eq!(schema["title"], "Windlass workflow");
     let doctor = ask(&["doctor"]);
     let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(said.contains("inside the program"), "{said}");

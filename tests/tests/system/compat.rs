@@ -98,6 +98,29 @@ fn ask(place: &Place, arguments: &[&str]) -> Value {
 }
 
 #[test]
+fn a_command_does_not_migrate_the_store_under_older_hosts() {
+    let (place, _) = opened();
+    let before = std::fs::read(place.store()).expect("a store");
+    for command in [
+        ["runs", "list"].as_slice(),
+        &["event", "send", "order.placed"],
+        &["store", "check"],
+        &["doctor"],
+    ] {
+        let said = place.say(command);
+        if command[0] != "store" && command[0] != "doctor" {
+            assert_eq!(said.exit, Some(50), "{said:#?}");
+            assert!(said.stderr.contains("WL-S023"), "{said:#?}");
+            assert!(said.stderr.contains("windlass store migrate"), "{said:#?}");
+        }
+        let now = std::fs::read(place.store()).expect("a store");
+        assert!(now == before, "{command:?} has changed the store");
+    }
+    place.ask(&["store", "migrate"]);
+    place.ask(&["runs", "list"]);
+}
+
+#[test]
 fn what_the_fixture_store_lists_is_as_recorded() {
     let (place, runs) = opened();
     let migrated = ask(&place, &["store", "migrate"]);

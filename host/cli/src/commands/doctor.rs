@@ -139,7 +139,7 @@ fn store(machine: &Machine) -> Checked {
     if place.file().is_some_and(|path| !path.exists()) {
         return Ok(format!("{place} is not there yet; the first run makes it"));
     }
-    let store = machine.store().map_err(bad)?;
+    let store = machine.unmigrated_store().map_err(bad)?;
     let counts = store.counts().map_err(|error| bad(error.into()))?;
     let members = store.members().map_err(|error| bad(error.into()))?;
     Ok(format!(

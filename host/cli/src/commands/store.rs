@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Replace the store by a backup, or accept the store that is there although its marker names
     /// newer work; no other process may use it
     Restore(Restore),
-    /// Migrate the store to the newest layout, as every command does that opens it
+    /// Migrate the store to the newest layout, as `serve` and `run` do
     Migrate,
 }
 

@@ -26,6 +26,9 @@ pub(crate) trait Versions: Harness {
     /// Opens the store as a program that knows further steps.
     fn open_as(&self, further: &'static [Step]) -> Result<Arc<dyn Store>>;
 
+    /// As [`Self::open_as`], for a process that does not migrate.
+    fn open_unmigrated(&self, further: &'static [Step]) -> Result<Arc<dyn Store>>;
+
     /// The layout of the store, and the layout that it demands.
     fn layouts(&self) -> (i64, i64);
 }
@@ -116,13 +119,33 @@ pub(crate) fn a_program_that_knows_too_little_is_refused_in_words(versions: &imp
     Member::of(versions.open_as(&[BREAKING]).unwrap()).born();
 }
 
+pub(crate) fn a_process_that_does_not_migrate_leaves_an_older_store_alone(
+    versions: &impl Versions,
+) {
+    // It may create a store.
+    let old = Member::of(versions.open_unmigrated(&[]).unwrap());
+    let held = old.born();
+    let before = versions.layouts();
+    for further in [&[ADDITIVE][..], &[ADDITIVE, BREAKING]] {
+        let refused = error(versions.open_unmigrated(further));
+        assert_eq!(refused.code, codes::NOT_MIGRATED, "{refused}");
+        assert!(refused.help.is_some(), "{refused}");
+        assert_eq!(versions.layouts(), before, "no step is taken");
+    }
+    assert_eq!(old.commit(old.last(&held)), DONE);
+    Member::of(versions.open_as(&[ADDITIVE]).unwrap());
+    Member::of(versions.open_unmigrated(&[ADDITIVE]).unwrap()).born();
+    Member::of(versions.open_unmigrated(&[]).unwrap()).born();
+}
+
 /// Generates a test for each case.
 macro_rules! upgrading {
     ($make:ident) => {
         $crate::conformance::upgrading::upgrading!($make:
             an_additive_step_is_taken_beside_older_members
             a_breaking_step_waits_for_older_members_to_leave
-            a_program_that_knows_too_little_is_refused_in_words);
+            a_program_that_knows_too_little_is_refused_in_words
+            a_process_that_does_not_migrate_leaves_an_older_store_alone);
     };
     ($make:ident: $($case:ident)+) => {
         $(

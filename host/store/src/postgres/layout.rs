@@ -77,6 +77,9 @@ async fn migrate(connection: &Connection, place: &str, options: &PostgresOptions
     if version >= steps.known() {
         return Ok(());
     }
+    if version > 0 {
+        layout::permit(place, (version, steps.known()), options.migrates)?;
+    }
     if let Some(number) = steps.breaking_after(version)
         && version > 0
     {

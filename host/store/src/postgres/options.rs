@@ -38,6 +38,8 @@ pub struct PostgresOptions {
     /// How long opening waits for a server that cannot be reached, in milliseconds; 0: it does not
     /// wait. A warning says that the store waits.
     pub patience_ms: u64,
+    /// Whether opening a store of an older layout migrates it; otherwise opening is refused.
+    pub migrates: bool,
     /// The monotonic clock of this process's leases; the store keeps leases on the database's
     /// clock.
     pub clock: Arc<dyn Clock>,
@@ -66,6 +68,7 @@ impl PostgresOptions {
             idle_in_transaction_ms: 10_000,
             reconnect_ms: 10_000,
             patience_ms: 0,
+            migrates: true,
             clock,
             ahead: None,
             metrics: Arc::default(),

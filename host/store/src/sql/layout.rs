@@ -212,6 +212,29 @@ pub(crate) fn accept(
     }
 }
 
+/// Refuses to migrate a store of an older layout, unless this process may.
+///
+/// # Errors
+///
+/// `WL-S023`: the store has an older layout, and `migrates` is false.
+pub(crate) fn permit(
+    place: &str,
+    (found, known): (usize, usize),
+    migrates: bool,
+) -> Result<(), Error> {
+    if migrates || found >= known {
+        return Ok(());
+    }
+    let text = format!(
+        "{place} has layout {found} of an older Windlass, and this Windlass {PROGRAM} works on \
+        layout {known}"
+    );
+    Err(Error::new(codes::NOT_MIGRATED, text).help(
+        "`windlass serve`, `windlass run` or `windlass store migrate` of this version migrates it; \
+        until then use the older one.",
+    ))
+}
+
 /// The error of a program that does not know a layout that a store demands.
 pub(crate) fn too_old(place: &str, known: usize, required: &Requirement) -> Error {
     let Requirement { layout, program } = required;

@@ -68,13 +68,19 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
             .help("Give yourself write permission on the file and on its directory."));
     }
     let steps = options.steps();
-    if check_header(path, &connection, &steps)?.is_none() {
-        watch::before_laying_out(path)?;
-        // Only an empty file can still choose its mode, and a file that is refused must not be
-        // changed.
-        connection
-            .pragma_update(None, "auto_vacuum", "INCREMENTAL")
-            .map_err(told)?;
+    match check_header(path, &connection, &steps)? {
+        Some(found) => {
+            let place = path.display().to_string();
+            layout::permit(&place, (found, steps.known()), options.migrates)?;
+        }
+        None => {
+            watch::before_laying_out(path)?;
+            // Only an empty file can still choose its mode, and a file that is refused must not be
+            // changed.
+            connection
+                .pragma_update(None, "auto_vacuum", "INCREMENTAL")
+                .map_err(told)?;
+        }
     }
     connection
         .pragma_update(None, "journal_mode", "WAL")

@@ -41,6 +41,8 @@ pub struct SqliteOptions {
     pub log_bytes_max: u64,
     /// The maximum size of the file, in bytes; none: limited by the disk only.
     pub max_bytes: Option<u64>,
+    /// Whether opening a store of an older layout migrates it; otherwise opening is refused.
+    pub migrates: bool,
     /// Whether each group writes its bound to the marker itself; otherwise the bound is written up
     /// to 20 milliseconds later.
     pub mark_at_once: bool,
@@ -66,6 +68,7 @@ impl SqliteOptions {
             log_bytes: 64 * 1024 * 1024,
             log_bytes_max: 1024 * 1024 * 1024,
             max_bytes: None,
+            migrates: true,
             mark_at_once: false,
             clock,
             metrics: Arc::default(),

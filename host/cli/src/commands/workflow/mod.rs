@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Refresh(upkeep::Refresh),
     /// Read the directories of workflow files again
     Reload(upkeep::Reload),
+    /// Print the JSON Schema of workflow files, for editors
+    Schema,
 }
 
 /// The arguments of `workflow validate`.
@@ -88,6 +90,13 @@ impl Command {
             Self::Retract(retract) => retract.run(context),
             Self::Refresh(refresh) => refresh.run(context),
             Self::Reload(reload) => reload.run(context),
+            Self::Schema => {
+                let schema = windlass_model::file::json_schema();
+                context
+                    .output
+                    .print(&serde_json::to_string_pretty(&schema)?)?;
+                Ok(Exit::Done)
+            }
         }
     }
 }

@@ -126,6 +126,15 @@ impl Versions for InDatabase {
         Ok(PostgresStore::open(self.url.as_deref().unwrap(), options)?)
     }
 
+    fn open_unmigrated(&self, further: &'static [Step]) -> Result<Arc<dyn Store>> {
+        let options = PostgresOptions {
+            further,
+            migrates: false,
+            ..self.options()
+        };
+        Ok(PostgresStore::open(self.url.as_deref().unwrap(), options)?)
+    }
+
     fn layouts(&self) -> (i64, i64) {
         let number = |sql: &str| self.ask(sql).trim().parse().unwrap();
         (

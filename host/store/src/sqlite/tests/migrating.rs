@@ -85,6 +85,15 @@ impl Versions for OnDisk {
         Ok(SqliteStore::open(self.path(), options)?)
     }
 
+    fn open_unmigrated(&self, further: &'static [Step]) -> Result<Arc<dyn Store>> {
+        let options = SqliteOptions {
+            further,
+            migrates: false,
+            ..self.options()
+        };
+        Ok(SqliteStore::open(self.path(), options)?)
+    }
+
     fn layouts(&self) -> (i64, i64) {
         let connection = Connection::open(self.path()).unwrap();
         let found = connection.pragma_query_value(None, "user_version", |row| row.get(0));
