@@ -671,7 +671,7 @@ mod tests {
             "`nowhere` is no address to listen on",
         );
         refused(
-            "[plugins.grants.http]\nhttp = [\"prices.example\"]",
+            "[plugins.grants.http]\nhttp = [\"ftp://prices.example\"]",
             "plugins.grants.http.http",
         );
         refused("[plugins]\ndeny = [\"cafe\"]", "plugins.deny");

@@ -35,11 +35,11 @@ pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
 /// Makes an engine whose code runs on every processor of this architecture.
 pub(crate) fn baseline(options: &Options) -> Result<Engine, Error> {
     let mut config = Config::new();
-    let target = format!(
-        "{}-unknown-{}",
-        std::env::consts::ARCH,
-        std::env::consts::OS
-    );
+    let system = match std::env::consts::OS {
+        "macos" => "apple-darwin".to_owned(),
+        other => format!("unknown-{other}"),
+    };
+    let target = format!("{}-{system}", std::env::consts::ARCH);
     // With a target, the compiler does not look at the features of this processor.
     let named = config.target(&target).map(drop);
     named.map_err(|error| Error::new(codes::ENGINE, "engine", chain(&error)))?;
