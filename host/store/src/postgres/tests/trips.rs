@@ -69,8 +69,8 @@ fn names(value: &dyn std::fmt::Debug) -> Vec<String> {
 
 /// Verbs whose round trips depend on the number of rows or on concurrent transactions.
 const OTHERS: &[&str] = &[
-    "Bury", "Claim", "Commit", "Create", "Enqueue", "Expire", "Forget", "Import", "Join", "Leave",
-    "Queue", "Renew", "Resume", "Send", "Sweep",
+    "Claim", "Commit", "Create", "Enqueue", "Expire", "Forget", "Import", "Join", "Leave", "Queue",
+    "Reap", "Renew", "Resume", "Send", "Sweep",
 ];
 
 /// A database whose round trips are collected when the case ends.
