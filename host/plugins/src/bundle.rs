@@ -24,7 +24,7 @@ use crate::load;
 /// How hard the packing compresses, from 1 to 10.
 const LEVEL: u8 = 9;
 
-/// The components inside a program. See the [module](self).
+/// The components inside a program.
 #[derive(Clone, Debug, Default)]
 pub struct Bundle {
     entries: Arc<BTreeMap<Digest, Entry<'static>>>,
