@@ -124,6 +124,11 @@ impl Bundle {
         names
     }
 
+    /// Whether this bundle has a component.
+    pub(crate) fn has(&self, digest: &Digest) -> bool {
+        self.entries.contains_key(digest)
+    }
+
     /// The bytes of a component of this bundle.
     pub(crate) fn component(&self, digest: &Digest) -> Option<Vec<u8>> {
         let bytes = self.entries.get(digest)?.component.inflate()?;

@@ -47,7 +47,8 @@ fn the_program_alone_runs_a_workflow_in_an_empty_home() {
         let files = std::fs::read_dir(folder.expect("it can be read").path()).expect("it is there");
         let code = files.filter(|file| {
             let path = file.as_ref().expect("it can be read").path();
-            path.extension().is_some_and(|ending| ending == "cwasm")
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(".cwasm") && !name.ends_with(".ahead.cwasm")
         });
         assert_eq!(code.count(), 0);
     }

@@ -28,15 +28,16 @@ pub(super) fn component(
     digest: &Digest,
     bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
 ) -> Result<Component, Error> {
-    if let Some(component) = cached(shared, digest).or_else(|| bundled(shared, digest)) {
+    let there = cached(shared, digest, Made::Here);
+    if let Some(component) = there.or_else(|| bundled(shared, digest)) {
         return Ok(component);
     }
     let fault = |message: String| Error::new(codes::COMPILE, subject, message);
     let compiled = compile(shared, subject, &bytes()?)?;
     // Without the cache, the next start is slower; it has no other effect.
-    if let Err(error) = keep(shared, digest, &compiled) {
+    if let Err(error) = keep(shared, digest, Made::Here, &compiled) {
         tracing::warn!(%digest, %error, "compiled code could not be kept");
-    } else if let Some(component) = cached(shared, digest) {
+    } else if let Some(component) = cached(shared, digest, Made::Here) {
         return Ok(component);
     }
     #[expect(
@@ -64,21 +65,55 @@ pub(super) fn compile_bundled(
     subject: &str,
     digest: &Digest,
 ) -> Result<bool, Error> {
-    if place(shared, digest, "cwasm").exists() {
+    if place(shared, digest, Made::Here.code()).exists() {
         return Ok(false);
     }
     let Some(bytes) = shared.options.bundle.component(digest) else {
         return Ok(false);
     };
     let compiled = compile(shared, subject, &bytes)?;
-    let kept = keep(shared, digest, &compiled);
+    let kept = keep(shared, digest, Made::Here, &compiled);
     kept.map(|()| true)
         .map_err(|error| Error::file(&folder(shared), "keep compiled code in it", &error))
 }
 
-/// The component with the code that is in this program. Other settings of the engine need other
-/// code, which is compiled.
+/// Where compiled code was made.
+#[derive(Clone, Copy)]
+enum Made {
+    /// By a host of this user, for this processor.
+    Here,
+    /// With the program, for every processor of the architecture.
+    Ahead,
+}
+
+impl Made {
+    /// The ending of a file of code.
+    fn code(self) -> &'static str {
+        match self {
+            Self::Here => "cwasm",
+            Self::Ahead => "ahead.cwasm",
+        }
+    }
+
+    /// The ending of the tag of the code.
+    fn tag(self) -> &'static str {
+        match self {
+            Self::Here => "tag",
+            Self::Ahead => "ahead.tag",
+        }
+    }
+}
+
+/// The component with the code that is in this program. The code is kept in the cache, which maps
+/// it into memory in a fraction of the time that inflating takes. Other settings of the engine need
+/// other code, which is compiled.
 fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
+    if !shared.options.bundle.has(digest) {
+        return None;
+    }
+    if let Some(component) = cached(shared, digest, Made::Ahead) {
+        return Some(component);
+    }
     let code = shared.options.bundle.code(digest)?;
     #[expect(
         unsafe_code,
@@ -88,7 +123,13 @@ fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
     // this component, when the program was built.
     let component = unsafe { Component::deserialize(&shared.engine, &code) };
     match component {
-        Ok(component) => Some(component),
+        Ok(component) => {
+            // Without the cache, the next start is slower; it has no other effect.
+            if let Err(error) = keep(shared, digest, Made::Ahead, &code) {
+                tracing::debug!(%digest, %error, "the code in this program could not be kept");
+            }
+            Some(component)
+        }
         Err(error) => {
             let error = chain(&error);
             tracing::debug!(%digest, error, "the code in this program does not fit");
@@ -97,9 +138,9 @@ fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
     }
 }
 
-fn cached(shared: &HostShared, digest: &Digest) -> Option<Component> {
-    let file = place(shared, digest, "cwasm");
-    let tag = std::fs::read(place(shared, digest, "tag")).ok()?;
+fn cached(shared: &HostShared, digest: &Digest, made: Made) -> Option<Component> {
+    let file = place(shared, digest, made.code());
+    let tag = std::fs::read(place(shared, digest, made.tag())).ok()?;
     let code = std::fs::read(&file).ok()?;
     if !is_own(&file) || !verify(shared, CODE, digest, &code, &tag) {
         tracing::warn!(
@@ -127,16 +168,16 @@ fn cached(shared: &HostShared, digest: &Digest) -> Option<Component> {
     }
 }
 
-fn keep(shared: &HostShared, digest: &Digest, compiled: &[u8]) -> std::io::Result<()> {
+fn keep(shared: &HostShared, digest: &Digest, made: Made, compiled: &[u8]) -> std::io::Result<()> {
     windlass_files::make_directory(&folder(shared))?;
     // The tag is deleted before the code is replaced and written after it, so code with a valid tag
     // is complete.
-    let tag = place(shared, digest, "tag");
+    let tag = place(shared, digest, made.tag());
     match std::fs::remove_file(&tag) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    store::write(&place(shared, digest, "cwasm"), compiled)?;
+    store::write(&place(shared, digest, made.code()), compiled)?;
     let made = with_parts(shared, CODE, digest, compiled, |parts| {
         shared.code_key.tag(parts)
     });

@@ -187,14 +187,15 @@ pub(crate) fn natively(
     digest: &Digest,
 ) -> Result<Option<Arc<Plugin>>, Error> {
     let subject = file.display().to_string();
-    let is_new = shared.living(digest).is_some()
-        && !shared.is_denied(digest)
-        && cache::compile_bundled(shared, &subject, digest)?;
-    if !is_new {
+    let Some(before) = shared.living(digest).filter(|_| !shared.is_denied(digest)) else {
+        return Ok(None);
+    };
+    if !cache::compile_bundled(shared, &subject, digest)? {
         return Ok(None);
     }
     let bytes = || Err(Error::new(codes::COMPILE, &subject, "its code is gone"));
     let (plugin, _) = make(shared, file, *digest, bytes, &Evidence::default())?;
+    plugin.sign(before.signature());
     shared
         .plugins
         .lock()

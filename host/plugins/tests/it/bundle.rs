@@ -33,7 +33,8 @@ fn compiled(rig: &Rig) -> usize {
         let files = std::fs::read_dir(folder.unwrap().path()).unwrap();
         let code = files.filter(|file| {
             let path = file.as_ref().unwrap().path();
-            path.extension().is_some_and(|ending| ending == "cwasm")
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.ends_with(".cwasm") && !name.ends_with(".ahead.cwasm")
         });
         count += code.count();
     }
@@ -49,14 +50,42 @@ fn echoes(rig: &Rig) {
 
 #[test]
 fn the_components_in_the_program_run_without_a_compilation() {
-    let rig = with(echo(), |_| ());
+    let bytes = echo();
+    let rig = with(bytes, |_| ());
     let events = rig.host.scan(&[]);
-    let [LoadEvent::Loaded { file, plugin, .. }] = events.as_slice() else {
+    let [LoadEvent::Loaded { file, .. }] = events.as_slice() else {
         panic!("{events:?}")
     };
     assert_eq!(file, Path::new("built-in:echo.wasm"));
     assert_eq!(compiled(&rig), 0);
     echoes(&rig);
+    // The next start maps the code, and inflates nothing.
+    let Rig { host, io, dir, .. } = rig;
+    drop((host, events, io));
+    let kept = dir.path().join("compiled");
+    let digest = Bundle::read(bytes).unwrap().digests().next().unwrap();
+    let folder = std::fs::read_dir(kept).unwrap().next().unwrap().unwrap();
+    let code = folder.path().join(format!("{}.ahead.cwasm", digest.hex()));
+    assert!(code.is_file());
+    let rig = Rig::in_dir(dir, |options| {
+        options.bundle = Bundle::read(bytes).unwrap();
+        options.library = options.bundle.digests().collect();
+    });
+    rig.host.scan(&[]);
+    echoes(&rig);
+    // Code that others have changed is not run: that of the program is.
+    let mut damaged = std::fs::read(&code).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    std::fs::write(&code, &damaged).unwrap();
+    let rig = Rig::in_dir(rig.dir, |options| {
+        options.bundle = Bundle::read(bytes).unwrap();
+        options.library = options.bundle.digests().collect();
+    });
+    rig.host.scan(&[]);
+    echoes(&rig);
+    assert!(std::fs::read(&code).unwrap() != damaged, "it is made anew");
+    let plugin = rig.host.registry().iter().remove(0);
     // A later program may have another library: runs find the component by its digest.
     let bytes = rig.host.component(&plugin.digest).unwrap();
     assert_eq!(Digest::of(&bytes), plugin.digest);
