@@ -78,9 +78,8 @@ pub(super) fn of_edges(flat: &Flat<'_>) -> Vec<Diagnostic> {
 }
 
 /// The diagnostic for an edge that its node can never take.
-fn misplaced(flat: &Flat<'_>, node: &FlatNode<'_>, port: &str, at: EdgeIx) -> Option<Diagnostic> {
-    let of = node;
-    let (name, node) = (node.name, node.node);
+fn misplaced(flat: &Flat<'_>, of: &FlatNode<'_>, port: &str, at: EdgeIx) -> Option<Diagnostic> {
+    let (name, node) = (of.name, of.node);
     let place_of = |at| place_of(flat, at);
     match (&node.kind, port) {
         (NodeKind::Use { .. }, _) => None,
