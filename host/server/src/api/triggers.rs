@@ -72,7 +72,7 @@ pub(crate) async fn schedule(
     }
     let due_ms = due(&app, body.at.as_deref(), body.after.as_deref())?;
     let run = RunId(body.run);
-    let body = client::Schedule {
+    let schedule = client::Schedule {
         id: body.id.map(TriggerId),
         run,
         node: body.node,
@@ -80,7 +80,7 @@ pub(crate) async fn schedule(
         payload: body.payload,
         priority: body.priority,
     };
-    let (id, scheduled) = app.client.schedule(body).await?;
+    let (id, scheduled) = app.client.schedule(schedule).await?;
     let done = |status, result| {
         let trigger = id.to_string();
         Ok((status, Json(Done { trigger, result })))

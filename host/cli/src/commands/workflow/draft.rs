@@ -217,9 +217,9 @@ impl Discard {
 
 impl Revert {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let version = json!({ "version": self.version, "draft": self.draft });
+        let request = json!({ "version": self.version, "draft": self.draft });
         let path = ["definitions", &self.name, "revert"];
-        let item = context.api()?.post(&path, &version)?;
+        let item = context.api()?.post(&path, &request)?;
         text(&item, "workflow")?;
         let keys: &[&str] = match self.draft {
             true => &["workflow", "reverted_to", "draft"],

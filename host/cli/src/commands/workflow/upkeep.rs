@@ -31,8 +31,8 @@ pub(crate) struct Reload {}
 
 impl Refresh {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let names = json!({ "names": self.names });
-        let mut done = context.api()?.post(&["admin", "refresh"], &names)?;
+        let request = json!({ "names": self.names });
+        let mut done = context.api()?.post(&["admin", "refresh"], &request)?;
         let refreshed = items(&mut done, "refreshed")?;
         let failed = items(&mut done, "failed")?;
         let missing = items(&mut done, "missing")?;
