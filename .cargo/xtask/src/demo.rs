@@ -18,8 +18,8 @@ impl Drop for Service {
 
 /// Builds everything and runs the example.
 pub(crate) fn run() -> Result<()> {
-    guests::run(&guests::Args::everything())?;
-    let programs = host::release()?;
+    guests::run(&guests::Args::library())?;
+    let programs = host::programs(&["windlass", "windlass-example-prices"])?;
     let example = place::root()?.join("examples/triage");
     host::say("starting the price service of the example");
     let (_service, address) = start_prices(&programs)?;

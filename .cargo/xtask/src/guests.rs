@@ -2,7 +2,7 @@
 //! one crate of an author.
 
 use crate::toolchain::Toolchain;
-use crate::{component, place};
+use crate::{component, place, progress};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", requires = "path")]
     out: Option<PathBuf>,
 
+    /// Only the node library, without the fixtures of the tests.
+    #[arg(long, conflicts_with = "path")]
+    library: bool,
+
     /// The target to compile for.
     #[arg(long, default_value = DEFAULT_TARGET)]
     target: String,
@@ -29,7 +33,16 @@ impl Args {
         Self {
             path: None,
             out: None,
+            library: false,
             target: DEFAULT_TARGET.to_owned(),
+        }
+    }
+
+    /// The node library.
+    pub(crate) fn library() -> Self {
+        Self {
+            library: true,
+            ..Self::everything()
         }
     }
 
@@ -39,7 +52,7 @@ impl Args {
         Ok(Self {
             path: Some(path.to_owned()),
             out: Some(out),
-            target: DEFAULT_TARGET.to_owned(),
+            ..Self::everything()
         })
     }
 }
@@ -65,24 +78,31 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let plugins = target_dir.join("plugins");
     if let Some(path) = &args.path {
         let out = args.out.as_ref().unwrap_or(&plugins);
-        return build(path, &args.target, &|_| out.clone());
+        return build(path, &args.target, &|_| Some(out.clone()));
     }
 
     let source = place::root()?.join("plugins");
     let fixtures_source = source.join("fixtures");
     let fixtures = target_dir.join("fixtures");
     build(&source, &args.target, &|manifest| {
-        if manifest.starts_with(&fixtures_source) {
-            fixtures.clone()
-        } else {
-            plugins.clone()
+        let is_fixture = manifest.starts_with(&fixtures_source);
+        match (is_fixture, args.library) {
+            (false, _) => Some(plugins.clone()),
+            (true, false) => Some(fixtures.clone()),
+            (true, true) => None,
         }
     })?;
+    if args.library {
+        return Ok(());
+    }
     assemble_all(&fixtures_source.join("text"), &fixtures)
 }
 
-/// Compiles every guest of a workspace; `out` maps its manifest to the path of the component.
-fn build(directory: &Path, target: &str, out: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
+/// The directory for the component of the crate with this manifest; `None` omits the crate.
+type Out<'a> = &'a dyn Fn(&Path) -> Option<PathBuf>;
+
+/// Compiles the guests of a workspace.
+fn build(directory: &Path, target: &str, out: Out<'_>) -> Result<()> {
     let manifest = std::path::absolute(directory.join("Cargo.toml"))?;
     if !manifest.exists() {
         bail!("there is no {}", manifest.display());
@@ -106,7 +126,7 @@ fn build(directory: &Path, target: &str, out: &dyn Fn(&Path) -> PathBuf) -> Resu
         cargo.args(["--package", &guest.id]);
     }
     eprintln!("guests: compiling {}", names(&guests));
-    place::run(&mut cargo)?;
+    progress::run(&mut cargo)?;
 
     let compiled = guest_target.join(target).join("release");
     for guest in &guests {
@@ -120,7 +140,7 @@ fn build(directory: &Path, target: &str, out: &dyn Fn(&Path) -> PathBuf) -> Resu
     Ok(())
 }
 
-fn guests(manifest: &Path, out: &dyn Fn(&Path) -> PathBuf) -> Result<Vec<Guest>> {
+fn guests(manifest: &Path, out: Out<'_>) -> Result<Vec<Guest>> {
     let metadata = place::metadata(manifest)?;
     let packages = metadata.get("packages").and_then(|it| it.as_array());
     let packages = packages.context("cargo metadata lists no packages")?;
@@ -143,7 +163,7 @@ fn guests(manifest: &Path, out: &dyn Fn(&Path) -> PathBuf) -> Result<Vec<Guest>>
                 name: text(package, "name")?,
                 id: text(package, "id")?,
                 module: text(module, "name")?.replace('-', "_"),
-                out: out(Path::new(&text(package, "manifest_path")?)),
+                out: out(Path::new(&text(package, "manifest_path")?))?,
             })
         })
         .collect())

@@ -1,6 +1,6 @@
 //! Builds the host's programs.
 
-use crate::{guests, place};
+use crate::{guests, place, progress};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,21 +25,43 @@ const PROGRAMS: [&str; 3] = ["windlass-cli", "windlass-example-prices", "windlas
 /// Builds the programs in the release profile, with the guests that are built, and returns their
 /// directory.
 pub(crate) fn release() -> Result<PathBuf> {
-    say("building the host (the first time takes some minutes: a compiler is part of it)");
+    programs(&["windlass", "windlass-example-prices", "windlass-bench"])
+}
+
+/// Builds programs in the release profile, with the guests that are built, and returns their
+/// directory.
+pub(crate) fn programs(names: &[&str]) -> Result<PathBuf> {
     let packer = "windlass-library";
-    place::run(cargo_build(place::cargo())?.args(["--bin", packer]))?;
+    let usually = progress::usually(LIBRARIES);
+    say(&format!(
+        "building WebAssembly's compiler and the packer of the node library; {usually}"
+    ));
+    progress::run(&mut cargo_build(place::cargo(), &[packer])?)?;
     let programs = place::target()?.join("release");
     pack(&programs.join(packer))?;
-    place::run(&mut cargo_build(place::cargo_with_library()?)?)?;
+    say(&format!(
+        "building {}; {}",
+        names.join(", "),
+        progress::usually(HOST)
+    ));
+    progress::run(&mut cargo_build(place::cargo_with_library()?, names)?)?;
     Ok(programs)
 }
 
-fn cargo_build(mut command: Command) -> Result<Command> {
+/// Minutes of one processor for a first build: the packer with the libraries of the host, and the
+/// host after that.
+const LIBRARIES: usize = 9;
+const HOST: usize = 4;
+
+fn cargo_build(mut command: Command, programs: &[&str]) -> Result<Command> {
     command
         .args(["build", "--release"])
         .current_dir(place::root()?);
     for package in PROGRAMS {
         command.args(["--package", package]);
+    }
+    for program in programs {
+        command.args(["--bin", program]);
     }
     Ok(command)
 }

@@ -11,6 +11,7 @@ mod fuzz;
 mod guests;
 mod host;
 mod place;
+mod progress;
 mod pypi;
 mod servers;
 mod simulate;

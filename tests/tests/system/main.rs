@@ -41,6 +41,7 @@ mod moving;
 mod over_http;
 mod pausing;
 mod people;
+mod readme;
 mod remote;
 mod schedules;
 mod secrets;
