@@ -189,7 +189,7 @@ impl Shell {
         if command.starts_with("windlass bookmark list") {
             until("the question is in the list", || {
                 self.ask(&["bookmark", "list", "-o", "jsonl"])
-                    .contains("\"node\"")
+                    .contains('{')
             });
         }
         if command.starts_with("kill -9") {
