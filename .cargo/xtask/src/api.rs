@@ -4,7 +4,7 @@
 //!
 //! The client is schemathesis, from PyPI, in a virtual environment of the target directory.
 
-use crate::{guests, host, place, pypi, servers};
+use crate::{clients, guests, host, place, pypi, servers};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -31,7 +31,7 @@ const WORKFLOWS: [&str; 2] = [
 ];
 
 /// A host that is killed at the end of the test.
-struct Host(Child);
+pub(crate) struct Host(Child);
 
 impl Drop for Host {
     fn drop(&mut self) {
@@ -43,7 +43,9 @@ impl Drop for Host {
 /// Builds the host, and tests it.
 pub(crate) fn run() -> Result<()> {
     guests::run(&guests::Args::everything())?;
-    check(&host::release()?)
+    let programs = host::release()?;
+    check(&programs)?;
+    clients::check(&programs)
 }
 
 /// Tests a host that is already built. Without Python it prints a message, and fails if the test is
@@ -86,7 +88,7 @@ pub(crate) fn check(programs: &Path) -> Result<()> {
 }
 
 /// Starts a host on a free port.
-fn serve(programs: &Path, place: &Path) -> Result<(Host, String)> {
+pub(crate) fn serve(programs: &Path, place: &Path) -> Result<(Host, String)> {
     let log = place.join("serve.log");
     let child = Command::new(programs.join("windlass"))
         .current_dir(place)

@@ -4,6 +4,7 @@
 mod api;
 mod bench;
 mod bless;
+mod clients;
 mod component;
 mod debian;
 mod demo;
@@ -37,7 +38,7 @@ enum Command {
     Demo,
     /// Build everything and run every test.
     Test(test::Args),
-    /// Let a generated client send requests to the HTTP API of a running host.
+    /// Let generated clients send requests to the HTTP API of a running host.
     Api,
     /// Run simulated processes on a simulated store, from seeds.
     Simulate(simulate::Args),

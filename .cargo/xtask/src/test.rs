@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs every test.
 
-use crate::{api, guests, host, place, servers};
+use crate::{api, clients, guests, host, place, servers};
 use anyhow::Result;
 use std::path::Path;
 
@@ -23,6 +23,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     tests(args, &programs)?;
     if args.filter.is_none() {
         api::check(&programs)?;
+        clients::check(&programs)?;
         natively()?;
     }
     host::say("all tests passed");

@@ -31,9 +31,12 @@ pub(crate) enum Exit {
     Unreachable = 30,
     /// The host requires another token.
     Unauthorised = 31,
-    /// Something with this id exists and differs, or another process holds it.
+    /// The request is stored, and no host has taken it.
+    NotTaken = 32,
+    /// Something with this id exists and differs, another process holds it, or a run excludes
+    /// another one.
     Conflict = 40,
-    /// There is no such thing.
+    /// There is no such thing, or nothing that an event concerns.
     NotFound = 41,
     /// The store could not be read or written.
     Store = 50,
@@ -43,7 +46,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every exit code with its meaning.
-    pub(crate) const ALL: [(Self, &'static str); 15] = [
+    pub(crate) const ALL: [(Self, &'static str); 16] = [
         (Self::Done, "done"),
         (Self::Bug, "a bug in windlass"),
         (
@@ -62,10 +65,17 @@ impl Exit {
         (Self::Unreachable, "the host could not be reached"),
         (Self::Unauthorised, "the host wants another token"),
         (
-            Self::Conflict,
-            "another run has the id, or another member holds the run",
+            Self::NotTaken,
+            "the request is stored, and no host has carried it out",
         ),
-        (Self::NotFound, "there is no such thing"),
+        (
+            Self::Conflict,
+            "another run has the id or excludes the new one, or another member holds the run",
+        ),
+        (
+            Self::NotFound,
+            "there is no such thing, or nothing that the event starts or resumes",
+        ),
         (Self::Store, "the store could not be read or written"),
         (Self::Interrupted, "interrupted by the user"),
     ];

@@ -2,7 +2,7 @@
 
 use windlass_model::{TriggerState, TriggerType};
 use windlass_store::Store;
-use windlass_store::rows::{RunRow, TriggerRow};
+use windlass_store::rows::RunRow;
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use crate::commands::{definition, moment, node_name};
@@ -18,7 +18,7 @@ pub(crate) fn describe(store: &dyn Store, run: &RunRow) -> anyhow::Result<Vec<St
         ..BookmarkQuery::default()
     })?;
     let rows = store.triggers(run.no)?;
-    let mut lines: Vec<String> = bookmarks.iter().map(|at| bookmark(at, &rows)).collect();
+    let mut lines: Vec<String> = bookmarks.iter().map(bookmark).collect();
     let workflow = definition(store, run)?;
     for row in rows {
         if lines.len() >= NAMED as usize {
@@ -43,18 +43,13 @@ pub(crate) fn describe(store: &dyn Store, run: &RunRow) -> anyhow::Result<Vec<St
     Ok(lines)
 }
 
-fn bookmark(row: &BookmarkRow, triggers: &[TriggerRow]) -> String {
+fn bookmark(row: &BookmarkRow) -> String {
     let bookmark = &row.bookmark;
-    // The trigger of the bookmark is due at its deadline, whichever trigger ends the wait.
-    let waits = triggers.iter().find(|row| row.no == bookmark.trigger);
-    let due_ms = waits
-        .map(|row| row.due_ms)
-        .filter(|due_ms| *due_ms < i64::MAX);
     let matches = match &*bookmark.matches {
         b"null" => String::new(),
         json => format!(" with {}", String::from_utf8_lossy(json)),
     };
-    let ends_ms = bookmark.expires_ms.into_iter().chain(due_ms).min();
+    let ends_ms = bookmark.expires_ms.into_iter().chain(row.ends_ms).min();
     let until = ends_ms
         .map(moment)
         .map_or_else(String::new, |at| format!(" until {at}"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_keys::export::ExportKeys;
-use windlass_model::{Payload, RunNo, Status};
+use windlass_model::{Payload, RunNo, Status, TriggerState};
 use windlass_periodic::Periodic;
 use windlass_store::rows::RunRow;
 use windlass_store::write::Leave;
@@ -226,7 +226,7 @@ impl Runtime {
                 Some(waiter) => waiter,
                 None => {
                     let waiter = waiters.add(no);
-                    match self.look(no).await? {
+                    match self.look(no, patient).await? {
                         Look::Ended(result) => return Ok(Some(result)),
                         Look::Suspended if !patient => return Ok(None),
                         Look::Suspended | Look::Running => {}
@@ -258,12 +258,23 @@ impl Runtime {
     }
 
     /// Reads the store on a thread for blocking tasks, since the store may be remote.
-    async fn look(&self, no: RunNo) -> Result<Look, Error> {
+    ///
+    /// Without patience, a suspended run counts as running while one of its triggers is due: it was
+    /// resumed, or its time has come, and it only waits for a claim.
+    async fn look(&self, no: RunNo, patient: bool) -> Result<Look, Error> {
         let store = Arc::clone(&self.shared.base.store);
+        let now_ms = self.shared.base.clock.wall_ms();
         let looked = self.shared.base.io.spawn_blocking(move || {
             let row = store.run_by_no(no)?;
             let row = row.ok_or_else(|| Error::NotFound(no.to_string()))?;
-            let suspended = row.status == Status::Suspended;
+            let mut suspended = row.status == Status::Suspended;
+            if suspended && !patient {
+                let triggers = store.triggers(no)?;
+                suspended = !triggers.iter().any(|row| {
+                    let goes_on = [TriggerState::Pending, TriggerState::Claimed];
+                    row.due_ms <= now_ms && goes_on.contains(&row.state)
+                });
+            }
             Ok(match result_of(store.as_ref(), row)? {
                 Some(result) => Look::Ended(result),
                 None if suspended => Look::Suspended,

@@ -36,6 +36,8 @@ pub const NO_HOOK: Code = Code::new("WL-H015");
 pub const CLOUD_EVENT: Code = Code::new("WL-H016");
 /// The lease of the host in its store does not hold.
 pub const NO_LEASE: Code = Code::new("WL-H017");
+/// The request asks for a longer wait than the host allows.
+pub const WAIT_TOO_LONG: Code = Code::new("WL-H018");
 /// The store of the host does not answer.
 pub const NO_STORE: Code = Code::new("WL-H035");
 /// The server would listen beyond this machine without a token.

@@ -254,6 +254,15 @@ pub(crate) fn text_header<'h>(
     })
 }
 
+/// A duration as a request may write it.
+fn duration_text(ms: u64) -> String {
+    match ms {
+        ms if ms % 60_000 == 0 && ms > 0 => format!("{}m", ms / 60_000),
+        ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
+        ms => format!("{ms}ms"),
+    }
+}
+
 /// How long a request waits, in milliseconds, from a text like `5s`.
 pub(crate) fn wait_ms(text: Option<&str>, most_ms: u64) -> Result<u64, Box<Problem>> {
     let Some(text) = text else {
@@ -264,5 +273,14 @@ pub(crate) fn wait_ms(text: Option<&str>, most_ms: u64) -> Result<u64, Box<Probl
             "`{text}` is no duration: they are like `200ms` or `5s`"
         ))
     })?;
-    Ok(ms.min(most_ms))
+    if ms > most_ms {
+        let detail = format!(
+            "`wait` is {text}, and a request waits for at most {}",
+            duration_text(most_ms)
+        );
+        let reply = StatusCode::BAD_REQUEST;
+        return Err(Problem::new(reply, &codes::WAIT_TOO_LONG, detail)
+            .help("Ask for a shorter wait, and repeat the request while the answer is 202."));
+    }
+    Ok(ms)
 }

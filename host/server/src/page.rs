@@ -28,6 +28,7 @@ pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
     /// The `cursor` of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(crate) next: Option<String>,
 }
 

@@ -35,6 +35,7 @@ pub(crate) struct Problem {
     detail: String,
     /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     help: Option<String>,
     /// All mistakes of a workflow or an input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -75,6 +76,7 @@ pub(crate) struct Mistake {
     pointer: String,
     /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     help: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The routes with their handlers, and the OpenAPI document.
+//! The routes with their handlers.
 
 use std::sync::Arc;
 
@@ -8,11 +8,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get};
-use utoipa::openapi::path::Operation;
-use utoipa::openapi::response::{Response as Described, ResponseBuilder};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, OpenApi, Ref, RefOr};
-use utoipa::{Modify, OpenApi as _};
+use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -22,44 +18,16 @@ use crate::api::{
 };
 use crate::app::App;
 use crate::codes;
+use crate::document::{Document, openapi};
 use crate::former_paths;
 use crate::gate;
 use crate::permissions::Permission;
 use crate::pools::Pool;
-use crate::problem::{MEDIA, Problem};
-use crate::rules::{self, ForeignPages, Routes, Rule};
-
-/// The parts of the document that are not generated from the handlers.
-#[derive(utoipa::OpenApi)]
-#[openapi(
-    info(title = "Windlass", description = "Workflows whose nodes are WebAssembly components.",
-        license(name = "Apache-2.0", identifier = "Apache-2.0")),
-    // Its path contains slashes, which a path of a document cannot: it is routed by hand.
-    paths(webhooks::hook),
-    components(schemas(Problem)),
-    modifiers(&Token),
-)]
-struct Document;
-
-/// The name of the token in the document.
-const TOKEN: &str = "token";
-
-/// Adds the token to the document, for all operations that do not say otherwise.
-struct Token;
-
-impl Modify for Token {
-    fn modify(&self, document: &mut OpenApi) {
-        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-        if let Some(components) = &mut document.components {
-            components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
-        }
-        let no_scopes: [String; 0] = [];
-        document.security = Some(vec![SecurityRequirement::new(TOKEN, no_scopes)]);
-    }
-}
+use crate::problem::Problem;
+use crate::rules::{ForeignPages, Routes, Rule};
 
 /// All routes but those of hooks and of the document itself, each with its rule.
-fn documented() -> Routes {
+pub(crate) fn documented() -> Routes {
     use Permission as P;
     let by_link = |rule: Rule| rule.in_pool(Pool::Hooks);
     Routes::new(OpenApiRouter::with_openapi(Document::openapi()))
@@ -124,107 +92,6 @@ fn documented() -> Routes {
         .add(P::Public, routes!(health::page))
         .add(by_link(P::Public.into()), routes!(resume::ask))
         .add(by_link(P::Public.begins()), routes!(resume::resume))
-}
-
-/// The document that describes the HTTP API: OpenAPI 3.1.
-pub fn openapi() -> OpenApi {
-    let (router, rules) = documented().into_parts();
-    let mut document = router.into_openapi();
-    for (path, item) in &mut document.paths.paths {
-        for (method, operation) in rules::operations(item) {
-            // Only the hook, which is routed by hand, has no registered rule.
-            let rule = rules.get(path, &method).unwrap_or_else(Rule::hook);
-            describe(rule, path, &method, operation);
-        }
-    }
-    document
-}
-
-/// Adds the requirements of an operation, and its common responses, to the document.
-fn describe(rule: Rule, path: &str, method: &Method, operation: &mut Operation) {
-    rules::mark(operation, rule.permission);
-    if rule.permission == Permission::Public {
-        operation.security = Some(Vec::new());
-    } else {
-        add(operation, &WITH_TOKEN);
-    }
-    if !rule.is_free {
-        add(operation, &WITH_NAME);
-    }
-    if rule.changes(method) {
-        add(operation, &WITH_CHANGE);
-    }
-    if operation.request_body.is_some() {
-        add(operation, &WITH_BODY);
-    }
-    if path != "/livez" {
-        add(operation, &ANY);
-    }
-}
-
-/// Common responses of all requests.
-const ANY: [(&str, &str); 6] = [
-    (
-        "400",
-        "A parameter, a header or a part of the path cannot be understood.",
-    ),
-    ("404", "The object does not exist."),
-    (
-        "422",
-        "What the request says is not of the right shape, or cannot be done.",
-    ),
-    (
-        "429",
-        "Too many requests wait for runs, or a rate is exceeded: `Retry-After` says when to try \
-        again.",
-    ),
-    (
-        "500",
-        "A bug in the host, or its store is damaged. It has logged what happened.",
-    ),
-    (
-        "503",
-        "The host is paused, shutting down or busy: `Retry-After` says when to try again.",
-    ),
-];
-
-/// Common responses of requests that need a token.
-const WITH_TOKEN: [(&str, &str); 1] = [("401", "The token is missing or wrong.")];
-
-/// Common responses of requests that have to name this host correctly.
-const WITH_NAME: [(&str, &str); 1] = [(
-    "421",
-    "The request has no token, and its `Host` is no name of this host.",
-)];
-
-/// Common responses of requests that change something.
-const WITH_CHANGE: [(&str, &str); 1] = [(
-    "403",
-    "The request comes from a page in a browser that is not of this host.",
-)];
-
-/// Common responses of requests with a body.
-const WITH_BODY: [(&str, &str); 3] = [
-    ("408", "The body has not come in time."),
-    ("413", "The body is larger than it may be."),
-    ("415", "The body is of a media type that is not taken."),
-];
-
-fn add(operation: &mut Operation, problems: &[(&str, &str)]) {
-    for (status, description) in problems {
-        let known = &mut operation.responses.responses;
-        known
-            .entry((*status).to_owned())
-            .or_insert_with(|| RefOr::T(problem(description)));
-    }
-}
-
-fn problem(description: &str) -> Described {
-    let schema = Ref::from_schema_name("Problem");
-    ResponseBuilder::new()
-        .description(description)
-        .content(MEDIA, Content::new(Some(schema)))
-        .build()
 }
 
 /// The router, with the layers that all requests pass.

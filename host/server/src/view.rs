@@ -15,6 +15,8 @@ use windlass_store::rows::{ExecutionRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
 use crate::app::AppInner;
+use crate::count::Count;
+use crate::named::{NodeStatus, RunStatus, State, TriggerKind};
 use crate::problem::Problem;
 
 pub use failure::{Failure, SourcePosition};
@@ -63,17 +65,22 @@ pub(crate) struct Run {
     pub(crate) workflow: String,
     /// The definition that it runs, by its digest.
     definition: String,
-    /// The status: like `running`; `completed`, `faulted` and `cancelled` are final.
+    /// Its status.
+    #[schema(value_type = RunStatus)]
     pub(crate) status: &'static str,
     /// Its subject.
+    #[schema(required = true)]
     correlation: Option<String>,
     /// The time at which it was created.
     created: String,
     /// The time at which it ended.
+    #[schema(required = true)]
     finished: Option<String>,
     /// The failure, if it faulted.
+    #[schema(required = true)]
     failure: Option<Failure>,
     /// The run that called it.
+    #[schema(required = true)]
     parent: Option<Uuid>,
 }
 
@@ -164,10 +171,27 @@ pub(crate) fn node_name(definition: Option<&Definition>, position: u32) -> Strin
 
 /// The name of a trigger: its run and its number there, with a plus sign for an external trigger.
 pub(crate) fn trigger_name(run: Uuid, seq: Seq) -> String {
+    format!("{run}:{}", seq_text(seq))
+}
+
+/// The number of a trigger in its run. It is a text, because most readers of JSON round numbers as
+/// large as those of external triggers.
+pub(crate) fn seq_text(seq: Seq) -> String {
     match seq.external_no() {
-        Some(no) => format!("{run}:+{no}"),
-        None => format!("{run}:{seq}"),
+        Some(no) => format!("+{no}"),
+        None => seq.to_string(),
     }
+}
+
+/// A line that a guest wrote.
+#[derive(Serialize, ToSchema)]
+struct LogLine {
+    /// `trace`, `debug`, `info`, `warn` or `error`.
+    level: String,
+    /// The message; control characters are escaped.
+    message: String,
+    /// Pairs of a name and a value.
+    fields: Vec<Vec<String>>,
 }
 
 /// A trigger that has not been executed.
@@ -178,15 +202,21 @@ pub(crate) struct Trigger {
     /// Its run.
     run: Uuid,
     /// The workflow of its run.
+    #[schema(required = true)]
     workflow: Option<String>,
     /// The node to execute.
+    #[schema(required = true)]
     node: Option<String>,
-    /// The type of trigger: like `timer`.
+    /// Its type.
     #[serde(rename = "type")]
+    #[schema(value_type = TriggerKind)]
     kind: &'static str,
-    /// The state: like `pending`.
+    /// Its state.
+    #[schema(value_type = State)]
     state: &'static str,
-    /// The due time; absent if the trigger waits for something other than time.
+    /// The due time, or, if the trigger waits for an event, the time at which the wait ends by
+    /// itself; `null` if it never does.
+    #[schema(required = true)]
     due: Option<String>,
     /// Among due triggers, higher priorities go first.
     priority: i32,
@@ -195,6 +225,7 @@ pub(crate) struct Trigger {
     /// How many hosts have died while they executed it.
     deliveries: u32,
     /// Its payload.
+    #[schema(required = true)]
     payload: Option<Value>,
 }
 
@@ -204,24 +235,30 @@ pub(crate) struct Execution {
     /// The node.
     node: String,
     /// The type of its trigger.
+    #[schema(value_type = TriggerKind)]
     trigger: &'static str,
-    /// Its number in the run.
-    seq: u64,
+    /// The number of its trigger in the run, as in the name of the trigger: with a plus sign for
+    /// an external trigger.
+    seq: String,
     /// The attempt, from 1.
     attempt: u32,
-    /// The status: like `completed`.
+    /// Its status.
+    #[schema(value_type = NodeStatus)]
     status: &'static str,
     /// The time at which it began.
     started: String,
     /// How long it took, in microseconds.
-    took_us: u64,
+    took_us: Count,
     /// Its output.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     output: Option<Value>,
     /// Its failure.
+    #[schema(required = true)]
     failure: Option<Failure>,
     /// Its log lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<LogLine>)]
     logs: Vec<Value>,
     /// Nodes that were skipped because of its output.
     skipped: Vec<String>,
@@ -234,11 +271,11 @@ impl Execution {
         Self {
             node: node_name(definition, row.node),
             trigger: row.kind.name(),
-            seq: row.seq.0,
+            seq: seq_text(row.seq),
             attempt: row.attempt,
             status: row.status.name(),
             started: moment(row.started_ms),
-            took_us: row.took_us,
+            took_us: Count(row.took_us),
             output: None,
             failure: row.failure.as_ref().map(Failure::from),
             logs: Vec::new(),

@@ -59,6 +59,9 @@ pub struct BookmarkRow {
     pub run_id: RunId,
     /// The bookmark.
     pub bookmark: NewBookmark,
+    /// When the wait ends without a stimulus, in epoch milliseconds: its node's `wait-timeout`, or
+    /// the end of the first bookmark of the group.
+    pub ends_ms: Option<i64>,
 }
 
 /// Which bookmarks to list, oldest first.
@@ -70,6 +73,8 @@ pub struct BookmarkQuery {
     pub name: Option<String>,
     /// Only with this correlation.
     pub correlation: Option<String>,
+    /// Only those that a stimulus of this hash resumes.
+    pub hash: Option<Digest>,
     /// Only after this one.
     pub after: Option<BookmarkNo>,
     /// At most this many.

@@ -20,6 +20,7 @@ mod databases;
 mod definitions;
 mod disks;
 mod draining;
+mod effects;
 mod features;
 mod files;
 mod firing;

@@ -6,6 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use windlass_model::Clock as _;
 use windlass_runtime::SystemClock;
+use windlass_server::codes::WAIT_TOO_LONG;
 
 use super::{Api, text};
 use crate::codes;
@@ -15,8 +16,11 @@ use crate::exit::Exit;
 /// How many candidates an error names when the beginning of an id fits several runs.
 const NAMED: u32 = 5;
 
-/// How long one request waits for the end of a run. The host may have a shorter limit.
+/// How long one request waits for the end of a run, unless the host has a shorter limit.
 const WAIT: Duration = Duration::from_secs(20);
+
+/// The shortest wait that a command asks for when a host refuses longer ones.
+const SHORTEST: Duration = Duration::from_millis(50);
 
 /// How often a command polls a run until it is suspended.
 pub(crate) const LOOK: Duration = Duration::from_millis(500);
@@ -59,15 +63,19 @@ impl Api {
         Ok(text(&found, "id")?.to_owned())
     }
 
-    /// Sends a request once, with a bounded wait.
+    /// Sends a request once, with a bounded wait. Also returns the rest of the patience, if the
+    /// request has not used it up.
     pub(crate) fn ask_waiting(
         &self,
         method: Method,
         path: &[&str],
         patience: Duration,
         body: Option<&Value>,
-    ) -> anyhow::Result<(StatusCode, Value)> {
-        self.ask(method, path, &wait(patience.min(WAIT)), body)
+    ) -> anyhow::Result<(StatusCode, Value, Option<Duration>)> {
+        let mut longest = WAIT;
+        let (status, answer) = self.ask_within(method, path, patience, &mut longest, body)?;
+        let rest = patience.saturating_sub(longest);
+        Ok((status, answer, (!rest.is_zero()).then_some(rest)))
     }
 
     /// Repeats a request until it reports completion or the patience is over.
@@ -78,19 +86,40 @@ impl Api {
         patience: Duration,
     ) -> anyhow::Result<(StatusCode, Value)> {
         let clock = SystemClock::new();
+        let mut longest = WAIT;
         loop {
-            let left = patience.saturating_sub(clock.monotonic()).min(WAIT);
-            let (status, answer) = self.ask(method.clone(), path, &wait(left), None)?;
+            let left = patience.saturating_sub(clock.monotonic());
+            let (status, answer) =
+                self.ask_within(method.clone(), path, left, &mut longest, None)?;
             if left.is_zero() || status != StatusCode::ACCEPTED {
                 return Ok((status, answer));
             }
         }
     }
 
-    /// The time left to wait after [`Self::ask_waiting`].
-    pub(crate) fn rest(patience: Duration) -> Option<Duration> {
-        let rest = patience.saturating_sub(WAIT);
-        (!rest.is_zero()).then_some(rest)
+    /// Sends a request that waits for at most `longest`, which is shortened until the host allows
+    /// it. A host refuses a wait before it changes anything.
+    fn ask_within(
+        &self,
+        method: Method,
+        path: &[&str],
+        patience: Duration,
+        longest: &mut Duration,
+        body: Option<&Value>,
+    ) -> anyhow::Result<(StatusCode, Value)> {
+        loop {
+            let query = wait(patience.min(*longest));
+            let error = match self.ask(method.clone(), path, &query, body) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let expected = error.downcast_ref::<Expected>();
+            let is_refused = expected.is_some_and(|error| error.code == WAIT_TOO_LONG);
+            if !is_refused || *longest <= SHORTEST {
+                return Err(error);
+            }
+            *longest = (*longest / 2).max(SHORTEST);
+        }
     }
 }
 

@@ -33,6 +33,10 @@ pub(crate) struct List {
 
 /// The arguments of `event send`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "The exit code is 40 if the event starts and resumes nothing because unfinished \
+    runs exclude those that it would start (`refused`), and 41 if it was dropped."
+)]
 pub(crate) struct Send {
     /// The name of the event
     name: String,
@@ -155,7 +159,25 @@ impl Send {
         }
         let sent = send(&api, &["stimuli"], &body)?;
         context.output.show(&sent, || text(&sent))?;
-        Ok(Exit::Done)
+        Ok(exit(&sent))
+    }
+}
+
+/// The exit code for the result of a stimulus: an event without effect is no success.
+fn exit(sent: &Value) -> Exit {
+    let any = |key: &str| {
+        let ids = sent.get(key).and_then(Value::as_array);
+        ids.is_some_and(|ids| !ids.is_empty())
+    };
+    let is = |key: &str| sent.get(key) == Some(&Value::Bool(true));
+    if any("started") || any("resumed") || is("more") || is("buffered") {
+        Exit::Done
+    } else if any("reserved") {
+        Exit::Conflict
+    } else if is("dropped") {
+        Exit::NotFound
+    } else {
+        Exit::Done
     }
 }
 
@@ -198,7 +220,10 @@ pub(crate) fn text(item: &Value) -> String {
     for (key, line) in [
         ("more", "more     the rest is resumed in the background"),
         ("buffered", "buffered until a run waits for it"),
-        ("dropped", "dropped  no run was waiting for it"),
+        (
+            "dropped",
+            "dropped  no run was waiting for it; `--delivery buffer` keeps an event",
+        ),
     ] {
         if item.get(key) == Some(&Value::Bool(true)) {
             lines.push(line.to_owned());

@@ -105,7 +105,7 @@ impl Arguments {
         }
         let path = ["runs", id, "result"];
         loop {
-            let (status, outcome) = api.ask_waiting(Method::GET, &path, LOOK, None)?;
+            let (status, outcome, _) = api.ask_waiting(Method::GET, &path, LOOK, None)?;
             if status != StatusCode::ACCEPTED || text(&outcome, "status")? == "suspended" {
                 return ended::tell_outcome(output, &outcome);
             }

@@ -155,6 +155,7 @@ impl ClientInner {
 
     pub(crate) fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {
         let store = self.store.as_ref();
+        question::check_stimulus(store, stimulus)?;
         if let Some(runtime) = self.runtime() {
             let numbers = runtime.membership.numbers();
             return send_here(&runtime.shared, store, &numbers, id, stimulus);

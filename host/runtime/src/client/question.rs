@@ -9,9 +9,11 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::{RawValue, Value};
 use windlass_model::schema::Schema;
-use windlass_model::{Body, Digest, Payload};
-use windlass_store::stimuli::BookmarkRow;
+use windlass_model::{Body, Digest, Payload, Stimulus};
+use windlass_store::Store;
+use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
+use super::stimuli::stimulus_hash;
 use crate::codes;
 use crate::error::Error;
 
@@ -93,6 +95,53 @@ fn compiled(text: &str) -> Result<Arc<Schema>, String> {
         known.insert(digest, Arc::clone(&compiled));
     }
     Ok(compiled)
+}
+
+/// How many bookmarks of a stimulus are checked. A stimulus that resumes more is no answer to a
+/// question.
+const ASKED: u32 = 16;
+
+/// Refuses a stimulus whose input is an answer that does not fit: it starts no workflow, and fits
+/// the schema of none of the bookmarks that it would resume. A stimulus that some run takes is
+/// delivered to all, and each node reads it for itself: one run cannot keep the events of others.
+///
+/// # Errors
+///
+/// The stimulus is out of bounds, the input does not fit, or the store fails.
+pub(super) fn check_stimulus(store: &dyn Store, stimulus: &Stimulus) -> Result<(), Error> {
+    if !stimulus.delivery.resumes() {
+        return Ok(());
+    }
+    let run = match stimulus.run {
+        Some(id) => match store.run(id)? {
+            Some(row) => Some(row.no),
+            None => return Ok(()),
+        },
+        None => None,
+    };
+    let hash = stimulus_hash(&stimulus.name, &stimulus.matches)?;
+    let rows = store.bookmarks(&BookmarkQuery {
+        run,
+        hash: Some(hash),
+        correlation: stimulus.correlation.clone(),
+        limit: ASKED + 1,
+        ..BookmarkQuery::default()
+    })?;
+    if rows.is_empty() || rows.len() > ASKED as usize {
+        return Ok(());
+    }
+    let mut refused = None;
+    for row in &rows {
+        match check(row, &stimulus.input) {
+            Ok(()) => return Ok(()),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    let starts = stimulus.delivery.starts() && run.is_none();
+    if starts && !store.bindings(hash)?.is_empty() {
+        return Ok(());
+    }
+    refused.map_or(Ok(()), Err)
 }
 
 /// Refuses an answer that does not fit.

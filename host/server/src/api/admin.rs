@@ -19,6 +19,7 @@ pub(crate) struct Pause {
     /// The host begins no new work.
     paused: bool,
     /// The time at which the pause began.
+    #[schema(required = true)]
     since: Option<String>,
     /// The pause survives a restart.
     persist: bool,
@@ -36,8 +37,8 @@ fn state(runtime: &Runtime, paused: Option<Paused>) -> Json<Pause> {
 }
 
 /// Report whether the host is paused.
-#[utoipa::path(get, path = "/api/v1/admin/pause", tag = "admin",
-    responses((status = 200, body = Pause)))]
+#[utoipa::path(get, path = "/api/v1/admin/pause", operation_id = "showPause", tag = "admin",
+    responses((status = 200, description = "Whether the host is paused.", body = Pause)))]
 pub(crate) async fn show(Running(runtime): Running) -> Json<Pause> {
     state(&runtime, runtime.paused())
 }
@@ -52,8 +53,8 @@ pub(crate) struct PauseRequest {
 }
 
 /// Pause the host: work in progress is finished, and further work waits.
-#[utoipa::path(post, path = "/api/v1/admin/pause", tag = "admin", request_body = PauseRequest,
-    responses((status = 200, body = Pause)))]
+#[utoipa::path(post, path = "/api/v1/admin/pause", operation_id = "pauseHost", tag = "admin", request_body = PauseRequest,
+    responses((status = 200, description = "The host is paused.", body = Pause)))]
 pub(crate) async fn pause(
     State(app): State<App>,
     Running(runtime): Running,
@@ -66,8 +67,8 @@ pub(crate) async fn pause(
 }
 
 /// End a pause.
-#[utoipa::path(post, path = "/api/v1/admin/unpause", tag = "admin",
-    responses((status = 200, body = Pause)))]
+#[utoipa::path(post, path = "/api/v1/admin/unpause", operation_id = "unpauseHost", tag = "admin",
+    responses((status = 200, description = "The host claims new work again.", body = Pause)))]
 pub(crate) async fn unpause(
     State(app): State<App>,
     Running(runtime): Running,

@@ -12,6 +12,7 @@ use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use super::runs::find;
 use crate::app::App;
+use crate::count::Count;
 use crate::extract::{Document, Named, QueryParams, check_optional};
 use crate::page::{Page, PageAsked};
 use crate::permissions::{Caller, Permission};
@@ -22,7 +23,7 @@ use crate::view::{Sent, moment, read};
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Bookmark {
     /// Its number.
-    no: i64,
+    no: Count,
     /// The run that waits.
     run: Uuid,
     /// The name of the event.
@@ -31,26 +32,32 @@ pub(crate) struct Bookmark {
     #[serde(rename = "match")]
     matches: Value,
     /// The correlation that an event may name.
+    #[schema(required = true)]
     correlation: Option<String>,
     /// Only the token resumes it.
     private: bool,
     /// Resuming it deletes it.
     auto_burn: bool,
     /// Data that the node has stored with it.
+    #[schema(required = true)]
     metadata: Option<Value>,
     /// The time at which the wait began.
     created: String,
-    /// The time at which the wait ends.
+    /// The time at which the wait ends by itself: by the bookmark, or by the `wait-timeout` of the
+    /// node.
+    #[schema(required = true)]
     expires: Option<String>,
     /// A link that resumes it, if `links` was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     link: Option<String>,
 }
 
 fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
     let bookmark = &row.bookmark;
+    let expires_ms = bookmark.expires_ms.into_iter().chain(row.ends_ms).min();
     Bookmark {
-        no: row.no.0,
+        no: Count::of_row(row.no.0),
         run: row.run_id.0,
         name: bookmark.name.clone(),
         matches: read(&bookmark.matches),
@@ -59,7 +66,7 @@ fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
         auto_burn: bookmark.auto_burn,
         metadata: bookmark.metadata.as_deref().map(read),
         created: moment(bookmark.created_ms),
-        expires: bookmark.expires_ms.map(moment),
+        expires: expires_ms.map(moment),
         link,
     }
 }
@@ -81,8 +88,8 @@ pub(crate) struct Filter {
 }
 
 /// List the bookmarks at which runs wait, the oldest first.
-#[utoipa::path(get, path = "/api/v1/bookmarks", tag = "bookmarks", params(PageAsked, Filter),
-    responses((status = 200, body = Page<Bookmark>)))]
+#[utoipa::path(get, path = "/api/v1/bookmarks", operation_id = "listBookmarks", tag = "bookmarks", params(PageAsked, Filter),
+    responses((status = 200, description = "A page of bookmarks.", body = Page<Bookmark>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
@@ -100,6 +107,7 @@ pub(crate) async fn list(
             run: run.transpose()?.map(|row| row.no),
             name: filter.name,
             correlation: filter.correlation,
+            hash: None,
             after: page.after_number("bookmarks")?.map(BookmarkNo),
             limit: page.look()?,
         })?;
@@ -126,9 +134,9 @@ pub(crate) struct Given {
 }
 
 /// Resume the run that waits at a bookmark.
-#[utoipa::path(post, path = "/api/v1/bookmarks/{bookmark}/resume", tag = "bookmarks", request_body = Given,
+#[utoipa::path(post, path = "/api/v1/bookmarks/{bookmark}/resume", operation_id = "resumeBookmark", tag = "bookmarks", request_body = Given,
     params(("bookmark" = String, Path, description = "Its number, or its token.")),
-    responses((status = 200, body = Sent)))]
+    responses((status = 200, description = "The run is resumed.", body = Sent)))]
 pub(crate) async fn resume(
     State(app): State<App>,
     Named(named): Named,

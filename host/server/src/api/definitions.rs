@@ -19,6 +19,7 @@ use crate::extract::{Named, QueryParams, check_optional};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{moment, read};
+use crate::workflow_file::WorkflowFile;
 
 /// The most versions of one workflow that a request reads.
 const VERSIONS: u32 = 10_000;
@@ -41,6 +42,7 @@ pub(crate) struct Version {
     /// The time at which it was published.
     published: String,
     /// The time at which it was retracted or replaced.
+    #[schema(required = true)]
     retracted: Option<String>,
 }
 
@@ -64,8 +66,8 @@ pub(crate) struct Filter {
 }
 
 /// List the published workflows, by name.
-#[utoipa::path(get, path = "/api/v1/definitions", tag = "definitions", params(PageAsked, Filter),
-    responses((status = 200, body = Page<Version>)))]
+#[utoipa::path(get, path = "/api/v1/definitions", operation_id = "listDefinitions", tag = "definitions", params(PageAsked, Filter),
+    responses((status = 200, description = "A page of versions.", body = Page<Version>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
@@ -126,15 +128,20 @@ pub(crate) struct Starter {
     /// Its name in the definition.
     key: String,
     /// The event that starts it.
+    #[schema(required = true)]
     event: Option<String>,
     /// The value that the event's `match` has to equal.
     #[serde(rename = "match")]
+    #[schema(required = true)]
     matches: Option<Value>,
     /// The next due time of its schedule.
+    #[schema(required = true)]
     next: Option<String>,
     /// The last occurrence for which its schedule has decided whether to start a run.
+    #[schema(required = true)]
     last: Option<String>,
     /// The run of that occurrence.
+    #[schema(required = true)]
     run: Option<Uuid>,
 }
 
@@ -146,6 +153,7 @@ pub(crate) struct DefinitionShown {
     /// Its triggers; only a published version has any.
     triggers: Vec<Starter>,
     /// The definition.
+    #[schema(value_type = WorkflowFile)]
     file: Value,
 }
 
@@ -158,9 +166,9 @@ pub(crate) struct Which {
 }
 
 /// Show a workflow.
-#[utoipa::path(get, path = "/api/v1/definitions/{name}", tag = "definitions",
+#[utoipa::path(get, path = "/api/v1/definitions/{name}", operation_id = "getDefinition", tag = "definitions",
     params(("name" = String, Path, description = "The workflow."), Which),
-    responses((status = 200, body = DefinitionShown,
+    responses((status = 200, description = "The version with its triggers and its definition.", body = DefinitionShown,
         headers(("etag" = String, description = "The definition, for `If-Match`.")))))]
 pub(crate) async fn show(
     State(app): State<App>,
@@ -275,9 +283,9 @@ pub(crate) struct Times {
 }
 
 /// List the next due times of a published workflow's schedules.
-#[utoipa::path(get, path = "/api/v1/definitions/{name}/next", tag = "definitions",
+#[utoipa::path(get, path = "/api/v1/definitions/{name}/next", operation_id = "listStartTimes", tag = "definitions",
     params(("name" = String, Path, description = "The workflow."), Ahead),
-    responses((status = 200, body = Times)))]
+    responses((status = 200, description = "The next due times.", body = Times)))]
 pub(crate) async fn next(
     State(app): State<App>,
     Named(name): Named,

@@ -14,10 +14,12 @@ use windlass_store::drafts::DraftRow;
 
 use super::publishing::Published;
 use crate::app::App;
+use crate::count::Count;
 use crate::extract::{self, Named, QueryParams, check_media, text_header};
 use crate::page::{Page, PageAsked};
 use crate::problem::{Mistake, Problem};
 use crate::view::moment;
+use crate::workflow_file::{WorkflowFile, WorkflowText};
 
 /// A draft in a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,8 +27,9 @@ pub(crate) struct Draft {
     /// The workflow.
     workflow: String,
     /// Grows with each edit.
-    revision: u64,
+    revision: Count,
     /// The version from which it was made.
+    #[schema(required = true)]
     based_on: Option<u32>,
     /// The time at which it was saved.
     saved: String,
@@ -35,15 +38,15 @@ pub(crate) struct Draft {
 fn item(row: &DraftRow) -> Draft {
     Draft {
         workflow: row.name.clone(),
-        revision: row.revision,
+        revision: Count(row.revision),
         based_on: row.based_on,
         saved: moment(row.saved_ms),
     }
 }
 
 /// List the drafts, by name.
-#[utoipa::path(get, path = "/api/v1/drafts", tag = "drafts", params(PageAsked),
-    responses((status = 200, body = Page<Draft>)))]
+#[utoipa::path(get, path = "/api/v1/drafts", operation_id = "listDrafts", tag = "drafts", params(PageAsked),
+    responses((status = 200, description = "A page of drafts.", body = Page<Draft>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
@@ -68,9 +71,9 @@ pub(crate) struct DraftShown {
 }
 
 /// Show a draft.
-#[utoipa::path(get, path = "/api/v1/drafts/{name}", tag = "drafts",
+#[utoipa::path(get, path = "/api/v1/drafts/{name}", operation_id = "getDraft", tag = "drafts",
     params(("name" = String, Path, description = "The workflow.")),
-    responses((status = 200, body = DraftShown,
+    responses((status = 200, description = "The draft with its text.", body = DraftShown,
         headers(("etag" = String, description = "The revision, for `If-Match`.")))))]
 pub(crate) async fn show(
     State(app): State<App>,
@@ -95,7 +98,7 @@ pub(crate) struct Saved {
     /// The workflow.
     workflow: String,
     /// The revision that was saved.
-    revision: u64,
+    revision: Count,
     /// Mistakes, which prevent its publication.
     problems: Vec<Mistake>,
     /// Warnings, which do not prevent its publication.
@@ -103,13 +106,13 @@ pub(crate) struct Saved {
 }
 
 /// Save a draft, even if it has mistakes.
-#[utoipa::path(put, path = "/api/v1/drafts/{name}", tag = "drafts",
+#[utoipa::path(put, path = "/api/v1/drafts/{name}", operation_id = "saveDraft", tag = "drafts",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only over this revision."),
         ("If-None-Match" = Option<String>, Header, description = "`*`: only if there is none.")),
     request_body(description = "The text of a workflow file.",
-        content((String = "application/yaml"), (String = "application/json"))),
-    responses((status = 200, body = Saved,
+        content((WorkflowFile = "application/json"), (WorkflowText = "application/yaml"))),
+    responses((status = 200, description = "The draft is saved.", body = Saved,
             headers(("etag" = String, description = "The revision, for `If-Match`."))),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The draft has another revision.")))]
@@ -146,7 +149,7 @@ pub(crate) async fn save(
     let revision = saved.revision;
     let body = Saved {
         workflow: saved.name,
-        revision,
+        revision: Count(revision),
         problems: saved.problems.iter().map(Mistake::from).collect(),
         warnings: saved.warnings.iter().map(Mistake::from).collect(),
     };
@@ -154,7 +157,7 @@ pub(crate) async fn save(
 }
 
 /// Delete a draft.
-#[utoipa::path(delete, path = "/api/v1/drafts/{name}", tag = "drafts",
+#[utoipa::path(delete, path = "/api/v1/drafts/{name}", operation_id = "deleteDraft", tag = "drafts",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only this revision.")),
     responses((status = 204, description = "The draft is deleted."),
@@ -172,10 +175,10 @@ pub(crate) async fn discard(
 }
 
 /// Publish a draft, and delete it.
-#[utoipa::path(post, path = "/api/v1/drafts/{name}/publish", tag = "drafts",
+#[utoipa::path(post, path = "/api/v1/drafts/{name}/publish", operation_id = "publishDraft", tag = "drafts",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only this revision.")),
-    responses((status = 200, body = Published),
+    responses((status = 200, description = "The draft is published.", body = Published),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The draft has another revision.")))]
 pub(crate) async fn publish(

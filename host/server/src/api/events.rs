@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 use windlass_model::{Delivery, Payload, Stimulus};
 use windlass_runtime::client::new_stimulus_id;
 
@@ -22,12 +23,37 @@ const STRUCTURED: &str = "application/cloudevents+json";
 /// Attributes that every event must have.
 const REQUIRED: [&str; 4] = ["id", "source", "specversion", "type"];
 
+/// A structured event. It may have further attributes.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "it only describes the body, whose members are read one by one"
+)]
+struct CloudEvent {
+    /// `1.0`.
+    specversion: String,
+    /// The id, which is unique for the source.
+    id: String,
+    /// The source.
+    source: String,
+    /// The name of the stimulus.
+    r#type: String,
+    /// The subject.
+    subject: Option<String>,
+    /// The time of the event.
+    time: Option<String>,
+    /// The media type of the data.
+    datacontenttype: Option<String>,
+    /// The data.
+    data: Option<Value>,
+}
+
 /// Receive a CloudEvent: start the workflows and resume the runs that match it.
-#[utoipa::path(post, path = "/events", tag = "events",
-    request_body(description = "A structured event; or the data of one whose attributes are in \
-        `ce-` headers.",
-        content((Value = "application/cloudevents+json"), (Value = "application/json"))),
-    responses((status = 202, body = Sent)))]
+#[utoipa::path(post, path = "/events", operation_id = "sendCloudEvent", tag = "events",
+    request_body(description = "A structured event. The body is data of any media type if the \
+        attributes are in `ce-` headers.",
+        content((CloudEvent = "application/cloudevents+json"))),
+    responses((status = 202, description = "The effects of the event.", body = Sent)))]
 pub(crate) async fn take(
     State(app): State<App>,
     request: Request,
@@ -54,6 +80,7 @@ pub(crate) async fn take(
         matches.push(json!({ "source": source, "subject": subject }));
     }
     let mut all = windlass_store::stimuli::Sent::default();
+    let mut refused: Option<windlass_runtime::Error> = None;
     for matches in matches {
         let stimulus = Stimulus {
             name: name.clone(),
@@ -64,11 +91,23 @@ pub(crate) async fn take(
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,
         };
-        let sent = app.client.send(new_stimulus_id(), stimulus).await?;
+        let sent = match app.client.send(new_stimulus_id(), stimulus).await {
+            Ok(sent) => sent,
+            // Runs that wait for another form of the event may take it.
+            Err(error) if error.code() == windlass_runtime::codes::ANSWER => {
+                refused.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         all.started.extend(sent.started);
         all.resumed.extend(sent.resumed);
         all.reserved.extend(sent.reserved);
         all.more |= sent.more;
+    }
+    let is_taken = !(all.started.is_empty() && all.resumed.is_empty());
+    if let Some(error) = refused.filter(|_| !is_taken) {
+        return Err(error.into());
     }
     all.dropped = all.started.is_empty() && all.resumed.is_empty() && all.reserved.is_empty();
     Ok((StatusCode::ACCEPTED, Json(all.into())))

@@ -11,7 +11,7 @@ use crate::extract::{Named, Running};
 use crate::problem::Problem;
 
 /// Answer while the process is alive.
-#[utoipa::path(get, path = "/livez", tag = "health", responses((status = 200, body = String)))]
+#[utoipa::path(get, path = "/livez", operation_id = "checkLife", tag = "health", responses((status = 200, description = "The process answers.", body = String)))]
 pub(crate) async fn livez() -> &'static str {
     "ok\n"
 }
@@ -20,9 +20,9 @@ pub(crate) async fn livez() -> &'static str {
 ///
 /// It does not while it is paused or shutting down, while its store does not answer or is damaged,
 /// or while its lease in the store does not hold. The body names the reason.
-#[utoipa::path(get, path = "/readyz", tag = "health",
+#[utoipa::path(get, path = "/readyz", operation_id = "checkReadiness", tag = "health",
     responses(
-        (status = 200, body = String),
+        (status = 200, description = "The host accepts work.", body = String),
         (status = 503, body = Problem, content_type = "application/problem+json",
             description = "The host is paused, shutting down, or without a store or a lease."),
     ))]
@@ -48,7 +48,7 @@ pub(crate) async fn readyz(
 }
 
 /// Return the metrics of the host, in the text format of Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, body = String)))]
+#[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "health", responses((status = 200, description = "The metrics, in the text format of Prometheus.", body = String)))]
 pub(crate) async fn metrics(
     State(app): State<App>,
     Running(runtime): Running,
@@ -62,9 +62,9 @@ pub(crate) async fn metrics(
 }
 
 /// Return the page that explains a code, as Markdown.
-#[utoipa::path(get, path = "/errors/{code}", tag = "health",
+#[utoipa::path(get, path = "/errors/{code}", operation_id = "getErrorPage", tag = "health",
     params(("code" = String, Path, description = "Like `WL-H001`.")),
-    responses((status = 200, body = String, content_type = "text/markdown")))]
+    responses((status = 200, description = "The page of the code.", body = String, content_type = "text/markdown")))]
 pub(crate) async fn page(
     State(app): State<App>,
     Named(code): Named,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{LetterNo, RunId, RunNo};
@@ -13,10 +13,12 @@ use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Le
 
 use super::runs::find;
 use crate::app::{App, AppInner};
+use crate::count::Count;
 use crate::extract::{Document, Named, QueryParams};
+use crate::named::{DeadLetterKind, DeliveryKind, TriggerKind};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
-use crate::view::{Failure, moment, node_name, read};
+use crate::view::{Failure, moment, node_name, read, seq_text};
 
 /// Dead letters that one transaction deletes.
 const SLICE: u32 = 500;
@@ -28,44 +30,105 @@ const SLICES: u32 = 20;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Letter {
     /// Its number.
-    no: i64,
-    /// `trigger`, `resume` or `stimulus`.
+    no: Count,
+    /// Its kind.
+    #[schema(value_type = DeadLetterKind)]
     kind: &'static str,
     /// The reason, in a word: like `stale`.
     reason: String,
     /// The run that it was addressed to.
+    #[schema(required = true)]
     run: Option<Uuid>,
     /// The time at which it was dead-lettered.
     died: String,
     /// The time at which it was replayed, which is possible once.
+    #[schema(required = true)]
     replayed: Option<String>,
     /// The failure of the last delivery.
+    #[schema(required = true)]
     failure: Option<Failure>,
     /// The content that could not be delivered.
-    body: Value,
+    body: DeadLetterBody,
+}
+
+/// The content of a dead letter.
+///
+/// `seq`, `type`, `node`, `priority` and `payload` are those of a trigger or a resumption; `id`,
+/// `name`, `match`, `correlation`, `delivery` and `input` those of a stimulus.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct DeadLetterBody {
+    /// The number of the trigger in its run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    seq: Option<String>,
+    /// The type of the trigger.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<TriggerKind>, nullable = false)]
+    kind: Option<&'static str>,
+    /// The node that the trigger executes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    node: Option<String>,
+    /// The priority of the trigger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    priority: Option<i32>,
+    /// The payload of the trigger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    payload: Option<Value>,
+    /// The id of the stimulus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    id: Option<Uuid>,
+    /// The name of the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    name: Option<String>,
+    /// The `match` of the stimulus.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    matches: Option<Value>,
+    /// The correlation that the stimulus names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    correlation: Option<String>,
+    /// How the stimulus is delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DeliveryKind>, nullable = false)]
+    delivery: Option<&'static str>,
+    /// The input of the stimulus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    input: Option<Value>,
 }
 
 fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
     let letter = &row.letter;
     let body = match &letter.body {
-        LetterBody::Trigger(dead) => json!({
-            "seq": dead.seq,
-            "type": dead.kind,
-            "node": dead.node.map(|node| node_of(app, dead.run, node)).transpose()?,
-            "priority": dead.priority,
-            "payload": dead.payload.as_deref().map(read),
-        }),
-        LetterBody::Stimulus(stimulus) => json!({
-            "id": stimulus.id,
-            "name": stimulus.name,
-            "match": read(&stimulus.matches),
-            "correlation": stimulus.correlation,
-            "delivery": stimulus.delivery,
-            "input": stimulus.input.inline().map(|bytes| read(bytes)),
-        }),
+        LetterBody::Trigger(dead) => DeadLetterBody {
+            seq: Some(seq_text(dead.seq)),
+            kind: Some(dead.kind.name()),
+            node: dead
+                .node
+                .map(|node| node_of(app, dead.run, node))
+                .transpose()?,
+            priority: Some(dead.priority),
+            payload: dead.payload.as_deref().map(read),
+            ..DeadLetterBody::default()
+        },
+        LetterBody::Stimulus(stimulus) => DeadLetterBody {
+            id: Some(stimulus.id.0),
+            name: Some(stimulus.name.clone()),
+            matches: Some(read(&stimulus.matches)),
+            correlation: stimulus.correlation.clone(),
+            delivery: Some(stimulus.delivery.name()),
+            input: stimulus.input.inline().map(|bytes| read(bytes)),
+            ..DeadLetterBody::default()
+        },
     };
     Ok(Letter {
-        no: row.no.0,
+        no: Count::of_row(row.no.0),
         kind: letter.body.kind().name(),
         reason: letter.reason.clone(),
         run: row.run_id.map(|id| id.0),
@@ -89,7 +152,8 @@ fn node_of(app: &AppInner, run: RunNo, node: u32) -> Result<String, Box<Problem>
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
-    /// Only dead letters of this kind: `trigger`, `resume` or `stimulus`.
+    /// Only dead letters of this kind.
+    #[param(value_type = Option<DeadLetterKind>)]
     kind: Option<String>,
     /// Only dead letters of this run.
     #[serde(alias = "instance")]
@@ -97,8 +161,8 @@ pub(crate) struct Filter {
 }
 
 /// List dead letters, the oldest first.
-#[utoipa::path(get, path = "/api/v1/dead-letters", tag = "dead letters", params(PageAsked, Filter),
-    responses((status = 200, body = Page<Letter>)))]
+#[utoipa::path(get, path = "/api/v1/dead-letters", operation_id = "listDeadLetters", tag = "dead letters", params(PageAsked, Filter),
+    responses((status = 200, description = "A page of dead letters.", body = Page<Letter>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
@@ -129,9 +193,9 @@ fn missing(no: i64) -> Box<Problem> {
 }
 
 /// Show a dead letter.
-#[utoipa::path(get, path = "/api/v1/dead-letters/{no}", tag = "dead letters",
-    params(("no" = i64, Path, description = "The number of the dead letter.")),
-    responses((status = 200, body = Letter)))]
+#[utoipa::path(get, path = "/api/v1/dead-letters/{no}", operation_id = "getDeadLetter", tag = "dead letters",
+    params(("no" = Count, Path, description = "The number of the dead letter.")),
+    responses((status = 200, description = "The dead letter.", body = Letter)))]
 pub(crate) async fn show(State(app): State<App>, no: Named) -> Result<Json<Letter>, Box<Problem>> {
     let no = no.number()?;
     app.ask(move |app| {
@@ -156,8 +220,8 @@ fn done(no: i64, lettered: Lettered) -> Result<StatusCode, Box<Problem>> {
 }
 
 /// Deliver a dead letter again, which is possible once.
-#[utoipa::path(post, path = "/api/v1/dead-letters/{no}/replay", tag = "dead letters",
-    params(("no" = i64, Path, description = "The number of the dead letter.")),
+#[utoipa::path(post, path = "/api/v1/dead-letters/{no}/replay", operation_id = "replayDeadLetter", tag = "dead letters",
+    params(("no" = Count, Path, description = "The number of the dead letter.")),
     responses((status = 204, description = "The dead letter is replayed."),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The dead letter was replayed before, or its run has ended.")))]
 pub(crate) async fn replay(State(app): State<App>, no: Named) -> Result<StatusCode, Box<Problem>> {
@@ -166,8 +230,8 @@ pub(crate) async fn replay(State(app): State<App>, no: Named) -> Result<StatusCo
 }
 
 /// Delete a dead letter.
-#[utoipa::path(delete, path = "/api/v1/dead-letters/{no}", tag = "dead letters",
-    params(("no" = i64, Path, description = "The number of the dead letter.")),
+#[utoipa::path(delete, path = "/api/v1/dead-letters/{no}", operation_id = "deleteDeadLetter", tag = "dead letters",
+    params(("no" = Count, Path, description = "The number of the dead letter.")),
     responses((status = 204, description = "The dead letter is deleted."),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The dead letter was replayed before, or its run has ended.")))]
 pub(crate) async fn delete(State(app): State<App>, no: Named) -> Result<StatusCode, Box<Problem>> {
@@ -197,8 +261,8 @@ pub(crate) struct Purged {
 }
 
 /// Delete the dead letters older than a duration, at most 10,000 per request.
-#[utoipa::path(post, path = "/api/v1/dead-letters/purge", tag = "dead letters", request_body = Purge,
-    responses((status = 200, body = Purged)))]
+#[utoipa::path(post, path = "/api/v1/dead-letters/purge", operation_id = "purgeDeadLetters", tag = "dead letters", request_body = Purge,
+    responses((status = 200, description = "How many dead letters are deleted.", body = Purged)))]
 pub(crate) async fn purge(
     State(app): State<App>,
     Document(purge): Document<Purge>,

@@ -54,7 +54,7 @@ where
 }
 
 /// Cancel a run: executions are interrupted, and waits are dropped.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", tag = "runs",
+#[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", operation_id = "cancelRun", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run has ended."),
@@ -74,7 +74,7 @@ pub(crate) async fn cancel(
 }
 
 /// Pause a run: nothing of it begins, and triggers that become due are kept.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/pause", tag = "runs",
+#[utoipa::path(post, path = "/api/v1/runs/{id}/pause", operation_id = "pauseRun", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run is paused."),
@@ -94,7 +94,7 @@ pub(crate) async fn pause(
 }
 
 /// Continue a paused run, with the triggers that became due meanwhile.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/unpause", tag = "runs",
+#[utoipa::path(post, path = "/api/v1/runs/{id}/unpause", operation_id = "unpauseRun", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run continues."),
@@ -124,7 +124,7 @@ pub(crate) struct Again {
 }
 
 /// Continue a run that failed or was cancelled.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/retry", tag = "runs", request_body = Again,
+#[utoipa::path(post, path = "/api/v1/runs/{id}/retry", operation_id = "retryRun", tag = "runs", request_body = Again,
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run has ended."),
@@ -151,7 +151,7 @@ pub(crate) async fn retry(
 }
 
 /// Delete a run for good. A run that has not ended is cancelled first.
-#[utoipa::path(delete, path = "/api/v1/runs/{id}", tag = "runs",
+#[utoipa::path(delete, path = "/api/v1/runs/{id}", operation_id = "deleteRun", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 204, description = "The run is deleted."),

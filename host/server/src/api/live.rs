@@ -18,7 +18,6 @@ use futures::Stream;
 use futures::stream::unfold;
 use serde_json::json;
 use tokio::sync::watch;
-use utoipa::ToSchema;
 use windlass_model::{Definition, ExecutionNo, RunId, Status};
 use windlass_store::rows::{ExecutionRow, RunRow};
 
@@ -44,28 +43,16 @@ const LATE: Duration = Duration::from_secs(1);
 /// How often an idle stream sends a comment, so that the client knows that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// One event of the stream.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the events")]
-pub(crate) struct StreamEvent {
-    /// `node`, `started`, `status`, `gap` or `end`.
-    event: String,
-    /// JSON, whose members depend on the event.
-    data: String,
-    /// The number of the execution, for `Last-Event-ID`; only with `node`.
-    id: Option<String>,
-}
-
 /// Follow a run: its executions, its status, its end.
 ///
 /// A stream of server-sent events: `node` for each execution, with its number as `id`; `started`
 /// when an execution begins in this process; `status`; `gap` if there were more executions than are
 /// sent at once; and `end`, after which the stream ends. A stream that was interrupted continues
 /// after `Last-Event-ID`.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/events", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/events", operation_id = "followRun", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has seen.")),
-    responses((status = 200, content_type = "text/event-stream", body = StreamEvent)))]
+    responses((status = 200, description = "The events of the run, until it ends.", content_type = "text/event-stream", body = String)))]
 pub(crate) async fn events(
     State(app): State<App>,
     room: Option<Extension<Room>>,

@@ -9,6 +9,7 @@ use windlass_locks::Listed;
 use windlass_runtime::client;
 
 use crate::app::App;
+use crate::count::Count;
 use crate::extract::QueryParams;
 use crate::page::{Page, PageAsked};
 use crate::problem::{Cause, Problem};
@@ -24,15 +25,16 @@ pub(crate) struct Lock {
     /// The holder.
     owner: String,
     /// Grows with each holder, as far as the provider remembers. It fences nothing.
-    token: u64,
+    token: Count,
     /// How long the lease lasts from now without a renewal, in milliseconds; absent if the lock
     /// ends with its process.
-    lease_ms: Option<u64>,
+    #[schema(required = true)]
+    lease_ms: Option<Count>,
 }
 
 /// List the held locks, by key, as far as their provider can list them.
-#[utoipa::path(get, path = "/api/v1/locks", tag = "locks", params(PageAsked),
-    responses((status = 200, body = Page<Lock>)))]
+#[utoipa::path(get, path = "/api/v1/locks", operation_id = "listLocks", tag = "locks", params(PageAsked),
+    responses((status = 200, description = "A page of locks.", body = Page<Lock>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
@@ -60,8 +62,8 @@ pub(crate) async fn list(
             Ok(Lock {
                 key: lock.key,
                 owner: lock.owner,
-                token: lock.token,
-                lease_ms: lock.lease_ms,
+                token: Count(lock.token),
+                lease_ms: lock.lease_ms.map(Count),
             })
         },
     )

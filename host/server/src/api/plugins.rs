@@ -53,8 +53,8 @@ fn loaded(app: &App) -> Result<Vec<Arc<Loaded>>, Box<Problem>> {
 }
 
 /// List the loaded plugins.
-#[utoipa::path(get, path = "/api/v1/plugins", tag = "plugins", params(PageAsked),
-    responses((status = 200, body = Page<Plugin>)))]
+#[utoipa::path(get, path = "/api/v1/plugins", operation_id = "listPlugins", tag = "plugins", params(PageAsked),
+    responses((status = 200, description = "A page of plugins.", body = Page<Plugin>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
@@ -105,9 +105,9 @@ pub(crate) struct PluginShown {
 }
 
 /// Show a plugin.
-#[utoipa::path(get, path = "/api/v1/plugins/{package}", tag = "plugins",
+#[utoipa::path(get, path = "/api/v1/plugins/{package}", operation_id = "getPlugin", tag = "plugins",
     params(("package" = String, Path, description = "Its package.")),
-    responses((status = 200, body = PluginShown)))]
+    responses((status = 200, description = "The plugin with its nodes.", body = PluginShown)))]
 pub(crate) async fn show(
     State(app): State<App>,
     Named(package): Named,

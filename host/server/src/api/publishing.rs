@@ -17,8 +17,10 @@ use windlass_store::rows::DefinitionRow;
 use super::definitions::{missing, tag, tagged};
 use crate::app::{App, AppInner};
 use crate::codes;
+use crate::count::Count;
 use crate::extract::{self, Document, Named, check_media, check_optional};
 use crate::problem::{Mistake, Problem};
+use crate::workflow_file::{WorkflowFile, WorkflowText};
 
 /// The result of publishing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,9 +32,9 @@ pub(crate) struct Published {
     /// This version was published already.
     unchanged: bool,
     /// How many triggers wait for events.
-    events: usize,
+    events: Count,
     /// How many triggers are schedules.
-    schedules: usize,
+    schedules: Count,
     /// Warnings, which do not prevent the publication.
     warnings: Vec<Mistake>,
 }
@@ -43,21 +45,21 @@ impl From<client::Published> for Published {
             workflow: published.name,
             version: published.version,
             unchanged: published.unchanged,
-            events: published.events,
-            schedules: published.schedules,
+            events: published.events.into(),
+            schedules: published.schedules.into(),
             warnings: published.warnings.iter().map(Mistake::from).collect(),
         }
     }
 }
 
 /// Publish a workflow. Existing runs stay on their version.
-#[utoipa::path(put, path = "/api/v1/definitions/{name}", tag = "definitions",
+#[utoipa::path(put, path = "/api/v1/definitions/{name}", operation_id = "publishDefinition", tag = "definitions",
     params(("name" = String, Path, description = "The workflow, as in the definition."),
         ("If-Match" = Option<String>, Header, description = "Only if this is published now."),
         ("If-None-Match" = Option<String>, Header, description = "`*`: only if none is published.")),
     request_body(description = "The definition, as in a workflow file.",
-        content((Value = "application/json"), (String = "application/yaml"))),
-    responses((status = 200, body = Published,
+        content((WorkflowFile = "application/json"), (WorkflowText = "application/yaml"))),
+    responses((status = 200, description = "The definition is published.", body = Published,
             headers(("etag" = String, description = "The definition, for `If-Match`."))),
         (status = 412, body = Problem, content_type = "application/problem+json",
             description = "Another version is published.")))]
@@ -118,7 +120,7 @@ pub(crate) struct Retracted {
 }
 
 /// Retract a workflow: its triggers start no more runs. Existing runs continue.
-#[utoipa::path(delete, path = "/api/v1/definitions/{name}", tag = "definitions",
+#[utoipa::path(delete, path = "/api/v1/definitions/{name}", operation_id = "retractDefinition", tag = "definitions",
     params(("name" = String, Path, description = "The workflow."),
         ("If-Match" = Option<String>, Header, description = "Only if this is published now.")),
     responses((status = 200, body = Retracted,
@@ -212,18 +214,21 @@ pub(crate) struct Reverted {
     /// The old version.
     reverted_to: u32,
     /// The number of the new version.
+    #[schema(required = true)]
     version: Option<u32>,
     /// This version was published already.
+    #[schema(required = true)]
     unchanged: Option<bool>,
     /// The revision of the draft.
-    draft: Option<u64>,
+    #[schema(required = true)]
+    draft: Option<Count>,
 }
 
 /// Publish an old version as a new version, or make a draft of it.
-#[utoipa::path(post, path = "/api/v1/definitions/{name}/revert", tag = "definitions",
+#[utoipa::path(post, path = "/api/v1/definitions/{name}/revert", operation_id = "revertDefinition", tag = "definitions",
     request_body = Back,
     params(("name" = String, Path, description = "The workflow.")),
-    responses((status = 200, body = Reverted)))]
+    responses((status = 200, description = "The old version is published again, or is a draft.", body = Reverted)))]
 pub(crate) async fn revert(
     State(app): State<App>,
     Named(name): Named,
@@ -241,7 +246,7 @@ pub(crate) async fn revert(
             };
             if back.draft {
                 let draft = client::revert_to_draft(store, now_ms, &name, from, None)?;
-                reverted.draft = Some(draft);
+                reverted.draft = Some(Count(draft));
             } else {
                 let plugins = app.resources().plugins()?;
                 let published = client::revert(store, &plugins, now_ms, &name, from)?;

@@ -20,9 +20,9 @@ use crate::problem::Problem;
 use crate::view::Sent;
 
 /// Show a page with a form for the answer that the node waits for.
-#[utoipa::path(get, path = "/resume/{token}", tag = "resume",
+#[utoipa::path(get, path = "/resume/{token}", operation_id = "showResumeForm", tag = "resume",
     params(("token" = String, Path, description = "The token in the link.")),
-    responses((status = 200, body = String, content_type = "text/html")))]
+    responses((status = 200, description = "The page with the form.", body = String, content_type = "text/html")))]
 pub(crate) async fn ask(
     State(app): State<App>,
     Named(token): Named,
@@ -35,11 +35,11 @@ pub(crate) async fn ask(
 ///
 /// The input is a JSON body, or the fields of a form. An answer that does not fit the schema
 /// resumes nothing, and the link stays valid.
-#[utoipa::path(post, path = "/resume/{token}", tag = "resume",
+#[utoipa::path(post, path = "/resume/{token}", operation_id = "resumeByLink", tag = "resume",
     params(("token" = String, Path, description = "The token in the link.")),
-    request_body(description = "The input of the run.",
-        content((Value = "application/json"), (String = "application/x-www-form-urlencoded"))),
-    responses((status = 200, content((Sent = "application/json"), (String = "text/html")))))]
+    request_body(content = Value, description = "The input of the run. The page of the link sends \
+        the fields of a form in its place."),
+    responses((status = 200, description = "The run is resumed.", content((Sent = "application/json"), (String = "text/html")))))]
 pub(crate) async fn resume(
     State(app): State<App>,
     Named(token): Named,

@@ -17,6 +17,7 @@ use super::lifecycle::patience;
 use crate::app::{App, AppInner};
 use crate::extract::{Named, QueryParams, check_optional};
 use crate::gate::Room;
+use crate::named::RunStatus;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::sections::Section;
@@ -27,6 +28,7 @@ use crate::view::{Execution, Failure, Names, Run, Trigger, moment, optional, rea
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
     /// Only runs in these statuses, separated by commas: like `running,suspended`.
+    #[param(pattern = "^[a-z,]*$")]
     status: Option<String>,
     /// Only runs of this workflow.
     workflow: Option<String>,
@@ -36,8 +38,8 @@ pub(crate) struct Filter {
 
 /// List runs, the highest number first: those of the process that joined last come first, the
 /// newest of each process first.
-#[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(PageAsked, Filter),
-    responses((status = 200, body = Page<Run>)))]
+#[utoipa::path(get, path = "/api/v1/runs", operation_id = "listRuns", tag = "runs", params(PageAsked, Filter),
+    responses((status = 200, description = "A page of runs.", body = Page<Run>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
@@ -98,10 +100,12 @@ pub(crate) struct RunShown {
     /// The run as lists show it.
     run: Run,
     /// Its input.
+    #[schema(required = true)]
     input: Option<Value>,
     /// Its variables.
     vars: Map<String, Value>,
     /// Its output.
+    #[schema(required = true)]
     output: Option<Value>,
     /// Its pending triggers and waits.
     triggers: Vec<Trigger>,
@@ -109,6 +113,7 @@ pub(crate) struct RunShown {
     mutexes: Vec<Section>,
     /// For an imported run: `unsigned`, or `signed by` and the name of a key. The history of an
     /// unsigned run may be forged.
+    #[schema(required = true)]
     imported: Option<String>,
     /// Events that concern the run as a whole.
     journal: Vec<Entry>,
@@ -126,9 +131,9 @@ pub(crate) struct Entry {
 }
 
 /// Show a run.
-#[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}", operation_id = "getRun", tag = "runs",
     params(("id" = Uuid, Path, description = "The run.")),
-    responses((status = 200, body = RunShown)))]
+    responses((status = 200, description = "The run with its data, its triggers and its journal.", body = RunShown)))]
 pub(crate) async fn show(
     State(app): State<App>,
     id: Named,
@@ -177,9 +182,9 @@ pub(crate) fn find(app: &AppInner, id: RunId) -> Result<RunRow, Box<Problem>> {
 }
 
 /// List the executions of a run, the newest first.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/executions", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/executions", operation_id = "listExecutions", tag = "runs",
     params(("id" = Uuid, Path, description = "The run."), PageAsked),
-    responses((status = 200, body = Page<Execution>)))]
+    responses((status = 200, description = "A page of executions.", body = Page<Execution>)))]
 pub(crate) async fn executions(
     State(app): State<App>,
     id: Named,
@@ -214,7 +219,8 @@ pub(crate) async fn executions(
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wait {
-    /// How long to wait, like `5s`. Default: no wait. The host bounds it.
+    /// How long to wait, like `5s`. Default: no wait. The host refuses a longer wait than
+    /// `max-wait` of its configuration (`1m` by default).
     pub(crate) wait: Option<String>,
 }
 
@@ -223,13 +229,16 @@ pub(crate) struct Wait {
 pub(crate) struct Outcome {
     /// Its id.
     id: Uuid,
-    /// Like `running`; `completed`, `faulted` and `cancelled` are final.
+    /// Its status.
+    #[schema(value_type = RunStatus)]
     status: &'static str,
     /// Whether the requested or awaited change has happened.
     done: bool,
     /// The output, if the run completed.
+    #[schema(required = true)]
     output: Option<Value>,
     /// The failure, if the run faulted.
+    #[schema(required = true)]
     failure: Option<Failure>,
 }
 
@@ -250,7 +259,7 @@ impl Outcome {
 }
 
 /// Return the outcome of a run, or its status if it has not ended by the end of the wait.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/result", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/result", operation_id = "getResult", tag = "runs",
     params(("id" = Uuid, Path, description = "The run."), Wait),
     responses(
         (status = 200, body = Outcome, description = "The run has ended."),

@@ -19,6 +19,7 @@ use crate::app::{App, AppInner};
 use crate::codes;
 use crate::extract::{Document, Named, check_optional, text_header};
 use crate::problem::Problem;
+use crate::workflow_file::WorkflowFile;
 
 /// A request to start a run.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -27,6 +28,7 @@ pub(crate) struct Start {
     /// The published workflow.
     workflow: Option<String>,
     /// A definition, as in a workflow file, instead of a published workflow.
+    #[schema(value_type = Option<WorkflowFile>)]
     definition: Option<Value>,
     /// The input. Default: `null`.
     #[serde(default)]
@@ -59,7 +61,7 @@ pub(crate) struct Started {
 /// this host or another. With an `Idempotency-Key` the request can be repeated without starting
 /// another run, for as long as the run is kept.
 #[utoipa::path(
-    post, path = "/api/v1/runs", tag = "runs", request_body = Start,
+    post, path = "/api/v1/runs", operation_id = "startRun", tag = "runs", request_body = Start,
     params(("Idempotency-Key" = Option<String>, Header,
         description = "Names the request: the same key with the same request is the same run.",
         min_length = 1, max_length = 255)),
@@ -164,7 +166,7 @@ fn key_id(key: &str) -> Uuid {
 }
 
 /// Begin a run that was created with `create_only` or for later. Repeating the request does nothing.
-#[utoipa::path(post, path = "/api/v1/runs/{id}/begin", tag = "runs",
+#[utoipa::path(post, path = "/api/v1/runs/{id}/begin", operation_id = "beginRun", tag = "runs",
     params(("id" = Uuid, Path, description = "The run.")),
     responses(
         (status = 200, body = Started, description = "The run begins, or had begun before."),

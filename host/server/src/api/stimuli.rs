@@ -10,7 +10,9 @@ use windlass_model::{Delivery, Payload, RunId, Stimulus, StimulusNo};
 use windlass_runtime::client::{self, Waiting, new_stimulus_id};
 
 use crate::app::{App, AppInner};
+use crate::count::Count;
 use crate::extract::{Document, QueryParams, check_optional, check_text};
+use crate::named::{DeliveryKind, StimulusState};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Failure, Sent, moment, read, value};
@@ -38,14 +40,15 @@ pub(crate) struct Happened {
     input: Value,
     /// `start`, `resume`, `start-and-resume`, or `buffer`, which keeps the stimulus until a run
     /// waits for it. Default: `buffer` for one run or correlation, otherwise `start-and-resume`.
+    #[schema(value_type = Option<DeliveryKind>)]
     delivery: Option<String>,
     /// How long it is buffered, like `1h`.
     ttl: Option<String>,
 }
 
 /// Send a stimulus: start the workflows and resume the runs that match it, in one transaction.
-#[utoipa::path(post, path = "/api/v1/stimuli", tag = "stimuli", request_body = Happened,
-    responses((status = 200, body = Sent)))]
+#[utoipa::path(post, path = "/api/v1/stimuli", operation_id = "sendStimulus", tag = "stimuli", request_body = Happened,
+    responses((status = 200, description = "The effects of the stimulus.", body = Sent)))]
 pub(crate) async fn send(
     State(app): State<App>,
     Document(happened): Document<Happened>,
@@ -81,8 +84,9 @@ pub(crate) async fn send(
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WaitingStimulus {
     /// Its number, which grows with each stimulus.
-    no: i64,
-    /// `queued` until it is delivered, or `buffered` until a run waits for it.
+    no: Count,
+    /// Its state.
+    #[schema(value_type = StimulusState)]
     state: &'static str,
     /// Its id.
     id: Uuid,
@@ -92,24 +96,32 @@ pub(crate) struct WaitingStimulus {
     #[serde(rename = "match")]
     matches: Value,
     /// Only for runs that wait with this correlation.
+    #[schema(required = true)]
     correlation: Option<String>,
     /// Only for this run.
+    #[schema(required = true)]
     run: Option<Uuid>,
     /// The run that sent it.
+    #[schema(required = true)]
     source: Option<Uuid>,
     /// How it is delivered.
+    #[schema(value_type = DeliveryKind)]
     delivery: &'static str,
     /// Its input.
     input: Value,
     /// The time at which it was sent.
     sent: String,
     /// The time at which a buffered stimulus expires.
+    #[schema(required = true)]
     expires: Option<String>,
     /// The time of the next attempt to deliver it.
+    #[schema(required = true)]
     ready: Option<String>,
     /// How often its delivery has failed.
+    #[schema(required = true)]
     attempts: Option<u32>,
     /// The failure of the last attempt.
+    #[schema(required = true)]
     failure: Option<Failure>,
 }
 
@@ -124,7 +136,7 @@ fn item(app: &AppInner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Proble
         None => None,
     };
     Ok(WaitingStimulus {
-        no: waiting.no().0,
+        no: Count::of_row(waiting.no().0),
         state: queued.map_or("buffered", |_| "queued"),
         id: stimulus.id.0,
         name: stimulus.name.clone(),
@@ -143,8 +155,8 @@ fn item(app: &AppInner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Proble
 }
 
 /// List queued and buffered stimuli, the oldest first.
-#[utoipa::path(get, path = "/api/v1/stimuli", tag = "stimuli", params(PageAsked),
-    responses((status = 200, body = Page<WaitingStimulus>)))]
+#[utoipa::path(get, path = "/api/v1/stimuli", operation_id = "listStimuli", tag = "stimuli", params(PageAsked),
+    responses((status = 200, description = "A page of stimuli.", body = Page<WaitingStimulus>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,

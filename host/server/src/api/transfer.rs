@@ -14,12 +14,13 @@ use windlass_runtime::transfer::{Accept, ImportTarget};
 
 use crate::app::App;
 use crate::extract::{Named, QueryParams, check_media, read};
+use crate::named::{ImportResult, RunStatus};
 use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
 
 /// Export a run: a snapshot with everything that another store needs to continue it. The run itself
 /// is not changed. The host signs the document with the newest key of its keyring.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/export", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{id}/export", operation_id = "exportRun", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run.")),
     responses(
         (status = 200, body = serde_json::Value, description = "The run. Its form has a version \
@@ -56,16 +57,19 @@ pub(crate) struct ImportedRun {
     /// Its id.
     id: Uuid,
     /// Its status.
+    #[schema(value_type = RunStatus)]
     status: String,
-    /// `new`, `replaced`, or `already` if the same export was imported before.
+    /// The result.
+    #[schema(value_type = ImportResult)]
     result: String,
     /// The name of the known key that signed the export.
+    #[schema(required = true)]
     signed_by: Option<String>,
 }
 
 /// Import a run. It is refused if no known key has signed it and the request does not say
 /// `unsigned`, if the document is not valid, or if its place is taken.
-#[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(To),
+#[utoipa::path(post, path = "/api/v1/runs/import", operation_id = "importRun", tag = "runs", params(To),
     request_body(content = serde_json::Value, description = "The answer of `export`."),
     responses(
         (status = 201, body = ImportedRun, description = "The run exists and continues.",

@@ -15,6 +15,7 @@ use windlass_store::rows::TriggerRow;
 use super::runs::find;
 use crate::app::{App, AppInner};
 use crate::extract::{Document, Named, QueryParams, check_text};
+use crate::named::{LastState, TriggerResult};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Names, Trigger, trigger_name};
@@ -47,12 +48,13 @@ pub(crate) struct TriggerRequest {
 pub(crate) struct Done {
     /// The name of the trigger.
     trigger: String,
-    /// The result: like `scheduled`, `fired` or `running`.
+    /// The result.
+    #[schema(value_type = TriggerResult)]
     result: &'static str,
 }
 
 /// Schedule a trigger for a run.
-#[utoipa::path(post, path = "/api/v1/triggers", tag = "triggers", request_body = TriggerRequest,
+#[utoipa::path(post, path = "/api/v1/triggers", operation_id = "scheduleTrigger", tag = "triggers", request_body = TriggerRequest,
     responses(
         (status = 201, body = Done, description = "The trigger is stored."),
         (status = 200, body = Done, description = "The same request has scheduled the trigger before."),
@@ -132,8 +134,8 @@ pub(crate) struct Filter {
 }
 
 /// List the pending triggers, or all triggers of a run, the soonest first.
-#[utoipa::path(get, path = "/api/v1/triggers", tag = "triggers", params(PageAsked, Filter),
-    responses((status = 200, body = Page<Trigger>)))]
+#[utoipa::path(get, path = "/api/v1/triggers", operation_id = "listTriggers", tag = "triggers", params(PageAsked, Filter),
+    responses((status = 200, description = "A page of triggers.", body = Page<Trigger>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
@@ -225,16 +227,18 @@ pub(crate) struct TriggerShown {
     trigger: String,
     /// Its run.
     run: Uuid,
-    /// The state: like `pending`, or `finished` or `closed` if the trigger is gone.
+    /// Its last known state.
+    #[schema(value_type = LastState)]
     state: &'static str,
     /// The trigger, as long as it exists.
+    #[schema(required = true)]
     pending: Option<Trigger>,
 }
 
 /// Show a trigger.
-#[utoipa::path(get, path = "/api/v1/triggers/{trigger}", tag = "triggers",
+#[utoipa::path(get, path = "/api/v1/triggers/{trigger}", operation_id = "getTrigger", tag = "triggers",
     params(("trigger" = String, Path, description = "The UUID that the trigger was scheduled with, or RUN:NUMBER.")),
-    responses((status = 200, body = TriggerShown)))]
+    responses((status = 200, description = "The trigger, or its last known state.", body = TriggerShown)))]
 pub(crate) async fn show(
     State(app): State<App>,
     Named(named): Named,
@@ -315,9 +319,9 @@ fn late(why: &str, help: &str) -> Box<Problem> {
 }
 
 /// Fire a trigger now, regardless of its due time.
-#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/fire", tag = "triggers",
+#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/fire", operation_id = "fireTrigger", tag = "triggers",
     params(("trigger" = String, Path, description = "The UUID that the trigger was scheduled with, or RUN:NUMBER.")),
-    responses((status = 200, body = Done),
+    responses((status = 200, description = "The trigger is due now.", body = Done),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The run or trigger has already ended.")))]
 pub(crate) async fn fire(State(app): State<App>, Named(named): Named) -> Touch {
     touch(app, named, "fired", |app, target| {
@@ -327,9 +331,9 @@ pub(crate) async fn fire(State(app): State<App>, Named(named): Named) -> Touch {
 }
 
 /// Cancel a trigger; an execution in progress is asked to stop.
-#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/cancel", tag = "triggers",
+#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/cancel", operation_id = "cancelTrigger", tag = "triggers",
     params(("trigger" = String, Path, description = "The UUID that the trigger was scheduled with, or RUN:NUMBER.")),
-    responses((status = 200, body = Done),
+    responses((status = 200, description = "The trigger is cancelled.", body = Done),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The run or trigger has already ended.")))]
 pub(crate) async fn cancel(State(app): State<App>, Named(named): Named) -> Touch {
     touch(app, named, "cancelled", |app, target| {
@@ -349,9 +353,9 @@ pub(crate) struct When {
 }
 
 /// Change the due time of a trigger.
-#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/reschedule", tag = "triggers", request_body = When,
+#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/reschedule", operation_id = "rescheduleTrigger", tag = "triggers", request_body = When,
     params(("trigger" = String, Path, description = "The UUID that the trigger was scheduled with, or RUN:NUMBER.")),
-    responses((status = 200, body = Done),
+    responses((status = 200, description = "The trigger has the new due time.", body = Done),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The run or trigger has already ended.")))]
 pub(crate) async fn reschedule(
     State(app): State<App>,

@@ -33,6 +33,7 @@ pub(crate) struct RefreshRequest {
 
 /// The result of refreshing published workflows.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RefreshResult)]
 pub(crate) struct Refreshed {
     /// Workflows whose triggers are indexed.
     refreshed: Vec<Indexed>,
@@ -64,8 +65,8 @@ pub(crate) struct NotIndexed {
 }
 
 /// Read published workflows again, and rebuild the index of their triggers.
-#[utoipa::path(post, path = "/api/v1/admin/refresh", tag = "admin", request_body = RefreshRequest,
-    responses((status = 200, body = Refreshed),
+#[utoipa::path(post, path = "/api/v1/admin/refresh", operation_id = "refreshDefinitions", tag = "admin", request_body = RefreshRequest,
+    responses((status = 200, description = "The workflows whose triggers are indexed anew, and those that failed.", body = Refreshed),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "Another process is doing the same, and carries this request out.")))]
 pub(crate) async fn refresh(
@@ -125,6 +126,7 @@ pub(crate) struct OfFile {
     version: u32,
     /// This version was published already.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     unchanged: Option<bool>,
 }
 
@@ -144,8 +146,8 @@ pub(crate) struct NotPublished {
 
 /// Read the directories of workflow files again, and publish each file that differs from its
 /// published version.
-#[utoipa::path(post, path = "/api/v1/admin/reload", tag = "admin",
-    responses((status = 200, body = Reloaded),
+#[utoipa::path(post, path = "/api/v1/admin/reload", operation_id = "reloadFiles", tag = "admin",
+    responses((status = 200, description = "The files that were published or retracted, and those that failed.", body = Reloaded),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "Another process is doing the same, and carries this request out.")))]
 pub(crate) async fn reload(State(app): State<App>) -> Result<Json<Reloaded>, Box<Problem>> {

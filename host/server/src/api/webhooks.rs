@@ -36,7 +36,7 @@ use crate::view::Sent;
 /// it ends in time.
 #[utoipa::path(method(get, post, put, patch, delete), path = "/hooks/{path}", tag = "hooks",
     params(("path" = String, Path, description = "As the definition has it; it may have slashes."),
-        ("wait" = Option<String>, Query, description = "How long to wait for the run.")),
+        ("wait" = Option<String>, Query, description = "How long to wait for the run, like `5s`; at most `max-wait` of the host.")),
     responses(
         (status = 202, body = Sent, description = "The stimulus is stored, with its effects."),
         (status = 200, body = Outcome, description = "The run that was waited for has ended. \

@@ -7,11 +7,14 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use windlass_model::{Class, Code, Failure as Failed};
 
+use crate::count::Count;
+use crate::named::FailureClass;
+
 /// A failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Failure {
-    /// The class of the failure: like `retryable`.
-    #[schema(value_type = String)]
+    /// The class of the failure.
+    #[schema(value_type = FailureClass)]
     pub class: Class,
     /// Its code, like `WL-R073`.
     #[schema(value_type = String)]
@@ -19,14 +22,18 @@ pub struct Failure {
     /// Its message.
     pub message: String,
     /// The delay after which the node asks to be retried, in milliseconds.
-    pub retry_after_ms: Option<u64>,
+    #[schema(required = true)]
+    pub retry_after_ms: Option<Count>,
     /// Its details: a JSON value of at most 16 KiB, for programs.
+    #[schema(required = true)]
     pub details: Option<Value>,
     /// The position in a source text of the node at which it occurred.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub position: Option<SourcePosition>,
     /// The stack of the node as text, innermost frame first.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub stack: Option<String>,
 }
 
@@ -35,6 +42,7 @@ pub struct Failure {
 pub struct SourcePosition {
     /// The file or the name of the text. Absent: the text is part of the node's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub source: Option<String>,
     /// The line, from 1.
     pub line: u32,
@@ -50,7 +58,7 @@ impl From<&Failed> for Failure {
             class: failed.class,
             code: failed.code.clone(),
             message: failed.message.clone(),
-            retry_after_ms: failed.retry_after_ms,
+            retry_after_ms: failed.retry_after_ms.map(Count),
             details: failed.details.as_ref().and_then(|details| details.value()),
             position: position.map(|position| SourcePosition {
                 source: position.source.clone(),

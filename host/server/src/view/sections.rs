@@ -7,6 +7,8 @@ use uuid::Uuid;
 use windlass_runtime::client::{self, Waits};
 
 use super::moment;
+use crate::count::Count;
+use crate::named::WaitKind;
 
 /// A critical section for which executions of a run wait.
 #[derive(Debug, Serialize, ToSchema)]
@@ -14,11 +16,12 @@ pub(crate) struct Section {
     /// The text of the `mutex`.
     mutex: String,
     /// The execution in the section; absent if the run changed while it was read.
+    #[schema(required = true)]
     holder: Option<Holder>,
     /// The waiting executions, the next one first; at most 100 of them.
     waiting: Vec<Position>,
     /// How many more executions wait.
-    more: usize,
+    more: Count,
 }
 
 /// An execution, by its position in the workflow.
@@ -44,17 +47,19 @@ pub(crate) struct Holder {
 /// The subject of an execution's wait.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct WaitsFor {
-    /// `nothing` (it is being executed, or is about to be), `time`, `retry`, `event`,
-    /// `workflow`, `items` (it is a for-each) or `plugin` (which is not there).
+    /// The kind of its wait.
+    #[schema(value_type = WaitKind)]
     kind: &'static str,
     /// The time at which the wait ends at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     until: Option<String>,
     /// The stimuli that end the wait.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stimuli: Vec<Awaited>,
     /// The run of the called workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     run: Option<Uuid>,
 }
 
@@ -82,7 +87,7 @@ impl From<&client::Section> for Section {
                 waits_for: WaitsFor::from(&holder.waits),
             }),
             waiting: section.waiting.iter().map(position).collect(),
-            more: section.more,
+            more: section.more.into(),
         }
     }
 }

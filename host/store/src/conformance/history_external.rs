@@ -341,10 +341,17 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
         limit,
         ..Default::default()
     };
-    assert_eq!(
-        tested.bookmarks(&query).unwrap(),
-        model.bookmarks(&query).unwrap()
-    );
+    let bookmarks = tested.bookmarks(&query).unwrap();
+    assert_eq!(bookmarks, model.bookmarks(&query).unwrap());
+    for row in bookmarks.iter().take(2) {
+        let query = BookmarkQuery {
+            hash: Some(row.bookmark.hash),
+            ..query.clone()
+        };
+        let found = tested.bookmarks(&query).unwrap();
+        assert!(found.contains(row), "{row:?}");
+        assert_eq!(found, model.bookmarks(&query).unwrap());
+    }
     let query = StimulusQuery {
         limit,
         ..Default::default()

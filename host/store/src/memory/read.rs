@@ -29,6 +29,16 @@ use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, Stimulu
 use crate::transfer::{Bounds, Snapshot};
 
 impl Data {
+    /// A bookmark with the end of its wait, which the trigger that waits has.
+    fn bookmark_row(&self, row: &BookmarkRow) -> BookmarkRow {
+        let waits = self.triggers.get(&row.bookmark.trigger);
+        let due_ms = waits.map(|trigger| trigger.due_ms);
+        BookmarkRow {
+            ends_ms: due_ms.filter(|due_ms| *due_ms < i64::MAX),
+            ..row.clone()
+        }
+    }
+
     fn of<T>(&self, no: RunNo, read: impl FnOnce(&StoredRun) -> T) -> Option<T> {
         self.runs.get(&no).map(read)
     }
@@ -232,18 +242,22 @@ impl Data {
                     .as_ref()
                     .is_none_or(|name| *name == bookmark.name)
                 && (query.correlation.is_none() || query.correlation == bookmark.correlation)
+                && query.hash.is_none_or(|hash| hash == bookmark.hash)
                 && query.after.is_none_or(|after| row.no > after)
         });
-        Ok(rows.take(query.limit as usize).cloned().collect())
+        let rows = rows.take(query.limit as usize);
+        Ok(rows.map(|row| self.bookmark_row(row)).collect())
     }
 
     fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
-        Ok(self.stimuli.bookmarks.get(&no).cloned())
+        let row = self.stimuli.bookmarks.get(&no);
+        Ok(row.map(|row| self.bookmark_row(row)))
     }
 
     fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>> {
         let mut rows = self.stimuli.bookmarks.values();
-        Ok(rows.find(|row| row.bookmark.token == token).cloned())
+        let row = rows.find(|row| row.bookmark.token == token);
+        Ok(row.map(|row| self.bookmark_row(row)))
     }
 
     fn secret(&self) -> Result<[u8; 32]> {

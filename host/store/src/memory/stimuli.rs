@@ -87,6 +87,8 @@ impl Data {
                 run,
                 run_id: of.row.id,
                 bookmark: new.clone(),
+                // Read from the trigger, which may be rescheduled.
+                ends_ms: None,
             };
             self.stimuli.bookmarks.insert(no, row);
         }

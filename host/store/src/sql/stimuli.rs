@@ -53,7 +53,9 @@ macro_rules! select_bookmark {
         $crate::sql::sql!(concat!(
             "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.phase, b.name, b.hash, ",
             "b.matches, b.correlation, b.private, b.auto_burn, b.metadata, b.token, ",
-            "b.expires_ms, b.created_ms FROM bookmark b JOIN instance i ON i.no = b.instance ",
+            "b.expires_ms, b.created_ms, ",
+            "(SELECT t.due_ms FROM trigger t WHERE t.no = b.trigger) ",
+            "FROM bookmark b JOIN instance i ON i.no = b.instance ",
             $rest
         ))
     };
@@ -151,11 +153,29 @@ pub(crate) fn bookmark_of(row: &dyn Row) -> Result<BookmarkRow> {
             expires_ms: int_if_any(row, 14)?,
             created_ms: int(row, 15)?,
         },
+        ends_ms: int_if_any(row, 16)?.filter(|due_ms| *due_ms < i64::MAX),
     })
 }
 
 pub(crate) fn bookmarks(source: &impl Source, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-    // An index finds the bookmarks of one run.
+    // An index finds the bookmarks of one hash, and those of one run.
+    if let Some(hash) = query.hash {
+        let sql = select_bookmark!(
+            "WHERE b.hash = ?6 AND (CAST(?1 AS bigint) IS NULL OR b.instance = ?1) \
+             AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \
+             AND (CAST(?3 AS text) IS NULL OR b.correlation = ?3) AND b.no > ?4 \
+             ORDER BY b.no LIMIT ?5"
+        );
+        let key = params![
+            query.run.map(|no| no.0),
+            query.name.as_deref(),
+            query.correlation.as_deref(),
+            query.after.map_or(0, |no| no.0),
+            query.limit,
+            hash,
+        ];
+        return source.all(sql, key, bookmark_of);
+    }
     let sql = if query.run.is_some() {
         select_bookmark!(
             "WHERE b.instance = ?1 AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \

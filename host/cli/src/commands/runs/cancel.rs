@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::taken::{Taken, is_taken};
 use crate::app::Context;
 use crate::exit::Exit;
 
@@ -10,7 +11,8 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "The command stores the request, and the owner of the run carries it out: \
-    `windlass runs result ID --wait` waits for the end."
+    `windlass runs result ID --wait` waits for the end. The exit code is 32 if no host has taken \
+    the request within three seconds: it stays stored, and `windlass serve` carries it out."
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
@@ -22,8 +24,14 @@ impl Arguments {
         let api = context.api()?;
         let id = api.id(&self.id)?;
         api.post(&["runs", &id, "cancel"], &Value::Null)?;
-        let item = json!({ "id": id, "result": "cancelling" });
+        let taken = is_taken(&api, &id, "cancel")?;
+        let result = match taken {
+            Taken::Ended => "ended",
+            Taken::Yes => "cancelling",
+            Taken::No => "stored",
+        };
+        let item = json!({ "id": id, "result": result });
         context.output.show(&item, || id.clone())?;
-        Ok(Exit::Done)
+        Ok(taken.exit(&context.output))
     }
 }

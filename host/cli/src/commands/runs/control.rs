@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::result::Wait;
+use super::taken::is_taken;
 use crate::api::{text, truth};
 use crate::app::Context;
 use crate::exit::Exit;
@@ -24,7 +25,8 @@ pub(crate) struct Begin {
 #[derive(Debug, Args)]
 #[command(
     after_help = "The command stores the request, and the owner of the run carries it out. Events \
-    and times that come while the run is paused are kept, and act when the run continues."
+    and times that come while the run is paused are kept, and act when the run continues. The exit \
+    code is 32 if no host has taken the request within three seconds."
 )]
 pub(crate) struct Pause {
     /// The id of the run, or its beginning
@@ -94,5 +96,8 @@ fn ask(
     let result = if done { words.0 } else { words.1 };
     let item = json!({ "id": id, "result": result, "status": status });
     context.output.show(&item, || format!("{id} {result}"))?;
-    Ok(Exit::Done)
+    if done {
+        return Ok(Exit::Done);
+    }
+    Ok(is_taken(&api, &id, verb)?.exit(&context.output))
 }

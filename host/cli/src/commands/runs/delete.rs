@@ -46,9 +46,9 @@ impl Arguments {
     fn delete(&self, api: &Api, id: &str) -> anyhow::Result<bool> {
         let patience = self.wait.patience();
         let path = ["runs", id];
-        let (status, _) = api.ask_waiting(Method::DELETE, &path, patience, None)?;
+        let (status, _, rest) = api.ask_waiting(Method::DELETE, &path, patience, None)?;
         let gone = status == StatusCode::NO_CONTENT;
-        let Some(rest) = Api::rest(patience).filter(|_| !gone) else {
+        let Some(rest) = rest.filter(|_| !gone) else {
             return Ok(gone);
         };
         // Waiting for the result ends when the run is deleted.

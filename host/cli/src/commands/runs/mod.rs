@@ -11,6 +11,7 @@ mod retry;
 mod show;
 mod start;
 mod stored;
+mod taken;
 mod trace;
 mod transfer;
 

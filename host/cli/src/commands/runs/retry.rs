@@ -5,7 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::result::Wait;
-use crate::api::{Api, text};
+use crate::api::text;
 use crate::app::Context;
 use crate::ended;
 use crate::exit::Exit;
@@ -44,11 +44,12 @@ impl Arguments {
         let path = ["runs", &id, "retry"];
         let patience = self.wait.patience();
         let body = Value::Object(members);
-        let (status, outcome) = api.ask_waiting(Method::POST, &path, patience, Some(&body))?;
+        let (status, outcome, rest) =
+            api.ask_waiting(Method::POST, &path, patience, Some(&body))?;
         if status == StatusCode::OK {
             return ended::tell_outcome(output, &outcome);
         }
-        if let Some(rest) = Api::rest(patience) {
+        if let Some(rest) = rest {
             return ended::await_result(output, &api, &id, rest);
         }
         let item = json!({ "id": id, "status": text(&outcome, "status")? });
