@@ -1,6 +1,6 @@
 //! The request of `run` and `runs start`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -85,6 +85,11 @@ impl RequestArguments {
                 Err(error) => Err(windlass_runtime::Error::Unreadable(error.to_string())),
             }
         })
+    }
+
+    /// The path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.file
     }
 
     /// The file as the user named it.

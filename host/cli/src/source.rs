@@ -75,6 +75,39 @@ pub(crate) fn place(name: String, text: &Arc<str>, error: anyhow::Error) -> anyh
     }
 }
 
+/// A file that was checked.
+pub(crate) struct Checked {
+    /// The name of the file, as the user gave it.
+    pub(crate) name: String,
+    /// The number of its nodes.
+    pub(crate) nodes: usize,
+    /// Its mistakes. None: it can be published.
+    pub(crate) mistakes: Option<Expected>,
+    /// Its warnings.
+    pub(crate) warnings: Problems,
+}
+
+/// Finds all mistakes in a file; `-` is standard input.
+pub(crate) fn check(
+    path: &Path,
+    plugins: &windlass_plugins::Host,
+    others: &dyn windlass_runtime::Others,
+) -> Result<Checked, Expected> {
+    let (name, text) = text(path)?;
+    let read = windlass_model::file::read(&text, &name);
+    let report = windlass_runtime::check_file(&read, plugins, Some(others));
+    let shown = |diagnostics| problems(name.clone(), Arc::clone(&text), diagnostics);
+    let nodes = read
+        .definition
+        .map(|definition| definition.all_nodes().len());
+    Ok(Checked {
+        nodes: nodes.unwrap_or_default(),
+        mistakes: (!report.mistakes.is_empty()).then(|| Expected::of_file(shown(report.mistakes))),
+        warnings: shown(report.warnings),
+        name,
+    })
+}
+
 impl Source {
     /// Reads a file; `-` is standard input.
     pub(crate) fn read(path: &Path) -> Result<Self, Expected> {
@@ -107,14 +140,6 @@ impl Source {
             name: self.definition.name.clone(),
             json: self.canonical.clone(),
         }
-    }
-
-    /// An error with all mistakes, if there are any.
-    pub(crate) fn refuse(&self, diagnostics: Vec<Diagnostic>) -> Result<(), Expected> {
-        if diagnostics.is_empty() {
-            return Ok(());
-        }
-        Err(self.problems(diagnostics))
     }
 
     /// Warnings about the file, shown in its text.

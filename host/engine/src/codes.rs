@@ -34,6 +34,17 @@ pub const REPEAT: Code = Code::new("WL-D083");
 pub const MUTEX: Code = Code::new("WL-D084");
 /// A compensating node cannot undo another node.
 pub const COMPENSATE: Code = Code::new("WL-D085");
+/// An output is read where its node has not run, or may not have run. A mistake, or a warning.
+pub const NOT_RUN: Code = Code::new("WL-D086");
+/// A member is read that the schema of the value rules out, or does not declare. A mistake, or a
+/// warning.
+pub const NO_MEMBER: Code = Code::new("WL-D087");
+/// Nothing ends a cycle. A mistake, or a warning.
+pub const ENDLESS: Code = Code::new("WL-D088");
+/// No edge connects a node with the rest of the workflow. A warning.
+pub const ISLAND: Code = Code::new("WL-D089");
+/// A variable is read that nothing sets. A warning.
+pub const NEVER_SET: Code = Code::new("WL-D090");
 
 /// A node waits while it is in a critical section. A warning.
 pub const WAITS_IN_MUTEX: Code = Code::new("WL-D165");

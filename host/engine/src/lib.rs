@@ -16,8 +16,8 @@ pub use apply::{
     fail_output, reopen, verdict, waited_too_long,
 };
 pub use graph::{
-    Body, BodyIx, EdgeIx, ErrorRule, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind,
-    ports, warnings,
+    Analysis, Body, BodyIx, EdgeIx, ErrorRule, Facts, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx,
+    Plan, PlanKind, analyse, ports, warnings,
 };
 pub use state::{
     Collect, Corrupt, Open, OpenRow, Refused, Round, RunState, Scope, Section, Sections, Visit,

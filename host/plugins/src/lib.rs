@@ -52,6 +52,7 @@ pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;
 pub use folders::{Folders, LoadEvent};
 pub use host::{Host, PoolUse};
+pub use http::grant::Refusal;
 pub use lane::CallMode;
 pub use options::{
     Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Secret, Secrets, Settings,

@@ -30,6 +30,8 @@ pub struct Options {
     pub limits: Limits,
     /// By package name. A package without an entry gets [`Settings::default`].
     pub settings: BTreeMap<String, Settings>,
+    /// The file in which an operator writes grants, for messages about missing ones.
+    pub grants_file: String,
     /// The components of the library that came with the host. They need no further proof, and their
     /// consumers need no grant.
     pub library: BTreeSet<Digest>,
@@ -74,6 +76,7 @@ impl Options {
             code_key: dir.join("code-key"),
             limits: Limits::default(),
             settings: BTreeMap::new(),
+            grants_file: "windlass.toml".to_owned(),
             library: BTreeSet::new(),
             bundle: Bundle::default(),
             load_bundle: true,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+use url::Url;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 use windlass_model::Digest;
 use windlass_model::metrics::Histogram;
@@ -16,6 +17,7 @@ use crate::codes;
 use crate::description::{Consumer, Description, NodeType};
 use crate::guest::Guest;
 use crate::host::HostShared;
+use crate::http::grant::{Refusal, refusal};
 use crate::lane::{CallMode, Track};
 use crate::options::{Grants, Isolation, Limits};
 use crate::proof::{Signed, Standing};
@@ -76,6 +78,11 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
+    /// The name without the version.
+    pub(crate) fn package(&self) -> &str {
+        self.name.split('@').next().unwrap_or_default()
+    }
+
     /// Why nothing is granted although settings of this name grant something.
     pub(crate) fn advice(&self) -> Option<String> {
         (self.standing == Standing::Unproved).then(|| {
@@ -175,6 +182,25 @@ impl Plugin {
     /// Its permissions: requested and granted.
     pub fn grants(&self) -> &Grants {
         &self.terms.grants
+    }
+
+    /// Why a request of the plugin to this address would be refused before it is sent. None if it
+    /// would not, or if the text is no address.
+    pub fn refusal_of(&self, address: &str) -> Option<Refusal> {
+        let url = Url::parse(address).ok()?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return None;
+        }
+        let grants = &self.terms.grants.http;
+        if grants.iter().any(|grant| grant.covers(&url)) {
+            return None;
+        }
+        let file = &self.shared.options.grants_file;
+        let mut refused = refusal(self.terms.package(), grants, file, &url);
+        if let Some(advice) = self.terms.advice() {
+            refused.help = advice;
+        }
+        Some(refused)
     }
 
     /// How to call it now. Ask before each call: the answer changes.

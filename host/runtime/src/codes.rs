@@ -46,6 +46,10 @@ pub const PLUGIN_MISSING: Code = Code::new("WL-D110");
 pub const WITH_INVALID: Code = Code::new("WL-D111");
 /// A plugin refuses the configuration of a node.
 pub const WITH_REFUSED: Code = Code::new("WL-D112");
+/// A definition runs a workflow that does not exist yet. A warning.
+pub const NO_CHILD: Code = Code::new("WL-D091");
+/// No grant covers an address that a definition requests. A warning.
+pub const NOT_GRANTED: Code = Code::new("WL-D092");
 /// The input of a schedule does not fit the workflow's schema.
 pub const SCHEDULE_INPUT: Code = Code::new("WL-D166");
 /// Two source files define the same workflow.

@@ -33,6 +33,7 @@ mod http_hostile;
 mod http_pools;
 mod http_strangers;
 mod kills;
+mod known;
 mod leaving;
 mod links;
 mod locks;

@@ -1,5 +1,6 @@
 //! `windlass run`: one workflow, to its end, in this process or on a host.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,19 +8,22 @@ use clap::Args;
 use reqwest::{Method, StatusCode};
 use serde_json::Map;
 use windlass_model::{RunNo, Status};
-use windlass_runtime::{Runtime, Scope, StartRequest, Started};
+use windlass_plugins::Host;
+use windlass_runtime::{Runtime, Scope, StartRequest, Started, warnings_before_run};
 use windlass_store::Store;
 
 use super::not_by_host;
+use super::workflow::Neighbours;
 use crate::api::{LOOK, text};
 use crate::app::Context;
 use crate::config::Durability;
+use crate::error::Expected;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::progress;
 use crate::request::RequestArguments;
 use crate::signals::Signals;
-use crate::source::Source;
+use crate::source::{self, Source};
 use crate::wire::Machine;
 use crate::{codes, ended, waits};
 
@@ -54,7 +58,7 @@ impl Arguments {
         if context.server.is_some() {
             return self.run_on_host(context);
         }
-        let (request, source) = self.request.read()?;
+        let read = self.request.read();
         let mut config = context.configure("warn")?;
         let directory = self.ephemeral.then(tempfile::tempdir).transpose()?;
         if let Some(directory) = &directory {
@@ -63,6 +67,15 @@ impl Arguments {
         }
         let machine = Machine::new(config)?;
         let host = machine.loaded_host(&context.output)?;
+        let (request, source) = match read {
+            Ok(read) => read,
+            Err(error) => return Err(self.all_mistakes(error, &machine, &host).into()),
+        };
+        if context.output.is_text() {
+            let others = Neighbours::of(self.request.path(), &machine);
+            let found = warnings_before_run(&source.definition, &host, &others);
+            crate::report::warn(&context.output, &source.warnings(found));
+        }
         let store = machine.store()?;
         let mut options = machine.runtime("run", Scope::Own, Arc::clone(&store), host)?;
         options.beside = Some(self.request.beside());
@@ -91,6 +104,18 @@ impl Arguments {
         let exit = self.tell(context, store.as_ref(), &outcome);
         store.close();
         exit
+    }
+
+    /// If the file could be read only in part: all its mistakes, with those of later stages.
+    fn all_mistakes(&self, error: Expected, machine: &Machine, host: &Host) -> Expected {
+        let path = self.request.path();
+        // Standard input is used up.
+        if error.problems.is_none() || path == Path::new("-") {
+            return error;
+        }
+        let checked = source::check(path, host, &Neighbours::of(path, machine));
+        let mistakes = checked.ok().and_then(|checked| checked.mistakes);
+        mistakes.unwrap_or(error)
     }
 
     /// Sends the run to a host, and waits for its end.

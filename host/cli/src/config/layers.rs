@@ -130,7 +130,22 @@ impl Sources {
         for (flag, key, value) in &self.flags {
             merge.single(Origin::Flag(flag.clone()), key, value.clone())?;
         }
-        merge.finish()
+        let mut loaded = merge.finish()?;
+        loaded.config.grants_file = self.grants_file();
+        Ok(loaded)
+    }
+
+    /// The file in which the user writes grants: that of the project, if there is one.
+    fn grants_file(&self) -> String {
+        match (&self.project, find_project(&self.directory), &self.user) {
+            (Some(named), _, _) => named.display().to_string(),
+            (None, Some(found), _) if self.trusts_all => found.display().to_string(),
+            (None, Some(found), _) => {
+                format!("{}, and then run `windlass trust`", found.display())
+            }
+            (None, None, Some(user)) => user.display().to_string(),
+            (None, None, None) => "windlass.toml".to_owned(),
+        }
     }
 
     /// The settings of a project file that count only in a trusted project.

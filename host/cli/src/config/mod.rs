@@ -56,6 +56,10 @@ pub(crate) struct Config {
     pub(crate) keys: Keys,
     /// What the host logs on stderr, and how.
     pub(crate) telemetry: Telemetry,
+    /// The file for further grants, as messages name it. Not a setting.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(crate) grants_file: String,
 }
 
 const SECRETS: &str = r#"price-service = { env = "PRICE_SERVICE_TOKEN", to = ["https://prices.example"] }

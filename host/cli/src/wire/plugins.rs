@@ -111,6 +111,7 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     options.load_bundle = section.library.is_none();
     options.library = options.bundle.digests().collect();
     options.denied = denied(section)?;
+    options.grants_file.clone_from(&config.grants_file);
     for (package, grant) in &section.grants {
         options
             .settings

@@ -396,7 +396,7 @@ pub(super) fn path<'a>(expr: &'a Expr<'_>) -> Option<(&'a str, Vec<&'a str>)> {
 }
 
 /// The statements inside a statement.
-fn bodies<'a, 's>(stmt: &'a Stmt<'s>) -> [&'a [Stmt<'s>]; 2] {
+pub(super) fn bodies<'a, 's>(stmt: &'a Stmt<'s>) -> [&'a [Stmt<'s>]; 2] {
     match stmt {
         Stmt::Template(s) => [&s.children, &[]],
         Stmt::ForLoop(s) => [&s.body, &s.else_body],

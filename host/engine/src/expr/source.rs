@@ -220,7 +220,7 @@ fn finish(
 }
 
 /// Refuses code so long that parsing it could overflow the stack.
-fn check_length(text: &str, bare: bool, pointer: &str) -> Result<(), Vec<Diagnostic>> {
+pub(super) fn check_length(text: &str, bare: bool, pointer: &str) -> Result<(), Vec<Diagnostic>> {
     let code = tokenize(text, bare, syntax())
         .take_while(Result::is_ok)
         .filter(|token| !matches!(token, Ok((Token::TemplateData(_), _))))

@@ -17,6 +17,9 @@ use super::{
 use crate::codes;
 use crate::expr::Needs;
 
+/// Mistakes with a suggestion.
+pub(super) const SUGGESTED: usize = 100;
+
 pub(super) fn compile(
     definition: &Definition,
     raw: &dyn Fn(&UseRef) -> Vec<String>,
@@ -118,7 +121,11 @@ fn ends(flat: &Flat<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<(NodeIx, Nod
                 ),
                 None => {
                     let near = flat.nodes.iter().filter(|node| node.body == edge.body);
-                    let help = did_you_mean(name, near.map(|node| node.name));
+                    // Comparing all names takes long, and more than this is not read by anyone.
+                    let help = match found.len() < SUGGESTED {
+                        true => did_you_mean(name, near.map(|node| node.name)),
+                        false => None,
+                    };
                     (format!("there is no node `{name}`"), help)
                 }
             };
@@ -130,7 +137,7 @@ fn ends(flat: &Flat<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<(NodeIx, Nod
     (ends.len() == flat.edges.len()).then_some(ends)
 }
 
-fn shape(flat: &Flat<'_>, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
+pub(super) fn shape(flat: &Flat<'_>, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
     let mut out = vec![Vec::new(); flat.nodes.len()];
     let mut into = out.clone();
     for (edge, (from, to)) in (0..).map(EdgeIx).zip(&ends) {

@@ -5,6 +5,7 @@ use windlass_model::definition::{self, NodeKind, UseRef};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Diagnostic, Place};
 
+use super::compile::SUGGESTED;
 use super::flat::{Flat, FlatNode};
 use super::{BodyIx, ErrorRule, PlanKind, Repeat, When};
 use crate::expr::{self, Condition, Needs, Template};
@@ -255,7 +256,10 @@ impl Expressions<'_> {
                 }
                 None => {
                     let all = flat.nodes.iter().filter(|node| seen(node.body));
-                    let help = did_you_mean(name, all.map(|node| node.name));
+                    let help = match self.found.len() < SUGGESTED {
+                        true => did_you_mean(name, all.map(|node| node.name)),
+                        false => None,
+                    };
                     (format!("there is no node `{name}`"), help)
                 }
             };

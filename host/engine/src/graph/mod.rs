@@ -3,6 +3,7 @@
 //! The numbers of nodes and edges derive from the definition alone, because stored triggers and
 //! states name nodes by them.
 
+mod analysis;
 mod checks;
 mod compile;
 mod expressions;
@@ -21,6 +22,7 @@ use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
+pub use analysis::{Analysis, Facts, analyse};
 pub use checks::ports;
 pub(crate) use race_losers::NodeSet;
 pub use warnings::warnings;

@@ -21,9 +21,17 @@ pub(super) fn all(reader: &mut Reader, tree: &Node) -> Vec<Edge> {
         return Vec::new();
     };
     workflow::check_count(reader, tree, items.len(), "edges");
-    let read =
-        |(index, item): (usize, &Node)| reader.at(index.to_string(), |reader| one(reader, item));
-    items.iter().enumerate().filter_map(read).collect()
+    let (mut edges, mut places) = (Vec::new(), Vec::new());
+    for (index, item) in items.iter().enumerate() {
+        if let Some(edge) = reader.at(index.to_string(), |reader| one(reader, item)) {
+            edges.push(edge);
+            places.push(index);
+        }
+    }
+    if edges.len() < items.len() {
+        reader.lost_edges(places);
+    }
+    edges
 }
 
 fn one(reader: &mut Reader, tree: &Node) -> Option<Edge> {

@@ -29,6 +29,8 @@ pub use duration::{parse_duration_ms, parse_instant_ms};
 pub use format::json_schema;
 pub use source_map::SourceMap;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::{Definition, Diagnostic, Place, codes, limits};
 use reader::Reader;
 
@@ -44,6 +46,27 @@ pub struct Read {
     pub diagnostics: Vec<Diagnostic>,
     /// The positions of values in the file.
     pub map: SourceMap,
+    /// What could be read of a file with mistakes, to find further mistakes in it.
+    pub partial: Option<Partial>,
+}
+
+/// A workflow that was read with mistakes: it does not run.
+#[derive(Debug)]
+pub struct Partial {
+    /// The workflow, with a default for each value that could not be read.
+    pub definition: Definition,
+    /// What is missing in it.
+    pub unread: Unread,
+}
+
+/// The parts of a file that could not be read.
+#[derive(Clone, Debug, Default)]
+pub struct Unread {
+    /// The names of nodes of an unknown kind. A node that waits stands for each.
+    pub nodes: BTreeSet<String>,
+    /// By the pointer of a list of edges: the places in the file of the edges that were read. Only
+    /// lists with other edges are here.
+    pub edges: BTreeMap<String, Vec<usize>>,
 }
 
 impl Read {
@@ -75,7 +98,7 @@ pub fn read(text: &str, name: &str) -> Read {
         let mut reader = Reader::new();
         let definition = workflow::read(&mut reader, tree);
         diagnostics.append(&mut reader.diagnostics);
-        definition
+        (definition, reader.unread)
     });
     let map = SourceMap::new(tree);
     diagnostics
@@ -83,10 +106,16 @@ pub fn read(text: &str, name: &str) -> Read {
         .for_each(|diagnostic| map.locate(diagnostic));
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.span.as_ref().map(|span| span.start));
     diagnostics.truncate(DIAGNOSTICS);
+    let (definition, partial) = match definition {
+        Some((definition, _)) if diagnostics.is_empty() => (Some(definition), None),
+        Some((definition, unread)) => (None, Some(Partial { definition, unread })),
+        None => (None, None),
+    };
     Read {
-        definition: definition.filter(|_| diagnostics.is_empty()),
+        definition,
         diagnostics,
         map,
+        partial,
     }
 }
 

@@ -32,12 +32,14 @@ pub(super) fn all(reader: &mut Reader, tree: &Tree, of: &str) -> BTreeMap<String
         reader.name(entry, "a node");
         reader.take_node_name(entry);
         let node = reader.at(&entry.key, |reader| one(reader, &entry.value));
-        node.map(|node| (entry.key.clone(), node))
+        let node = node.unwrap_or_else(|| {
+            // The name stays, so that only this node is said to be wrong and not the edges to it.
+            reader.unread.nodes.insert(entry.key.clone());
+            Node::new(NodeKind::Wait(Value::Null))
+        });
+        (entry.key.clone(), node)
     };
-    entries
-        .iter()
-        .filter_map(|entry| read(reader, entry))
-        .collect()
+    entries.iter().map(|entry| read(reader, entry)).collect()
 }
 
 fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {

@@ -1,10 +1,11 @@
 //! Walks a tree, tracks its position and collects mistakes.
 //!
 //! Every reading function returns a value of its type even if the file has a mistake there, so that
-//! reading continues; a definition that was read with mistakes is discarded.
+//! reading continues. A definition that was read with mistakes serves only to find further ones.
 
 use std::collections::BTreeMap;
 
+use super::Unread;
 use super::duration::parse_duration_ms;
 use super::tree::{Entry, Kind, Node};
 use crate::nearest::nearest;
@@ -23,6 +24,7 @@ pub(super) struct Reader {
     /// Nodes and edges so far, those of bodies included.
     pub(super) nodes: usize,
     pub(super) edges: usize,
+    pub(super) unread: Unread,
     pointer: String,
     /// The first position of each node name.
     names: BTreeMap<String, Place>,
@@ -31,6 +33,11 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new() -> Self {
         Self::default()
+    }
+
+    /// Tells that of the list of edges at the current position only those at `places` were read.
+    pub(super) fn lost_edges(&mut self, places: Vec<usize>) {
+        self.unread.edges.insert(self.pointer.clone(), places);
     }
 
     /// Reads the value at `name` below the current position.

@@ -10,6 +10,7 @@
 //! (`patterns.rs`), and so are duplicate items found (`unique.rs`).
 
 mod count;
+pub mod members;
 mod patterns;
 mod plan;
 mod references;

@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use url::{Host, Url};
 use windlass_model::Clock;
 
+use super::grant::needed;
 use super::request::{Ready, Usable};
 use super::resolve::{self, Lookup, Resolver};
 use crate::bindings::host::windlass::http::http::{Content, HttpError, Request, Response};
@@ -46,6 +47,10 @@ type Key = (bool, String, Vec<SocketAddr>);
 /// The caller of a request, and its bounds.
 pub(crate) struct Ask<'a> {
     pub(crate) grants: &'a Grants,
+    /// The name of the package that the grants are for.
+    pub(crate) package: &'a str,
+    /// The file for further grants, if they would help.
+    pub(crate) grants_file: Option<&'a str>,
     pub(crate) usable: Usable<'a>,
     /// The time until the deadline of the call.
     pub(crate) left: Duration,
@@ -133,7 +138,7 @@ impl Client {
                 )));
             }
             *ask.requests += 1;
-            let addresses = self.allowed(&ready.url, ask.grants).await?;
+            let addresses = self.allowed(&ready.url, ask).await?;
             let _permit = self.sending.acquire().await.map_err(closed)?;
             let response = self.send(&ready, addresses).await?;
             let status = response.status().as_u16();
@@ -267,7 +272,8 @@ impl Client {
     }
 
     /// The addresses of a host that a grant lets this request reach.
-    async fn allowed(&self, url: &Url, grants: &Grants) -> Result<Vec<SocketAddr>, HttpError> {
+    async fn allowed(&self, url: &Url, ask: &Ask<'_>) -> Result<Vec<SocketAddr>, HttpError> {
+        let grants = ask.grants;
         let port = url.port_or_known_default().unwrap_or_default();
         let place = format!(
             "{}://{}:{port}",
@@ -280,7 +286,11 @@ impl Client {
             .filter(|grant| grant.covers(url))
             .collect();
         if covering.is_empty() {
-            return Err(HttpError::Denied(format!("`{place}` is not granted")));
+            return Err(HttpError::Denied(match ask.grants_file {
+                // A failure is one line.
+                Some(file) => needed(ask.package, file, url),
+                None => format!("`{place}` is not granted"),
+            }));
         }
         let addresses: Vec<SocketAddr> = match url.host() {
             Some(Host::Ipv4(address)) => vec![(address, port).into()],

@@ -143,6 +143,48 @@ impl fmt::Display for Grant {
     }
 }
 
+/// Why a request may not be sent, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The address that is not granted.
+    pub message: String,
+    /// What to write into which file, as TOML.
+    pub help: String,
+}
+
+/// The grant that covers a request.
+fn wanted(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
+    format!("{}://{host}{port}", url.scheme())
+}
+
+/// The settings that allow a request, in one line.
+pub(crate) fn needed(package: &str, file: &str, url: &Url) -> String {
+    let wanted = wanted(url);
+    format!("the section [plugins.grants.{package}] needs `http = [\"{wanted}\"]`, in {file}")
+}
+
+/// The refusal of a request by a package with these grants, none of which covers the request.
+/// `file` names the file for the settings.
+pub(crate) fn refusal(package: &str, grants: &[Grant], file: &str, url: &Url) -> Refusal {
+    let wanted = wanted(url);
+    let help = match grants {
+        [] => format!("write into {file}:\n[plugins.grants.{package}]\nhttp = [\"{wanted}\"]"),
+        _ => format!(
+            "add it in {file} to the list of the section [plugins.grants.{package}]:\nhttp = [\
+             …, \"{wanted}\"]"
+        ),
+    };
+    Refusal {
+        message: format!("`{wanted}` is not granted to `{package}`"),
+        help,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +267,30 @@ mod tests {
         assert!(reaches("http://localhost:80", "127.0.0.1"));
         assert!(reaches("http://10.0.0.1", "10.0.0.1"));
         assert!(!reaches("http://10.0.0.1", "10.0.0.2"));
+    }
+
+    #[test]
+    fn a_refusal_has_the_settings_that_allow_the_request() {
+        let url = Url::parse("http://a.net:8080/x?y").unwrap();
+        let refused = refusal("http", &[], "windlass.toml", &url);
+        assert_eq!(
+            refused.message,
+            "`http://a.net:8080` is not granted to `http`"
+        );
+        let (_, settings) = refused.help.split_once('\n').unwrap();
+        assert_eq!(
+            settings,
+            "[plugins.grants.http]\nhttp = [\"http://a.net:8080\"]"
+        );
+        let grant: Grant = "http://a.net:8080".parse().unwrap();
+        assert!(grant.covers(&url), "the settings allow it");
+        let url = Url::parse("https://b.net/").unwrap();
+        let more = refusal("http", &[grant], "windlass.toml", &url);
+        assert!(
+            more.help.ends_with("http = […, \"https://b.net\"]"),
+            "{}",
+            more.help
+        );
     }
 
     #[test]

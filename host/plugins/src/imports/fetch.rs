@@ -8,6 +8,7 @@ use crate::http::request::Usable;
 impl Host for Guest {
     async fn fetch(&mut self, request: Request) -> Result<Response, HttpError> {
         let (limits, grants) = (&self.terms.limits, &self.terms.grants);
+        let file = self.shared.options.grants_file.as_str();
         let call = self
             .call
             .as_mut()
@@ -19,6 +20,8 @@ impl Host for Guest {
         let left = call.deadline.saturating_sub(self.shared.clock.monotonic());
         let mut ask = Ask {
             grants,
+            package: self.terms.package(),
+            grants_file: self.terms.advice().is_none().then_some(file),
             usable: Usable {
                 secrets: &self.shared.options.secrets,
                 workflow: &call.cx.workflow,

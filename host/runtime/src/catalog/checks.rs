@@ -6,13 +6,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_engine::expr::known_parts;
+use windlass_model::codes::SCHEMA_UNKNOWN;
 use windlass_model::definition::{NodeKind, UseRef};
+use windlass_model::nearest::did_you_mean;
 use windlass_model::schema::Schema;
+use windlass_model::schema::members::{Found, Into, follow};
 use windlass_model::{Definition, Diagnostic, Digest, Place};
 use windlass_plugins::{Configured, Finding, NodeType, Plugin};
 
 use super::prepare::{Report, Uses};
 use crate::codes;
+
+/// Subschemas that are looked at for the name of one member.
+const BUDGET: usize = 1_000;
 
 /// The configurations of the nodes of a definition.
 pub(super) struct Configurations<'a> {
@@ -30,6 +36,45 @@ struct Configuration<'a> {
     known: Value,
     /// JSON pointers to the parts that contain expressions.
     unknown: Vec<String>,
+}
+
+impl Configuration<'_> {
+    /// Whether a mistake is one whatever the expressions result in: no value of an expression is in
+    /// its place or below it.
+    fn is_certain(&self, found: &Diagnostic) -> bool {
+        let place = found.place.pointer.strip_prefix(self.pointer.as_str());
+        let place = place.unwrap_or_default();
+        let concerns = |unknown: &String| {
+            let below = unknown.strip_prefix(place);
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        found.code == SCHEMA_UNKNOWN || !self.unknown.iter().any(concerns)
+    }
+
+    /// Members with expressions that the schema does not have.
+    fn unknown_names(&self) -> Vec<Diagnostic> {
+        let mut wrong = Vec::new();
+        for pointer in &self.unknown {
+            let Some(name) = pointer
+                .strip_prefix('/')
+                .filter(|name| !name.contains(['/', '~']))
+            else {
+                continue;
+            };
+            let found = follow(&self.described.config, &[Into::Member(name)], &mut {
+                BUDGET
+            });
+            let Found::Closed { known, .. } = found else {
+                continue;
+            };
+            let message = format!("there is no property `{name}`");
+            let place = Place::at(format!("{}{pointer}", self.pointer));
+            let mut diagnostic = Diagnostic::new(SCHEMA_UNKNOWN, message, place);
+            diagnostic.help = did_you_mean(name, known.iter().map(String::as_str));
+            wrong.push(diagnostic);
+        }
+        wrong
+    }
 }
 
 pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> Configurations<'a> {
@@ -72,18 +117,23 @@ struct OfPlugin {
 }
 
 impl Configurations<'_> {
-    /// The mistakes that the schemas find in configurations without expressions.
+    /// The mistakes that the schemas find, whatever the expressions result in.
     pub(super) fn by_schema(&self) -> Vec<Diagnostic> {
         let wrong = self.nodes.iter().flat_map(|node| self.mistakes_of(node));
         wrong.collect()
     }
 
     fn mistakes_of(&self, node: &Configuration<'_>) -> Vec<Diagnostic> {
-        let schema = self.schemas.get(node.node_type);
-        let Some(schema) = schema.filter(|_| node.unknown.is_empty()) else {
+        let Some(schema) = self.schemas.get(node.node_type) else {
             return Vec::new();
         };
-        let mut wrong = schema.check(&node.known, &node.pointer);
+        let mut wrong = match node.known {
+            // The whole configuration is one expression.
+            Value::Null if !node.unknown.is_empty() => Vec::new(),
+            _ => schema.check(&node.known, &node.pointer),
+        };
+        wrong.retain(|found| node.is_certain(found));
+        wrong.extend(node.unknown_names());
         for diagnostic in &mut wrong {
             diagnostic.code = codes::WITH_INVALID;
         }

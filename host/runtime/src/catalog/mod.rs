@@ -4,6 +4,8 @@
 //! loaded later changes only runs that start later.
 
 mod checks;
+mod file;
+mod outside;
 mod pins;
 mod prepare;
 
@@ -25,8 +27,10 @@ use crate::codes;
 use crate::error::Error;
 use crate::transfer::malformed;
 
+pub use file::check_file;
+pub use outside::{Others, PublishedOthers};
 pub(crate) use pins::Pins;
-pub use prepare::{Report, check};
+pub use prepare::{Report, check, warnings_before_run};
 pub(crate) use prepare::{is_pure, uses};
 
 /// The limit of prepared definitions that are kept. Those in use stay in memory through other

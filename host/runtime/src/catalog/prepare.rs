@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_engine::{Graph, PlanKind};
+use windlass_engine::{Analysis, Facts, Graph, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::http::Respond;
 use windlass_model::schema::{Refused, Schema};
@@ -15,6 +15,7 @@ use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use super::checks;
+use super::outside::{self, Others};
 use super::pins::Pins;
 use super::{Executor, Prepared};
 use crate::codes;
@@ -39,36 +40,109 @@ pub struct Report {
     pub warnings: Vec<Diagnostic>,
 }
 
+impl Report {
+    /// Makes warnings of the mistakes that only the analysis finds: definitions that are older than
+    /// it may have them.
+    pub(crate) fn forgive(&mut self) {
+        use windlass_engine::codes::{ENDLESS, NO_MEMBER, NOT_RUN};
+        let older = |found: &Diagnostic| ![ENDLESS, NO_MEMBER, NOT_RUN].contains(&found.code);
+        let (kept, forgiven) = std::mem::take(&mut self.mistakes)
+            .into_iter()
+            .partition(older);
+        self.mistakes = kept;
+        self.warnings.extend::<Vec<_>>(forgiven);
+    }
+}
+
+/// The warnings about a definition that is about to run, without those of plugins. Does not block.
+pub fn warnings_before_run(
+    definition: &Definition,
+    plugins: &Host,
+    others: &dyn Others,
+) -> Vec<Diagnostic> {
+    let (uses, _) = find(definition, plugins);
+    let mut found = analyse(definition, &uses).warnings;
+    found.extend(outside::destinations(definition, &uses));
+    found.extend(outside::children(definition, others));
+    found
+}
+
 /// Checks a definition. Plugins check the configurations of their nodes, each for up to 3 s.
 /// Blocks.
-pub fn check(definition: &Definition, plugins: &Host) -> Report {
+pub fn check(definition: &Definition, plugins: &Host, others: Option<&dyn Others>) -> Report {
     let mut report = runnable(definition, plugins);
     let by_plugins = std::mem::replace(&mut report.warnings, warnings(definition, plugins));
     report.warnings.extend(by_plugins);
     report.mistakes.extend(schedule_inputs(definition));
     report.mistakes.extend(answering_nodes(definition));
+    if let Some(others) = others {
+        report
+            .warnings
+            .extend(outside::children(definition, others));
+    }
     report
 }
 
 /// Whether a run of a definition can begin, its triggers aside. Blocks as [`check`] does.
+///
+/// Every stage runs, whatever the others find: each leaves out what it cannot understand.
 pub(super) fn runnable(definition: &Definition, plugins: &Host) -> Report {
-    let (uses, mistakes) = find(definition, plugins);
-    let mut report = Report {
-        mistakes,
-        warnings: Vec::new(),
-    };
-    match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
-        Ok(_) => {
-            let configurations = checks::configurations(definition, &uses);
-            report.mistakes.extend(ports(definition, &uses));
-            report.mistakes.extend(configurations.by_schema());
-            let found = configurations.by_plugins();
-            report.mistakes.extend(found.mistakes);
-            report.warnings.extend(found.warnings);
-        }
-        Err(diagnostics) => report.mistakes.extend(diagnostics),
-    }
+    let (uses, missing) = find(definition, plugins);
+    let mut report = Report::default();
+    let compiled = Graph::compile(definition, &|node_type| raw(&uses, node_type));
+    let unknown = nodes_of_missing(definition, &uses);
+    // The members that a missing node type takes as written are unknown, so all its expressions are.
+    let found = compiled.err().unwrap_or_default().into_iter();
+    let found = found.filter(|found| !is_below(&found.place.pointer, &unknown));
+    report.mistakes.extend(missing);
+    report.mistakes.extend(found);
+    let analysis = analyse(definition, &uses);
+    let configurations = checks::configurations(definition, &uses);
+    report.mistakes.extend(ports(definition, &uses));
+    report.mistakes.extend(analysis.mistakes);
+    report.mistakes.extend(configurations.by_schema());
+    let found = configurations.by_plugins();
+    report.mistakes.extend(found.mistakes);
+    report.warnings.extend(analysis.warnings);
+    report.warnings.extend(found.warnings);
     report
+        .warnings
+        .extend(outside::destinations(definition, &uses));
+    report
+}
+
+fn analyse(definition: &Definition, uses: &Uses) -> Analysis {
+    windlass_engine::analyse(definition, &|node_type| {
+        let (_, node) = uses.get(node_type)?;
+        Some(Facts {
+            ports: node.ports.as_slice(),
+            raw: node.raw.iter().cloned().collect(),
+            output: &node.output,
+            suspends: node.suspends,
+        })
+    })
+}
+
+/// The configurations of the nodes whose node type is missing.
+fn nodes_of_missing(definition: &Definition, uses: &Uses) -> BTreeSet<String> {
+    let all = definition.all_nodes().into_iter();
+    let missing = all.filter(|(_, _, node)| match &node.kind {
+        NodeKind::Use { node_type, .. } => !uses.contains_key(node_type),
+        _ => false,
+    });
+    missing
+        .map(|(pointer, ..)| format!("{pointer}/with"))
+        .collect()
+}
+
+/// Whether a place is one of these or inside of one.
+pub(super) fn is_below(pointer: &str, places: &BTreeSet<String>) -> bool {
+    let ends = pointer
+        .match_indices('/')
+        .map(|(at, _)| at)
+        .chain([pointer.len()]);
+    let mut around = ends.filter_map(|end| pointer.get(..end));
+    around.any(|around| places.contains(around))
 }
 
 /// The edges from ports that the plugins do not declare, and from `error` of nodes that do not

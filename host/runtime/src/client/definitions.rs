@@ -13,7 +13,7 @@ use windlass_store::rows::DefinitionRow;
 use windlass_store::write::Fenced;
 
 use super::tell;
-use crate::catalog::{Catalog, Report};
+use crate::catalog::{Catalog, PublishedOthers, Report};
 use crate::codes;
 use crate::error::Error;
 
@@ -75,13 +75,19 @@ pub(crate) fn publish_from(
     definition: DefinitionRow,
     from: &From,
 ) -> Result<Option<Published>, Error> {
-    // Compiling finds the mistakes, so that no definition is published that cannot run.
-    Catalog::default().prepare(definition.clone(), plugins)?;
     let read = windlass_model::file::read_canonical(&definition.json).map_err(Error::Definition)?;
-    let Report { mistakes, warnings } = crate::catalog::check(&read, plugins);
+    let others = PublishedOthers(store);
+    let mut report = crate::catalog::check(&read, plugins, Some(&others));
+    if store.definition(definition.digest)?.is_some() {
+        // It was published or has run: a newer check does not take it away.
+        report.forgive();
+    }
+    let Report { mistakes, warnings } = report;
     if !mistakes.is_empty() {
         return Err(Error::Definition(mistakes));
     }
+    // A definition that no run could begin with is not published.
+    Catalog::default().prepare(definition.clone(), plugins)?;
     if let Some(source) = &from.source {
         let wrong = PLACE.check(source);
         wrong.map_err(|wrong| Error::Refused {

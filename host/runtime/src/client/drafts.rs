@@ -16,6 +16,7 @@ use windlass_store::write::Fenced;
 
 use super::definitions::{From, Published, publish, publish_from};
 use super::tell;
+use crate::catalog::PublishedOthers;
 use crate::codes;
 use crate::error::Error;
 
@@ -64,16 +65,8 @@ pub fn save_draft(
     }
     let read = file::read(&draft.text, "draft");
     let said = said(read.definition.as_ref(), &draft.text);
-    let mut problems = read.diagnostics;
-    let mut warnings = Vec::new();
-    if let Some(definition) = &read.definition {
-        let report = crate::catalog::check(definition, plugins);
-        problems.extend(report.mistakes);
-        warnings = report.warnings;
-    }
-    for found in problems.iter_mut().chain(&mut warnings) {
-        read.map.locate(found);
-    }
+    let report = crate::catalog::check_file(&read, plugins, Some(&PublishedOthers(store)));
+    let (problems, warnings) = (report.mistakes, report.warnings);
     let name = match (&draft.name, said) {
         (Some(name), said) if said.is_none_or(|said| said == name) => name.as_str(),
         (None, Some(said)) => said,

@@ -20,6 +20,7 @@ use windlass_store::rows::DefinitionRow;
 use super::files::{Files, Present, Seen, Stamp};
 use super::refresh::lost;
 use super::{Definitions, OnRemoval, Upkept};
+use crate::catalog::{PublishedOthers, check_file};
 use crate::client::{From, Published, publish_from};
 use crate::codes;
 use crate::error::Error;
@@ -236,8 +237,10 @@ impl Definitions {
     ) -> Result<(String, Option<Published>), Error> {
         let read = file::read(text, &path.display().to_string());
         let canonical = read.canonical();
-        let (Some(definition), Some(json)) = (read.definition, canonical) else {
-            return Err(Error::Definition(read.diagnostics));
+        let (Some(definition), Some(json)) = (&read.definition, canonical) else {
+            let others = PublishedOthers(self.store.as_ref());
+            let report = check_file(&read, &self.plugins, Some(&others));
+            return Err(Error::Definition(report.mistakes));
         };
         let name = definition.name.clone();
         let same = |(other, seen): (&PathBuf, &Seen)| {

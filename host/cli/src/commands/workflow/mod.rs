@@ -1,6 +1,7 @@
 //! `windlass workflow`: workflow files, drafts and published workflows.
 
 mod draft;
+mod neighbours;
 mod published;
 mod upkeep;
 
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
+pub(crate) use neighbours::Neighbours;
 pub(crate) use published::missing;
 use windlass_display::diagnostics;
 
@@ -16,7 +18,7 @@ use crate::app::Context;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::graph;
-use crate::source::Source;
+use crate::source::{self, Checked, Source};
 use crate::wire::Machine;
 
 /// The subcommands of `workflow`.
@@ -126,36 +128,30 @@ impl Validate {
         let mut items = Vec::new();
         let mut last = None;
         for file in &self.files {
-            let checked = Source::read(file).and_then(|source| {
-                let report = windlass_runtime::check(&source.definition, &host);
-                source.refuse(report.mistakes)?;
-                Ok((source, report.warnings))
-            });
-            match checked {
-                Ok((source, warnings)) => {
-                    let warnings = source.warnings(warnings);
-                    items.push(json!({
-                        "file": source.name,
-                        "valid": true,
-                        "diagnostics": [],
-                        "warnings": diagnostics(&warnings),
-                    }));
-                    crate::report::warn(output, &warnings);
-                    if output.is_text() {
-                        let count = source.definition.all_nodes().len();
+            let others = Neighbours::of(file, &machine);
+            let checked = source::check(file, &host, &others);
+            let error = match checked {
+                Ok(checked) => {
+                    items.push(described(&checked));
+                    crate::report::warn(output, &checked.warnings);
+                    if checked.mistakes.is_none() && output.is_text() {
+                        let (name, count) = (&checked.name, checked.nodes);
                         let good = output.data.good("valid");
-                        output.print(&format!("{}: {good}, {count} nodes", source.name))?;
+                        output.print(&format!("{name}: {good}, {count} nodes"))?;
                     }
+                    checked.mistakes
                 }
                 Err(error) => {
-                    items.push(refused(file, &error));
-                    // The mistakes of the last file are reported at the end, like any error.
-                    if let Some(before) = last.replace(error)
-                        && output.is_text()
-                    {
-                        crate::report::report(output, &before);
-                    }
+                    items.push(unreadable(file, &error));
+                    Some(error)
                 }
+            };
+            // The mistakes of the last file are reported at the end, like any error.
+            if let Some(error) = error
+                && let Some(before) = last.replace(error)
+                && output.is_text()
+            {
+                crate::report::report(output, &before);
             }
         }
         if output.is_text() {
@@ -167,15 +163,24 @@ impl Validate {
     }
 }
 
-fn refused(file: &Path, error: &Expected) -> Value {
-    let found = match error.problems.as_deref() {
-        Some(problems) => diagnostics(problems),
-        None => json!([{ "code": error.code, "message": error.message, "help": error.help }]),
-    };
+fn described(checked: &Checked) -> Value {
+    let problems = checked
+        .mistakes
+        .as_ref()
+        .and_then(|error| error.problems.as_deref());
+    json!({
+        "file": checked.name,
+        "valid": checked.mistakes.is_none(),
+        "diagnostics": problems.map_or_else(|| json!([]), diagnostics),
+        "warnings": diagnostics(&checked.warnings),
+    })
+}
+
+fn unreadable(file: &Path, error: &Expected) -> Value {
     json!({
         "file": file.display().to_string(),
         "valid": false,
-        "diagnostics": found,
+        "diagnostics": [{ "code": error.code, "message": error.message, "help": error.help }],
         "warnings": [],
     })
 }

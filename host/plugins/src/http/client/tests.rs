@@ -33,6 +33,8 @@ async fn fetch_beside(
     url: String,
 ) -> Result<Response, HttpError> {
     let mut ask = Ask {
+        package: "http",
+        grants_file: Some("windlass.toml"),
         bodies: Bodies {
             account: &mut account(64 << 20),
             charged: &mut 0,

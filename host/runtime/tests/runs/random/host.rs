@@ -13,8 +13,9 @@ use windlass_runtime::{
     BurstBounds, Options, Runtime, Scope, Settings, StartRequest, SystemClock, Topology,
     WorkflowClient, client,
 };
-use windlass_store::Store;
+use windlass_store::published::{NewPublication, Retract};
 use windlass_store::rows::DefinitionRow;
+use windlass_store::{Store, Writer as _};
 
 use super::flow::Workflow;
 use super::make::Case;
@@ -115,14 +116,38 @@ impl Process<'_> {
         };
         case.children.iter().for_each(add);
         self.send(case, true);
+        let main = definition(&case.main.written());
+        self.was_published(&main);
         let request = StartRequest {
-            definition: definition(&case.main.written()),
+            definition: main,
             input: Payload::of(&case.input),
             id: Some(id_of(seed)),
             correlation: None,
         };
         let tokio = &self.machine.tokio;
         tokio.block_on(self.client.create_and_run(request)).unwrap();
+    }
+
+    /// Makes a definition one that the store knows: cases read outputs that are null by
+    /// construction, and a definition that is new must not do that.
+    fn was_published(&self, definition: &DefinitionRow) {
+        let name = definition.name.clone();
+        let publication = NewPublication {
+            definition: Arc::new(definition.clone()),
+            bindings: Vec::new(),
+            schedules: Vec::new(),
+            only: None,
+            draft: None,
+            source: None,
+            at_ms: 0,
+        };
+        let retract = Retract {
+            name,
+            only: None,
+            at_ms: 0,
+        };
+        self.store.write(publication).unwrap().unwrap();
+        self.store.write(retract).unwrap().unwrap();
     }
 
     /// Sends the stimuli of a case to its run after it began.

@@ -1,0 +1,352 @@
+//! The values that an expression looks up, with the members that it takes from them.
+//!
+//! [`super::Needs`] says which values an expression needs. A reading also says how the expression
+//! goes on from there, and whether it handles a value that is missing. Expressions that do not
+//! compile have no readings: their mistakes are reported where they are compiled.
+
+use std::collections::BTreeSet;
+
+use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt, UnaryOpKind};
+use minijinja::machinery::{parse, parse_expr};
+use serde_json::Value as Json;
+
+use super::environment::syntax;
+use super::needs::{Findings, bodies};
+use super::source::check_length;
+use super::template::{escaped, is_template};
+
+/// One look-up of a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reading {
+    /// The name that it begins with, like `nodes`.
+    pub(crate) root: Box<str>,
+    /// The constant steps after it, up to the first that is computed.
+    pub(crate) steps: Vec<Step>,
+    /// Whether the expression tests the value, or replaces a missing one.
+    pub(crate) guarded: bool,
+}
+
+/// A step from a value into it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    /// To the member of this name.
+    Member(Box<str>),
+    /// To an item of a list, by its position.
+    Item,
+}
+
+impl Reading {
+    /// The name of the member at this step.
+    pub(crate) fn member(&self, at: usize) -> Option<&str> {
+        match self.steps.get(at)? {
+            Step::Member(name) => Some(name),
+            Step::Item => None,
+        }
+    }
+
+    /// Whether a test of `self` also concerns `other`: it is about the same value, a part of it, or
+    /// the same variable or node.
+    fn covers(&self, other: &Self) -> bool {
+        let same_object = matches!(&*self.root, "nodes" | "vars")
+            && !self.steps.is_empty()
+            && self.steps.first() == other.steps.first();
+        self.root == other.root && (same_object || other.steps.starts_with(&self.steps))
+    }
+}
+
+/// The readings of a template at `pointer`, each with the pointer of its text. The properties named
+/// in `raw` are not read.
+pub(crate) fn of_template(
+    value: &Json,
+    raw: &[String],
+    pointer: &str,
+    out: &mut Vec<(String, Reading)>,
+) {
+    match value {
+        Json::Object(map) => {
+            for (key, value) in map.iter().filter(|(key, _)| !raw.contains(key)) {
+                of_template(value, &[], &format!("{pointer}/{}", escaped(key)), out);
+            }
+        }
+        Json::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                of_template(item, &[], &format!("{pointer}/{index}"), out);
+            }
+        }
+        Json::String(text) if is_template(text) => {
+            let found = of_text(text).into_iter();
+            out.extend(found.map(|reading| (pointer.to_owned(), reading)));
+        }
+        _ => {}
+    }
+}
+
+/// The readings of a bare expression.
+pub(crate) fn of_condition(text: &str) -> Vec<Reading> {
+    let text = text.trim();
+    if check_length(text, true, "").is_err() {
+        return Vec::new();
+    }
+    let Ok(expr) = parse_expr(text) else {
+        return Vec::new();
+    };
+    let mut walk = Walk::default();
+    walk.expr(&expr, false);
+    walk.finish()
+}
+
+fn of_text(text: &str) -> Vec<Reading> {
+    if check_length(text, false, "").is_err() {
+        return Vec::new();
+    }
+    let Ok(stmt) = parse(text, "text", syntax()) else {
+        return Vec::new();
+    };
+    let mut walk = Walk {
+        locals: Findings::of_stmt(&stmt).locals,
+        ..Walk::default()
+    };
+    walk.stmt(&stmt);
+    walk.finish()
+}
+
+#[derive(Default)]
+struct Walk {
+    readings: Vec<Reading>,
+    locals: BTreeSet<String>,
+}
+
+impl Walk {
+    fn finish(mut self) -> Vec<Reading> {
+        let tested: Vec<Reading> = self
+            .readings
+            .iter()
+            .filter(|it| it.guarded)
+            .cloned()
+            .collect();
+        for reading in self.readings.iter_mut().filter(|it| !it.guarded) {
+            reading.guarded = tested.iter().any(|tested| tested.covers(reading));
+        }
+        let mut seen = BTreeSet::new();
+        self.readings.retain(|reading| seen.insert(reading.clone()));
+        self.readings
+    }
+
+    fn stmt(&mut self, stmt: &Stmt<'_>) {
+        match stmt {
+            Stmt::EmitExpr(s) => self.expr(&s.expr, false),
+            Stmt::ForLoop(s) => {
+                self.expr(&s.iter, false);
+                s.filter_expr.iter().for_each(|expr| self.expr(expr, false));
+            }
+            Stmt::IfCond(s) => self.truth(&s.expr),
+            Stmt::WithBlock(s) => {
+                let values = s.assignments.iter().map(|(_, value)| value);
+                values.for_each(|value| self.expr(value, false));
+            }
+            Stmt::Set(s) => self.expr(&s.expr, false),
+            Stmt::SetBlock(s) => s.filter.iter().for_each(|expr| self.expr(expr, false)),
+            Stmt::AutoEscape(s) => self.expr(&s.enabled, false),
+            Stmt::FilterBlock(s) => self.expr(&s.filter, false),
+            Stmt::Do(s) => {
+                self.expr(&s.call.expr, false);
+                self.args(&s.call.args);
+            }
+            Stmt::Template(_) | Stmt::EmitRaw(_) => {}
+        }
+        for body in bodies(stmt) {
+            body.iter().for_each(|inner| self.stmt(inner));
+        }
+    }
+
+    /// An expression of which only the truth matters.
+    fn truth(&mut self, expr: &Expr<'_>) {
+        match expr {
+            Expr::UnaryOp(e) if matches!(e.op, UnaryOpKind::Not) => self.truth(&e.expr),
+            Expr::BinOp(e) if matches!(e.op, BinOpKind::ScAnd | BinOpKind::ScOr) => {
+                self.truth(&e.left);
+                self.truth(&e.right);
+            }
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.expr(expr, true),
+            other => self.expr(other, false),
+        }
+    }
+
+    /// `guarded` tells whether a missing value is handled.
+    fn expr(&mut self, expr: &Expr<'_>, guarded: bool) {
+        match expr {
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.path(expr, guarded),
+            Expr::Const(_) => {}
+            Expr::Slice(e) => {
+                self.expr(&e.expr, guarded);
+                let bounds = [&e.start, &e.stop, &e.step].into_iter().flatten();
+                bounds.for_each(|bound| self.expr(bound, false));
+            }
+            Expr::UnaryOp(e) if matches!(e.op, UnaryOpKind::Not) => self.truth(&e.expr),
+            Expr::UnaryOp(e) => self.expr(&e.expr, guarded),
+            Expr::BinOp(e) => {
+                let guarded = guarded
+                    || matches!(e.op, BinOpKind::Eq | BinOpKind::Ne)
+                        && (is_none(&e.left) || is_none(&e.right));
+                match e.op {
+                    BinOpKind::ScAnd | BinOpKind::ScOr => self.truth(&e.left),
+                    _ => self.expr(&e.left, guarded),
+                }
+                self.expr(&e.right, guarded);
+            }
+            Expr::Compare(e) => {
+                let tested = is_none(&e.expr) || e.ops.iter().any(|op| is_none(&op.expr));
+                self.expr(&e.expr, guarded || tested);
+                let others = e.ops.iter().map(|op| &op.expr);
+                others.for_each(|other| self.expr(other, guarded || tested));
+            }
+            Expr::IfExpr(e) => {
+                self.truth(&e.test_expr);
+                self.expr(&e.true_expr, guarded);
+                e.false_expr.iter().for_each(|e| self.expr(e, guarded));
+            }
+            Expr::Filter(e) => {
+                let guarded = guarded || matches!(e.name, "default" | "d");
+                e.expr.iter().for_each(|e| self.expr(e, guarded));
+                self.args(&e.args);
+            }
+            Expr::Test(e) => {
+                self.expr(&e.expr, true);
+                self.args(&e.args);
+            }
+            Expr::Call(e) => {
+                // The callee is the name of a function, or a mistake.
+                self.args(&e.args);
+            }
+            Expr::List(e) => e.items.iter().for_each(|e| self.expr(e, guarded)),
+            Expr::Tuple(e) => e.items.iter().for_each(|e| self.expr(e, guarded)),
+            Expr::Map(e) => {
+                let all = e.keys.iter().chain(&e.values);
+                all.for_each(|e| self.expr(e, guarded));
+            }
+        }
+    }
+
+    fn args(&mut self, args: &[CallArg<'_>]) {
+        for arg in args {
+            match arg {
+                CallArg::Pos(e)
+                | CallArg::Kwarg(_, e)
+                | CallArg::PosSplat(e)
+                | CallArg::KwargSplat(e) => self.expr(e, false),
+            }
+        }
+    }
+
+    /// A path, as far as its steps are constant.
+    fn path(&mut self, expr: &Expr<'_>, guarded: bool) {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut at = expr;
+        loop {
+            match at {
+                Expr::Var(var) => {
+                    if !self.locals.contains(var.id) {
+                        steps.reverse();
+                        self.readings.push(Reading {
+                            root: var.id.into(),
+                            steps,
+                            guarded,
+                        });
+                    }
+                    return;
+                }
+                Expr::GetAttr(e) => {
+                    steps.push(Step::Member(e.name.into()));
+                    at = &e.expr;
+                }
+                Expr::GetItem(e) => {
+                    match &e.subscript_expr {
+                        Expr::Const(key) if key.value.as_str().is_some() => {
+                            let name = key.value.as_str().unwrap_or_default();
+                            steps.push(Step::Member(name.into()));
+                        }
+                        Expr::Const(_) => steps.push(Step::Item),
+                        computed => {
+                            // The steps after a computed one lead into an unknown value.
+                            steps.clear();
+                            self.expr(computed, false);
+                        }
+                    }
+                    at = &e.expr;
+                }
+                other => return self.expr(other, guarded),
+            }
+        }
+    }
+}
+
+fn is_none(expr: &Expr<'_>) -> bool {
+    matches!(expr, Expr::Const(it) if it.value.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(readings: &[Reading]) -> Vec<String> {
+        let one = |reading: &Reading| {
+            let mut text = reading.root.to_string();
+            for step in &reading.steps {
+                match step {
+                    Step::Member(name) => text.push_str(&format!(".{name}")),
+                    Step::Item => text.push_str("[]"),
+                }
+            }
+            if reading.guarded {
+                text.push('?');
+            }
+            text
+        };
+        readings.iter().map(one).collect()
+    }
+
+    #[track_caller]
+    fn check(condition: &str, expected: &[&str]) {
+        assert_eq!(shown(&of_condition(condition)), expected, "{condition}");
+        let text = format!("a {{{{ {condition} }}}} b");
+        assert_eq!(shown(&of_text(&text)), expected, "{text}");
+    }
+
+    #[test]
+    fn readings_have_their_constant_steps() {
+        check("input.a['b'][0].c", &["input.a.b[].c"]);
+        check("input.a[vars.i].c", &["vars.i", "input.a"]);
+        check("(input.a | first).b", &["input.a"]);
+        check("range(input.n)", &["input.n"]);
+        check("input.n > 1 and item.x", &["input.n", "item.x"]);
+    }
+
+    #[test]
+    fn a_tested_value_is_guarded_wherever_the_text_reads_it() {
+        check("input.a | default(vars.b)", &["input.a?", "vars.b"]);
+        check(
+            "input.a is defined and input.a.b > 1",
+            &["input.a?", "input.a.b?"],
+        );
+        check("vars.a.b if vars.a else 0", &["vars.a?", "vars.a.b?"]);
+        check("nodes.a.output == none", &["nodes.a.output?"]);
+        check(
+            "nodes.a.output or nodes.b.output",
+            &["nodes.a.output?", "nodes.b.output"],
+        );
+        check("input.a is defined and input.b", &["input.a?", "input.b"]);
+    }
+
+    #[test]
+    fn locals_are_no_readings_and_broken_text_has_none() {
+        let text = "{% for x in input.list %}{{ x.a }}{{ loop.index }}{% endfor %}";
+        assert_eq!(shown(&of_text(text)), ["input.list"]);
+        let text = "{% if nodes.a.output %}{{ nodes.a.output.b }}{% endif %}";
+        assert_eq!(
+            shown(&of_text(text)),
+            ["nodes.a.output?", "nodes.a.output.b?"]
+        );
+        assert!(of_text("{{ input.a + }}").is_empty());
+        assert!(of_condition("input.a >").is_empty());
+    }
+}

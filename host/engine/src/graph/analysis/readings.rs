@@ -1,0 +1,405 @@
+//! Readings of values that cannot be there: outputs of nodes that have not run, variables that
+//! nothing sets, and members that a schema rules out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use windlass_model::definition::{ErrorEffect, NodeKind, UseRef};
+use windlass_model::nearest::did_you_mean;
+use windlass_model::schema::members::{self, Found};
+use windlass_model::{Definition, Diagnostic, Place};
+
+use super::super::flat::{Flat, FlatNode};
+use super::super::{BodyIx, NodeIx};
+use super::order::{Known, Order};
+use super::sites::{self, Moment, Site};
+use super::{Analysis, Facts, MOST, Ways};
+use crate::codes;
+use crate::expr::{Reading, Step, of_template};
+
+/// Subschemas that all readings of a definition together look at.
+const BUDGET: usize = 2_000_000;
+/// Subschemas that one reading looks at.
+const ONE_BUDGET: usize = 2_000;
+/// Names that a message lists.
+const LISTED: usize = 8;
+/// Steps of a path that are looked at.
+const STEPS: usize = 32;
+
+/// The failure that leaves by the port `error` has these members.
+const FAILURE: [&str; 2] = ["error", "position"];
+
+pub(super) fn check<'a>(
+    definition: &'a Definition,
+    flat: &Flat<'a>,
+    ways: Option<&Ways>,
+    facts: &dyn Fn(&UseRef) -> Option<Facts<'a>>,
+    analysis: &mut Analysis,
+) {
+    let raw = |node_type: &UseRef| facts(node_type).map(|facts| facts.raw);
+    let sites = sites::all(flat, &raw);
+    if sites.is_empty() {
+        return;
+    }
+    let mut check = Check {
+        flat,
+        order: ways.map(|ways| Order::of(flat, ways)),
+        input: definition.input.as_ref(),
+        outputs: outputs(flat, facts),
+        items: BTreeMap::new(),
+        set: variables(definition, flat),
+        budget: BUDGET,
+        analysis,
+    };
+    check.find_items();
+    for site in &sites {
+        if check.analysis.is_full() {
+            break;
+        }
+        match &*site.reading.root {
+            "vars" => check.variable(site),
+            "nodes" => {
+                check.order(site);
+                check.members(site);
+            }
+            "input" | "item" => check.members(site),
+            _ => {}
+        }
+    }
+}
+
+/// The variables that begin with a value or are set by a node.
+fn variables<'a>(definition: &'a Definition, flat: &Flat<'a>) -> BTreeSet<&'a str> {
+    let mut set: BTreeSet<&str> = definition.vars.keys().map(String::as_str).collect();
+    for node in &flat.nodes {
+        if let NodeKind::Set(vars) = &node.node.kind {
+            set.extend(vars.keys().map(String::as_str));
+        }
+    }
+    set
+}
+
+/// What is known of the output of a node.
+enum Output<'a> {
+    Unknown,
+    Schema(&'a Value),
+    /// An object with exactly these members.
+    Members(Vec<&'a str>),
+    List,
+}
+
+fn outputs<'a>(flat: &Flat<'a>, facts: &dyn Fn(&UseRef) -> Option<Facts<'a>>) -> Vec<Output<'a>> {
+    let mut known: BTreeMap<&UseRef, Option<&'a Value>> = BTreeMap::new();
+    let of = |node: &FlatNode<'a>| match &node.node.kind {
+        NodeKind::Use { node_type, .. } => {
+            let schema = known
+                .entry(node_type)
+                .or_insert_with(|| facts(node_type).map(|facts| facts.output));
+            schema.map_or(Output::Unknown, Output::Schema)
+        }
+        NodeKind::Set(vars) => Output::Members(vars.keys().map(String::as_str).collect()),
+        NodeKind::ForEach(_) => Output::List,
+        _ => Output::Unknown,
+    };
+    flat.nodes.iter().map(of).collect()
+}
+
+struct Check<'a, 'b> {
+    flat: &'b Flat<'a>,
+    order: Option<Order<'b>>,
+    input: Option<&'a Value>,
+    outputs: Vec<Output<'a>>,
+    /// By body of a for-each: the path whose items its items are.
+    items: BTreeMap<BodyIx, Reading>,
+    set: BTreeSet<&'a str>,
+    budget: usize,
+    analysis: &'b mut Analysis,
+}
+
+impl<'a> Check<'a, '_> {
+    /// The lists of the for-each nodes, as far as each is a single path.
+    fn find_items(&mut self) {
+        for (at, body) in (0..).map(BodyIx).zip(&self.flat.bodies) {
+            let each = body.container.and_then(|name| self.flat.find(name));
+            let Some((_, each)) = each else { continue };
+            let NodeKind::ForEach(kind) = &each.node.kind else {
+                continue;
+            };
+            let Some(text) = kind.list.as_str() else {
+                continue;
+            };
+            let mut found = Vec::new();
+            of_template(&kind.list, &[], "", &mut found);
+            let [(_, list)] = found.as_slice() else {
+                continue;
+            };
+            // A filter or an operator makes another list of it.
+            let inner = text.trim().trim_start_matches("{{").trim_end_matches("}}");
+            let plain = inner
+                .trim()
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._".contains(c));
+            if !plain {
+                continue;
+            }
+            let mut list = list.clone();
+            list.steps.push(Step::Item);
+            let list = self.based(list, each.body);
+            self.items.insert(at, list);
+        }
+    }
+
+    /// A path that begins with `item`, as a path from where the item comes.
+    fn based(&self, reading: Reading, body: BodyIx) -> Reading {
+        match self.items.get(&body).filter(|_| &*reading.root == "item") {
+            Some(list) => {
+                let steps = list.steps.iter().chain(&reading.steps).take(STEPS);
+                Reading {
+                    root: list.root.clone(),
+                    steps: steps.cloned().collect(),
+                    guarded: reading.guarded,
+                }
+            }
+            None => reading,
+        }
+    }
+
+    fn variable(&mut self, site: &Site) {
+        let Some(name) = site.reading.member(0) else {
+            return;
+        };
+        let full = self.analysis.warnings.len() >= MOST;
+        if full || site.reading.guarded || self.set.contains(name) {
+            return;
+        }
+        let message = format!("nothing sets the variable `{name}`, so reading it fails");
+        let help = did_you_mean(name, self.set.iter().copied()).unwrap_or_else(|| {
+            format!(
+                "give it a value in `vars`, or set it in a node; if an event or a consumer brings \
+                 it, write `vars.{name} | default(…)`"
+            )
+        });
+        let place = Place::at(site.pointer.as_str());
+        let found = Diagnostic::new(codes::NEVER_SET, message, place).help(help);
+        self.analysis.warning(found);
+    }
+
+    fn order(&mut self, site: &Site) {
+        let Some(order) = &self.order else { return };
+        let reading = &site.reading;
+        // A link is there before its node runs.
+        if reading.guarded || reading.member(1) != Some("output") {
+            return;
+        }
+        let Some((x, node)) = reading.member(0).and_then(|name| self.flat.find(name)) else {
+            return;
+        };
+        let Some(moment) = self.moment_in(node.body, site) else {
+            return;
+        };
+        let (y, after) = match moment {
+            Moment::Before(y) => (y, false),
+            Moment::Failing(y) | Moment::After(y) => (y, true),
+            Moment::End => return,
+        };
+        if self.flat.is_compensating(x) || self.flat.is_compensating(y) || (after && x == y) {
+            return;
+        }
+        let (a, b) = (self.flat.name(x), self.flat.name(y));
+        let always = format!("`nodes.{a}.output` is always null here");
+        let (message, help) = match order.of_pair(x, y) {
+            Known::Before | Known::Unreached => return,
+            Known::Chance => {
+                let message = format!(
+                    "`nodes.{a}.output` may be null here: node `{b}` does not wait for node `{a}`"
+                );
+                let help = format!(
+                    "let the edges lead from `{a}` to `{b}`, or test it: `… if nodes.{a}.output is \
+                     not none else …`"
+                );
+                let place = Place::at(site.pointer.as_str());
+                let found = Diagnostic::new(codes::NOT_RUN, message, place).help(help);
+                return self.analysis.warning(found);
+            }
+            Known::After => (
+                format!("{always}: node `{a}` runs only after node `{b}`"),
+                format!("read it in a node after `{a}`, or let `{a}` run before `{b}`"),
+            ),
+            Known::Instead(fork) => (
+                format!(
+                    "{always}: node `{}` leads either to node `{a}` or to node `{b}`",
+                    self.flat.name(fork)
+                ),
+                format!("read it where `{a}` has run, or test it"),
+            ),
+            Known::Own => (
+                format!("{always}: node `{b}` has not run before"),
+                "a node has an earlier output of its own only in a loop or with `repeat`"
+                    .to_owned(),
+            ),
+        };
+        let place = Place::at(site.pointer.as_str());
+        let found = Diagnostic::new(codes::NOT_RUN, message, place).help(help);
+        self.analysis.mistake(found);
+    }
+
+    /// The moment of a site, as seen from a body around it or its own.
+    fn moment_in(&self, body: BodyIx, site: &Site) -> Option<Moment> {
+        if site.body == body {
+            return Some(site.moment);
+        }
+        let inside = self
+            .flat
+            .around(site.body)
+            .take_while(|around| *around != body);
+        let outermost = inside.last()?;
+        let container = self.flat.body(outermost)?.container?;
+        let (at, node) = self.flat.find(container)?;
+        (node.body == body).then_some(Moment::Before(at))
+    }
+
+    fn members(&mut self, site: &Site) {
+        // Suggestions compare all members.
+        let full = self
+            .analysis
+            .mistakes
+            .len()
+            .max(self.analysis.warnings.len())
+            >= MOST;
+        if full || site.reading.guarded {
+            return;
+        }
+        let reading = self.based(site.reading.clone(), site.body);
+        let (shown, skip, found) = match &*reading.root {
+            "input" => {
+                let Some(schema) = self.input else { return };
+                ("input".to_owned(), 0, self.follow(schema, &reading, 0))
+            }
+            "nodes" if reading.member(1) == Some("output") => {
+                let name = reading.member(0).unwrap_or_default();
+                let Some((at, node)) = self.flat.find(name) else {
+                    return;
+                };
+                let routes = node.node.on_error.has(ErrorEffect::Route);
+                if routes
+                    && reading
+                        .member(2)
+                        .is_some_and(|name| FAILURE.contains(&name))
+                {
+                    return;
+                }
+                (
+                    format!("nodes.{name}.output"),
+                    2,
+                    self.of_output(at, &reading),
+                )
+            }
+            _ => return,
+        };
+        if !matches!(found, Found::Possible) {
+            self.report(site, &reading, &shown, skip, found);
+        }
+    }
+
+    fn of_output(&mut self, at: NodeIx, reading: &Reading) -> Found {
+        let first = reading.member(2);
+        match self.outputs.get(at.at()) {
+            Some(Output::Schema(schema)) => {
+                let schema = *schema;
+                self.follow(schema, reading, 2)
+            }
+            Some(Output::Members(names)) => match first {
+                Some(name) if !names.contains(&name) => Found::Closed {
+                    depth: 0,
+                    known: names.iter().map(|name| (*name).to_owned()).collect(),
+                },
+                _ => Found::Possible,
+            },
+            Some(Output::List) if first.is_some() => Found::NoMembers {
+                depth: 0,
+                kind: "a list",
+            },
+            _ => Found::Possible,
+        }
+    }
+
+    fn follow(&mut self, schema: &Value, reading: &Reading, skip: usize) -> Found {
+        let steps = reading.steps.iter().skip(skip).take(STEPS);
+        let path: Vec<_> = steps
+            .map(|step| match step {
+                Step::Member(name) => members::Into::Member(name),
+                Step::Item => members::Into::Item,
+            })
+            .collect();
+        let mut budget = self.budget.min(ONE_BUDGET);
+        let granted = budget;
+        let found = members::follow(schema, &path, &mut budget);
+        self.budget -= granted - budget;
+        found
+    }
+
+    fn report(&mut self, site: &Site, reading: &Reading, of: &str, skip: usize, found: Found) {
+        let depth = match &found {
+            Found::Possible => return,
+            Found::Undeclared { depth, .. }
+            | Found::Closed { depth, .. }
+            | Found::NoMembers { depth, .. } => *depth,
+        };
+        let mut whole = of.to_owned();
+        for step in reading.steps.iter().skip(skip).take(depth) {
+            match step {
+                Step::Member(name) => whole.push_str(&format!(".{name}")),
+                Step::Item => whole.push_str("[…]"),
+            }
+        }
+        let name = reading.member(skip + depth).unwrap_or_default();
+        let listed = |known: &[String]| {
+            let near = did_you_mean(name, known.iter().map(String::as_str));
+            near.or_else(|| (!known.is_empty()).then(|| format!("there are {}", list(known))))
+        };
+        let (message, help, is_mistake) = match &found {
+            Found::Closed { known, .. } => (
+                format!("`{whole}` has no member `{name}`"),
+                listed(known),
+                true,
+            ),
+            Found::NoMembers { kind, .. } => {
+                let help = (*kind == "a list").then(|| {
+                    format!(
+                        "take an item of it, like `{whole}[0]`, or go through it with a for-each"
+                    )
+                });
+                let step = match name {
+                    "" => "no items".to_owned(),
+                    name => format!("no member `{name}`"),
+                };
+                (format!("`{whole}` is {kind} and has {step}"), help, true)
+            }
+            Found::Undeclared { known, .. } => (
+                format!("the schema of `{whole}` declares no member `{name}`"),
+                listed(known),
+                false,
+            ),
+            Found::Possible => return,
+        };
+        let place = Place::at(site.pointer.as_str());
+        let mut found = Diagnostic::new(codes::NO_MEMBER, message, place);
+        found.help = help;
+        match is_mistake {
+            true => self.analysis.mistake(found),
+            false => self.analysis.warning(found),
+        }
+    }
+}
+
+fn list(names: &[String]) -> String {
+    let mut shown: Vec<String> = names
+        .iter()
+        .take(LISTED)
+        .map(|it| format!("`{it}`"))
+        .collect();
+    if names.len() > LISTED {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
+}

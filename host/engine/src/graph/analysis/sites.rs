@@ -1,0 +1,154 @@
+//! Every place of a definition that reads values, and when it does.
+
+use windlass_model::definition::{NodeKind, UseRef, When};
+
+use super::super::flat::{Flat, FlatNode};
+use super::super::{BodyIx, NodeIx};
+use crate::expr::{Reading, of_condition, of_template};
+
+/// A reading in its place.
+pub(super) struct Site {
+    /// The place of the expression.
+    pub(super) pointer: String,
+    pub(super) reading: Reading,
+    /// The body whose values it sees.
+    pub(super) body: BodyIx,
+    pub(super) moment: Moment,
+}
+
+/// When a value is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// When the node begins.
+    Before(NodeIx),
+    /// When an execution of the node has failed.
+    Failing(NodeIx),
+    /// When the node has run.
+    After(NodeIx),
+    /// At the end of the body.
+    End,
+}
+
+/// The readings of a definition. `raw` names the members of a node type's configuration that are
+/// passed as written; none if the node type is unknown, and then nothing is said about them.
+pub(super) fn all(flat: &Flat<'_>, raw: &dyn Fn(&UseRef) -> Option<Vec<String>>) -> Vec<Site> {
+    let mut sites = Vec::new();
+    for (at, node) in flat.nodes() {
+        of_node(at, node, raw, &mut sites);
+    }
+    for edge in &flat.edges {
+        let from = flat.find(&edge.edge.from).map(|(at, _)| at);
+        if let (When::If(text), Some(from)) = (&edge.edge.when, from) {
+            let found = of_condition(text).into_iter();
+            sites.extend(found.map(|reading| Site {
+                pointer: edge.pointer.clone(),
+                reading,
+                body: edge.body,
+                moment: Moment::After(from),
+            }));
+        }
+    }
+    for (at, body) in (0..).map(BodyIx).zip(&flat.bodies) {
+        let mut found = Vec::new();
+        if let Some(output) = body.output {
+            of_template(output, &[], &format!("{}/output", body.pointer), &mut found);
+        }
+        sites.extend(found.into_iter().map(|(pointer, reading)| Site {
+            pointer,
+            reading,
+            body: at,
+            moment: Moment::End,
+        }));
+    }
+    sites
+}
+
+fn of_node(
+    at: NodeIx,
+    flat_node: &FlatNode<'_>,
+    raw: &dyn Fn(&UseRef) -> Option<Vec<String>>,
+    sites: &mut Vec<Site>,
+) {
+    let node = flat_node.node;
+    let place = |key: &str| format!("{}/{key}", flat_node.pointer);
+    let mut found = Vec::new();
+    let mut template = |value, raw: &[String], key: &str| {
+        of_template(value, raw, &place(key), &mut found);
+    };
+    match &node.kind {
+        NodeKind::Use { node_type, with } => {
+            if let Some(raw) = raw(node_type) {
+                template(with, &raw, "with");
+            }
+        }
+        NodeKind::ForEach(each) => template(&each.list, &[], "for-each"),
+        NodeKind::Workflow { .. } => {}
+        NodeKind::Wait(value) => template(value, &[], "wait"),
+        NodeKind::Event {
+            name,
+            matches,
+            correlation,
+        } => {
+            template(name, &[], "event");
+            template(matches, &[], "event/match");
+            if let Some(correlation) = correlation {
+                template(correlation, &[], "event/correlation");
+            }
+        }
+        NodeKind::Set(vars) => {
+            for (name, value) in vars {
+                template(value, &[], &format!("set/{name}"));
+            }
+        }
+        NodeKind::End { output, .. } => {
+            if let Some(output) = output {
+                template(output, &[], "end/output");
+            }
+        }
+        NodeKind::Fail { message, data } => {
+            let key = if data.is_some() {
+                "fail/message"
+            } else {
+                "fail"
+            };
+            template(message, &[], key);
+            if let Some(data) = data {
+                template(data, &[], "fail/data");
+            }
+        }
+    }
+    if let Some(input) = &node.input {
+        template(input, &[], "input");
+    }
+    let mut add = |pointer, reading, moment| {
+        sites.push(Site {
+            pointer,
+            reading,
+            body: flat_node.body,
+            moment,
+        });
+    };
+    for (pointer, reading) in found {
+        add(pointer, reading, Moment::Before(at));
+    }
+    let mut condition = |text: &str, key: &str, moment| {
+        for reading in of_condition(text) {
+            add(place(key), reading, moment);
+        }
+    };
+    if let Some(until) = node
+        .repeat
+        .as_ref()
+        .and_then(|repeat| repeat.until.as_deref())
+    {
+        condition(until, "repeat/until", Moment::After(at));
+    }
+    if let Some(when) = node.retry.as_ref().and_then(|retry| retry.when.as_deref()) {
+        condition(when, "retry/when", Moment::Failing(at));
+    }
+    for (rule, on) in node.on_error.rules.iter().enumerate() {
+        if let Some(when) = on.when.as_deref() {
+            condition(when, &format!("on-error/{rule}/when"), Moment::Failing(at));
+        }
+    }
+}
