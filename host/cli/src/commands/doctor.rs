@@ -13,9 +13,9 @@ use windlass_plugins::{LoadEvent, Standing};
 use crate::app::Context;
 use crate::commands::{plugin, took};
 use crate::exit::Exit;
-use crate::output::Paint;
+use crate::output::{Output, Paint};
 use crate::wire::place::StoreLocation;
-use crate::wire::{self, Machine};
+use crate::wire::{self, Machine, compile};
 
 /// How many flushes to the disk the check measures.
 const FLUSHES: u64 = 16;
@@ -77,7 +77,7 @@ impl Arguments {
             add("files", files(&machine));
         }
         add("library", library(&machine));
-        add("plugins", plugins(&machine));
+        add("plugins", plugins(&machine, context.output));
         add("cache", cache(&machine));
         add("guests", guests());
         context.output.list(&findings, || {
@@ -222,8 +222,8 @@ fn library(machine: &Machine) -> Checked {
     wire::library_in_use(&machine.config).map_err(|(what, help)| (Health::Warning, what, help))
 }
 
-fn plugins(machine: &Machine) -> Checked {
-    let host = machine.host().map_err(|error| {
+fn plugins(machine: &Machine, output: Output) -> Checked {
+    let host = machine.host(compile::noted(output)).map_err(|error| {
         (
             Health::Bad,
             error.to_string(),
