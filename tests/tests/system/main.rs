@@ -38,6 +38,7 @@ mod locks;
 mod metrics;
 mod mistakes;
 mod moving;
+mod naming;
 mod over_http;
 mod pausing;
 mod people;

@@ -14,10 +14,11 @@ use super::not_by_host;
 use crate::api::{LOOK, text};
 use crate::app::Context;
 use crate::config::Durability;
+use crate::error::Expected;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::progress;
-use crate::request::RequestArguments;
+use crate::request::{RequestArguments, missing};
 use crate::signals::Signals;
 use crate::source::Source;
 use crate::wire::Machine;
@@ -54,7 +55,13 @@ impl Arguments {
         if context.server.is_some() {
             return self.run_on_host(context);
         }
-        let (request, source) = self.request.read()?;
+        let request = self.request.read()?;
+        if self.ephemeral && request.published().is_some() {
+            let text = "A temporary store has no published workflow: `--ephemeral` needs a file";
+            return Err(Expected::new(codes::USAGE, text)
+                .help("Name the workflow file, or leave `--ephemeral` out.")
+                .into());
+        }
         let mut config = context.configure("warn")?;
         let directory = self.ephemeral.then(tempfile::tempdir).transpose()?;
         if let Some(directory) = &directory {
@@ -62,10 +69,17 @@ impl Arguments {
             config.store.durability = Durability::Normal;
         }
         let machine = Machine::new(config)?;
-        let host = machine.loaded_host(&context.output)?;
+        // A store that does not exist has no published workflow, and is not made for nothing.
+        if let Some(name) = request.published()
+            && machine.existing_place().is_err()
+        {
+            return Err(missing(name).into());
+        }
         let store = machine.store()?;
+        let (request, source) = request.on(&*store)?;
+        let host = machine.loaded_host(&context.output)?;
         let mut options = machine.runtime("run", Scope::Own, Arc::clone(&store), host)?;
-        options.beside = Some(self.request.beside());
+        options.beside = self.request.beside();
         let mut shown = None;
         if context.output.watched && context.output.is_text() {
             let (watcher, progress) = progress::begin(context.output.notes)?;
@@ -197,7 +211,7 @@ impl Arguments {
         if exit == Exit::Suspended {
             tell_waits(context, store, started.no, Vec::new());
         }
-        let again = format!("windlass run {} --id {}", self.request.file(), row.id);
+        let again = format!("windlass run {} --id {}", self.request.workflow(), row.id);
         let text = format!("The run is kept. `{again}` with the same input continues it.");
         context.output.note(&text);
         Ok(exit)
@@ -221,7 +235,7 @@ fn tell_waits(context: &Context, store: &dyn Store, no: RunNo, told: Vec<String>
 
 fn head(store: &dyn Store, no: RunNo) -> anyhow::Result<windlass_store::rows::RunRow> {
     store.run_by_no(no)?.ok_or_else(|| {
-        crate::error::Expected::new(codes::NO_RUN, "The run is gone from the store")
+        Expected::new(codes::NO_RUN, "The run is gone from the store")
             .exit(Exit::NotFound)
             .into()
     })

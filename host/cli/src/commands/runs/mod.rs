@@ -13,6 +13,7 @@ mod start;
 mod stored;
 mod trace;
 mod transfer;
+mod watch;
 
 use clap::Subcommand;
 
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Show the executions of a run, node by node
     Trace(trace::Arguments),
+    /// Show the executions of a run as they happen, and then its output
+    Watch(watch::Arguments),
 }
 
 impl Command {
@@ -76,6 +79,7 @@ impl Command {
             Self::List(arguments) => arguments.run(context),
             Self::Show(arguments) => arguments.run(context),
             Self::Trace(arguments) => arguments.run(context),
+            Self::Watch(arguments) => arguments.run(context),
         }
     }
 }
