@@ -7,6 +7,7 @@ mod dead_letter;
 mod doctor;
 mod event;
 mod explain;
+mod init;
 pub(crate) mod keys;
 mod lock;
 mod plugin;
@@ -40,6 +41,8 @@ fn not_by_host() -> Expected {
 #[derive(Debug, Subcommand)]
 #[command(subcommand_value_name = "COMMAND")]
 pub(crate) enum Command {
+    /// Make a project: settings, a workflow, a folder for plugins, and the schema for editors
+    Init(init::Arguments),
     /// Run one workflow to its end
     Run(run::Arguments),
     /// Execute runs from the store as they become due, until stopped
@@ -97,6 +100,7 @@ impl Command {
             return Err(not_by_host().into());
         }
         match self {
+            Self::Init(arguments) => arguments.run(context),
             Self::Run(arguments) => arguments.run(context),
             Self::Serve(arguments) => arguments.run(context),
             Self::Workflow(command) => command.run(context),
