@@ -42,6 +42,7 @@ mod naming;
 mod over_http;
 mod pausing;
 mod people;
+mod projects;
 mod readme;
 mod remote;
 mod schedules;

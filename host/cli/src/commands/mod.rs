@@ -4,6 +4,7 @@ mod bookmark;
 mod completions;
 mod config;
 mod dead_letter;
+mod dev;
 mod doctor;
 mod event;
 mod explain;
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Run(run::Arguments),
     /// Execute runs from the store as they become due, until stopped
     Serve(serve::Arguments),
+    /// Host a project while you write it: publish each saved file, show mistakes and runs
+    Dev(dev::Arguments),
     /// Check, draw and publish workflows
     #[command(subcommand)]
     Workflow(workflow::Command),
@@ -95,7 +98,10 @@ impl Command {
     /// Runs the command.
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if context.server.is_some()
-            && matches!(self, Self::Serve(_) | Self::Store(_) | Self::Doctor(_))
+            && matches!(
+                self,
+                Self::Serve(_) | Self::Dev(_) | Self::Store(_) | Self::Doctor(_)
+            )
         {
             return Err(not_by_host().into());
         }
@@ -103,6 +109,7 @@ impl Command {
             Self::Init(arguments) => arguments.run(context),
             Self::Run(arguments) => arguments.run(context),
             Self::Serve(arguments) => arguments.run(context),
+            Self::Dev(arguments) => arguments.run(context),
             Self::Workflow(command) => command.run(context),
             Self::Runs(command) => command.run(context),
             Self::Trigger(command) => command.run(context),
