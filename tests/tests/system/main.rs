@@ -45,6 +45,7 @@ mod people;
 mod projects;
 mod readme;
 mod remote;
+mod reports;
 mod schedules;
 mod secrets;
 mod sharing;

@@ -95,6 +95,31 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// The first word of the command, for reports about crashes.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Init(_) => "init",
+            Self::Run(_) => "run",
+            Self::Serve(_) => "serve",
+            Self::Dev(_) => "dev",
+            Self::Workflow(_) => "workflow",
+            Self::Runs(_) => "runs",
+            Self::Trigger(_) => "trigger",
+            Self::Event(_) => "event",
+            Self::Bookmark(_) => "bookmark",
+            Self::DeadLetter(_) => "dead-letter",
+            Self::Lock(_) => "lock",
+            Self::Plugin(_) => "plugin",
+            Self::Store(_) => "store",
+            Self::Config(_) => "config",
+            Self::Trust(_) => "trust",
+            Self::Keys(_) => "keys",
+            Self::Doctor(_) => "doctor",
+            Self::Explain(_) => "explain",
+            Self::Completions(_) => "completions",
+        }
+    }
+
     /// Runs the command.
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if context.server.is_some()
