@@ -20,7 +20,7 @@ use crate::output::{Format, Output};
 use crate::report::report;
 use crate::wire::place::file_in;
 use crate::wire::{Machine, Setup};
-use crate::{codes, telemetry};
+use crate::{codes, crash, telemetry};
 
 const EXPLAIN: &str = "Every error has a code; `windlass explain CODE` says more about it.";
 
@@ -219,10 +219,7 @@ pub(crate) fn main() -> Exit {
         Err(error) => return usage(&Output::new(format), &error),
     };
     let output = Output::new(cli.common.format);
-    // A panic is reported like every other bug, so the hook does not print it.
-    panic::set_hook(Box::new(move |panic| {
-        tracing::error!(%panic, "panicked");
-    }));
+    crash::report_panics(output, cli.command.name());
     let result = panic::catch_unwind(move || {
         let Common { server, token, .. } = &cli.common;
         let context = Context {

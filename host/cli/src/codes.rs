@@ -46,6 +46,10 @@ pub(crate) const NO_PLUGIN: Code = Code::new("WL-U009");
 pub(crate) const NO_STORE: Code = Code::new("WL-U010");
 /// The file of the metrics cannot be written.
 pub(crate) const METRICS: Code = Code::new("WL-U020");
+/// The bundle for a bug report cannot be written.
+pub(crate) const BUNDLE: Code = Code::new("WL-U031");
+/// The files of a project cannot be written.
+pub(crate) const INIT: Code = Code::new("WL-U030");
 /// No workflow of this name is published.
 pub(crate) const NO_WORKFLOW: Code = Code::new("WL-U011");
 /// An action that cannot be undone has to be confirmed.

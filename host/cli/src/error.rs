@@ -252,7 +252,7 @@ pub(crate) fn sentence(message: &str) -> String {
 /// An error that should not happen.
 pub(crate) fn bug(what: &str) -> Expected {
     Expected::new(codes::BUG, format!("This is a bug in windlass: {what}.")).help(
-        "Run the command again with `--log debug` and report what it prints. \
-         Nothing that was acknowledged is lost.",
+        "Run the command again with `--log debug` and report what it prints, with the file that \
+         `windlass doctor --bundle` makes. Nothing that was acknowledged is lost.",
     )
 }

@@ -8,6 +8,7 @@ mod app;
 mod codes;
 mod commands;
 mod config;
+mod crash;
 mod ended;
 mod error;
 mod exit;

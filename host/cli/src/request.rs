@@ -6,18 +6,21 @@ use clap::Args;
 use serde_json::{Map, Value};
 use windlass_model::{Payload, RunId};
 use windlass_runtime::{StartRequest, UnpublishedLookup};
+use windlass_store::Store;
+use windlass_store::rows::DefinitionRow;
 
 use crate::api::{Api, text, truth};
 use crate::codes;
-use crate::error::Expected;
+use crate::error::{Expected, or_missing};
+use crate::exit::Exit;
 use crate::input;
-use crate::source::Source;
+use crate::source::{Source, name_in};
 
 /// The workflow and the input of the request.
 #[derive(Debug, Args)]
 pub(crate) struct RequestArguments {
-    /// The workflow file; `-` is standard input
-    file: PathBuf,
+    /// The workflow file, or the name of a published workflow; `-` is standard input
+    workflow: PathBuf,
     /// Input of the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
@@ -29,42 +32,64 @@ pub(crate) struct RequestArguments {
     correlation: Option<String>,
 }
 
+/// A request whose file and input were read.
+pub(crate) struct Request {
+    id: Option<RunId>,
+    input: Value,
+    correlation: Option<String>,
+    workflow: Workflow,
+}
+
+/// The workflow of a request.
+enum Workflow {
+    File(Box<Source>),
+    /// A published workflow, by its name.
+    Published(String),
+}
+
 impl RequestArguments {
-    /// Reads the workflow and the input.
-    pub(crate) fn read(&self) -> Result<(StartRequest, Source), Expected> {
+    /// Reads the workflow file and the input.
+    pub(crate) fn read(&self) -> Result<Request, Expected> {
         let id = self.id.as_deref().map(read_id).transpose()?;
         let input = input::parse(&self.input)?;
-        let source = Source::read(&self.file)?;
-        let request = StartRequest {
-            definition: source.row(),
-            input: Payload::of(&input),
-            id,
-            correlation: self.correlation.clone(),
+        let workflow = match name_in(&self.workflow) {
+            Some(name) => Workflow::Published(name.to_owned()),
+            None => Workflow::File(Box::new(Source::read(&self.workflow)?)),
         };
-        Ok((request, source))
+        Ok(Request {
+            id,
+            input,
+            correlation: self.correlation.clone(),
+            workflow,
+        })
     }
 
-    /// Starts the run through the API, with its definition. The request says when it begins.
+    /// Starts the run through the API. The request says when it begins.
     pub(crate) fn begin(
         &self,
         mut members: Map<String, Value>,
         api: impl FnOnce() -> anyhow::Result<Api>,
     ) -> anyhow::Result<Begun> {
-        let (request, source) = self.read()?;
-        let read = |bytes: Option<&bytes::Bytes>| -> Value {
-            let value = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
-            value.unwrap_or_default()
+        let request = self.read()?;
+        let (key, workflow) = match &request.workflow {
+            Workflow::File(source) => {
+                let definition = serde_json::from_slice(&source.row().json);
+                ("definition", definition.unwrap_or_default())
+            }
+            Workflow::Published(name) => ("workflow", Value::from(name.as_str())),
         };
-        let definition = read(Some(&request.definition.json));
-        members.insert("definition".to_owned(), definition);
-        members.insert("input".to_owned(), read(request.input.inline()));
+        members.insert(key.to_owned(), workflow);
+        members.insert("input".to_owned(), request.input);
         let id = request.id.map(|id| id.to_string());
         for (key, value) in [("id", id), ("correlation", request.correlation)] {
             members.extend(value.map(|value| (key.to_owned(), Value::from(value))));
         }
         let api = api()?;
         let begun = api.post(&["runs"], &Value::Object(members));
-        let begun = begun.map_err(|error| source.place(error))?;
+        let begun = begun.map_err(|error| match &request.workflow {
+            Workflow::File(source) => source.place(error),
+            Workflow::Published(name) => or_missing(error, || missing(name)),
+        })?;
         Ok(Begun {
             id: text(&begun, "id")?.to_owned(),
             existed: truth(&begun, "existed")?,
@@ -72,10 +97,15 @@ impl RequestArguments {
         })
     }
 
-    /// Finds the workflows that the run calls in files beside its own: `NAME.yaml`.
-    pub(crate) fn beside(&self) -> UnpublishedLookup {
-        let directory = self.file.parent().map(PathBuf::from).unwrap_or_default();
-        Box::new(move |name| {
+    /// Finds the workflows that the run calls in files beside its own: `NAME.yaml`. A published
+    /// workflow calls published ones only.
+    pub(crate) fn beside(&self) -> Option<UnpublishedLookup> {
+        if name_in(&self.workflow).is_some() {
+            return None;
+        }
+        let directory = self.workflow.parent().map(PathBuf::from);
+        let directory = directory.unwrap_or_default();
+        Some(Box::new(move |name| {
             let file = directory.join(name).with_extension("yaml");
             if !file.is_file() {
                 return Ok(None);
@@ -84,18 +114,82 @@ impl RequestArguments {
                 Ok(source) => Ok(Some(source.row())),
                 Err(error) => Err(windlass_runtime::Error::Unreadable(error.to_string())),
             }
-        })
+        }))
     }
 
     /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
-        &self.file
+        &self.workflow
     }
 
-    /// The file as the user named it.
-    pub(crate) fn file(&self) -> String {
-        self.file.display().to_string()
+    /// The file or the name, as the user gave it.
+    pub(crate) fn workflow(&self) -> String {
+        self.workflow.display().to_string()
     }
+}
+
+impl Request {
+    /// The name, if the workflow is a published one.
+    pub(crate) fn published(&self) -> Option<&str> {
+        match &self.workflow {
+            Workflow::File(_) => None,
+            Workflow::Published(name) => Some(name),
+        }
+    }
+
+    /// The request for the runtime of this process. A published workflow is looked up in the store.
+    pub(crate) fn on(self, store: &dyn Store) -> anyhow::Result<(StartRequest, Source)> {
+        let source = match self.workflow {
+            Workflow::File(source) => *source,
+            Workflow::Published(name) => {
+                let row = definition(store, &name, self.id)?;
+                Source::stored(row.ok_or_else(|| missing(&name))?)?
+            }
+        };
+        let request = StartRequest {
+            definition: source.row(),
+            input: Payload::of(&self.input),
+            id: self.id,
+            correlation: self.correlation,
+        };
+        Ok((request, source))
+    }
+}
+
+/// The definition for a run of a published workflow: that of the run with this id, if the run
+/// exists, so that the same request continues it although another version was published meanwhile.
+fn definition(
+    store: &dyn Store,
+    name: &str,
+    id: Option<RunId>,
+) -> Result<Option<DefinitionRow>, windlass_store::Error> {
+    if let Some(id) = id
+        && let Some(run) = store.run(id)?
+        && let Some(row) = store.definition(run.definition)?
+        && row.name == name
+    {
+        return Ok(Some(row));
+    }
+    match store.published(name)? {
+        Some(published) => store.definition(published.definition),
+        None => Ok(None),
+    }
+}
+
+/// The error for an argument that names neither a file nor a published workflow.
+pub(crate) fn missing(name: &str) -> Expected {
+    let text = format!("There is no file `{name}`, and no workflow `{name}` is published");
+    let files = [format!("{name}.yaml"), format!("workflows/{name}.yaml")];
+    let near = files.into_iter().find(|file| PathBuf::from(file).is_file());
+    let help = match near {
+        Some(file) => format!("Name the file `{file}`, or publish it."),
+        None => "`windlass workflow list` shows the published workflows; \
+                 `windlass workflow publish FILE` publishes one."
+            .to_owned(),
+    };
+    Expected::new(codes::NO_WORKFLOW, text)
+        .help(help)
+        .exit(Exit::NotFound)
 }
 
 /// The run of a request.

@@ -49,6 +49,16 @@ pub(crate) fn text(path: &Path) -> Result<(String, Arc<str>), Expected> {
     Ok((name, String::from_utf8_lossy(&bytes).into()))
 }
 
+/// The name of a workflow, if the argument is one: no file has it as its path, and it consists of
+/// the characters of names.
+pub(crate) fn name_in(argument: &Path) -> Option<&str> {
+    let plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    let name = argument.to_str()?;
+    let is_name = !name.is_empty() && name != "-" && name.chars().all(plain);
+    // A directory is no workflow file.
+    (is_name && (!argument.exists() || argument.is_dir())).then_some(name)
+}
+
 /// Mistakes in a text.
 pub(crate) fn problems(name: String, text: Arc<str>, diagnostics: Vec<Diagnostic>) -> Problems {
     Problems {
@@ -131,6 +141,24 @@ impl Source {
                 }))
             }
         }
+    }
+
+    /// The definition of a published workflow, whose text is what the store has.
+    pub(crate) fn stored(row: DefinitionRow) -> Result<Self, Expected> {
+        let name = format!("workflow `{}`", row.name);
+        let text: Arc<str> = String::from_utf8_lossy(&row.json).into();
+        let read = windlass_model::file::read(&text, &name);
+        let Some(definition) = read.definition else {
+            let diagnostics = read.diagnostics;
+            return Err(Expected::of_file(problems(name, text, diagnostics)));
+        };
+        Ok(Self {
+            name,
+            definition,
+            canonical: row.json,
+            map: read.map,
+            text,
+        })
     }
 
     /// The row of the store.

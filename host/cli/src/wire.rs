@@ -3,6 +3,7 @@
 //! This is the one place where settings meet the options of the other crates.
 
 mod cluster;
+pub(crate) mod compile;
 mod library;
 pub(crate) mod place;
 mod plugins;
@@ -17,7 +18,7 @@ use windlass_keys::minisign::PublicKey;
 use windlass_keys::{Keyring, Keys};
 use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
-use windlass_plugins::{Host, LoadEvent};
+use windlass_plugins::{CompileReport, Host, LoadEvent};
 use windlass_runtime::definitions::{self, Definitions, OnRemoval};
 use windlass_runtime::{
     BurstBounds, Links, Options, Scope, Settings, SystemClock, Topology, retention,
@@ -198,9 +199,11 @@ impl Setup {
         Ok(Arc::new(ExportKeys::new(self.keys()?, trusted)))
     }
 
-    /// Starts the plugin host, with no plugin in it.
-    pub(crate) fn host(&self) -> anyhow::Result<Arc<Host>> {
+    /// Starts the plugin host, with no plugin in it. `compiling` receives reports about
+    /// compilations that take long.
+    pub(crate) fn host(&self, compiling: CompileReport) -> anyhow::Result<Arc<Host>> {
         let mut options = plugins::options(&self.config)?;
+        options.compiling = Some(compiling);
         options.metrics = Arc::clone(&self.metrics);
         Ok(Host::start(
             options,
@@ -212,7 +215,7 @@ impl Setup {
     /// Starts the plugin host with all plugins. A plugin that cannot be loaded causes a warning:
     /// only workflows that use it are affected, and they report it themselves.
     pub(crate) fn loaded_host(&self, output: &Output) -> anyhow::Result<Arc<Host>> {
-        let host = self.host()?;
+        let host = self.host(compile::noted(*output))?;
         self.load(&host, output);
         Ok(host)
     }

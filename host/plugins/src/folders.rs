@@ -103,6 +103,8 @@ struct Seen {
     conflict: bool,
     /// It could not be read or stored.
     again: Option<Again>,
+    /// The last report about it said that it cannot be loaded.
+    failed: bool,
 }
 
 /// When a file is tried again.
@@ -187,7 +189,8 @@ impl Folders {
             match self.seen.get_mut(&file).filter(same) {
                 Some(seen) => {
                     if let Some(error) = seen.suspect.take() {
-                        on_event(failed(host, file, error));
+                        seen.failed = true;
+                        on_event(failure(host, file, error));
                     } else if seen.again.as_ref().is_some_and(|again| again.at <= now) {
                         self.take_in(host, file, stamp, on_event);
                     }
@@ -225,7 +228,9 @@ impl Folders {
         stamp: Option<Stamp>,
         on_event: &mut dyn FnMut(LoadEvent),
     ) {
-        let last = self.seen.remove(&file).and_then(|seen| seen.again);
+        let seen = self.seen.remove(&file);
+        let mut failed = seen.as_ref().is_some_and(|seen| seen.failed);
+        let last = seen.and_then(|seen| seen.again);
         let mut again = None;
         let replaced = host.registry().file(&file);
         let loaded = host
@@ -236,8 +241,11 @@ impl Folders {
             .as_ref()
             .is_err_and(|error| error.code == codes::CONFLICT);
         match loaded {
-            Ok(plugin) if replaced.as_ref().is_some_and(|it| Arc::ptr_eq(it, &plugin)) => {}
+            Ok(plugin)
+                if !failed && replaced.as_ref().is_some_and(|it| Arc::ptr_eq(it, &plugin)) => {}
+            // Also if only a failure is over: the last report was that of the failure.
             Ok(plugin) => {
+                failed = false;
                 on_event(LoadEvent::Loaded {
                     file: file.clone(),
                     plugin,
@@ -249,8 +257,9 @@ impl Folders {
                 suspect = Some(error);
             }
             Err(error) => {
+                failed = true;
                 if last.as_ref().is_none_or(|last| last.error != error) {
-                    on_event(failed(host, file.clone(), error.clone()));
+                    on_event(failure(host, file.clone(), error.clone()));
                 }
                 if error.code == codes::FILE {
                     let now = host.shared.clock.monotonic();
@@ -265,12 +274,13 @@ impl Folders {
                 suspect,
                 conflict,
                 again,
+                failed,
             },
         );
     }
 }
 
-fn failed(host: &Host, file: PathBuf, error: Error) -> LoadEvent {
+fn failure(host: &Host, file: PathBuf, error: Error) -> LoadEvent {
     let kept = host.registry().file(&file).map(|plugin| plugin.digest);
     LoadEvent::Failed { file, error, kept }
 }

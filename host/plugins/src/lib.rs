@@ -55,8 +55,8 @@ pub use host::{Host, PoolUse};
 pub use http::grant::Refusal;
 pub use lane::CallMode;
 pub use options::{
-    Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Secret, Secrets, Settings,
-    Source,
+    CompileReport, Compiling, Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize,
+    Secret, Secrets, Settings, Source,
 };
 pub use plugin::{Plugin, Purity};
 pub use proof::{Proof, Proofs, Signed, Standing};

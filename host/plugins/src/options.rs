@@ -63,6 +63,37 @@ pub struct Options {
     pub max_component_bytes: u64,
     /// Where calls are measured.
     pub metrics: Arc<Metrics>,
+    /// Receives reports about compilations that take long. None: there are no reports.
+    pub compiling: Option<CompileReport>,
+}
+
+/// Reports about compilations that take longer than `after`: once when the time is over, and once
+/// at the end.
+#[derive(Clone)]
+pub struct CompileReport {
+    /// The time without a report.
+    pub after: Duration,
+    /// Receives the reports, on threads that load plugins.
+    pub tell: Arc<dyn Fn(&Compiling<'_>) + Send + Sync>,
+}
+
+impl std::fmt::Debug for CompileReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompileReport")
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A compilation that takes long.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiling<'a> {
+    /// The file, or the digest of a component that is loaded from the store.
+    pub subject: &'a str,
+    /// The size of the component, in bytes.
+    pub bytes: usize,
+    /// How long it took; none while it goes on.
+    pub took: Option<Duration>,
 }
 
 impl Options {
@@ -91,6 +122,7 @@ impl Options {
             quarantine_after: Some(10),
             max_component_bytes: 64 * 1024 * 1024,
             metrics: Arc::default(),
+            compiling: None,
         }
     }
 }

@@ -55,4 +55,4 @@ pub use runtime::{Drained, Runtime, result_of};
 pub use scheduler::core::Settings;
 pub use topology::{BurstLock, Distribution, Topology};
 pub use wait::RunResult;
-pub use watching::PluginFolders;
+pub use watching::{FolderLog, FolderReport, PluginFolders};

@@ -30,6 +30,7 @@ use crate::shard::{Birth, Message};
 use crate::shared::RuntimeShared;
 use crate::topology::Topology;
 use crate::wait::{Ended, RunResult};
+use crate::watching::FolderReport;
 use crate::workers::Workers;
 
 /// The interval at which a run of another process is read.
@@ -124,8 +125,13 @@ impl Runtime {
     /// # Errors
     ///
     /// The system cannot start another thread.
-    pub fn publish_from(&self, options: definitions::Options) -> Result<Arc<Definitions>, Error> {
-        self.workers.publish_from(&self.shared.base, options)
+    pub fn publish_from(
+        &self,
+        options: definitions::Options,
+        report: Arc<dyn FolderReport>,
+    ) -> Result<Arc<Definitions>, Error> {
+        self.workers
+            .publish_from(&self.shared.base, options, report)
     }
 
     /// Starts a run in this process. Returns once the run is durable. From then on it will end,

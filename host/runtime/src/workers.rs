@@ -20,7 +20,7 @@ use crate::queue;
 use crate::scheduler::driver::{Membership, unpark};
 use crate::schedules;
 use crate::shared::{Base, RuntimeShared};
-use crate::watching::{PluginFolders, PluginNews, Publisher, Watch};
+use crate::watching::{FolderReport, PluginFolders, PluginNews, Publisher, Watch};
 
 /// The workers of a process.
 pub(crate) struct Workers {
@@ -134,6 +134,7 @@ impl Workers {
         &self,
         base: &Base,
         options: definitions::Options,
+        report: Arc<dyn FolderReport>,
     ) -> Result<Arc<Definitions>, Error> {
         let definitions = Arc::new(Definitions::new(
             Arc::clone(&base.store),
@@ -147,6 +148,7 @@ impl Workers {
             definitions: Arc::clone(&definitions),
             plugins: self.bells.plugins.clone(),
             planner: self.bells.schedules.clone(),
+            report,
         };
         let watch = publisher.watch()?;
         self.watching.lock().push(watch);

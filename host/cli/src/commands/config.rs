@@ -79,12 +79,14 @@ impl Show {
 const HIDDEN: &str = "(hidden)";
 
 /// Hides the secrets: people paste the shown configuration into tickets and logs.
-fn hide_secrets(config: &mut Config) {
+pub(super) fn hide_secrets(config: &mut Config) {
     if let Some(token) = &mut config.server.token {
         hide_token(token);
     }
     config.store.url = without_password(&config.store.url);
-    config.locks.url = config.locks.url.as_deref().map(without_password);
+    for url in [&mut config.locks.url, &mut config.server.public_url] {
+        *url = url.as_deref().map(without_password);
+    }
 }
 
 /// Hides a token. The value `auto`, by which `serve` makes a token, is no secret.
@@ -95,7 +97,7 @@ pub(super) fn hide_token(token: &mut String) {
 }
 
 /// Every setting that has a value: dotted key, value, origin.
-fn settings(loaded: &Loaded) -> anyhow::Result<Vec<(String, Value, String)>> {
+pub(super) fn settings(loaded: &Loaded) -> anyhow::Result<Vec<(String, Value, String)>> {
     let Value::Object(sections) = serde_json::to_value(&loaded.config)? else {
         return Ok(Vec::new());
     };

@@ -1,8 +1,10 @@
 //! `windlass doctor`: checks of the machine that windlass runs on.
 
+mod bundle;
+
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
@@ -10,19 +12,29 @@ use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 use windlass_plugins::{LoadEvent, Standing};
 
+use bundle::Bundle;
+
 use crate::app::Context;
 use crate::commands::{plugin, took};
 use crate::exit::Exit;
-use crate::output::Paint;
+use crate::output::{Output, Paint};
 use crate::wire::place::StoreLocation;
-use crate::wire::{self, Machine};
+use crate::wire::{self, Machine, compile};
 
 /// How many flushes to the disk the check measures.
 const FLUSHES: u64 = 16;
 
 /// The arguments.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Collect what a bug report needs in this file, which must not exist, without secrets and
+    /// without data of runs [default: windlass-bundle-TIME.tar.gz]
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    bundle: Option<Option<PathBuf>>,
+    /// Put the text of this published workflow into the bundle; may be repeated
+    #[arg(long, value_name = "NAME", requires = "bundle")]
+    workflow: Vec<String>,
+}
 
 /// The result of one check.
 #[derive(Debug, Serialize)]
@@ -77,7 +89,7 @@ impl Arguments {
             add("files", files(&machine));
         }
         add("library", library(&machine));
-        add("plugins", plugins(&machine));
+        add("plugins", plugins(&machine, context.output));
         add("cache", cache(&machine));
         add("guests", guests());
         context.output.list(&findings, || {
@@ -85,8 +97,38 @@ impl Arguments {
                 text + &line(finding, context.output.data)
             })
         })?;
+        if let Some(file) = &self.bundle {
+            self.bundle(file.as_deref(), context, &machine, &findings)?;
+        }
         let bad = findings.iter().any(|finding| finding.status == Health::Bad);
         Ok(if bad { Exit::Store } else { Exit::Done })
+    }
+}
+
+impl Arguments {
+    /// Writes the bundle, and lists its files.
+    fn bundle(
+        &self,
+        file: Option<&Path>,
+        context: &Context,
+        machine: &Machine,
+        findings: &[Finding],
+    ) -> anyhow::Result<()> {
+        let now_ms = machine.clock.wall_ms();
+        let file = file.map_or_else(|| bundle::default_name(now_ms), PathBuf::from);
+        let bundle = Bundle::collect(context, machine, findings, &self.workflow)?;
+        bundle.write(&file, now_ms)?;
+        let output = &context.output;
+        if !output.is_text() {
+            output.note(&format!("The bundle is {}", file.display()));
+            return Ok(());
+        }
+        let mut text = format!("\nThe bundle is {}. It has:\n", file.display());
+        for (name, bytes) in bundle.names() {
+            text.push_str(&format!("  {name:<40} {bytes:>7} bytes\n"));
+        }
+        text.push_str("Read it before you pass it on.\n");
+        output.print(&text)
     }
 }
 
@@ -222,8 +264,8 @@ fn library(machine: &Machine) -> Checked {
     wire::library_in_use(&machine.config).map_err(|(what, help)| (Health::Warning, what, help))
 }
 
-fn plugins(machine: &Machine) -> Checked {
-    let host = machine.host().map_err(|error| {
+fn plugins(machine: &Machine, output: Output) -> Checked {
+    let host = machine.host(compile::noted(output)).map_err(|error| {
         (
             Health::Bad,
             error.to_string(),

@@ -4,9 +4,11 @@ mod bookmark;
 mod completions;
 mod config;
 mod dead_letter;
+mod dev;
 mod doctor;
 mod event;
 mod explain;
+mod init;
 pub(crate) mod keys;
 mod lock;
 mod plugin;
@@ -40,10 +42,14 @@ fn not_by_host() -> Expected {
 #[derive(Debug, Subcommand)]
 #[command(subcommand_value_name = "COMMAND")]
 pub(crate) enum Command {
+    /// Make a project: settings, a workflow, a folder for plugins, and the schema for editors
+    Init(init::Arguments),
     /// Run one workflow to its end
     Run(run::Arguments),
     /// Execute runs from the store as they become due, until stopped
     Serve(serve::Arguments),
+    /// Host a project while you write it: publish each saved file, show mistakes and runs
+    Dev(dev::Arguments),
     /// Check, draw and publish workflows
     #[command(subcommand)]
     Workflow(workflow::Command),
@@ -89,16 +95,46 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// The first word of the command, for reports about crashes.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Init(_) => "init",
+            Self::Run(_) => "run",
+            Self::Serve(_) => "serve",
+            Self::Dev(_) => "dev",
+            Self::Workflow(_) => "workflow",
+            Self::Runs(_) => "runs",
+            Self::Trigger(_) => "trigger",
+            Self::Event(_) => "event",
+            Self::Bookmark(_) => "bookmark",
+            Self::DeadLetter(_) => "dead-letter",
+            Self::Lock(_) => "lock",
+            Self::Plugin(_) => "plugin",
+            Self::Store(_) => "store",
+            Self::Config(_) => "config",
+            Self::Trust(_) => "trust",
+            Self::Keys(_) => "keys",
+            Self::Doctor(_) => "doctor",
+            Self::Explain(_) => "explain",
+            Self::Completions(_) => "completions",
+        }
+    }
+
     /// Runs the command.
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if context.server.is_some()
-            && matches!(self, Self::Serve(_) | Self::Store(_) | Self::Doctor(_))
+            && matches!(
+                self,
+                Self::Serve(_) | Self::Dev(_) | Self::Store(_) | Self::Doctor(_)
+            )
         {
             return Err(not_by_host().into());
         }
         match self {
+            Self::Init(arguments) => arguments.run(context),
             Self::Run(arguments) => arguments.run(context),
             Self::Serve(arguments) => arguments.run(context),
+            Self::Dev(arguments) => arguments.run(context),
             Self::Workflow(command) => command.run(context),
             Self::Runs(command) => command.run(context),
             Self::Trigger(command) => command.run(context),

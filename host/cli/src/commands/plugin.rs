@@ -22,7 +22,7 @@ use crate::commands::took;
 use crate::error::{Expected, sentence};
 use crate::exit::Exit;
 use crate::output::{Output, table};
-use crate::wire::{self, Machine};
+use crate::wire::{self, Machine, compile};
 use crate::{codes, failure, input};
 
 /// The subcommands of `plugin`.
@@ -134,7 +134,7 @@ fn write_contract(directory: &Path) -> Result<(), (PathBuf, std::io::Error)> {
 }
 
 fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
-    let host = machine.host()?;
+    let host = machine.host(compile::noted(context.output))?;
     let mut failed = Vec::new();
     for event in host.scan(&wire::plugin_directories(&machine.config)) {
         if let LoadEvent::Failed { file, error, .. } = event {
@@ -227,7 +227,8 @@ pub(crate) fn unproved(plugin: &Plugin) -> String {
     )
 }
 
-fn summary(plugin: &Plugin) -> Value {
+/// The facts about a plugin.
+pub(crate) fn summary(plugin: &Plugin) -> Value {
     let nodes: Vec<_> = plugin
         .description
         .nodes
@@ -263,7 +264,7 @@ impl Inspect {
     fn find(&self, output: &Output, machine: &Machine) -> anyhow::Result<Arc<Plugin>> {
         let path = Path::new(&self.plugin);
         if path.is_file() {
-            return Ok(machine.host()?.load_file(path)?);
+            return Ok(machine.host(compile::noted(*output))?.load_file(path)?);
         }
         let host = machine.loaded_host(output)?;
         let plugins = host.registry().iter();
@@ -476,7 +477,7 @@ impl CallArguments {
         let host = match &self.file {
             None => machine.loaded_host(output)?,
             Some(file) => {
-                let host = machine.host()?;
+                let host = machine.host(compile::noted(*output))?;
                 let plugin = host.load_file(file)?;
                 host.registry().insert(file, &plugin)?;
                 host

@@ -21,7 +21,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::progress;
-use crate::request::RequestArguments;
+use crate::request::{Request, RequestArguments, missing};
 use crate::signals::Signals;
 use crate::source::{self, Source};
 use crate::wire::Machine;
@@ -59,6 +59,13 @@ impl Arguments {
             return self.run_on_host(context);
         }
         let read = self.request.read();
+        let published = read.as_ref().ok().and_then(Request::published);
+        if self.ephemeral && published.is_some() {
+            let text = "A temporary store has no published workflow: `--ephemeral` needs a file";
+            return Err(Expected::new(codes::USAGE, text)
+                .help("Name the workflow file, or leave `--ephemeral` out.")
+                .into());
+        }
         let mut config = context.configure("warn")?;
         let directory = self.ephemeral.then(tempfile::tempdir).transpose()?;
         if let Some(directory) = &directory {
@@ -66,19 +73,25 @@ impl Arguments {
             config.store.durability = Durability::Normal;
         }
         let machine = Machine::new(config)?;
+        // A store that does not exist has no published workflow, and is not made for nothing.
+        if let Some(name) = published
+            && machine.existing_place().is_err()
+        {
+            return Err(missing(name).into());
+        }
+        let is_file = published.is_none();
         let host = machine.loaded_host(&context.output)?;
-        let (request, source) = match read {
-            Ok(read) => read,
-            Err(error) => return Err(self.all_mistakes(error, &machine, &host).into()),
-        };
-        if context.output.is_text() {
+        let request = read.map_err(|error| self.all_mistakes(error, &machine, &host))?;
+        let store = machine.store()?;
+        let (request, source) = request.on(&*store)?;
+        // A published workflow was warned about when it was published.
+        if is_file && context.output.is_text() {
             let others = Neighbours::of(self.request.path(), &machine);
             let found = warnings_before_run(&source.definition, &host, &others);
             crate::report::warn(&context.output, &source.warnings(found));
         }
-        let store = machine.store()?;
         let mut options = machine.runtime("run", Scope::Own, Arc::clone(&store), host)?;
-        options.beside = Some(self.request.beside());
+        options.beside = self.request.beside();
         let mut shown = None;
         if context.output.watched && context.output.is_text() {
             let (watcher, progress) = progress::begin(context.output.notes)?;
@@ -222,7 +235,7 @@ impl Arguments {
         if exit == Exit::Suspended {
             tell_waits(context, store, started.no, Vec::new());
         }
-        let again = format!("windlass run {} --id {}", self.request.file(), row.id);
+        let again = format!("windlass run {} --id {}", self.request.workflow(), row.id);
         let text = format!("The run is kept. `{again}` with the same input continues it.");
         context.output.note(&text);
         Ok(exit)
@@ -246,7 +259,7 @@ fn tell_waits(context: &Context, store: &dyn Store, no: RunNo, told: Vec<String>
 
 fn head(store: &dyn Store, no: RunNo) -> anyhow::Result<windlass_store::rows::RunRow> {
     store.run_by_no(no)?.ok_or_else(|| {
-        crate::error::Expected::new(codes::NO_RUN, "The run is gone from the store")
+        Expected::new(codes::NO_RUN, "The run is gone from the store")
             .exit(Exit::NotFound)
             .into()
     })

@@ -1,10 +1,14 @@
-//! `windlass serve`: the long-running host.
+//! `windlass serve`: the long-running host, which `windlass dev` shows in another way.
 
 use std::sync::Arc;
 
 use clap::Args;
-use windlass_runtime::{Drained, PluginFolders, Runtime, Scope};
+use windlass_plugins::CompileReport;
+use windlass_runtime::{
+    Drained, FolderLog, FolderReport, Observed, Observer, PluginFolders, Runtime, Scope,
+};
 use windlass_server::LiveFeed;
+use windlass_store::Store;
 
 use crate::app::Context;
 use crate::exit::Exit;
@@ -12,7 +16,7 @@ use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
 use crate::web::{self, Web};
 use crate::wire::place::StoreLocation;
-use crate::wire::{self, Machine};
+use crate::wire::{self, Machine, compile};
 
 /// The arguments.
 #[derive(Debug, Args)]
@@ -25,54 +29,81 @@ pub(crate) struct Arguments {
     metrics: MetricsArguments,
 }
 
+/// How a host reports to the person who has started it.
+pub(super) trait Hosting {
+    /// The name of the process in the store.
+    fn name(&self) -> &'static str;
+
+    /// Receives the changes of workflow and plugin files.
+    fn report(&self) -> Arc<dyn FolderReport>;
+
+    /// Receives compilations that take long.
+    fn compiling(&self) -> CompileReport;
+
+    /// Observes runs, besides the live feed of the API.
+    fn observer(&self, store: &Arc<dyn Store>) -> std::io::Result<Option<Arc<dyn Observer>>>;
+
+    /// Called when the host serves.
+    fn serving(&self, machine: &Machine, web: Option<&Web>);
+
+    /// Called when it begins to drain.
+    fn draining(&self, in_flight: u32);
+
+    /// Called when it has drained, before the store is closed.
+    fn drained(&self);
+}
+
+/// A host that writes a log.
+struct Logged;
+
+impl Hosting for Logged {
+    fn name(&self) -> &'static str {
+        "serve"
+    }
+
+    fn report(&self) -> Arc<dyn FolderReport> {
+        Arc::new(FolderLog)
+    }
+
+    fn compiling(&self) -> CompileReport {
+        compile::logged()
+    }
+
+    fn observer(&self, _: &Arc<dyn Store>) -> std::io::Result<Option<Arc<dyn Observer>>> {
+        Ok(None)
+    }
+
+    fn serving(&self, machine: &Machine, _: Option<&Web>) {
+        if let Ok(place) = StoreLocation::of(&machine.config) {
+            tracing::info!(store = %place, "serving");
+        }
+    }
+
+    fn draining(&self, in_flight: u32) {
+        tracing::info!(in_flight, "draining");
+    }
+
+    fn drained(&self) {}
+}
+
+/// Two observers.
+struct Both(Arc<dyn Observer>, Arc<dyn Observer>);
+
+impl Observer for Both {
+    fn observe(&self, event: &Observed<'_>) {
+        self.0.observe(event);
+        self.1.observe(event);
+    }
+}
+
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("info")?)?;
-        let listen = web::check(&machine.config.server)?;
-        let store = machine.awaited_store()?;
-        let host = machine.host()?;
-        if let Err((what, help)) = wire::library_in_use(&machine.config) {
-            tracing::warn!(help, "{what}");
-        }
-        let folders = PluginFolders::load(&host, wire::plugin_directories(&machine.config));
-        // Installed before the first claim: from then on a signal means to finish the work in
-        // progress.
-        let signals = {
-            let _inside = machine.tokio.enter();
-            Signals::new()?
-        };
-        let live_feed = LiveFeed::new();
-        let (for_store, for_host) = (Arc::clone(&store), Arc::clone(&host));
-        let mut options = machine.runtime("serve", Scope::All, for_store, for_host)?;
-        options.observer = Some(Arc::<LiveFeed>::clone(&live_feed));
-        options.plugin_folders = Some(folders);
-        let served = Runtime::start(options)?;
-        let metrics = self.metrics.begin(&served)?;
-        let retention = served.retain(machine.retention())?;
-        let sources = served.publish_from(machine.definition_options(listen.is_some()))?;
-        // The server answers only after the first reading of the definition directories.
-        let server = match listen {
-            Some(listen) => Some(web::begin(
-                &machine, listen, &store, &sources, &served, live_feed,
-            )?),
-            None => None,
-        };
-        if let Some(paused) = served.paused() {
-            tracing::warn!(since_ms = paused.since_ms, "paused: nothing new is begun");
-        }
-        let place = StoreLocation::of(&machine.config)?;
-        tracing::info!(store = %place, "serving");
-        let drained = machine
-            .tokio
-            .block_on(serve(&served, &machine, server, signals))?;
-        drop(retention);
-        metrics.end(&served);
-        store.close();
         let Drained {
             in_time,
             finished,
             left,
-        } = drained;
+        } = host(&machine, &self.metrics, &Logged)?;
         if in_time {
             tracing::info!(finished, left, "drained");
         } else {
@@ -82,15 +113,69 @@ impl Arguments {
     }
 }
 
+/// Hosts until a signal comes, and drains.
+pub(super) fn host(
+    machine: &Machine,
+    metrics: &MetricsArguments,
+    hosting: &dyn Hosting,
+) -> anyhow::Result<Drained> {
+    let listen = web::check(&machine.config.server)?;
+    let store = machine.awaited_store()?;
+    let host = machine.host(hosting.compiling())?;
+    if let Err((what, help)) = wire::library_in_use(&machine.config) {
+        tracing::warn!(help, "{what}");
+    }
+    let report = hosting.report();
+    let folders = wire::plugin_directories(&machine.config);
+    let folders = PluginFolders::load(&host, folders, Arc::clone(&report));
+    // Installed before the first claim: from then on a signal means to finish the work in progress.
+    let signals = {
+        let _inside = machine.tokio.enter();
+        Signals::new()?
+    };
+    let live_feed = LiveFeed::new();
+    let (for_store, for_host) = (Arc::clone(&store), Arc::clone(&host));
+    let mut options = machine.runtime(hosting.name(), Scope::All, for_store, for_host)?;
+    let feed: Arc<dyn Observer> = Arc::<LiveFeed>::clone(&live_feed);
+    options.observer = Some(match hosting.observer(&store)? {
+        Some(observer) => Arc::new(Both(feed, observer)),
+        None => feed,
+    });
+    options.plugin_folders = Some(folders);
+    let served = Runtime::start(options)?;
+    let metrics = metrics.begin(&served)?;
+    let retention = served.retain(machine.retention())?;
+    let sources = served.publish_from(machine.definition_options(listen.is_some()), report)?;
+    // The server answers only after the first reading of the definition directories.
+    let server = match listen {
+        Some(listen) => Some(web::begin(
+            machine, listen, &store, &sources, &served, live_feed,
+        )?),
+        None => None,
+    };
+    if let Some(paused) = served.paused() {
+        tracing::warn!(since_ms = paused.since_ms, "paused: nothing new is begun");
+    }
+    hosting.serving(machine, server.as_ref());
+    let serving = serve(&served, machine, server, signals, hosting);
+    let drained = machine.tokio.block_on(serving)?;
+    drop(retention);
+    metrics.end(&served);
+    hosting.drained();
+    store.close();
+    Ok(drained)
+}
+
 /// Waits for a signal, and drains.
 async fn serve(
     runtime: &Runtime,
     machine: &Machine,
     server: Option<Web>,
     mut signals: Signals,
+    hosting: &dyn Hosting,
 ) -> anyhow::Result<Drained> {
     signals.next().await;
-    tracing::info!(in_flight = runtime.in_flight(), "draining");
+    hosting.draining(runtime.in_flight());
     signals.end_at_next()?;
     // The server accepts no new work while the runtime drains, but still answers requests about
     // runs.

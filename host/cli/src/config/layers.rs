@@ -96,6 +96,12 @@ impl Sources {
         }
     }
 
+    /// The project file, if there is one.
+    pub(crate) fn project_file(&self) -> Option<PathBuf> {
+        let named = self.project.clone();
+        named.or_else(|| find_project(&self.directory))
+    }
+
     /// Reads and merges all layers.
     pub(crate) fn load(&self) -> Result<Loaded, Expected> {
         let mut merge = Merge {

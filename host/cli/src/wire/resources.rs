@@ -12,7 +12,7 @@ use windlass_runtime::definitions::Definitions;
 use windlass_runtime::{Error, Links, Runtime};
 use windlass_store::Store;
 
-use super::Setup;
+use super::{Setup, compile};
 use crate::error::classify;
 use crate::output::Output;
 
@@ -67,7 +67,8 @@ impl CommandResources {
 
 impl Resources for CommandResources {
     fn host(&self) -> Result<Arc<Host>, Error> {
-        self.host.get(|| self.setup.host())
+        self.host
+            .get(|| self.setup.host(compile::noted(self.output)))
     }
 
     fn plugins(&self) -> Result<Arc<Host>, Error> {

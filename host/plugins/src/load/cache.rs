@@ -10,6 +10,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime};
 
 use wasmtime::component::Component;
@@ -20,6 +21,7 @@ use crate::codes;
 use crate::description;
 use crate::error::{Error, chain};
 use crate::host::HostShared;
+use crate::options::Compiling;
 
 /// The compiled component: from the cache, from the bundle, or compiled now.
 pub(super) fn component(
@@ -33,7 +35,10 @@ pub(super) fn component(
         return Ok(component);
     }
     let fault = |message: String| Error::new(codes::COMPILE, subject, message);
-    let compiled = compile(shared, subject, &bytes()?)?;
+    let bytes = bytes()?;
+    let compiled = reported(shared, subject, bytes.len(), || {
+        compile(shared, subject, &bytes)
+    })?;
     // Without the cache, the next start is slower; it has no other effect.
     if let Err(error) = keep(shared, digest, Made::Here, &compiled) {
         tracing::warn!(%digest, %error, "compiled code could not be kept");
@@ -47,6 +52,45 @@ pub(super) fn component(
     // SAFETY: this engine's compiler has just made these bytes.
     let component = unsafe { Component::deserialize(&shared.engine, &compiled) };
     component.map_err(|error| fault(chain(&error)))
+}
+
+/// Does the work, and reports it if it takes long.
+fn reported<T>(shared: &HostShared, subject: &str, bytes: usize, work: impl FnOnce() -> T) -> T {
+    let Some(report) = &shared.options.compiling else {
+        return work();
+    };
+    let tell = |took| {
+        (report.tell)(&Compiling {
+            subject,
+            bytes,
+            took,
+        });
+    };
+    let begin = shared.clock.monotonic();
+    let told = report.after.is_zero();
+    if told {
+        tell(None);
+    }
+    let (working, worked) = channel::<()>();
+    let (result, is_late) = std::thread::scope(|scope| {
+        let watcher = std::thread::Builder::new().name("compile-watch".to_owned());
+        let watcher = watcher.spawn_scoped(scope, move || {
+            let late = worked.recv_timeout(report.after) == Err(RecvTimeoutError::Timeout);
+            if late && !told {
+                tell(None);
+            }
+            late
+        });
+        let result = work();
+        drop(working);
+        // Without the thread, or after its panic, there is only no report.
+        let is_late = watcher.ok().and_then(|watcher| watcher.join().ok());
+        (result, told || is_late.unwrap_or_default())
+    });
+    if is_late {
+        tell(Some(shared.clock.monotonic().saturating_sub(begin)));
+    }
+    result
 }
 
 fn compile(shared: &HostShared, subject: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {

@@ -105,6 +105,12 @@ fn a_broken_file_leaves_the_old_in_place() {
     assert_eq!(error.code.as_str(), "WL-P001");
     assert_eq!(kept, Some(echo.digest));
     assert_eq!(folder.packages(), [echo.name()]);
+    // The whole file is news after the failure, although its plugin was there all the time.
+    std::fs::copy(built("echo"), &file).unwrap();
+    let LoadEvent::Loaded { plugin, .. } = folder.next() else {
+        panic!("not mended")
+    };
+    assert!(Arc::ptr_eq(&plugin, &echo));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Loads files: into a plugin, or with an error.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use windlass_model::Digest;
 use windlass_model::definition::UseRef;
-use windlass_plugins::Options;
+use windlass_plugins::{CompileReport, Options};
 
 use crate::rig::{Rig, bare, built, output};
 
@@ -261,4 +262,37 @@ fn compiled_code_that_nobody_has_used_for_long_is_removed() {
     assert!(recent.exists() && foreign.exists());
     let left = files(&again, "cwasm").len();
     assert_eq!(left, 3, "the code of this compiler stays");
+}
+
+#[test]
+fn a_compilation_that_takes_long_is_reported_with_its_end_and_a_cached_one_is_not() {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let reports = |after| {
+        let said = Arc::clone(&said);
+        CompileReport {
+            after,
+            tell: Arc::new(move |compiling| {
+                let ended = compiling.took.is_some();
+                assert!(compiling.subject.ends_with("echo.wasm") && compiling.bytes > 1000);
+                said.lock().unwrap().push(ended);
+            }),
+        }
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let rig = Rig::in_dir(dir, |options| {
+        options.compiling = Some(reports(Duration::ZERO))
+    });
+    rig.host.load_file(&built("echo")).unwrap();
+    assert_eq!(*said.lock().unwrap(), [false, true]);
+    let again = Rig::in_dir(rig.dir, |options| {
+        options.compiling = Some(reports(Duration::ZERO));
+    });
+    again.host.load_file(&built("echo")).unwrap();
+    assert_eq!(said.lock().unwrap().len(), 2);
+    // No compilation takes an hour.
+    let quick = Rig::in_dir(tempfile::tempdir().unwrap(), |options| {
+        options.compiling = Some(reports(Duration::from_secs(3600)));
+    });
+    quick.host.load_file(&built("echo")).unwrap();
+    assert_eq!(said.lock().unwrap().len(), 2);
 }

@@ -33,6 +33,9 @@ const PAGE: u32 = 1_000;
 pub struct Reloaded {
     /// The files that were published, now or before.
     pub published: Vec<(PathBuf, Published)>,
+    /// Files that were read and have the content that was published from them last, with their
+    /// workflows.
+    pub same: Vec<(PathBuf, String)>,
     /// Removed files, with the workflow and the version that were retracted.
     pub retracted: Vec<(PathBuf, String, u32)>,
     /// Directories that have lost all their files at once: their workflows are not retracted.
@@ -50,6 +53,8 @@ pub struct Failed {
     pub text: Arc<str>,
     /// Why it cannot be published. Mistakes in the text have their places.
     pub error: Error,
+    /// The file was tried again and has not changed since the last report about it.
+    pub again: bool,
 }
 
 impl Definitions {
@@ -193,17 +198,26 @@ impl Definitions {
         force: bool,
         reloaded: &mut Reloaded,
     ) -> Result<(), Error> {
+        let again = files.seen.get(path);
+        let again = again.is_some_and(|seen| seen.stamp == stamp && seen.workflow.is_none());
         let (text, published) = self.publish_file(files, path, force);
+        let file = path.to_owned();
         let workflow = match published {
             Ok((workflow, published)) => {
-                let published = published.map(|published| (path.to_owned(), published));
-                reloaded.published.extend(published);
+                match published {
+                    Some(published) => reloaded.published.push((file, published)),
+                    None => reloaded.same.push((file, workflow.clone())),
+                }
                 Some(workflow)
             }
             Err(Error::Store(error)) => return Err(error.into()),
             Err(error) => {
-                let file = path.to_owned();
-                reloaded.failed.push(Failed { file, text, error });
+                reloaded.failed.push(Failed {
+                    file,
+                    text,
+                    error,
+                    again,
+                });
                 None
             }
         };

@@ -8,12 +8,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_model::position;
 use windlass_periodic::Bell;
 
+use super::report::FolderReport;
 use super::{PluginNews, Watch};
-use crate::definitions::{Definitions, Failed, Reloaded, Upkept};
-use crate::error::Error;
+use crate::definitions::{Definitions, Reloaded, Upkept};
 
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
@@ -27,6 +26,7 @@ pub(crate) struct Publisher {
     pub(crate) plugins: PluginNews,
     /// Rung after a workflow was published or retracted.
     pub(crate) planner: Bell,
+    pub(crate) report: Arc<dyn FolderReport>,
 }
 
 impl Publisher {
@@ -53,7 +53,7 @@ impl Publisher {
     fn look(&self) {
         let again = self.plugins.take();
         match self.definitions.look(again) {
-            Ok(Upkept::Done(reloaded)) => self.tell(reloaded),
+            Ok(Upkept::Done(reloaded)) => self.tell(&reloaded),
             // The next look finds the files that the other process has left.
             Ok(Upkept::AlreadyInProgress) => {}
             Err(error) => {
@@ -62,50 +62,10 @@ impl Publisher {
         }
     }
 
-    fn tell(&self, reloaded: Reloaded) {
+    fn tell(&self, reloaded: &Reloaded) {
         if !reloaded.published.is_empty() || !reloaded.retracted.is_empty() {
             self.planner.ring();
         }
-        for (file, published) in &reloaded.published {
-            tracing::info!(
-                workflow = published.name,
-                version = published.version,
-                unchanged = published.unchanged,
-                file = %file.display(),
-                "published"
-            );
-        }
-        for (file, workflow, version) in &reloaded.retracted {
-            tracing::info!(workflow, version, file = %file.display(), "retracted");
-        }
-        for directory in &reloaded.emptied {
-            let directory = directory.display();
-            tracing::warn!(%directory, "all files are gone at once: what they published stays");
-        }
-        for failed in &reloaded.failed {
-            complain(failed);
-        }
-    }
-}
-
-/// Logs all mistakes in a file, one per line.
-fn complain(failed: &Failed) {
-    let Failed { file, text, error } = failed;
-    let file = file.display();
-    let Error::Definition(diagnostics) = error else {
-        tracing::warn!(code = %error.code(), %file, message = %error, "not published");
-        return;
-    };
-    for found in diagnostics {
-        let span = found.place.span.as_ref();
-        let (line, column) = span.map(|span| position(text, span.start)).unzip();
-        tracing::warn!(
-            code = %found.code,
-            %file,
-            line,
-            column,
-            message = found.message,
-            "not published"
-        );
+        self.report.definitions(reloaded);
     }
 }

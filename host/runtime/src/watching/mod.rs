@@ -6,6 +6,7 @@
 
 mod definitions;
 mod plugins;
+mod report;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use windlass_periodic::{Bell, Periodic, Rest};
 
 pub(crate) use self::definitions::Publisher;
 pub use self::plugins::PluginFolders;
+pub use self::report::{FolderLog, FolderReport};
 
 /// How long a folder has to be unchanged before a look.
 const QUIET: Duration = Duration::from_millis(200);

@@ -8,17 +8,21 @@ use windlass_periodic::{Bell, Periodic, Rest};
 use windlass_plugins::{Folders, Host, LoadEvent};
 
 use super::Watch;
+use super::report::FolderReport;
 
 /// Folders whose plugins are loaded. A [`Runtime`](crate::Runtime) with this option watches them.
-pub struct PluginFolders(Folders);
+pub struct PluginFolders {
+    folders: Folders,
+    report: Arc<dyn FolderReport>,
+}
 
 impl PluginFolders {
     /// Loads the plugins in the folders before the process claims anything, so that no trigger is
     /// parked because of a plugin that is in a folder. Takes as long as compiling them.
-    pub fn load(host: &Host, folders: Vec<PathBuf>) -> Self {
+    pub fn load(host: &Host, folders: Vec<PathBuf>, report: Arc<dyn FolderReport>) -> Self {
         let mut folders = Folders::new(folders);
-        look(&mut folders, host, &|| ());
-        Self(folders)
+        look(&mut folders, host, &*report, &|| ());
+        Self { folders, report }
     }
 
     /// Looks repeatedly, and calls back when a plugin was loaded.
@@ -28,11 +32,14 @@ impl PluginFolders {
         host: Arc<Host>,
         loaded: impl Fn() + Clone + Send + 'static,
     ) -> std::io::Result<Watch> {
-        let Self(mut folders) = self;
+        let Self {
+            mut folders,
+            report,
+        } = self;
         let dirs = folders.dirs().to_vec();
         compile(Arc::downgrade(&host), loaded.clone())?;
         Watch::start("plugin-folders", &dirs, Bell::default(), move || {
-            look(&mut folders, &host, &loaded)
+            look(&mut folders, &host, &*report, &loaded)
         })
     }
 }
@@ -73,25 +80,16 @@ fn compile(host: Weak<Host>, replaced: impl Fn() + Send + 'static) -> std::io::R
     Ok(())
 }
 
-fn look(folders: &mut Folders, host: &Host, loaded: &dyn Fn()) -> Duration {
+fn look(
+    folders: &mut Folders,
+    host: &Host,
+    report: &dyn FolderReport,
+    loaded: &dyn Fn(),
+) -> Duration {
     folders.look(host, &mut |event| {
-        log(&event);
+        report.plugin(&event);
         if let LoadEvent::Loaded { .. } = event {
             loaded();
         }
     })
-}
-
-fn log(event: &LoadEvent) {
-    match event {
-        LoadEvent::Loaded { file, plugin, .. } => {
-            tracing::info!(plugin = plugin.name(), digest = %plugin.digest, file = %file.display(), "loaded");
-        }
-        LoadEvent::Failed { file, error, .. } => {
-            tracing::warn!(code = %error.code, file = %file.display(), message = error.message, "not loaded");
-        }
-        LoadEvent::Removed { file, digest } => {
-            tracing::info!(%digest, file = %file.display(), "removed");
-        }
-    }
 }

@@ -12,7 +12,7 @@ use windlass_plugins::Host;
 use windlass_runtime::client::Resources;
 use windlass_runtime::definitions::{self, Definitions};
 use windlass_runtime::{
-    BurstBounds, Error, Links, Runtime, Scope, Settings, SystemClock, Topology,
+    BurstBounds, Error, FolderLog, Links, Runtime, Scope, Settings, SystemClock, Topology,
 };
 use windlass_server::{Bounds, Callers, LiveFeed, Options, Server};
 use windlass_store::MemoryStore;
@@ -127,7 +127,7 @@ impl Rig {
         })
         .unwrap();
         let definitions = runtime
-            .publish_from(definitions::Options::default())
+            .publish_from(definitions::Options::default(), Arc::new(FolderLog))
             .unwrap();
         let server = Server::new(Options {
             listen: ([127, 0, 0, 1], 0).into(),

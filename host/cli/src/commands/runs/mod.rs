@@ -14,6 +14,7 @@ mod stored;
 mod taken;
 mod trace;
 mod transfer;
+mod watch;
 
 use clap::Subcommand;
 
@@ -57,6 +58,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Show the executions of a run, node by node
     Trace(trace::Arguments),
+    /// Show the executions of a run as they happen, and then its output
+    Watch(watch::Arguments),
 }
 
 impl Command {
@@ -77,6 +80,7 @@ impl Command {
             Self::List(arguments) => arguments.run(context),
             Self::Show(arguments) => arguments.run(context),
             Self::Trace(arguments) => arguments.run(context),
+            Self::Watch(arguments) => arguments.run(context),
         }
     }
 }

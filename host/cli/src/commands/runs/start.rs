@@ -3,6 +3,8 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::trace::Details;
+use super::watch::watch;
 use crate::app::Context;
 use crate::commands::trigger::When;
 use crate::exit::Exit;
@@ -22,6 +24,9 @@ pub(crate) struct Arguments {
     create_only: bool,
     #[command(flatten)]
     when: When,
+    /// Show the executions of the run as they happen, and then its output, like `runs watch`
+    #[arg(long, conflicts_with = "create_only")]
+    watch: bool,
 }
 
 impl Arguments {
@@ -31,12 +36,21 @@ impl Arguments {
             members.insert("create_only".to_owned(), Value::from(true));
         }
         let begun = self.request.begin(members, || context.api_and_store())?;
-        let (id, existed) = (begun.id, begun.existed);
-        let item = json!({ "id": id, "existed": existed });
-        context.output.show(&item, || id.clone())?;
+        let (id, existed, output) = (begun.id, begun.existed, &context.output);
+        match self.watch {
+            true if output.is_text() => output.note(&format!("Run {id}")),
+            // The outcome of the run contains its id.
+            true => {}
+            false => {
+                let item = json!({ "id": id, "existed": existed });
+                output.show(&item, || id.clone())?;
+            }
+        }
         if existed {
-            let note = "The same request was made before; this is that run.";
-            context.output.note(note);
+            output.note("The same request was made before; this is that run.");
+        }
+        if self.watch {
+            return watch(output, &begun.api, &id, &Details::default());
         }
         Ok(Exit::Done)
     }

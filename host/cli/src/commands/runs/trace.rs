@@ -20,19 +20,26 @@ use crate::output::Paint;
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
     id: String,
+    #[command(flatten)]
+    details: Details,
+    /// How many executions to show at most, the newest
+    #[arg(long, default_value_t = 1000, value_name = "COUNT")]
+    limit: u32,
+}
+
+/// The details of executions that are shown.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Details {
     /// Show the log lines of the nodes
     #[arg(long)]
     logs: bool,
     /// Show the output of each execution
     #[arg(long)]
     outputs: bool,
-    /// How many executions to show at most, the newest
-    #[arg(long, default_value_t = 1000, value_name = "COUNT")]
-    limit: u32,
 }
 
 /// The members of an execution.
-const ORDER: [&str; 11] = [
+pub(super) const ORDER: [&str; 11] = [
     "node", "trigger", "seq", "attempt", "status", "started", "took_us", "output", "failure",
     "logs", "skipped",
 ];
@@ -44,25 +51,31 @@ impl Arguments {
         let path = ["runs", answer::text(&run, "id")?, "executions"];
         let mut items = api.list(&path, &[], self.limit, &ORDER)?;
         items.reverse();
-        for item in &mut items {
-            // The document leaves empty members out.
-            if let Some(logs) = item.get_mut("logs").filter(|logs| logs.is_null()) {
-                *logs = json!([]);
-            }
-        }
+        items.iter_mut().for_each(complete);
         let paint = context.output.data;
         context.output.list(&items, || {
             let name = paint.strong(text(&run, "workflow"));
             let mut said = format!("{name} {} {}\n", text(&run, "id"), text(&run, "status"));
             for item in &items {
-                self.line(&mut said, at_ms(&run, "created"), item, paint);
+                self.details
+                    .line(&mut said, at_ms(&run, "created"), item, paint);
             }
             said
         })?;
         Ok(Exit::Done)
     }
+}
 
-    fn line(&self, said: &mut String, created_ms: i64, item: &Value, paint: Paint) {
+/// Adds the empty members that the document of an execution leaves out.
+pub(super) fn complete(item: &mut Value) {
+    if let Some(logs) = item.get_mut("logs").filter(|logs| logs.is_null()) {
+        *logs = json!([]);
+    }
+}
+
+impl Details {
+    /// Adds the lines of an execution to a text.
+    pub(super) fn line(&self, said: &mut String, created_ms: i64, item: &Value, paint: Paint) {
         let after = at_ms(item, "started").saturating_sub(created_ms);
         let number = |key: &str| item.get(key).and_then(Value::as_u64).unwrap_or_default();
         let attempt = match number("attempt") {
@@ -121,7 +134,7 @@ fn read<T: DeserializeOwned>(item: &Value, key: &str) -> Option<T> {
 }
 
 /// A moment, in epoch milliseconds.
-fn at_ms(item: &Value, key: &str) -> i64 {
+pub(super) fn at_ms(item: &Value, key: &str) -> i64 {
     let at: Option<jiff::Timestamp> = text(item, key).parse().ok();
     at.map_or(0, jiff::Timestamp::as_millisecond)
 }

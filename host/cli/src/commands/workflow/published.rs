@@ -12,7 +12,7 @@ use crate::codes;
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
 use crate::output::{Output, columns_of, members};
-use crate::source::{self, Source};
+use crate::source::{self, Source, name_in};
 
 /// How many versions are listed at most.
 const LISTED: u32 = 10_000;
@@ -105,13 +105,9 @@ enum Given {
 }
 
 impl Given {
-    /// The argument is a file if the file exists, or if the text cannot be a workflow's name.
+    /// The argument is a file unless it is the name of a workflow.
     fn of(given: &Path) -> Result<Self, Expected> {
-        let name = given.to_str().filter(|name| {
-            let plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
-            *name != "-" && name.chars().all(plain)
-        });
-        match name.filter(|_| !given.exists()) {
+        match name_in(given) {
             Some(name) => Ok(Self::Draft(name.to_owned())),
             None => Source::read(given).map(|source| Self::File(Box::new(source))),
         }

@@ -1,0 +1,80 @@
+//! The reports about watched folders: a host logs them, and a command for authors prints them.
+
+use windlass_model::position;
+use windlass_plugins::LoadEvent;
+
+use crate::definitions::{Failed, Reloaded};
+use crate::error::Error;
+
+/// Receives what the looks at the folders find, on the threads that look: a call should not take
+/// long.
+pub trait FolderReport: Send + Sync + 'static {
+    /// Called after each look at the workflow files, with the changes since the last look.
+    fn definitions(&self, found: &Reloaded);
+
+    /// Called for each change of a plugin file.
+    fn plugin(&self, event: &LoadEvent);
+}
+
+/// Writes the reports to the log.
+pub struct FolderLog;
+
+impl FolderReport for FolderLog {
+    fn definitions(&self, found: &Reloaded) {
+        for (file, published) in &found.published {
+            tracing::info!(
+                workflow = published.name,
+                version = published.version,
+                unchanged = published.unchanged,
+                file = %file.display(),
+                "published"
+            );
+        }
+        for (file, workflow, version) in &found.retracted {
+            tracing::info!(workflow, version, file = %file.display(), "retracted");
+        }
+        for directory in &found.emptied {
+            let directory = directory.display();
+            tracing::warn!(%directory, "all files are gone at once: what they published stays");
+        }
+        found.failed.iter().for_each(complain);
+    }
+
+    fn plugin(&self, event: &LoadEvent) {
+        match event {
+            LoadEvent::Loaded { file, plugin, .. } => {
+                tracing::info!(plugin = plugin.name(), digest = %plugin.digest, file = %file.display(), "loaded");
+            }
+            LoadEvent::Failed { file, error, .. } => {
+                tracing::warn!(code = %error.code, file = %file.display(), message = error.message, "not loaded");
+            }
+            LoadEvent::Removed { file, digest } => {
+                tracing::info!(%digest, file = %file.display(), "removed");
+            }
+        }
+    }
+}
+
+/// Logs all mistakes in a file, one per line.
+fn complain(failed: &Failed) {
+    let Failed {
+        file, text, error, ..
+    } = failed;
+    let file = file.display();
+    let Error::Definition(diagnostics) = error else {
+        tracing::warn!(code = %error.code(), %file, message = %error, "not published");
+        return;
+    };
+    for found in diagnostics {
+        let span = found.place.span.as_ref();
+        let (line, column) = span.map(|span| position(text, span.start)).unzip();
+        tracing::warn!(
+            code = %found.code,
+            %file,
+            line,
+            column,
+            message = found.message,
+            "not published"
+        );
+    }
+}
