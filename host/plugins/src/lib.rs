@@ -52,10 +52,11 @@ pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;
 pub use folders::{Folders, LoadEvent};
 pub use host::{Host, PoolUse};
+pub use http::roots::client_with_roots;
 pub use lane::CallMode;
 pub use options::{
-    Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Secret, Secrets, Settings,
-    Source,
+    Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Roots, Secret, Secrets,
+    Settings, Source,
 };
 pub use plugin::{Plugin, Purity};
 pub use proof::{Proof, Proofs, Signed, Standing};

@@ -7,9 +7,11 @@ use windlass_runtime::{Drained, PluginFolders, Runtime, Scope};
 use windlass_server::LiveFeed;
 
 use crate::app::Context;
+use crate::error::Expected;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
+use crate::supervisor::Supervisor;
 use crate::web::{self, Web};
 use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine};
@@ -29,6 +31,9 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("info")?)?;
         let listen = web::check(&machine.config.server)?;
+        let token =
+            |listen| Ok::<_, Expected>((listen, web::token(&machine.config.server, listen)?));
+        let listen = listen.map(token).transpose()?;
         let store = machine.awaited_store()?;
         let host = machine.host()?;
         if let Err((what, help)) = wire::library_in_use(&machine.config) {
@@ -62,9 +67,17 @@ impl Arguments {
         }
         let place = StoreLocation::of(&machine.config)?;
         tracing::info!(store = %place, "serving");
-        let drained = machine
-            .tokio
-            .block_on(serve(&served, &machine, server, signals))?;
+        let supervisor = Arc::new(Supervisor::of_process());
+        supervisor.ready();
+        let reports = machine.tokio.spawn({
+            let supervisor = Arc::clone(&supervisor);
+            async move { supervisor.report().await }
+        });
+        let drained =
+            machine
+                .tokio
+                .block_on(serve(&served, &machine, server, signals, &supervisor))?;
+        reports.abort();
         drop(retention);
         metrics.end(&served);
         store.close();
@@ -88,8 +101,11 @@ async fn serve(
     machine: &Machine,
     server: Option<Web>,
     mut signals: Signals,
+    supervisor: &Supervisor,
 ) -> anyhow::Result<Drained> {
     signals.next().await;
+    let drain = machine.config.scheduler.drain.duration();
+    supervisor.stopping(drain);
     tracing::info!(in_flight = runtime.in_flight(), "draining");
     signals.end_at_next()?;
     // The server accepts no new work while the runtime drains, but still answers requests about
@@ -97,9 +113,7 @@ async fn serve(
     if let Some(server) = &server {
         server.handle.drain();
     }
-    let drained = runtime
-        .drain(machine.config.scheduler.drain.duration())
-        .await;
+    let drained = runtime.drain(drain).await;
     if let Some(server) = server {
         server.handle.close().await;
     }
