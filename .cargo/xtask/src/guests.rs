@@ -58,7 +58,7 @@ impl Args {
 }
 
 /// The default target: it has no imports but those of the contract.
-const DEFAULT_TARGET: &str = "wasm32-unknown-unknown";
+pub(crate) const DEFAULT_TARGET: &str = "wasm32-unknown-unknown";
 
 /// A crate that becomes a component.
 struct Guest {

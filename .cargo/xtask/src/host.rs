@@ -22,6 +22,17 @@ pub(crate) fn build() -> Result<()> {
 /// other features of their dependencies, and compile these again.
 const PROGRAMS: [&str; 3] = ["windlass-cli", "windlass-example-prices", "windlass-tests"];
 
+/// How programs are built.
+pub(crate) struct Profile {
+    /// The name of the profile in `Cargo.toml`, and of its directory.
+    pub(crate) name: &'static str,
+    /// Variables of the build.
+    pub(crate) environment: Vec<(&'static str, String)>,
+    /// Minutes of one processor for a first build, if they are known: the packer with the libraries
+    /// of the host, and the host after that.
+    pub(crate) usually: Option<[usize; 2]>,
+}
+
 /// Builds the programs in the release profile, with the guests that are built, and returns their
 /// directory.
 pub(crate) fn release() -> Result<PathBuf> {
@@ -31,31 +42,44 @@ pub(crate) fn release() -> Result<PathBuf> {
 /// Builds programs in the release profile, with the guests that are built, and returns their
 /// directory.
 pub(crate) fn programs(names: &[&str]) -> Result<PathBuf> {
+    let profile = Profile {
+        name: "release",
+        environment: Vec::new(),
+        usually: Some([9, 4]),
+    };
+    programs_by(&profile, names)
+}
+
+/// Builds programs with the guests that are built, and returns their directory.
+pub(crate) fn programs_by(profile: &Profile, names: &[&str]) -> Result<PathBuf> {
     let packer = "windlass-library";
-    let usually = progress::usually(LIBRARIES);
+    let say_usually = |minutes| format!("; {}", progress::usually(minutes));
+    let usually = profile.usually.map(|both| both.map(say_usually));
+    let [libraries, host] = usually.unwrap_or_default();
     say(&format!(
-        "building WebAssembly's compiler and the packer of the node library; {usually}"
+        "building WebAssembly's compiler and the packer of the node library{libraries}"
     ));
-    progress::run(&mut cargo_build(place::cargo(), &[packer])?)?;
-    let programs = place::target()?.join("release");
+    progress::run(&mut cargo_build(place::cargo(), profile, &[packer])?)?;
+    let programs = place::target()?.join(profile.name);
     pack(&programs.join(packer))?;
-    say(&format!(
-        "building {}; {}",
-        names.join(", "),
-        progress::usually(HOST)
-    ));
-    progress::run(&mut cargo_build(place::cargo_with_library()?, names)?)?;
+    say(&format!("building {}{host}", names.join(", ")));
+    progress::run(&mut cargo_build(
+        place::cargo_with_library()?,
+        profile,
+        names,
+    )?)?;
     Ok(programs)
 }
 
-/// Minutes of one processor for a first build: the packer with the libraries of the host, and the
-/// host after that.
-const LIBRARIES: usize = 9;
-const HOST: usize = 4;
-
-fn cargo_build(mut command: Command, programs: &[&str]) -> Result<Command> {
+fn cargo_build(mut command: Command, profile: &Profile, programs: &[&str]) -> Result<Command> {
     command
-        .args(["build", "--release"])
+        .args(["build", "--profile", profile.name])
+        .envs(
+            profile
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
         .current_dir(place::root()?);
     for package in PROGRAMS {
         command.args(["--package", package]);
@@ -71,17 +95,28 @@ fn cargo_build(mut command: Command, programs: &[&str]) -> Result<Command> {
 fn pack(packer: &Path) -> Result<()> {
     let built = place::target()?.join("plugins");
     let mut components = Vec::new();
-    for entry in std::fs::read_dir(place::root()?.join("plugins"))? {
-        let entry = entry?;
-        let component = built.join(entry.file_name()).with_extension("wasm");
-        if entry.path().join("Cargo.toml").is_file() && component.is_file() {
+    for library in library()? {
+        let component = built.join(library).with_extension("wasm");
+        if component.is_file() {
             components.push(component);
         }
     }
-    components.sort();
     place::run(
         Command::new(packer)
             .arg(place::library()?)
             .args(&components),
     )
+}
+
+/// The names of the components of the library, in order.
+pub(crate) fn library() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(place::root()?.join("plugins"))? {
+        let entry = entry?;
+        if entry.path().join("Cargo.toml").is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
 }

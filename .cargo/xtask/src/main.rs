@@ -8,6 +8,7 @@ mod clients;
 mod component;
 mod debian;
 mod demo;
+mod dist;
 mod fuzz;
 mod guests;
 mod host;
@@ -34,6 +35,8 @@ enum Command {
     Guests(guests::Args),
     /// Build the guests, and the host with their digests, in the release profile.
     Build,
+    /// Make the archive, the Debian package, the SBOM and their checksums.
+    Dist(dist::Args),
     /// Build everything and run the example to the summary of a triage.
     Demo,
     /// Build everything and run every test.
@@ -60,6 +63,7 @@ fn main() -> Result<()> {
     match Command::parse() {
         Command::Guests(args) => guests::run(&args),
         Command::Build => host::build(),
+        Command::Dist(args) => dist::run(&args),
         Command::Demo => demo::run(),
         Command::Test(args) => test::run(&args),
         Command::Api => api::run(),

@@ -25,6 +25,12 @@ pub(crate) fn target() -> Result<PathBuf> {
         .into())
 }
 
+/// The directory in which cargo keeps the sources of dependencies.
+pub(crate) fn cargo_home() -> Option<PathBuf> {
+    let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    named.or_else(|| Some(std::env::home_dir()?.join(".cargo")))
+}
+
 /// The bundle of the node library, which a program of this repository contains.
 pub(crate) fn library() -> Result<PathBuf> {
     Ok(target()?.join("library.bundle"))

@@ -4,7 +4,7 @@
 use crate::debian::{self, Debian};
 use crate::place;
 use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The variable that selects one way.
@@ -120,9 +120,10 @@ fn holds_file(directory: &Path, prefix: &str) -> bool {
 }
 
 fn remapped_paths() -> Result<Vec<String>> {
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
-    let from_to = [(Some(place::root()?), "/windlass"), (cargo_home, "/cargo")];
+    let from_to = [
+        (Some(place::root()?), "/windlass"),
+        (place::cargo_home(), "/cargo"),
+    ];
     Ok(from_to
         .iter()
         .filter_map(|(from, to)| Some((from.as_ref()?, to)))

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::output::{Format, Output};
 use crate::report::report;
 use crate::wire::place::file_in;
-use crate::wire::{Machine, Setup};
+use crate::wire::{self, Machine, Setup};
 use crate::{codes, crash, telemetry};
 
 const EXPLAIN: &str = "Every error has a code; `windlass explain CODE` says more about it.";
@@ -115,6 +115,13 @@ pub(crate) struct Server {
     token: Option<String>,
 }
 
+impl Server {
+    /// The address.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+}
+
 /// The default log filter of a command that uses the handlers of this process: the command itself
 /// reports the problems that the handlers log.
 const ASKING: &str = "warn,windlass_server=off";
@@ -127,6 +134,7 @@ impl Context {
             self.output.warn(warning);
         }
         telemetry::begin(&loaded.config.telemetry, log, self.output.notes.0)?;
+        wire::use_zones(&loaded.config)?;
         Ok(loaded.config)
     }
 
@@ -230,6 +238,11 @@ pub(crate) fn main() -> Exit {
                 token: token.clone(),
             }),
         };
+        // Before a command reads a workflow. A mistake in the configuration is reported by the
+        // commands that need it.
+        if let Ok(loaded) = context.sources.load() {
+            let _ = wire::use_zones(&loaded.config);
+        }
         cli.command.run(&context)
     });
     telemetry::end();

@@ -27,6 +27,7 @@ mod report;
 mod request;
 mod signals;
 mod source;
+mod supervisor;
 mod telemetry;
 mod token_file;
 mod waits;

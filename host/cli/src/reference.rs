@@ -40,7 +40,7 @@ fn reference() -> String {
 fn commands(text: &mut String, above: &Command, path: &str) {
     for command in above
         .get_subcommands()
-        .filter(|command| command.get_name() != "help")
+        .filter(|command| command.get_name() != "help" && !command.is_hide_set())
     {
         let path = format!("{path} {}", command.get_name());
         if command.has_subcommands() {

@@ -1,6 +1,6 @@
-//! The token that `serve` makes for itself if `token = "auto"`.
+//! The token that `serve` makes for itself if `token = "auto"`, and the token in an operator's file.
 //!
-//! The token is in a file that only its user can read. The file is named by the address and port of
+//! The made token is in a file that only its user can read. The file is named by the address and port of
 //! the host, so that the command line finds it for `--server http://127.0.0.1:PORT`. The command
 //! line sends the token to that address only: another user's program may listen on the same port of
 //! another loopback address. Each start makes a new token: a program that takes over the port later
@@ -72,6 +72,23 @@ impl Drop for TokenFile {
     }
 }
 
+/// The token in a file of an operator or an orchestrator. A line break at its end does not count.
+///
+/// # Errors
+///
+/// The file cannot be read, other users can read or write it, or it holds no text.
+pub(crate) fn given(path: &Path) -> Result<String, Expected> {
+    let unusable = |why: &dyn std::fmt::Display| {
+        let text = format!("The token in {} cannot be used: {why}", path.display());
+        Expected::new(windlass_server::codes::SETTING, text)
+            .help("`token-file` in [server] names a file of the user or of root, with mode 0400.")
+            .exit(Exit::Usage)
+    };
+    let bytes = windlass_files::read_mounted(path, LONGEST).map_err(|error| unusable(&error))?;
+    let token = String::from_utf8(bytes).map_err(|_| unusable(&"it is no text"))?;
+    Ok(token.trim_end_matches(['\r', '\n']).to_owned())
+}
+
 /// A new token: 64 hexadecimal digits.
 pub(crate) fn random() -> String {
     let mut bytes = [0_u8; TOKEN_BYTES];
@@ -103,6 +120,11 @@ fn find_in(directory: &Path, server: &Url) -> Option<(IpAddr, String)> {
         let token = private::read(&directory.join(name(address, port)), LONGEST).ok()?;
         Some((address, token))
     })
+}
+
+/// The address and port by which this machine reaches a host that listens on this address.
+pub(crate) fn local(listens: SocketAddr) -> SocketAddr {
+    SocketAddr::new(reached(listens.ip()), listens.port())
 }
 
 /// The address by which this machine reaches a host, from the address on which the host listens.
@@ -142,6 +164,26 @@ mod tests {
         assert!(other.path().exists());
         drop(other);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_token_of_an_operator_is_read_from_a_private_file_only() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        let refused = |why: &str| {
+            let error = given(&path).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        };
+        refused("No such file");
+        windlass_files::write(&path, b"0123456789abcdef\n").unwrap();
+        assert_eq!(given(&path).unwrap(), "0123456789abcdef");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        refused("all users can read it");
+        windlass_files::write(&path, &[0xff]).unwrap();
+        refused("it is no text");
+        windlass_files::write(&path, &[b'x'; 2000]).unwrap();
+        refused("cannot be used");
     }
 
     #[test]

@@ -45,10 +45,19 @@ pub(crate) fn check(section: &config::Server) -> Result<Option<SocketAddr>, Expe
     }
     names(section)?;
     networks(&section.trusted_proxies)?;
-    let token = section.token.as_deref();
-    // A generated token is always long enough.
-    if token != Some(token_file::AUTO) {
-        windlass_server::check(address, token).map_err(refused)?;
+    match (&section.token, &section.token_file) {
+        (Some(_), Some(_)) => {
+            let text = "Both `token` and `token-file` are set, and a host has one token";
+            return Err(Expected::new(windlass_server::codes::SETTING, text)
+                .help("Remove one of them from [server] and from the environment.")
+                .exit(Exit::Usage));
+        }
+        // The file is read when the host starts. A generated token is always long enough.
+        (None, Some(_)) => {}
+        (Some(token), None) if token == token_file::AUTO => {}
+        (token, None) => {
+            windlass_server::check(address, token.as_deref()).map_err(refused)?;
+        }
     }
     Ok(Some(address))
 }
@@ -138,18 +147,34 @@ pub(crate) struct Web {
     _token: Option<TokenFile>,
 }
 
-/// The required token, and whether it was generated here.
-fn token(section: &config::Server) -> (Option<String>, bool) {
-    match section.token.as_deref() {
-        Some(token_file::AUTO) => (Some(token_file::random()), true),
-        token => (token.map(str::to_owned), false),
+/// The token that requests have to carry.
+pub(crate) enum Token {
+    /// None is required.
+    None,
+    /// The operator's.
+    Given(String),
+    /// One that this process has made.
+    Made(String),
+}
+
+/// The token for a host that listens on this address. Reads the token's file.
+pub(crate) fn token(section: &config::Server, listen: SocketAddr) -> Result<Token, Expected> {
+    if let Some(path) = &section.token_file {
+        let token = token_file::given(path)?;
+        windlass_server::check(listen, Some(&token)).map_err(refused)?;
+        return Ok(Token::Given(token));
     }
+    Ok(match section.token.as_deref() {
+        Some(token_file::AUTO) => Token::Made(token_file::random()),
+        Some(token) => Token::Given(token.to_owned()),
+        None => Token::None,
+    })
 }
 
 /// Begins to listen.
 pub(crate) fn begin(
     machine: &Machine,
-    listen: SocketAddr,
+    (listen, token): (SocketAddr, Token),
     store: &Arc<dyn Store>,
     definitions: &Arc<Definitions>,
     runtime: &Arc<Runtime>,
@@ -163,10 +188,14 @@ pub(crate) fn begin(
         let fitting = fitting.div_ceil(u128::from(section.connections.max(1)));
         usize::try_from(fitting).unwrap_or(usize::MAX)
     };
-    let (token, made) = token(section);
+    let (token, made) = match token {
+        Token::None => (None, None),
+        Token::Given(token) => (Some(token), None),
+        Token::Made(token) => (Some(token.clone()), Some(token)),
+    };
     let options = Options {
         listen,
-        token: token.clone(),
+        token,
         public_url: section.public_url.clone(),
         callers: Callers {
             hosts: section.hosts.clone(),
@@ -204,8 +233,7 @@ pub(crate) fn begin(
     let server = Server::new(options).map_err(refused)?;
     let handle = machine.tokio.block_on(server.listen()).map_err(refused)?;
     let address = handle.address();
-    let file = token.filter(|_| made);
-    let file = file.map(|token| TokenFile::write(address, token));
+    let file = made.map(|token| TokenFile::write(address, token));
     let file = file.transpose()?;
     let token_file = file
         .as_ref()

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use jiff::tz::TimeZoneDatabase;
 use windlass_keys::export::{ExportKeys, MOST_TRUSTED};
 use windlass_keys::minisign::PublicKey;
 use windlass_keys::{Keyring, Keys};
@@ -328,6 +329,21 @@ impl Setup {
             plugin_folders: None,
         })
     }
+}
+
+/// Makes this process use the rules of time zones that a configuration names.
+pub(crate) fn use_zones(config: &Config) -> Result<(), Expected> {
+    let Some(directory) = &config.scheduler.zoneinfo else {
+        return Ok(());
+    };
+    let zones = TimeZoneDatabase::from_dir(directory).map_err(|error| {
+        let text = format!("scheduler.zoneinfo: {error}");
+        Expected::new(codes::CONFIG_VALUE, text)
+            .help("Name a directory like /usr/share/zoneinfo, or take `zoneinfo` out.")
+    })?;
+    // A process has one configuration, so the first call decides.
+    windlass_model::schedule::use_zones(zones);
+    Ok(())
 }
 
 /// Names a thread of tokio. Each number is used once.

@@ -5,6 +5,13 @@
 //! removed later would exist for a moment. Existing files keep their permissions, since an operator
 //! may have set them.
 
+// Every crate with system calls depends on this one, so the build says this first.
+#[cfg(windows)]
+compile_error!(
+    "Windlass does not run on Windows: it needs Unix sockets, signals and file modes. Use WSL 2 or \
+     a container (docs/install.md)."
+);
+
 mod owner;
 
 use std::fs::{DirBuilder, File, OpenOptions};

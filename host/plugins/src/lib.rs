@@ -53,10 +53,11 @@ pub use error::Error;
 pub use folders::{Folders, LoadEvent};
 pub use host::{Host, PoolUse};
 pub use http::grant::Refusal;
+pub use http::roots::client_with_roots;
 pub use lane::CallMode;
 pub use options::{
     CompileReport, Compiling, Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize,
-    Secret, Secrets, Settings, Source,
+    Roots, Secret, Secrets, Settings, Source,
 };
 pub use plugin::{Plugin, Purity};
 pub use proof::{Proof, Proofs, Signed, Standing};

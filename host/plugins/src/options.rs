@@ -279,6 +279,16 @@ pub struct Grants {
     pub consumer: bool,
 }
 
+/// The certificates by which servers are verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Roots {
+    /// Those of the system; on a system without any, those inside the program.
+    #[default]
+    System,
+    /// These alone, as the content of a PEM file.
+    Only(Vec<u8>),
+}
+
 /// The bounds of every HTTP request of a guest.
 #[derive(Clone, Debug)]
 pub struct HttpPolicy {
@@ -296,8 +306,8 @@ pub struct HttpPolicy {
     pub concurrency: usize,
     /// Concurrent name lookups. A lookup counts until the system's resolver returns.
     pub lookups: usize,
-    /// Additional trusted certificates, each in DER.
-    pub extra_roots: Vec<Vec<u8>>,
+    /// The trusted certificates.
+    pub roots: Roots,
 }
 
 impl Default for HttpPolicy {
@@ -310,7 +320,7 @@ impl Default for HttpPolicy {
             max_headers: 64,
             concurrency: 256,
             lookups: 32,
-            extra_roots: Vec::new(),
+            roots: Roots::System,
         }
     }
 }

@@ -52,6 +52,7 @@ mod schedules;
 mod secrets;
 mod sharing;
 mod stores;
+mod supervised;
 mod takeover;
 #[cfg(target_os = "linux")]
 mod threads;

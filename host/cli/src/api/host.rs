@@ -47,11 +47,7 @@ impl Host {
         }
         // Another part of the process may have installed a provider; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = Client::builder()
-            .connect_timeout(CONNECT)
-            .timeout(ANSWER)
-            // A host never redirects its clients, and the token is for this host alone.
-            .redirect(redirect::Policy::none());
+        let mut found = false;
         if token.is_none()
             && let Some((listens, made)) = token_file::find(&base)
         {
@@ -59,13 +55,31 @@ impl Host {
             // another user's, too.
             base.set_ip_host(listens)
                 .map_err(|()| wrong(&"the address has no host"))?;
-            client = client.no_proxy();
+            found = true;
             token = Some(made);
         }
+        let client = || {
+            let client = Client::builder()
+                .connect_timeout(CONNECT)
+                .timeout(ANSWER)
+                // A host never redirects its clients, and the token is for this host alone.
+                .redirect(redirect::Policy::none());
+            if found { client.no_proxy() } else { client }
+        };
+        // Plain HTTP needs no certificates, and a small container has none.
+        let made = match base.scheme() {
+            "http" => client().tls_certs_only([]).build()?,
+            _ => windlass_plugins::client_with_roots(client).map_err(|error| {
+                let text = format!("Servers cannot be verified: {}", cause(&error));
+                Expected::new(codes::SERVER_UNREACHABLE, text)
+                    .help("SSL_CERT_FILE and SSL_CERT_DIR name the certificates, or unset both.")
+                    .exit(Exit::Unreachable)
+            })?,
+        };
         Ok(Self {
             base,
             token,
-            client: client.build()?,
+            client: made,
             tokio: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?,
@@ -104,16 +118,24 @@ impl Host {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Expected {
-        // The causes say why; the first text only repeats the address.
-        let mut why: &dyn std::error::Error = error;
-        while let Some(below) = why.source() {
-            why = below;
-        }
-        let text = format!("The host at {} does not answer: {why}", self.base);
+        let text = format!(
+            "The host at {} does not answer: {}",
+            self.base,
+            cause(error)
+        );
         Expected::new(codes::SERVER_UNREACHABLE, text)
             .help("`windlass serve` is that host; `--server` or $WINDLASS_SERVER says where it is.")
             .exit(Exit::Unreachable)
     }
+}
+
+/// The innermost cause, which says why; the first text only repeats the address.
+fn cause(error: &reqwest::Error) -> &dyn std::error::Error {
+    let mut why: &dyn std::error::Error = error;
+    while let Some(below) = why.source() {
+        why = below;
+    }
+    why
 }
 
 /// The whole answer; none if it exceeds the limit.

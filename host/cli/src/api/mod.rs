@@ -76,6 +76,24 @@ impl Api {
         Ok(Self::Host(Host::new(address, token)?))
     }
 
+    /// Asks the host at an address whether it accepts work.
+    ///
+    /// # Errors
+    ///
+    /// It does not, or does not answer.
+    pub(crate) fn ready(address: &str) -> anyhow::Result<()> {
+        let host = Host::new(address, None)?;
+        let mut url = host.base().clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().push("readyz");
+        }
+        let answer = host.send(Method::GET, url, Content::default())?;
+        if answer.status.is_success() {
+            return Ok(());
+        }
+        Err(answer::problem(host.base(), answer).into())
+    }
+
     /// The API of this process, on a store that is closed when the API is dropped.
     pub(crate) fn of_process(
         machine: Machine,

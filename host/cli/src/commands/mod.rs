@@ -8,9 +8,11 @@ mod dev;
 mod doctor;
 mod event;
 mod explain;
+mod health;
 mod init;
 pub(crate) mod keys;
 mod lock;
+mod man;
 mod plugin;
 mod run;
 mod runs;
@@ -88,10 +90,15 @@ pub(crate) enum Command {
     Keys(keys::Command),
     /// Check that everything windlass needs is present
     Doctor(doctor::Arguments),
+    /// Ask the host whether it accepts work
+    Health(health::Arguments),
     /// Explain an error by its code
     Explain(explain::Arguments),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(man::Arguments),
 }
 
 impl Command {
@@ -148,8 +155,10 @@ impl Command {
             Self::Trust(arguments) => arguments.run(context),
             Self::Keys(command) => command.run(context),
             Self::Doctor(arguments) => arguments.run(context),
+            Self::Health(arguments) => arguments.run(context),
             Self::Explain(arguments) => arguments.run(context),
             Self::Completions(arguments) => arguments.run(context),
+            Self::Man(arguments) => arguments.run(context),
         }
     }
 }

@@ -11,9 +11,11 @@ use windlass_server::LiveFeed;
 use windlass_store::Store;
 
 use crate::app::Context;
+use crate::error::Expected;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
+use crate::supervisor::Supervisor;
 use crate::web::{self, Web};
 use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine, compile};
@@ -120,6 +122,8 @@ pub(super) fn host(
     hosting: &dyn Hosting,
 ) -> anyhow::Result<Drained> {
     let listen = web::check(&machine.config.server)?;
+    let token = |listen| Ok::<_, Expected>((listen, web::token(&machine.config.server, listen)?));
+    let listen = listen.map(token).transpose()?;
     let store = machine.awaited_store()?;
     let host = machine.host(hosting.compiling())?;
     if let Err((what, help)) = wire::library_in_use(&machine.config) {
@@ -157,8 +161,15 @@ pub(super) fn host(
         tracing::warn!(since_ms = paused.since_ms, "paused: nothing new is begun");
     }
     hosting.serving(machine, server.as_ref());
-    let serving = serve(&served, machine, server, signals, hosting);
+    let supervisor = Arc::new(Supervisor::of_process());
+    supervisor.ready();
+    let reports = machine.tokio.spawn({
+        let supervisor = Arc::clone(&supervisor);
+        async move { supervisor.report().await }
+    });
+    let serving = serve(&served, machine, server, signals, hosting, &supervisor);
     let drained = machine.tokio.block_on(serving)?;
+    reports.abort();
     drop(retention);
     metrics.end(&served);
     hosting.drained();
@@ -173,8 +184,11 @@ async fn serve(
     server: Option<Web>,
     mut signals: Signals,
     hosting: &dyn Hosting,
+    supervisor: &Supervisor,
 ) -> anyhow::Result<Drained> {
     signals.next().await;
+    let drain = machine.config.scheduler.drain.duration();
+    supervisor.stopping(drain);
     hosting.draining(runtime.in_flight());
     signals.end_at_next()?;
     // The server accepts no new work while the runtime drains, but still answers requests about
@@ -182,9 +196,7 @@ async fn serve(
     if let Some(server) = &server {
         server.handle.drain();
     }
-    let drained = runtime
-        .drain(machine.config.scheduler.drain.duration())
-        .await;
+    let drained = runtime.drain(drain).await;
     if let Some(server) = server {
         server.handle.close().await;
     }

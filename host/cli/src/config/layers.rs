@@ -576,7 +576,7 @@ fn rebase(table: &mut Table, base: &Path) {
     if let Some(url) = text_at(table, "store", "url") {
         *url = under(base, url);
     }
-    let paths = ["directory", "library", "cache", "code-key"].map(|key| ("plugins", key));
+    let paths = ["directory", "library", "cache", "code-key", "roots"].map(|key| ("plugins", key));
     for (section, key) in paths.into_iter().chain([("definitions", "directory")]) {
         if let Some(path) = text_at(table, section, key) {
             *path = under(base, path);
@@ -594,6 +594,8 @@ fn rebase(table: &mut Table, base: &Path) {
         ("retention", "archive"),
         ("locks", "directory"),
         ("keys", "file"),
+        ("scheduler", "zoneinfo"),
+        ("server", "token-file"),
     ] {
         if let Some(path) = text_at(table, section, key) {
             *path = under(base, path);

@@ -151,6 +151,10 @@ pub(crate) struct Scheduler {
     pub(crate) drain: Millis,
     /// Node executions of one run; with more, it faults. Stops endless loops.
     pub(crate) max_steps: u64,
+    /// A directory with newer rules of time zones than those inside the program, in the layout of
+    /// `/usr/share/zoneinfo`: the same for all processes on one store. Default: the rules inside the
+    /// program.
+    pub(crate) zoneinfo: Option<PathBuf>,
 }
 
 /// How long `serve` keeps finished runs, and where it archives them.
@@ -295,6 +299,7 @@ impl Default for Scheduler {
             burst_time: Millis(5000),
             drain: Millis(30_000),
             max_steps: 100_000,
+            zoneinfo: None,
         }
     }
 }

@@ -23,6 +23,10 @@ pub(crate) struct Plugins {
     /// `cache` that others put there is not run. Created if it does not exist. Default: `code-key`
     /// of `windlass` in the user's data directory.
     pub(crate) code_key: Option<PathBuf>,
+    /// The file of the certificates by which the servers of HTTP requests are verified, in PEM.
+    /// Default: the system's (SSL_CERT_FILE and SSL_CERT_DIR name others); on a system without any,
+    /// those inside the program.
+    pub(crate) roots: Option<PathBuf>,
     /// The largest component file.
     pub(crate) max_component: Size,
     /// How many successive traps of a plugin in one workflow delay its calls there; 0 means never.
@@ -211,6 +215,7 @@ impl Default for Plugins {
             library: None,
             cache: None,
             code_key: None,
+            roots: None,
             max_component: Size(64 << 20),
             quarantine_after: 10,
             slow: Millis(20),

@@ -11,19 +11,21 @@ use windlass_model::Digest;
 
 /// The settings that count only in a trusted project, each with all settings below it. Denials are
 /// among them: if a consumer is denied, another one decides about its triggers.
-pub(crate) const SENSITIVE: [&str; 13] = [
+pub(crate) const SENSITIVE: [&str; 15] = [
     "keys",
     "plugins.cache",
     "plugins.code-key",
     "plugins.deny",
     "plugins.grants",
     "plugins.library",
+    "plugins.roots",
     "retention.archive",
     "secrets",
     "server.hosts",
     "server.origins",
     "server.public-url",
     "server.token",
+    "server.token-file",
     "server.trusted-proxies",
 ];
 

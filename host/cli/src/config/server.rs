@@ -1,5 +1,7 @@
 //! `[server]`: how clients reach `serve`.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,10 @@ pub(crate) struct Server {
     /// start, in a file that only its user can read; the command line finds it there. Default: no
     /// token is required.
     pub(crate) token: Option<String>,
+    /// The file that contains the token, as an operator or an orchestrator provides it: owned by the
+    /// user or root, and not readable by all users. A line break at its end does not count. Default:
+    /// no file.
+    pub(crate) token_file: Option<PathBuf>,
     /// The URL by which clients reach the server from outside, like `https://flows.example`: links
     /// in answers begin with it. Default: links are relative to the request.
     pub(crate) public_url: Option<String>,
@@ -81,6 +87,7 @@ impl Default for Server {
         Self {
             listen: "127.0.0.1:7433".to_owned(),
             token: None,
+            token_file: None,
             public_url: None,
             hosts: Vec::new(),
             origins: Vec::new(),

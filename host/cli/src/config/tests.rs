@@ -324,3 +324,46 @@ fn no_layer_takes_a_denial_back() {
     let key = "plugins.deny";
     check(&layers, key, "[\"a\", \"b\", \"c\"]", "PLUGINS__DENY");
 }
+
+#[test]
+fn the_configuration_of_the_packages_is_valid() {
+    let layers = Layers {
+        project: include_str!("../../../../.cargo/xtask/package/windlass.toml"),
+        environment: &[("WINDLASS_SERVER__TOKEN_FILE", "/run/credentials/token")],
+        ..Layers::default()
+    };
+    check(
+        &layers,
+        "server.token-file",
+        "\"/run/credentials/token\"",
+        "TOKEN_FILE",
+    );
+    let (_directory, loaded) = load(&layers);
+    crate::wire::check(&loaded.unwrap().config).unwrap();
+}
+
+#[test]
+fn files_of_a_section_are_relative_to_the_file_that_names_them() {
+    let layers = Layers {
+        project: "[plugins]\nroots = \"roots.pem\"\n[server]\ntoken-file = \"token\"\n\
+            [scheduler]\nzoneinfo = \"zones\"\n",
+        ..Layers::default()
+    };
+    let (directory, loaded) = load(&layers);
+    let config = loaded.unwrap().config;
+    let at = |name: &str| Some(directory.path().join(name));
+    assert_eq!(config.plugins.roots, at("roots.pem"));
+    assert_eq!(config.server.token_file, at("token"));
+    assert_eq!(config.scheduler.zoneinfo, at("zones"));
+}
+
+#[test]
+fn a_host_has_one_token() {
+    let layers = Layers {
+        project: "[server]\ntoken = \"0123456789abcdef\"\ntoken-file = \"token\"\n",
+        ..Layers::default()
+    };
+    let (_directory, loaded) = load(&layers);
+    let error = crate::wire::check(&loaded.unwrap().config).unwrap_err();
+    assert!(error.to_string().contains("has one token"), "{error}");
+}

@@ -104,7 +104,7 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
         max_headers: section.http.max_headers as usize,
         concurrency: section.http.concurrency as usize,
         lookups: section.http.lookups as usize,
-        extra_roots: Vec::new(),
+        roots: roots(section)?,
     };
     options.secrets = secrets(config)?;
     options.bundle = library::bundle().clone();
@@ -118,6 +118,22 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
             .insert(package.clone(), settings(package, grant, &section.limits)?);
     }
     Ok(options)
+}
+
+/// The largest file of certificates, in bytes: some ten times what a system has.
+const MOST_ROOTS: u64 = 8 << 20;
+
+/// The certificates by which servers are verified.
+fn roots(section: &Plugins) -> Result<plugins::Roots, Expected> {
+    let Some(path) = &section.roots else {
+        return Ok(plugins::Roots::System);
+    };
+    let pem = windlass_files::read_regular(path, MOST_ROOTS).map_err(|error| {
+        let text = format!("plugins.roots: {} cannot be read: {error}", path.display());
+        Expected::new(codes::CONFIG_VALUE, text)
+            .help("Name a file of certificates in PEM, or take `roots` out of [plugins].")
+    })?;
+    Ok(plugins::Roots::Only(pem))
 }
 
 fn limits(limits: &Limits) -> plugins::Limits {

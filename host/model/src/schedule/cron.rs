@@ -51,7 +51,7 @@ impl CronRule {
     /// The mistakes, at `/cron` (with the bytes inside the expression) and `/timezone`.
     pub fn parse(expression: &str, timezone: &str) -> Result<Self, Vec<Diagnostic>> {
         let cron = read(expression);
-        let zone = zone::ZONES.get(timezone);
+        let zone = zone::zones().get(timezone);
         let mut wrong = Vec::new();
         if let Err(mistake) = &cron {
             wrong.push(Diagnostic::clone(mistake));
@@ -192,7 +192,7 @@ fn unknown_zone(name: &str) -> Diagnostic {
     let message = format!("there is no time zone `{name}`");
     let mistake = Diagnostic::new(codes::UNKNOWN_ZONE, message, Place::at("/timezone"));
     let lower = name.to_lowercase();
-    let nearest = zone::ZONES
+    let nearest = zone::zones()
         .available()
         .map(|zone| zone.to_string())
         .map(|zone| {

@@ -19,6 +19,7 @@ pub use check::check;
 pub use cron::CronRule;
 pub use occurrence::{delay_ms, occurrence_id};
 pub use spec::{UnreadableSpec, decode, encode};
+pub use zone::use_zones;
 
 use crate::definition::{Misfire, StartTrigger, Timing};
 

@@ -5,14 +5,25 @@
 //! at the first of the two. The function is monotonic, so the order of times is the order of
 //! instants.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
 
-/// The compiled-in zones, so that every machine and every process has the same rules.
-pub(super) static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+static ZONES: OnceLock<TimeZoneDatabase> = OnceLock::new();
+
+/// The zones of this process: the compiled-in ones, so that every machine and every process has the
+/// same rules, unless the operator has provided others.
+pub(super) fn zones() -> &'static TimeZoneDatabase {
+    ZONES.get_or_init(TimeZoneDatabase::bundled)
+}
+
+/// Makes this process use other zones than the compiled-in ones. Returns whether it does: no zone
+/// may have been looked up before.
+pub fn use_zones(zones: TimeZoneDatabase) -> bool {
+    ZONES.set(zones).is_ok()
+}
 
 /// The instant of a time on the clocks of this zone. None: beyond the year 9999.
 pub(super) fn instant(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {

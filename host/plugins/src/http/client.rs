@@ -20,6 +20,7 @@ use windlass_model::Clock;
 use super::grant::needed;
 use super::request::{Ready, Usable};
 use super::resolve::{self, Lookup, Resolver};
+use super::roots::Trusted;
 use crate::bindings::host::windlass::http::http::{Content, HttpError, Request, Response};
 use crate::budget::Account;
 use crate::codes;
@@ -34,7 +35,7 @@ const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// Sends requests, for all plugins.
 pub(crate) struct Client {
     policy: HttpPolicy,
-    roots: Vec<reqwest::Certificate>,
+    roots: Trusted,
     names: Resolver,
     sending: Semaphore,
     /// Requests may share connections if they may connect to the same addresses by the same name,
@@ -91,19 +92,12 @@ impl Client {
     fn with(lookup: Box<Lookup>, policy: HttpPolicy, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         // Another part of the process may have installed a provider; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let fault = |error: reqwest::Error| {
-            Error::new(
-                codes::ENGINE,
-                "http",
-                format!("a certificate cannot be read: {error}"),
-            )
+        let fault = |error: String| {
+            let text = format!("the certificates of [plugins] roots cannot be used: {error}");
+            Error::new(codes::ENGINE, "http", text)
         };
-        let roots = policy
-            .extra_roots
-            .iter()
-            .map(|der| reqwest::Certificate::from_der(der));
         Ok(Self {
-            roots: roots.collect::<Result<_, _>>().map_err(fault)?,
+            roots: Trusted::of(&policy.roots).map_err(fault)?,
             names: Resolver::new(lookup, policy.lookups, policy.connect_timeout, clock),
             sending: Semaphore::new(policy.concurrency),
             kept: Mutex::default(),
@@ -259,10 +253,10 @@ impl Client {
         }
         let (policy, roots, of) = (self.policy.clone(), self.roots.clone(), key.clone());
         // Reading the system's certificates takes a while.
-        let made = tokio::task::spawn_blocking(move || make(&policy, roots, &of)).await;
+        let made = tokio::task::spawn_blocking(move || make(&policy, &roots, &of)).await;
         let client = made
             .map_err(|_| HttpError::Other("the client could not be made".to_owned()))?
-            .map_err(|_| HttpError::Other("the system's certificates cannot be read".to_owned()))?;
+            .map_err(|_| HttpError::Other("the certificates cannot be read".to_owned()))?;
         let mut kept = self.kept.lock();
         if kept.len() >= MAX_KEPT {
             kept.pop_front();
@@ -324,26 +318,27 @@ impl Client {
 
 fn make(
     policy: &HttpPolicy,
-    roots: Vec<reqwest::Certificate>,
+    roots: &Trusted,
     (https, host, addresses): &Key,
 ) -> reqwest::Result<reqwest::Client> {
-    let builder = reqwest::Client::builder()
-        .no_proxy()
-        .redirect(Policy::none())
-        .referer(false)
-        .http1_only()
-        .http1_max_headers(policy.max_headers.max(1))
-        .connect_timeout(policy.connect_timeout)
-        .pool_max_idle_per_host(16)
-        .pool_idle_timeout(Duration::from_secs(30))
-        .resolve_to_addrs(host, addresses);
-    // Plain HTTP needs no certificates, so it works on a system without any.
-    let builder = if *https {
-        builder.tls_certs_merge(roots)
-    } else {
-        builder.tls_certs_only([])
+    let builder = || {
+        reqwest::Client::builder()
+            .no_proxy()
+            .redirect(Policy::none())
+            .referer(false)
+            .http1_only()
+            .http1_max_headers(policy.max_headers.max(1))
+            .connect_timeout(policy.connect_timeout)
+            .pool_max_idle_per_host(16)
+            .pool_idle_timeout(Duration::from_secs(30))
+            .resolve_to_addrs(host, addresses)
     };
-    builder.build()
+    // Plain HTTP needs no certificates.
+    if *https {
+        roots.client(builder)
+    } else {
+        builder().tls_certs_only([]).build()
+    }
 }
 
 /// The body as a text, if its media type is one and its bytes are UTF-8.

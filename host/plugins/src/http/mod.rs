@@ -6,3 +6,4 @@ pub(crate) mod client;
 pub(crate) mod grant;
 pub(crate) mod request;
 mod resolve;
+pub(crate) mod roots;

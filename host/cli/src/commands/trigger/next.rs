@@ -36,6 +36,7 @@ impl Next {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let path = Path::new(&self.workflow);
         let items = if path.is_file() {
+            context.configure("warn")?;
             self.of_file(path)?
         } else {
             self.of_published(context)?
