@@ -273,11 +273,11 @@ fn known_members(
 }
 
 /// A key as a step of a JSON pointer.
-fn escaped(key: &str) -> String {
+pub(super) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-fn is_template(text: &str) -> bool {
+pub(super) fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 

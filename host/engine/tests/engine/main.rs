@@ -16,6 +16,8 @@ mod hostile;
 #[cfg(test)]
 mod kit;
 #[cfg(test)]
+mod newcomers;
+#[cfg(test)]
 mod player;
 #[cfg(test)]
 mod properties;

@@ -10,11 +10,13 @@
 
 mod duration;
 mod edge;
+mod foreign;
 mod format;
 mod hook;
 mod keys;
 mod kind;
 mod node;
+mod offsets;
 mod parse;
 mod policy;
 mod reader;
@@ -62,10 +64,7 @@ pub fn read(text: &str, name: &str) -> Read {
             "a workflow file has at most {} bytes",
             limits::WORKFLOW_BYTES
         );
-        let place = Place {
-            pointer: String::new(),
-            span: Some(0..0),
-        };
+        let place = Place::spanning(0..0);
         diagnostics.push(Diagnostic::new(codes::TOO_LARGE, message, place));
         None
     } else {
@@ -77,7 +76,7 @@ pub fn read(text: &str, name: &str) -> Read {
         diagnostics.append(&mut reader.diagnostics);
         definition
     });
-    let map = SourceMap::new(tree);
+    let map = SourceMap::new(tree, text);
     diagnostics
         .iter_mut()
         .for_each(|diagnostic| map.locate(diagnostic));
