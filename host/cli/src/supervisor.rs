@@ -14,9 +14,14 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::time::MissedTickBehavior;
+
 /// The time beyond the drain that a stop may take: to answer the last requests, and to close the
 /// store.
 const AFTER_DRAIN: Duration = Duration::from_secs(30);
+
+/// How long a message may wait until the supervisor has read earlier ones.
+const LONGEST_SEND: Duration = Duration::from_secs(1);
 
 /// The supervisor of this process.
 pub(crate) struct Supervisor {
@@ -38,7 +43,12 @@ impl Supervisor {
     }
 
     fn at(named: Option<&OsStr>, patience: Option<Duration>) -> Self {
-        let socket = named.map(|name| Ok((UnixDatagram::unbound()?, address(name)?)));
+        let socket = named.map(|name| {
+            let socket = UnixDatagram::unbound()?;
+            // A supervisor that does not read its messages must not stop the host.
+            socket.set_write_timeout(Some(LONGEST_SEND))?;
+            Ok((socket, address(name)?))
+        });
         let socket = socket.transpose().unwrap_or_else(|error: io::Error| {
             tracing::warn!(%error, "the supervisor of $NOTIFY_SOCKET cannot be told anything");
             None
@@ -68,6 +78,8 @@ impl Supervisor {
             return;
         };
         let mut turns = tokio::time::interval(patience / 2);
+        // Several reports in a row say no more than one.
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             turns.tick().await;
             self.tell("WATCHDOG=1");
