@@ -189,7 +189,8 @@ mod tests {
         assert!(!composed.contains("customer"), "{composed}");
         assert!(composed.contains("left out"), "{composed}");
         let failed = report(|| {
-            let read: Result<(), _> = Err("hunter2");
+            let read = "hunter2".parse::<u8>();
+            let read = read.map_err(|_| "hunter2");
             read.expect("it can be read");
         });
         assert!(!failed.contains("hunter2"), "{failed}");
