@@ -59,7 +59,8 @@ fn an_event_without_effect_is_no_success() {
 
     let single = json!({
         "workflow": "single",
-        "triggers": { "begin": { "event": "begin", "activation": "singleton" } },
+        "options": { "activation": "singleton" },
+        "triggers": { "begin": { "event": "begin" } },
         "nodes": { "ask": { "event": "never" } },
     });
     let file = place.workflow("single", &single).display().to_string();

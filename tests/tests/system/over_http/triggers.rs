@@ -92,7 +92,7 @@ fn events_are_sent_buffered_and_listed() {
     let oldest = served.json(&["event", "list", "--limit", "1"]);
     assert_eq!(oldest[0]["state"], "buffered");
     assert_eq!(oldest[0]["input"], json!({ "a": 1 }));
-    served.exits(0, &["event", "send", "unheard", "--delivery", "resume"]);
+    served.exits(41, &["event", "send", "unheard", "--delivery", "resume"]);
     let run = served.waiting(&served.file("held", &held("held")));
     let over = [
         "event",
