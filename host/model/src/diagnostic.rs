@@ -26,6 +26,9 @@ pub struct Place {
     pub pointer: String,
     /// Byte offsets in the text, if there is a text.
     pub span: Option<Range<usize>>,
+    /// Byte offsets in the text that the pointer names, as it is without quotes, escapes and
+    /// indentation. [`crate::file::SourceMap::locate`] turns them into a span.
+    pub within: Option<Range<usize>>,
 }
 
 impl Place {
@@ -33,7 +36,24 @@ impl Place {
     pub fn at(pointer: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
-            span: None,
+            ..Self::default()
+        }
+    }
+
+    /// A place inside the text that a pointer names.
+    pub fn inside(pointer: impl Into<String>, within: Range<usize>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            within: Some(within),
+            ..Self::default()
+        }
+    }
+
+    /// A place in a document, by its byte offsets.
+    pub fn spanning(span: Range<usize>) -> Self {
+        Self {
+            span: Some(span),
+            ..Self::default()
         }
     }
 }

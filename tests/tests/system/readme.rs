@@ -188,8 +188,7 @@ impl Shell {
     fn until_a_person_would_type(&self, command: &str) {
         if command.starts_with("windlass bookmark list") {
             until("the question is in the list", || {
-                self.ask(&["bookmark", "list", "-o", "jsonl"])
-                    .contains('{')
+                self.ask(&["bookmark", "list", "-o", "jsonl"]).contains('{')
             });
         }
         if command.starts_with("kill -9") {

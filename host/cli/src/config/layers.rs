@@ -261,8 +261,8 @@ impl Merge {
         let text: Arc<str> = text.into();
         let wrong = |code, error: &toml::de::Error| {
             let place = Place {
-                pointer: String::new(),
                 span: error.span(),
+                ..Place::default()
             };
             let mut diagnostic = Diagnostic::new(code, one_line(error.message()), place);
             diagnostic.help = Some("`windlass config schema` lists every setting.".into());

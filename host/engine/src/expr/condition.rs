@@ -7,7 +7,7 @@ use super::codes;
 use super::error::{ExprError, ExprErrorKind};
 use super::machine;
 use super::needs::Needs;
-use super::source::Source;
+use super::source::{Source, Written, shorten};
 use super::values::Values;
 
 /// A compiled condition.
@@ -26,8 +26,8 @@ impl Condition {
     ///
     /// All mistakes in the condition.
     pub fn compile(text: &str, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
-        let text = bare(text, pointer)?;
-        let (source, needs) = Source::expression(text, text, pointer)?;
+        let (text, offset) = bare(text, pointer)?;
+        let (source, needs) = Source::expression(text, Written { text, pointer }, offset)?;
         Ok(Self {
             source,
             needs,
@@ -42,8 +42,8 @@ impl Condition {
     ///
     /// All mistakes in the condition.
     pub fn about_failure(text: &str, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
-        let text = bare(text, pointer)?;
-        let (source, needs) = Source::about_failure(text, pointer)?;
+        let (text, offset) = bare(text, pointer)?;
+        let (source, needs) = Source::about_failure(text, Written { text, pointer }, offset)?;
         Ok(Self {
             source,
             needs,
@@ -75,16 +75,20 @@ impl Condition {
     }
 }
 
-/// The text of an expression that is not written as a template.
-fn bare<'t>(text: &'t str, pointer: &str) -> Result<&'t str, Vec<Diagnostic>> {
+/// The text of an expression that is not written as a template, and its offset.
+fn bare<'t>(text: &'t str, pointer: &str) -> Result<(&'t str, usize), Vec<Diagnostic>> {
+    let offset = text.len() - text.trim_start().len();
     let text = text.trim();
-    if !text.starts_with("{{") && !text.starts_with("{%") {
-        return Ok(text);
+    let template = text.strip_prefix('$').unwrap_or(text);
+    if !template.starts_with("{{") && !template.starts_with("{%") {
+        return Ok((text, offset));
     }
     let message = "a condition is an expression already";
-    let inner = text.trim_matches(['{', '}', '%', ' ']);
-    let diagnostic = Diagnostic::new(codes::CONDITION_TEMPLATE, message, Place::at(pointer));
-    Err(vec![
-        diagnostic.help(format!("write it without the braces: `{inner}`")),
-    ])
+    let inner = template.trim_matches(['{', '}', '%', ' ']);
+    let place = Place::inside(pointer, offset..offset + text.len());
+    let diagnostic = Diagnostic::new(codes::CONDITION_TEMPLATE, message, place);
+    Err(vec![diagnostic.help(format!(
+        "write it without the braces: `{}`",
+        shorten(inner)
+    ))])
 }

@@ -33,6 +33,13 @@ pub(super) const LINK: &str = "link";
 /// The properties of a node.
 pub(super) const NODE_PROPERTIES: [&str; 2] = [OUTPUT, LINK];
 
+/// The operators, for messages.
+pub(super) const OPERATORS: &str = "`+ - * / // % **`, `~` for texts, `== != < <= > >=`, `and`, `or`, \
+                                    `not`, `in`, `is`, `a if b else c`";
+
+/// The statements, for messages.
+pub(super) const STATEMENTS: &str = "`if`, `for`, `set`, `with` and `filter`";
+
 /// Functions.
 pub(super) const FUNCTIONS: &[&str] = &["dict", "range"];
 
@@ -127,3 +134,40 @@ pub(super) const TESTS: &[&str] = &[
     ">",
     ">=",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::{FILTERS, FUNCTIONS, OPERATORS, STATEMENTS, TESTS};
+
+    #[test]
+    fn the_document_lists_every_name() {
+        let document = include_str!("../../../../docs/workflow-format.md");
+        let section = |title: &str| {
+            let from = document.find(&format!("\n{title}")).expect(title);
+            let rest = &document[from + 1..];
+            &rest[..rest.find('\n').unwrap_or(rest.len())]
+        };
+        for (title, names) in [
+            ("Filters, as in", FILTERS),
+            ("Functions: ", FUNCTIONS),
+            ("Tests, as in", TESTS),
+        ] {
+            let listed = section(title);
+            let words = names
+                .iter()
+                .filter(|name| name.starts_with(char::is_alphabetic));
+            for name in words {
+                let known =
+                    listed.contains(&format!("`{name}`")) || listed.contains(&format!("`{name}("));
+                assert!(known, "{title} has no `{name}`");
+            }
+        }
+        let known = |title: &str, list: &str| {
+            for name in list.split('`').skip(1).step_by(2) {
+                assert!(section(title).contains(name), "{title} has no `{name}`");
+            }
+        };
+        known("Statements, as in", STATEMENTS);
+        known("Operators: ", OPERATORS);
+    }
+}

@@ -5,11 +5,14 @@
 //! itself, and requests more than is needed where the tree does not tell.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 use windlass_model::nearest::{did_you_mean, nearest};
+use windlass_model::{Code, Diagnostic};
 
-use super::names;
+use super::codes::{SHADOWED_NAME, UNKNOWN_FILTER, UNKNOWN_NAME};
+use super::{foreign, names};
 
 /// The parts of [`super::Values`] that an expression needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,10 +72,23 @@ pub(super) struct Path {
 
 /// A mistake found on the way.
 #[derive(Debug)]
-pub(super) enum Mistake {
-    Name(String, Option<String>),
-    Filter(String, Option<String>),
-    Shadow(String),
+pub(super) struct Mistake {
+    pub(super) code: Code,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+    /// Bytes in the text.
+    pub(super) at: Range<usize>,
+}
+
+/// The beginning of the message about a name that no expression has.
+const UNKNOWN: &str = "there is no `";
+
+/// The name that a diagnostic says no expression has.
+pub(crate) fn unknown_name(found: &Diagnostic) -> Option<&str> {
+    let name = found.message.strip_prefix(UNKNOWN)?;
+    name.split('`')
+        .next()
+        .filter(|_| found.code == UNKNOWN_NAME)
 }
 
 /// The findings of a walk over a syntax tree.
@@ -85,21 +101,26 @@ pub(super) struct Findings {
     pub(super) locals: BTreeSet<String>,
     /// Whether the expression is about a failure, so that it sees `error`.
     failure: bool,
+    text: Box<str>,
 }
 
 impl Findings {
     /// `failure` says whether the expression is about a failure.
-    pub(super) fn of_expr(expr: &Expr<'_>, failure: bool) -> Self {
+    pub(super) fn of_expr(text: &str, expr: &Expr<'_>, failure: bool) -> Self {
         let mut findings = Self {
             failure,
+            text: text.into(),
             ..Self::default()
         };
         findings.expr(expr);
         findings
     }
 
-    pub(super) fn of_stmt(stmt: &Stmt<'_>) -> Self {
-        let mut findings = Self::default();
+    pub(super) fn of_stmt(text: &str, stmt: &Stmt<'_>) -> Self {
+        let mut findings = Self {
+            text: text.into(),
+            ..Self::default()
+        };
         findings.declare(stmt);
         for name in &findings.locals {
             // Definitions that are older than the name `run` may have a local of that name.
@@ -108,7 +129,13 @@ impl Findings {
                 .any(|(root, _)| root == name && *root != names::RUN)
                 || name.as_str() == names::RUN_BEFORE
             {
-                findings.mistakes.push(Mistake::Shadow(name.clone()));
+                let statement = text.find("{%").unwrap_or_default();
+                findings.mistakes.push(Mistake {
+                    code: SHADOWED_NAME,
+                    message: format!("`{name}` already means something here"),
+                    help: Some(format!("choose another name, like `my_{name}`")),
+                    at: findings.name_after(statement, name),
+                });
             }
         }
         findings.stmt(stmt);
@@ -169,7 +196,7 @@ impl Findings {
 
     fn expr(&mut self, expr: &Expr<'_>) {
         if let Some((root, rest)) = path(expr) {
-            self.path(root, &rest);
+            self.path(expr, root, &rest);
             return;
         }
         match expr {
@@ -202,13 +229,16 @@ impl Findings {
                 e.false_expr.iter().for_each(|e| self.expr(e));
             }
             Expr::Filter(e) => {
-                self.known("filter", e.name, names::FILTERS);
+                let behind = e.expr.as_ref().map_or(start(expr), end);
+                let at = self.name_after(behind, e.name);
+                self.known(Kind::Filter, e.name, at);
                 e.expr.iter().for_each(|e| self.expr(e));
                 self.args(&e.args);
                 self.filter_by_name(e.name, &e.args);
             }
             Expr::Test(e) => {
-                self.known("test", e.name, names::TESTS);
+                let at = self.name_after(end(&e.expr), e.name);
+                self.known(Kind::Test, e.name, at);
                 self.expr(&e.expr);
                 self.args(&e.args);
             }
@@ -235,46 +265,108 @@ impl Findings {
 
     /// `map("upper")` and `select("odd")` name a filter or a test in a string.
     fn filter_by_name(&mut self, filter: &str, args: &[CallArg<'_>]) {
-        let (kind, known) = match filter {
-            "map" => ("filter", names::FILTERS),
-            "select" | "reject" => ("test", names::TESTS),
+        let kind = match filter {
+            "map" => Kind::Filter,
+            "select" | "reject" => Kind::Test,
             _ => return,
         };
-        if let Some(CallArg::Pos(Expr::Const(name))) = args.first()
+        if let Some(CallArg::Pos(constant @ Expr::Const(name))) = args.first()
             && let Some(name) = name.value.as_str()
         {
-            self.known(kind, name, known);
+            self.known(kind, name, start(constant)..end(constant));
         }
     }
 
     fn callee(&mut self, callee: &Expr<'_>) {
         match callee {
             Expr::Var(var) if self.locals.contains(var.id) => {}
-            Expr::Var(var) => self.known("function", var.id, names::FUNCTIONS),
+            Expr::Var(var) => self.known(Kind::Function, var.id, start(callee)..end(callee)),
             Expr::GetAttr(e) => {
                 let of_loop = matches!(&e.expr, Expr::Var(var) if var.id == "loop");
                 if !of_loop {
-                    let help = names::FILTERS
-                        .contains(&e.name)
-                        .then(|| format!("there is a filter: `… | {}`", e.name));
+                    let help = match names::FILTERS.contains(&e.name) {
+                        true => Some(format!("there is a filter: `… | {}`", e.name)),
+                        false => foreign::remedy(foreign::FUNCTIONS, e.name).map(str::to_owned),
+                    };
+                    let help = help.unwrap_or_else(|| {
+                        format!(
+                            "filters take their place, like `x | upper`: {}",
+                            all(names::FILTERS)
+                        )
+                    });
                     let message = format!("values have no methods, so `.{}()` is none", e.name);
-                    self.mistakes.push(Mistake::Filter(message, help));
+                    let at = self.name_after(end(&e.expr), e.name);
+                    self.mistake(UNKNOWN_FILTER, message, Some(help), at);
                 }
-                self.expr(&e.expr);
+                // `JSON.stringify(x)` is one mistake.
+                let unknown = path(&e.expr).is_some_and(|(root, _)| !self.sees(root));
+                if of_loop || !unknown {
+                    self.expr(&e.expr);
+                }
             }
             other => self.expr(other),
         }
     }
 
-    fn known(&mut self, kind: &str, name: &str, known: &[&str]) {
-        if !known.contains(&name) {
-            let message = format!("there is no {kind} `{name}`");
-            let help = did_you_mean(name, known.iter().copied());
-            self.mistakes.push(Mistake::Filter(message, help));
+    fn known(&mut self, kind: Kind, name: &str, at: Range<usize>) {
+        let (word, known, foreign) = kind.names();
+        if known.contains(&name) {
+            return;
+        }
+        let help = foreign::remedy(foreign, name)
+            .map(str::to_owned)
+            .or_else(|| did_you_mean(name, known.iter().copied()))
+            .unwrap_or_else(|| format!("there are {}", all(known)));
+        let message = format!("there is no {word} `{name}`");
+        self.mistake(UNKNOWN_FILTER, message, Some(help), at);
+    }
+
+    fn mistake(&mut self, code: Code, message: String, help: Option<String>, at: Range<usize>) {
+        self.mistakes.push(Mistake {
+            code,
+            message,
+            help,
+            at,
+        });
+    }
+
+    /// The place of a name that stands behind an offset. The syntax tree has only the places of
+    /// whole expressions.
+    fn name_after(&self, offset: usize, name: &str) -> Range<usize> {
+        let rest = self.text.get(offset..).unwrap_or_default();
+        let at = offset + rest.find(name).unwrap_or_default();
+        at..at + name.len()
+    }
+
+    /// Whether a path can begin with this name.
+    fn sees(&self, root: &str) -> bool {
+        let root = if root == names::RUN_BEFORE {
+            names::RUN
+        } else {
+            root
+        };
+        self.locals.contains(root) || self.roots().any(|(name, _)| *name == root)
+    }
+
+    /// The places of the names of a path.
+    fn names_of(&self, path: &Expr<'_>) -> Vec<Range<usize>> {
+        let (mut places, mut expr) = (Vec::new(), path);
+        loop {
+            let (inner, at) = match expr {
+                Expr::GetAttr(e) => (&e.expr, self.name_after(end(&e.expr), e.name)),
+                Expr::GetItem(e) => (&e.expr, start(&e.subscript_expr)..end(&e.subscript_expr)),
+                root => {
+                    places.push(start(root)..end(root));
+                    places.reverse();
+                    return places;
+                }
+            };
+            places.push(at);
+            expr = inner;
         }
     }
 
-    fn path(&mut self, root: &str, rest: &[&str]) {
+    fn path(&mut self, expr: &Expr<'_>, root: &str, rest: &[&str]) {
         if self.locals.contains(root) {
             // A use outside the scope of the local means the run.
             self.needs.run |= root == names::RUN;
@@ -285,16 +377,20 @@ impl Findings {
             root => root,
         };
         let Some((_, properties)) = self.roots().find(|(name, _)| *name == named) else {
-            self.unknown_root(root);
+            let at = self.names_of(expr).into_iter().next().unwrap_or_default();
+            self.unknown_root(root, rest.is_empty(), at);
             return;
         };
+        let second = |found: &Self| found.names_of(expr).into_iter().nth(1).unwrap_or_default();
         if let Some(name) = rest.first()
             && !properties.is_empty()
             && !properties.contains(name)
         {
-            let help = did_you_mean(name, properties.iter().copied());
-            self.mistakes
-                .push(Mistake::Name(format!("`{root}` has no `{name}`"), help));
+            let help = did_you_mean(name, properties.iter().copied())
+                .unwrap_or_else(|| format!("`{root}` has {}", all(properties)));
+            let message = format!("`{root}` has no `{name}`");
+            let at = second(self);
+            self.mistake(UNKNOWN_NAME, message, Some(help), at);
         }
         match (named, rest) {
             ("input", _) => self.needs.input = true,
@@ -305,7 +401,8 @@ impl Findings {
             ("nodes", [name, names::LINK, ..]) => drop(self.needs.links.insert((*name).to_owned())),
             ("nodes", [name, more @ ..]) => {
                 self.needs.nodes.insert((*name).to_owned());
-                self.node_property(name, more.first().copied());
+                let at = self.names_of(expr).into_iter().nth(2).unwrap_or_default();
+                self.node_property(name, more.first().copied(), at);
             }
             ("nodes", []) => self.needs.all_nodes = true,
             (names::RUN, _) => self.needs.run = true,
@@ -326,47 +423,93 @@ impl Findings {
         names::ROOTS.iter().chain(error)
     }
 
-    fn node_property(&mut self, node: &str, property: Option<&str>) {
+    fn node_property(&mut self, node: &str, property: Option<&str>, at: Range<usize>) {
         if let Some(property) = property
             && !names::NODE_PROPERTIES.contains(&property)
         {
             let message = format!("`nodes.{node}` has no `{property}`");
-            let help = format!(
-                "what a node returned is `nodes.{node}.output`, and the link that resumes it is \
-                 `nodes.{node}.link`"
-            );
-            self.mistakes.push(Mistake::Name(message, Some(help)));
+            let help = match property {
+                "outputs" | "result" | "results" | "response" | "data" => {
+                    format!("write `nodes.{node}.output`")
+                }
+                property => format!(
+                    "the output of the node is `nodes.{node}.output`, a member of it \
+                     `nodes.{node}.output.{property}`, and the link that resumes the node \
+                     `nodes.{node}.link`"
+                ),
+            };
+            self.mistake(UNKNOWN_NAME, message, Some(help), at);
         }
     }
 
-    fn unknown_root(&mut self, root: &str) {
+    fn unknown_root(&mut self, root: &str, alone: bool, at: Range<usize>) {
         if names::FUNCTIONS.contains(&root) {
             let message = format!("`{root}` is a function and no value");
-            self.mistakes.push(Mistake::Name(
-                message,
-                Some(format!("call it: `{root}(…)`")),
-            ));
-            return;
+            let help = format!("call it: `{root}(…)`");
+            return self.mistake(UNKNOWN_NAME, message, Some(help), at);
         }
         if root == names::ERROR.0 {
             let help = "`error` is there only in the conditions of `retry` and `on-error`";
             let message = "there is no `error` here".to_owned();
-            self.mistakes
-                .push(Mistake::Name(message, Some(help.to_owned())));
-            return;
+            return self.mistake(UNKNOWN_NAME, message, Some(help.to_owned()), at);
         }
         let roots = || self.roots().map(|(name, _)| *name);
         let known = roots().chain(self.locals.iter().map(String::as_str));
-        let help = match nearest(root, known) {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => {
-                let all: Vec<_> = roots().map(|name| format!("`{name}`")).collect();
-                format!("an expression sees {}; text needs quotes", all.join(", "))
+        let help = match (foreign::remedy(foreign::NAMES, root), nearest(root, known)) {
+            (Some(remedy), _) => remedy.to_owned(),
+            (None, Some(name)) => format!("did you mean `{name}`?"),
+            (None, None) => {
+                let seen = all(&roots().collect::<Vec<_>>());
+                match alone {
+                    true => format!(
+                        "a text stands in quotes, `'{root}'`, and a variable is `vars.{root}`; an \
+                         expression sees {seen}"
+                    ),
+                    false => format!("an expression sees {seen}"),
+                }
             }
         };
-        self.mistakes
-            .push(Mistake::Name(format!("there is no `{root}`"), Some(help)));
+        self.mistake(UNKNOWN_NAME, format!("{UNKNOWN}{root}`"), Some(help), at);
     }
+}
+
+/// What a name that is followed by arguments can be.
+#[derive(Clone, Copy)]
+enum Kind {
+    Filter,
+    Test,
+    Function,
+}
+
+impl Kind {
+    /// The word for it, the names that there are, and the names that other systems have.
+    fn names(
+        self,
+    ) -> (
+        &'static str,
+        &'static [&'static str],
+        &'static [(&'static str, &'static str)],
+    ) {
+        match self {
+            Self::Filter => ("filter", names::FILTERS, foreign::FILTERS),
+            Self::Test => ("test", names::TESTS, foreign::TESTS),
+            Self::Function => ("function", names::FUNCTIONS, foreign::FUNCTIONS),
+        }
+    }
+}
+
+/// Names as a list in a sentence.
+fn all(names: &[&str]) -> String {
+    let quoted = names.iter().map(|name| format!("`{name}`"));
+    quoted.collect::<Vec<_>>().join(", ")
+}
+
+fn start(expr: &Expr<'_>) -> usize {
+    expr.span().start_offset as usize
+}
+
+fn end(expr: &Expr<'_>) -> usize {
+    expr.span().end_offset as usize
 }
 
 /// `a.b["c"]` as `a` and `[b, c]`.

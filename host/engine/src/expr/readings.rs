@@ -103,7 +103,7 @@ fn of_text(text: &str) -> Vec<Reading> {
         return Vec::new();
     };
     let mut walk = Walk {
-        locals: Findings::of_stmt(&stmt).locals,
+        locals: Findings::of_stmt(text, &stmt).locals,
         ..Walk::default()
     };
     walk.stmt(&stmt);

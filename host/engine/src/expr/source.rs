@@ -1,5 +1,7 @@
 //! One expression or text, compiled.
 
+use std::ops::Range;
+
 use minijinja::machinery::{Token, ast::Stmt, parse, parse_expr, tokenize};
 use minijinja::{ErrorKind, Value};
 use windlass_model::nearest::did_you_mean;
@@ -8,6 +10,7 @@ use windlass_model::{Diagnostic, Place};
 use super::codes;
 use super::environment::{TOKENS, syntax};
 use super::error::{ExprError, ExprErrorKind};
+use super::grammar;
 use super::machine::{self, FUEL, Fault, Limit, MEMORY, Tree, WORK, is_detail};
 use super::needs::{Findings, Mistake, Needs, Path, path};
 use super::values::Values;
@@ -30,48 +33,92 @@ enum Code {
     Tree(Tree),
 }
 
+/// A text with an expression, and the place of the text.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'t> {
+    pub(super) text: &'t str,
+    pub(super) pointer: &'t str,
+}
+
+impl Written<'_> {
+    /// A mistake in a part of the text, which begins at an offset.
+    fn mistake(
+        self,
+        code: windlass_model::Code,
+        message: &str,
+        help: Option<String>,
+        offset: usize,
+        at: &Range<usize>,
+    ) -> Diagnostic {
+        let message = format!("{message} in `{}`", shorten(self.text));
+        let place = Place::inside(self.pointer, offset + at.start..offset + at.end);
+        Diagnostic {
+            help,
+            ..Diagnostic::new(code, message, place)
+        }
+    }
+
+    /// The mistake that the parser found in `part`, which begins at an offset.
+    fn syntax(
+        self,
+        part: &str,
+        bare: bool,
+        offset: usize,
+        error: &minijinja::Error,
+    ) -> Vec<Diagnostic> {
+        let wrong = grammar::explain(part, bare, &say(error));
+        vec![self.mistake(codes::SYNTAX, &wrong.message, wrong.help, offset, &wrong.at)]
+    }
+}
+
 /// A compiled source with its needs, or its mistakes.
 type Compiled = Result<(Source, Needs), Vec<Diagnostic>>;
 
 impl Source {
-    /// Compiles a bare expression. `written` is its text in the file.
-    pub(super) fn expression(text: &str, written: &str, pointer: &str) -> Compiled {
-        Self::bare(text, written, pointer, false)
+    /// Compiles a bare expression, which begins at an offset in the text of `written`.
+    pub(super) fn expression(text: &str, written: Written<'_>, offset: usize) -> Compiled {
+        Self::bare(text, written, offset, false)
     }
 
     /// Compiles a bare expression about a failure, which sees `error`.
-    pub(super) fn about_failure(text: &str, pointer: &str) -> Compiled {
-        Self::bare(text, text, pointer, true)
+    pub(super) fn about_failure(text: &str, written: Written<'_>, offset: usize) -> Compiled {
+        Self::bare(text, written, offset, true)
     }
 
-    fn bare(text: &str, written: &str, pointer: &str, failure: bool) -> Compiled {
-        let wrong = |message: String| syntax_mistake(message, written, pointer);
-        check_length(text, true, pointer)?;
-        let ast = parse_expr(text).map_err(|error| wrong(say(&error)))?;
-        let findings = Findings::of_expr(&ast, failure);
+    fn bare(text: &str, written: Written<'_>, offset: usize, failure: bool) -> Compiled {
+        check_length(text, true, written.pointer)?;
+        let ast = parse_expr(text).map_err(|error| written.syntax(text, true, offset, &error))?;
+        let findings = Findings::of_expr(text, &ast, failure);
         let code = |_: &Findings| match path(&ast) {
             Some(_) => Code::Path,
             None => Code::Tree(Tree::of_expr(&ast)),
         };
-        finish(code, findings, written, pointer)
+        finish(code, findings, written, offset)
     }
 
     /// Compiles text with expressions. If the text is a single expression, the result keeps its
     /// type; otherwise the result is a string.
     pub(super) fn text(text: &str, pointer: &str) -> Compiled {
-        let wrong = |message: String| syntax_mistake(message, text, pointer);
+        let written = Written { text, pointer };
         check_length(text, false, pointer)?;
         let trimmed = text.trim();
-        let ast = parse(trimmed, "text", syntax()).map_err(|error| wrong(say(&error)))?;
-        if let Some(inner) = single(&ast, trimmed) {
-            return Self::expression(inner, trimmed, pointer);
+        let before = text.len() - text.trim_start().len();
+        let ast = parse(trimmed, "text", syntax())
+            .map_err(|error| written.syntax(trimmed, false, before, &error))?;
+        if let Some((inner, offset)) = single(&ast, trimmed) {
+            let written = Written {
+                text: trimmed,
+                pointer,
+            };
+            return Self::expression(inner, written, before + offset);
         }
         drop(ast);
         // White space around a text is part of it, unless the text is a single expression.
-        let ast = parse(text, "text", syntax()).map_err(|error| wrong(say(&error)))?;
-        let findings = Findings::of_stmt(&ast);
+        let ast = parse(text, "text", syntax())
+            .map_err(|error| written.syntax(text, false, 0, &error))?;
+        let findings = Findings::of_stmt(text, &ast);
         let code = |found: &Findings| Code::Tree(Tree::of_text(&ast, &found.locals));
-        finish(code, findings, text, pointer)
+        finish(code, findings, written, 0)
     }
 
     /// The path, if the source is a single path.
@@ -172,8 +219,8 @@ impl Source {
     }
 }
 
-/// The inside of `{{ … }}`, if the whole text is a single expression.
-fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<&'a str> {
+/// The inside of `{{ … }}` and its offset, if the whole text is a single expression.
+fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<(&'a str, usize)> {
     let Stmt::Template(template) = ast else {
         return None;
     };
@@ -181,42 +228,29 @@ fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<&'a str> {
         return None;
     };
     let inner = text.strip_prefix("{{")?.strip_suffix("}}")?;
-    let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
-    Some(inner.strip_suffix(['-', '+']).unwrap_or(inner))
+    let begun = inner.strip_prefix(['-', '+']).unwrap_or(inner);
+    let offset = "{{".len() + inner.len() - begun.len();
+    Some((begun.strip_suffix(['-', '+']).unwrap_or(begun), offset))
 }
 
 fn finish(
     code: impl FnOnce(&Findings) -> Code,
     findings: Findings,
-    written: &str,
-    pointer: &str,
+    written: Written<'_>,
+    offset: usize,
 ) -> Compiled {
     if findings.mistakes.is_empty() {
         let source = Source {
-            written: written.into(),
-            pointer: pointer.into(),
+            written: written.text.into(),
+            pointer: written.pointer.into(),
             code: code(&findings),
             paths: findings.paths.into(),
         };
         return Ok((source, findings.needs));
     }
-    let diagnostic = |mistake| {
-        let (code, message, help) = match mistake {
-            Mistake::Name(message, help) => (codes::UNKNOWN_NAME, message, help),
-            Mistake::Filter(message, help) => (codes::UNKNOWN_FILTER, message, help),
-            Mistake::Shadow(name) => (
-                codes::SHADOWED_NAME,
-                format!("`{name}` already means something here"),
-                Some(format!("choose another name, like `my_{name}`")),
-            ),
-        };
-        let message = format!("{message} in `{}`", shorten(written));
-        Diagnostic {
-            help,
-            ..Diagnostic::new(code, message, Place::at(pointer))
-        }
-    };
-    Err(findings.mistakes.into_iter().map(diagnostic).collect())
+    let mistakes = findings.mistakes.into_iter();
+    let diagnostic = |it: Mistake| written.mistake(it.code, &it.message, it.help, offset, &it.at);
+    Err(mistakes.map(diagnostic).collect())
 }
 
 /// Refuses code so long that parsing it could overflow the stack.
@@ -233,19 +267,6 @@ pub(super) fn check_length(text: &str, bare: bool, pointer: &str) -> Result<(), 
     let diagnostic = Diagnostic::new(codes::TOO_LONG, message, Place::at(pointer))
         .help("compute a part of it in a `set` node, or let a node do it");
     Err(vec![diagnostic])
-}
-
-fn syntax_mistake(message: String, written: &str, pointer: &str) -> Vec<Diagnostic> {
-    let message = format!("{message} in `{}`", shorten(written));
-    let mut diagnostic = Diagnostic::new(codes::SYNTAX, message, Place::at(pointer));
-    if written.contains("&&") || written.contains("||") {
-        diagnostic = diagnostic.help("logical operators are words: `and`, `or`, `not`");
-    } else if written.contains('!') && !written.contains("!=") {
-        diagnostic = diagnostic.help("negation is the word `not`");
-    } else if written.contains("{{") && !written.contains("}}") {
-        diagnostic = diagnostic.help("to write `{{` as text, write `{{ \"{{\" }}`");
-    }
-    vec![diagnostic]
 }
 
 /// MiniJinja's message without the name of the template, which means nothing to the user.
@@ -284,7 +305,7 @@ fn missing(path: &Path, values: &Values) -> Option<String> {
 }
 
 /// Shortens long text for messages.
-fn shorten(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     const CHARS: usize = 120;
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(CHARS) {

@@ -250,13 +250,10 @@ fn conditions_are_true_or_false() {
         "{{ vars.count }}",
         Err("a condition is an expression already"),
     );
-    check_condition(
-        "",
-        Err("unexpected end of input, expected expression in ``"),
-    );
+    check_condition("", Err("the condition is empty in ``"));
     check_condition(
         "vars.count >",
-        Err("unexpected end of input, expected expression in `vars.count >`"),
+        Err("a value is missing behind `>` in `vars.count >`"),
     );
 }
 
@@ -269,7 +266,7 @@ fn mistakes_are_found_when_compiling() {
     check_wrong(
         json!({"a": "{{ order }}", "b": "{{ vars.x | uper }}"}),
         &[
-            "WL-D061 /at/a: there is no `order` in `{{ order }}`; an expression sees `input`, `item`, `index`, `vars`, `nodes`, `run`, `workflow`, `trigger`; text needs quotes",
+            "WL-D061 /at/a: there is no `order` in `{{ order }}`; a text stands in quotes, `'order'`, and a variable is `vars.order`; an expression sees `input`, `item`, `index`, `vars`, `nodes`, `run`, `workflow`, `trigger`",
             "WL-D062 /at/b: there is no filter `uper` in `{{ vars.x | uper }}`; did you mean `upper`?",
         ],
     );
@@ -279,7 +276,9 @@ fn mistakes_are_found_when_compiling() {
     );
     check_wrong(
         json!("{{ now() }}"),
-        &["WL-D062 /at: there is no function `now` in `{{ now() }}`"],
+        &[
+            "WL-D062 /at: there is no function `now` in `{{ now() }}`; an expression reads no clock, so that a step that is repeated gives the same result: pass the time as `input`, or take it from the output of a node",
+        ],
     );
     check_wrong(
         json!("{{ vars.x.upper() }}"),
@@ -290,7 +289,7 @@ fn mistakes_are_found_when_compiling() {
     check_wrong(
         json!("{{ nodes.sum.total }}"),
         &[
-            "WL-D061 /at: `nodes.sum` has no `total` in `{{ nodes.sum.total }}`; what a node returned is `nodes.sum.output`, and the link that resumes it is `nodes.sum.link`",
+            "WL-D061 /at: `nodes.sum` has no `total` in `{{ nodes.sum.total }}`; the output of the node is `nodes.sum.output`, a member of it `nodes.sum.output.total`, and the link that resumes the node `nodes.sum.link`",
         ],
     );
     check_wrong(
@@ -303,14 +302,12 @@ fn mistakes_are_found_when_compiling() {
     );
     check_wrong(
         json!("{{ input.a && input.b }}"),
-        &[
-            "WL-D060 /at: unexpected character in `{{ input.a && input.b }}`; logical operators are words: `and`, `or`, `not`",
-        ],
+        &["WL-D060 /at: `&&` means nothing in `{{ input.a && input.b }}`; write `and`"],
     );
     check_wrong(
         json!("{{ input.a "),
         &[
-            "WL-D060 /at: unexpected end of input, expected end of variable block in `{{ input.a`; to write `{{` as text, write `{{ \"{{\" }}`",
+            "WL-D060 /at: `{{` is not closed in `{{ input.a`; write `}}` behind the expression; to write `{{` as text, write `{{ \"{{\" }}`",
         ],
     );
     check_wrong(
@@ -327,11 +324,13 @@ fn mistakes_are_found_when_compiling() {
     );
     check_wrong(
         json!("{% include 'x' %}"),
-        &["WL-D060 /at: unknown statement include in `{% include 'x' %}`"],
+        &[
+            "WL-D060 /at: there is no statement `include` in `{% include 'x' %}`; there are `if`, `for`, `set`, `with` and `filter`",
+        ],
     );
     check_wrong(
         json!("{{ input.order['x' }}"),
-        &["WL-D060 /at: unexpected `}`, expected `]` in `{{ input.order['x' }}`"],
+        &["WL-D060 /at: `[` is not closed in `{{ input.order['x' }}`; write `]` behind it"],
     );
 }
 

@@ -56,9 +56,14 @@ pub(super) fn of_edges(flat: &Flat<'_>) -> Vec<Diagnostic> {
         let edge = inside.edge;
         if let Some(before) = ids.insert((inside.body, &edge.id), at) {
             let message = format!("two edges have the id `{}`", edge.id);
-            let mut diagnostic =
-                Diagnostic::new(codes::DUPLICATE_EDGE, message, place_of(flat, at))
-                    .help("give one of them an id of its own: `{ from: …, to: …, id: … }`");
+            let mut diagnostic = Diagnostic::new(
+                codes::DUPLICATE_EDGE,
+                message,
+                place_of(flat, at),
+            )
+            .help(
+                "leave one of them out, or give it an id of its own: `{ from: …, to: …, id: … }`",
+            );
             diagnostic
                 .related
                 .push((place_of(flat, before), "the other one".to_owned()));
@@ -83,11 +88,14 @@ fn misplaced(flat: &Flat<'_>, of: &FlatNode<'_>, port: &str, at: EdgeIx) -> Opti
     let place_of = |at| place_of(flat, at);
     match (&node.kind, port) {
         (NodeKind::Use { .. }, _) => None,
-        (NodeKind::End { .. }, _) if port != "error" => Some(Diagnostic::new(
-            codes::EDGE_AFTER_END,
-            format!("node `{name}` ends its branch, so nothing can come after it"),
-            place_of(at),
-        )),
+        (NodeKind::End { .. }, _) if port != "error" => Some(
+            Diagnostic::new(
+                codes::EDGE_AFTER_END,
+                format!("node `{name}` ends its branch, so nothing can come after it"),
+                place_of(at),
+            )
+            .help("leave the edge out, or the `end` node"),
+        ),
         (_, "error") => unrouted(flat, of, at),
         (NodeKind::Fail { .. }, "done") if !node.on_error.has(ErrorEffect::Continue) => Some(
             Diagnostic::new(
@@ -182,22 +190,32 @@ fn misplaced_else(
     } else {
         format!("`{node}.{port}`")
     };
-    let (at, message) = if let Some(second) = elses.next() {
-        (second, format!("two edges from {from} are `else`"))
+    let (at, message, help) = if let Some(second) = elses.next() {
+        (
+            second,
+            format!("two edges from {from} are `else`"),
+            "give one of them a condition",
+        )
     } else if whens().any(|(_, when)| *when == When::Always) {
         (
             at,
             format!("another edge from {from} has no condition, so this `else` is never taken"),
+            "give the other edge a condition, or leave `: else` out to take both",
         )
     } else if siblings.len() == 1 {
         (
             at,
             format!("no other edge from {from} has a condition, so `else` has no meaning"),
+            "leave `: else` out, or add an edge with a condition",
         )
     } else {
         return None;
     };
-    Some(Diagnostic::new(codes::ELSE, message, place_of(flat, at)))
+    let place = Place {
+        within: Some(0.."else".len()),
+        ..place_of(flat, at)
+    };
+    Some(Diagnostic::new(codes::ELSE, message, place).help(help))
 }
 
 /// The mistakes in the graph as a whole.

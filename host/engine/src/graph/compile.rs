@@ -105,11 +105,11 @@ fn ends(flat: &Flat<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<(NodeIx, Nod
         let (from, to) = (&edge.edge.from, &edge.edge.to);
         let here = (find(from), find(to));
         ends.extend(here.0.zip(here.1));
-        for (name, node) in [(from, here.0), (to, here.1)] {
+        for (end, name, node) in [("from", from, here.0), ("to", to, here.1)] {
             if node.is_some() {
                 continue;
             }
-            let place = Place::at(edge.pointer.as_str());
+            let place = Place::at(format!("{}/{end}", edge.pointer));
             let (message, help) = match flat.find(name) {
                 Some(_) => (
                     format!("node `{name}` is in another body, and edges lead nowhere else"),
@@ -123,7 +123,8 @@ fn ends(flat: &Flat<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<(NodeIx, Nod
                     let near = flat.nodes.iter().filter(|node| node.body == edge.body);
                     // Comparing all names takes long, and more than this is not read by anyone.
                     let help = match found.len() < SUGGESTED {
-                        true => did_you_mean(name, near.map(|node| node.name)),
+                        true => did_you_mean(name, near.map(|node| node.name))
+                            .or_else(|| Some(lost(end, name, flat, edge.body))),
                         false => None,
                     };
                     (format!("there is no node `{name}`"), help)
@@ -135,6 +136,28 @@ fn ends(flat: &Flat<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<(NodeIx, Nod
         }
     }
     (ends.len() == flat.edges.len()).then_some(ends)
+}
+
+/// The remedy for an edge whose end has a name that is not near to any other.
+fn lost(end: &str, name: &str, flat: &Flat<'_>, body: BodyIx) -> String {
+    const NAMED: usize = 8;
+    match (end, name) {
+        ("from", "start" | "begin" | "trigger" | "input") => {
+            return "a workflow begins at the nodes that no edge leads to: leave this edge out"
+                .to_owned();
+        }
+        ("to", "end" | "stop" | "done" | "exit" | "output") => {
+            return "a branch ends at the node that no edge leaves: leave this edge out".to_owned();
+        }
+        _ => {}
+    }
+    let nodes = flat.nodes.iter().filter(|node| node.body == body);
+    let names: Vec<_> = nodes.map(|node| format!("`{}`", node.name)).collect();
+    let shown = names.get(..names.len().min(NAMED)).unwrap_or_default();
+    match names.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        Some(more) => format!("there are {} and {more} more", shown.join(", ")),
+        None => format!("there are {}", shown.join(", ")),
+    }
 }
 
 pub(super) fn shape(flat: &Flat<'_>, ends: Vec<(NodeIx, NodeIx)>) -> Shape {

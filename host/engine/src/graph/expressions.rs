@@ -175,7 +175,7 @@ impl Expressions<'_> {
         let mut compile = |text: &str, place: &str| {
             let pointer = format!("{}/{place}", node.pointer);
             let compiled = Condition::about_failure(text, &pointer);
-            self.compiled(compiled, &pointer, node.body)
+            self.compiled(compiled, text, &pointer, node.body)
         };
         let retry = node.node.retry.as_ref();
         let when = retry.and_then(|retry| retry.when.as_deref());
@@ -192,24 +192,42 @@ impl Expressions<'_> {
     }
 
     fn condition(&mut self, text: &str, pointer: &str, body: BodyIx) -> Option<Condition> {
-        self.compiled(Condition::compile(text, pointer), pointer, body)
+        self.compiled(Condition::compile(text, pointer), text, pointer, body)
     }
 
     fn compiled(
         &mut self,
         compiled: Result<Condition, Vec<Diagnostic>>,
+        text: &str,
         pointer: &str,
         body: BodyIx,
     ) -> Option<Condition> {
         match compiled {
             Ok(condition) => {
-                self.use_names(condition.needs(), pointer, body);
+                let place = |root: &str, name: Option<&str>| {
+                    expr::place_of(&Value::from(text), true, pointer, root, name)
+                };
+                self.use_names(condition.needs(), &place, body);
                 Some(condition)
             }
             Err(found) => {
-                self.found.extend(found);
+                self.report(found);
                 None
             }
+        }
+    }
+
+    /// Reports mistakes. A name that is unknown by itself may be a node's or a variable's.
+    fn report(&mut self, found: Vec<Diagnostic>) {
+        let flat = self.flat;
+        let meant = |it: &Diagnostic| {
+            let name = expr::unknown_name(it)?;
+            let node = flat.find(name).map(|(_, node)| node.name);
+            node.map(|node| format!("the output of node `{node}` is `nodes.{node}.output`"))
+        };
+        for mut diagnostic in found {
+            diagnostic.help = meant(&diagnostic).or(diagnostic.help);
+            self.found.push(diagnostic);
         }
     }
 
@@ -226,11 +244,14 @@ impl Expressions<'_> {
     ) -> Option<Template> {
         match Template::compile(value, raw, pointer) {
             Ok(template) => {
-                self.use_names(template.needs(), pointer, body);
+                let place = |root: &str, name: Option<&str>| {
+                    expr::place_of(value, false, pointer, root, name)
+                };
+                self.use_names(template.needs(), &place, body);
                 Some(template)
             }
             Err(found) => {
-                self.found.extend(found);
+                self.report(found);
                 None
             }
         }
@@ -238,7 +259,12 @@ impl Expressions<'_> {
 
     /// Variables may come with a payload, so a name can be unknown only if it is a node. A body
     /// sees its own nodes and the nodes of the bodies around it.
-    fn use_names(&mut self, needs: &Needs, pointer: &str, body: BodyIx) {
+    fn use_names(
+        &mut self,
+        needs: &Needs,
+        place: &dyn Fn(&str, Option<&str>) -> Place,
+        body: BodyIx,
+    ) {
         let flat = self.flat;
         let seen = |of: BodyIx| flat.around(body).any(|around| around == of);
         for name in needs.nodes.iter().chain(&needs.links) {
@@ -263,16 +289,18 @@ impl Expressions<'_> {
                     (format!("there is no node `{name}`"), help)
                 }
             };
-            let mut diagnostic = Diagnostic::new(expr::UNKNOWN_NAME, message, Place::at(pointer));
+            let place = place("nodes", Some(name));
+            let mut diagnostic = Diagnostic::new(expr::UNKNOWN_NAME, message, place);
             diagnostic.help = help;
             self.found.push(diagnostic);
         }
         for (name, used) in [("item", needs.item), ("index", needs.index)] {
             if used && body == BodyIx::ROOT {
                 let message = format!("`{name}` is only there inside of a for-each");
-                let place = Place::at(pointer);
-                self.found
-                    .push(Diagnostic::new(expr::UNKNOWN_NAME, message, place));
+                let help =
+                    "the list of a for-each is at its `for-each`, and its `nodes` see the item";
+                let unknown = Diagnostic::new(expr::UNKNOWN_NAME, message, place(name, None));
+                self.found.push(unknown.help(help));
             }
         }
         self.needs.merge(needs);

@@ -120,7 +120,7 @@ fn names_that_do_not_exist_are_reported_with_the_nearest() {
         "WL-D061 /nodes/c/with: there is no node `d` [did you mean `b`?]
          WL-D061 /output: there is no node `b1` [did you mean `b`?]
          WL-D061 /edges/0: there is no node `stat1` [did you mean `start1`?]
-         WL-D070 /edges/1: there is no node `nobody`",
+         WL-D070 /edges/1/to: there is no node `nobody` [there are `b`, `c`, `start1`]",
     );
 }
 
@@ -152,18 +152,18 @@ fn a_workflow_has_to_begin_somewhere_and_to_reach_every_node() {
 fn else_needs_a_sibling_with_a_condition() {
     check_refused(
         "a -> b: else",
-        "WL-D074 /edges/0: no other edge from `a` has a condition, so `else` has no meaning",
+        "WL-D074 /edges/0: no other edge from `a` has a condition, so `else` has no meaning [leave `: else` out, or add an edge with a condition]",
     );
     check_refused(
         "a.p -> b
          a.p -> c: else",
-        "WL-D074 /edges/1: another edge from `a.p` has no condition, so this `else` is never taken",
+        "WL-D074 /edges/1: another edge from `a.p` has no condition, so this `else` is never taken [give the other edge a condition, or leave `: else` out to take both]",
     );
     check_refused(
         "a -> b: true
          a -> c: else
          a -> d: else",
-        "WL-D074 /edges/2: two edges from `a` are `else`",
+        "WL-D074 /edges/2: two edges from `a` are `else` [give one of them a condition]",
     );
 }
 
@@ -206,7 +206,7 @@ fn policies_and_ports_have_to_make_sense() {
          g.error -> h",
         "WL-D077 /nodes/a/retry/max-attempts: the retry policy of node `a` allows no execution at all [`max-attempts` counts all executions: 1 is the first one alone]
          WL-D081 /nodes/b/on-error: node `b` routes its failures, but no edge takes them on [add an edge like `b.error -> …`]
-         WL-D079 /edges/2: node `e` ends its branch, so nothing can come after it
+         WL-D079 /edges/2: node `e` ends its branch, so nothing can come after it [leave the edge out, or the `end` node]
          WL-D081 /edges/3: node `f` always fails, so this edge is never taken [what follows a failure leaves by `f.error`]
          WL-D081 /edges/4: node `g` has no port `late`, only `done` and `error`
          WL-D081 /edges/5: node `g` does not route its failures, so this edge is never taken [write `on-error: route` at node `g`]",
@@ -238,9 +238,9 @@ fn one_rule_is_enough_for_the_ports_of_a_node() {
          b -> c: error.class=='trap'
          b.error -> d",
         "WL-D061 /nodes/a/retry/when: there is no `eror` in `eror.class==1` [did you mean `error`?]
-         WL-D061 /nodes/a/on-error/0/when: `error` has no `kind` in `error.kind==1`
+         WL-D061 /nodes/a/on-error/0/when: `error` has no `kind` in `error.kind==1` [`error` has `class`, `code`, `message`, `details`]
          WL-D061 /nodes/a/on-error/1/when: there is no node `z` [did you mean `a`?]
-         WL-D061 /nodes/a/on-error/2/when: `item` is only there inside of a for-each
+         WL-D061 /nodes/a/on-error/2/when: `item` is only there inside of a for-each [the list of a for-each is at its `for-each`, and its `nodes` see the item]
          WL-D061 /edges/0: there is no `error` here in `error.class=='trap'` [`error` is there only in the conditions of `retry` and `on-error`]",
     );
 }
@@ -253,7 +253,7 @@ fn two_edges_cannot_have_one_id() {
     }
     check_definition_refused(
         &definition,
-        "WL-D071 /edges/1: two edges have the id `same` [give one of them an id of its own: `{ from: …, to: …, id: … }`]",
+        "WL-D071 /edges/1: two edges have the id `same` [leave one of them out, or give it an id of its own: `{ from: …, to: …, id: … }`]",
     );
 }
 
@@ -316,7 +316,7 @@ fn a_body_sees_what_is_around_it_and_nobody_sees_into_it() {
          a -> c
          c: with {{index}}",
         "WL-D061 /nodes/b/with: node `y` is inside of for-each `f`, which cannot be seen into [hand it out as the `output` of the for-each]
-         WL-D061 /nodes/c/with: `index` is only there inside of a for-each
+         WL-D061 /nodes/c/with: `index` is only there inside of a for-each [the list of a for-each is at its `for-each`, and its `nodes` see the item]
          WL-D061 /output: node `x` is inside of for-each `f`, which cannot be seen into [hand it out as the `output` of the for-each]",
     );
 }
@@ -331,7 +331,7 @@ fn edges_stay_in_their_body_and_every_body_begins_somewhere() {
     definition.edges[0].to = "y".into();
     check_definition_refused(
         &definition,
-        "WL-D070 /edges/0: node `y` is in another body, and edges lead nowhere else [a body gets data from outside by its `item`, and returns data by its `output`]",
+        "WL-D070 /edges/0/to: node `y` is in another body, and edges lead nowhere else [a body gets data from outside by its `item`, and returns data by its `output`]",
     );
     check_refused(
         "f| x -> y
@@ -350,7 +350,7 @@ fn names_are_unique_over_all_bodies() {
         "a -> f
          f| a -> x",
         "WL-D082 /nodes/f/nodes/a: another node is called `a`, too [names are unique in the whole workflow, for-each bodies included]
-         WL-D070 /nodes/f/edges/0: node `a` is in another body, and edges lead nowhere else [a body gets data from outside by its `item`, and returns data by its `output`]",
+         WL-D070 /nodes/f/edges/0/from: node `a` is in another body, and edges lead nowhere else [a body gets data from outside by its `item`, and returns data by its `output`]",
     );
 }
 

@@ -33,6 +33,66 @@ pub fn parse_instant_ms(text: &str) -> Option<i64> {
         .map(Timestamp::as_millisecond)
 }
 
+/// The duration that a person probably meant by another notation: `5 minutes`, `30sec`, `1.5h`,
+/// `00:05:00`, `30m1h`. None if the text is none of these.
+pub(super) fn meant(text: &str) -> Option<String> {
+    let text = text.trim().get(..text.trim().len().min(40))?;
+    if let Some(clock) = clock(text) {
+        return Some(clock);
+    }
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at_checked(digits)?;
+        let after = after.trim_start();
+        let end = after.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, after) = after.split_at_checked(end.unwrap_or(after.len()))?;
+        let unit = match unit.to_ascii_lowercase().as_str() {
+            "ms" | "milli" | "millis" | "millisecond" | "milliseconds" | "msec" => 0,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1,
+            "m" | "min" | "mins" | "minute" | "minutes" => 2,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3,
+            "d" | "day" | "days" => 4,
+            "w" | "wk" | "week" | "weeks" => 5,
+            _ => return None,
+        };
+        let (name, ms) = UNITS.get(unit)?;
+        match number.split_once('.') {
+            None => parts.push((*ms, format!("{number}{name}"))),
+            Some(_) => {
+                // A fraction of a unit is a whole number of a smaller one.
+                let value: f64 = number.parse().ok()?;
+                let (smaller, factor) = UNITS.iter().rev().find_map(|(name, small)| {
+                    #[expect(clippy::cast_precision_loss, reason = "units are small numbers")]
+                    let count = value * (*ms as f64) / (*small as f64);
+                    (small < ms && count.fract() == 0.0).then_some((name, count))
+                })?;
+                parts.push((*ms, format!("{factor}{smaller}")));
+            }
+        }
+        rest = after.trim_start_matches([' ', ',']);
+    }
+    parts.sort_by_key(|(ms, _)| std::cmp::Reverse(*ms));
+    let meant: String = parts.into_iter().map(|(_, part)| part).collect();
+    parse_duration_ms(&meant).map(|_| meant)
+}
+
+/// `HH:MM:SS`
+fn clock(text: &str) -> Option<String> {
+    let numbers = text.split(':').map(str::parse);
+    let numbers: Vec<u32> = numbers.collect::<Result<_, _>>().ok()?;
+    let [hours, minutes, seconds] = numbers.as_slice() else {
+        return None;
+    };
+    let parts = [(hours, "h"), (minutes, "m"), (seconds, "s")];
+    let parts = parts.iter().filter(|(number, _)| **number > 0);
+    let text: String = parts
+        .map(|(number, unit)| format!("{number}{unit}"))
+        .collect();
+    (!text.is_empty()).then_some(text)
+}
+
 fn units(text: &str) -> Option<u64> {
     let mut rest = text;
     let mut total: u64 = 0;
@@ -120,6 +180,26 @@ mod tests {
             ("40000d", None),
         ] {
             assert_eq!(parse_duration_ms(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_notations_are_understood_for_messages() {
+        for (text, expected) in [
+            ("5 minutes", Some("5m")),
+            ("30sec", Some("30s")),
+            ("5 s", Some("5s")),
+            ("1.5h", Some("90m")),
+            ("00:05:00", Some("5m")),
+            ("30m1h", Some("1h30m")),
+            ("1 hour, 30 minutes", Some("1h30m")),
+            ("1.5.5h", None),
+            ("soon", None),
+            ("5 minutes ago", None),
+            ("5é", None),
+            ("", None),
+        ] {
+            assert_eq!(meant(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Edges, in the short and the long form.
 
-use super::reader::{Reader, Report, is_name};
+use super::reader::{Reader, Report, cut, is_name, stands_for};
 use super::tree::{Kind, Node};
 use super::{keys, workflow};
 use crate::codes;
@@ -14,9 +14,22 @@ const SHORT: &str = "an edge is like `a -> b`, `a.port -> b` or `a -> b: conditi
 pub(super) fn all(reader: &mut Reader, tree: &Node) -> Vec<Edge> {
     let Kind::List(items) = &tree.kind else {
         if !matches!(tree.kind, Kind::Null) {
-            reader
-                .wrong_type(tree, "a list of edges")
-                .help("begin every edge with `- `");
+            let help = match &tree.kind {
+                Kind::Text { text, .. } if text.starts_with('-') && !text.starts_with("->") => {
+                    format!(
+                        "write a space after the dash: `- {}`",
+                        cut(text.trim_start_matches('-'))
+                    )
+                }
+                Kind::Text { text, .. } if text.contains("->") => {
+                    format!(
+                        "write `edges: [{}]`, or begin the edge with `- ` in a line of its own",
+                        cut(text)
+                    )
+                }
+                _ => "begin every edge with `- `".to_owned(),
+            };
+            reader.wrong_type(tree, "a list of edges").help(help);
         }
         return Vec::new();
     };
@@ -70,8 +83,37 @@ fn one(reader: &mut Reader, tree: &Node) -> Option<Edge> {
                     .help("begin every edge with `- `");
                 None
             }
+            // `- a: b`
+            [entry]
+                if !keys::EDGE.contains(&entry.key.as_str())
+                    && matches!(entry.value.kind, Kind::Text { .. }) =>
+            {
+                let to = match &entry.value.kind {
+                    Kind::Text { text, .. } => cut(text),
+                    _ => String::new(),
+                };
+                let from = cut(&entry.key);
+                let message = format!("`{from}: {to}` is not an edge");
+                let help = format!("write `{from} -> {to}`");
+                reader
+                    .report_key(codes::BAD_EDGE, message, entry)
+                    .help(help);
+                None
+            }
             _ => long(reader, tree),
         },
+        Kind::List(items) => {
+            let names = items.iter().map(|item| match &item.kind {
+                Kind::Text { text, .. } if is_name(text, false) => Some(text.as_str()),
+                _ => None,
+            });
+            let help = match names.collect::<Option<Vec<_>>>().as_deref() {
+                Some([from, to]) => format!("write `{from} -> {to}`"),
+                _ => SHORT.to_owned(),
+            };
+            bad(reader, tree, "a list is not an edge".to_owned()).help(help);
+            None
+        }
         _ => {
             bad(reader, tree, format!("{} is not an edge", tree.describe())).help(SHORT);
             None
@@ -87,9 +129,11 @@ fn bad<'r>(reader: &'r mut Reader, tree: &Node, message: String) -> Report<'r> {
 fn short(reader: &mut Reader, tree: &Node, text: &str, when: When) -> Option<Edge> {
     let parts: Vec<&str> = text.split("->").map(str::trim).collect();
     let (from, to) = match parts.as_slice() {
-        [from, to] => (*from, *to),
-        [_] => {
-            bad(reader, tree, format!("`{text}` is not an edge")).help(SHORT);
+        [from, to] if !from.ends_with('-') => (*from, *to),
+        [_] | [_, _] => {
+            let help = other_arrow(text).map(|edge| format!("write `{edge}`"));
+            let help = help.unwrap_or_else(|| SHORT.to_owned());
+            bad(reader, tree, format!("`{}` is not an edge", cut(text))).help(help);
             return None;
         }
         [first, second, third, ..] => {
@@ -104,12 +148,10 @@ fn short(reader: &mut Reader, tree: &Node, text: &str, when: When) -> Option<Edg
         }
         [] => return None,
     };
-    if let Some((target, rest)) = to.split_once([':', ' ']) {
-        let help = format!(
-            "write a space after the colon: `{from} -> {target}: {}`",
-            rest.trim()
-        );
-        bad(reader, tree, format!("`{to}` is not the name of a node")).help(help);
+    if to.contains([':', ' ', ',', '[']) {
+        let help = behind_target(from, to);
+        let message = format!("`{}` is not the name of a node", cut(to));
+        bad(reader, tree, message).help(help);
         return None;
     }
     let (from, port) = from.split_once('.').unwrap_or((from, DONE));
@@ -117,12 +159,76 @@ fn short(reader: &mut Reader, tree: &Node, text: &str, when: When) -> Option<Edg
     (valid & end(reader, tree, port, "port")).then(|| edge(from, port, to, when, None))
 }
 
+/// The edge that another arrow probably means.
+fn other_arrow(text: &str) -> Option<String> {
+    const ARROWS: [(&str, bool); 10] = [
+        ("-->", false),
+        ("--->", false),
+        ("- >", false),
+        ("=>", false),
+        ("→", false),
+        ("⟶", false),
+        ("➔", false),
+        (">>", false),
+        ("<-", true),
+        ("←", true),
+    ];
+    for (arrow, back) in ARROWS {
+        let Some((left, right)) = text.split_once(arrow) else {
+            continue;
+        };
+        let (left, right) = (left.trim(), right.trim());
+        let (from, to) = if back { (right, left) } else { (left, right) };
+        let ends = is_name(from.split_once('.').map_or(from, |(node, _)| node), false);
+        if ends && is_name(to, false) {
+            return Some(format!("{from} -> {to}"));
+        }
+    }
+    None
+}
+
+/// The remedy for text behind the name of the node that an edge leads to.
+fn behind_target(from: &str, to: &str) -> String {
+    let names = to.trim_matches(['[', ']']).split(',').map(str::trim);
+    let names: Vec<&str> = names.collect();
+    if names.len() > 1 && names.iter().all(|name| is_name(name, false)) {
+        let edges = names
+            .iter()
+            .take(4)
+            .map(|name| format!("`- {from} -> {name}`"));
+        return format!(
+            "write an edge for each: {}",
+            edges.collect::<Vec<_>>().join(", ")
+        );
+    }
+    match to.split_once([':', ' ']) {
+        Some((target, rest)) if is_name(target, false) => {
+            let rest = rest.trim();
+            let condition = rest
+                .strip_prefix("when ")
+                .or_else(|| rest.strip_prefix("if "));
+            match condition {
+                Some(condition) => format!(
+                    "a condition stands behind a colon: `{from} -> {target}: {}`",
+                    cut(condition)
+                ),
+                None => format!(
+                    "write a space after the colon: `{from} -> {target}: {}`",
+                    cut(rest)
+                ),
+            }
+        }
+        _ => SHORT.to_owned(),
+    }
+}
+
 fn end(reader: &mut Reader, tree: &Node, name: &str, what: &str) -> bool {
     let valid = is_name(name, what == "port");
-    if !valid {
+    // The node of this name has its error already.
+    if !valid && !reader.bad_names.contains(name) {
         let message = match name {
             "" => "an end of the edge is missing".to_owned(),
-            name => format!("`{name}` cannot be the name of a {what}"),
+            name => format!("`{}` cannot be the name of a {what}", cut(name)),
         };
         let help = match name.contains('-') {
             true => "names of nodes have no hyphens, because in an expression a hyphen is a minus",
@@ -170,7 +276,12 @@ fn long(reader: &mut Reader, tree: &Node) -> Option<Edge> {
         None => When::Always,
     };
     for key in ["from", "to"] {
-        if tree.get(key).is_none() {
+        let misspelt = || {
+            entries
+                .iter()
+                .any(|entry| stands_for("an edge", entry, key))
+        };
+        if tree.get(key).is_none() && !misspelt() {
             let message = format!("the key `{key}` of the edge is missing");
             reader.report(codes::MISSING_KEY, message, tree).help(SHORT);
         }

@@ -17,7 +17,13 @@ const LITERAL: Constant = (
 
 /// A request, by its method and path.
 pub(super) fn request(reader: &mut Reader, tree: &Tree) -> StartTrigger {
-    let entries = reader.map(tree, "a map with `path`");
+    let like = match &tree.kind {
+        Kind::Text { text, .. } if http::is_path(text) => {
+            format!("write `http: {{ path: {text} }}`")
+        }
+        _ => "like `http: { path: /orders }`".to_owned(),
+    };
+    let entries = reader.map_like(tree, "a map with `path`", like);
     reader.known_keys(entries, "a trigger by `http`", keys::HTTP, |_| None);
     let methods = http::METHODS.map(|method| (method, method));
     let method = tree.get("method");

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::duration::{parse_duration_ms, parse_instant_ms};
-use super::reader::{Reader, is_name, list};
+use super::duration::{meant, parse_duration_ms, parse_instant_ms};
+use super::reader::{Reader, cut, is_name, list, stands_for};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::{edge, keys, node};
 use crate::codes;
 use crate::definition::{Body, ForEach, NodeKind, OnItemError, UseRef};
-use crate::nearest::nearest;
 use crate::{limits, valid};
 
 /// Items processed at the same time by default.
@@ -49,10 +48,8 @@ fn only<'t>(reader: &mut Reader, tree: &'t Tree) -> Option<&'t Entry> {
     let is_kind = |entry: &&Entry| keys::KINDS.contains(&entry.key.as_str());
     let mut kinds = entries.iter().filter(is_kind);
     let Some(first) = kinds.next() else {
-        // A misspelt key or a merge key has its own error already.
-        let excused = |entry: &Entry| {
-            entry.key == keys::MERGE || nearest(&entry.key, keys::KINDS.iter().copied()).is_some()
-        };
+        // An unknown key, a key of a kind that is missing and a merge key have their own errors.
+        let excused = |entry: &Entry| !keys::NODE.contains(&entry.key.as_str());
         if !entries.iter().any(excused) {
             let message = format!("a node does one of {}", list(keys::KINDS));
             let report = reader.report(codes::NODE_KIND, message, tree);
@@ -82,16 +79,42 @@ fn node_type(reader: &mut Reader, tree: &Tree) -> Option<UseRef> {
     let (package, name) = match path.split_once('/') {
         Some((package, name)) if is_name(package, true) && is_name(name, true) => (package, name),
         _ => {
-            let message = format!("`{text}` does not name a node type");
-            reader.report(codes::BAD_USE, message, tree).help(HELP);
+            let message = format!("`{}` does not name a node type", cut(text));
+            let fixed = text.to_ascii_lowercase().replacen('.', "/", 1);
+            let is_type = |text: &str| {
+                let path = text.split_once('@').map_or(text, |(path, _)| path);
+                let parts = path.split_once('/');
+                parts.is_some_and(|(a, b)| is_name(a, true) && is_name(b, true))
+            };
+            let help = match (is_type(&fixed), path.split_once(':')) {
+                (true, _) => format!("write `{}`", cut(&fixed)),
+                (_, Some((path, version))) if is_type(path) => {
+                    format!("the version stands behind `@`: `{path}@{}`", cut(version))
+                }
+                _ if path.contains("//") || path.starts_with(['.', '/']) => format!(
+                    "{HELP}; components are found in the plugin folder and not by an address"
+                ),
+                _ => format!("{HELP}; `windlass plugin list` shows all"),
+            };
+            reader.report(codes::BAD_USE, message, tree).help(help);
             return None;
         }
     };
     if let Some(requirement) = requirement
         && let Err(error) = semver::VersionReq::parse(requirement)
     {
-        let message = format!("`{requirement}` is no requirement on a version: {error}");
-        let help = "write `@1` for any 1.x, or `@1.2` for 1.2 and later 1.x";
+        let message = format!(
+            "`{}` is no requirement on a version: {error}",
+            cut(requirement)
+        );
+        let number = requirement.strip_prefix(['v', 'V']);
+        let number = number.filter(|number| semver::VersionReq::parse(number).is_ok());
+        let help = match number {
+            Some(number) => format!("write `{path}@{number}`"),
+            None => "write `@1` for any 1.x, or `@1.2` for 1.2 and later 1.x; without it any \
+                     version fits"
+                .to_owned(),
+        };
         reader.report(codes::BAD_USE, message, tree).help(help);
         return None;
     }
@@ -148,6 +171,16 @@ fn item_list(reader: &mut Reader, tree: &Tree) -> Value {
     match &tree.kind {
         Kind::List(_) => {}
         Kind::Text { text, .. } if text.contains("{{") => {}
+        Kind::Text { text, .. } if text.len() <= 80 => reader
+            .wrong_type(tree, "a list, or an expression that gives one")
+            .help(format!(
+                "an expression stands in braces: `\"{{{{ {text} }}}}\"`"
+            )),
+        Kind::Number(number) => reader
+            .wrong_type(tree, "a list, or an expression that gives one")
+            .help(format!(
+                "for {number} rounds write `\"{{{{ range({number}) }}}}\"`"
+            )),
         _ => reader
             .wrong_type(tree, "a list, or an expression that gives one")
             .help("like `\"{{ input.lines }}\"`"),
@@ -162,6 +195,10 @@ fn event(reader: &mut Reader, tree: &Tree, value: &Tree) -> Option<NodeKind> {
     };
     reader.at("event", |reader| {
         reader.known_keys(entries, "`event`", keys::EVENT, |_| None);
+        let misspelt = |entry: &Entry| stands_for("`event`", entry, "event");
+        if entries.iter().any(misspelt) && value.get("event").is_none() {
+            return None;
+        }
         if value.get("event").is_none() {
             let message = "the name of the event is missing";
             let report = reader.report(codes::MISSING_KEY, message, value);
@@ -221,12 +258,22 @@ fn wait(reader: &mut Reader, tree: &Tree) -> Value {
             let template = text.contains("{{") || text.contains("{%");
             let moment = parse_duration_ms(text).is_some() || parse_instant_ms(text).is_some();
             if !template && !moment {
-                let message = format!("`{text}` is neither a duration nor an instant");
-                let help =
-                    "write a duration like `5s` or `3d`, or an instant like `2026-01-31T12:00:00Z`";
+                let message = format!("`{}` is neither a duration nor an instant", cut(text));
+                let help = match meant(text) {
+                    Some(meant) => format!("write `{meant}`"),
+                    None if text.contains("${") => {
+                        "an expression stands in `{{ … }}`, without a dollar sign".to_owned()
+                    }
+                    None => "write a duration like `5s` or `3d`, or an instant like \
+                             `2026-01-31T12:00:00Z`"
+                        .to_owned(),
+                };
                 reader.report(codes::BAD_DURATION, message, tree).help(help);
             }
         }
+        Kind::Map(_) if tree.get("event").is_some() => reader
+            .wrong_type(tree, "a duration or an instant")
+            .help("a node that waits for an event is `{ event: NAME }`, without `wait`"),
         // Another value gets the error of a duration.
         _ => drop(reader.duration(tree)),
     }
@@ -234,7 +281,8 @@ fn wait(reader: &mut Reader, tree: &Tree) -> Value {
 }
 
 fn set(reader: &mut Reader, tree: &Tree) -> BTreeMap<String, Value> {
-    let entries = reader.map(tree, "a map of names and values");
+    let like = "like `set: { total: \"{{ input.total }}\" }`";
+    let entries = reader.map_like(tree, "a map of names and values", like);
     for entry in entries {
         reader.name(entry, "a variable");
     }
@@ -248,7 +296,10 @@ fn end(reader: &mut Reader, tree: &Tree) -> NodeKind {
     let (mut terminate, mut output) = (false, None);
     let entries = match &tree.kind {
         Kind::Null => &[],
-        _ => reader.map(tree, "a map"),
+        _ => {
+            let like = "`end:` alone ends the branch, `end: { terminate: true }` the run";
+            reader.map_like(tree, "a map", like)
+        }
     };
     reader.known_keys(entries, "`end`", keys::END, |_| None);
     for entry in entries {
@@ -266,6 +317,12 @@ fn end(reader: &mut Reader, tree: &Tree) -> NodeKind {
 /// A message, or a map with the message and data.
 fn fail(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
     let Kind::Map(entries) = &tree.kind else {
+        if matches!(tree.kind, Kind::Null) {
+            let message = "the message of the failure is missing";
+            let report = reader.report(codes::MISSING_KEY, message, tree);
+            report.help("write `fail: \"the message\"`");
+            return None;
+        }
         let message = Value::from(reader.text(tree)?);
         return Some(NodeKind::Fail {
             message,

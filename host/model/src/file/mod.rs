@@ -10,11 +10,13 @@
 
 mod duration;
 mod edge;
+mod foreign;
 mod format;
 mod hook;
 mod keys;
 mod kind;
 mod node;
+mod offsets;
 mod parse;
 mod policy;
 mod reader;
@@ -85,10 +87,7 @@ pub fn read(text: &str, name: &str) -> Read {
             "a workflow file has at most {} bytes",
             limits::WORKFLOW_BYTES
         );
-        let place = Place {
-            pointer: String::new(),
-            span: Some(0..0),
-        };
+        let place = Place::spanning(0..0);
         diagnostics.push(Diagnostic::new(codes::TOO_LARGE, message, place));
         None
     } else {
@@ -100,7 +99,7 @@ pub fn read(text: &str, name: &str) -> Read {
         diagnostics.append(&mut reader.diagnostics);
         (definition, reader.unread)
     });
-    let map = SourceMap::new(tree);
+    let map = SourceMap::new(tree, text);
     diagnostics
         .iter_mut()
         .for_each(|diagnostic| map.locate(diagnostic));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::reader::{Reader, is_name};
+use super::reader::{Reader, cut, is_name, stands_for};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::{keys, kind, policy, workflow};
 use crate::definition::{Node, NodeKind};
@@ -22,7 +22,8 @@ pub(super) fn all(reader: &mut Reader, tree: &Tree, of: &str) -> BTreeMap<String
             .help("write `name: { use: … }`, without dashes");
         return BTreeMap::new();
     }
-    let entries = reader.map(tree, wanted);
+    let like = "like `nodes: { first: { use: package/node } }`";
+    let entries = reader.map_like(tree, wanted, like);
     workflow::check_count(reader, tree, entries.len(), "nodes");
     if entries.is_empty() && matches!(tree.kind, Kind::Map(_)) {
         let message = format!("{of} has at least one node");
@@ -44,9 +45,18 @@ pub(super) fn all(reader: &mut Reader, tree: &Tree, of: &str) -> BTreeMap<String
 
 fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
     let Kind::Map(entries) = &tree.kind else {
-        reader
-            .wrong_type(tree, "a map")
-            .help("like `{ use: package/node }`");
+        let help = match &tree.kind {
+            Kind::Text { text, .. } => glued(text).or_else(|| {
+                text.contains('/')
+                    .then(|| format!("write `{{ use: {} }}`", cut(text)))
+            }),
+            Kind::List(_) if reader.is_at("edges") => {
+                Some("`edges` stands beside `nodes`: indent it less".to_owned())
+            }
+            _ => None,
+        };
+        let help = help.unwrap_or_else(|| "like `{ use: package/node }`".to_owned());
+        reader.wrong_type(tree, "a map").help(help);
         return None;
     };
     check_keys(reader, tree, entries);
@@ -57,6 +67,13 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
         reader.at(&entry.key, |reader| key(reader, &mut node, entry));
     }
     kind.map(|_| node)
+}
+
+/// The remedy for `key:value`, which YAML takes for a text.
+fn glued(text: &str) -> Option<String> {
+    let (key, value) = text.split_once(':')?;
+    let known = keys::KINDS.contains(&key) || keys::NODE.contains(&key);
+    known.then(|| format!("write a space after the colon: `{key}: {}`", cut(value)))
 }
 
 fn key(reader: &mut Reader, node: &mut Node, entry: &Entry) {
@@ -116,10 +133,21 @@ fn check_keys(reader: &mut Reader, tree: &Tree, entries: &[Entry]) {
     };
     let mut all = known.clone();
     all.extend(&strays);
+    let kindless = !keys::KINDS.iter().any(|kind| has(kind));
+    let is_unknown = |entry: &&Entry| !all.contains(&entry.key.as_str()) && !shared(&entry.key);
+    let unknown = entries.iter().find(is_unknown);
+    // A node whose kind is misspelt has that mistake, and its other keys belong to the kind.
+    if let Some(unknown) = unknown.filter(|_| kindless) {
+        let meant = |kind: &&&str| stands_for("a node", unknown, kind);
+        let of = keys::KINDS.iter().find(meant).copied();
+        let belonging = kinds().filter(|(kind, _)| of.is_none_or(|of| of == *kind));
+        all.extend(belonging.flat_map(|(_, keys)| keys.iter()));
+    }
     reader.known_keys(entries, "a node", &all, hint);
     for entry in entries
         .iter()
         .filter(|entry| strays.contains(&entry.key.as_str()))
+        .filter(|_| unknown.is_none() || !kindless)
     {
         let Some((kind, _)) = stray(&entry.key) else {
             continue;
@@ -151,7 +179,8 @@ fn mutex(reader: &mut Reader, tree: &Tree) -> Option<String> {
         reader.report(codes::BAD_VALUE, message, tree);
     } else if text.contains("{{") || text.contains("{%") {
         let message = "the key of a mutex is a constant, not an expression";
-        reader.report(codes::BAD_VALUE, message, tree);
+        let report = reader.report(codes::BAD_VALUE, message, tree);
+        report.help("it excludes nodes of one run from each other; between runs use `options: { activation: … }`");
     }
     Some(text.to_owned())
 }
@@ -174,8 +203,8 @@ fn check_with(reader: &mut Reader, tree: &Tree) {
     match &tree.kind {
         Kind::Map(_) => {}
         Kind::Text { text, .. } if text.contains("{{") => {}
-        _ => {
-            reader.wrong_type(tree, "a map, or an expression that gives one");
-        }
+        _ => reader
+            .wrong_type(tree, "a map, or an expression that gives one")
+            .help("like `with: { url: https://example.com }`"),
     }
 }

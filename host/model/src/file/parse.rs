@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag, options};
 
+use super::reader::cut;
 use super::tree::{Entry, Kind, Node};
 use super::{scalar, syntax};
 use crate::{Diagnostic, Place, codes, limits};
@@ -38,6 +39,10 @@ pub(super) fn parse(text: &str, json: bool, diagnostics: &mut Vec<Diagnostic>) -
                 }
             }
             Err(error) => {
+                // An alias that is text without quotes ruins the rest of its line.
+                if builder.stopped {
+                    return builder.finish(diagnostics);
+                }
                 // Mistakes that follow from the missing rest would only confuse.
                 diagnostics.push(syntax::yaml_mistake(text, &error));
                 return None;
@@ -98,7 +103,9 @@ impl<'a> Builder<'a> {
 
     fn finish(mut self, diagnostics: &mut Vec<Diagnostic>) -> Option<Node> {
         if self.root.is_none() && !self.stopped {
-            self.report(codes::DOCUMENTS, "the file is empty", 0..0, None);
+            let help =
+                "a workflow is like `workflow: order`, below it `nodes:` with the nodes by name";
+            self.report(codes::DOCUMENTS, "the file is empty", 0..0, Some(help));
         }
         diagnostics.append(&mut self.diagnostics);
         self.root.filter(|_| !self.stopped)
@@ -140,16 +147,17 @@ impl<'a> Builder<'a> {
             Event::SequenceEnd | Event::MappingEnd => self.end(&range),
             Event::Alias(id) => self.alias(id, range),
             Event::UnresolvedAlias(name) => {
-                let help = "if it is text, put it in quotes";
-                let message = format!("there is no anchor `&{name}` before this alias");
+                let help = "put the whole value in quotes, if it is text";
+                let name = cut(&name);
+                let message = format!(
+                    "YAML takes `*{name}` for an alias, because of the leading `*`, and no anchor \
+                     `&{name}` is before it"
+                );
                 self.report(codes::BAD_ALIAS, message, range.clone(), Some(help));
-                self.add(
-                    Node {
-                        span: range,
-                        kind: Kind::Null,
-                    },
-                    0,
-                )
+                // Without its value, what contains it would seem wrong too: the tree is dropped.
+                self.stopped = true;
+                let kind = Kind::Null;
+                self.add(Node { span: range, kind }, 0)
             }
             _ => Ok(()),
         }
@@ -251,16 +259,10 @@ impl<'a> Builder<'a> {
         if !seen.insert(text.clone()) {
             let first = entries.iter().find(|entry| entry.key == text);
             let related = first.map(|entry| {
-                let place = Place {
-                    pointer: String::new(),
-                    span: Some(entry.key_span.clone()),
-                };
+                let place = Place::spanning(entry.key_span.clone());
                 (place, "it stands here first".to_owned())
             });
-            let place = Place {
-                pointer: String::new(),
-                span: Some(node.span),
-            };
+            let place = Place::spanning(node.span);
             let message = format!("the key `{text}` stands twice in this map");
             let mut diagnostic = Diagnostic::new(codes::DUPLICATE_KEY, message, place);
             diagnostic.related.extend(related);
@@ -292,7 +294,7 @@ impl<'a> Builder<'a> {
                 codes::SYNTAX,
                 "a key cannot be a list or a map",
                 start,
-                None,
+                Some("a key is a text, like `name: value`; put it in quotes if it begins with `[` or `{`"),
             );
         }
         self.stop()
@@ -374,10 +376,7 @@ impl<'a> Builder<'a> {
         span: Range<usize>,
         help: Option<&str>,
     ) {
-        let place = Place {
-            pointer: String::new(),
-            span: Some(span),
-        };
+        let place = Place::spanning(span);
         let mut diagnostic = Diagnostic::new(code, message, place);
         diagnostic.help = help.map(str::to_owned);
         self.push(diagnostic);

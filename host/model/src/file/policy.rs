@@ -1,7 +1,7 @@
 //! When and how often a node runs, and the effect of its failures: `join`, `retry`, `on-error` and
 //! `repeat`.
 
-use super::reader::Reader;
+use super::reader::{Reader, is_name, stands_for};
 use super::tree::{Kind, Node as Tree};
 use super::{edge, keys};
 use crate::definition::{Backoff, ErrorEffect, ErrorRule, Join, OnError, Repeat, Retry};
@@ -40,7 +40,11 @@ pub(super) fn retry(reader: &mut Reader, tree: &Tree) -> Retry {
         classes: vec![Class::Retryable, Class::Deadline],
         when: None,
     };
-    let entries = reader.map(tree, "a map");
+    let like = match &tree.kind {
+        Kind::Number(number) => format!("write `retry: {{ max-attempts: {number} }}`"),
+        _ => "like `retry: { max-attempts: 3 }`".to_owned(),
+    };
+    let entries = reader.map_like(tree, "a map", like);
     reader.known_keys(entries, "`retry`", keys::RETRY, |_| None);
     for entry in entries {
         let value = &entry.value;
@@ -81,6 +85,11 @@ fn classes(reader: &mut Reader, tree: &Tree) -> Vec<Class> {
 /// A word, or a list of rules.
 pub(super) fn on_error(reader: &mut Reader, tree: &Tree) -> OnError {
     let Kind::List(items) = &tree.kind else {
+        if matches!(tree.kind, Kind::Map(_)) {
+            let report = reader.wrong_type(tree, "a word or a list of rules");
+            report.help("rules stand in a list: `on-error: [{ when: …, do: continue }, fail]`");
+            return OnError::always(ErrorEffect::default());
+        }
         return OnError::always(effect(reader, tree));
     };
     let message = match items.len() {
@@ -144,6 +153,16 @@ fn effect(reader: &mut Reader, tree: &Tree) -> ErrorEffect {
         ("continue", ErrorEffect::Continue),
         ("route", ErrorEffect::Route),
     ];
+    if let Kind::Text { text, .. } = &tree.kind
+        && is_name(text, false)
+        && reader.is_node(text)
+    {
+        let message =
+            format!("`{text}` is a node, and `on-error` takes one of `fail`, `continue`, `route`");
+        let help = format!("write `on-error: route`, and an edge `NODE.error -> {text}`");
+        reader.report(codes::BAD_VALUE, message, tree).help(help);
+        return ErrorEffect::default();
+    }
     reader.choice(tree, &choices).unwrap_or_default()
 }
 
@@ -153,7 +172,11 @@ pub(super) fn repeat(reader: &mut Reader, tree: &Tree) -> Repeat {
         every_ms: None,
         until: None,
     };
-    let entries = reader.map(tree, "a map");
+    let like = match &tree.kind {
+        Kind::Number(number) => format!("write `repeat: {{ max: {number} }}`"),
+        _ => "like `repeat: { max: 10 }`".to_owned(),
+    };
+    let entries = reader.map_like(tree, "a map", like);
     reader.known_keys(entries, "`repeat`", keys::REPEAT, |_| None);
     for entry in entries {
         let value = &entry.value;
@@ -164,7 +187,10 @@ pub(super) fn repeat(reader: &mut Reader, tree: &Tree) -> Repeat {
             _ => {}
         });
     }
-    let ends = tree.get("max").is_some() || tree.get("until").is_some();
+    let ends = entries.iter().any(|entry| {
+        let of = |key: &str| entry.key == key || stands_for("`repeat`", entry, key);
+        of("max") || of("until")
+    });
     if matches!(tree.kind, Kind::Map(_)) && !ends {
         let message = "nothing says when the repetition ends";
         let report = reader.report(codes::MISSING_KEY, message, tree);

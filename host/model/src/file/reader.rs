@@ -3,10 +3,11 @@
 //! Every reading function returns a value of its type even if the file has a mistake there, so that
 //! reading continues. A definition that was read with mistakes serves only to find further ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Unread;
-use super::duration::parse_duration_ms;
+use super::duration::{meant, parse_duration_ms};
+use super::foreign;
 use super::tree::{Entry, Kind, Node};
 use crate::nearest::nearest;
 use crate::schema::escape;
@@ -28,6 +29,10 @@ pub(super) struct Reader {
     pointer: String,
     /// The first position of each node name.
     names: BTreeMap<String, Place>,
+    /// The names of all nodes, for messages about values that are read before them.
+    pub(super) all_nodes: BTreeSet<String>,
+    /// Names that were refused: edges that use them are no further mistakes.
+    pub(super) bad_names: BTreeSet<String>,
 }
 
 impl Reader {
@@ -60,7 +65,19 @@ impl Reader {
         let place = Place {
             pointer: self.pointer.clone(),
             span: shown(node),
+            within: None,
         };
+        self.push(Diagnostic::new(code, message, place))
+    }
+
+    /// Reports a mistake about the value at a pointer below the current position.
+    pub(super) fn report_below(
+        &mut self,
+        code: Code,
+        message: impl Into<String>,
+        pointer: &str,
+    ) -> Report<'_> {
+        let place = Place::at(format!("{}{pointer}", self.pointer));
         self.push(Diagnostic::new(code, message, place))
     }
 
@@ -75,6 +92,7 @@ impl Reader {
         let place = Place {
             pointer,
             span: Some(entry.key_span.clone()),
+            within: None,
         };
         self.push(Diagnostic::new(code, message, place))
     }
@@ -133,11 +151,17 @@ impl Reader {
     ) {
         let known_key = |key: &str| known.contains(&key) || key == super::keys::MERGE;
         for entry in entries.iter().filter(|entry| !known_key(&entry.key)) {
-            let help = match nearest(&entry.key, known.iter().copied()) {
-                Some(name) => Some(format!("did you mean `{name}`?")),
-                None => hint(&entry.key).or_else(|| Some(format!("{what} has {}", list(known)))),
+            let help = match (
+                foreign::key(what, &entry.key),
+                nearest(&entry.key, known.iter().copied()),
+            ) {
+                (Some(foreign), _) => Some(foreign.help.to_owned()),
+                (None, Some(name)) => Some(format!("did you mean `{name}`?")),
+                (None, None) => {
+                    hint(&entry.key).or_else(|| Some(format!("{what} has {}", list(known))))
+                }
             };
-            let message = format!("{what} has no key `{}`", entry.key);
+            let message = format!("{what} has no key `{}`", cut(&entry.key));
             self.report_key(codes::UNKNOWN_KEY, message, entry)
                 .maybe_help(help);
         }
@@ -191,7 +215,17 @@ impl Reader {
         match number {
             Some(number) if number > 0 => number,
             _ => {
-                self.wrong_type(node, "a whole number, at least 1");
+                let help = match &node.kind {
+                    Kind::Text { text, .. } if text.parse::<u32>().is_ok() => {
+                        Some(format!("write `{text}`, without quotes"))
+                    }
+                    Kind::Text { text, .. } if text.contains("{{") => {
+                        Some("it is a constant, and no expression".to_owned())
+                    }
+                    _ => None,
+                };
+                self.wrong_type(node, "a whole number, at least 1")
+                    .maybe_help(help);
                 1
             }
         }
@@ -223,15 +257,37 @@ impl Reader {
         }
     }
 
+    /// A map, with the remedy for another value.
+    pub(super) fn map_like<'n>(
+        &mut self,
+        node: &'n Node,
+        wanted: &str,
+        like: impl Into<String>,
+    ) -> &'n [Entry] {
+        match &node.kind {
+            Kind::Map(entries) => entries,
+            _ => {
+                self.wrong_type(node, wanted).help(like);
+                &[]
+            }
+        }
+    }
+
     /// A duration in milliseconds.
     pub(super) fn duration(&mut self, node: &Node) -> u64 {
         const HELP: &str = "durations are like `200ms`, `5s`, `1h30m`, `3d` or `PT1H30M`";
         match &node.kind {
             Kind::Text { text, .. } => match parse_duration_ms(text) {
                 Some(ms) => return ms,
-                None => {
-                    let message = format!("`{text}` is not a duration");
+                None if text.contains("{{") || text.contains("{%") => {
+                    let message = "this duration is a constant, and no expression";
                     self.report(codes::BAD_DURATION, message, node).help(HELP);
+                }
+                None => {
+                    let message = format!("`{}` is not a duration", cut(text));
+                    let help = meant(text).map(|meant| format!("write `{meant}`"));
+                    let help = help.unwrap_or_else(|| HELP.to_owned());
+                    self.report(codes::BAD_DURATION, message, node).help(help);
                 }
             },
             Kind::Number(number) => {
@@ -258,14 +314,18 @@ impl Reader {
         };
         let found = choices.iter().find(|(name, _)| name == text);
         if found.is_none() {
-            let help = match nearest(text, names.iter().copied()) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None if names.len() == 1 => format!("it is {}", list(&names)),
-                None => format!("it is one of {}", list(&names)),
+            let help = match (
+                foreign::value(self.key(), text),
+                nearest(text, names.iter().copied()),
+            ) {
+                (Some(foreign), _) => foreign.help.to_owned(),
+                (None, Some(name)) => format!("did you mean `{name}`?"),
+                (None, None) if names.len() == 1 => format!("it is {}", list(&names)),
+                (None, None) => format!("it is one of {}", list(&names)),
             };
             self.report(
                 codes::BAD_VALUE,
-                format!("`{text}` is not possible here"),
+                format!("`{}` is not possible here", cut(text)),
                 node,
             )
             .help(help);
@@ -273,11 +333,30 @@ impl Reader {
         found.map(|(_, value)| *value)
     }
 
+    /// Whether a node has this name, in any body.
+    pub(super) fn is_node(&self, name: &str) -> bool {
+        self.all_nodes.contains(name)
+    }
+
+    /// Whether the current position is the value of this key.
+    pub(super) fn is_at(&self, key: &str) -> bool {
+        self.pointer.rsplit('/').next() == Some(key)
+    }
+
+    /// The key of the value at the current position; that of the list for an item.
+    fn key(&self) -> &str {
+        let steps = self.pointer.rsplit('/');
+        let is_key = |step: &&str| step.bytes().any(|byte| !byte.is_ascii_digit());
+        let mut keys = steps.filter(is_key);
+        keys.next().unwrap_or_default()
+    }
+
     /// Records the name of a node. No other node may have it, in any body.
     pub(super) fn take_node_name(&mut self, entry: &Entry) {
         let place = Place {
             pointer: format!("{}/{}", self.pointer, escape(&entry.key)),
             span: Some(entry.key_span.clone()),
+            within: None,
         };
         let Some(first) = self.names.get(&entry.key).cloned() else {
             self.names.insert(entry.key.clone(), place);
@@ -300,7 +379,8 @@ impl Reader {
         if is_name(name, false) {
             return;
         }
-        let fixed = repair(name);
+        self.bad_names.insert(name.to_owned());
+        let fixed = repair(name, '_');
         let fixed = is_name(&fixed, false).then(|| format!("; write `{fixed}`"));
         let fixed = fixed.unwrap_or_default();
         let why = if name.len() > NAME_BYTES {
@@ -310,7 +390,7 @@ impl Reader {
         } else {
             format!("names consist of a-z, 0-9 and `_`, and do not begin with a digit{fixed}")
         };
-        let message = format!("`{name}` cannot be the name of {what}");
+        let message = format!("`{}` cannot be the name of {what}", cut(name));
         self.report_key(codes::BAD_NAME, message, entry).help(why);
     }
 }
@@ -352,12 +432,48 @@ pub(super) fn is_name(text: &str, hyphens: bool) -> bool {
         })
 }
 
-/// The name that the author probably intended.
-fn repair(name: &str) -> String {
-    let lower = name.chars().take(NAME_BYTES).flat_map(char::to_lowercase);
-    lower
-        .map(|c| if matches!(c, '-' | ' ' | '.') { '_' } else { c })
-        .collect()
+/// The name that the author probably intended: small letters, with `joint` between words.
+pub(super) fn repair(name: &str, joint: char) -> String {
+    let mut fixed = String::new();
+    let mut small = false;
+    for c in name.chars().take(NAME_BYTES) {
+        match c {
+            '-' | '_' | ' ' | '.' | '/' => fixed.push(if c == '_' { c } else { joint }),
+            c if c.is_ascii_uppercase() => {
+                if small {
+                    fixed.push(joint);
+                }
+                fixed.push(c.to_ascii_lowercase());
+            }
+            'ä' | 'Ä' => fixed.push_str("ae"),
+            'ö' | 'Ö' => fixed.push_str("oe"),
+            'ü' | 'Ü' => fixed.push_str("ue"),
+            'ß' => fixed.push_str("ss"),
+            c => fixed.push(c),
+        }
+        small = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    if fixed.starts_with(|c: char| c.is_ascii_digit()) {
+        fixed.insert(0, '_');
+    }
+    fixed
+}
+
+/// Whether an unknown key probably means `key`.
+pub(super) fn stands_for(what: &str, entry: &Entry, key: &str) -> bool {
+    match foreign::key(what, &entry.key) {
+        Some(foreign) => foreign.instead == key,
+        None => entry.key != key && nearest(&entry.key, [key]).is_some(),
+    }
+}
+
+/// Text of the file as a message shows it.
+pub(super) fn cut(text: &str) -> String {
+    const CHARS: usize = 80;
+    match text.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 /// Names as a list in a sentence.

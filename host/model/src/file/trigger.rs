@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::reader::{Reader, list};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::workflow::{Constant, constant};
-use super::{hook, keys, kind};
+use super::{foreign, hook, keys, kind};
 use crate::definition::{Misfire, Overlap, StartTrigger, Timing};
 use crate::nearest::nearest;
 use crate::stimulus::canonical;
@@ -49,8 +49,14 @@ pub(super) fn all(reader: &mut Reader, tree: &Tree) -> BTreeMap<String, StartTri
 
 fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
     let Kind::Map(entries) = &tree.kind else {
-        let report = reader.wrong_type(tree, "a map");
-        report.help("like `{ event: order.placed }` or `{ every: 1h }`");
+        let kind = keys::TRIGGER_KINDS.iter().find(|kind| reader.is_at(kind));
+        let help = match kind {
+            Some(kind) => {
+                format!("a trigger has a name: `triggers: {{ my_trigger: {{ {kind}: … }} }}`")
+            }
+            None => "like `{ event: order.placed }` or `{ every: 1h }`".to_owned(),
+        };
+        reader.wrong_type(tree, "a map").help(help);
         return None;
     };
     let (first, known) = only_kind(reader, tree, entries)?;
@@ -109,15 +115,17 @@ fn only_kind<'t>(
     let kind_of = |entry: &&Entry| keys::TRIGGER_KINDS.contains(&entry.key.as_str());
     let mut kinds = entries.iter().filter(kind_of);
     let Some(first) = kinds.next() else {
-        let slip = |entry: &Entry| {
-            let near = nearest(&entry.key, keys::TRIGGER_KINDS.iter().copied());
-            near.map(|near| format!("did you mean `{near}`?"))
-        };
-        let help = entries.iter().find_map(slip);
-        let help = help.unwrap_or_else(|| "like `{ event: order.placed }`".to_owned());
         let message = format!("a trigger has one of {}", list(keys::TRIGGER_KINDS));
-        let report = reader.report(codes::TRIGGER_KIND, message, tree);
-        report.help(help);
+        match entries.iter().find_map(misspelt_kind) {
+            Some((entry, help)) => {
+                let report = reader.report_key(codes::TRIGGER_KIND, message, entry);
+                report.help(help);
+            }
+            None => {
+                let report = reader.report(codes::TRIGGER_KIND, message, tree);
+                report.help("like `{ event: order.placed }`");
+            }
+        }
         return None;
     };
     if let Some(second) = kinds.find(|entry| entry.key != first.key) {
@@ -130,6 +138,15 @@ fn only_kind<'t>(
     let of = |(kind, _): &&(&str, &[&str])| *kind == first.key;
     let (_, known) = keys::TRIGGERS.iter().find(of)?;
     Some((first, known))
+}
+
+/// A key that probably means a kind of trigger, and the remedy.
+fn misspelt_kind(entry: &Entry) -> Option<(&Entry, String)> {
+    if let Some(foreign) = foreign::key("a trigger", &entry.key) {
+        return Some((entry, foreign.help.to_owned()));
+    }
+    let near = nearest(&entry.key, keys::TRIGGER_KINDS.iter().copied())?;
+    Some((entry, format!("did you mean `{near}`?")))
 }
 
 fn cron(reader: &mut Reader, tree: &Tree) -> StartTrigger {

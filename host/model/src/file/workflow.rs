@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::reader::{Reader, is_name};
-use super::tree::{Kind, Node};
+use super::reader::{Reader, cut, is_name, repair, stands_for};
+use super::tree::{Entry, Kind, Node};
 use super::{edge, keys, node, trigger};
 use crate::definition::{Activation, CommitStrategy, Incidents, Options};
 use crate::schema::Schema;
 use crate::{Definition, codes, limits};
 
 pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
-    let entries = reader.map(tree, "a map with `workflow`, `nodes` and `edges`");
+    const LIKE: &str = "a workflow is like `workflow: order`, below it `nodes:` with the nodes by \
+                        name, and `edges:` with a list like `- a -> b`";
+    let entries = reader.map_like(tree, "a map with `workflow`, `nodes` and `edges`", LIKE);
     if entries.is_empty() && !matches!(tree.kind, Kind::Map(_)) {
         return Definition::default();
     }
@@ -18,17 +20,41 @@ pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
         let node_key = keys::NODE.contains(&key) || keys::KINDS.contains(&key);
         node_key.then(|| format!("`{key}` belongs to a node, below `nodes`"))
     };
+    // Nodes that are not indented look like keys of the workflow.
+    let nothing = |node: &Node| matches!(node.kind, Kind::Null);
+    let flat = tree.get("nodes").is_some_and(nothing);
+    let is_node = |entry: &Entry| {
+        !keys::WORKFLOW.contains(&entry.key.as_str())
+            && keys::KINDS
+                .iter()
+                .any(|kind| entry.value.get(kind).is_some())
+    };
+    if flat && let Some(first) = entries.iter().find(|entry| is_node(entry)) {
+        let message = format!("`{}` is not below `nodes`, which is empty", cut(&first.key));
+        let report = reader.report_key(codes::WRONG_TYPE, message, first);
+        report.help("indent the nodes by two spaces");
+        return Definition::default();
+    }
     reader.known_keys(entries, "a workflow", keys::WORKFLOW, belongs);
     for (key, example) in [
         ("workflow", "workflow: my-workflow"),
         ("nodes", "nodes: { … }"),
     ] {
-        if tree.get(key).is_none() {
+        // A misspelt key has its own mistake.
+        let misspelt = || {
+            entries
+                .iter()
+                .any(|entry| stands_for("a workflow", entry, key))
+        };
+        if tree.get(key).is_none() && !misspelt() {
             let message = format!("the key `{key}` is missing");
             reader
                 .report(codes::MISSING_KEY, message, tree)
                 .help(format!("add `{example}`"));
         }
+    }
+    if !reader.stored {
+        name_nodes(reader, tree);
     }
     let mut definition = Definition::default();
     for entry in entries {
@@ -49,14 +75,33 @@ pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
     definition
 }
 
+/// Collects the names of the nodes in all bodies.
+fn name_nodes(reader: &mut Reader, tree: &Node) {
+    let Some(Kind::Map(entries)) = tree.get("nodes").map(|nodes| &nodes.kind) else {
+        return;
+    };
+    for entry in entries {
+        reader.all_nodes.insert(entry.key.clone());
+        name_nodes(reader, &entry.value);
+    }
+}
+
 pub(super) fn name(reader: &mut Reader, node: &Node) -> String {
     let Some(text) = reader.text(node) else {
         return String::new();
     };
     if !is_name(text, true) {
-        let message = format!("`{text}` cannot be the name of a workflow");
-        let help = "names of workflows consist of a-z, 0-9, `_` and `-`, begin with a letter or \
-                    `_`, and have at most 128 characters";
+        let message = match text {
+            "" => "the name of the workflow is empty".to_owned(),
+            text => format!("`{}` cannot be the name of a workflow", cut(text)),
+        };
+        let fixed = repair(text, '-');
+        let fixed = is_name(&fixed, true).then(|| format!("; write `{fixed}`"));
+        let help = format!(
+            "names of workflows consist of a-z, 0-9, `_` and `-`, begin with a letter or `_`, and \
+             have at most 128 characters{}",
+            fixed.unwrap_or_default()
+        );
         reader.report(codes::BAD_NAME, message, node).help(help);
     }
     text.to_owned()
@@ -73,10 +118,21 @@ fn schema(reader: &mut Reader, node: &Node) -> serde_json::Value {
                 } else {
                     error.to_string()
                 };
-                let report = reader.report(error.code, message, node);
-                if let Some(help) = error.help {
-                    report.help(help);
-                }
+                let part = value.pointer(&error.pointer);
+                let like = match (part, error.pointer.rsplit('/').next()) {
+                    _ if error.code != codes::BAD_SCHEMA => None,
+                    (Some(_), Some("type")) => Some(
+                        "types are `object`, `array`, `string`, `number`, `integer`, `boolean` and `null`"
+                            .to_owned(),
+                    ),
+                    (Some(serde_json::Value::String(text)), Some(name)) => {
+                        Some(format!("a schema is a map, like `{name}: {{ type: {} }}`", cut(text)))
+                    }
+                    _ => None,
+                };
+                reader
+                    .report_below(error.code, message, &error.pointer)
+                    .maybe_help(error.help.or(like));
             }
         }
         _ => reader
@@ -87,7 +143,8 @@ fn schema(reader: &mut Reader, node: &Node) -> serde_json::Value {
 }
 
 fn vars(reader: &mut Reader, node: &Node) -> BTreeMap<String, serde_json::Value> {
-    let entries = reader.map(node, "a map of names and values");
+    let like = "like `vars: { currency: EUR }`";
+    let entries = reader.map_like(node, "a map of names and values", like);
     for entry in entries {
         reader.name(entry, "a variable");
         reader.at(&entry.key, |reader| {

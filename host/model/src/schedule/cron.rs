@@ -182,8 +182,8 @@ fn numeric(word: &str) -> bool {
 
 fn mistake(code: Code, message: String, span: Option<Range<usize>>) -> Diagnostic {
     let place = Place {
-        pointer: "/cron".to_owned(),
         span,
+        ..Place::at("/cron")
     };
     Diagnostic::new(code, message, place)
 }

@@ -160,7 +160,7 @@ impl Schema {
             let help = "it is too large for its mistakes to be listed; check a part of it";
             diagnostics.push(Diagnostic::new(codes::SCHEMA_VALUE, message, place).help(help));
         }
-        diagnostics
+        without_echoes(diagnostics)
     }
 
     fn report(&self, error: &ValidationError<'_>, base: &str, out: &mut Vec<Diagnostic>) {
@@ -182,7 +182,7 @@ impl Schema {
             }
             ValidationErrorKind::Required { property } => {
                 let name = clipped(property.as_str().unwrap_or_default());
-                let message = format!("the property `{name}` is missing");
+                let message = missing(&name);
                 out.push(Diagnostic::new(
                     codes::SCHEMA_MISSING,
                     message,
@@ -313,6 +313,32 @@ fn short(value: &Value) -> String {
 /// A name, escaped for a JSON pointer.
 pub(crate) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Without the properties that are missing only because they are misspelt: that is one mistake.
+fn without_echoes(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let meant = |found: &Diagnostic| {
+        let help = found
+            .help
+            .as_deref()
+            .filter(|_| found.code == codes::SCHEMA_UNKNOWN)?;
+        let name = help.strip_prefix("did you mean `")?.strip_suffix("`?")?;
+        let (parent, _) = found.place.pointer.rsplit_once('/')?;
+        Some((parent.to_owned(), missing(name)))
+    };
+    let meant: Vec<_> = diagnostics.iter().filter_map(meant).collect();
+    diagnostics.retain(|found| {
+        let is_echo = |(parent, message): &(String, String)| {
+            found.place.pointer == *parent && found.message == *message
+        };
+        found.code != codes::SCHEMA_MISSING || !meant.iter().any(is_echo)
+    });
+    diagnostics
+}
+
+/// The message about a required property that is missing.
+fn missing(name: &str) -> String {
+    format!("the property `{name}` is missing")
 }
 
 #[cfg(test)]
