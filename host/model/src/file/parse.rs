@@ -39,6 +39,10 @@ pub(super) fn parse(text: &str, json: bool, diagnostics: &mut Vec<Diagnostic>) -
                 }
             }
             Err(error) => {
+                // An alias that is text without quotes ruins the rest of its line.
+                if builder.stopped {
+                    return builder.finish(diagnostics);
+                }
                 // Mistakes that follow from the missing rest would only confuse.
                 diagnostics.push(syntax::yaml_mistake(text, &error));
                 return None;
