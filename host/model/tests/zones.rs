@@ -1,7 +1,5 @@
 //! Zones that the operator provides. They are for a whole process, so this test has its own.
 
-#![expect(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
-
 use jiff::tz::TimeZoneDatabase;
 use windlass_model::schedule::{CronRule, use_zones};
 

@@ -1,5 +1,9 @@
 //! The checked-in document is the one that the handlers generate, and generators of clients can use
 //! it.
+#![expect(
+    clippy::expect_used,
+    reason = "helpers between the tests are tests as well"
+)]
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,8 +27,8 @@ fn the_document_that_is_checked_in_is_up_to_date() {
 
 #[test]
 fn every_operation_says_how_it_may_fail() {
-    let document = serde_json::to_value(windlass_server::openapi()).unwrap();
-    let paths = document["paths"].as_object().unwrap();
+    let document = serde_json::to_value(windlass_server::openapi()).expect("it is JSON");
+    let paths = document["paths"].as_object().expect("a map");
     assert!(paths.len() > 30);
     for (path, item) in paths {
         for (method, operation) in item.as_object().unwrap() {
@@ -83,14 +87,14 @@ const ANY: [&str; 27] = [
 ];
 
 fn document() -> Value {
-    serde_json::to_value(windlass_server::openapi()).unwrap()
+    serde_json::to_value(windlass_server::openapi()).expect("it is JSON")
 }
 
 /// Each operation, by its method and path.
 fn operations(document: &Value) -> impl Iterator<Item = (String, &Value)> {
-    let paths = document["paths"].as_object().unwrap();
+    let paths = document["paths"].as_object().expect("a map");
     paths.iter().flat_map(|(path, item)| {
-        let methods = item.as_object().unwrap().iter();
+        let methods = item.as_object().expect("a map").iter();
         methods.map(move |(method, operation)| (format!("{method} {path}"), operation))
     })
 }

@@ -83,10 +83,10 @@ fn of_two_mistakes_each_is_told() {
         expected.push(wanted);
     };
     file(&[]);
-    for first in 0..MISTAKES.len() {
+    for (first, (_, _, code)) in MISTAKES.iter().enumerate() {
         file(&[first]);
-        for second in first + 1..MISTAKES.len() {
-            if !hides(MISTAKES[first].2, MISTAKES[second].2) {
+        for (second, (_, _, other)) in MISTAKES.iter().enumerate().skip(first + 1) {
+            if !hides(code, other) {
                 file(&[first, second]);
             }
         }

@@ -166,7 +166,7 @@ impl Shell {
         self.typed += 1;
         let mark = format!("exit of {}: ", self.typed);
         let begin = self.so_far().len();
-        write!(self.stdin, "{command}printf '%s%d\\n' '{mark}' $?\n").expect("the shell reads");
+        writeln!(self.stdin, "{command}printf '%s%d\\n' '{mark}' $?").expect("the shell reads");
         until(&format!("`{}` ends", command.trim()), || {
             self.so_far()
                 .get(begin..)

@@ -122,8 +122,10 @@ impl Command {
             Self::Trust(_) => "trust",
             Self::Keys(_) => "keys",
             Self::Doctor(_) => "doctor",
+            Self::Health(_) => "health",
             Self::Explain(_) => "explain",
             Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
         }
     }
 

@@ -137,15 +137,15 @@ impl<'a> Sieve<'a> {
             .match_indices('/')
             .map(|(at, _)| at)
             .chain([pointer.len()]);
-        let around = ends.filter_map(|end| self.nodes.get(pointer.get(..end)?));
-        around.last().copied()
+        let mut around = ends.filter_map(|end| self.nodes.get(pointer.get(..end)?));
+        around.next_back().copied()
     }
 
     /// Whether a diagnostic stands on its own. Corrects its place.
     fn keeps(&self, found: &mut Diagnostic) -> bool {
         let pointer = &found.place.pointer;
         let inside = || self.innermost(pointer).map(|(name, _)| name);
-        let of = self.from_of(pointer).or_else(inside);
+        let of = self.left_node(pointer).or_else(inside);
         self.correct(found);
         let (pointer, code) = (&found.place.pointer, &found.code);
         // Reading has told nodes of one name already.
@@ -160,7 +160,7 @@ impl<'a> Sieve<'a> {
     }
 
     /// The node that an edge leaves, if the place is that of an edge.
-    fn from_of(&self, pointer: &str) -> Option<&'a str> {
+    fn left_node(&self, pointer: &str) -> Option<&'a str> {
         let (list, at) = edge_at(pointer)?;
         let edges = match list.strip_suffix("/edges")? {
             "" => self.top,

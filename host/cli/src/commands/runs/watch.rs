@@ -61,7 +61,7 @@ pub(super) fn watch(
     let (mut last, mut said) = (None, String::new());
     loop {
         let path = ["runs", id, "result"];
-        let (status, outcome) = api.ask_waiting(Method::GET, &path, LOOK, None)?;
+        let (status, outcome, _) = api.ask_waiting(Method::GET, &path, LOOK, None)?;
         // Executions that precede the status are in the store by now.
         let new = newer(api, id, last.as_ref())?;
         if new.gap {
