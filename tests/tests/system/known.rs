@@ -1,4 +1,4 @@
-//! What is known before a run: every mistake in one go, and the way out of a missing grant.
+//! Mistakes that are known before a run: all in one go, with the settings for a missing grant.
 
 use std::collections::BTreeSet;
 

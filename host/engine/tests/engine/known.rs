@@ -1,4 +1,4 @@
-//! What is known of a run before it begins.
+//! Mistakes that are known before a run begins.
 
 use std::fmt::Write as _;
 

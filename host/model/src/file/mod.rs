@@ -57,7 +57,7 @@ pub struct Read {
 pub struct Partial {
     /// The workflow, with a default for each value that could not be read.
     pub definition: Definition,
-    /// What is missing in it.
+    /// The parts that are missing in it.
     pub unread: Unread,
 }
 

@@ -39,7 +39,7 @@ struct Configuration<'a> {
 }
 
 impl Configuration<'_> {
-    /// Whether a mistake is one whatever the expressions result in: no value of an expression is in
+    /// Whether a mistake does not depend on the results of expressions: none of their values is in
     /// its place or below it.
     fn is_certain(&self, found: &Diagnostic) -> bool {
         let place = found.place.pointer.strip_prefix(self.pointer.as_str());
@@ -117,7 +117,7 @@ struct OfPlugin {
 }
 
 impl Configurations<'_> {
-    /// The mistakes that the schemas find, whatever the expressions result in.
+    /// The mistakes that the schemas find and that no result of an expression changes.
     pub(super) fn by_schema(&self) -> Vec<Diagnostic> {
         let wrong = self.nodes.iter().flat_map(|node| self.mistakes_of(node));
         wrong.collect()

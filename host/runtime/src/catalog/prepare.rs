@@ -85,7 +85,7 @@ pub fn check(definition: &Definition, plugins: &Host, others: Option<&dyn Others
 
 /// Whether a run of a definition can begin, its triggers aside. Blocks as [`check`] does.
 ///
-/// Every stage runs, whatever the others find: each leaves out what it cannot understand.
+/// Every stage runs, also if another one finds mistakes: each omits the parts that it cannot read.
 pub(super) fn runnable(definition: &Definition, plugins: &Host) -> Report {
     let (uses, missing) = find(definition, plugins);
     let mut report = Report::default();

@@ -11,7 +11,7 @@ use super::super::table::Table;
 use super::super::{EdgeIx, LoopIx, NodeIx};
 use super::Ways;
 
-/// What is known of a node `x` when a node `y` begins.
+/// The relation of a node `x` to a node `y` that begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     /// It may have run, because a way leads from it to `y`.
@@ -56,7 +56,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// What is known of `x` when `y` begins. Both are in one body.
+    /// The relation of `x` to `y` when `y` begins. Both are in one body.
     pub(super) fn of_pair(&self, x: NodeIx, y: NodeIx) -> Known {
         if !self.reached.get(x.at()) || !self.reached.get(y.at()) {
             return Known::Unreached;

@@ -79,7 +79,7 @@ fn variables<'a>(definition: &'a Definition, flat: &Flat<'a>) -> BTreeSet<&'a st
     set
 }
 
-/// What is known of the output of a node.
+/// The knowledge about the output of a node.
 enum Output<'a> {
     Unknown,
     Schema(&'a Value),
