@@ -133,7 +133,11 @@ fn an_author_gets_from_nothing_to_a_mended_workflow_by_the_commands_that_are_pri
     write(&file("hello.yaml"), &wrong);
     until_said(&dev, mistake);
     assert!(dev.stderr().contains("did you mean `letters`?"));
-    assert!(dev.stderr().contains("hello.yaml:25:15"), "{}", dev.stderr());
+    assert!(
+        dev.stderr().contains("hello.yaml:25:15"),
+        "{}",
+        dev.stderr()
+    );
     write(&file("loud.yaml"), LOUD);
     until_said(&dev, "workflows/loud.yaml has");
     let plugin = user.path("work").join(project).join("plugins/shout.wasm");
