@@ -86,6 +86,7 @@ pub fn openapi() -> OpenApi {
                 operation.operation_id = Some(format!("{}Hook", method.as_str().to_lowercase()));
             }
             optional(operation);
+            stream(operation);
             describe(rule, path, &method, operation);
         }
     }
@@ -102,6 +103,18 @@ fn name_items(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
         {
             let item = Ref::from_schema_name(item);
             items.items = ArrayItems::RefOrSchema(Box::new(RefOr::Ref(item)));
+        }
+    }
+}
+
+/// A stream of events has no schema: a generator takes one for the schema of the whole body, and a
+/// checker of answers for that of a single event.
+fn stream(operation: &mut Operation) {
+    for response in operation.responses.responses.values_mut() {
+        if let RefOr::T(response) = response
+            && let Some(RefOr::T(content)) = response.content.get_mut("text/event-stream")
+        {
+            content.schema = None;
         }
     }
 }
