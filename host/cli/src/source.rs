@@ -46,7 +46,11 @@ pub(crate) fn text(path: &Path) -> Result<(String, Arc<str>), Expected> {
         )
         .help("Look at the path and the permissions of the file.")
     })?;
-    Ok((name, String::from_utf8_lossy(&bytes).into()))
+    let (text, mistake) = windlass_model::file::decode(&bytes);
+    match mistake {
+        Some(mistake) => Err(Expected::of_file(problems(name, text, vec![mistake]))),
+        None => Ok((name, text)),
+    }
 }
 
 /// The name of a workflow, if the argument is one: no file has it as its path, and it consists of

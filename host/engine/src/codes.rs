@@ -45,6 +45,10 @@ pub const ENDLESS: Code = Code::new("WL-D088");
 pub const ISLAND: Code = Code::new("WL-D089");
 /// A variable is read that nothing sets. A warning.
 pub const NEVER_SET: Code = Code::new("WL-D090");
+/// An operator fails with all values that its operands can have.
+pub const ALWAYS_FAILS: Code = Code::new("WL-D093");
+/// A text looks like an expression, and is none. A warning.
+pub const LOOKS_LIKE_EXPRESSION: Code = Code::new("WL-D167");
 
 /// A node waits while it is in a critical section. A warning.
 pub const WAITS_IN_MUTEX: Code = Code::new("WL-D165");

@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use windlass::prelude::*;
 
+use crate::advice;
+
 type Lut = data::JustLut<Val>;
 type Filter = jaq_core::Filter<Lut>;
 
@@ -104,20 +106,35 @@ fn wrong(faults: &[Fault]) -> Error {
 /// The faults of a filter, each with the faulty part.
 type Faults<'a> = Vec<(&'a str, String)>;
 
-fn compile<'a>(code: &'a str, arena: &'a Arena) -> Result<Filter, Faults<'a>> {
-    let definitions = jaq_core::defs()
+fn definitions() -> impl Iterator<Item = parse::Def<&'static str>> {
+    jaq_core::defs()
         .chain(jaq_std::defs())
-        .chain(jaq_json::defs());
-    let functions = jaq_core::funs()
+        .chain(jaq_json::defs())
+}
+
+fn functions() -> impl Iterator<Item = jaq_core::native::Fun<Lut>> {
+    jaq_core::funs()
         .chain(jaq_std::funs())
         .chain(jaq_json::funs())
-        .filter(|(name, ..)| !IMPURE.contains(name));
+        .filter(|(name, ..)| !IMPURE.contains(name))
+}
 
-    let modules = Loader::new(definitions)
+/// All filters that have a name, with the number of their arguments.
+fn named() -> Vec<(&'static str, usize)> {
+    let defined = definitions().map(|it| (it.name, it.args.len()));
+    let native = functions().map(|(name, args, _)| (name, args.len()));
+    defined
+        .chain(native)
+        .filter(|(name, _)| !name.starts_with('_'))
+        .collect()
+}
+
+fn compile<'a>(code: &'a str, arena: &'a Arena) -> Result<Filter, Faults<'a>> {
+    let modules = Loader::new(definitions())
         .load(arena, File { code, path: () })
-        .map_err(|errors| by_file(errors, load_faults))?;
+        .map_err(|errors| by_file(errors, |error| load_faults(code, error)))?;
     Compiler::default()
-        .with_funs(functions)
+        .with_funs(functions())
         .compile(modules)
         .map_err(|errors| by_file(errors, |errors| errors.into_iter().map(undefined).collect()))
 }
@@ -132,16 +149,26 @@ fn by_file<'a, E>(
         .collect()
 }
 
-fn load_faults(error: load::Error<&str>) -> Faults<'_> {
+fn load_faults<'a>(code: &str, error: load::Error<&'a str>) -> Faults<'a> {
+    let advised = |part: &'a str, fault: String| {
+        let start = span(code, part).start;
+        let before = code.get(..start).unwrap_or_default();
+        let after = code.get(start..).unwrap_or_default();
+        let message = match advice::on_sign(before, after) {
+            Some(advice) => format!("{fault}; {advice}"),
+            None => fault,
+        };
+        (part, message)
+    };
     match error {
         load::Error::Io(errors) => errors,
         load::Error::Lex(errors) => errors
             .into_iter()
-            .map(|(expected, part)| (part, lex_fault(&expected)))
+            .map(|(expected, part)| advised(part, lex_fault(&expected)))
             .collect(),
         load::Error::Parse(errors) => errors
             .into_iter()
-            .map(|(expected, part)| (part, parse_fault(&expected)))
+            .map(|(expected, part)| advised(part, parse_fault(&expected)))
             .collect(),
     }
 }
@@ -163,8 +190,10 @@ fn parse_fault(expected: &parse::Expect<&str>) -> String {
 
 fn undefined((part, what): compile::Error<&str>) -> (&str, String) {
     let name = match what {
-        compile::Undefined::Filter(arity) => format!("filter {part}/{arity}"),
-        _ => format!("{} {part}", what.as_str()),
+        compile::Undefined::Filter(arity) => {
+            return (part, advice::no_filter(part, arity, &named()));
+        }
+        _ => format!("{} `{part}`", what.as_str()),
     };
     (part, format!("there is no {name}"))
 }

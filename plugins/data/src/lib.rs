@@ -1,5 +1,6 @@
 //! Reshapes JSON: `data/jq` by a jq filter, `data/set` by templates.
 
+mod advice;
 mod filter;
 
 use windlass::prelude::*;
@@ -93,8 +94,63 @@ mod tests {
     fn a_wrong_filter_is_found_before_anything_runs() {
         let found = |filter: &str| windlass::testkit::check::<Jq>(json!({ "filter": filter }));
         assert_eq!(found(".a | length"), []);
-        let fault = Finding::error("there is no filter lenth/0");
+        let fault = Finding::error("there is no filter `lenth`: did you mean `length`?");
         assert_eq!(found(".a\n| lenth"), [fault.member("/filter").at(2, 3)]);
+    }
+
+    #[test]
+    fn the_words_of_other_languages_are_explained() {
+        let check = |filter: &str, message: &str, at: &str| {
+            let found = windlass::testkit::check::<Jq>(json!({ "filter": filter }));
+            let column = u32::try_from(filter.find(at).unwrap() + 1).unwrap();
+            let expected = Finding::error(message).member("/filter").at(1, column);
+            assert_eq!(found, [expected], "{filter}");
+        };
+        check(
+            ".a | split",
+            "`split` takes 1 or 2 arguments, and has 0 here",
+            "split",
+        );
+        check(
+            "map(.a; .b)",
+            "`map` takes 1 argument, and has 2 here",
+            "map",
+        );
+        check(
+            "now",
+            "there is no filter `now`: a filter reads no clock; pass the time in the input",
+            "now",
+        );
+        check(
+            ".a | len",
+            "there is no filter `len`: write `length`",
+            "len",
+        );
+        check(
+            ".a | frobnicate",
+            "there is no filter `frobnicate`; those of jq are in its manual",
+            "frobnicate",
+        );
+        check("$x", "there is no variable `$x`", "$x");
+    }
+
+    #[test]
+    fn the_signs_of_other_languages_are_explained() {
+        for (filter, advice) in [
+            (".a === 1", "`==`"),
+            (".a && .b", "`and`"),
+            (".a || .b", "`or`"),
+            ("'a'", "double quotes"),
+            (".a | select(.b == 'x')", "double quotes"),
+            ("!.a", "`not`"),
+            ("{{ .a }}", "no braces"),
+            (".a ? 1 : 2", "`if . then 1 else 2 end`"),
+        ] {
+            let found = windlass::testkit::check::<Jq>(json!({ "filter": filter }));
+            assert!(!found.is_empty(), "{filter}");
+            let said = format!("{found:?}");
+            assert!(said.contains(advice), "{filter}: {said}");
+        }
     }
 
     #[test]
@@ -151,12 +207,12 @@ mod tests {
         check_invalid(
             ".a |\n  foo(1)",
             json!(null),
-            "the filter is wrong at 2:3: there is no filter foo/1",
+            "the filter is wrong at 2:3: there is no filter `foo`; those of jq are in its manual",
         );
         check_invalid(
             "$x",
             json!(null),
-            "the filter is wrong at 1:1: there is no variable $x",
+            "the filter is wrong at 1:1: there is no variable `$x`",
         );
         check_invalid(
             "if . then 1 els 2 end",
@@ -166,7 +222,8 @@ mod tests {
         check_invalid(
             "now",
             json!(null),
-            "the filter is wrong at 1:1: there is no filter now/0",
+            "the filter is wrong at 1:1: there is no filter `now`: a filter reads no clock; pass the \
+             time in the input",
         );
     }
 

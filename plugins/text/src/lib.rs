@@ -1,5 +1,7 @@
 //! Text: `text/template` renders a MiniJinja template.
 
+mod unknown;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
@@ -43,7 +45,7 @@ impl Node for Template {
         let variables = context! { input => input.clone(), ..input };
         let text = environment
             .render_str(&config.template, variables)
-            .map_err(|error| wrong(&error))?;
+            .map_err(|error| wrong(&error, &config.template))?;
         Ok(Output { text }.into())
     }
 }
@@ -54,15 +56,17 @@ impl Check for Template {
         let Ok(environment) = environment() else {
             return Vec::new();
         };
-        let Err(error) = environment.template_from_str(template) else {
-            return Vec::new();
+        let finding = |message: String, (line, column)| {
+            let finding = Finding::error(message).member("/template");
+            finding.at(line, column)
         };
-        let (line, column) = place(&error);
-        vec![
-            Finding::error(why(&error))
-                .member("/template")
-                .at(line, column),
-        ]
+        match environment.template_from_str(template) {
+            Ok(_) => unknown::names(&environment, template)
+                .into_iter()
+                .map(|it| finding(it.message(), position(template, it.at)))
+                .collect(),
+            Err(error) => vec![finding(why(&error), place(&error, template))],
+        }
     }
 }
 
@@ -79,8 +83,8 @@ fn environment() -> Result<Environment<'static>> {
     Ok(environment)
 }
 
-fn wrong(error: &minijinja::Error) -> Error {
-    let (line, column) = place(error);
+fn wrong(error: &minijinja::Error, template: &str) -> Error {
+    let (line, column) = place(error, template);
     let why = why(error);
     Error::invalid(format!("the template is wrong in line {line}: {why}")).at(line, column)
 }
@@ -88,6 +92,7 @@ fn wrong(error: &minijinja::Error) -> Error {
 fn why(error: &minijinja::Error) -> String {
     match error.kind() {
         ErrorKind::OutOfFuel => format!("it takes more than {FUEL} steps"),
+        ErrorKind::SyntaxError => error.detail().unwrap_or("syntax error").to_owned(),
         kind => match error.detail() {
             Some(detail) => format!("{kind}: {detail}"),
             None => kind.to_string(),
@@ -95,10 +100,24 @@ fn why(error: &minijinja::Error) -> String {
     }
 }
 
-/// The line of an error. MiniJinja tells no column.
-fn place(error: &minijinja::Error) -> (u32, u32) {
-    let line = error.line().unwrap_or(1);
-    (u32::try_from(line).unwrap_or(u32::MAX), 1)
+/// Line and column of an error, from 1.
+fn place(error: &minijinja::Error, template: &str) -> (u32, u32) {
+    match error.range() {
+        Some(range) => position(template, range.start),
+        None => (short(error.line().unwrap_or(1)), 1),
+    }
+}
+
+/// Line and column of a byte offset, from 1; the column in characters.
+fn position(text: &str, offset: usize) -> (u32, u32) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (short(line), short(column))
+}
+
+fn short(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 windlass::plugin! {
@@ -164,12 +183,12 @@ mod tests {
         check_invalid(
             "a\n{{ missing }}",
             json!({}),
-            "the template is wrong in line 2: undefined value",
+            "the template is wrong in line 2: undefined value: `missing` is undefined",
         );
         check_invalid(
             "{% for %}",
             json!({}),
-            "the template is wrong in line 1: syntax error: unexpected end of block, expected in",
+            "the template is wrong in line 1: unexpected end of block, expected in",
         );
         check_invalid(
             "{% for a in range(2000) %}{% for b in range(2000) %}{{ a }}{% endfor %}{% endfor %}",
@@ -182,9 +201,50 @@ mod tests {
     fn a_wrong_template_is_found_before_anything_runs() {
         let found = |text: &str| windlass::testkit::check::<Template>(json!({ "template": text }));
         assert_eq!(found("{{ a }}"), []);
-        let fault = "syntax error: unexpected end of block, expected in";
-        let fault = Finding::error(fault).member("/template").at(2, 1);
+        let fault = "unexpected end of block, expected in";
+        let fault = Finding::error(fault).member("/template").at(2, 8);
         assert_eq!(found("a\n{% for %}"), [fault]);
+    }
+
+    #[test]
+    fn unknown_filters_tests_and_functions_are_found_before_anything_runs() {
+        let found = |text: &str| {
+            let found = windlass::testkit::check::<Template>(json!({ "template": text }));
+            found.into_iter().next()
+        };
+        let fault = |message: &str, line, column| {
+            Some(Finding::error(message).member("/template").at(line, column))
+        };
+        let known = [
+            "{{ a | upper | default('x') }}",
+            "{{ a is defined and b is not none }}",
+            "{% filter upper %}x{% endfilter %}",
+            "{% macro f(x) %}{{ x }}{% endmacro %}{{ f(1) }}",
+            "{% set f = a %}{{ range(3) }}{{ dict(a=1) }}{{ a.b() }}",
+            "{% for x in a recursive %}{{ loop(x.b) }}{% endfor %}",
+            "a | uper, f(x), is odder",
+        ];
+        for text in known {
+            assert_eq!(found(text), None, "{text}");
+        }
+        assert_eq!(
+            found("ü {{ a | uper }}"),
+            fault("there is no filter `uper`", 1, 10)
+        );
+        assert_eq!(
+            found("\n{{ a is odder }}"),
+            fault("there is no test `odder`", 2, 9)
+        );
+        assert_eq!(
+            found("{{ a is not odder }}"),
+            fault("there is no test `odder`", 1, 13)
+        );
+        assert_eq!(
+            found("{{ now() }}"),
+            fault("there is no function `now`", 1, 4)
+        );
+        let text = "{% filter uper %}x{% endfilter %}";
+        assert_eq!(found(text), fault("there is no filter `uper`", 1, 11));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! [`super::Needs`] says which values an expression needs. A reading also says how the expression
 //! goes on from there, and whether it handles a value that is missing. Expressions that do not
-//! compile have no readings: their mistakes are reported where they are compiled.
+//! compile have no readings: their mistakes are reported where they are compiled. The same walk
+//! collects the flaws of expressions and texts.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,8 @@ use minijinja::machinery::{parse, parse_expr};
 use serde_json::Value as Json;
 
 use super::environment::syntax;
-use super::needs::{Findings, bodies};
+use super::flaws::{self, Flaw, Plain};
+use super::needs::{self, bodies};
 use super::source::check_length;
 use super::template::{escaped, is_template};
 
@@ -54,14 +56,29 @@ impl Reading {
     }
 }
 
-/// The readings of a template at `pointer`, each with the pointer of its text. The properties named
-/// in `raw` are not read.
-pub(crate) fn of_template(
-    value: &Json,
-    raw: &[String],
-    pointer: &str,
-    out: &mut Vec<(String, Reading)>,
-) {
+/// What expressions and texts tell without values, each with the pointer of its text.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) readings: Vec<(String, Reading)>,
+    pub(crate) flaws: Vec<(String, Flaw)>,
+}
+
+impl Findings {
+    /// Adds the findings of one text. `offset` is where the walked part of it begins.
+    fn add(&mut self, pointer: &str, offset: usize, walk: Walk<'_>) {
+        let (readings, flaws) = walk.finish();
+        let readings = readings.into_iter();
+        self.readings
+            .extend(readings.map(|it| (pointer.to_owned(), it)));
+        self.flaws.extend(flaws.into_iter().map(|mut flaw| {
+            flaw.at = flaw.at.start + offset..flaw.at.end + offset;
+            (pointer.to_owned(), flaw)
+        }));
+    }
+}
+
+/// Adds the findings of a template at `pointer`. The properties named in `raw` are not read.
+pub(crate) fn of_template(value: &Json, raw: &[String], pointer: &str, out: &mut Findings) {
     match value {
         Json::Object(map) => {
             for (key, value) in map.iter().filter(|(key, _)| !raw.contains(key)) {
@@ -73,51 +90,61 @@ pub(crate) fn of_template(
                 of_template(item, &[], &format!("{pointer}/{index}"), out);
             }
         }
-        Json::String(text) if is_template(text) => {
-            let found = of_text(text).into_iter();
-            out.extend(found.map(|reading| (pointer.to_owned(), reading)));
+        Json::String(text) if is_template(text) => of_text(text, pointer, out),
+        Json::String(text) => {
+            let mut walk = Walk::of(text);
+            walk.plain.part(text, 0);
+            out.add(pointer, 0, walk);
         }
         _ => {}
     }
 }
 
-/// The readings of a bare expression.
-pub(crate) fn of_condition(text: &str) -> Vec<Reading> {
-    let text = text.trim();
-    if check_length(text, true, "").is_err() {
-        return Vec::new();
+/// The findings of a bare expression at `pointer`.
+pub(crate) fn of_condition(text: &str, pointer: &str) -> Findings {
+    let mut found = Findings::default();
+    let trimmed = text.trim();
+    if check_length(trimmed, true, "").is_err() {
+        return found;
     }
-    let Ok(expr) = parse_expr(text) else {
-        return Vec::new();
-    };
-    let mut walk = Walk::default();
-    walk.expr(&expr, false);
-    walk.finish()
+    if let Ok(expr) = parse_expr(trimmed) {
+        let mut walk = Walk::of(trimmed);
+        walk.expr(&expr, false);
+        found.add(pointer, text.len() - text.trim_start().len(), walk);
+    }
+    found
 }
 
-fn of_text(text: &str) -> Vec<Reading> {
+fn of_text(text: &str, pointer: &str, out: &mut Findings) {
     if check_length(text, false, "").is_err() {
-        return Vec::new();
+        return;
     }
-    let Ok(stmt) = parse(text, "text", syntax()) else {
-        return Vec::new();
-    };
-    let mut walk = Walk {
-        locals: Findings::of_stmt(text, &stmt).locals,
-        ..Walk::default()
-    };
-    walk.stmt(&stmt);
-    walk.finish()
+    if let Ok(stmt) = parse(text, "text", syntax()) {
+        let mut walk = Walk::of(text);
+        walk.locals = needs::Findings::of_stmt(text, &stmt).locals;
+        walk.stmt(&stmt);
+        out.add(pointer, 0, walk);
+    }
 }
 
 #[derive(Default)]
-struct Walk {
+struct Walk<'t> {
+    text: &'t str,
     readings: Vec<Reading>,
+    flaws: Vec<Flaw>,
+    plain: Plain,
     locals: BTreeSet<String>,
 }
 
-impl Walk {
-    fn finish(mut self) -> Vec<Reading> {
+impl<'t> Walk<'t> {
+    fn of(text: &'t str) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+
+    fn finish(mut self) -> (Vec<Reading>, Vec<Flaw>) {
         let tested: Vec<Reading> = self
             .readings
             .iter()
@@ -129,7 +156,8 @@ impl Walk {
         }
         let mut seen = BTreeSet::new();
         self.readings.retain(|reading| seen.insert(reading.clone()));
-        self.readings
+        self.flaws.extend(self.plain.finish());
+        (self.readings, self.flaws)
     }
 
     fn stmt(&mut self, stmt: &Stmt<'_>) {
@@ -152,7 +180,10 @@ impl Walk {
                 self.expr(&s.call.expr, false);
                 self.args(&s.call.args);
             }
-            Stmt::Template(_) | Stmt::EmitRaw(_) => {}
+            Stmt::EmitRaw(s) => {
+                self.plain.part(s.raw, s.span().start_offset as usize);
+            }
+            Stmt::Template(_) => {}
         }
         for body in bodies(stmt) {
             body.iter().for_each(|inner| self.stmt(inner));
@@ -174,6 +205,7 @@ impl Walk {
 
     /// `guarded` tells whether a missing value is handled.
     fn expr(&mut self, expr: &Expr<'_>, guarded: bool) {
+        self.flaws.extend(flaws::of_operator(self.text, expr));
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.path(expr, guarded),
             Expr::Const(_) => {}
@@ -288,7 +320,7 @@ fn is_none(expr: &Expr<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(readings: &[Reading]) -> Vec<String> {
+    fn shown(found: &Findings) -> Vec<String> {
         let one = |reading: &Reading| {
             let mut text = reading.root.to_string();
             for step in &reading.steps {
@@ -302,14 +334,21 @@ mod tests {
             }
             text
         };
-        readings.iter().map(one).collect()
+        found.readings.iter().map(|(_, it)| one(it)).collect()
+    }
+
+    fn in_text(text: &str) -> Vec<String> {
+        let mut found = Findings::default();
+        of_text(text, "", &mut found);
+        shown(&found)
     }
 
     #[track_caller]
     fn check(condition: &str, expected: &[&str]) {
-        assert_eq!(shown(&of_condition(condition)), expected, "{condition}");
+        let found = of_condition(condition, "");
+        assert_eq!(shown(&found), expected, "{condition}");
         let text = format!("a {{{{ {condition} }}}} b");
-        assert_eq!(shown(&of_text(&text)), expected, "{text}");
+        assert_eq!(in_text(&text), expected, "{text}");
     }
 
     #[test]
@@ -340,13 +379,10 @@ mod tests {
     #[test]
     fn locals_are_no_readings_and_broken_text_has_none() {
         let text = "{% for x in input.list %}{{ x.a }}{{ loop.index }}{% endfor %}";
-        assert_eq!(shown(&of_text(text)), ["input.list"]);
+        assert_eq!(in_text(text), ["input.list"]);
         let text = "{% if nodes.a.output %}{{ nodes.a.output.b }}{% endif %}";
-        assert_eq!(
-            shown(&of_text(text)),
-            ["nodes.a.output?", "nodes.a.output.b?"]
-        );
-        assert!(of_text("{{ input.a + }}").is_empty());
-        assert!(of_condition("input.a >").is_empty());
+        assert_eq!(in_text(text), ["nodes.a.output?", "nodes.a.output.b?"]);
+        assert!(in_text("{{ input.a + }}").is_empty());
+        assert!(shown(&of_condition("input.a >", "")).is_empty());
     }
 }

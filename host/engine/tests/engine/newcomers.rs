@@ -9,7 +9,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use windlass_engine::Graph;
+use serde_json::Value;
+use windlass_engine::{Facts, Graph, analyse};
 use windlass_model::definition::UseRef;
 use windlass_model::{Diagnostic, file, position};
 
@@ -25,13 +26,24 @@ fn raw(node_type: &UseRef) -> Vec<String> {
     }
 }
 
-/// The mistakes in a file.
+/// The mistakes in a file, and the warnings.
 fn found(text: &str, name: &str) -> Vec<Diagnostic> {
     let read = file::read(text, name);
     let Some(definition) = read.definition else {
         return read.diagnostics;
     };
     let mut found = Graph::compile(&definition, &raw).err().unwrap_or_default();
+    let ports = ["done".to_owned()];
+    let analysis = analyse(&definition, &|node_type| {
+        Some(Facts {
+            ports: &ports,
+            raw: raw(node_type),
+            output: &Value::Null,
+            suspends: false,
+        })
+    });
+    found.extend(analysis.mistakes);
+    found.extend(analysis.warnings);
     found.iter_mut().for_each(|it| read.map.locate(it));
     found
 }

@@ -8,6 +8,7 @@
 //! Bounds: [`limits::WORKFLOW_BYTES`], [`limits::NESTING`], [`limits::NODES`], [`limits::EDGES`],
 //! [`DIAGNOSTICS`]. Aliases may add as many bytes as a file may have.
 
+mod decode;
 mod duration;
 mod edge;
 mod foreign;
@@ -27,6 +28,7 @@ mod tree;
 mod trigger;
 mod workflow;
 
+pub use decode::decode;
 pub use duration::{parse_duration_ms, parse_instant_ms};
 pub use format::json_schema;
 pub use source_map::SourceMap;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use windlass_locks::Key;
 use windlass_model::codes::NO_WEB_SERVER;
 use windlass_model::definition::StartTrigger;
-use windlass_model::{Digest, file, limits};
+use windlass_model::{Diagnostic, Digest, file, limits};
 use windlass_store::Writer as _;
 use windlass_store::drafts::{DropSource, Upkeep};
 use windlass_store::rows::DefinitionRow;
@@ -235,7 +235,8 @@ impl Definitions {
         force: bool,
     ) -> (Arc<str>, Result<(String, Option<Published>), Error>) {
         let text = match text_of(path) {
-            Ok(text) => text,
+            Ok((text, None)) => text,
+            Ok((text, Some(mistake))) => return (text, Err(Error::Definition(vec![mistake]))),
             Err(error) => return (Arc::from(""), Err(error)),
         };
         let published = self.publish_text(files, path, &text, force);
@@ -308,7 +309,8 @@ impl Definitions {
     }
 }
 
-fn text_of(path: &Path) -> Result<Arc<str>, Error> {
+/// The text of a file, with the mistake if it is no UTF-8.
+fn text_of(path: &Path) -> Result<(Arc<str>, Option<Diagnostic>), Error> {
     // One byte more than the limit, so that the reader notices a text that is too long.
     let bound = limits::WORKFLOW_BYTES as u64 + 1;
     let mut bytes = Vec::new();
@@ -318,5 +320,5 @@ fn text_of(path: &Path) -> Result<Arc<str>, Error> {
         message: format!("{} cannot be read: {error}", path.display()),
         help: Some("look at the permissions of the file".to_owned()),
     })?;
-    Ok(String::from_utf8_lossy(&bytes).into())
+    Ok(file::decode(&bytes))
 }

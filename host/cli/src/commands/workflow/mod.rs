@@ -177,10 +177,11 @@ fn described(checked: &Checked) -> Value {
 }
 
 fn unreadable(file: &Path, error: &Expected) -> Value {
+    let unread = || json!([{ "code": error.code, "message": error.message, "help": error.help }]);
     json!({
         "file": file.display().to_string(),
         "valid": false,
-        "diagnostics": [{ "code": error.code, "message": error.message, "help": error.help }],
+        "diagnostics": error.problems.as_deref().map_or_else(unread, diagnostics),
         "warnings": [],
     })
 }

@@ -1,5 +1,5 @@
 //! Readings of values that cannot be there: outputs of nodes that have not run, variables that
-//! nothing sets, and members that a schema rules out.
+//! nothing sets, and members that a schema rules out; and the flaws of expressions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::order::{Known, Order};
 use super::sites::{self, Moment, Site};
 use super::{Analysis, Facts, MOST, Ways};
 use crate::codes;
-use crate::expr::{Reading, Step, of_template};
+use crate::expr::{Findings, Flaw, Reading, Step, of_template};
 
 /// Subschemas that all readings of a definition together look at.
 const BUDGET: usize = 2_000_000;
@@ -38,7 +38,8 @@ pub(super) fn check<'a>(
 ) {
     let raw = |node_type: &UseRef| facts(node_type).map(|facts| facts.raw);
     let sites = sites::all(flat, &raw);
-    if sites.is_empty() {
+    flaws(&sites.flaws, analysis);
+    if sites.readings.is_empty() {
         return;
     }
     let mut check = Check {
@@ -52,7 +53,7 @@ pub(super) fn check<'a>(
         analysis,
     };
     check.find_items();
-    for site in &sites {
+    for site in &sites.readings {
         if check.analysis.is_full() {
             break;
         }
@@ -64,6 +65,22 @@ pub(super) fn check<'a>(
             }
             "input" | "item" => check.members(site),
             _ => {}
+        }
+    }
+}
+
+/// Operators that fail with every value, and texts that look like expressions.
+fn flaws(flaws: &[(String, Flaw)], analysis: &mut Analysis) {
+    for (pointer, flaw) in flaws {
+        let place = Place::inside(pointer.as_str(), flaw.at.clone());
+        let code = match flaw.fails {
+            true => codes::ALWAYS_FAILS,
+            false => codes::LOOKS_LIKE_EXPRESSION,
+        };
+        let found = Diagnostic::new(code, flaw.message.as_str(), place).help(flaw.help.as_str());
+        match flaw.fails {
+            true => analysis.mistake(found),
+            false => analysis.warning(found),
         }
     }
 }
@@ -128,9 +145,9 @@ impl<'a> Check<'a, '_> {
             let Some(text) = kind.list.as_str() else {
                 continue;
             };
-            let mut found = Vec::new();
+            let mut found = Findings::default();
             of_template(&kind.list, &[], "", &mut found);
-            let [(_, list)] = found.as_slice() else {
+            let [(_, list)] = found.readings.as_slice() else {
                 continue;
             };
             // A filter or an operator makes another list of it.

@@ -1,10 +1,10 @@
-//! Every place of a definition that reads values, and when it does.
+//! Every place of a definition that reads values, and when it does; and the flaws in all places.
 
 use windlass_model::definition::{NodeKind, UseRef, When};
 
 use super::super::flat::{Flat, FlatNode};
 use super::super::{BodyIx, NodeIx};
-use crate::expr::{Reading, of_condition, of_template};
+use crate::expr::{Findings, Flaw, Reading, of_condition, of_template};
 
 /// A reading in its place.
 pub(super) struct Site {
@@ -29,36 +29,47 @@ pub(super) enum Moment {
     End,
 }
 
-/// The readings of a definition. `raw` names the members of a node type's configuration that are
+/// All sites of a definition.
+#[derive(Default)]
+pub(super) struct Sites {
+    pub(super) readings: Vec<Site>,
+    /// Each with the place of its text.
+    pub(super) flaws: Vec<(String, Flaw)>,
+}
+
+impl Sites {
+    fn add(&mut self, found: Findings, body: BodyIx, moment: Moment) {
+        self.readings
+            .extend(found.readings.into_iter().map(|(pointer, reading)| Site {
+                pointer,
+                reading,
+                body,
+                moment,
+            }));
+        self.flaws.extend(found.flaws);
+    }
+}
+
+/// The sites of a definition. `raw` names the members of a node type's configuration that are
 /// passed as written; none if the node type is unknown, and then nothing is said about them.
-pub(super) fn all(flat: &Flat<'_>, raw: &dyn Fn(&UseRef) -> Option<Vec<String>>) -> Vec<Site> {
-    let mut sites = Vec::new();
+pub(super) fn all(flat: &Flat<'_>, raw: &dyn Fn(&UseRef) -> Option<Vec<String>>) -> Sites {
+    let mut sites = Sites::default();
     for (at, node) in flat.nodes() {
         of_node(at, node, raw, &mut sites);
     }
     for edge in &flat.edges {
         let from = flat.find(&edge.edge.from).map(|(at, _)| at);
         if let (When::If(text), Some(from)) = (&edge.edge.when, from) {
-            let found = of_condition(text).into_iter();
-            sites.extend(found.map(|reading| Site {
-                pointer: edge.pointer.clone(),
-                reading,
-                body: edge.body,
-                moment: Moment::After(from),
-            }));
+            let found = of_condition(text, &edge.pointer);
+            sites.add(found, edge.body, Moment::After(from));
         }
     }
     for (at, body) in (0..).map(BodyIx).zip(&flat.bodies) {
-        let mut found = Vec::new();
+        let mut found = Findings::default();
         if let Some(output) = body.output {
             of_template(output, &[], &format!("{}/output", body.pointer), &mut found);
         }
-        sites.extend(found.into_iter().map(|(pointer, reading)| Site {
-            pointer,
-            reading,
-            body: at,
-            moment: Moment::End,
-        }));
+        sites.add(found, at, Moment::End);
     }
     sites
 }
@@ -67,11 +78,11 @@ fn of_node(
     at: NodeIx,
     flat_node: &FlatNode<'_>,
     raw: &dyn Fn(&UseRef) -> Option<Vec<String>>,
-    sites: &mut Vec<Site>,
+    sites: &mut Sites,
 ) {
     let node = flat_node.node;
     let place = |key: &str| format!("{}/{key}", flat_node.pointer);
-    let mut found = Vec::new();
+    let mut found = Findings::default();
     let mut template = |value, raw: &[String], key: &str| {
         of_template(value, raw, &place(key), &mut found);
     };
@@ -120,21 +131,10 @@ fn of_node(
     if let Some(input) = &node.input {
         template(input, &[], "input");
     }
-    let mut add = |pointer, reading, moment| {
-        sites.push(Site {
-            pointer,
-            reading,
-            body: flat_node.body,
-            moment,
-        });
-    };
-    for (pointer, reading) in found {
-        add(pointer, reading, Moment::Before(at));
-    }
+    sites.add(found, flat_node.body, Moment::Before(at));
     let mut condition = |text: &str, key: &str, moment| {
-        for reading in of_condition(text) {
-            add(place(key), reading, moment);
-        }
+        let found = of_condition(text, &place(key));
+        sites.add(found, flat_node.body, moment);
     };
     if let Some(until) = node
         .repeat
