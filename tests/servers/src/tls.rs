@@ -56,8 +56,12 @@ impl Authority {
         self.folder.path().join("authority.crt")
     }
 
-    /// A certificate for a server at 127.0.0.1, and its key.
-    pub(crate) fn issue(&self) -> Result<(PathBuf, PathBuf)> {
+    /// The files of a certificate for a server at 127.0.0.1, and of its key.
+    ///
+    /// # Errors
+    ///
+    /// `openssl` fails.
+    pub fn issue(&self) -> Result<(PathBuf, PathBuf)> {
         let mut arguments = vec!["req", "-subj", "/CN=a server"];
         arguments.extend(KEY);
         arguments.extend(["-keyout", "server.key", "-out", "server.csr"]);

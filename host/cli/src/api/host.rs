@@ -118,6 +118,12 @@ impl Host {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Expected {
+        if let Some(why) = windlass_plugins::certificate_refused(error) {
+            let text = format!("The certificate of {} is refused: {why}", self.base);
+            return Expected::new(codes::SERVER_UNREACHABLE, text)
+                .help("$SSL_CERT_FILE names a file with the authorities that count.")
+                .exit(Exit::Unreachable);
+        }
         let text = format!(
             "The host at {} does not answer: {}",
             self.base,

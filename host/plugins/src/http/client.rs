@@ -20,7 +20,7 @@ use windlass_model::Clock;
 use super::grant::needed;
 use super::request::{Ready, Usable};
 use super::resolve::{self, Lookup, Resolver};
-use super::roots::Trusted;
+use super::roots::{Trusted, certificate_refused};
 use crate::bindings::host::windlass::http::http::{Content, HttpError, Request, Response};
 use crate::budget::Account;
 use crate::codes;
@@ -381,6 +381,11 @@ fn broken(error: &reqwest::Error, url: &Url) -> HttpError {
     let host = url.host_str().unwrap_or_default();
     if error.is_timeout() {
         HttpError::Timeout
+    } else if let Some(why) = certificate_refused(error) {
+        HttpError::Unreachable(format!(
+            "the certificate of `{host}` is refused: {why}; `roots` in [plugins] names a file with \
+             the authorities that count"
+        ))
     } else if error.is_connect() {
         HttpError::Unreachable(format!("no connection to `{host}`"))
     } else {

@@ -5,6 +5,8 @@
 //! operator names replace all others, also if they cannot be read: a wrong path must not bring back
 //! authorities that the operator has removed.
 
+use std::error::Error as _;
+
 use reqwest::{Certificate, Client, ClientBuilder};
 
 use crate::options::Roots;
@@ -55,6 +57,34 @@ impl Trusted {
 /// be read.
 pub fn client_with_roots(builder: impl Fn() -> ClientBuilder) -> reqwest::Result<Client> {
     Trusted::System.client(builder)
+}
+
+/// The reason why a connection was refused for the certificate of the server, if that is why a
+/// request failed. It has no part of the certificate.
+pub fn certificate_refused(error: &reqwest::Error) -> Option<&'static str> {
+    use rustls::CertificateError as E;
+    let mut source = error.source();
+    let refused = loop {
+        let error = source?;
+        let inner = error.downcast_ref::<std::io::Error>();
+        let inner = inner.and_then(std::io::Error::get_ref);
+        let tls = match inner {
+            Some(inner) => inner.downcast_ref::<rustls::Error>(),
+            None => error.downcast_ref::<rustls::Error>(),
+        };
+        match tls {
+            Some(rustls::Error::InvalidCertificate(refused)) => break refused,
+            _ => source = error.source(),
+        }
+    };
+    Some(match refused {
+        E::UnknownIssuer => "its authority is not known",
+        E::Expired | E::ExpiredContext { .. } => "it has expired",
+        E::NotValidYet | E::NotValidYetContext { .. } => "it is not valid yet",
+        E::NotValidForName | E::NotValidForNameContext { .. } => "it is for another name",
+        E::Revoked => "it has been revoked",
+        _ => "it does not verify",
+    })
 }
 
 /// The certificates inside the program: those that Mozilla trusts.

@@ -188,3 +188,68 @@ fn what_a_name_resolves_to_is_checked_each_time() {
         }
     }
 }
+
+#[test]
+fn a_certificate_of_an_unknown_authority_is_named_as_the_reason() {
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+    let Some(authority) = windlass_test_servers::Authority::for_test().unwrap() else {
+        return;
+    };
+    let (certificate, key) = authority.issue().unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let chain = CertificateDer::pem_file_iter(certificate).unwrap();
+    let settings = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(
+            chain.map(Result::unwrap).collect(),
+            PrivateKeyDer::from_pem_file(key).unwrap(),
+        )
+        .unwrap();
+    let settings = Arc::new(settings);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("https://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.unwrap();
+            let mut tls = rustls::ServerConnection::new(Arc::clone(&settings)).unwrap();
+            // The client ends the first handshake.
+            if tls.complete_io(&mut stream).is_ok() {
+                let mut buffer = [0; 1024];
+                let mut tls = rustls::Stream::new(&mut tls, &mut stream);
+                assert!(tls.read(&mut buffer).unwrap() > 0);
+                let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+                tls.write_all(answer).unwrap();
+            }
+        }
+    });
+    let grants = Grants {
+        http: vec![format!("{place} private").parse().unwrap()],
+        ..Grants::default()
+    };
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    let ask = |roots: crate::options::Roots| {
+        let policy = HttpPolicy {
+            roots,
+            ..HttpPolicy::default()
+        };
+        let client = Client::new(policy, Arc::new(Still::default())).unwrap();
+        tokio.block_on(fetch(&client, &grants, format!("{place}/")))
+    };
+    let other = windlass_test_servers::Authority::for_test()
+        .unwrap()
+        .unwrap();
+    let of = |authority: &windlass_test_servers::Authority| {
+        crate::options::Roots::Only(std::fs::read(authority.certificate()).unwrap())
+    };
+    match ask(of(&other)) {
+        Err(HttpError::Unreachable(said)) => {
+            let expected = "the certificate of `127.0.0.1` is refused: its authority is not known;";
+            assert!(said.starts_with(expected), "{said}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(ask(of(&authority)).unwrap().status, 204);
+    server.join().unwrap();
+}
