@@ -66,16 +66,15 @@ pub fn certificate_refused(error: &reqwest::Error) -> Option<&'static str> {
     let mut source = error.source();
     let refused = loop {
         let error = source?;
-        let inner = error.downcast_ref::<std::io::Error>();
-        let inner = inner.and_then(std::io::Error::get_ref);
-        let tls = match inner {
-            Some(inner) => inner.downcast_ref::<rustls::Error>(),
-            None => error.downcast_ref::<rustls::Error>(),
-        };
-        match tls {
-            Some(rustls::Error::InvalidCertificate(refused)) => break refused,
-            _ => source = error.source(),
+        if let Some(rustls::Error::InvalidCertificate(refused)) = error.downcast_ref() {
+            break refused;
         }
+        // The source of an error of input or output is not the error in it, but that one's source.
+        let inner = error.downcast_ref::<std::io::Error>();
+        source = match inner.and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
     };
     Some(match refused {
         E::UnknownIssuer => "its authority is not known",
