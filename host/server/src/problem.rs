@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use windlass_model::{Code, Diagnostic};
 
 use crate::codes;
+use crate::count::Count;
 use crate::permissions::Permission;
 
 /// The media type of a problem.
@@ -74,10 +75,23 @@ pub(crate) struct Mistake {
     detail: String,
     /// Its place: a JSON pointer.
     pointer: String,
+    /// The part of the text at `pointer`, if the mistake is about a part of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    within: Option<Within>,
     /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     help: Option<String>,
+}
+
+/// A part of a text, in bytes of UTF-8.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Within {
+    /// The first byte.
+    start: Count,
+    /// The byte behind the last one.
+    end: Count,
 }
 
 impl From<&Diagnostic> for Mistake {
@@ -86,6 +100,10 @@ impl From<&Diagnostic> for Mistake {
             code: found.code.to_string(),
             detail: found.message.clone(),
             pointer: found.place.pointer.clone(),
+            within: found.place.within.as_ref().map(|within| Within {
+                start: within.start.into(),
+                end: within.end.into(),
+            }),
             help: found.help.clone(),
         }
     }

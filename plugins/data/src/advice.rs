@@ -28,15 +28,15 @@ const SIGNS: [(&str, &str); 9] = [
     ("!==", "write `!=`"),
     ("&&", "write `and`"),
     ("||", "write `or`"),
-    ("{{", "a filter stands in no braces: `.a | length`"),
-    ("=>", "a filter has no functions with an arrow: `map(.a)`"),
-    ("?", "a choice is `if . then 1 else 2 end`"),
-    ("!", "write `not`, behind a value: `.a | not`"),
-    ("'", "a text stands in double quotes"),
+    ("{{", "leave the braces out, like `.a | length`"),
+    ("=>", "write the filter alone, like `map(.a)`"),
+    ("?", "write `if . then 1 else 2 end`"),
+    ("!", "write `not` behind a value, like `.a | not`"),
+    ("'", "write a text in double quotes"),
 ];
 
-/// The advice for the sign around the place where a filter is wrong.
-pub(crate) fn on_sign(before: &str, after: &str) -> Option<&'static str> {
+/// The message about the sign around the place where a filter is wrong.
+pub(crate) fn on_sign(before: &str, after: &str) -> Option<String> {
     // The place may be behind the sign, or in its middle.
     const BACK: usize = 4;
     let begin = before.floor_char_boundary(before.len().saturating_sub(BACK));
@@ -45,7 +45,7 @@ pub(crate) fn on_sign(before: &str, after: &str) -> Option<&'static str> {
     let found = |before: &str| {
         let joined: String = before.chars().chain(after.chars().take(BACK)).collect();
         let sign = SIGNS.iter().find(|(sign, _)| joined.starts_with(sign));
-        sign.map(|(_, advice)| *advice)
+        sign.map(|(sign, advice)| format!("`{sign}` means nothing here: {advice}"))
     };
     starts.flatten().chain([""]).find_map(found)
 }

@@ -88,7 +88,10 @@ fn located(code: &str, faults: Faults<'_>) -> Vec<Fault> {
             column,
         }
     };
-    faults.into_iter().map(fault).collect()
+    let mut located: Vec<Fault> = faults.into_iter().map(fault).collect();
+    // What cannot be read often leaves several brackets open.
+    located.dedup_by_key(|fault| (fault.line, fault.column));
+    located
 }
 
 fn wrong(faults: &[Fault]) -> Error {
@@ -130,6 +133,10 @@ fn named() -> Vec<(&'static str, usize)> {
 }
 
 fn compile<'a>(code: &'a str, arena: &'a Arena) -> Result<Filter, Faults<'a>> {
+    if code.trim().is_empty() {
+        let message = "the filter is empty: write `.`, which passes the input on";
+        return Err(vec![(code, message.to_owned())]);
+    }
     let modules = Loader::new(definitions())
         .load(arena, File { code, path: () })
         .map_err(|errors| by_file(errors, |error| load_faults(code, error)))?;
@@ -154,11 +161,7 @@ fn load_faults<'a>(code: &str, error: load::Error<&'a str>) -> Faults<'a> {
         let start = span(code, part).start;
         let before = code.get(..start).unwrap_or_default();
         let after = code.get(start..).unwrap_or_default();
-        let message = match advice::on_sign(before, after) {
-            Some(advice) => format!("{fault}; {advice}"),
-            None => fault,
-        };
-        (part, message)
+        (part, advice::on_sign(before, after).unwrap_or(fault))
     };
     match error {
         load::Error::Io(errors) => errors,

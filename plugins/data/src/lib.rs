@@ -132,6 +132,8 @@ mod tests {
             "frobnicate",
         );
         check("$x", "there is no variable `$x`", "$x");
+        let empty = "the filter is empty: write `.`, which passes the input on";
+        check("", empty, "");
     }
 
     #[test]
@@ -143,11 +145,11 @@ mod tests {
             ("'a'", "double quotes"),
             (".a | select(.b == 'x')", "double quotes"),
             ("!.a", "`not`"),
-            ("{{ .a }}", "no braces"),
+            ("{{ .a }}", "the braces"),
             (".a ? 1 : 2", "`if . then 1 else 2 end`"),
         ] {
             let found = windlass::testkit::check::<Jq>(json!({ "filter": filter }));
-            assert!(!found.is_empty(), "{filter}");
+            assert_eq!(found.len(), 1, "{filter}: {found:?}");
             let said = format!("{found:?}");
             assert!(said.contains(advice), "{filter}: {said}");
         }

@@ -103,6 +103,31 @@ fn of_two_mistakes_each_is_told() {
 }
 
 #[test]
+fn publishing_and_starting_tell_the_mistakes_of_all_stages() {
+    let place = Place::new(&["echo", "steps", "data", "text"]);
+    let mut text = BASE.to_owned();
+    let mut wanted = BTreeSet::new();
+    // Of the plugin, of the analysis, of the form.
+    for at in [0, 1, 5] {
+        let (from, to, code) = MISTAKES[at];
+        text = text.replacen(from, to, 1);
+        wanted.insert(code.to_owned());
+    }
+    let file = place.file("wrong.yaml", &text).display().to_string();
+    for command in [["workflow", "publish"].as_slice(), &["run"]] {
+        let said = place.say(&[&["-o", "jsonl"], command, &[&file]].concat());
+        assert_eq!(said.exit, Some(20), "{said:#?}");
+        let error = said.error();
+        let found = error["diagnostics"].as_array().cloned().unwrap_or_default();
+        let placed = found.iter().all(|it| it["line"].is_number());
+        assert!(placed, "{error:#}");
+        let codes = found.iter().filter_map(|it| it["code"].as_str());
+        let codes: BTreeSet<String> = codes.map(str::to_owned).collect();
+        assert_eq!(codes, wanted, "{command:?}: {error:#}");
+    }
+}
+
+#[test]
 fn a_request_without_a_grant_is_told_before_and_after_with_the_settings() {
     let place = Place::new(&["http"]);
     let workflow = json!({

@@ -70,7 +70,11 @@ pub(crate) fn mistakes(answer: &Value, key: &str) -> Vec<Diagnostic> {
     let found = answer.get(key).and_then(Value::as_array);
     let mistake = |found: &Value| {
         let text = |key: &str| found.get(key).and_then(Value::as_str);
-        let place = Place::at(text("pointer")?);
+        let mut place = Place::at(text("pointer")?);
+        let within = |end: &str| found.get("within")?.get(end)?.as_u64()?.try_into().ok();
+        place.within = within("start")
+            .zip(within("end"))
+            .map(|(start, end)| start..end);
         let mut read = Diagnostic::new(Code::read(text("code")?), text("detail")?, place);
         read.help = text("help").map(str::to_owned);
         Some(read)

@@ -26,7 +26,7 @@ pub(crate) struct Flaw {
     pub(crate) fails: bool,
 }
 
-/// What is known of the value of an expression.
+/// The knowledge about the value of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Anything,

@@ -104,7 +104,7 @@ impl SourceMap {
         let Kind::Text { text, .. } = &node.kind else {
             return None;
         };
-        let part = before + within.start..before + within.end;
+        let part = before.checked_add(within.start)?..before.checked_add(within.end)?;
         offsets::in_file(&self.text, &node.span, text, part)
     }
 

@@ -174,9 +174,12 @@ impl Schema {
                     let place = Place::at(format!("{pointer}/{}", escape(name)));
                     let message = format!("there is no property `{}`", clipped(name));
                     let mut diagnostic = Diagnostic::new(codes::SCHEMA_UNKNOWN, message, place);
-                    diagnostic.help = did_you_mean(name, known.iter().copied()).or_else(|| {
-                        (!known.is_empty()).then(|| format!("there are {}", list(&known)))
-                    });
+                    diagnostic.help =
+                        did_you_mean(name, known.iter().copied()).or_else(|| match known.len() {
+                            0 => None,
+                            1 => Some(format!("there is only {}", list(&known))),
+                            _ => Some(format!("there are {}", list(&known))),
+                        });
                     out.push(diagnostic);
                 }
             }

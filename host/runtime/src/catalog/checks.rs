@@ -2,6 +2,7 @@
 //! the plugins themselves, if they export a check.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,7 +12,7 @@ use windlass_model::definition::{NodeKind, UseRef};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::schema::Schema;
 use windlass_model::schema::members::{Found, Into, follow};
-use windlass_model::{Definition, Diagnostic, Digest, Place};
+use windlass_model::{Definition, Diagnostic, Digest, Place, Position};
 use windlass_plugins::{Configured, Finding, NodeType, Plugin};
 
 use super::prepare::{Report, Uses};
@@ -168,15 +169,16 @@ impl Configurations<'_> {
 }
 
 fn ask(plugin: &Plugin, of: OfPlugin, report: &mut Report) {
+    let configs: Vec<_> = of.configured.iter().map(|it| it.config.clone()).collect();
     let (checked, failure) = plugin.check(of.configured);
     let done = checked.len();
-    for (pointer, findings) in of.pointers.iter().zip(checked) {
+    for ((pointer, config), findings) in of.pointers.iter().zip(&configs).zip(checked) {
         for finding in findings {
             let list = match finding.is_error {
                 true => &mut report.mistakes,
                 false => &mut report.warnings,
             };
-            list.push(diagnostic(pointer, finding));
+            list.push(diagnostic(pointer, config, finding));
         }
     }
     if let (Some(failure), Some(pointer)) = (failure, of.pointers.get(done)) {
@@ -192,12 +194,71 @@ fn ask(plugin: &Plugin, of: OfPlugin, report: &mut Report) {
     }
 }
 
-fn diagnostic(pointer: &str, finding: Finding) -> Diagnostic {
-    let message = match finding.position {
-        None => finding.message,
-        Some(position) => format!("{position}: {}", finding.message),
-    };
+fn diagnostic(pointer: &str, config: &Value, finding: Finding) -> Diagnostic {
     // A member that does not exist has the place of the nearest member around it.
-    let place = Place::at(format!("{pointer}{}", finding.pointer));
+    let place = format!("{pointer}{}", finding.pointer);
+    let text = config.pointer(&finding.pointer).and_then(Value::as_str);
+    let (message, place) = match finding.position {
+        None => (finding.message, Place::at(place)),
+        Some(position) => match text.and_then(|text| character(text, &position)) {
+            Some(within) => (finding.message, Place::inside(place, within)),
+            None => (format!("{position}: {}", finding.message), Place::at(place)),
+        },
+    };
     Diagnostic::new(codes::WITH_REFUSED, message, place)
+}
+
+/// The bytes of the character at a position of a text; none at its end. None: the position is in
+/// another text, or outside of this one.
+fn character(text: &str, position: &Position) -> Option<Range<usize>> {
+    if position.source.is_some() {
+        return None;
+    }
+    let before = usize::try_from(position.line.checked_sub(1)?).ok()?;
+    let line = text.split_inclusive('\n').nth(before);
+    // Behind the last line end is a line, too.
+    let line = line.or_else(|| (text.matches('\n').count() == before).then_some(""))?;
+    let begin = match before {
+        0 => 0,
+        before => text.match_indices('\n').nth(before - 1)?.0 + 1,
+    };
+    let column = usize::try_from(position.column.checked_sub(1)?).ok()?;
+    match line.char_indices().nth(column) {
+        Some((at, character)) => Some(begin + at..begin + at + character.len_utf8()),
+        None if line.chars().count() == column => Some(begin + line.len()..begin + line.len()),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_the_bytes_of_its_character() {
+        let check = |text: &str, line, column, expected: Option<Range<usize>>| {
+            let position = Position {
+                source: None,
+                line,
+                column,
+            };
+            assert_eq!(
+                character(text, &position),
+                expected,
+                "{text:?} {line}:{column}"
+            );
+        };
+        check("abc", 1, 1, Some(0..1));
+        check("abc", 1, 3, Some(2..3));
+        check("abc", 1, 4, Some(3..3));
+        check("abc", 1, 5, None);
+        check("abc", 2, 1, None);
+        check("ü\nöx\n", 2, 2, Some(5..6));
+        check("ü\nöx\n", 2, 1, Some(3..5));
+        check("ü\nöx\n", 3, 1, Some(7..7));
+        check("", 1, 1, Some(0..0));
+        check("abc", 0, 1, None);
+        check("abc", 1, 0, None);
+        check("abc", u32::MAX, u32::MAX, None);
+    }
 }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_model::Digest;
-use windlass_runtime::client;
+use windlass_runtime::{PublishedOthers, check_file, client};
 use windlass_store::published::PublicationRow;
 use windlass_store::rows::DefinitionRow;
 
@@ -76,7 +76,7 @@ pub(crate) async fn publish(
     let bytes = extract::read(request.into_body(), &app).await?;
     let (published, digest) = app
         .ask(move |app| {
-            let row = definition(Some(&name), &bytes)?;
+            let row = definition(app, Some(&name), &bytes)?;
             let plugins = app.resources().plugins()?;
             let holds = |row: Option<&PublicationRow>| expected.holds(row);
             let published = client::publish_if(app.store(), &plugins, app.now_ms(), &row, holds)?;
@@ -89,14 +89,25 @@ pub(crate) async fn publish(
     Ok(tagged(digest, Json(published).into_response()))
 }
 
-/// Reads a definition: of this workflow, or of any.
-pub(crate) fn definition(name: Option<&str>, bytes: &[u8]) -> Result<DefinitionRow, Box<Problem>> {
+/// Reads a definition: of this workflow, or of any. If its form is wrong, the problem has the
+/// mistakes of all stages.
+pub(crate) fn definition(
+    app: &AppInner,
+    name: Option<&str>,
+    bytes: &[u8],
+) -> Result<DefinitionRow, Box<Problem>> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| Problem::body("the definition is not UTF-8"))?;
     let read = windlass_model::file::read(text, "the body");
     let canonical = read.canonical();
-    let (Some(definition), Some(canonical)) = (read.definition, canonical) else {
-        return Err(windlass_runtime::Error::Definition(read.diagnostics).into());
+    let (Some(definition), Some(canonical)) = (&read.definition, canonical) else {
+        let mistakes = match app.resources().plugins() {
+            Ok(plugins) => {
+                check_file(&read, &plugins, Some(&PublishedOthers(app.store()))).mistakes
+            }
+            Err(_) => read.diagnostics,
+        };
+        return Err(windlass_runtime::Error::Definition(mistakes).into());
     };
     if let Some(name) = name.filter(|name| definition.name != **name) {
         let here = &definition.name;
@@ -105,7 +116,7 @@ pub(crate) fn definition(name: Option<&str>, bytes: &[u8]) -> Result<DefinitionR
     }
     Ok(DefinitionRow {
         digest: Digest::of(&canonical),
-        name: definition.name,
+        name: definition.name.clone(),
         json: canonical.into(),
     })
 }

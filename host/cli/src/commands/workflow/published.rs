@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use reqwest::Method;
 use serde_json::{Value, json};
+use windlass_model::Diagnostic;
 
 use crate::api::{Api, items, mistakes, number, picked, taken, text};
 use crate::app::Context;
@@ -57,7 +58,10 @@ pub(crate) struct Retract {
 impl Publish {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
         // Read all files before the first is published.
-        let given = self.files.iter().map(PathBuf::as_path).map(Given::of);
+        let given = self.files.iter().map(|file| {
+            let given = Given::of(file);
+            given.map_err(|error| all_mistakes(file, error, context))
+        });
         let given = given.collect::<Result<Vec<_>, _>>()?;
         let (api, output) = (context.api_and_store()?, &context.output);
         let mut items = Vec::with_capacity(given.len());
@@ -87,6 +91,41 @@ impl Publish {
         }
         Ok(Exit::Done)
     }
+}
+
+/// The mistakes of all stages in a file whose form is wrong: the host refuses it, and knows the
+/// plugins. Only those of the form, if no host can be asked.
+fn all_mistakes(file: &Path, error: Expected, context: &Context) -> Expected {
+    // Standard input is used up.
+    let Some(own) = error.problems.as_ref().filter(|_| file != Path::new("-")) else {
+        return error;
+    };
+    let Ok((name, text)) = source::text(file) else {
+        return error;
+    };
+    let read = windlass_model::file::read(&text, &name);
+    let workflow = read.partial.map(|partial| partial.definition.name);
+    let Some(workflow) = workflow.filter(|workflow| !workflow.is_empty()) else {
+        return error;
+    };
+    let Ok(api) = context.api_and_store() else {
+        return error;
+    };
+    let path = ["definitions", &workflow];
+    let refused = api.change(Method::PUT, &path, None, Some(text.to_string()));
+    let refused = refused.err().and_then(|error| error.downcast().ok());
+    let Some(found) = refused.and_then(|refused: Expected| refused.problems) else {
+        return error;
+    };
+    // The form is located in the text, which is more than the host tells.
+    let mut diagnostics = own.diagnostics.clone();
+    let told = |it: &Diagnostic| own.diagnostics.iter().any(|own| own.message == it.message);
+    let others = found.diagnostics.into_iter().filter(|it| !told(it));
+    diagnostics.extend(others.map(|mut it| {
+        read.map.locate(&mut it);
+        it
+    }));
+    Expected::of_file(source::problems(name, text, diagnostics))
 }
 
 /// A version, for people.
