@@ -56,7 +56,7 @@ const WAITING: [(&str, &[&str]); 3] = [
     ("windlass:http/http", &["0.1", "0.2"]),
 ];
 /// Interfaces of WASI that never wait. All others may: even closing a stream.
-const PLAIN_WASI: [&str; 3] = ["wasi:random/", "wasi:clocks/wall-clock", "wasi:io/error"];
+const PLAIN_WASI: [&str; 2] = ["wasi:random/", "wasi:clocks/wall-clock"];
 
 impl Imports {
     /// Refuses interfaces that are neither Windlass's nor WASI's: instantiation would fail later,
@@ -80,6 +80,8 @@ impl Imports {
                 continue;
             }
             imports.names.push(name.to_owned());
+            // The linker of functions that never wait has no more of WASI, not even types.
+            imports.waits |= wasi && !PLAIN_WASI.iter().any(|plain| base.starts_with(plain));
             // An interface of which only types are used has no functions.
             let ComponentItem::ComponentInstance(instance) = item.ty else {
                 continue;
@@ -88,11 +90,7 @@ impl Imports {
             if instance.exports(engine).all(|(_, item)| types(&item.ty)) {
                 continue;
             }
-            imports.waits |= if wasi {
-                !PLAIN_WASI.iter().any(|plain| base.starts_with(plain))
-            } else {
-                is_waiting
-            };
+            imports.waits |= is_waiting;
             imports.http |= base == "windlass:http/http";
             imports.reads |= matches!(base, "windlass:memory/memory" | "windlass:blobs/blobs");
             imports.effectful |= matches!(base, "windlass:http/http" | "windlass:events/events");
@@ -169,8 +167,14 @@ pub(crate) fn resolve(
 
 /// Links all functions that never wait.
 pub(crate) fn link_plain(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView as _};
+    use wasmtime_wasi::p2::bindings::{clocks::wall_clock, random};
+    use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
     link_ours(linker)?;
-    wasmtime_wasi::p2::add_to_linker_sync(linker)
+    wall_clock::add_to_linker::<_, WasiClocks>(linker, Guest::clocks)?;
+    random::random::add_to_linker::<_, WasiRandom>(linker, Guest::random)?;
+    random::insecure::add_to_linker::<_, WasiRandom>(linker, Guest::random)?;
+    random::insecure_seed::add_to_linker::<_, WasiRandom>(linker, Guest::random)
 }
 
 /// Links all functions.
