@@ -87,6 +87,17 @@ pub struct PoolUse {
     pub stacks: u64,
 }
 
+/// The packages of the node library.
+const LIBRARY: [&str; 7] = [
+    "audit",
+    "chain-executor",
+    "data",
+    "events",
+    "http",
+    "human",
+    "text",
+];
+
 impl Host {
     /// Starts the engine. Guests that wait run on `io`, whose timers and I/O have to be enabled.
     ///
@@ -139,6 +150,14 @@ impl Host {
     /// The plugins for new work.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The help about a package of the node library that is missing; none for other packages.
+    pub fn library_help(&self, package: &str) -> Option<String> {
+        let why = &self.shared.options.library_missing;
+        LIBRARY
+            .contains(&package)
+            .then(|| format!("`{package}` is a part of the node library: {why}"))
     }
 
     /// The secrets of the host, which workflows also use to verify callers.
@@ -386,5 +405,22 @@ impl Evict for HostShared {
             }
         }
         freed > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_what_is_built() {
+        let plugins = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
+        let entries = std::fs::read_dir(plugins).unwrap();
+        let folders = entries.map(|entry| entry.unwrap().path());
+        let packages = folders.filter(|path| path.join("Cargo.toml").is_file());
+        let names = packages.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        assert_eq!(names, LIBRARY);
     }
 }

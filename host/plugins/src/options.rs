@@ -40,6 +40,8 @@ pub struct Options {
     /// Whether they do. Otherwise only the code in the bundle is used, for the same components in
     /// files.
     pub load_bundle: bool,
+    /// Why a package of the node library may be missing, and the remedy, for messages.
+    pub library_missing: String,
     /// Components, or files that components are made of, that are never loaded or called.
     pub denied: BTreeSet<Digest>,
     /// The limits over all plugins together.
@@ -111,6 +113,7 @@ impl Options {
             library: BTreeSet::new(),
             bundle: Bundle::default(),
             load_bundle: true,
+            library_missing: "the node library is not loaded".to_owned(),
             denied: BTreeSet::new(),
             pool: PoolSize::default(),
             memory_bytes: machine_memory() / 2,

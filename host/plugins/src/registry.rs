@@ -43,6 +43,8 @@ pub struct Missing {
     pub message: String,
     /// The nearest name that exists, as `package/name`.
     pub nearest: Option<String>,
+    /// Whether the whole package is missing.
+    pub is_package: bool,
 }
 
 impl Registry {
@@ -56,7 +58,11 @@ impl Registry {
         let Some(versions) = picture.packages.get(&wanted.package) else {
             let nearest = picture.nearest(wanted);
             let message = format!("there is no plugin `{}`", wanted.package);
-            return Err(Missing { message, nearest });
+            return Err(Missing {
+                message,
+                nearest,
+                is_package: true,
+            });
         };
         let fits = |version: &Version| match wanted.requirement.as_deref().map(VersionReq::parse) {
             None => Ok(true),
@@ -64,6 +70,7 @@ impl Registry {
             Some(Err(error)) => Err(Missing {
                 message: format!("`{wanted}` names no version that can be read: {error}"),
                 nearest: None,
+                is_package: false,
             }),
         };
         let mut fitting = None;
@@ -95,6 +102,7 @@ impl Registry {
         Err(Missing {
             message,
             nearest: picture.nearest(wanted),
+            is_package: false,
         })
     }
 

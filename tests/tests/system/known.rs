@@ -128,6 +128,35 @@ fn publishing_and_starting_tell_the_mistakes_of_all_stages() {
 }
 
 #[test]
+fn a_missing_library_is_told_with_its_setting() {
+    let place = Place::new(&["echo"]);
+    let workflow = json!({
+        "workflow": "filter",
+        "nodes": { "a": { "use": "data/jq", "with": { "filter": "." } } },
+    });
+    let file = place.workflow("filter", &workflow).display().to_string();
+    let empty = tempfile::tempdir().expect("a folder can be made");
+    let empty = empty.path().display().to_string();
+    for (folder, why) in [
+        ("/nowhere", "/nowhere is not a directory"),
+        (&empty, "has no such component"),
+    ] {
+        let setting = format!("plugins.library={folder}");
+        let validate = ["workflow", "validate", &file, "--set", &setting];
+        let said = place.say(&[&["-o", "jsonl"], &validate[..]].concat());
+        assert_eq!(said.exit, Some(20), "{said:#?}");
+        let found = &said.json()["diagnostics"][0];
+        assert_eq!(found["code"], "WL-D110", "{said:#?}");
+        let help = found["help"].as_str().unwrap_or_default();
+        assert!(
+            help.starts_with("`data` is a part of the node library:"),
+            "{help}"
+        );
+        assert!(help.contains(why), "{help}");
+    }
+}
+
+#[test]
 fn a_request_without_a_grant_is_told_before_and_after_with_the_settings() {
     let place = Place::new(&["http"]);
     let workflow = json!({

@@ -109,6 +109,14 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     options.secrets = secrets(config)?;
     options.bundle = library::bundle().clone();
     options.load_bundle = section.library.is_none();
+    options.library_missing = match (library_in_use(config), &section.library) {
+        (Err((why, remedy)), _) => format!("{why}. {remedy}"),
+        (Ok(place), Some(_)) => format!(
+            "`library` in [plugins] names {place}, which has no such component. Leave the setting \
+             out to use the library inside the program."
+        ),
+        (Ok(_), None) => "a component of it was not loaded, and the log says why".to_owned(),
+    };
     options.library = options.bundle.digests().collect();
     options.denied = denied(section)?;
     options.grants_file.clone_from(&config.grants_file);

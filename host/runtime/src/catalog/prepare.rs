@@ -324,11 +324,18 @@ fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
                 let place = Place::at(format!("{pointer}/use"));
                 let diagnostic =
                     Diagnostic::new(codes::PLUGIN_MISSING, missing.message.clone(), place);
-                let help = match &missing.nearest {
-                    Some(nearest) => format!("did you mean `{nearest}`?"),
-                    None => "`windlass plugin list` shows what there is; put the component into \
+                // The nearest name of another package is no help for a package that is known.
+                let library = missing
+                    .is_package
+                    .then(|| plugins.library_help(&node_type.package));
+                let help = match (library.flatten(), &missing.nearest) {
+                    (Some(library), _) => library,
+                    (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
+                    (None, None) => {
+                        "`windlass plugin list` shows what there is; put the component into \
                              the plugin directory"
-                        .to_owned(),
+                            .to_owned()
+                    }
                 };
                 wrong.push(diagnostic.help(help));
             }
