@@ -45,7 +45,7 @@ pub(crate) fn programs(names: &[&str]) -> Result<PathBuf> {
     let profile = Profile {
         name: "release",
         environment: Vec::new(),
-        usually: Some([9, 4]),
+        usually: Some([20, 3]),
     };
     programs_by(&profile, names)
 }
