@@ -44,8 +44,15 @@ pub(crate) fn on_sign(before: &str, after: &str) -> Option<String> {
     let starts = near.char_indices().map(|(at, _)| near.get(at..));
     let found = |before: &str| {
         let joined: String = before.chars().chain(after.chars().take(BACK)).collect();
-        let sign = SIGNS.iter().find(|(sign, _)| joined.starts_with(sign));
-        sign.map(|(sign, advice)| format!("`{sign}` means nothing here: {advice}"))
+        let (sign, advice) = SIGNS.iter().find(|(sign, _)| joined.starts_with(sign))?;
+        // These signs mean something in a filter, too: `.a != .b`, `.a?`, `"it's"`.
+        let is_foreign = match *sign {
+            "!" => !joined.starts_with("!="),
+            "?" => after.contains(':'),
+            "'" => before.is_empty(),
+            _ => true,
+        };
+        is_foreign.then(|| format!("`{sign}` means nothing here: {advice}"))
     };
     starts.flatten().chain([""]).find_map(found)
 }

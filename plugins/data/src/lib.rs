@@ -153,6 +153,12 @@ mod tests {
             let said = format!("{found:?}");
             assert!(said.contains(advice), "{filter}: {said}");
         }
+        for filter in [".a != ", ".a? | ", "\"it's\" | "] {
+            let found = windlass::testkit::check::<Jq>(json!({ "filter": filter }));
+            assert_eq!(found.len(), 1, "{filter}: {found:?}");
+            let said = format!("{found:?}");
+            assert!(!said.contains("means nothing"), "{filter}: {said}");
+        }
     }
 
     #[test]

@@ -223,28 +223,25 @@ mod tests {
             "{% set f = a %}{{ range(3) }}{{ dict(a=1) }}{{ a.b() }}",
             "{% for x in a recursive %}{{ loop(x.b) }}{% endfor %}",
             "a | uper, f(x), is odder",
+            "{% include ('x') ignore missing %}{% if (a) %}{% elif (b) %}{% endif %}",
         ];
         for text in known {
             assert_eq!(found(text), None, "{text}");
         }
-        assert_eq!(
-            found("ü {{ a | uper }}"),
-            fault("there is no filter `uper`", 1, 10)
-        );
-        assert_eq!(
-            found("\n{{ a is odder }}"),
-            fault("there is no test `odder`", 2, 9)
-        );
-        assert_eq!(
-            found("{{ a is not odder }}"),
-            fault("there is no test `odder`", 1, 13)
-        );
-        assert_eq!(
-            found("{{ now() }}"),
-            fault("there is no function `now`", 1, 4)
-        );
-        let text = "{% filter uper %}x{% endfilter %}";
-        assert_eq!(found(text), fault("there is no filter `uper`", 1, 11));
+        for (text, message, line, column) in [
+            ("ü {{ a | uper }}", "there is no filter `uper`", 1, 10),
+            ("\n{{ a is odder }}", "there is no test `odder`", 2, 9),
+            ("{{ a is not odder }}", "there is no test `odder`", 1, 13),
+            ("{{ now() }}", "there is no function `now`", 1, 4),
+            (
+                "{% filter uper %}x{% endfilter %}",
+                "there is no filter `uper`",
+                1,
+                11,
+            ),
+        ] {
+            assert_eq!(found(text), fault(message, line, column), "{text}");
+        }
     }
 
     #[test]

@@ -105,10 +105,28 @@ pub(crate) fn names(environment: &Environment<'_>, template: &str) -> Vec<Unknow
     unknown
 }
 
-/// Whether parentheses behind a word are no call.
+/// Whether parentheses behind a word are no call: operators, and the words of statements.
 fn is_keyword(name: &str) -> bool {
     matches!(
         name,
-        "and" | "or" | "not" | "in" | "is" | "if" | "elif" | "else" | "call"
+        "and"
+            | "autoescape"
+            | "call"
+            | "do"
+            | "elif"
+            | "else"
+            | "extends"
+            | "filter"
+            | "for"
+            | "from"
+            | "if"
+            | "import"
+            | "in"
+            | "include"
+            | "is"
+            | "not"
+            | "or"
+            | "set"
+            | "with"
     )
 }
