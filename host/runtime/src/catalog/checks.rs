@@ -112,8 +112,10 @@ pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> 
 
 /// The nodes of one plugin, in the order of its check.
 #[derive(Default)]
-struct OfPlugin {
+struct OfPlugin<'a> {
     pointers: Vec<String>,
+    /// What is known of their configurations.
+    known: Vec<&'a Value>,
     configured: Vec<Configured>,
 }
 
@@ -154,6 +156,7 @@ impl Configurations<'_> {
                 .entry(node.plugin.digest)
                 .or_insert_with(|| (node.plugin, OfPlugin::default()));
             of.pointers.push(node.pointer.clone());
+            of.known.push(&node.known);
             of.configured.push(Configured {
                 node_type: Arc::clone(&node.described.id),
                 config: node.known.clone(),
@@ -168,11 +171,10 @@ impl Configurations<'_> {
     }
 }
 
-fn ask(plugin: &Plugin, of: OfPlugin, report: &mut Report) {
-    let configs: Vec<_> = of.configured.iter().map(|it| it.config.clone()).collect();
+fn ask(plugin: &Plugin, of: OfPlugin<'_>, report: &mut Report) {
     let (checked, failure) = plugin.check(of.configured);
     let done = checked.len();
-    for ((pointer, config), findings) in of.pointers.iter().zip(&configs).zip(checked) {
+    for ((pointer, config), findings) in of.pointers.iter().zip(of.known).zip(checked) {
         for finding in findings {
             let list = match finding.is_error {
                 true => &mut report.mistakes,
