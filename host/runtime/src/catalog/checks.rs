@@ -114,7 +114,7 @@ pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> 
 #[derive(Default)]
 struct OfPlugin<'a> {
     pointers: Vec<String>,
-    /// What is known of their configurations.
+    /// The known parts of their configurations.
     known: Vec<&'a Value>,
     configured: Vec<Configured>,
 }
