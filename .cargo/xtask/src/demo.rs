@@ -19,7 +19,7 @@ impl Drop for Service {
 /// Builds everything and runs the example.
 pub(crate) fn run() -> Result<()> {
     guests::run(&guests::Args::library())?;
-    let programs = host::programs(&["windlass", "windlass-example-prices"])?;
+    let programs = host::dev(&["windlass", "windlass-example-prices"])?;
     let example = place::root()?.join("examples/triage");
     host::say("starting the price service of the example");
     let (_service, address) = start_prices(&programs)?;
@@ -73,6 +73,7 @@ That was a workflow of sandboxed nodes, every step flushed to disk. What next:
   {windlass} run examples/hello/hello.yaml --input name=you
   {windlass} serve                                         the long-running host
 
+`cargo xtask build` makes the same program as fast as it gets, for work and for measuring.
 README.md shows how to write a node in fifteen lines and drop it in while the host runs."
     );
 }

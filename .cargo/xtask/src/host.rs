@@ -24,8 +24,12 @@ const PROGRAMS: [&str; 3] = ["windlass-cli", "windlass-example-prices", "windlas
 
 /// How programs are built.
 pub(crate) struct Profile {
-    /// The name of the profile in `Cargo.toml`, and of its directory.
+    /// The name of the profile in `Cargo.toml`.
     pub(crate) name: &'static str,
+    /// The name of its directory.
+    pub(crate) directory: &'static str,
+    /// Whether the programs are those of the tests, which have failpoints in them.
+    pub(crate) tests: bool,
     /// Variables of the build.
     pub(crate) environment: Vec<(&'static str, String)>,
     /// Minutes of one processor for a first build, if they are known: the packer with the libraries
@@ -33,25 +37,54 @@ pub(crate) struct Profile {
     pub(crate) usually: Option<[usize; 2]>,
 }
 
+impl Profile {
+    /// The profile of a first look: half the time of a release to build.
+    fn dev() -> Self {
+        Self {
+            name: "dev",
+            directory: "debug",
+            tests: false,
+            environment: Vec::new(),
+            usually: Some([10, 2]),
+        }
+    }
+
+    fn release() -> Self {
+        Self {
+            name: "release",
+            directory: "release",
+            tests: false,
+            environment: Vec::new(),
+            usually: Some([20, 3]),
+        }
+    }
+}
+
 /// Builds the programs in the release profile, with the guests that are built, and returns their
 /// directory.
 pub(crate) fn release() -> Result<PathBuf> {
-    programs(&["windlass", "windlass-example-prices", "windlass-bench"])
+    let names = ["windlass", "windlass-example-prices", "windlass-bench"];
+    programs(&Profile::release(), &names)
 }
 
-/// Builds programs in the release profile, with the guests that are built, and returns their
+/// Builds these programs in the profile of development, with the guests that are built, and returns
+/// their directory.
+pub(crate) fn dev(names: &[&str]) -> Result<PathBuf> {
+    programs(&Profile::dev(), names)
+}
+
+/// Builds the programs that the tests run, with the guests that are built, and returns their
 /// directory.
-pub(crate) fn programs(names: &[&str]) -> Result<PathBuf> {
+pub(crate) fn tested() -> Result<PathBuf> {
     let profile = Profile {
-        name: "release",
-        environment: Vec::new(),
-        usually: Some([20, 3]),
+        tests: true,
+        ..Profile::dev()
     };
-    programs_by(&profile, names)
+    programs(&profile, &["windlass", "windlass-example-prices"])
 }
 
 /// Builds programs with the guests that are built, and returns their directory.
-pub(crate) fn programs_by(profile: &Profile, names: &[&str]) -> Result<PathBuf> {
+pub(crate) fn programs(profile: &Profile, names: &[&str]) -> Result<PathBuf> {
     let packer = "windlass-library";
     let say_usually = |minutes| format!("; {}", progress::usually(minutes));
     let usually = profile.usually.map(|both| both.map(say_usually));
@@ -60,7 +93,7 @@ pub(crate) fn programs_by(profile: &Profile, names: &[&str]) -> Result<PathBuf> 
         "building WebAssembly's compiler and the packer of the node library{libraries}"
     ));
     progress::run(&mut cargo_build(place::cargo(), profile, &[packer])?)?;
-    let programs = place::target()?.join(profile.name);
+    let programs = place::target()?.join(profile.directory);
     pack(&programs.join(packer))?;
     say(&format!("building {}{host}", names.join(", ")));
     progress::run(&mut cargo_build(
@@ -81,8 +114,13 @@ fn cargo_build(mut command: Command, profile: &Profile, programs: &[&str]) -> Re
                 .map(|(name, value)| (name, value)),
         )
         .current_dir(place::root()?);
-    for package in PROGRAMS {
-        command.args(["--package", package]);
+    if profile.tests {
+        // As the tests themselves are built, so that nothing is compiled twice.
+        command.args(["--workspace", "--all-features"]);
+    } else {
+        for package in PROGRAMS {
+            command.args(["--package", package]);
+        }
     }
     for program in programs {
         command.args(["--bin", program]);

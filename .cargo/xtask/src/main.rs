@@ -11,6 +11,7 @@ mod demo;
 mod dist;
 mod fuzz;
 mod guests;
+mod hang;
 mod host;
 mod place;
 mod progress;

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs every test.
 
-use crate::{api, clients, guests, host, place, servers};
+use crate::{api, clients, guests, hang, host, place, servers};
 use anyhow::Result;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         guests::run(&guests::Args::one(&path, "fixtures/author")?)?;
     }
     servers::prepare()?;
-    let programs = host::release()?;
+    let programs = host::tested()?;
     tests(args, &programs)?;
     if args.filter.is_none() {
         api::check(&programs)?;
@@ -36,16 +36,13 @@ fn tests(args: &Args, programs: &Path) -> Result<()> {
     command
         .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
         .env("WINDLASS_BIN", programs.join("windlass"))
-        .env(
-            "WINDLASS_FAILPOINT_BIN",
-            place::target()?.join("debug/windlass"),
-        )
+        .env("WINDLASS_FAILPOINT_BIN", programs.join("windlass"))
         .env("WINDLASS_TARGET", place::target()?)
         .current_dir(place::root()?);
     if let Some(filter) = &args.filter {
         command.args(["--", filter]);
     }
-    place::run(&mut command)
+    hang::run(&mut command, &programs.join("deps"))
 }
 
 /// The guests' own tests, which run as ordinary programs.

@@ -46,6 +46,8 @@ pub(super) fn profile() -> Result<host::Profile> {
     flags.push("-Clink-arg=-Wl,--build-id=sha1".to_owned());
     Ok(host::Profile {
         name: "dist",
+        directory: "dist",
+        tests: false,
         environment: vec![
             ("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")),
             ("CFLAGS", each("-ffile-prefix-map").join(" ")),

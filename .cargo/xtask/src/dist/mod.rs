@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Some(program) => program.clone(),
         None => {
             guests::run(&guests::Args::everything())?;
-            host::programs_by(&binary::profile()?, &["windlass"])?.join("windlass")
+            host::programs(&binary::profile()?, &["windlass"])?.join("windlass")
         }
     };
     let _ = std::fs::remove_dir_all(&release.out);
