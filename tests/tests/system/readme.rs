@@ -109,9 +109,9 @@ fn copy(root: &Path, to: &Path) {
             std::fs::copy(from, to).expect("a file can be copied");
         }
     }
-    let release = to.join("target/release");
-    std::fs::create_dir_all(&release).expect("a directory can be made");
-    std::fs::copy(program(), release.join("windlass")).expect("a program can be copied");
+    let built = to.join("target/debug");
+    std::fs::create_dir_all(&built).expect("a directory can be made");
+    std::fs::copy(program(), built.join("windlass")).expect("a program can be copied");
 }
 
 /// A shell with a terminal's habits: it reads one command at a time.

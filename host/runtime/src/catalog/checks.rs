@@ -146,7 +146,7 @@ impl Configurations<'_> {
     /// The findings of the plugins about the configurations that their schemas accept or cannot
     /// see. Blocks, for up to 3 s for each plugin.
     pub(super) fn by_plugins(&self) -> Report {
-        let mut asked = BTreeMap::<Digest, (&Plugin, OfPlugin)>::new();
+        let mut asked = BTreeMap::<Digest, (&Plugin, OfPlugin<'_>)>::new();
         for node in &self.nodes {
             let is_asked = node.plugin.checks() && node.known.is_object();
             if !is_asked || !self.mistakes_of(node).is_empty() {
