@@ -180,19 +180,18 @@ impl Setup {
         let running = self.start();
         let started = running.run_on(workflow, input);
         let result = running.ended(started.no);
-        let Running {
-            store,
-            runtime,
-            commits,
-            ..
-        } = &running;
+        // One after the other: a writer of the store holds the store while it takes the lock of the
+        // commits, so a reader of the store may not hold that lock.
+        let commits = running.commits();
+        let metrics = running.runtime.metrics();
+        let store = Arc::clone(&running.store);
         let row = store.run(result.id).unwrap().unwrap();
         Ran {
-            store: Arc::clone(store),
+            store,
             result,
             row,
-            commits: commits.lock().clone(),
-            metrics: runtime.metrics(),
+            commits,
+            metrics,
         }
     }
 }
