@@ -45,7 +45,7 @@ impl Profile {
             directory: "debug",
             tests: false,
             environment: Vec::new(),
-            usually: Some([10, 2]),
+            usually: Some([15, 2]),
         }
     }
 
@@ -55,7 +55,7 @@ impl Profile {
             directory: "release",
             tests: false,
             environment: Vec::new(),
-            usually: Some([20, 3]),
+            usually: Some([23, 3]),
         }
     }
 }

@@ -10,6 +10,9 @@ use windlass_tests::harness::{Place, Process, until};
 /// A value that no report may have.
 const SECRET: &str = "hunter2-and-longer";
 
+/// A value in a file of a secret.
+const IN_FILE: &str = "correct-horse-battery";
+
 fn workflow() -> Value {
     json!({
         "workflow": "one",
@@ -105,8 +108,14 @@ fn a_bundle_has_what_a_report_needs_and_no_secret() {
             &format!("https://me:{SECRET}@flows.example"),
         )
         .with("locks.url", &format!("redis://me:{SECRET}@locks.example/0"))
+        .with("secrets.cost.to", "[\"https://costs.example\"]")
         .with("secrets.price.env", "PRICE_TOKEN")
         .with("secrets.price.to", "[\"https://prices.example\"]");
+    let cost = place.path("cost");
+    std::fs::write(&cost, format!("{IN_FILE}\n")).expect("a file can be written");
+    std::fs::set_permissions(&cost, std::fs::Permissions::from_mode(0o600))
+        .expect("its mode can be set");
+    let place = place.with("secrets.cost.file", &cost.display().to_string());
     let file = place.workflow("one", &workflow()).display().to_string();
     let ask = |arguments: &[&str]| {
         let mut command = place.windlass();
@@ -121,11 +130,11 @@ fn a_bundle_has_what_a_report_needs_and_no_secret() {
     assert_eq!((exit, stdout.trim()), (Some(0), SECRET), "{stderr}");
     let (exit, _, stderr) = ask(&["workflow", "publish", &file]);
     assert_eq!(exit, Some(0), "{stderr}");
-    // A report of another program that has put a secret into it all the same.
+    // A report of another program that has put secrets into it all the same.
     let crashes = place.path("home/.local/share/windlass/crashes");
     std::fs::create_dir_all(&crashes).expect("a directory can be made");
     let crash = crashes.join("crash-00000000000001-1-0.txt");
-    std::fs::write(&crash, format!("frames: {SECRET}")).expect("a file can be written");
+    std::fs::write(&crash, format!("frames: {SECRET} {IN_FILE}")).expect("a file can be written");
     std::fs::set_permissions(&crash, std::fs::Permissions::from_mode(0o600))
         .expect("its mode can be set");
 
@@ -156,6 +165,7 @@ fn a_bundle_has_what_a_report_needs_and_no_secret() {
     }
     for (name, text) in &files {
         assert!(!text.contains(SECRET), "{name}: {text}");
+        assert!(!text.contains(IN_FILE), "{name}: {text}");
         assert!(
             !text.contains("steps/effect") || name.ends_with("plugins.json"),
             "{name}"

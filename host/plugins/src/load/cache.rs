@@ -149,7 +149,7 @@ impl Made {
 }
 
 /// The component with the code that is in this program. The code is kept in the cache, which maps
-/// it into memory in a fraction of the time that inflating takes. Other settings of the engine need
+/// it into memory in a fraction of the time that unpacking takes. Other settings of the engine need
 /// other code, which is compiled.
 fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
     if !shared.options.bundle.has(digest) {

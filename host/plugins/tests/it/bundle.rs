@@ -59,7 +59,7 @@ fn the_components_in_the_program_run_without_a_compilation() {
     assert_eq!(file, Path::new("built-in:echo.wasm"));
     assert_eq!(compiled(&rig), 0);
     echoes(&rig);
-    // The next start maps the code, and inflates nothing.
+    // The next start maps the code, and unpacks nothing.
     let Rig { host, io, dir, .. } = rig;
     drop((host, events, io));
     let kept = dir.path().join("compiled");

@@ -34,6 +34,9 @@ const COUNTED: u32 = 1_000;
 /// Characters of the shortest secret that is searched for. A shorter one would be found everywhere.
 const SHORTEST: usize = 4;
 
+/// The longest file of a secret, in bytes.
+const LONGEST: u64 = 64 * 1024;
+
 /// Stands in place of a secret.
 const HIDDEN: &str = "(hidden)";
 
@@ -272,7 +275,8 @@ fn readme(names: &[String]) -> String {
 }
 
 impl Secrets {
-    /// The values that the configuration and the environment hold.
+    /// The values in the configuration, in the environment, and in files that the configuration
+    /// names.
     fn known(config: &Config) -> Self {
         let variables = |name: &str| std::env::var(name).ok();
         let mut found: Vec<String> = Vec::new();
@@ -282,8 +286,12 @@ impl Secrets {
                 .into_iter()
                 .filter_map(variables),
         );
-        for secret in config.secrets.values() {
+        found.extend(config.server.token_file.as_deref().and_then(line));
+        for (name, secret) in &config.secrets {
             found.extend(secret.env.as_deref().and_then(variables));
+            found.extend(secret.file.as_deref().and_then(line));
+            let directory = secret.directory.as_ref();
+            found.extend(directory.and_then(|it| line(&it.join(name))));
         }
         let urls = [Some(&config.store.url), config.locks.url.as_ref()];
         let urls = urls.into_iter().flatten().chain(&config.server.public_url);
@@ -308,6 +316,13 @@ impl Secrets {
         }
         text
     }
+}
+
+/// The secret in a file. A secret that cannot be read here is in no text of this process either.
+fn line(path: &Path) -> Option<String> {
+    let bytes = windlass_files::read_mounted(path, LONGEST).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    Some(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// The password in a URL.
