@@ -1,0 +1,186 @@
+//! The queue.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+
+use crate::STEP_MS;
+
+/// Who asks for a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller<F, L> {
+    /// Higher priorities go first.
+    pub priority: i32,
+    /// The workflow: flows share the places.
+    pub flow: F,
+    /// The plugin: a lane may be closed.
+    pub lane: L,
+}
+
+/// A caller whose turn has come.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Taken<F, L, T> {
+    /// The caller; its flow holds one more place now.
+    pub caller: Caller<F, L>,
+    /// The value that was queued with it.
+    pub item: T,
+}
+
+/// Callers that wait, and the places that each flow holds.
+#[derive(Debug)]
+pub struct Queue<F, L, T> {
+    levels: BTreeMap<i32, Level<F, L, T>>,
+    /// The places that flows hold; no entry for none.
+    held: FxHashMap<F, u32>,
+    /// Counts the places that were given.
+    turns: u64,
+    /// Counts the callers that came.
+    arrivals: u64,
+}
+
+/// The callers of one priority.
+#[derive(Debug)]
+struct Level<F, L, T> {
+    /// When it got a place, or began to wait, in milliseconds.
+    since_ms: u64,
+    flows: FxHashMap<F, Flow<L, T>>,
+}
+
+/// The callers of one flow in one level.
+#[derive(Debug)]
+struct Flow<L, T> {
+    /// The turn in which it got a place, or in which it began to wait.
+    served: u64,
+    /// The callers of each lane, each with its number, in the order of their arrival.
+    lanes: Vec<(L, VecDeque<(u64, T)>)>,
+}
+
+impl<F, L, T> Default for Queue<F, L, T> {
+    fn default() -> Self {
+        Self {
+            levels: BTreeMap::new(),
+            held: FxHashMap::default(),
+            turns: 0,
+            arrivals: 0,
+        }
+    }
+}
+
+impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
+    /// Whether no caller waits.
+    pub fn is_empty(&self) -> bool {
+        self.levels.is_empty()
+    }
+
+    /// Adds a caller. `now_ms` is the time on a clock that never goes back.
+    pub fn push(&mut self, caller: Caller<F, L>, item: T, now_ms: u64) {
+        let number = self.arrivals;
+        self.arrivals += 1;
+        let level = self.levels.entry(caller.priority).or_insert_with(|| Level {
+            since_ms: now_ms,
+            flows: FxHashMap::default(),
+        });
+        let served = self.turns;
+        let flow = level.flows.entry(caller.flow).or_insert_with(|| Flow {
+            served,
+            lanes: Vec::with_capacity(1),
+        });
+        let lane = flow.lanes.iter_mut().find(|(lane, _)| *lane == caller.lane);
+        match lane {
+            Some((_, waiting)) => waiting.push_back((number, item)),
+            None => flow
+                .lanes
+                .push((caller.lane, VecDeque::from([(number, item)]))),
+        }
+    }
+
+    /// Counts a place that a flow got without waiting.
+    pub fn hold(&mut self, flow: F) {
+        *self.held.entry(flow).or_default() += 1;
+    }
+
+    /// Counts a place that a flow has given back.
+    pub fn give_back(&mut self, flow: &F) {
+        if let Some(held) = self.held.get_mut(flow) {
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                self.held.remove(flow);
+            }
+        }
+    }
+
+    /// Takes the caller that goes next, of those whose lane is open.
+    pub fn take(&mut self, now_ms: u64, is_open: impl Fn(&L) -> bool) -> Option<Taken<F, L, T>> {
+        let mut order: Vec<(i64, i32)> = self
+            .levels
+            .iter()
+            .map(|(priority, level)| (level.effective(*priority, now_ms), *priority))
+            .collect();
+        // A level is seldom without an open lane, so nearly always the first one is chosen.
+        order.sort_unstable_by(|a, b| b.cmp(a));
+        order
+            .into_iter()
+            .find_map(|(_, priority)| self.take_of(priority, now_ms, &is_open))
+    }
+
+    fn take_of(
+        &mut self,
+        priority: i32,
+        now_ms: u64,
+        is_open: &impl Fn(&L) -> bool,
+    ) -> Option<Taken<F, L, T>> {
+        let level = self.levels.get_mut(&priority)?;
+        let held = &self.held;
+        let candidates = level.flows.iter().filter_map(|(name, flow)| {
+            let (number, at) = flow.first(is_open)?;
+            let places = held.get(name).copied().unwrap_or(0);
+            Some(((places, flow.served, number), name, at))
+        });
+        let (_, name, at) = candidates.min_by_key(|(rank, ..)| *rank)?;
+        let name = name.clone();
+        let flow = level.flows.get_mut(&name)?;
+        let (lane, waiting) = flow.lanes.get_mut(at)?;
+        let (_, item) = waiting.pop_front()?;
+        let lane = lane.clone();
+        if waiting.is_empty() {
+            flow.lanes.swap_remove(at);
+        }
+        self.turns += 1;
+        flow.served = self.turns;
+        level.since_ms = now_ms;
+        if flow.lanes.is_empty() {
+            level.flows.remove(&name);
+        }
+        if level.flows.is_empty() {
+            self.levels.remove(&priority);
+        }
+        self.hold(name.clone());
+        let caller = Caller {
+            priority,
+            flow: name,
+            lane,
+        };
+        Some(Taken { caller, item })
+    }
+}
+
+impl<F, L, T> Level<F, L, T> {
+    fn effective(&self, priority: i32, now_ms: u64) -> i64 {
+        let steps = now_ms.saturating_sub(self.since_ms) / STEP_MS;
+        i64::from(priority).saturating_add_unsigned(steps)
+    }
+}
+
+impl<L, T> Flow<L, T> {
+    /// The number of the first caller whose lane is open, and the place of the lane.
+    fn first(&self, is_open: &impl Fn(&L) -> bool) -> Option<(u64, usize)> {
+        let lanes = self.lanes.iter().enumerate();
+        let open = lanes.filter(|(_, (lane, _))| is_open(lane));
+        open.filter_map(|(at, (_, waiting))| Some((waiting.front()?.0, at)))
+            .min()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+use proptest::prelude::*;
+
+use super::*;
+
+type Test = Queue<&'static str, u8, u32>;
+
+fn caller(priority: i32, flow: &'static str) -> Caller<&'static str, u8> {
+    Caller {
+        priority,
+        flow,
+        lane: 0,
+    }
+}
+
+/// Takes all callers at this time; each gives its place back at once.
+fn drain(queue: &mut Test, now_ms: u64) -> Vec<u32> {
+    std::iter::from_fn(|| {
+        let taken = queue.take(now_ms, |_| true)?;
+        queue.give_back(&taken.caller.flow);
+        Some(taken.item)
+    })
+    .collect()
+}
+
+#[test]
+fn a_flow_is_served_in_the_order_of_arrival() {
+    let mut queue = Test::default();
+    for item in 0..5 {
+        queue.push(caller(0, "a"), item, 0);
+    }
+    assert_eq!(drain(&mut queue, 1), [0, 1, 2, 3, 4]);
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn a_higher_priority_goes_first() {
+    let mut queue = Test::default();
+    for item in 0..3 {
+        queue.push(caller(0, "a"), item, 0);
+    }
+    queue.push(caller(100, "b"), 9, STEP_MS);
+    assert_eq!(drain(&mut queue, STEP_MS), [9, 0, 1, 2]);
+}
+
+#[test]
+fn a_flow_with_a_backlog_does_not_delay_another() {
+    let mut queue = Test::default();
+    for item in 0..600 {
+        queue.push(caller(0, "slow"), item, 0);
+    }
+    for _ in 0..8 {
+        queue.take(0, |_| true).unwrap();
+    }
+    queue.push(caller(0, "quick"), 1_000, 60_000);
+    let next = queue.take(60_000, |_| true).unwrap();
+    assert_eq!(next.item, 1_000, "it holds no place");
+    assert_eq!(next.caller.flow, "quick");
+}
+
+#[test]
+fn flows_with_backlogs_hold_equally_many_places() {
+    let mut queue = Test::default();
+    for item in 0..300 {
+        queue.push(caller(0, "a"), item, 0);
+    }
+    for item in 0..300 {
+        queue.push(caller(0, "b"), item, 0);
+        queue.push(caller(0, "c"), item, 0);
+    }
+    for _ in 0..96 {
+        queue.take(0, |_| true).unwrap();
+    }
+    assert_eq!(["a", "b", "c"].map(|flow| queue.held[flow]), [32; 3]);
+    // A place that comes back goes to the flow that gave it.
+    queue.give_back(&"b");
+    assert_eq!(queue.take(0, |_| true).unwrap().caller.flow, "b");
+}
+
+#[test]
+fn a_low_priority_gets_a_place_under_a_load_of_high_priority() {
+    let mut queue = Test::default();
+    queue.push(caller(-100, "low"), 1, 0);
+    let mut now_ms = 0;
+    loop {
+        queue.push(caller(100, "high"), 0, now_ms);
+        let taken = queue.take(now_ms, |_| true).unwrap();
+        queue.give_back(&taken.caller.flow);
+        if taken.item == 1 {
+            break;
+        }
+        now_ms += 7;
+        assert!(now_ms <= 201 * STEP_MS + 7, "{now_ms}");
+    }
+    assert!(now_ms >= 200 * STEP_MS - 7, "it does not go first: {now_ms}");
+}
+
+#[test]
+fn callers_of_a_closed_lane_are_passed() {
+    let mut queue = Test::default();
+    for (item, lane) in [(0, 1), (1, 1), (2, 2), (3, 1)] {
+        let caller = Caller {
+            lane,
+            ..caller(0, "a")
+        };
+        queue.push(caller, item, 0);
+    }
+    queue.push(caller(-1, "b"), 4, 0);
+    let open = |lane: &u8| *lane != 1;
+    assert_eq!(queue.take(0, open).unwrap().item, 2);
+    assert_eq!(queue.take(0, open).unwrap().item, 4);
+    assert!(queue.take(0, open).is_none());
+    assert_eq!(drain(&mut queue, 0), [0, 1, 3]);
+}
+
+#[test]
+fn nothing_is_left_of_flows_that_are_idle() {
+    let mut queue: Queue<u32, u8, ()> = Queue::default();
+    for flow in 0..100_000 {
+        let caller = Caller {
+            priority: 0,
+            flow,
+            lane: 0,
+        };
+        queue.push(caller, (), 0);
+        let taken = queue.take(0, |_| true).unwrap();
+        queue.give_back(&taken.caller.flow);
+    }
+    assert!(queue.is_empty() && queue.held.is_empty());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push { priority: i32, flow: u8, lane: u8 },
+    Take { closed: u8 },
+    GiveBack { at: prop::sample::Index },
+    Pass { ms: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (-100..=100, 0..5_u8, 0..3_u8).prop_map(|(priority, flow, lane)| Step::Push {
+            priority,
+            flow,
+            lane
+        }),
+        (0..4_u8).prop_map(|closed| Step::Take { closed }),
+        any::<prop::sample::Index>().prop_map(|at| Step::GiveBack { at }),
+        (0..2_000_u64).prop_map(|ms| Step::Pass { ms }),
+    ]
+}
+
+proptest! {
+    /// The policy, written down as the sentences of `lib.rs` say it, chooses the same caller.
+    #[test]
+    fn the_queue_chooses_as_the_policy_says(steps in prop::collection::vec(step(), 1..200)) {
+        let mut queue: Queue<u8, u8, usize> = Queue::default();
+        // Priority, flow, lane and the time of arrival of each caller that waits, by its number.
+        let mut waiting: BTreeMap<usize, (i32, u8, u8)> = BTreeMap::new();
+        let mut since: BTreeMap<i32, u64> = BTreeMap::new();
+        let mut served: BTreeMap<(i32, u8), u64> = BTreeMap::new();
+        let (mut holders, mut now_ms, mut number, mut turn) = (Vec::new(), 0, 0, 0);
+        for step in steps {
+            match step {
+                Step::Push { priority, flow, lane } => {
+                    let waits = |of: &dyn Fn(&(i32, u8, u8)) -> bool| waiting.values().any(of);
+                    if !waits(&|it| it.0 == priority) {
+                        since.insert(priority, now_ms);
+                    }
+                    if !waits(&|it| it.0 == priority && it.1 == flow) {
+                        served.insert((priority, flow), turn);
+                    }
+                    waiting.insert(number, (priority, flow, lane));
+                    queue.push(Caller { priority, flow, lane }, number, now_ms);
+                    number += 1;
+                }
+                Step::Take { closed } => {
+                    let held = |flow| holders.iter().filter(|it| **it == flow).count();
+                    let open = waiting.iter().filter(|(_, it)| it.2 != closed);
+                    let best = open.max_by_key(|(number, (priority, flow, _))| {
+                        let steps = (now_ms - since[priority]) / STEP_MS;
+                        let effective = i64::from(*priority) + steps as i64;
+                        let least = |it: u64| u64::MAX - it;
+                        let share = (least(held(*flow) as u64), least(served[&(*priority, *flow)]));
+                        (effective, *priority, share, least(**number as u64))
+                    });
+                    let best = best.map(|(number, it)| (*number, *it));
+                    let taken = queue.take(now_ms, |lane| *lane != closed);
+                    prop_assert_eq!(taken.as_ref().map(|it| it.item), best.map(|it| it.0));
+                    if let Some((number, (priority, flow, _))) = best {
+                        waiting.remove(&number);
+                        turn += 1;
+                        since.insert(priority, now_ms);
+                        served.insert((priority, flow), turn);
+                        holders.push(flow);
+                    }
+                }
+                Step::GiveBack { at } => {
+                    if !holders.is_empty() {
+                        let flow = holders.swap_remove(at.index(holders.len()));
+                        queue.give_back(&flow);
+                    }
+                }
+                Step::Pass { ms } => now_ms += ms,
+            }
+        }
+        prop_assert_eq!(queue.is_empty(), waiting.is_empty());
+    }
+}
