@@ -67,6 +67,10 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "windlass-fair",
+        &["tokio", "wasmtime", "rusqlite", "windlass-model"],
+    ),
+    (
         "windlass-periodic",
         &["tokio", "wasmtime", "rusqlite", "windlass-model"],
     ),

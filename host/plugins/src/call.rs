@@ -56,6 +56,8 @@ pub struct CallContext {
     pub workflow: Arc<str>,
     /// The node that runs.
     pub node: Option<Arc<str>>,
+    /// The priority of the trigger, which counts where calls wait for their turn.
+    pub priority: i32,
     /// The trigger of this call.
     pub seq: Seq,
     /// The first trigger of this node run: the idempotency key is made of it.
@@ -93,6 +95,7 @@ impl CallContext {
             run,
             workflow,
             node: None,
+            priority: 0,
             seq,
             first: seq,
             phase: 0,

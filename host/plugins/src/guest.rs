@@ -19,6 +19,7 @@ use crate::imports::EventWork;
 use crate::lane::{CallMode, Pace};
 use crate::limiter::Limiter;
 use crate::log::Log;
+use crate::places::for_turn;
 use crate::plugin::Terms;
 
 /// The data of a store.
@@ -155,7 +156,7 @@ impl Guest {
         if inline {
             let stop =
                 || call.cx.cancel.is_cancelled() || shared.clock.monotonic() >= call.deadline;
-            if pace.is_slow() && !cell.block(&shared.gate, track.id, stop) {
+            if pace.is_slow() && !cell.block(&shared.turns, for_turn(&call.cx, track.id), stop) {
                 let stop = if call.cx.cancel.is_cancelled() {
                     Stop::Cancelled
                 } else {
@@ -166,8 +167,8 @@ impl Guest {
             return Ok(UpdateDeadline::Continue(1));
         }
         let gated = track.takes_turns();
-        let gate = gated.then(|| (shared.gate.clone(), track.id));
-        Ok(UpdateDeadline::YieldCustom(1, Box::pin(cell.pass(gate))))
+        let turns = gated.then(|| (shared.turns.clone(), for_turn(&call.cx, track.id)));
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(cell.pass(turns))))
     }
 }
 

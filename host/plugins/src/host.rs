@@ -20,12 +20,12 @@ use crate::codes;
 use crate::engine;
 use crate::error::{Error, chain};
 use crate::folders::LoadEvent;
-use crate::gate::Gate;
 use crate::guest::Guest;
 use crate::http::client::Client;
 use crate::imports;
 use crate::load;
 use crate::options::Options;
+use crate::places::{Fibers, Turns};
 use crate::plugin::Plugin;
 use crate::proof::Evidence;
 use crate::registry::Registry;
@@ -49,9 +49,10 @@ pub(crate) struct HostShared {
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) io: Handle,
-    pub(crate) gate: Gate,
-    /// Calls on fibers at once.
-    pub(crate) fibers: Arc<Semaphore>,
+    /// For calls that have used up their quick start.
+    pub(crate) turns: Turns,
+    /// For calls on fibers.
+    pub(crate) fibers: Fibers,
     /// Instances at once, warm ones included.
     pub(crate) instances: Arc<Semaphore>,
     /// Calls that wait because the number of instances is at its bound.
@@ -115,12 +116,14 @@ impl Host {
         imports::link_plain(&mut plain).map_err(fault)?;
         let mut waiting = Linker::new(&engine);
         imports::link_waiting(&mut waiting).map_err(fault)?;
+        let fibers = options.pool.fibers;
+        let turns = u32::try_from(options.threads / 2).unwrap_or(u32::MAX);
         let shared = Arc::new(HostShared {
             engine,
             plain,
             waiting,
-            gate: Gate::new(options.threads / 2),
-            fibers: Arc::new(Semaphore::new(options.pool.fibers as usize)),
+            turns: Turns::new(turns, turns, Arc::clone(&clock)),
+            fibers: Fibers::new(fibers, share(fibers), Arc::clone(&clock)),
             instances: Arc::new(Semaphore::new(options.pool.instances as usize)),
             waiting_for_instances: Arc::default(),
             looks: AtomicU64::new(0),
@@ -406,6 +409,11 @@ impl Evict for HostShared {
         }
         freed > 0
     }
+}
+
+/// The most fibers of one plugin at once: three quarters of all, so that others get some, too.
+fn share(fibers: u32) -> u32 {
+    fibers - fibers / 4
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::gate::{Gate, Turn};
+use crate::places::{Turn, TurnCaller, Turns};
 
 /// How a plugin is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ const LONGEST_PROBATION: u32 = 65_536;
 
 /// The behaviour of one plugin.
 pub(crate) struct Track {
-    /// Identifies the plugin at the gate.
+    /// Identifies the plugin where calls wait for places.
     pub(crate) id: u64,
     probation: AtomicU32,
     left: AtomicU32,
@@ -171,23 +171,28 @@ impl Cell {
         *self.mark.lock() = Some((std::thread::current().id(), thread_time()));
     }
 
-    /// Lets other tasks run; with a gate, until it is this plugin's turn.
-    pub(crate) async fn pass(self: Arc<Self>, gate: Option<(Gate, u64)>) {
+    /// Lets other tasks run; with turns, until the call has one.
+    pub(crate) async fn pass(self: Arc<Self>, turns: Option<(Turns, TurnCaller)>) {
         self.turn.lock().take();
         // The thread's other tasks come first in any case: a turn permits this call to continue,
         // but does not exclude others.
         step_back().await;
-        if let Some((gate, plugin)) = gate {
-            let turn = gate.turn(plugin).await;
+        if let Some((turns, caller)) = turns {
+            let turn = turns.get(caller).await;
             *self.turn.lock() = Some(turn);
         }
         self.mark();
     }
 
     /// As [`Cell::pass`], but blocks the thread. False if `stop` became true.
-    pub(crate) fn block(&self, gate: &Gate, plugin: u64, stop: impl Fn() -> bool) -> bool {
+    pub(crate) fn block(
+        &self,
+        turns: &Turns,
+        caller: TurnCaller,
+        stop: impl Fn() -> bool,
+    ) -> bool {
         self.turn.lock().take();
-        let turn = gate.block(plugin, crate::engine::TICK, stop);
+        let turn = turns.block(caller, crate::engine::TICK, stop);
         let granted = turn.is_some();
         *self.turn.lock() = turn;
         self.mark();

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 use url::Url;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 use windlass_model::Digest;
@@ -53,8 +52,6 @@ pub struct Plugin {
     pub(crate) quarantine: Quarantine,
     /// The durations of its calls, in microseconds.
     pub(crate) calls: Arc<Histogram>,
-    /// Its share of the fibers: never all of them, so that other plugins get some, too.
-    pub(crate) fibers: Arc<Semaphore>,
     /// Some of its imports may wait, so it can only run on a fiber.
     pub(crate) waits: bool,
 }

@@ -16,10 +16,10 @@ use crate::classify;
 use crate::codes;
 use crate::convert::Reader;
 use crate::engine::TICK;
-use crate::gate::Turn;
 use crate::guest::{Guest, Ongoing, Stop};
 use crate::host::HostShared;
 use crate::lane::{CallMode, Pace};
+use crate::places::{Fiber, Turn, for_fiber, for_turn};
 use crate::plugin::{Exports, Plugin, Terms};
 use crate::question::{Back, Decide, Execute, Question};
 use crate::slot::Slot;
@@ -278,7 +278,7 @@ impl Plugin {
     ) -> Returned<Q::Output> {
         let cancel = order.cx.cancel.clone();
         let entry = tokio::select! {
-            entry = self.enter(order.slot_key, needs) => entry,
+            entry = self.enter(&order.cx, order.slot_key, needs) => entry,
             () = cancel.cancelled() => {
                 return Returned::refused(classify::stopped(Stop::Cancelled));
             }
@@ -314,10 +314,9 @@ impl Plugin {
     }
 
     /// Waits until there is room for one more call.
-    async fn enter(&self, slot_key: i64, needs: u64) -> Option<Entry> {
-        // First the plugin's own share: waiting for it blocks no other plugin.
-        let share = Arc::clone(&self.fibers).acquire_owned().await.ok()?;
-        let fiber = Arc::clone(&self.shared.fibers).acquire_owned().await.ok()?;
+    async fn enter(&self, cx: &CallContext, slot_key: i64, needs: u64) -> Option<Entry> {
+        let plugin = self.terms.track.id;
+        let fiber = self.shared.fibers.get(for_fiber(cx, plugin)).await;
         let room = self.room(slot_key, needs).await?;
         if self.found_no_room.load(Ordering::Relaxed) {
             self.found_no_room.store(false, Ordering::Relaxed);
@@ -325,11 +324,11 @@ impl Plugin {
         // The turn comes last, so that a call with a turn can run. A call that waited for room with
         // a turn would wait for calls that have room and wait for a turn.
         let turn = match self.terms.track.takes_turns() {
-            true => Some(self.shared.gate.turn(self.terms.track.id).await),
+            true => Some(self.shared.turns.get(for_turn(cx, plugin)).await),
             false => None,
         };
         Some(Entry {
-            fiber: (share, fiber),
+            fiber,
             turn,
             room,
         })
@@ -590,10 +589,9 @@ impl Plugin {
     }
 }
 
-/// The permits of a call on a fiber.
+/// All that a call on a fiber holds.
 struct Entry {
-    /// Of the plugin's share, and of all fibers.
-    fiber: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    fiber: Fiber,
     turn: Option<Turn>,
     room: Room,
 }

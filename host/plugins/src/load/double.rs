@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 use windlass_model::Digest;
 
-use super::{grants, limits, share};
+use super::{grants, limits};
 use crate::Host;
 use crate::budget::Peak;
 use crate::codes;
@@ -66,8 +65,7 @@ impl Host {
             found_no_room: AtomicBool::new(false),
             quarantine: Quarantine::new(None),
             calls,
-            fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
-            waits: false,
+                waits: false,
             reads: false,
         });
         let mut plugins = shared.plugins.lock();

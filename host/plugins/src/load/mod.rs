@@ -23,7 +23,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 use windlass_model::Digest;
 
@@ -306,7 +305,6 @@ fn make(
         found_no_room: AtomicBool::new(false),
         quarantine: Quarantine::new(shared.options.quarantine_after),
         calls,
-        fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
     });
     Ok((plugin, settings))
 }
@@ -419,11 +417,6 @@ fn check_description(
         return fault("it describes a trigger consumer and exports none");
     }
     Ok(())
-}
-
-/// The most fibers of one plugin at once: three quarters of all.
-fn share(fibers: u32) -> usize {
-    (fibers - fibers / 4).max(1) as usize
 }
 
 /// The limits of a component: only a proved component gets more than the default; every component

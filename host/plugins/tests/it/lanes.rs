@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::Class;
-use windlass_plugins::CallMode;
+use windlass_plugins::{CallContext, CallMode};
 
 use crate::rig::{Rig, bare, call, earn_trust, failure, output};
 
@@ -75,4 +75,34 @@ fn hundreds_of_endless_loops_delay_nobody_else() {
         let ended = rig.io.block_on(running).unwrap();
         failure(ended, Class::Cancelled, "WL-R037");
     }
+}
+
+/// Starts a crowd of one workflow on four fibers, then this call, and checks that it does not wait
+/// for the crowd.
+fn goes_past_a_crowd(change: impl Fn(&mut CallContext)) {
+    let rig = Rig::with(|options| options.pool.fibers = 4);
+    let plugin = rig.plugin("slow");
+    let start = |call| rig.io.spawn(Arc::clone(&plugin).execute(call));
+    let crowd: Vec<_> = (0..60).map(|_| start(slow(150))).collect();
+    let finished = || crowd.iter().filter(|it| it.is_finished()).count();
+    while finished() == 0 {
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+    let mut call = slow(0);
+    change(&mut call.cx);
+    output(rig.io.block_on(start(call)).unwrap());
+    assert!(finished() < 30, "{} of 60 went first", finished());
+    for call in crowd {
+        output(rig.io.block_on(call).unwrap());
+    }
+}
+
+#[test]
+fn a_workflow_with_a_backlog_does_not_delay_another_in_the_same_plugin() {
+    goes_past_a_crowd(|cx| cx.workflow = "calm".into());
+}
+
+#[test]
+fn a_call_of_a_higher_priority_goes_past_a_backlog() {
+    goes_past_a_crowd(|cx| cx.priority = 100);
 }

@@ -81,6 +81,7 @@ impl OwnedRun {
             run: self.id,
             workflow: Arc::clone(&self.prepared.name),
             node: node.map(|node| Arc::clone(&node.name)),
+            priority: self.priority(to.seq, asked.node),
             seq: to.seq,
             first: asked.first,
             phase: asked.phase,
@@ -95,6 +96,17 @@ impl OwnedRun {
             secrets: Arc::default(),
             cancel,
         })
+    }
+
+    /// The priority of a trigger: its own, or that of its node.
+    fn priority(&self, seq: Seq, node: Option<NodeIx>) -> i32 {
+        let held = self.held.get(&seq);
+        let external = held.and_then(|held| held.external.as_deref());
+        let plan = node.and_then(|node| self.prepared.graph.node(node));
+        external.map_or_else(
+            || plan.map_or(0, |plan| plan.priority),
+            |external| external.priority,
+        )
     }
 
     /// The call that runs a node.
