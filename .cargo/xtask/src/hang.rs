@@ -34,7 +34,7 @@ pub(crate) fn run(command: &mut Command, programs: &Path) -> Result<()> {
             while let Ok(read @ 1..) = output.read(&mut buffer) {
                 printed.store(clock.elapsed().as_secs(), Ordering::Relaxed);
                 let mut out = stdout().lock();
-                out.write_all(&buffer[..read])?;
+                out.write_all(buffer.get(..read).unwrap_or_default())?;
                 out.flush()?;
             }
             std::io::Result::Ok(())
@@ -64,6 +64,10 @@ impl Clock {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the pause between two looks decides nothing"
+)]
 fn watch(
     child: &mut Child,
     programs: &Path,
