@@ -185,12 +185,7 @@ impl Cell {
     }
 
     /// As [`Cell::pass`], but blocks the thread. False if `stop` became true.
-    pub(crate) fn block(
-        &self,
-        turns: &Turns,
-        caller: TurnCaller,
-        stop: impl Fn() -> bool,
-    ) -> bool {
+    pub(crate) fn block(&self, turns: &Turns, caller: TurnCaller, stop: impl Fn() -> bool) -> bool {
         self.turn.lock().take();
         let turn = turns.block(caller, crate::engine::TICK, stop);
         let granted = turn.is_some();

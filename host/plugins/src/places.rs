@@ -158,9 +158,8 @@ impl<F: Flow> Places<F> {
         state.give_back(flow, lane);
         while state.free > 0 {
             let PlacesState { held, queue, .. } = &mut *state;
-            let is_open = |lane: &PluginNo| {
-                held.get(lane).copied().unwrap_or(0) < self.0.of_one_plugin
-            };
+            let is_open =
+                |lane: &PluginNo| held.get(lane).copied().unwrap_or(0) < self.0.of_one_plugin;
             let Some(Taken { caller, item }) = queue.take(self.now_ms(), is_open) else {
                 return;
             };
@@ -265,7 +264,10 @@ mod tests {
             .enumerate()
             .map(|(number, flow)| {
                 let places = places.clone();
-                (number, Box::pin(async move { places.get(caller(flow, 0)).await }))
+                (
+                    number,
+                    Box::pin(async move { places.get(caller(flow, 0)).await }),
+                )
             })
             .collect();
         waiting.retain_mut(|(_, place)| place.now_or_never_mut().is_none());

@@ -327,11 +327,7 @@ impl Plugin {
             true => Some(self.shared.turns.get(for_turn(cx, plugin)).await),
             false => None,
         };
-        Some(Entry {
-            fiber,
-            turn,
-            room,
-        })
+        Some(Entry { fiber, turn, room })
     }
 
     /// An instance, or room for one, with the memory that the call needs. Holds nothing of the

@@ -91,7 +91,10 @@ fn a_low_priority_gets_a_place_under_a_load_of_high_priority() {
         now_ms += 7;
         assert!(now_ms <= 201 * STEP_MS + 7, "{now_ms}");
     }
-    assert!(now_ms >= 200 * STEP_MS - 7, "it does not go first: {now_ms}");
+    assert!(
+        now_ms >= 200 * STEP_MS - 7,
+        "it does not go first: {now_ms}"
+    );
 }
 
 #[test]

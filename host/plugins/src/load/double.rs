@@ -65,7 +65,7 @@ impl Host {
             found_no_room: AtomicBool::new(false),
             quarantine: Quarantine::new(None),
             calls,
-                waits: false,
+            waits: false,
             reads: false,
         });
         let mut plugins = shared.plugins.lock();
