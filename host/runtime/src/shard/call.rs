@@ -81,7 +81,7 @@ impl OwnedRun {
             run: self.id,
             workflow: Arc::clone(&self.prepared.name),
             node: node.map(|node| Arc::clone(&node.name)),
-            priority: self.priority(to.seq, asked.node),
+            priority: self.priority(to.seq),
             seq: to.seq,
             first: asked.first,
             phase: asked.phase,
@@ -99,14 +99,14 @@ impl OwnedRun {
     }
 
     /// The priority of a trigger: its own, or that of its node.
-    fn priority(&self, seq: Seq, node: Option<NodeIx>) -> i32 {
+    pub(super) fn priority(&self, seq: Seq) -> i32 {
         let held = self.held.get(&seq);
-        let external = held.and_then(|held| held.external.as_deref());
-        let plan = node.and_then(|node| self.prepared.graph.node(node));
-        external.map_or_else(
-            || plan.map_or(0, |plan| plan.priority),
-            |external| external.priority,
-        )
+        if let Some(external) = held.and_then(|held| held.external.as_deref()) {
+            return external.priority;
+        }
+        let open = self.state.run_of(seq);
+        let plan = open.and_then(|open| self.prepared.graph.node(open.node));
+        plan.map_or(0, |plan| plan.priority)
     }
 
     /// The call that runs a node.

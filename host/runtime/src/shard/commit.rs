@@ -129,7 +129,7 @@ impl ShardState {
         };
         self.push(pending, commit);
         for seq in ahead {
-            self.start_ahead(to.run, seq);
+            self.start_ahead(to.run, seq, shared);
         }
     }
 }

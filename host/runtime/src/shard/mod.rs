@@ -19,6 +19,7 @@ mod mark;
 mod memory;
 mod outcome;
 mod owned;
+mod ready;
 mod refused;
 mod sends;
 mod settle;

@@ -12,6 +12,7 @@ use windlass_store::{Ticket, Verb as _, Write, Wrote};
 use super::early::Early;
 use super::guard::Order;
 use super::owned::{HeldTrigger, OwnedRun, Stage};
+use super::ready::Ready;
 use super::refused::Refusals;
 use super::work::{Address, Work};
 use super::{Arrival, Birth, Message, Reply};
@@ -26,9 +27,8 @@ pub(crate) struct ShardState {
     pub(super) owned: FxHashMap<RunNo, OwnedRun>,
     /// Claimed triggers of runs that are not here yet or not any more.
     pub(super) early: Early,
-    /// The executions to begin next, in order, with their burst. A later burst has to queue them
-    /// again, because the run may wait for its lock, or the trigger for its turn as a suspect.
-    pub(super) ready: VecDeque<(RunNo, Epoch, Seq)>,
+    /// The executions to begin next.
+    pub(super) ready: Ready,
     /// Calls that the driving thread makes before any other work.
     deferred: VecDeque<Work>,
     /// Writes that are not submitted yet.
@@ -251,19 +251,20 @@ impl ShardState {
         // A control trigger runs no guest, so it cannot have killed a host; and it has to keep its
         // order.
         if !suspicious || owned.is_control(seq) {
-            self.ready.push_back((no, owned.epoch, seq));
+            self.ready.push(owned, seq, || shared.base.now().monotonic_ms);
         } else if shared.bursts.suspects.enter(no, seq) {
             self.mark(no, seq);
         }
     }
 
     /// Queues a trigger whose commit is in progress.
-    pub(super) fn start_ahead(&mut self, no: RunNo, seq: Seq) {
+    pub(super) fn start_ahead(&mut self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
         if let Some(owned) = self.owned.get_mut(&no)
             && let Some(held) = owned.held.get_mut(&seq)
         {
             held.stage = Stage::Ready;
-            self.ready.push_back((no, owned.epoch, seq));
+            self.ready
+                .push(owned, seq, || shared.base.now().monotonic_ms);
         }
     }
 
@@ -450,7 +451,8 @@ impl ShardState {
                         && let Some(held) = owned.held.get_mut(&seq)
                     {
                         held.stage = Stage::Ready;
-                        self.ready.push_back((no, epoch, seq));
+                        self.ready
+                            .push(owned, seq, || shared.base.now().monotonic_ms);
                     }
                 }
                 if owned.unacknowledged == 0 {
@@ -473,7 +475,10 @@ impl ShardState {
                     self.give_back_if_idle(no, shared);
                 }
             }
-            Then::Marked(seq) => self.ready.push_back((no, epoch, seq)),
+            Then::Marked(seq) => {
+                let now_ms = || shared.base.now().monotonic_ms;
+                self.ready.push(owned, seq, now_ms);
+            }
             Then::Parked(seq) => {
                 self.refusals.taken(no, seq);
                 if let Some(held) = owned.held.remove(&seq) {

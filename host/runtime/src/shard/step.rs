@@ -32,7 +32,8 @@ const CONSUMER_BACKOFF_MS: i64 = 1_000;
 impl ShardState {
     /// The next guest call. All work before it that needs no guest is done here.
     pub(crate) fn next(&mut self, shared: &Arc<RuntimeShared>) -> Option<Work> {
-        while let Some((no, epoch, seq)) = self.ready.pop_front() {
+        let now_ms = || shared.base.now().monotonic_ms;
+        while let Some((no, epoch, seq)) = self.ready.pop(now_ms) {
             if self.owned.get(&no).is_none_or(|owned| owned.epoch != epoch) {
                 continue;
             }

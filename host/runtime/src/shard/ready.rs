@@ -1,0 +1,75 @@
+//! The executions that a shard begins next.
+//!
+//! A few stand in the order in which they became ready, which costs nothing. If more are ready, the
+//! policy of [`windlass_fair`] decides about the rest: an execution that is never slow is short, so
+//! a few of them delay no urgent one by much, and thousands would.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use windlass_fair::{Caller, Queue};
+use windlass_model::{Epoch, RunNo, Seq};
+
+use super::owned::OwnedRun;
+
+/// The most executions that stand in the order in which they became ready.
+const AHEAD: usize = 32;
+
+/// An execution that may begin, with its burst. A later burst has to queue it again, because the run
+/// may wait for its lock, or the trigger for its turn as a suspect.
+type Entry = (RunNo, Epoch, Seq);
+
+/// The executions to begin next, in order.
+#[derive(Default)]
+pub(super) struct Ready {
+    ahead: VecDeque<Entry>,
+    rest: Queue<Arc<str>, (), Entry>,
+    /// The number of executions in `rest`.
+    behind: usize,
+}
+
+impl Ready {
+    /// Adds an execution of a run. `now_ms` reads the monotonic clock.
+    pub(super) fn push(&mut self, owned: &OwnedRun, seq: Seq, now_ms: impl FnOnce() -> u64) {
+        let entry = (owned.no, owned.epoch, seq);
+        if self.behind == 0 && self.ahead.len() < AHEAD {
+            return self.ahead.push_back(entry);
+        }
+        let caller = Caller {
+            priority: owned.priority(seq),
+            flow: Arc::clone(&owned.prepared.name),
+            lane: (),
+        };
+        self.rest.push(caller, entry, now_ms());
+        self.behind += 1;
+    }
+
+    /// Takes the execution that goes next. `now_ms` reads the monotonic clock.
+    pub(super) fn pop(&mut self, now_ms: impl FnOnce() -> u64) -> Option<Entry> {
+        if let Some(entry) = self.ahead.pop_front() {
+            return Some(entry);
+        }
+        if self.behind == 0 {
+            return None;
+        }
+        let taken = self.rest.take(now_ms(), |()| true)?;
+        // A worker executes one after the other, so no workflow holds a place for long.
+        self.rest.give_back(&taken.caller.flow);
+        self.behind -= 1;
+        Some(taken.item)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ahead.is_empty() && self.behind == 0
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.ahead.len() + self.behind
+    }
+
+    /// Removes all.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
