@@ -251,7 +251,8 @@ impl ShardState {
         // A control trigger runs no guest, so it cannot have killed a host; and it has to keep its
         // order.
         if !suspicious || owned.is_control(seq) {
-            self.ready.push(owned, seq, || shared.base.now().monotonic_ms);
+            self.ready
+                .push(owned, seq, || shared.base.now().monotonic_ms);
         } else if shared.bursts.suspects.enter(no, seq) {
             self.mark(no, seq);
         }
