@@ -38,7 +38,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// The profile of a first look: half the time of a release to build.
+    /// The profile of a first look, which takes less time to build than a release.
     fn dev() -> Self {
         Self {
             name: "dev",

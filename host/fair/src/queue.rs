@@ -110,8 +110,21 @@ impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
         }
     }
 
-    /// Takes the caller that goes next, of those whose lane is open.
-    pub fn take(&mut self, now_ms: u64, is_open: impl Fn(&L) -> bool) -> Option<Taken<F, L, T>> {
+    /// The number of callers that wait. Looks at each flow.
+    pub fn len(&self) -> usize {
+        let flows = self.levels.values().flat_map(|level| level.flows.values());
+        let lanes = flows.flat_map(|flow| &flow.lanes);
+        lanes.map(|(_, waiting)| waiting.len()).sum()
+    }
+
+    /// Takes the caller that goes next, of those whose lane is open. A caller that is gone is removed
+    /// when it would be next, and counts for nothing.
+    pub fn take(
+        &mut self,
+        now_ms: u64,
+        is_open: impl Fn(&L) -> bool,
+        is_gone: impl Fn(&T) -> bool,
+    ) -> Option<Taken<F, L, T>> {
         let mut order: Vec<(i64, i32)> = self
             .levels
             .iter()
@@ -121,7 +134,7 @@ impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
         order.sort_unstable_by(|a, b| b.cmp(a));
         order
             .into_iter()
-            .find_map(|(_, priority)| self.take_of(priority, now_ms, &is_open))
+            .find_map(|(_, priority)| self.take_of(priority, now_ms, &is_open, &is_gone))
     }
 
     fn take_of(
@@ -129,8 +142,14 @@ impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
         priority: i32,
         now_ms: u64,
         is_open: &impl Fn(&L) -> bool,
+        is_gone: &impl Fn(&T) -> bool,
     ) -> Option<Taken<F, L, T>> {
         let level = self.levels.get_mut(&priority)?;
+        level.flows.retain(|_, flow| flow.has_more(is_gone));
+        if level.flows.is_empty() {
+            self.levels.remove(&priority);
+            return None;
+        }
         let held = &self.held;
         let candidates = level.flows.iter().filter_map(|(name, flow)| {
             let (number, at) = flow.first(is_open)?;
@@ -173,6 +192,15 @@ impl<F, L, T> Level<F, L, T> {
 }
 
 impl<L, T> Flow<L, T> {
+    /// Removes callers at the front that are gone. Returns whether others wait.
+    fn has_more(&mut self, is_gone: impl Fn(&T) -> bool) -> bool {
+        self.lanes.retain_mut(|(_, waiting)| {
+            while waiting.pop_front_if(|(_, item)| is_gone(item)).is_some() {}
+            !waiting.is_empty()
+        });
+        !self.lanes.is_empty()
+    }
+
     /// The number of the first caller whose lane is open, and the place of the lane.
     fn first(&self, is_open: &impl Fn(&L) -> bool) -> Option<(u64, usize)> {
         let lanes = self.lanes.iter().enumerate();

@@ -160,13 +160,14 @@ impl<F: Flow> Places<F> {
             let PlacesState { held, queue, .. } = &mut *state;
             let is_open =
                 |lane: &PluginNo| held.get(lane).copied().unwrap_or(0) < self.0.of_one_plugin;
-            let Some(Taken { caller, item }) = queue.take(self.now_ms(), is_open) else {
+            let taken = queue.take(self.now_ms(), is_open, oneshot::Sender::is_closed);
+            let Some(Taken { caller, item }) = taken else {
                 return;
             };
             let (flow, lane) = (caller.flow.clone(), caller.lane);
             state.hold(lane);
             if let Err(mut place) = item.send(self.place(caller)) {
-                // The call has ended meanwhile. Dropping the place unchanged would call this
+                // The call has ended this moment. Dropping the place unchanged would call this
                 // function again while the lock is held.
                 place.0 = None;
                 state.give_back(&flow, lane);

@@ -15,7 +15,7 @@ fn caller(priority: i32, flow: &'static str) -> Caller<&'static str, u8> {
 /// Takes all callers at this time; each gives its place back at once.
 fn drain(queue: &mut Test, now_ms: u64) -> Vec<u32> {
     std::iter::from_fn(|| {
-        let taken = queue.take(now_ms, |_| true)?;
+        let taken = queue.take(now_ms, |_| true, |_| false)?;
         queue.give_back(&taken.caller.flow);
         Some(taken.item)
     })
@@ -49,10 +49,10 @@ fn a_flow_with_a_backlog_does_not_delay_another() {
         queue.push(caller(0, "slow"), item, 0);
     }
     for _ in 0..8 {
-        queue.take(0, |_| true).unwrap();
+        queue.take(0, |_| true, |_| false).unwrap();
     }
     queue.push(caller(0, "quick"), 1_000, 60_000);
-    let next = queue.take(60_000, |_| true).unwrap();
+    let next = queue.take(60_000, |_| true, |_| false).unwrap();
     assert_eq!(next.item, 1_000, "it holds no place");
     assert_eq!(next.caller.flow, "quick");
 }
@@ -68,12 +68,12 @@ fn flows_with_backlogs_hold_equally_many_places() {
         queue.push(caller(0, "c"), item, 0);
     }
     for _ in 0..96 {
-        queue.take(0, |_| true).unwrap();
+        queue.take(0, |_| true, |_| false).unwrap();
     }
     assert_eq!(["a", "b", "c"].map(|flow| queue.held[flow]), [32; 3]);
     // A place that comes back goes to the flow that gave it.
     queue.give_back(&"b");
-    assert_eq!(queue.take(0, |_| true).unwrap().caller.flow, "b");
+    assert_eq!(queue.take(0, |_| true, |_| false).unwrap().caller.flow, "b");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_low_priority_gets_a_place_under_a_load_of_high_priority() {
     let mut now_ms = 0;
     loop {
         queue.push(caller(100, "high"), 0, now_ms);
-        let taken = queue.take(now_ms, |_| true).unwrap();
+        let taken = queue.take(now_ms, |_| true, |_| false).unwrap();
         queue.give_back(&taken.caller.flow);
         if taken.item == 1 {
             break;
@@ -109,10 +109,31 @@ fn callers_of_a_closed_lane_are_passed() {
     }
     queue.push(caller(-1, "b"), 4, 0);
     let open = |lane: &u8| *lane != 1;
-    assert_eq!(queue.take(0, open).unwrap().item, 2);
-    assert_eq!(queue.take(0, open).unwrap().item, 4);
-    assert!(queue.take(0, open).is_none());
+    assert_eq!(queue.take(0, open, |_| false).unwrap().item, 2);
+    assert_eq!(queue.take(0, open, |_| false).unwrap().item, 4);
+    assert!(queue.take(0, open, |_| false).is_none());
     assert_eq!(drain(&mut queue, 0), [0, 1, 3]);
+}
+
+#[test]
+fn callers_that_are_gone_cost_their_level_and_their_flow_nothing() {
+    let mut queue = Test::default();
+    for item in 0..3 {
+        queue.push(caller(0, "low"), item, 0);
+    }
+    queue.push(caller(0, "gone"), 9, 0);
+    for item in 10..13 {
+        queue.push(caller(100, "high"), item, 101 * STEP_MS);
+    }
+    assert_eq!(queue.len(), 7);
+    let gone = |item: &u32| matches!(item, 0 | 1 | 9);
+    let next = queue.take(101 * STEP_MS, |_| true, gone).unwrap();
+    assert_eq!(next.item, 2, "the level is still old");
+    assert_eq!(queue.len(), 3);
+    let mut queue = Test::default();
+    queue.push(caller(0, "gone"), 9, 0);
+    assert!(queue.take(0, |_| true, gone).is_none());
+    assert!(queue.is_empty() && queue.held.is_empty());
 }
 
 #[test]
@@ -125,7 +146,7 @@ fn nothing_is_left_of_flows_that_are_idle() {
             lane: 0,
         };
         queue.push(caller, (), 0);
-        let taken = queue.take(0, |_| true).unwrap();
+        let taken = queue.take(0, |_| true, |_| false).unwrap();
         queue.give_back(&taken.caller.flow);
     }
     assert!(queue.is_empty() && queue.held.is_empty());
@@ -187,7 +208,7 @@ proptest! {
                         (effective, *priority, share, least(**number as u64))
                     });
                     let best = best.map(|(number, it)| (*number, *it));
-                    let taken = queue.take(now_ms, |lane| *lane != closed);
+                    let taken = queue.take(now_ms, |lane| *lane != closed, |_| false);
                     prop_assert_eq!(taken.as_ref().map(|it| it.item), best.map(|it| it.0));
                     if let Some((number, (priority, flow, _))) = best {
                         waiting.remove(&number);

@@ -67,14 +67,14 @@ impl OwnedRun {
         let node = asked
             .node
             .and_then(|node| self.prepared.nodes.get(node.at()));
-        let resumption = match self.state.run_of(to.seq) {
+        let open = self.state.run_of(to.seq);
+        let resumption = match open {
             Some(open) if open.phase > 0 => Some(Arc::new(Resumption {
                 reason: self.reason(to.seq, base.store.as_ref())?,
                 state: open.left.clone(),
             })),
             _ => None,
         };
-        let open = self.state.run_of(to.seq);
         let visit = open.and_then(|open| self.state.visit_of(open));
         let visit = visit.map(|visit| (visit.scope, visit.visit));
         Ok(CallContext {

@@ -1,8 +1,8 @@
 //! The executions that a shard begins next.
 //!
 //! A few stand in the order in which they became ready, which costs nothing. If more are ready, the
-//! policy of [`windlass_fair`] decides about the rest: an execution that is never slow is short, so
-//! a few of them delay no urgent one by much, and thousands would.
+//! policy of [`windlass_fair`] decides about the rest: a worker's executions are short, so a few of
+//! them delay an urgent one by little, and thousands by much.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,15 +24,13 @@ type Entry = (RunNo, Epoch, Seq);
 pub(super) struct Ready {
     ahead: VecDeque<Entry>,
     rest: Queue<Arc<str>, (), Entry>,
-    /// The number of executions in `rest`.
-    behind: usize,
 }
 
 impl Ready {
     /// Adds an execution of a run. `now_ms` reads the monotonic clock.
     pub(super) fn push(&mut self, owned: &OwnedRun, seq: Seq, now_ms: impl FnOnce() -> u64) {
         let entry = (owned.no, owned.epoch, seq);
-        if self.behind == 0 && self.ahead.len() < AHEAD {
+        if self.rest.is_empty() && self.ahead.len() < AHEAD {
             return self.ahead.push_back(entry);
         }
         let caller = Caller {
@@ -41,7 +39,6 @@ impl Ready {
             lane: (),
         };
         self.rest.push(caller, entry, now_ms());
-        self.behind += 1;
     }
 
     /// Takes the execution that goes next. `now_ms` reads the monotonic clock.
@@ -49,23 +46,22 @@ impl Ready {
         if let Some(entry) = self.ahead.pop_front() {
             return Some(entry);
         }
-        if self.behind == 0 {
+        if self.rest.is_empty() {
             return None;
         }
-        let taken = self.rest.take(now_ms(), |()| true)?;
+        let taken = self.rest.take(now_ms(), |()| true, |_| false)?;
         // A worker executes one after the other, so no workflow holds a place for long.
         self.rest.give_back(&taken.caller.flow);
-        self.behind -= 1;
         Some(taken.item)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.ahead.is_empty() && self.behind == 0
+        self.ahead.is_empty() && self.rest.is_empty()
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.ahead.len() + self.behind
+        self.ahead.len() + self.rest.len()
     }
 
     /// Removes all.
