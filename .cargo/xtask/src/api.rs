@@ -6,7 +6,7 @@
 
 use crate::{clients, guests, host, place, pypi, servers};
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -40,28 +40,70 @@ impl Drop for Host {
     }
 }
 
-/// Builds the host, and tests it.
-pub(crate) fn run() -> Result<()> {
-    guests::run(&guests::Args::everything())?;
-    let programs = host::dev(&["windlass"])?;
-    check(&programs)?;
-    clients::check(&programs)
+/// Let generated clients send requests to the HTTP API of a running host.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only these clients.
+    #[arg(value_enum)]
+    only: Option<Only>,
+
+    /// The host is built already.
+    #[arg(long)]
+    built: bool,
 }
 
-/// Tests a host that is already built. Without Python it prints a message, and fails if the test is
-/// required.
-pub(crate) fn check(programs: &Path) -> Result<()> {
-    let client = match pypi::program("schemathesis", CLIENT, "schemathesis") {
-        Ok(client) => client,
+/// A kind of clients.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Only {
+    /// The client that tries what the document allows, and what it does not.
+    Schemathesis,
+    /// Clients in Python and TypeScript that are generated from the document.
+    Clients,
+}
+
+/// Builds the host, and tests it.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let programs = if args.built {
+        host::built()?
+    } else {
+        guests::run(&guests::Args::everything())?;
+        host::dev(&["windlass"])?
+    };
+    if args.only != Some(Only::Clients) {
+        check(&programs)?;
+    }
+    if args.only != Some(Only::Schemathesis) {
+        clients::check(&programs)?;
+    }
+    Ok(())
+}
+
+/// Installs the client, if it is missing and can be had.
+pub(crate) fn prepare() -> Result<()> {
+    client().map(|_| ())
+}
+
+/// The client; none if it cannot be had and is not required.
+fn client() -> Result<Option<PathBuf>> {
+    match pypi::program("schemathesis", CLIENT, "schemathesis") {
+        Ok(client) => Ok(Some(client)),
         Err(error) if !servers::required() => {
             host::say(&format!(
                 "NOT RUN: no client of the HTTP API can be had, and neither CI nor {} is set: \
                  {error:#}",
                 servers::REQUIRE
             ));
-            return Ok(());
+            Ok(None)
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(error),
+    }
+}
+
+/// Tests a host that is already built. Without Python it prints a message, and fails if the test is
+/// required.
+pub(crate) fn check(programs: &Path) -> Result<()> {
+    let Some(client) = client()? else {
+        return Ok(());
     };
     host::say("sending a host requests that the document of its HTTP API allows");
     let place = place::target()?.join("api");

@@ -64,17 +64,8 @@ struct Generators {
 /// Generates and compiles the clients, and lets them drive a host that is already built. Without
 /// the generators it prints a message, and fails if the test is required.
 pub(crate) fn check(programs: &Path) -> Result<()> {
-    let generators = match prepare() {
-        Ok(generators) => generators,
-        Err(error) if !servers::required() => {
-            host::say(&format!(
-                "NOT RUN: no generator of clients can be had, and neither CI nor {} is set: \
-                 {error:#}",
-                servers::REQUIRE
-            ));
-            return Ok(());
-        }
-        Err(error) => return Err(error),
+    let Some(generators) = generators()? else {
+        return Ok(());
     };
     let place = place::target()?.join("clients");
     let home = place.join("host");
@@ -88,8 +79,29 @@ pub(crate) fn check(programs: &Path) -> Result<()> {
     typescript(&generators, &address)
 }
 
+/// Installs the generators, if they are missing and can be had.
+pub(crate) fn prepare() -> Result<()> {
+    generators().map(|_| ())
+}
+
+/// The generators; none if they cannot be had and are not required.
+fn generators() -> Result<Option<Generators>> {
+    match install() {
+        Ok(generators) => Ok(Some(generators)),
+        Err(error) if !servers::required() => {
+            host::say(&format!(
+                "NOT RUN: no generator of clients can be had, and neither CI nor {} is set: \
+                 {error:#}",
+                servers::REQUIRE
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Installs the generators.
-fn prepare() -> Result<Generators> {
+fn install() -> Result<Generators> {
     let root = place::root()?.join("tests/clients");
     let wanted = std::fs::read_to_string(root.join("python/requirements.txt"))?;
     let python = pypi::programs("clients", &wanted)?;

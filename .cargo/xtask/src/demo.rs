@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: builds everything, and runs the example to the summary of a triage.
 
-use crate::{guests, host, place};
+use crate::beside::Beside;
+use crate::{host, place};
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,7 +19,9 @@ impl Drop for Service {
 
 /// Builds everything and runs the example.
 pub(crate) fn run() -> Result<()> {
-    guests::run(&guests::Args::library())?;
+    let guests = Beside::start("guests", &["guests", "--library"])?;
+    host::packer()?;
+    guests.wait()?;
     let programs = host::dev(&["windlass", "windlass-example-prices"])?;
     let example = place::root()?.join("examples/triage");
     host::say("starting the price service of the example");

@@ -22,6 +22,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "path")]
     library: bool,
 
+    /// Also the examples that the tests run.
+    #[arg(long, conflicts_with_all = ["path", "library"])]
+    tests: bool,
+
     /// The target to compile for.
     #[arg(long, default_value = DEFAULT_TARGET)]
     target: String,
@@ -34,31 +38,17 @@ impl Args {
             path: None,
             out: None,
             library: false,
+            tests: false,
             target: DEFAULT_TARGET.to_owned(),
         }
-    }
-
-    /// The node library.
-    pub(crate) fn library() -> Self {
-        Self {
-            library: true,
-            ..Self::everything()
-        }
-    }
-
-    /// One crate, with its component below the target directory.
-    pub(crate) fn one(path: &Path, out: &str) -> Result<Self> {
-        let out = place::target()?.join(out);
-        Ok(Self {
-            path: Some(path.to_owned()),
-            out: Some(out),
-            ..Self::everything()
-        })
     }
 }
 
 /// The default target: it has no imports but those of the contract.
 pub(crate) const DEFAULT_TARGET: &str = "wasm32-unknown-unknown";
+
+/// The examples that the tests run, each a workspace as an author's is.
+const EXAMPLES: [&str; 2] = ["examples/shout", "examples/guard"];
 
 /// A crate that becomes a component.
 struct Guest {
@@ -95,7 +85,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.library {
         return Ok(());
     }
-    assemble_all(&fixtures_source.join("text"), &fixtures)
+    assemble_all(&fixtures_source.join("text"), &fixtures)?;
+    if args.tests {
+        let out = target_dir.join("fixtures/author");
+        for example in EXAMPLES {
+            let example = place::root()?.join(example);
+            build(&example, &args.target, &|_| Some(out.clone()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The directory for the component of the crate with this manifest; `None` omits the crate.

@@ -1,5 +1,6 @@
 //! Builds the host's programs.
 
+use crate::selection::{self, Selection};
 use crate::{guests, place, progress};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -18,9 +19,20 @@ pub(crate) fn build() -> Result<()> {
     Ok(())
 }
 
-/// The packages with programs. They are always built together, since another selection would enable
-/// other features of their dependencies, and compile these again.
-const PROGRAMS: [&str; 3] = ["windlass-cli", "windlass-example-prices", "windlass-tests"];
+/// The packages with programs, for builds without the features of tests. They are always built
+/// together, since another selection would enable other features of their dependencies, and compile
+/// these again.
+const RELEASED: [&str; 6] = [
+    "--package",
+    "windlass-cli",
+    "--package",
+    "windlass-example-prices",
+    "--package",
+    "windlass-tests",
+];
+
+/// The program that packs the node library.
+const PACKER: &str = "windlass-library";
 
 /// How programs are built.
 pub(crate) struct Profile {
@@ -28,8 +40,8 @@ pub(crate) struct Profile {
     pub(crate) name: &'static str,
     /// The name of its directory.
     pub(crate) directory: &'static str,
-    /// Whether the programs are those of the tests, which have failpoints in them.
-    pub(crate) tests: bool,
+    /// The arguments that select packages and features.
+    pub(crate) selection: &'static [&'static str],
     /// Variables of the build.
     pub(crate) environment: Vec<(&'static str, String)>,
     /// Minutes of one processor for a first build, if they are known: the packer with the libraries
@@ -38,22 +50,23 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// The profile of a first look, which takes less time to build than a release.
+    /// The profile of tests and of a first look, which takes less time to build than a release.
     fn dev() -> Self {
         Self {
             name: "dev",
             directory: "debug",
-            tests: false,
+            selection: &selection::PROGRAMS,
             environment: Vec::new(),
             usually: Some([15, 2]),
         }
     }
 
-    fn release() -> Self {
+    /// The profile for work and for measuring.
+    pub(crate) fn release() -> Self {
         Self {
             name: "release",
             directory: "release",
-            tests: false,
+            selection: &RELEASED,
             environment: Vec::new(),
             usually: Some([23, 3]),
         }
@@ -67,46 +80,82 @@ pub(crate) fn release() -> Result<PathBuf> {
     programs(&Profile::release(), &names)
 }
 
+/// Builds the packer in the profile of development, as a first step that needs no guests.
+pub(crate) fn packer() -> Result<()> {
+    build_packer(&Profile::dev())
+}
+
 /// Builds these programs in the profile of development, with the guests that are built, and returns
 /// their directory.
 pub(crate) fn dev(names: &[&str]) -> Result<PathBuf> {
     programs(&Profile::dev(), names)
 }
 
-/// Builds the programs that the tests run, with the guests that are built, and returns their
-/// directory.
-pub(crate) fn tested() -> Result<PathBuf> {
-    let profile = Profile {
-        tests: true,
-        ..Profile::dev()
-    };
-    programs(&profile, &["windlass", "windlass-example-prices"])
+/// The directory of the programs in the profile of development, which are built.
+pub(crate) fn built() -> Result<PathBuf> {
+    Ok(place::target()?.join(Profile::dev().directory))
+}
+
+/// Builds these tests and the programs that they run, with the guests that are built, and returns
+/// the directory of the programs.
+pub(crate) fn tests(selection: &Selection) -> Result<PathBuf> {
+    let profile = Profile::dev();
+    let directory = built()?;
+    if selection.program {
+        build_packer(&profile)?;
+        pack(&directory.join(PACKER))?;
+    }
+    say("building the tests and the programs that they run");
+    let mut names = Vec::new();
+    if selection.servers {
+        names.push("windlass-test-servers");
+    }
+    if selection.program {
+        names.extend(["windlass", "windlass-example-prices"]);
+    }
+    if names.is_empty() {
+        return Ok(directory);
+    }
+    let mut command = cargo_build(place::cargo_with_library()?, &profile, &names)?;
+    if selection.is_everything() {
+        command.args(["--bin", "windlass-fuzz", "--tests"]);
+    }
+    progress::run(&mut command)?;
+    Ok(directory)
 }
 
 /// Builds programs with the guests that are built, and returns their directory.
 pub(crate) fn programs(profile: &Profile, names: &[&str]) -> Result<PathBuf> {
-    let packer = "windlass-library";
-    let say_usually = |minutes| format!("; {}", progress::usually(minutes));
-    let usually = profile.usually.map(|both| both.map(say_usually));
-    let [libraries, host] = usually.unwrap_or_default();
+    build_packer(profile)?;
+    let directory = place::target()?.join(profile.directory);
+    pack(&directory.join(PACKER))?;
+    let usually = profile.usually.map(|[_, host]| progress::usually(host));
     say(&format!(
-        "building WebAssembly's compiler and the packer of the node library{libraries}"
+        "building {}{}",
+        names.join(", "),
+        usually.unwrap_or_default()
     ));
-    progress::run(&mut cargo_build(place::cargo(), profile, &[packer])?)?;
-    let programs = place::target()?.join(profile.directory);
-    pack(&programs.join(packer))?;
-    say(&format!("building {}{host}", names.join(", ")));
     progress::run(&mut cargo_build(
         place::cargo_with_library()?,
         profile,
         names,
     )?)?;
-    Ok(programs)
+    Ok(directory)
+}
+
+fn build_packer(profile: &Profile) -> Result<()> {
+    let usually = profile.usually.map(|[packer, _]| progress::usually(packer));
+    say(&format!(
+        "building WebAssembly's compiler and the packer of the node library{}",
+        usually.unwrap_or_default()
+    ));
+    progress::run(&mut cargo_build(place::cargo(), profile, &[PACKER])?)
 }
 
 fn cargo_build(mut command: Command, profile: &Profile, programs: &[&str]) -> Result<Command> {
     command
         .args(["build", "--profile", profile.name])
+        .args(profile.selection)
         .envs(
             profile
                 .environment
@@ -114,14 +163,6 @@ fn cargo_build(mut command: Command, profile: &Profile, programs: &[&str]) -> Re
                 .map(|(name, value)| (name, value)),
         )
         .current_dir(place::root()?);
-    if profile.tests {
-        // As the tests themselves are built, so that nothing is compiled twice.
-        command.args(["--workspace", "--all-features"]);
-    } else {
-        for package in PROGRAMS {
-            command.args(["--package", package]);
-        }
-    }
     for program in programs {
         command.args(["--bin", program]);
     }

@@ -3,7 +3,9 @@
 
 mod api;
 mod bench;
+mod beside;
 mod bless;
+mod check;
 mod clients;
 mod component;
 mod debian;
@@ -11,17 +13,19 @@ mod demo;
 mod dist;
 mod fuzz;
 mod guests;
-mod hang;
 mod host;
+mod nextest;
 mod place;
 mod progress;
 mod pypi;
+mod selection;
 mod servers;
 mod simulate;
 mod statements;
 mod supply;
 mod test;
 mod tidy;
+mod times;
 mod toolchain;
 mod words;
 
@@ -40,10 +44,14 @@ enum Command {
     Dist(dist::Args),
     /// Build everything and run the example to the summary of a triage.
     Demo,
-    /// Build everything and run every test.
     Test(test::Args),
-    /// Let generated clients send requests to the HTTP API of a running host.
-    Api,
+    /// Check what differs from `main`: format, lints, documents, and the rules of tidy.
+    Check,
+    /// Install what the tests need: servers, and the programs that generate clients.
+    Prepare,
+    /// Run the guests' own tests, as ordinary programs.
+    Native,
+    Api(api::Args),
     /// Run simulated processes on a simulated store, from seeds.
     Simulate(simulate::Args),
     /// Let libFuzzer search for an input that harms a parser of untrusted data.
@@ -58,6 +66,8 @@ enum Command {
     Tidy,
     /// Write golden and generated files anew.
     Bless,
+    /// Print how long the steps of `.ci/run` and the slowest tests took.
+    Summary,
 }
 
 fn main() -> Result<()> {
@@ -67,7 +77,10 @@ fn main() -> Result<()> {
         Command::Dist(args) => dist::run(&args),
         Command::Demo => demo::run(),
         Command::Test(args) => test::run(&args),
-        Command::Api => api::run(),
+        Command::Check => check::run(),
+        Command::Prepare => test::prepare(),
+        Command::Native => test::natively(),
+        Command::Api(args) => api::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
@@ -75,5 +88,6 @@ fn main() -> Result<()> {
         Command::Advisories => supply::advisories(),
         Command::Tidy => tidy::run(),
         Command::Bless => bless::run(),
+        Command::Summary => times::summary(),
     }
 }

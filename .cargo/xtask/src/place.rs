@@ -45,7 +45,20 @@ pub(crate) fn cargo_with_library() -> Result<Command> {
 
 /// The cargo that runs this command.
 pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // Cargo tells this program about its package. The build of `ring` reads the same variables, and
+    // would run again after each build that was started without this program.
+    for (name, _) in std::env::vars_os() {
+        let is_of_package = name.to_str().is_some_and(|name| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+        });
+        if is_of_package {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// Cargo's metadata of a workspace.

@@ -22,7 +22,7 @@ pub(crate) fn usually(processor_minutes: usize) -> String {
     } else {
         &format!("{cores} cores")
     };
-    format!("a first build takes about {minutes} minutes on {cores}")
+    format!("; a first build takes about {minutes} minutes on {cores}")
 }
 
 /// Runs a build by cargo.

@@ -1,52 +1,140 @@
-//! `cargo xtask test`: runs every test.
+//! `cargo xtask test`: runs the tests.
 
-use crate::{api, clients, guests, hang, host, place, servers};
-use anyhow::Result;
+use crate::beside::Beside;
+use crate::selection::Selection;
+use crate::{api, clients, host, nextest, place, servers, times};
+use anyhow::{Context, Result};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-/// Run every test.
+/// Run the tests: all, or those of some crates.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only tests of the host whose names contain this.
-    filter: Option<String>,
+    /// Only tests of the host whose names contain this. With `--package`, also the system tests
+    /// whose names contain it.
+    name: Option<String>,
+
+    /// Only the tests of this crate, like `runtime`. May be repeated.
+    #[arg(long, short, value_name = "CRATE")]
+    package: Vec<String>,
+
+    /// Let the random suites try many more seeds. Takes hours.
+    #[arg(long)]
+    long: bool,
 }
+
+/// The variable by which the random suites learn that there is time.
+const LONG: &str = "WINDLASS_LONG";
 
 /// Builds the parts that the tests need, and runs the tests.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    guests::run(&guests::Args::everything())?;
-    for example in ["examples/shout", "examples/guard"] {
-        let path = place::root()?.join(example);
-        guests::run(&guests::Args::one(&path, "fixtures/author")?)?;
+    let name = args.name.as_deref();
+    let selection = match args.package.as_slice() {
+        [] => Selection::everything(),
+        packages => Selection::of(packages, name)?,
+    };
+    let whole = args.package.is_empty() && name.is_none();
+    // What other makers' servers send arrives while this machine compiles.
+    let tools = match whole {
+        true => Some(Beside::start("tools", &["prepare"])?),
+        false => None,
+    };
+    let mut guests = match selection.guests {
+        true => Some(Beside::start("guests", &["guests", "--tests"])?),
+        false => None,
+    };
+    if selection.program {
+        times::step("  packer", host::packer)?;
+        // The packer packs them into the program.
+        guests.take().map_or(Ok(()), Beside::wait)?;
     }
-    servers::prepare()?;
-    let programs = host::tested()?;
-    tests(args, &programs)?;
-    if args.filter.is_none() {
-        api::check(&programs)?;
-        clients::check(&programs)?;
-        natively()?;
+    let programs = times::step("  host and tests", || host::tests(&selection))?;
+    guests.map_or(Ok(()), Beside::wait)?;
+    match tools {
+        Some(tools) => tools.wait()?,
+        None => servers::prepare()?,
     }
+    let servers = match selection.servers {
+        true => Some(Servers::start(&programs)?),
+        false => None,
+    };
+    let beside = match whole {
+        true => vec![
+            Beside::start("schemathesis", &["api", "--built", "schemathesis"])?,
+            Beside::start("clients", &["api", "--built", "clients"])?,
+            Beside::start("native", &["native"])?,
+        ],
+        false => Vec::new(),
+    };
+    host::say("testing the host");
+    let mut command = place::cargo_with_library()?;
+    command
+        .env("WINDLASS_BIN", programs.join("windlass"))
+        .env("WINDLASS_FAILPOINT_BIN", programs.join("windlass"))
+        .env("WINDLASS_TARGET", place::target()?);
+    if let Some(servers) = &servers {
+        command.envs(servers.variables.iter().cloned());
+    }
+    if args.long {
+        command.env(LONG, "1");
+    }
+    let tests = times::step("  tests of the host", || {
+        nextest::run(&selection.arguments(), name, command)
+    });
+    let beside: Vec<Result<()>> = beside.into_iter().map(Beside::wait).collect();
+    tests?;
+    beside.into_iter().collect::<Result<()>>()?;
     host::say("all tests passed");
     Ok(())
 }
 
-fn tests(args: &Args, programs: &Path) -> Result<()> {
-    host::say("testing the host");
-    let mut command = place::cargo_with_library()?;
-    command
-        .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
-        .env("WINDLASS_BIN", programs.join("windlass"))
-        .env("WINDLASS_FAILPOINT_BIN", programs.join("windlass"))
-        .env("WINDLASS_TARGET", place::target()?)
-        .current_dir(place::root()?);
-    if let Some(filter) = &args.filter {
-        command.args(["--", filter]);
+/// Installs what the tests need: servers, and the programs that generate clients.
+pub(crate) fn prepare() -> Result<()> {
+    servers::prepare()?;
+    api::prepare()?;
+    clients::prepare()
+}
+
+/// The servers that test processes share. They stop when this is dropped, or this process ends.
+struct Servers {
+    process: Child,
+    variables: Vec<(String, String)>,
+}
+
+impl Servers {
+    fn start(programs: &Path) -> Result<Self> {
+        let mut process = Command::new(programs.join("windlass-test-servers"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the servers that tests share")?;
+        let output = BufReader::new(process.stdout.take().context("its output is piped")?);
+        let mut variables = Vec::new();
+        for line in output.lines() {
+            let line = line?;
+            let Some((name, value)) = line.split_once('=') else {
+                return Ok(Self { process, variables });
+            };
+            variables.push((name.to_owned(), value.to_owned()));
+        }
+        anyhow::bail!(
+            "the servers that tests share do not start: {}",
+            process.wait()?
+        )
     }
-    hang::run(&mut command, &programs.join("deps"))
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // Its input ends.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
 }
 
 /// The guests' own tests, which run as ordinary programs.
-fn natively() -> Result<()> {
+pub(crate) fn natively() -> Result<()> {
     host::say("testing the guest SDK and the plugins natively");
     for manifest in [
         "guest-sdk/rust/Cargo.toml",

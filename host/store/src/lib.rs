@@ -16,7 +16,7 @@ pub mod drafts;
 pub mod external;
 pub mod letters;
 pub mod lives;
-#[cfg(any(test, feature = "memory"))]
+#[cfg(any(test, feature = "conformance"))]
 pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -44,7 +44,7 @@ mod sums;
 mod weight;
 
 pub use error::{Error, Result};
-#[cfg(any(test, feature = "memory"))]
+#[cfg(any(test, feature = "conformance"))]
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};

@@ -134,7 +134,7 @@ macro_rules! with_readers {
         }
     };
 }
-#[cfg(any(test, feature = "memory"))]
+#[cfg(any(test, feature = "conformance"))]
 pub(crate) use with_readers;
 
 /// Declares the readers, and implements them for stores in tables.

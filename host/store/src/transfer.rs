@@ -212,7 +212,7 @@ impl Bounds {
 
 impl Snapshot {
     /// Its size in bytes, without its execution records.
-    #[cfg(any(test, feature = "memory"))]
+    #[cfg(any(test, feature = "conformance"))]
     pub(crate) fn bytes(&self) -> u64 {
         let values = self.vars.iter().map(|(_, _, value)| value);
         let items = self.items.iter().map(|item| &item.output);

@@ -4,8 +4,8 @@
 //! holds a pipe to it, ends the server when the pipe breaks, and removes the data.
 //!
 //! Starting PostgreSQL takes about a second, so tests that neither stop nor restart it share one
-//! per process ([`PostgreSql::shared`]) and create a database in it ([`PostgreSql::database`]).
-//! Other tests start their own.
+//! ([`PostgreSql::shared`]) and create a database in it ([`Databases::database`]). Other tests start
+//! their own. The program of this crate starts the servers that many test processes share.
 //!
 //! If a server is not installed, the test fails if it is required, that is, if the variable `CI` or
 //! `WINDLASS_REQUIRE_SERVERS` is set. Otherwise the test prints a message that it does not run,
@@ -17,6 +17,6 @@ mod process;
 mod redis;
 mod tls;
 
-pub use postgres::{Options, PostgreSql, Snapshot};
-pub use redis::Redis;
+pub use postgres::{Databases, Options, POSTGRES, PostgreSql, Snapshot};
+pub use redis::{REDIS, Redis};
 pub use tls::Authority;

@@ -58,6 +58,16 @@ pub(crate) fn missing(server: &str, package: &str) -> Result<()> {
     Ok(())
 }
 
+/// The port in a variable that names a server which test processes share; none without the variable.
+pub(crate) fn shared_port(variable: &str) -> Result<Option<u16>> {
+    let Some(port) = std::env::var_os(variable) else {
+        return Ok(None);
+    };
+    let port = port.to_str().and_then(|port| port.parse().ok());
+    let port = port.with_context(|| format!("{variable} is no port"))?;
+    Ok(Some(port))
+}
+
 /// A port that is free at this moment.
 pub(crate) fn free_port() -> Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);

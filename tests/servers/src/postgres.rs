@@ -2,6 +2,7 @@
 
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -18,6 +19,11 @@ use crate::tls::Authority;
 /// The superuser of the server. There is no password: it listens on loopback only.
 const USER: &str = "windlass";
 
+const MISSING: &str = "PostgreSQL is not installed (on Debian: apt-get install postgresql)";
+
+/// The variable with the port of a server that test processes share.
+pub const POSTGRES: &str = "WINDLASS_TEST_POSTGRES_PORT";
+
 /// How a server is started.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -31,15 +37,29 @@ impl Default for Options {
     }
 }
 
-/// A PostgreSQL server.
+/// A PostgreSQL server that this process has started, and stops.
 #[derive(Debug)]
 pub struct PostgreSql {
-    programs: Programs,
-    port: u16,
+    databases: Databases,
     server: Mutex<Server>,
-    databases: AtomicU32,
     options: Options,
     speaks_tls: bool,
+}
+
+/// The databases of a running server, which other processes may use as well.
+#[derive(Debug)]
+pub struct Databases {
+    programs: Programs,
+    port: u16,
+    made: AtomicU32,
+}
+
+impl Deref for PostgreSql {
+    type Target = Databases;
+
+    fn deref(&self) -> &Databases {
+        &self.databases
+    }
 }
 
 /// A transaction that is open until this is dropped.
@@ -101,18 +121,19 @@ impl PostgreSql {
     }
 
     fn start_as(options: Options, authority: Option<&Authority>) -> Result<Self> {
-        let programs = Programs::find()
-            .context("PostgreSQL is not installed (on Debian: apt-get install postgresql)")?;
+        let programs = Programs::find().context(MISSING)?;
         let server = Server::new("postgres", unprivileged()?, Farewell::Quit)?;
         initialize(&programs, &server)?;
         if let Some(authority) = authority {
             install(authority, &server)?;
         }
         let postgres = Self {
-            programs,
-            port: places::free_port()?,
+            databases: Databases {
+                programs,
+                port: places::free_port()?,
+                made: AtomicU32::new(0),
+            },
             server: Mutex::new(server),
-            databases: AtomicU32::new(0),
             options,
             speaks_tls: authority.is_some(),
         };
@@ -139,97 +160,38 @@ impl PostgreSql {
         Self::start().map(Some)
     }
 
-    /// The server that all tests of this process share; none as for [`Self::for_test`].
+    /// The server that tests share which neither stop it nor change its settings; none as for
+    /// [`Self::for_test`]. It does not flush its commits.
+    ///
+    /// The variable [`POSTGRES`] names the port of a server that test processes share. Without the
+    /// variable, the tests of this process share one.
     ///
     /// # Errors
     ///
-    /// As [`Self::for_test`].
-    pub fn shared() -> Result<Option<&'static Self>> {
-        static SHARED: OnceLock<PostgreSql> = OnceLock::new();
+    /// As [`Self::for_test`], or the variable is no port.
+    pub fn shared() -> Result<Option<&'static Databases>> {
+        static SHARED: OnceLock<Databases> = OnceLock::new();
+        static OWN: OnceLock<PostgreSql> = OnceLock::new();
         static STARTING: Mutex<()> = Mutex::new(());
         let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(postgres) = SHARED.get() {
-            return Ok(Some(postgres));
+        if let Some(databases) = SHARED.get().or_else(|| OWN.get().map(Deref::deref)) {
+            return Ok(Some(databases));
         }
-        Ok(Self::for_test()?.map(|postgres| SHARED.get_or_init(|| postgres)))
+        if let Some(port) = places::shared_port(POSTGRES)? {
+            let databases = Databases {
+                programs: Programs::find().context(MISSING)?,
+                port,
+                made: AtomicU32::new(0),
+            };
+            return Ok(Some(SHARED.get_or_init(|| databases)));
+        }
+        if !Self::is_installed() {
+            places::missing("PostgreSQL", "postgresql")?;
+            return Ok(None);
+        }
+        let own = Self::start_with(Options { fsync: false })?;
+        Ok(Some(OWN.get_or_init(|| own)))
     }
-
-    /// The URL of its first database, like `postgres://windlass@127.0.0.1:15001/postgres`.
-    pub fn url(&self) -> String {
-        self.url_of("postgres")
-    }
-
-    /// Creates an empty database, and returns its URL.
-    ///
-    /// # Errors
-    ///
-    /// The server does not answer.
-    pub fn database(&self) -> Result<String> {
-        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.execute(&format!("create database {name}"))?;
-        Ok(self.url_of(&name))
-    }
-
-    fn url_of(&self, database: &str) -> String {
-        format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
-    }
-
-    /// Runs statements in the first database, and returns their output: a line for each row, with
-    /// `|` between columns.
-    ///
-    /// # Errors
-    ///
-    /// A statement failed, or the server does not answer.
-    pub fn execute(&self, sql: &str) -> Result<String> {
-        self.execute_in(&self.url(), sql)
-    }
-
-    /// Runs statements in the database of this URL.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::execute`].
-    pub fn execute_in(&self, url: &str, sql: &str) -> Result<String> {
-        let output = std::process::Command::new(&self.programs.psql)
-            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
-            .args(["--set", "ON_ERROR_STOP=1", "--dbname", url, "--command"])
-            .arg(sql)
-            .output()
-            .context("cannot run psql")?;
-        ensure!(
-            output.status.success(),
-            "psql: {}",
-            String::from_utf8_lossy(&output.stderr).trim_end()
-        );
-        Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
-    }
-
-    /// Opens an idle transaction with a snapshot in the database of this URL: row versions that it
-    /// could still see are not vacuumed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::execute`].
-    pub fn hold_snapshot(&self, url: &str) -> Result<Snapshot> {
-        let mut child = std::process::Command::new(&self.programs.psql)
-            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
-            .args(["--set", "ON_ERROR_STOP=1", "--dbname", url])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot run psql")?;
-        let mut stdin = child.stdin.take().context("it is piped")?;
-        let stdout = child.stdout.take().context("it is piped")?;
-        let mut snapshot = Snapshot(child);
-        stdin.write_all(b"begin isolation level repeatable read; select 'held';\n")?;
-        let mut said = String::new();
-        BufReader::new(stdout).read_line(&mut said)?;
-        ensure!(said.trim() == "held", "psql has not begun a transaction");
-        // psql waits for more input as long as this is open.
-        snapshot.0.stdin = Some(stdin);
-        Ok(snapshot)
-    }
-
     /// Closes all connections of clients, and returns their number.
     ///
     /// # Errors
@@ -346,6 +308,90 @@ impl PostgreSql {
 
     fn server(&self) -> MutexGuard<'_, Server> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Databases {
+    /// The port of the server on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The URL of its first database, like `postgres://windlass@127.0.0.1:15001/postgres`.
+    pub fn url(&self) -> String {
+        self.url_of("postgres")
+    }
+
+    /// Creates an empty database, and returns its URL.
+    ///
+    /// # Errors
+    ///
+    /// The server does not answer.
+    pub fn database(&self) -> Result<String> {
+        let made = self.made.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{}_{made}", std::process::id());
+        self.execute(&format!("create database {name}"))?;
+        Ok(self.url_of(&name))
+    }
+
+    fn url_of(&self, database: &str) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Runs statements in the first database, and returns their output: a line for each row, with
+    /// `|` between columns.
+    ///
+    /// # Errors
+    ///
+    /// A statement failed, or the server does not answer.
+    pub fn execute(&self, sql: &str) -> Result<String> {
+        self.execute_in(&self.url(), sql)
+    }
+
+    /// Runs statements in the database of this URL.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::execute`].
+    pub fn execute_in(&self, url: &str, sql: &str) -> Result<String> {
+        let output = std::process::Command::new(&self.programs.psql)
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
+            .args(["--set", "ON_ERROR_STOP=1", "--dbname", url, "--command"])
+            .arg(sql)
+            .output()
+            .context("cannot run psql")?;
+        ensure!(
+            output.status.success(),
+            "psql: {}",
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        );
+        Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+    }
+
+    /// Opens an idle transaction with a snapshot in the database of this URL: row versions that it
+    /// could still see are not vacuumed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::execute`].
+    pub fn hold_snapshot(&self, url: &str) -> Result<Snapshot> {
+        let mut child = std::process::Command::new(&self.programs.psql)
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
+            .args(["--set", "ON_ERROR_STOP=1", "--dbname", url])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot run psql")?;
+        let mut stdin = child.stdin.take().context("it is piped")?;
+        let stdout = child.stdout.take().context("it is piped")?;
+        let mut snapshot = Snapshot(child);
+        stdin.write_all(b"begin isolation level repeatable read; select 'held';\n")?;
+        let mut said = String::new();
+        BufReader::new(stdout).read_line(&mut said)?;
+        ensure!(said.trim() == "held", "psql has not begun a transaction");
+        // psql waits for more input as long as this is open.
+        snapshot.0.stdin = Some(stdin);
+        Ok(snapshot)
     }
 }
 

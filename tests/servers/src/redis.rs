@@ -3,13 +3,20 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 
 use crate::places;
 use crate::process::{Farewell, PATIENCE, Server};
+
+/// The variable with the port of a server that test processes share.
+pub const REDIS: &str = "WINDLASS_TEST_REDIS_PORT";
+
+fn url(port: u16) -> String {
+    format!("redis://127.0.0.1:{port}")
+}
 
 /// A Redis server without persistence: killing and starting it empties it.
 #[derive(Debug)]
@@ -56,24 +63,35 @@ impl Redis {
         Self::start().map(Some)
     }
 
-    /// The server that all tests of this process share; none as for [`Self::for_test`].
+    /// The URL of the server that tests share which neither stop nor empty it; none as for
+    /// [`Self::for_test`].
+    ///
+    /// The variable [`REDIS`] names the port of a server that test processes share. Without the
+    /// variable, the tests of this process share one.
     ///
     /// # Errors
     ///
-    /// As [`Self::for_test`].
-    pub fn shared() -> Result<Option<&'static Self>> {
-        static SHARED: OnceLock<Redis> = OnceLock::new();
-        static STARTING: Mutex<()> = Mutex::new(());
-        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(redis) = SHARED.get() {
-            return Ok(Some(redis));
+    /// As [`Self::for_test`], or the variable is no port.
+    pub fn shared() -> Result<Option<String>> {
+        static OWN: Mutex<Option<Redis>> = Mutex::new(None);
+        if let Some(port) = places::shared_port(REDIS)? {
+            return Ok(Some(url(port)));
         }
-        Ok(Self::for_test()?.map(|redis| SHARED.get_or_init(|| redis)))
+        let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.is_none() {
+            *own = Self::for_test()?;
+        }
+        Ok(own.as_ref().map(Self::url))
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Its URL, like `redis://127.0.0.1:15001`.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        url(self.port)
     }
 
     /// Starts it again after [`Self::stop`] or [`Self::kill`]. It is empty then.

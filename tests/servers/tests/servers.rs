@@ -36,7 +36,7 @@ fn postgres_keeps_what_is_committed_over_a_kill_and_a_restart() {
 
 #[test]
 fn postgres_ends_connections() {
-    let Some(server) = PostgreSql::shared().expect("it starts") else {
+    let Some(server) = PostgreSql::for_test().expect("it starts") else {
         return;
     };
     assert_eq!(server.terminate_connections().expect("it answers"), 0);

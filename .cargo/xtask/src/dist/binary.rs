@@ -47,12 +47,12 @@ pub(super) fn profile() -> Result<host::Profile> {
     Ok(host::Profile {
         name: "dist",
         directory: "dist",
-        tests: false,
         environment: vec![
             ("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")),
             ("CFLAGS", each("-ffile-prefix-map").join(" ")),
         ],
         usually: None,
+        ..host::Profile::release()
     })
 }
 

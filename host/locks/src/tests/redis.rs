@@ -12,11 +12,11 @@ use crate::conformance::{self, Subject, parts};
 /// A subject with a prefix of its own on the server that all tests share.
 fn shared() -> Option<Subject> {
     static PREFIXES: AtomicU32 = AtomicU32::new(0);
-    let server = Redis::shared().expect("it starts")?;
-    let prefix = PREFIXES.fetch_add(1, Ordering::Relaxed);
+    let url = Redis::shared().expect("it starts")?;
+    let (process, prefix) = (std::process::id(), PREFIXES.fetch_add(1, Ordering::Relaxed));
     Some(subject(
         "redis",
-        &format!("{}#{{test{prefix}}}", server.url()),
+        &format!("{url}#{{test{process}-{prefix}}}"),
     ))
 }
 

@@ -257,7 +257,7 @@ macro_rules! with_verbs {
         }
     };
 }
-#[cfg(any(test, feature = "memory"))]
+#[cfg(any(test, feature = "conformance"))]
 pub(crate) use with_verbs;
 
 with_verbs! { verbs }

@@ -109,7 +109,6 @@ fn acknowledged_steps_survive_a_kill() {
 }
 
 /// Publishes one version and then another, and dies in between.
-#[cfg(feature = "failpoints")]
 #[test]
 fn a_death_in_the_middle_of_publishing_leaves_the_version_before() {
     use crate::conformance::publishing::{draft, publish};
