@@ -1,8 +1,8 @@
 //! Generates three tables of the binary. Every file of `docs/errors` becomes a page of `windlass
 //! explain`, so an explanation always fits the version that it explains. The newest version of each
 //! package in `wit` becomes a file that `windlass plugin wit` writes. The bundle that
-//! `WINDLASS_BUILD_LIBRARY` names becomes the node library inside the program; without the variable
-//! the program has none.
+//! `WINDLASS_BUILD_LIBRARY` names becomes the node library inside the program; without the variable,
+//! or while the bundle does not exist, the program has none.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,11 @@ fn bundle(library: Option<&Path>, out: &Path) -> io::Result<&'static str> {
     let Some(library) = library else {
         return Ok("b\"\"");
     };
+    // A file that does not exist yet counts as changed.
     println!("cargo::rerun-if-changed={}", library.display());
+    if !library.exists() {
+        return Ok("b\"\"");
+    }
     fs::copy(library, out.join("library.bundle"))?;
     Ok("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/library.bundle\"))")
 }

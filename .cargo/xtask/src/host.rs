@@ -149,7 +149,11 @@ fn build_packer(profile: &Profile) -> Result<()> {
         "building WebAssembly's compiler and the packer of the node library{}",
         usually.unwrap_or_default()
     ));
-    progress::run(&mut cargo_build(place::cargo(), profile, &[PACKER])?)
+    progress::run(&mut cargo_build(
+        place::cargo_with_library()?,
+        profile,
+        &[PACKER],
+    )?)
 }
 
 fn cargo_build(mut command: Command, profile: &Profile, programs: &[&str]) -> Result<Command> {

@@ -48,9 +48,10 @@ pub(crate) fn run(selection: &[String], filter: Option<&str>, mut command: Comma
     }
 }
 
-/// The report of the last run, as JUnit has it.
+/// The report of the last run, as JUnit has it. nextest writes it into the checkout, wherever the
+/// target directory is.
 fn report() -> Result<PathBuf> {
-    Ok(place::target()?.join("nextest/default/junit.xml"))
+    Ok(place::root()?.join("target/nextest/default/junit.xml"))
 }
 
 /// The slowest tests of the last run, with their seconds; none if nextest did not run them.

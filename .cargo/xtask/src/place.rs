@@ -36,7 +36,8 @@ pub(crate) fn library() -> Result<PathBuf> {
     Ok(target()?.join("library.bundle"))
 }
 
-/// The cargo that runs this command, for a build of the host with the packed node library.
+/// The cargo that runs this command, for builds of the host. All get the same variable, also before
+/// the node library is packed, so that no build makes another one stale.
 pub(crate) fn cargo_with_library() -> Result<Command> {
     let mut command = cargo();
     command.env("WINDLASS_BUILD_LIBRARY", library()?);

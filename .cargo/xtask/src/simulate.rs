@@ -20,7 +20,7 @@ pub(crate) struct Args {
 /// Runs the simulation in the tests of the runtime.
 pub(crate) fn run(args: &Args) -> Result<()> {
     host::say("simulating");
-    let mut command = place::cargo();
+    let mut command = place::cargo_with_library()?;
     command
         // With the same features as all other tests, so that nothing is compiled again.
         .args(["test", "--workspace", "--all-features", "--lib"])
