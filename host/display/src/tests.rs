@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use windlass_model::{Code, Diagnostic, Place, position};
+use windlass_test_seeds::Seeds;
 
 use crate::visible::{coloured, is_hidden, json, visible};
 use crate::{Problems, diagnostics, drawn};
@@ -170,6 +171,8 @@ fn span() -> impl Strategy<Value = Range<usize>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
     #[test]
     fn no_text_and_no_span_makes_printing_panic(
         text in nasty(),

@@ -105,6 +105,7 @@ fn target(said: &[u8]) -> Option<Target> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use windlass_test_seeds::Seeds;
 
     use super::*;
     use crate::ring::Keyring;
@@ -181,6 +182,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
         #[test]
         fn no_text_is_a_token(text in "\\PC{0,200}") {
             let keys = Keys::fixed(Keyring::random());

@@ -276,6 +276,7 @@ impl fmt::Debug for Signer {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use windlass_test_seeds::Seeds;
 
     use super::*;
 
@@ -372,6 +373,8 @@ QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfN
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
         #[test]
         fn no_text_is_too_odd(text in "\\PC{0,200}") {
             prop_assert!(text.parse::<PublicKey>().is_err());

@@ -6,8 +6,8 @@
 //! the gap. The walk interprets the fields by itself.
 //!
 //! Zones whose clocks agree in those years share a walk, and each is compared by itself.
-//! `WINDLASS_SCHEDULE_SEED` replays a seed, and `WINDLASS_SCHEDULE_SAMPLES` sets the number of
-//! expressions for each zone, which otherwise is one.
+//! A seed makes an expression for each kind of zone; [`windlass_test_seeds`] has the variables of
+//! the environment that choose seeds.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
@@ -18,12 +18,28 @@ use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use windlass_model::definition::{StartTrigger, Timing};
 use windlass_model::schedule::Schedule;
+use windlass_test_seeds::Seeds;
+
+const SEEDS: Seeds = Seeds::new(2, 40);
 
 const MINUTE_MS: i64 = 60_000;
 const DAY: i64 = 24 * 60;
 /// How long before the compared years the walk begins, in minutes: long enough to know which times
 /// the clocks have shown if an hour is being repeated at the beginning.
 const LEAD: i64 = 2 * DAY;
+
+/// A deliberate mistake of the walk, which the comparison has to reveal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mistake {
+    /// A minute that is shown again happens again.
+    HoursRepeat,
+    /// A minute that no clock shows never happens.
+    GapsSwallow,
+    /// A day has to match by month and by week, where one of them is enough.
+    DaysMatchBoth,
+    /// The week begins one day late.
+    WeeksAreLate,
+}
 
 /// A deterministic source of numbers.
 struct Dice(u64);
@@ -159,13 +175,18 @@ impl Expression {
     }
 
     /// Whether it matches a day, given by its number since 1970.
-    fn takes_day(&self, day: i64) -> bool {
+    fn takes_day(&self, day: i64, mistake: Option<Mistake>) -> bool {
         let (_, month, of_month) = civil(day);
         // 1 January 1970 was a Thursday.
-        let weekday = (day + 4).rem_euclid(7);
+        let thursday = if mistake == Some(Mistake::WeeksAreLate) {
+            3
+        } else {
+            4
+        };
+        let weekday = (day + thursday).rem_euclid(7);
         let (by_month, by_week) = (self.days.takes(of_month), self.weekdays.takes(weekday));
         let day = match (self.days.all, self.weekdays.all) {
-            (false, false) => by_month || by_week,
+            (false, false) if mistake != Some(Mistake::DaysMatchBoth) => by_month || by_week,
             _ => by_month && by_week,
         };
         day && self.months.takes(month)
@@ -223,7 +244,12 @@ fn clocks(zone: &TimeZone, from: i64, until: i64) -> Option<Clocks> {
 }
 
 /// Walks from one instant to another and returns the minutes at which the expression happens.
-fn walk(expression: &Expression, clocks: &Clocks, from: i64, until: i64) -> Vec<i64> {
+fn walk(
+    expression: &Expression,
+    clocks: &Clocks,
+    (from, until): (i64, i64),
+    mistake: Option<Mistake>,
+) -> Vec<i64> {
     let mut found = Vec::new();
     // The next minute that the clocks have not shown yet.
     let mut fresh = from + clocks.first().unwrap().1;
@@ -231,7 +257,7 @@ fn walk(expression: &Expression, clocks: &Clocks, from: i64, until: i64) -> Vec<
     let mut takes = |shown: i64| {
         if shown.div_euclid(DAY) != day {
             day = shown.div_euclid(DAY);
-            takes_day = expression.takes_day(day);
+            takes_day = expression.takes_day(day, mistake);
         }
         takes_day && expression.takes_minute(shown.rem_euclid(DAY))
     };
@@ -244,6 +270,11 @@ fn walk(expression: &Expression, clocks: &Clocks, from: i64, until: i64) -> Vec<
         // The times that are shown now and were not before: usually one minute, none while an hour
         // is repeated, and many after a gap.
         let mut happens = false;
+        match mistake {
+            Some(Mistake::HoursRepeat) => fresh = fresh.min(minute + ahead),
+            Some(Mistake::GapsSwallow) => fresh = fresh.max(minute + ahead),
+            _ => {}
+        }
         while fresh <= minute + ahead {
             happens |= takes(fresh);
             fresh += 1;
@@ -255,27 +286,18 @@ fn walk(expression: &Expression, clocks: &Clocks, from: i64, until: i64) -> Vec<
     found
 }
 
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable)
-        .ok()
-        .map(|text| text.parse().unwrap())
+/// The minutes of five years in the past, whose rules no government can change any more, from a day
+/// and a minute that the seed chooses.
+fn five_years(dice: &mut Dice) -> (i64, i64) {
+    let day = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() / MINUTE_MS;
+    let from = day("2020-01-01T00:00:00Z") + i64::try_from(dice.roll(366 * 1440)).unwrap();
+    (from, from + 5 * 366 * DAY)
 }
 
-#[test]
-fn five_years_in_every_zone_are_as_a_walk_over_the_minutes_finds_them() {
-    let seed = number("WINDLASS_SCHEDULE_SEED").unwrap_or_else(|| {
-        let clock = std::hash::RandomState::new();
-        std::hash::BuildHasher::hash_one(&clock, 0)
-    });
-    println!("WINDLASS_SCHEDULE_SEED={seed}");
-    let samples = number("WINDLASS_SCHEDULE_SAMPLES").unwrap_or(1);
+/// Compares five years in every zone. Returns the number of occurrences, or the difference.
+fn compare_all(seed: u64, mistake: Option<Mistake>) -> Result<usize, String> {
     let mut dice = Dice(seed);
-    let day = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() / MINUTE_MS;
-    // Five years in the past, whose rules no government can change any more, from a day and a
-    // minute that the seed chooses.
-    let from = day("2020-01-01T00:00:00Z") + i64::try_from(dice.roll(366 * 1440)).unwrap();
-    let until = from + 5 * 366 * DAY;
-
+    let (from, until) = five_years(&mut dice);
     let mut alike: BTreeMap<Clocks, Vec<String>> = BTreeMap::new();
     let zones = TimeZoneDatabase::bundled();
     let mut count = 0;
@@ -289,31 +311,48 @@ fn five_years_in_every_zone_are_as_a_walk_over_the_minutes_finds_them() {
 
     let mut occurrences = 0;
     for (clocks, names) in &alike {
-        let mut walked = Vec::new();
-        for _ in 0..samples {
-            let expression = Expression::any(&mut dice);
-            let mut found = walk(&expression, clocks, from - LEAD, until);
-            found.retain(|minute| *minute >= from);
-            walked.push((expression.text(), found));
-        }
-        for (name, (expression, expected)) in names.iter().zip(walked.iter().cycle()) {
-            occurrences += compare(expression, name, expected, from, until);
-        }
-        // In a group with fewer zones than expressions, the first zone gets the remaining
-        // expressions.
-        for (expression, expected) in walked.iter().skip(names.len()) {
-            occurrences += compare(expression, names.first().unwrap(), expected, from, until);
+        let expression = Expression::any(&mut dice);
+        let mut expected = walk(&expression, clocks, (from - LEAD, until), mistake);
+        expected.retain(|minute| *minute >= from);
+        for name in names {
+            occurrences += compare(&expression.text(), name, &expected, (from, until))?;
         }
     }
     println!(
         "{count} zones, {} kinds, {occurrences} occurrences",
         alike.len()
     );
-    assert!(occurrences > 100_000, "there was something to compare");
+    Ok(occurrences)
 }
 
-/// Compares, and returns the number of occurrences.
-fn compare(expression: &str, timezone: &str, expected: &[i64], from: i64, until: i64) -> usize {
+#[test]
+fn five_years_in_every_zone_are_as_a_walk_over_the_minutes_finds_them() {
+    for seed in SEEDS.range() {
+        let occurrences = compare_all(seed, None);
+        let occurrences = occurrences.unwrap_or_else(|it| panic!("WINDLASS_SEED={seed} {it}"));
+        assert!(occurrences > 100_000, "there was something to compare");
+    }
+}
+
+#[test]
+fn a_mistake_of_the_walk_is_noticed() {
+    for mistake in [
+        Mistake::HoursRepeat,
+        Mistake::GapsSwallow,
+        Mistake::DaysMatchBoth,
+        Mistake::WeeksAreLate,
+    ] {
+        SEEDS.find(mistake, |seed| compare_all(seed, Some(mistake)).is_err());
+    }
+}
+
+/// Compares, and returns the number of occurrences, or the difference.
+fn compare(
+    expression: &str,
+    timezone: &str,
+    expected: &[i64],
+    (from, until): (i64, i64),
+) -> Result<usize, String> {
     let schedule = Schedule::of(&StartTrigger::Cron {
         expression: expression.to_owned(),
         timezone: timezone.to_owned(),
@@ -321,8 +360,10 @@ fn compare(expression: &str, timezone: &str, expected: &[i64], from: i64, until:
     });
     let Some(Ok(schedule)) = schedule else {
         // Some samples never happen, like the 30th of February; then the walk found nothing.
-        assert!(expected.is_empty(), "{expression} is refused, and happens");
-        return 0;
+        return match expected {
+            [] => Ok(0),
+            _ => Err(format!("{expression} is refused, and happens")),
+        };
     };
     let before = from * MINUTE_MS - 1;
     let found: Vec<i64> = schedule
@@ -344,6 +385,8 @@ fn compare(expression: &str, timezone: &str, expected: &[i64], from: i64, until:
             write!(text, "\n  {word} {}", instant.to_zoned(zone)).unwrap();
         }
     }
-    assert!(found == expected, "{expression} in {timezone}:{text}");
-    found.len()
+    match found == expected {
+        true => Ok(found.len()),
+        false => Err(format!("{expression} in {timezone}:{text}")),
+    }
 }

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use windlass_model::file::{Read, json_schema, read, read_canonical};
 use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic};
+use windlass_test_seeds::Seeds;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -318,6 +319,8 @@ fn edges_have_stable_ids() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
     #[test]
     fn no_text_makes_the_reader_panic(text in "\\PC*") {
         read(&text, "w.yaml");

@@ -13,10 +13,14 @@ use windlass_model::{
     Class, Code, Definition, ExecutionNo, Failure, JsonText, ScopeNo, Seq, Status, TriggerNo,
     TriggerType,
 };
+use windlass_test_seeds::Seeds;
 
 use crate::assembled::{self, assemble};
 use crate::kit::{self, Stored, Turn};
+use crate::mistake::{self, Mistake};
 use crate::wild::{Dice, Wild, wild};
+
+const SEEDS: Seeds = Seeds::new(256, 10_000);
 
 /// The step after which no node takes an edge, and no list has items.
 const LIVELY: usize = 120;
@@ -535,9 +539,15 @@ fn written(state: &mut RunState, commands: &[Command]) -> Vec<(u64, Vec<u8>)> {
 }
 
 fn play(definition: &Definition, seed: u64, mood: Mood) -> RunState {
-    let graph = kit::compile(definition).expect("it compiled before");
+    play_as(definition, definition, seed, mood)
+}
+
+/// Plays a run of a workflow that the observer takes for a run of `definition`.
+fn play_as(definition: &Definition, run: &Definition, seed: u64, mood: Mood) -> RunState {
+    let known = kit::compile(definition).expect("it compiled before");
+    let graph = kit::compile(run).expect("it compiled before");
     let mut dice = Dice(seed);
-    let mut watch = Watch::new(&graph, definition, !mood.meddling);
+    let mut watch = Watch::new(&known, definition, !mood.meddling);
     let (state, commands) = begin(&graph, 0);
     for command in &commands {
         watch.command(command, &state);
@@ -569,7 +579,25 @@ fn parts() -> impl Strategy<Value = Vec<Wild>> {
     prop::collection::vec(wild(2, false), 1..4)
 }
 
+#[test]
+fn a_mistake_of_the_engine_is_noticed() {
+    let cases = (parts(), any::<u64>());
+    let mood = Mood {
+        meddling: false,
+        failures: true,
+    };
+    mistake::find(
+        SEEDS,
+        &Mistake::OF_FEATURES,
+        &cases,
+        |(parts, seed)| assemble(parts.clone(), *seed),
+        |definition, bent, (_, seed)| drop(play_as(definition, bent, *seed, mood)),
+    );
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(SEEDS.cases()))]
+
     #[test]
     fn whatever_a_workflow_has_its_runs_end_in_order(parts in parts(), seed in any::<u64>()) {
         let Some(definition) = assemble(parts, seed) else { return Err(TestCaseError::reject("")) };

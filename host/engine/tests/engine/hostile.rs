@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use windlass_engine::{Command, Event, NodeIx, Open, OpenRow, RunState, begin};
 use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
+use windlass_test_seeds::Seeds;
 
 use crate::kit;
 
@@ -135,6 +136,8 @@ fn a_chain_stays_small() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
     #[test]
     fn flipped_bytes_never_panic(
         at in any::<prop::sample::Index>(),

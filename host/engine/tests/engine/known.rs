@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use windlass_engine::{Analysis, Facts, analyse};
 use windlass_model::definition::{Edge, Node, NodeKind, UseRef, When};
 use windlass_model::{Definition, limits};
+use windlass_test_seeds::Seeds;
 
 use crate::kit;
 
@@ -361,6 +362,8 @@ fn leads(edges: &[(usize, usize)], from: &[usize], to: usize, without: Option<us
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
     /// On graphs without cycles, the order is as an exhaustive search finds it.
     #[test]
     fn the_order_is_that_of_all_ways(pairs in prop::collection::vec((0..9_usize, 0..9_usize), 0..18)) {

@@ -18,6 +18,8 @@ mod kit;
 #[cfg(test)]
 mod known;
 #[cfg(test)]
+mod mistake;
+#[cfg(test)]
 mod newcomers;
 #[cfg(test)]
 mod player;

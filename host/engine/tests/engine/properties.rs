@@ -10,9 +10,13 @@ use proptest::prelude::*;
 use windlass_engine::{Command, Cx, EdgeIx, Event, Graph, MAX_STEPS, NodeIx, RunState, begin};
 use windlass_model::definition::{Incidents, Join, Node, OnError, When};
 use windlass_model::{Class, Code, Definition, ExecutionNo, Failure, Seq, Status};
+use windlass_test_seeds::Seeds;
 
 use crate::kit;
+use crate::mistake::{self, Mistake};
 use crate::wild::{Dice, Wild, wild};
+
+const SEEDS: Seeds = Seeds::new(256, 10_000);
 
 /// The step after which no node takes an edge any more.
 const LIVELY: usize = 80;
@@ -418,9 +422,15 @@ fn next(state: &RunState, dice: &mut Dice, step: usize, plain: bool) -> Event {
 
 /// Plays a run to its end, twice.
 fn play(definition: &Definition, seed: u64, plain: bool) -> Status {
-    let graph = kit::compile(definition).expect("it was repaired");
+    play_as(definition, definition, seed, plain)
+}
+
+/// Plays a run of a workflow that the observer takes for a run of `definition`.
+fn play_as(definition: &Definition, run: &Definition, seed: u64, plain: bool) -> Status {
+    let known = kit::compile(definition).expect("it was repaired");
+    let graph = kit::compile(run).expect("it compiled before");
     let mut dice = Dice(seed);
-    let mut watch = Watch::new(&graph, definition);
+    let mut watch = Watch::new(&known, definition);
     let (mut state, commands) = begin(&graph, 0);
     watch.commands(None, &commands, &state);
     let mut log: Vec<Played> = Vec::new();
@@ -500,7 +510,21 @@ fn retrying(mut definition: Definition, policy: u8) -> Definition {
     definition
 }
 
+#[test]
+fn a_mistake_of_the_engine_is_noticed() {
+    let cases = (wild(0, false), any::<u64>());
+    mistake::find(
+        SEEDS,
+        &Mistake::OF_GRAPHS,
+        &cases,
+        |(wild, _)| wild.clone().repair(),
+        |definition, bent, (_, seed)| drop(play_as(definition, bent, *seed, true)),
+    );
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(SEEDS.cases()))]
+
     #[test]
     fn a_graph_without_cycles_decides_every_node_once(
         wild in wild(0, false),

@@ -8,9 +8,13 @@ use windlass_engine::{
     Closed, Command, Cx, Event, Graph, MAX_STEPS, NodeIx, Open, Reopening, RunState, begin, reopen,
 };
 use windlass_model::{Class, Code, Definition, ExecutionNo, Failure, Payload, Status};
+use windlass_test_seeds::Seeds;
 
 use crate::kit;
+use crate::mistake::{self, Mistake};
 use crate::wild::{Dice, Wild, wild};
+
+const SEEDS: Seeds = Seeds::new(256, 10_000);
 
 const END: usize = 2_000;
 
@@ -131,11 +135,31 @@ fn executions(graph: &Graph, seed: u64, failing: usize) -> (Vec<Done>, Status) {
 }
 
 fn same(definition: &Definition, seed: u64) {
-    let graph = kit::compile(definition).expect("it was repaired");
-    assert_eq!(executions(&graph, seed, 3), executions(&graph, seed, 0));
+    same_as(definition, definition, seed);
+}
+
+/// Compares a run that fails on the way with one of `definition` that does not.
+fn same_as(definition: &Definition, failing: &Definition, seed: u64) {
+    let [graph, failing] =
+        [definition, failing].map(|it| kit::compile(it).expect("it was repaired"));
+    assert_eq!(executions(&failing, seed, 3), executions(&graph, seed, 0));
+}
+
+#[test]
+fn a_mistake_of_the_engine_is_noticed() {
+    let cases = (wild(0, false), any::<u64>());
+    mistake::find(
+        SEEDS,
+        &Mistake::OF_GRAPHS,
+        &cases,
+        |(wild, _)| wild.clone().repair(),
+        |definition, bent, (_, seed)| same_as(definition, bent, *seed),
+    );
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(SEEDS.cases()))]
+
     #[test]
     fn what_is_tried_again_goes_on_as_if_it_had_not_failed(
         wild in wild(0, false),

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use windlass_test_seeds::Seeds;
 
 use super::*;
 
@@ -174,6 +175,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
     /// The policy, written down as the sentences of `lib.rs` say it, chooses the same caller.
     #[test]
     fn the_queue_chooses_as_the_policy_says(steps in prop::collection::vec(step(), 1..200)) {

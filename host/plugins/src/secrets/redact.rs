@@ -342,6 +342,7 @@ fn encodings(value: &[u8]) -> Vec<Vec<u8>> {
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
+    use windlass_test_seeds::Seeds;
 
     use super::*;
 
@@ -466,6 +467,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
         #[test]
         fn a_value_never_stays(
             secret in "\\PC{8,24}",

@@ -7,7 +7,7 @@
 //! away. A [`checker::Checker`] checks every write.
 //!
 //! A seed determines everything. `WINDLASS_SEED=… cargo test -p windlass-runtime --lib sim::`
-//! repeats one; `WINDLASS_SEEDS=…` sets how many are tried.
+//! repeats one; [`windlass_test_seeds`] has the other variables.
 
 mod checker;
 mod clock;

@@ -1,22 +1,9 @@
-//! Selects the seeds, and the number of threads that try them.
+//! Tries seeds on all processors.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// The requested seeds, or else this number of seeds from the first one on.
-pub(super) fn range(seeds: u64) -> Range<u64> {
-    let first = variable("WINDLASS_SEED");
-    let seeds = if first.is_some() { 1 } else { seeds };
-    let seeds = variable("WINDLASS_SEEDS").unwrap_or(seeds);
-    let first = first.unwrap_or(1);
-    first..first + seeds
-}
 
 /// Prints the seed if its simulation panics.
 pub(super) struct Running(pub(super) u64);
@@ -29,15 +16,10 @@ impl Drop for Running {
     }
 }
 
-/// Whether a single seed was requested.
-pub(super) fn is_one() -> bool {
-    variable("WINDLASS_SEED").is_some()
-}
-
 /// Runs these seeds on all processors, prints the results, and fails if an invariant is broken for
 /// one of them.
 pub(super) fn run_all<R: Default + std::fmt::Debug + Send>(
-    seeds: Range<u64>,
+    seeds: &Range<u64>,
     run: impl Fn(u64) -> Result<R, String> + Sync,
     add: impl Fn(&mut R, &R) + Sync,
 ) -> R {

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use windlass_model::http::{Encoding, Verify};
+use windlass_test_seeds::Seeds;
 
 use cases::{
     EVENT, NOW_MS, STRIPE_NEW, STRIPE_OLD, TOLERANCE_MS, all, basic, bearer, github, headers, hmac,
@@ -515,6 +516,8 @@ fn another_attempt_is_the_same_delivery_and_another_body_or_id_is_not() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
     #[test]
     fn random_headers_never_verify(
         values in prop::collection::vec((0..7_usize, 0..4_usize, prop::collection::vec(any::<u8>(), 0..80)), 0..8),

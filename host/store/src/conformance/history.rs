@@ -3,6 +3,7 @@
 //!
 //! proptest shrinks a failing history and prints it with its seed.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -10,6 +11,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 #[cfg(test)]
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use windlass_model::{Incarnation, ScopeNo, Status};
+use windlass_test_seeds::Seeds;
 
 use super::history_external::{self, ExternalStep};
 use super::history_kept::{self, PublishingStep};
@@ -23,6 +25,10 @@ use crate::write::{
     Claim, ClaimScope, ClaimedRun, Commit, Leave, Mark, Park, Reap, Release, Renew, Unpark,
 };
 use crate::{MemoryStore, Result, Store, Write, Wrote};
+
+/// Histories. Their deliberate mistakes are the mutants of the shared statements in
+/// `sqlite/tests/mutating.rs`.
+pub(crate) const HISTORIES: Seeds = Seeds::new(48, 1_000);
 
 /// One operation of a history. The numbers choose among the existing members, runs and rows.
 #[derive(Clone, Debug)]
@@ -123,29 +129,36 @@ pub(crate) fn random_histories_agree(tested: &dyn Harness, model: &dyn Harness) 
     agree(tested, &model.open(), model.clock());
 }
 
-/// Whether a fixed set of histories agrees with the model. Failing histories are not shrunk.
+/// Carries out a fixed sequence of histories: each is the same whenever this is called. Before each
+/// one, `begin` gets its number, from 1. Whether all agree with the model; one that does not is not
+/// shrunk.
 #[cfg(test)]
-pub(crate) fn fixed_histories_agree(harness: &dyn Harness, cases: u32) -> bool {
+pub(crate) fn fixed_histories_agree(
+    harness: &dyn Harness,
+    histories: u32,
+    begin: impl Fn(u64),
+) -> bool {
     let clock = Arc::new(TestClock::default());
     let model = MemoryStore::new(Arc::clone(&clock) as Arc<dyn windlass_model::Clock>);
     let config = Config {
-        cases,
+        cases: histories,
         max_shrink_iters: 0,
         failure_persistence: None,
         ..Config::default()
     };
     let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(config, seed);
-    run(&mut runner, harness, &(model as Arc<dyn Store>), &clock).is_ok()
+    let model = model as Arc<dyn Store>;
+    run(&mut runner, harness, &model, &clock, begin).is_ok()
 }
 
 fn agree(harness: &dyn Harness, model: &Arc<dyn Store>, clock: &TestClock) {
     let mut runner = TestRunner::new(Config {
-        cases: 48,
+        cases: HISTORIES.cases(),
         failure_persistence: None,
         ..Config::default()
     });
-    run(&mut runner, harness, model, clock).unwrap();
+    run(&mut runner, harness, model, clock, |_| {}).unwrap();
 }
 
 fn run(
@@ -153,12 +166,16 @@ fn run(
     harness: &dyn Harness,
     model: &Arc<dyn Store>,
     clock: &TestClock,
+    begin: impl Fn(u64),
 ) -> std::result::Result<(), TestError<Vec<Vec<Op>>>> {
     // Each history starts from the state in which the last one ended. Its own members and runs
     // keep it apart, and the model stays in step.
     let tested = harness.open();
     let history = proptest::collection::vec(proptest::collection::vec(op(), 1..8), 1..30);
+    let begun = Cell::new(0);
     runner.run(&history, |history| {
+        begun.set(begun.get() + 1);
+        begin(begun.get());
         let mut run = History {
             model: Arc::clone(model),
             tested: Arc::clone(&tested),

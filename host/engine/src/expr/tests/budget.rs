@@ -5,13 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value as Json, json};
+use windlass_test_seeds::Seeds;
 
 use super::super::{Condition, ExprError, ExprErrorKind, Interrupt, Template, Values};
+use super::oracle;
 use super::random::Random;
+
+/// Random templates, in the process whose memory is limited.
+const TEMPLATES: Seeds = Seeds::new(1_500, 15_000);
 
 /// The address space of the process that evaluates hostile templates. An evaluation holds at most
 /// 64 MiB; the test program, its threads and the input take the rest.
 const ADDRESS_SPACE: u64 = 768 * 1024 * 1024;
+
+/// The processor time of that process, in seconds.
+const CPU_SECONDS: u64 = 300;
 
 /// The environment variable that selects the test of the child process.
 const CHILD: &str = "WINDLASS_EXPR_CHILD";
@@ -202,47 +210,83 @@ fn values_that_nest_without_end_are_refused() {
     assert_eq!(evaluate(&text, &input).unwrap(), "false");
 }
 
-/// All checks of the child process, whose memory is limited.
-#[test]
-fn hostile_templates_stay_within_their_memory() {
-    if std::env::var_os(CHILD).is_some() {
-        return limited();
-    }
+/// Runs a test again in a process whose memory is limited. Returns whether it passed, and its
+/// output.
+fn in_child(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
     let program = std::env::current_exe().unwrap();
-    let name = "expr::tests::budget::hostile_templates_stay_within_their_memory";
+    let name = format!("expr::tests::budget::{test}");
     let child = Command::new(program)
-        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .args([&name, "--exact", "--nocapture", "--test-threads=1"])
         .env(CHILD, "1")
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
     let errors = String::from_utf8_lossy(&child.stderr);
-    assert!(child.status.success(), "{}: {said}\n{errors}", child.status);
-    assert!(said.contains("1 passed"), "{said}");
+    let passed = child.status.success() && said.contains("1 passed");
+    (passed, format!("{}: {said}\n{errors}", child.status))
 }
 
-fn limited() {
+/// Whether this is such a process. If so, its memory and its processor time are limited from now
+/// on.
+fn is_child() -> bool {
     use rustix::process::{Resource, Rlimit, setrlimit};
-    let limit = Rlimit {
-        current: Some(ADDRESS_SPACE),
-        maximum: Some(ADDRESS_SPACE),
-    };
-    setrlimit(Resource::As, limit).unwrap();
-    check_all_over();
-    let seed = std::env::var("WINDLASS_SEED").ok();
-    let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
-    let values = large_values();
-    for seed in seed..seed.saturating_add(1_500) {
+    if std::env::var_os(CHILD).is_none() {
+        return false;
+    }
+    for (resource, most) in [(Resource::As, ADDRESS_SPACE), (Resource::Cpu, CPU_SECONDS)] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        setrlimit(resource, limit).unwrap();
+    }
+    true
+}
+
+#[test]
+fn hostile_templates_stay_within_their_memory() {
+    if is_child() {
+        check_all_over();
+        let values = large_values();
+        return each_template(|text| {
+            if let Ok(template) = Template::compile(&json!(text), &[], "/at") {
+                // The result does not matter here; the evaluation only has to end.
+                drop(template.render(&values.clone()));
+            }
+        });
+    }
+    let (passed, told) = in_child("hostile_templates_stay_within_their_memory", &[]);
+    assert!(passed, "{told}");
+}
+
+/// MiniJinja counts only instructions.
+#[test]
+fn an_evaluation_without_this_budget_is_noticed() {
+    if is_child() {
+        let (env, values) = (oracle::environment(), large_values());
+        return each_template(|text| drop(oracle::expected(&env, text, &values)));
+    }
+    let test = "an_evaluation_without_this_budget_is_noticed";
+    let (passed, told) = in_child(test, &[("WINDLASS_LONG", "1")]);
+    let last = told.lines().filter_map(|line| {
+        let (_, behind) = line.split_once("WINDLASS_SEED=")?;
+        let (seed, _) = behind.split_once(' ')?;
+        seed.parse::<u64>().ok()
+    });
+    let last = last.last();
+    TEMPLATES.find("no budget", |seed| !passed && Some(seed) == last);
+}
+
+/// Evaluates random templates, each of which is printed before.
+fn each_template(evaluate: impl Fn(&str)) {
+    for seed in TEMPLATES.range() {
         let mut random = Random::new(seed);
         // Numbers may be large here: widths, counts, bounds of slices and ranges.
         random.scale = [8, 1_000, 10_000_000, u64::MAX >> 1][random.below(4)];
         let text = random.template();
-        let Ok(template) = Template::compile(&json!(text), &[], "/at") else {
-            continue;
-        };
-        // The result does not matter here; the evaluation only has to end.
-        println!("WINDLASS_SEED={seed} {text}");
-        drop(template.render(&values.clone()));
+        println!("WINDLASS_SEED={seed} {}", text.escape_debug());
+        evaluate(&text);
     }
 }
 

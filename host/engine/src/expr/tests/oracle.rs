@@ -2,19 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use minijinja::value::ValueKind;
+use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Value};
 use serde_json::json;
+use windlass_test_seeds::Seeds;
 
 use super::super::environment::{ENVIRONMENT, RESULT_BYTES};
-use super::super::{ExprErrorKind, FUEL, Template, Values, names, write};
+use super::super::{ExprError, ExprErrorKind, FUEL, Template, Values, names, write};
 use super::random::Random;
 
-/// How many random templates are compared.
-const TEMPLATES: u64 = 10_000;
+/// Random templates.
+const TEMPLATES: Seeds = Seeds::new(10_000, 100_000);
 
 /// The environment in which MiniJinja evaluates texts.
-fn environment() -> Environment<'static> {
+pub(super) fn environment() -> Environment<'static> {
     let mut env = ENVIRONMENT.clone();
     env.set_fuel(Some(FUEL * 10));
     env.set_recursion_limit(64);
@@ -39,7 +40,11 @@ fn format_in_text(
 }
 
 /// MiniJinja's result of a template that is one text.
-fn expected(env: &Environment<'_>, text: &str, values: &Values) -> Result<String, String> {
+pub(super) fn expected(
+    env: &Environment<'_>,
+    text: &str,
+    values: &Values,
+) -> Result<String, String> {
     let context = values.root();
     let trimmed = text.trim();
     let inner = trimmed
@@ -61,44 +66,69 @@ fn expected(env: &Environment<'_>, text: &str, values: &Values) -> Result<String
     Ok(String::from_utf8(bytes).unwrap())
 }
 
+/// The comparison of one template.
+enum Compared {
+    Same,
+    /// Both fail.
+    Wrong,
+    OverBudget,
+    /// Not comparable: it does not compile, or MiniJinja panics.
+    Neither,
+    Different(String),
+}
+
+/// Compares the two results of a seed's template.
+fn compare(env: &Environment<'_>, seed: u64) -> Compared {
+    let mut random = Random::new(seed);
+    let input = random.input();
+    let text = random.template();
+    let Ok(template) = Template::compile(&json!(text), &[], "") else {
+        return Compared::Neither;
+    };
+    let mut values = Values::new();
+    values.input(input.to_string().as_bytes()).unwrap();
+    let found = template.render(&values);
+    if found.as_ref().is_err_and(ExprError::is_over_budget) {
+        return Compared::OverBudget;
+    }
+    // MiniJinja divides by zero in some places.
+    let Ok(expected) = catch_unwind(AssertUnwindSafe(|| expected(env, &text, &values))) else {
+        return Compared::Neither;
+    };
+    let about = format!("WINDLASS_SEED={seed}\n{text}\nwith {input}");
+    match (found, expected) {
+        (Ok(found), Ok(expected)) if found == expected => Compared::Same,
+        (Err(error), Err(expected)) => {
+            let undefined = expected.contains("ndefined");
+            if error.kind == ExprErrorKind::Undefined && !undefined {
+                Compared::Different(format!("{error} instead of {expected}: {about}"))
+            } else {
+                Compared::Wrong
+            }
+        }
+        (Ok(found), expected) => {
+            let found = String::from_utf8_lossy(&found);
+            Compared::Different(format!("{found} instead of {expected:?}: {about}"))
+        }
+        (Err(error), Ok(expected)) => {
+            Compared::Different(format!("{error} instead of {expected}: {about}"))
+        }
+    }
+}
+
 #[test]
 fn what_is_within_the_budget_is_what_minijinja_makes_of_it() {
-    let seed = std::env::var("WINDLASS_SEED").ok();
-    let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let env = environment();
     let (mut same, mut wrong, mut over) = (0, 0, 0);
     let mut differences = Vec::new();
-    for seed in seed..seed + TEMPLATES {
-        let mut random = Random::new(seed);
-        let input = random.input();
-        let text = random.template();
-        let Ok(template) = Template::compile(&json!(text), &[], "") else {
-            continue;
-        };
-        let mut values = Values::new();
-        values.input(input.to_string().as_bytes()).unwrap();
-        let found = template.render(&values);
-        // MiniJinja divides by zero in some places.
-        let expected = catch_unwind(AssertUnwindSafe(|| expected(&env, &text, &values)));
-        let about = format!("WINDLASS_SEED={seed}\n{text}\nwith {input}");
-        match (found, expected) {
-            (Err(error), _) if error.is_over_budget() => over += 1,
-            (_, Err(_)) => {}
-            (Ok(found), Ok(Ok(expected))) if found == expected => same += 1,
-            (Err(error), Ok(Err(expected))) => {
-                wrong += 1;
-                let undefined = expected.contains("ndefined");
-                if error.kind == ExprErrorKind::Undefined && !undefined {
-                    differences.push(format!("{error} instead of {expected}: {about}"));
-                }
-            }
-            (Ok(found), Ok(expected)) => {
-                let found = String::from_utf8_lossy(&found);
-                differences.push(format!("{found} instead of {expected:?}: {about}"));
-            }
-            (Err(error), Ok(Ok(expected))) => {
-                differences.push(format!("{error} instead of {expected}: {about}"));
-            }
+    let seeds = TEMPLATES.range();
+    for seed in seeds.clone() {
+        match compare(&env, seed) {
+            Compared::Same => same += 1,
+            Compared::Wrong => wrong += 1,
+            Compared::OverBudget => over += 1,
+            Compared::Neither => {}
+            Compared::Different(difference) => differences.push(difference),
         }
     }
     let count = differences.len();
@@ -109,14 +139,39 @@ fn what_is_within_the_budget_is_what_minijinja_makes_of_it() {
         differences.join("\n\n")
     );
     // The comparison is meaningful only if enough templates give a result.
-    assert!(
-        same > TEMPLATES / 10,
-        "{same} same, {wrong} wrong, {over} over budget"
+    let (told, tried) = (
+        format!("{same} same, {wrong} wrong, {over} over budget"),
+        seeds.end - seeds.start,
     );
-    assert!(
-        over < TEMPLATES / 20,
-        "{same} same, {wrong} wrong, {over} over budget"
-    );
+    println!("{told}");
+    if TEMPLATES.are_all(&seeds) {
+        assert!(same > tried / 10, "{told}");
+        assert!(over < tried / 20, "{told}");
+    }
+}
+
+/// Each filter, test and function in turn does something else in MiniJinja.
+#[test]
+fn a_mistake_in_any_filter_test_or_function_is_noticed() {
+    let is_found = |env: &Environment<'_>, name: &str| {
+        let differs = |seed| matches!(compare(env, seed), Compared::Different(_));
+        TEMPLATES.find(name, differs);
+    };
+    for name in names::FILTERS {
+        let mut env = environment();
+        env.add_filter(*name, |_: Rest<Value>| "a mistake");
+        is_found(&env, name);
+    }
+    for name in names::TESTS {
+        let mut env = environment();
+        env.add_test(*name, |_: Rest<Value>| false);
+        is_found(&env, name);
+    }
+    for name in names::FUNCTIONS {
+        let mut env = environment();
+        env.add_function(*name, |_: Rest<Value>| "a mistake");
+        is_found(&env, name);
+    }
 }
 
 /// The names in a list of MiniJinja's description of an environment.

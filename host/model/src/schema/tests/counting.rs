@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jsonschema::{Keyword, ValidationError};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use windlass_test_seeds::Seeds;
 
 use super::super::count::Mode;
 use super::super::plan::Plan;
@@ -123,6 +124,8 @@ fn counted(schema: &Value, names: bool) -> Value {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
     #[test]
     fn steps_are_never_fewer_than_visits(schema in schema(), values in prop::collection::vec(value(), 8)) {
         let Ok(plan) = Plan::read(&schema) else {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use windlass_test_seeds::Seeds;
 
 use super::*;
 
@@ -153,6 +154,8 @@ impl World {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
     /// Waiting calls only wait for holders that do not wait.
     #[test]
     fn never_over_the_total_and_everybody_comes_through(ops in prop::collection::vec(op(), 1..200)) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::expr::same;
 use super::flow::Workflow;
-use super::model::{Fault, Gone, Net, Seen, Shown, State};
+use super::model::{Fault, Gone, Mistake, Net, Seen, Shown, State};
 use super::told::Told;
 
 /// The limit of states that are followed at the same time. A run whose records fit more states is
@@ -25,19 +25,22 @@ pub(crate) struct Report {
     pub(crate) statuses: BTreeMap<String, usize>,
 }
 
-/// Compares a run with its workflow, and its children with theirs.
+/// Compares a run with its workflow, and its children with theirs. The interpreter may make a
+/// mistake on purpose.
 ///
 /// The error is the difference.
 pub(crate) fn check(
     told: &Told,
     workflows: &[&Workflow],
+    mistake: Option<Mistake>,
     report: &mut Report,
 ) -> Result<(), String> {
     let workflow = workflows
         .iter()
         .find(|it| it.name == told.workflow)
         .unwrap();
-    let net = Net::of(workflow);
+    let mut net = Net::of(workflow);
+    net.mistake = mistake;
     let followed = follow(&net, told).map_err(|wrong| {
         let (name, input, history) = (&told.workflow, &told.input, history(&net, told));
         format!("run of {name} on {input}:\n{wrong}\nIt did this:\n{history}")
@@ -48,7 +51,7 @@ pub(crate) fn check(
     *report.statuses.entry(told.status.clone()).or_default() += 1;
     for child in &told.children {
         report.called += 1;
-        check(child, workflows, report)?;
+        check(child, workflows, mistake, report)?;
     }
     Ok(())
 }

@@ -61,6 +61,11 @@ pub(crate) struct Maker {
 }
 
 impl Case {
+    /// All workflows of the case.
+    pub(crate) fn workflows(&self) -> Vec<&Workflow> {
+        self.children.iter().chain([&self.main]).collect()
+    }
+
     pub(crate) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let names: Vec<String> = (0..dice.below(3))

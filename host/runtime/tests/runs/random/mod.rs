@@ -2,7 +2,7 @@
 //!
 //! A seed determines a workflow, the workflows that it calls, its input, its stimuli, and whether
 //! it is cancelled. `WINDLASS_SEED=… cargo test -p windlass-runtime --test runs random` repeats
-//! one; `WINDLASS_SEEDS=…` sets how many are tried.
+//! one; [`windlass_test_seeds`] has the other variables.
 
 mod check;
 mod dice;
@@ -14,6 +14,7 @@ mod model;
 mod shape;
 mod told;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,15 +22,16 @@ use check::Report;
 use flow::Workflow;
 use host::{Machine, Process, id_of};
 use make::Case;
+use model::Mistake;
 use told::Told;
 use windlass_runtime::BurstBounds;
 use windlass_store::{Durability, MemoryStore, SqliteOptions, SqliteStore};
+use windlass_test_seeds::Seeds;
 
-/// The number of seeds.
-const SEEDS: u64 = 1_000;
+const SEEDS: Seeds = Seeds::new(1_000, 20_000);
 
-/// The number of seeds with a process that leaves in the middle.
-const REOPENED: u64 = 60;
+/// Seeds with processes that leave in the middle.
+const REOPENED: Seeds = Seeds::new(60, 600);
 
 /// The number of concurrent runs.
 const AT_ONCE: usize = 24;
@@ -37,36 +39,45 @@ const AT_ONCE: usize = 24;
 /// The number of mistakes that are printed.
 const SHOWN: usize = 3;
 
-/// The requested seeds, or else this number of seeds from the first one on.
-fn seeds(count: u64) -> Range<u64> {
-    let variable = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let first = variable("WINDLASS_SEED");
-    let count = if first.is_some() { 1 } else { count };
-    let count = variable("WINDLASS_SEEDS").unwrap_or(count);
-    let first = first.unwrap_or(1);
-    first..first + count
+/// The run of a seed, once it has ended.
+fn result(process: &Process<'_>, case: &Case, seed: u64) -> Result<Told, String> {
+    process.wait(seed)?;
+    let workflows = case.workflows();
+    // A cancelled run does not wait for its children.
+    loop {
+        if let Some(told) = Told::of(process.store.as_ref(), id_of(seed), &workflows) {
+            return Ok(told);
+        }
+        std::thread::yield_now();
+    }
 }
 
-/// Compares the run of a seed with the interpreter, once it has ended.
+/// Runs these seeds, some at the same time, and returns each with its case and its result.
+fn run(process: &Process<'_>, seeds: &[u64]) -> Vec<(u64, Case, Result<Told, String>)> {
+    let cases: Vec<(u64, Case)> = seeds.iter().map(|seed| (*seed, Case::of(*seed))).collect();
+    for (seed, case) in &cases {
+        process.begin(case, *seed);
+    }
+    for (seed, case) in &cases {
+        process.tell(case, *seed);
+    }
+    let results = cases.into_iter().map(|(seed, case)| {
+        let told = result(process, &case, seed);
+        (seed, case, told)
+    });
+    results.collect()
+}
+
+/// Compares the result of a seed with the interpreter.
 fn verify(
-    process: &Process<'_>,
-    case: &Case,
     seed: u64,
+    case: &Case,
+    told: Result<Told, String>,
     report: &mut Report,
 ) -> Result<(), String> {
-    let workflows: Vec<&Workflow> = case.children.iter().chain([&case.main]).collect();
-    let result = process.wait(seed).and_then(|()| {
-        let store = process.store.as_ref();
-        // A cancelled run does not wait for its children.
-        let told = loop {
-            if let Some(told) = Told::of(store, id_of(seed), &workflows) {
-                break told;
-            }
-            std::thread::yield_now();
-        };
-        check::check(&told, &workflows, report)
-    });
-    result.map_err(|wrong| {
+    let workflows = case.workflows();
+    let compared = told.and_then(|told| check::check(&told, &workflows, None, report));
+    compared.map_err(|wrong| {
         let written: Vec<String> = workflows.iter().map(|it| it.written()).collect();
         let (input, cancelled) = (&case.input, case.cancelled);
         format!(
@@ -89,28 +100,25 @@ fn none(wrong: &[String], seeds: &Range<u64>) {
     );
 }
 
-#[test]
-fn random_workflows_come_to_what_the_interpreter_says() {
-    let machine = Machine::new();
+fn in_memory(machine: &Machine) -> Process<'_> {
     let store = MemoryStore::new(Arc::clone(&machine.clock) as _);
     let burst = BurstBounds {
         steps: 7,
         ..BurstBounds::default()
     };
-    let process = machine.start(store, burst);
-    let seeds = seeds(SEEDS);
+    machine.start(store, burst)
+}
+
+#[test]
+fn random_workflows_come_to_what_the_interpreter_says() {
+    let machine = Machine::new();
+    let process = in_memory(&machine);
+    let seeds = SEEDS.range();
     let all: Vec<u64> = seeds.clone().collect();
     let (mut report, mut wrong) = (Report::default(), Vec::new());
     for seeds in all.chunks(AT_ONCE) {
-        let cases: Vec<(u64, Case)> = seeds.iter().map(|seed| (*seed, Case::of(*seed))).collect();
-        for (seed, case) in &cases {
-            process.begin(case, *seed);
-        }
-        for (seed, case) in &cases {
-            process.tell(case, *seed);
-        }
-        for (seed, case) in &cases {
-            wrong.extend(verify(&process, case, *seed, &mut report).err());
+        for (seed, case, told) in run(&process, seeds) {
+            wrong.extend(verify(seed, &case, told, &mut report).err());
         }
     }
     process.leave();
@@ -118,6 +126,26 @@ fn random_workflows_come_to_what_the_interpreter_says() {
     none(&wrong, &seeds);
     let many = report.runs / 20;
     assert!(report.left <= many.max(1), "most are followed: {report:?}");
+}
+
+#[test]
+fn every_mistake_of_the_interpreter_is_noticed() {
+    let machine = Machine::new();
+    let process = in_memory(&machine);
+    let mut runs = BTreeMap::new();
+    for mistake in Mistake::ALL {
+        SEEDS.find(mistake, |seed| {
+            if !runs.contains_key(&seed) {
+                let next: Vec<u64> = (seed..).take(AT_ONCE).collect();
+                let results = run(&process, &next).into_iter();
+                runs.extend(results.map(|(seed, case, told)| (seed, (case, told.unwrap()))));
+            }
+            let (case, told) = runs.get(&seed).unwrap();
+            let workflows = case.workflows();
+            check::check(told, &workflows, Some(mistake), &mut Report::default()).is_err()
+        });
+    }
+    process.leave();
 }
 
 #[test]
@@ -130,7 +158,7 @@ fn random_workflows_come_to_the_same_when_their_process_leaves_in_the_middle() {
         let store = SqliteStore::open(dir.path().join("random.db"), options).unwrap();
         machine.start(store, BurstBounds::default())
     };
-    let seeds = seeds(REOPENED);
+    let seeds = REOPENED.range();
     let cases: Vec<(u64, Case)> = seeds.clone().map(|seed| (seed, Case::of(seed))).collect();
     let mut process = open();
     for (seed, case) in &cases {
@@ -149,7 +177,8 @@ fn random_workflows_come_to_the_same_when_their_process_leaves_in_the_middle() {
     }
     let (mut report, mut wrong) = (Report::default(), Vec::new());
     for (seed, case) in &cases {
-        wrong.extend(verify(&process, case, *seed, &mut report).err());
+        let told = result(&process, case, *seed);
+        wrong.extend(verify(*seed, case, told, &mut report).err());
     }
     process.leave();
     println!("{} seeds from {}: {report:?}", cases.len(), seeds.start);

@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::{OnDisk, SqliteShared, on_disk};
-use crate::conformance::history::fixed_histories_agree;
+use crate::conformance::history::{HISTORIES, fixed_histories_agree};
 use crate::conformance::{CASES, Case, Harness, TestClock};
 use crate::sql::Sql;
 use crate::sqlite::SqliteOptions;
@@ -22,9 +23,6 @@ use crate::{Error, Result, SqliteStore, Store};
 /// How often a mutated statement runs before it fails, so that a case which waits for the missing
 /// effect ends with an error.
 const RUNS: u32 = 5_000;
-
-/// Histories that are run on each mutant.
-const HISTORIES: u32 = 24;
 
 /// Mutants that no check can detect, each with the reason.
 const HARMLESS: &[(&str, &str)] = &[
@@ -78,6 +76,8 @@ pub(in crate::sqlite) struct Watched {
     seen: Mutex<BTreeMap<&'static str, u32>>,
     /// The mutated statement, and its text if the text changes.
     mutant: Option<(Mutant, Option<&'static str>)>,
+    /// The number of the random history that is carried out; 0 in a case.
+    history: AtomicU64,
 }
 
 /// Undoes, on drop, the changes since its creation.
@@ -254,7 +254,11 @@ fn holds(case: Option<Case>, watching: &Watching) -> bool {
             case(watching);
             true
         }
-        None => fixed_histories_agree(watching, HISTORIES),
+        None => {
+            let histories = u32::try_from(HISTORIES.half()).unwrap();
+            let begin = |number| watching.watched.history.store(number, Ordering::Relaxed);
+            fixed_histories_agree(watching, histories, begin)
+        }
     })
 }
 
@@ -296,6 +300,29 @@ fn each<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
         }
     });
     done.into_inner()
+}
+
+/// How a mutant was noticed.
+enum Found {
+    ByCase,
+    /// The number of the history, from 1.
+    ByHistory(u64),
+}
+
+/// Carries out the checks on a mutant until one fails.
+fn find(checks: &[Check], mutant: Mutant) -> Option<Found> {
+    let mutated = Some((mutant, mutant.text()));
+    let mut concerned = checks
+        .iter()
+        .filter(|check| check.seen.contains_key(mutant.statement));
+    concerned.find_map(|check| {
+        let watching = Watching::new(mutated);
+        let noticed = !holds(check.case, &watching);
+        noticed.then(|| match watching.watched.history.load(Ordering::Relaxed) {
+            0 => Found::ByCase,
+            number => Found::ByHistory(number),
+        })
+    })
 }
 
 /// The checks, the shortest first, without those in which threads race.
@@ -366,19 +393,17 @@ fn a_mistake_in_a_shared_statement_is_noticed() {
         connection.prepare(text).unwrap();
     }
     let count = mutants.len();
-    let unnoticed = each(mutants, |mutant| {
-        let mutated = Some((mutant, mutant.text()));
-        let noticed = checks.iter().any(|check| {
-            check.seen.contains_key(mutant.statement) && !holds(check.case, &Watching::new(mutated))
-        });
-        (!noticed).then(|| mutant.name())
-    });
-    let unnoticed: BTreeSet<String> = unnoticed.into_iter().flatten().collect();
-    println!(
-        "{} statements, {count} mutants, {} unnoticed",
-        statements.len(),
-        unnoticed.len(),
-    );
+    let found = each(mutants, |mutant| (mutant.name(), find(&checks, mutant)));
+    println!("{} statements, {count} mutants", statements.len());
+    let mut unnoticed = BTreeSet::new();
+    for (name, found) in found {
+        match found {
+            Some(Found::ByCase) => {}
+            Some(Found::ByHistory(number)) => println!("mistake {name}: found by history {number}"),
+            None => drop(unnoticed.insert(name)),
+        }
+    }
+    println!("{} unnoticed", unnoticed.len());
     for name in &unnoticed {
         println!("{name}");
     }

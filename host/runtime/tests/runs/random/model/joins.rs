@@ -89,7 +89,7 @@ impl State {
     pub(super) fn join(&mut self, net: &Net<'_>, scope: u32, edge: usize, decision: Option<Value>) {
         let at = net.link(edge).to;
         let place = net.place(at);
-        let join = place.node.join;
+        let join = net.treats(place.node.join);
         let rounds = self.scope_mut(scope).joins.entry(at).or_default();
         if !rounds.add(edge, decision.clone()) {
             return;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Fault, Net, Phase, Scope, State};
+use super::{Fault, Mistake, Net, Phase, Scope, State};
 use crate::random::flow::{Each, Kind};
 
 /// The progress of a for-each.
@@ -127,7 +127,7 @@ impl State {
     pub(super) fn item_failed(&mut self, net: &Net<'_>, scope: u32, fault: Fault) {
         let (_, number) = self.scope(scope).around.unwrap();
         self.close_scope(net, scope);
-        if self.each(net, number).lenient {
+        if self.each(net, number).lenient || net.makes(Mistake::ItemsFailAlone) {
             self.advance(net, number);
         } else {
             for other in self.list(number).live.clone() {

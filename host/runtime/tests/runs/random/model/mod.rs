@@ -7,6 +7,7 @@
 
 mod joins;
 mod lists;
+mod mistake;
 mod net;
 mod spread;
 mod step;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use super::expr::View;
 use super::flow::Kind;
+pub(crate) use mistake::Mistake;
 pub(crate) use net::{At, Net};
 pub(crate) use step::{Reported, Seen, Shown};
 
@@ -298,7 +300,11 @@ impl State {
             None => {
                 let mut others = self.open.values();
                 others.all(|other| {
-                    net.place(other.node).node.mutex != Some(key) || other.arrived >= open.arrived
+                    let first = match net.makes(Mistake::LastGoesFirst) {
+                        true => other.arrived <= open.arrived,
+                        false => other.arrived >= open.arrived,
+                    };
+                    net.place(other.node).node.mutex != Some(key) || first
                 })
             }
         }
@@ -363,7 +369,8 @@ impl State {
                 }
             }
         }
-        if end.status != "completed" && !self.undo.is_empty() {
+        let keeps = status == "cancelled" && net.makes(Mistake::CancelKeeps);
+        if end.status != "completed" && !self.undo.is_empty() && !keeps {
             self.undoing = Some(end);
         } else {
             self.ended = Some(end);
@@ -373,6 +380,9 @@ impl State {
     /// Called when nothing is open any more.
     fn rest(&mut self, net: &Net<'_>) {
         if let Some(end) = self.undoing.clone() {
+            if net.makes(Mistake::UndoesForwards) {
+                self.undo.rotate_left(usize::from(!self.undo.is_empty()));
+            }
             match self.undo.pop() {
                 Some((node, output)) => {
                     let undo = net.place(node).node.compensate.clone().unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::mistake::Mistake;
 use crate::random::flow::{Body, Edge, Kind, Node, Workflow};
 use crate::random::shape::Shape;
 
@@ -15,6 +16,8 @@ pub(crate) struct Net<'a> {
     /// The root first.
     pub(crate) bodies: Vec<&'a Body>,
     pub(crate) loops: Vec<Loop>,
+    /// The mistake that the interpreter makes on purpose.
+    pub(crate) mistake: Option<Mistake>,
     by_name: BTreeMap<&'a str, At>,
 }
 
@@ -60,6 +63,7 @@ impl<'a> Net<'a> {
             edges: Vec::new(),
             bodies: Vec::new(),
             loops: Vec::new(),
+            mistake: None,
             by_name: by_name.collect(),
         };
         let mut places = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{At, Net, State};
+use super::{At, Mistake, Net, State};
 
 impl State {
     /// Carries out all consequences: edges are decided, and races, loops, items and the run end.
@@ -44,7 +44,9 @@ impl State {
     pub(super) fn skip(&mut self, net: &Net<'_>, scope: u32, node: At) {
         self.skipped.push(node);
         self.touch(net, scope, node);
-        self.fruitless(net, scope, node);
+        if !net.makes(Mistake::SkipsOne) {
+            self.fruitless(net, scope, node);
+        }
     }
 
     /// Ends a node without a result: none of its edges is taken, and it has no output.
@@ -107,7 +109,8 @@ impl State {
             .remove(&around)
             .unwrap_or_default();
         for (edge, link) in net.edges.iter().enumerate() {
-            if link.leaves == Some(around) && !link.backward && !taken.contains(&edge) {
+            let is_exit = link.leaves == Some(around) && !link.backward;
+            if is_exit && !taken.contains(&edge) && !net.makes(Mistake::LoopsStayOpen) {
                 self.work.push_back((scope, edge, None));
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::lists::List;
-use super::{At, Fault, Net, Open, Phase, State};
+use super::{At, Fault, Mistake, Net, Open, Phase, State};
 use crate::random::expr::{ANY, Expr, View, Wrong, holds};
 use crate::random::flow::{Kind, OnError, When};
 
@@ -176,14 +176,16 @@ impl State {
         let waited = open.phase == Phase::Waits;
         Ok(match &node.kind {
             Kind::Wait { .. } | Kind::Event { .. } | Kind::Call(_) if waited => {
-                let outcome = Self::waited(&node.kind, open, seen)?;
+                let outcome = Self::waited(net, open, seen)?;
                 let waits = matches!(node.kind, Kind::Event { .. } | Kind::Call(_));
                 if let (Outcome::Done { output, .. }, true) = (&outcome, waits) {
                     open.kept = Some(output.clone());
                 }
                 return Ok(outcome);
             }
-            Kind::Event { .. } | Kind::Call(_) if open.kept.is_some() => {
+            Kind::Event { .. } | Kind::Call(_)
+                if open.kept.is_some() && !net.makes(Mistake::WaitsAgain) =>
+            {
                 Outcome::done(open.kept.clone().unwrap_or_default())
             }
             Kind::Wait { .. } => {
@@ -257,8 +259,8 @@ impl State {
     }
 
     /// The result of a node that has waited.
-    fn waited(kind: &Kind, open: &Open, seen: &Seen) -> Result<Outcome, String> {
-        match kind {
+    fn waited(net: &Net<'_>, open: &Open, seen: &Seen) -> Result<Outcome, String> {
+        match &net.place(open.node).node.kind {
             Kind::Wait { ms } if seen.started_ms < open.since_ms + ms => {
                 let waited = seen.started_ms - open.since_ms;
                 Err(format!("it waited for {waited} ms only"))
@@ -281,8 +283,10 @@ impl State {
                     ));
                 }
                 Ok(match &child.fault {
-                    Some(fault) => Outcome::Failed(fault.clone()),
-                    None => Outcome::done(child.output.clone().unwrap_or_default()),
+                    Some(fault) if !net.makes(Mistake::ChildrenSucceed) => {
+                        Outcome::Failed(fault.clone())
+                    }
+                    _ => Outcome::done(child.output.clone().unwrap_or_default()),
                 })
             }
             _ => Ok(Outcome::done(Value::Null)),
@@ -311,7 +315,7 @@ impl State {
         view.outputs.insert(node.name.clone(), output.clone());
         let ended = match &node.repeat {
             None => Ok(true),
-            Some(repeat) if open.round >= repeat.max => Ok(true),
+            Some(repeat) if open.round >= repeat.max + more(net, Mistake::RepeatsMore) => Ok(true),
             Some(repeat) => repeat
                 .until
                 .as_ref()
@@ -327,7 +331,8 @@ impl State {
             return self.failed(net, number, Fault::new("invalid", "WL-R001"), shown);
         };
         shown.output = Some(output.clone());
-        let scope = self.scope_mut(open.scope);
+        let shares = net.makes(Mistake::ItemsShare);
+        let scope = self.scope_mut(if shares { 0 } else { open.scope });
         scope.vars.extend(assigned);
         if node.compensate.is_some() && self.undoing.is_none() {
             self.undo.push((open.node, output.clone()));
@@ -378,7 +383,7 @@ impl State {
             held.unwrap_or(Ok(true))
         };
         let again = node.retry.as_ref().is_some_and(|retry| {
-            attempt < retry.attempts
+            attempt < retry.attempts + more(net, Mistake::RetriesMore)
                 && retry.classes.contains(&fault.class.as_str())
                 && is_true(&retry.when) == Ok(true)
         });
@@ -410,7 +415,9 @@ impl State {
         shown.output = Some(output.clone());
         match choose(net, open.node, &[port], &view) {
             Ok(taken) => {
-                self.incidents.push((open.node, fault));
+                if !net.makes(Mistake::HandledIsNone) {
+                    self.incidents.push((open.node, fault));
+                }
                 if node.compensate.is_some() && self.undoing.is_none() {
                     self.undo.push((open.node, output.clone()));
                 }
@@ -431,6 +438,11 @@ impl State {
             self.fruitless(net, open.scope, open.node);
         }
     }
+}
+
+/// One, if the interpreter makes this mistake.
+fn more(net: &Net<'_>, mistake: Mistake) -> u32 {
+    u32::from(net.makes(mistake))
 }
 
 fn set(assigned: &[(&'static str, crate::random::expr::Template)], view: &View) -> Outcome {
@@ -485,9 +497,9 @@ fn choose(net: &Net<'_>, node: At, ports: &[&str], view: &View) -> Result<Vec<us
     }
     for &edge in &open {
         let link = net.link(edge);
-        let others = taken
-            .iter()
-            .any(|other| net.link(*other).edge.port == link.edge.port);
+        let mut taken_before = taken.iter();
+        let others = !net.makes(Mistake::ElseAlways)
+            && taken_before.any(|other| net.link(*other).edge.port == link.edge.port);
         if matches!(link.edge.when, When::Else) && !others {
             taken.push(edge);
         }
