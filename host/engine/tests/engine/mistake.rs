@@ -25,7 +25,7 @@ pub(crate) enum Mistake {
     ElseIsAlways,
     MutexLetsIn,
     ItemsOverlap,
-    RetriesMore,
+    RetriesLess,
     FailuresPass,
 }
 
@@ -47,7 +47,7 @@ impl Mistake {
         Self::AllIsAny,
         Self::MutexLetsIn,
         Self::ItemsOverlap,
-        Self::RetriesMore,
+        Self::RetriesLess,
         Self::FailuresPass,
     ];
 
@@ -76,8 +76,8 @@ impl Mistake {
                 (Self::MutexLetsIn, _) => node.mutex = None,
                 _ => {}
             }
-            if let (Self::RetriesMore, Some(retry)) = (self, &mut node.retry) {
-                retry.max_attempts += 1;
+            if let (Self::RetriesLess, Some(retry)) = (self, &mut node.retry) {
+                retry.max_attempts -= 1;
             }
             if self == Self::FailuresPass {
                 let rules = node.on_error.rules.iter_mut();

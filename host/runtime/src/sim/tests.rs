@@ -5,7 +5,7 @@ use super::seeds::{self, Running};
 use super::world::{Mutation, World};
 use windlass_test_seeds::Seeds;
 
-const SEEDS: Seeds = Seeds::new(2_000, 20_000);
+const SEEDS: Seeds = Seeds::new(150, 20_000);
 
 fn run(seed: u64, mutation: Option<Mutation>) -> Result<Report, String> {
     let _running = Running(seed);

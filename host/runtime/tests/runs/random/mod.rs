@@ -19,7 +19,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use check::Report;
-use flow::Workflow;
 use host::{Machine, Process, id_of};
 use make::Case;
 use model::Mistake;

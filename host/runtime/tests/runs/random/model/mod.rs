@@ -380,10 +380,13 @@ impl State {
     /// Called when nothing is open any more.
     fn rest(&mut self, net: &Net<'_>) {
         if let Some(end) = self.undoing.clone() {
-            if net.makes(Mistake::UndoesForwards) {
-                self.undo.rotate_left(usize::from(!self.undo.is_empty()));
-            }
-            match self.undo.pop() {
+            let forwards = net.makes(Mistake::UndoesForwards);
+            let next = match self.undo.len() {
+                0 => None,
+                _ if forwards => Some(self.undo.remove(0)),
+                _ => self.undo.pop(),
+            };
+            match next {
                 Some((node, output)) => {
                     let undo = net.place(node).node.compensate.clone().unwrap();
                     self.open(net, 0, net.at(&undo), "next", vec![(node, output)]);
