@@ -27,7 +27,7 @@ use windlass_runtime::BurstBounds;
 use windlass_store::{Durability, MemoryStore, SqliteOptions, SqliteStore};
 use windlass_test_seeds::Seeds;
 
-const SEEDS: Seeds = Seeds::new(1_000, 20_000);
+const SEEDS: Seeds = Seeds::new(600, 20_000);
 
 /// Seeds with processes that leave in the middle.
 const REOPENED: Seeds = Seeds::new(60, 600);

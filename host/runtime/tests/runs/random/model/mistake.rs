@@ -6,8 +6,8 @@ use crate::random::flow::Join;
 /// One wrong rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mistake {
-    /// A join `count` waits for one edge more.
-    CountsMore,
+    /// A join `count` runs with the first edge.
+    CountIsAny,
     /// A join `all` runs with the first edge.
     AllIsAny,
     /// A join `each` runs once for all edges.
@@ -24,8 +24,6 @@ pub(crate) enum Mistake {
     RetriesMore,
     /// A node is repeated once more.
     RepeatsMore,
-    /// A retry of an event waits again.
-    WaitsAgain,
     /// The node that came last to a critical section goes first.
     LastGoesFirst,
     /// The node that completed first is undone first.
@@ -43,8 +41,8 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 17] = [
-        Self::CountsMore,
+    pub(crate) const ALL: [Self; 16] = [
+        Self::CountIsAny,
         Self::AllIsAny,
         Self::EachIsAllActive,
         Self::RaceSpares,
@@ -53,7 +51,6 @@ impl Mistake {
         Self::LoopsStayOpen,
         Self::RetriesMore,
         Self::RepeatsMore,
-        Self::WaitsAgain,
         Self::LastGoesFirst,
         Self::UndoesForwards,
         Self::CancelKeeps,
@@ -73,8 +70,9 @@ impl Net<'_> {
     /// How the interpreter treats a join.
     pub(super) fn treats(&self, join: Join) -> Join {
         match (self.mistake, join) {
-            (Some(Mistake::CountsMore), Join::Count(count)) => Join::Count(count + 1),
-            (Some(Mistake::AllIsAny), Join::All) => Join::Any,
+            (Some(Mistake::CountIsAny), Join::Count(_)) | (Some(Mistake::AllIsAny), Join::All) => {
+                Join::Any
+            }
             (Some(Mistake::EachIsAllActive), Join::Each) => Join::AllActive,
             (Some(Mistake::RaceSpares), Join::Race) => Join::Any,
             (_, join) => join,

@@ -183,9 +183,7 @@ impl State {
                 }
                 return Ok(outcome);
             }
-            Kind::Event { .. } | Kind::Call(_)
-                if open.kept.is_some() && !net.makes(Mistake::WaitsAgain) =>
-            {
+            Kind::Event { .. } | Kind::Call(_) if open.kept.is_some() => {
                 Outcome::done(open.kept.clone().unwrap_or_default())
             }
             Kind::Wait { .. } => {
