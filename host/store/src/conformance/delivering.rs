@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 use windlass_model::{BookmarkNo, Class, Code, Delivery, Failure, Seq, Status, TriggerState};
+use windlass_test_seeds::Seeds;
 
 use super::Harness;
 use super::waiting::{resumed, stimulus};
@@ -255,11 +256,11 @@ pub(super) fn what_waits_too_long_is_dead(harness: &dyn Harness) {
 }
 
 /// Instances whose bookmark one thread commits while another thread sends the matching stimulus.
-const RACES: usize = 2000;
+const RACES: Seeds = Seeds::new(500, 5_000);
 
 pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Harness) {
     let (one, other) = (Member::join(harness), Member::join(harness));
-    let chains: Vec<Held> = (0..RACES).map(|_| one.born()).collect();
+    let chains: Vec<Held> = RACES.range().map(|_| one.born()).collect();
     let barrier = Barrier::new(2);
     let late = AtomicUsize::new(0);
     std::thread::scope(|scope| {
