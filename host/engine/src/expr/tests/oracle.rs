@@ -162,7 +162,9 @@ fn a_mistake_in_any_filter_test_or_function_is_noticed() {
         env.add_filter(*name, |_: Rest<Value>| "a mistake");
         is_found(&env, name);
     }
-    for name in names::TESTS {
+    // The names of operators are others for tests that have names as well.
+    let is_word = |name: &&&str| name.starts_with(char::is_alphabetic);
+    for name in names::TESTS.iter().filter(is_word) {
         let mut env = environment();
         env.add_test(*name, |_: Rest<Value>| -> Result<bool, minijinja::Error> {
             Err(ErrorKind::InvalidOperation.into())
