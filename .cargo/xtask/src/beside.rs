@@ -14,7 +14,6 @@ pub(crate) struct Beside {
     name: &'static str,
     child: Child,
     log: PathBuf,
-    watch: times::Watch,
 }
 
 impl Drop for Beside {
@@ -39,17 +38,13 @@ impl Beside {
         let child = Command::new(std::env::current_exe()?)
             .args(arguments)
             .current_dir(place::root()?)
+            .env(times::STEP, format!("  {name}, beside others"))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()
             .with_context(|| format!("cannot start {name}"))?;
-        Ok(Self {
-            name,
-            child,
-            log,
-            watch: times::Watch::start(),
-        })
+        Ok(Self { name, child, log })
     }
 
     /// Waits for its end, and prints its output: the last lines, or all if it has failed.
@@ -59,12 +54,11 @@ impl Beside {
     /// It has failed.
     pub(crate) fn wait(mut self) -> Result<()> {
         let status = self.child.wait()?;
-        let seconds = self.watch.record(self.name)?;
         let output = std::fs::read(&self.log)?;
         let output = String::from_utf8_lossy(&output);
         let lines: Vec<&str> = output.lines().collect();
         let shown = if status.success() { TAIL } else { lines.len() };
-        host::say(&format!("{} ended after {seconds} s:", self.name));
+        host::say(&format!("{} has ended:", self.name));
         for line in lines.iter().skip(lines.len().saturating_sub(shown)) {
             eprintln!("    {line}");
         }

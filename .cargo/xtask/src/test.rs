@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         command.env(LONG, "1");
     }
     let tests = times::step("  tests of the host", || {
-        nextest::run(&selection.arguments(), name, command)
+        nextest::run(&selection.arguments(), name, args.long, command)
     });
     let beside: Vec<Result<()>> = beside.into_iter().map(Beside::wait).collect();
     tests?;

@@ -12,6 +12,9 @@ use std::time::{Instant, SystemTime};
 /// The variable with the file of the steps: `SECONDS<tab>NAME` in each line.
 const FILE: &str = "WINDLASS_TIMES";
 
+/// The variable with the name under which a process of this program records its own time.
+pub(crate) const STEP: &str = "WINDLASS_STEP";
+
 /// The number of tests in the table.
 const SLOWEST: usize = 20;
 
@@ -27,11 +30,11 @@ impl Watch {
         Self(Instant::now())
     }
 
-    /// Appends the step to the file, if there is one, and returns its seconds.
-    pub(crate) fn record(&self, name: &str) -> Result<u64> {
+    /// Appends the step to the file, if there is one.
+    pub(crate) fn record(&self, name: &str) -> Result<()> {
         let seconds = self.0.elapsed().as_secs();
         let Some(file) = file() else {
-            return Ok(seconds);
+            return Ok(());
         };
         let mut file = std::fs::File::options()
             .append(true)
@@ -39,7 +42,7 @@ impl Watch {
             .open(&file)
             .with_context(|| format!("cannot write {}", file.display()))?;
         writeln!(file, "{seconds}\t{name}")?;
-        Ok(seconds)
+        Ok(())
     }
 }
 

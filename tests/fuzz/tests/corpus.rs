@@ -9,6 +9,7 @@ use windlass_fuzz::TARGETS;
 /// Seconds of processor time for one corpus. Only a hang reaches the bound.
 const SECONDS: u64 = 300;
 
+/// Takes a minute: some thousand inputs, many of them made to be slow, under the bounds of the fuzzer.
 #[test]
 fn no_input_of_a_corpus_does_harm() {
     // The replaying processes inherit it.

@@ -31,5 +31,5 @@ pub use place::{Place, Said};
 pub use process::{Process, Signal};
 pub use programs::{component, core_module, failpoint_program, program};
 pub use starter::Starter;
-pub use wait::{PATIENCE, until, until_some};
+pub use wait::{PATIENCE, until, until_some, until_within};
 pub use web::{Answer, Line, Web, request};

@@ -21,6 +21,20 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     until_some(what, || holds().then_some(()));
 }
 
+/// As [`until`], with another bound, for work that takes minutes.
+///
+/// # Panics
+///
+/// If the condition does not hold within this time.
+pub fn until_within(time: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let held = within(time, || holds().then_some(()));
+    assert!(
+        held.is_some(),
+        "waited {} s in vain until {what}",
+        time.as_secs()
+    );
+}
+
 /// Waits until there is a value.
 ///
 /// # Panics

@@ -30,6 +30,8 @@ const LEASE_MS: u64 = 3_000;
 /// died.
 const BLAMED: u32 = 2;
 
+/// Takes up to a minute, as the other three: hosts are killed and started dozens of times, and a lease
+/// has to run out after each death.
 #[test]
 fn hosts_that_share_a_file_and_lock_in_files_end_every_run_once() {
     let place = place().with("locks.provider", "file");

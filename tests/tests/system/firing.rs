@@ -122,6 +122,7 @@ impl Hosts<'_> {
     }
 }
 
+/// Takes up to a minute: thousands of triggers, and hosts whose leases have to run out.
 #[test]
 fn whatever_fires_a_trigger_it_is_executed_once() {
     let mut dice = Dice::of_test("firing");

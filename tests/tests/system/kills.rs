@@ -20,6 +20,7 @@ const BACKLOG: u64 = 24;
 /// trigger, correctly by the rules, but by chance.
 const BLAMED: u32 = 2;
 
+/// Takes minutes: 500 hosts are started, and recover what the one before has left.
 #[test]
 fn whatever_was_acknowledged_ends_once_however_often_the_host_is_killed() {
     let mut dice = Dice::of_test("kills");

@@ -41,6 +41,7 @@ fn gated(gate: &Gate) -> Value {
     })
 }
 
+/// Takes half a minute: leases have to run out.
 #[test]
 fn what_a_dead_node_holds_is_taken_up_within_its_lease_and_a_scan() {
     let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {

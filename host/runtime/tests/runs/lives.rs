@@ -11,10 +11,11 @@ use windlass_runtime::client::{Begun, Retry, Standing};
 use windlass_runtime::{Error, StartRequest, WorkflowClient};
 use windlass_store::letters::{LetterQuery, Lettered};
 use windlass_store::{MemoryStore, Reader as _};
+use windlass_test_seeds::Seeds;
 
 use crate::rig::{Running, Setup, definition, json as read};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const ADD: &str = r#"
 workflow: add
@@ -234,14 +235,22 @@ fn a_deleted_run_does_not_come_back() {
     });
 }
 
+/// How often a run meets a request about it. Several rounds try each kind of request.
+const LIVES: Seeds = Seeds::new(2_000, 20_000);
+
+/// How often a resumption meets a cancellation.
+const RACES: Seeds = Seeds::new(500, 5_000);
+
 /// A run begins and ends while a user pauses, continues, cancels or deletes it at the same moment:
 /// the run ends in an allowed status, and no waiter waits for ever.
+///
+/// Takes half a minute: the race is run some hundred times.
 #[test]
 fn whatever_is_done_to_a_run_while_it_runs_it_ends_once() {
     let running = Setup::default().start();
     let clients = running.clients();
     let mut ends = BTreeMap::<_, u32>::new();
-    for round in 0..8_000_u128 {
+    for round in LIVES.range().map(u128::from) {
         let client = &clients[usize::from(round % 8 == 7)];
         let created = client.create(request(ADD, 1_000 + round));
         let id = running.block_on(created).unwrap().id;
@@ -296,7 +305,7 @@ fn a_resumption_that_races_a_cancellation_is_heard_or_dead() {
     let [client, _] = running.clients();
     let mut ends = BTreeMap::<_, u32>::new();
     let mut replayed = 0;
-    for round in 0..2_000_u128 {
+    for round in RACES.range().map(u128::from) {
         let started = client.create_and_run(request(ASK, 5_000 + round));
         let started = running.block_on(started).unwrap();
         running.until("it waits", |store| store.counts().unwrap().bookmarks == 1);

@@ -12,10 +12,11 @@ use windlass_runtime::transfer::{Accept, ImportTarget};
 use windlass_runtime::{Error, StartRequest, Started, WorkflowClient};
 use windlass_store::Reader as _;
 use windlass_store::stimuli::BookmarkQuery;
+use windlass_test_seeds::Seeds;
 
 use crate::rig::{Running, Setup, definition, json as read};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const ASK: &str = r#"
 workflow: ask
@@ -410,14 +411,19 @@ fn any_bytes_in_a_run_never_panic() {
     assert_eq!(output(&here, started.id), json!(42));
 }
 
+/// How often an import meets a running run.
+const RACES: Seeds = Seeds::new(500, 5_000);
+
 /// A run is answered, runs and ends while a user imports an older export of it at the same moment:
 /// one of the two comes first.
+///
+/// Takes half a minute: the race is run some hundred times.
 #[test]
 fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
     let running = Setup::default().start();
     let clients: [WorkflowClient; 2] = running.clients();
     let mut ends = BTreeMap::<_, u32>::new();
-    for round in 0..2_000_u128 {
+    for round in RACES.range().map(u128::from) {
         let started = waiting(&running, 10_000 + round);
         let id = started.id;
         let document = export(&running, id);

@@ -22,7 +22,7 @@ use windlass_store::write::Commit;
 use windlass_store::{MemoryStore, Reader as _, Store as _, Write, Writer as _};
 
 /// How long a test waits for an expected event.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The settings of a process that differ from the defaults.
 #[derive(Clone)]

@@ -59,6 +59,7 @@ fn whatever_a_power_cut_leaves_a_history_comes_to_the_same_end() {
     assert!(!TORN.are_all(&seeds) || all.torn > 0, "nothing was torn");
 }
 
+/// Takes half a minute: each write of 16 histories is a transaction of its own.
 #[test]
 fn postgres_does_as_sqlite_does() {
     if !InDatabase::can_be() {

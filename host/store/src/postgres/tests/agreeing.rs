@@ -26,6 +26,8 @@ impl Harness for OnDisk {
     }
 }
 
+/// Takes up to a minute: each operation of 48 histories is a transaction in two databases, and each
+/// history begins with a new store.
 #[test]
 fn random_histories_are_those_of_sqlite() {
     let database = in_database();

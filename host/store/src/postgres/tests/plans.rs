@@ -233,6 +233,8 @@ fn run_all_cases() {
     });
 }
 
+/// Takes up to a minute: it fills tables with dead row versions, and runs all cases of the conformance
+/// suite.
 #[test]
 fn every_statement_finds_its_rows_by_key_whatever_statistics_say() {
     let Some(bloated) = Bloated::start() else {

@@ -95,6 +95,7 @@ impl Harness for Counted {
     }
 }
 
+/// Takes up to a minute: all cases of the conformance suite run once more, on PostgreSQL.
 #[test]
 fn no_verb_takes_more_round_trips_than_it_did() {
     let mut most = Trips::new();
