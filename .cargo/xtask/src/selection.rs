@@ -92,7 +92,10 @@ impl Selection {
                     continue;
                 };
                 match kind {
-                    "lib" => targets.push("--lib".to_owned()),
+                    // The option is for all packages, and may stand once.
+                    "lib" if !targets.iter().any(|it| it == "--lib") => {
+                        targets.push("--lib".to_owned());
+                    }
                     "bin" | "test" => targets.extend([format!("--{kind}"), name.to_owned()]),
                     _ => {}
                 }
