@@ -149,7 +149,8 @@ fn unit(rules: &str) -> Option<(String, &'static str)> {
         .filter_map(|line| line.split_once(": "))
         .collect();
     let (_, sources) = outputs.first()?;
-    let first = sources.split(' ').next()?;
+    // Clippy names its settings before the sources.
+    let first = sources.split(' ').find(|source| source.ends_with(".rs"))?;
     let is = |ending: &str| outputs.iter().any(|(output, _)| output.ends_with(ending));
     let kind = match () {
         () if is(".rlib") || is(".so") || is(".wasm") => "library",
