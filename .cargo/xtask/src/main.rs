@@ -47,7 +47,7 @@ enum Command {
     Test(test::Args),
     /// Check what differs from `main`: format, lints, documents, and the rules of tidy.
     Check,
-    /// Install what the tests need: servers, and the programs that generate clients.
+    /// Install the clients of the HTTP API, and the programs that generate such clients.
     Prepare,
     /// Run the guests' own tests, as ordinary programs.
     Native,

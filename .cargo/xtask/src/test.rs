@@ -35,7 +35,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         packages => Selection::of(packages, name)?,
     };
     let whole = args.package.is_empty() && name.is_none();
-    // What other makers' servers send arrives while this machine compiles.
+    if selection.servers {
+        // Before the guests, whose compiler comes from Debian as well: two installations at the same
+        // time would fail.
+        servers::prepare()?;
+    }
+    // What PyPI and npm send arrives while this machine compiles.
     let tools = match whole {
         true => Some(Beside::start("tools", &["prepare"])?),
         false => None,
@@ -51,10 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let programs = times::step("  host and tests", || host::tests(&selection))?;
     guests.map_or(Ok(()), Beside::wait)?;
-    match tools {
-        Some(tools) => tools.wait()?,
-        None => servers::prepare()?,
-    }
+    tools.map_or(Ok(()), Beside::wait)?;
     let servers = match selection.servers {
         true => Some(Servers::start(&programs)?),
         false => None,
@@ -89,9 +91,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Installs what the tests need: servers, and the programs that generate clients.
+/// Installs the clients of the HTTP API, and the programs that generate such clients.
 pub(crate) fn prepare() -> Result<()> {
-    servers::prepare()?;
     api::prepare()?;
     clients::prepare()
 }
