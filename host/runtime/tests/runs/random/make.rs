@@ -46,6 +46,8 @@ pub(crate) struct Maker {
     /// Workflows that may be called.
     children: Vec<String>,
     is_child: bool,
+    /// Whether the run is cancelled at some time.
+    is_cancelled: bool,
     has_mutex: bool,
     fails: usize,
     undone: Vec<String>,
@@ -80,8 +82,10 @@ impl Case {
             children.push(maker.workflow(name.clone()));
             dice = maker.dice;
         }
+        let cancelled = dice.percent(12);
         let mut maker = Maker::new(seed, &mut dice, 0);
         maker.children = names;
+        maker.is_cancelled = cancelled;
         let main = maker.workflow(format!("random_{seed}"));
         dice = maker.dice;
         let items: Vec<usize> = (0..=dice.below(PLACES)).map(|_| dice.below(9)).collect();
@@ -92,7 +96,7 @@ impl Case {
             children,
             input,
             stimuli,
-            cancelled: dice.percent(8),
+            cancelled,
         }
     }
 }
@@ -138,6 +142,7 @@ impl Maker {
             nodes: 100 * no,
             children: Vec::new(),
             is_child: false,
+            is_cancelled: false,
             has_mutex: dice.clone().percent(25),
             fails: 0,
             undone: Vec::new(),
@@ -161,6 +166,10 @@ impl Maker {
             .collect();
         let most = if self.is_child { 4 } else { 9 };
         let mut body = self.body(most);
+        let undoes = self.undone.len() > 1 && (self.dice.percent(50) || self.is_cancelled);
+        if undoes {
+            self.add_undone(&mut body);
+        }
         for name in std::mem::take(&mut self.undone) {
             let node = self.undoing(name);
             body.nodes.push(node);
@@ -177,8 +186,34 @@ impl Maker {
                 ("c1", json!(0)),
             ],
             body,
-            faults: self.dice.percent(60),
+            faults: undoes || self.dice.percent(60),
             burst: self.dice.percent(30),
+        }
+    }
+
+    /// Adds two nodes that complete one after the other, and one that fails, or waits until the run
+    /// is cancelled: then they are undone.
+    fn add_undone(&mut self, body: &mut Body) {
+        let is_named = body.nodes.iter().any(|node| node.start);
+        let mut before: Option<String> = None;
+        for undo in self.undone.clone().into_iter().map(Some).chain([None]) {
+            self.nodes += 1;
+            let kind = match &undo {
+                Some(_) => Kind::Set(vec![self.assigned()]),
+                None if self.is_cancelled => Kind::Wait { ms: 10_000 },
+                None => Kind::Fails("permanent"),
+            };
+            let mut node = Node::new(format!("a{:03}", self.nodes), kind);
+            node.compensate = undo;
+            node.start = is_named && before.is_none();
+            body.edges.extend(before.map(|from| Edge {
+                from,
+                port: "done",
+                to: node.name.clone(),
+                when: When::Always,
+            }));
+            before = Some(node.name.clone());
+            body.nodes.push(node);
         }
     }
 
