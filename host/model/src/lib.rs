@@ -28,6 +28,7 @@ pub mod schema;
 pub mod secrets;
 mod start_trigger;
 pub mod stimulus;
+pub mod template;
 pub mod trigger;
 pub mod valid;
 

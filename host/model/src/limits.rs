@@ -32,6 +32,9 @@ pub const NESTING: usize = 32;
 /// Decisions of one edge that may wait for the other edges of its join.
 pub const WAITING_DECISIONS: usize = 1024;
 
+/// The longest duration, in milliseconds: a hundred years of at most 366 days.
+pub const DURATION_MS: u64 = 100 * 366 * 24 * 60 * 60 * 1000;
+
 /// The shortest interval of a schedule, in milliseconds.
 pub const INTERVAL_MS: u64 = 1_000;
 

@@ -7,11 +7,10 @@
 
 use serde_json::Value;
 
+use crate::template::is_template;
+
 /// The only member of a reference.
 const MEMBER: &str = "secret";
-
-/// The beginnings of expressions.
-const EXPRESSIONS: [&str; 3] = ["{{", "{%", "{#"];
 
 /// Separates the name of a secret from the number that makes it a handle.
 const SEPARATOR: char = '#';
@@ -84,9 +83,7 @@ pub fn name_in(asked: &str) -> &str {
 
 /// Whether a text is the name of a secret: neither an expression nor a handle.
 fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && !text.contains(SEPARATOR)
-        && !EXPRESSIONS.iter().any(|sign| text.contains(sign))
+    !text.is_empty() && !text.contains(SEPARATOR) && !is_template(text)
 }
 
 #[cfg(test)]

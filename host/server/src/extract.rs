@@ -13,7 +13,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize as _, Deserializer};
+use serde_json::Value;
+use windlass_model::file::NoTime;
 use windlass_model::valid;
 use windlass_runtime::Runtime;
 
@@ -254,8 +257,32 @@ pub(crate) fn text_header<'h>(
     })
 }
 
+/// The problem of a text in a body that is no duration or no instant.
+pub(crate) fn no_time(wrong: NoTime) -> Box<Problem> {
+    Problem::body(wrong.message).help(wrong.help)
+}
+
+/// The text of a duration in a body. The error about a number says that it has no unit.
+pub(crate) fn duration_text<'de, D: Deserializer<'de>>(body: D) -> Result<String, D::Error> {
+    match Value::deserialize(body)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Err(de::Error::custom(NoTime::unitless(&number))),
+        _ => Err(de::Error::custom("a duration is a text, like `90s`")),
+    }
+}
+
+/// As [`duration_text`], for a member that may be absent or null.
+pub(crate) fn maybe_duration_text<'de, D: Deserializer<'de>>(
+    body: D,
+) -> Result<Option<String>, D::Error> {
+    match Option::<Value>::deserialize(body)? {
+        None => Ok(None),
+        Some(value) => duration_text(value).map(Some).map_err(de::Error::custom),
+    }
+}
+
 /// A duration as a request may write it.
-fn duration_text(ms: u64) -> String {
+fn written_ms(ms: u64) -> String {
     match ms {
         ms if ms % 60_000 == 0 && ms > 0 => format!("{}m", ms / 60_000),
         ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
@@ -268,15 +295,12 @@ pub(crate) fn wait_ms(text: Option<&str>, most_ms: u64) -> Result<u64, Box<Probl
     let Some(text) = text else {
         return Ok(0);
     };
-    let ms = windlass_model::file::parse_duration_ms(text).ok_or_else(|| {
-        Problem::parameter(format!(
-            "`{text}` is no duration: they are like `200ms` or `5s`"
-        ))
-    })?;
+    let ms = windlass_model::file::duration_ms(text)
+        .map_err(|wrong| Problem::parameter(wrong.message).help(wrong.help))?;
     if ms > most_ms {
         let detail = format!(
             "`wait` is {text}, and a request waits for at most {}",
-            duration_text(most_ms)
+            written_ms(most_ms)
         );
         let reply = StatusCode::BAD_REQUEST;
         return Err(Problem::new(reply, &codes::WAIT_TOO_LONG, detail)

@@ -104,8 +104,8 @@ impl Verdict {
     }
 }
 
-/// The delay before the next attempt. A node that names its earliest next attempt is not called
-/// sooner, even if its policy says so.
+/// The delay before the next attempt, at most `max-delay`. Within that bound, a node that names its
+/// earliest next attempt is not called sooner, even if its policy says so.
 fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 {
     let grown = match retry.backoff {
         Backoff::Fixed => retry.delay_ms,
@@ -124,7 +124,8 @@ fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 
     } else {
         full
     };
-    spread.max(failure.retry_after_ms.unwrap_or_default())
+    let asked = failure.retry_after_ms.unwrap_or_default();
+    spread.max(asked.min(retry.max_delay_ms))
 }
 
 impl Step<'_> {

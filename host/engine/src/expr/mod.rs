@@ -20,6 +20,7 @@ mod machine;
 mod names;
 mod needs;
 mod places;
+mod read;
 mod readings;
 mod source;
 mod template;

@@ -263,14 +263,16 @@ impl Findings {
         }
     }
 
-    /// `map("upper")` and `select("odd")` name a filter or a test in a string.
+    /// `map("upper")`, `select("odd")` and `selectattr("n", "odd")` name a filter or a test in a
+    /// string.
     fn filter_by_name(&mut self, filter: &str, args: &[CallArg<'_>]) {
-        let kind = match filter {
-            "map" => Kind::Filter,
-            "select" | "reject" => Kind::Test,
+        let (kind, at) = match filter {
+            "map" => (Kind::Filter, 0),
+            "select" | "reject" => (Kind::Test, 0),
+            "selectattr" | "rejectattr" => (Kind::Test, 1),
             _ => return,
         };
-        if let Some(CallArg::Pos(constant @ Expr::Const(name))) = args.first()
+        if let Some(CallArg::Pos(constant @ Expr::Const(name))) = args.get(at)
             && let Some(name) = name.value.as_str()
         {
             self.known(kind, name, start(constant)..end(constant));

@@ -8,14 +8,14 @@
 use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt, UnaryOpKind};
-use minijinja::machinery::{parse, parse_expr};
 use serde_json::Value as Json;
+use windlass_model::template::is_template;
 
-use super::environment::syntax;
 use super::flaws::{self, Flaw, Plain};
 use super::needs::{self, bodies};
+use super::read;
 use super::source::check_length;
-use super::template::{escaped, is_template};
+use super::template::escaped;
 
 /// One look-up of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ pub(crate) fn of_condition(text: &str, pointer: &str) -> Findings {
     if check_length(trimmed, true, "").is_err() {
         return found;
     }
-    if let Ok(expr) = parse_expr(trimmed) {
+    if let Ok(expr) = read::expression(trimmed) {
         let mut walk = Walk::of(trimmed);
         walk.expr(&expr, false);
         found.add(pointer, text.len() - text.trim_start().len(), walk);
@@ -119,7 +119,7 @@ fn of_text(text: &str, pointer: &str, out: &mut Findings) {
     if check_length(text, false, "").is_err() {
         return;
     }
-    if let Ok(stmt) = parse(text, "text", syntax()) {
+    if let Ok(stmt) = read::text(text) {
         let mut walk = Walk::of(text);
         walk.locals = needs::Findings::of_stmt(text, &stmt).locals;
         walk.stmt(&stmt);

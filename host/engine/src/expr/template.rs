@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 use serde_json::Value as Json;
+use windlass_model::template::is_template;
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
@@ -275,10 +276,6 @@ fn known_members(
 /// A key as a step of a JSON pointer.
 pub(super) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
-}
-
-pub(super) fn is_template(text: &str) -> bool {
-    text.contains("{{") || text.contains("{%")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::*;
 mod budget;
 mod oracle;
 mod random;
+mod suffixes;
 
 fn values() -> Values {
     let mut values = Values::new();
@@ -109,6 +110,87 @@ fn mixed_text_gives_a_string() {
     check(json!("{{ '{{' }} stays"), r#""{{ stays""#);
     check(json!("{% raw %}{{ x }}{% endraw %}"), r#""{{ x }}""#);
     check(json!("<b>{{ '<i>' }}</b>"), r#""<b><i></b>""#);
+}
+
+#[test]
+fn a_value_becomes_text_as_json_writes_it() {
+    check(
+        json!("a={{ true }} b={{ false }} n={{ none }} {{ [true, none] }} {{ {'a': none} }}"),
+        r#""a=true b=false n=null [true,null] {\"a\":null}""#,
+    );
+    check(json!("n={{ input.nothing }}"), r#""n=null""#);
+    for (expression, expected) in [
+        (
+            "true ~ ' ' ~ none ~ ' ' ~ [false] ~ {'a': 1}",
+            r#""true null [false]{\"a\":1}""#,
+        ),
+        (
+            "[true, none, 1.5, 'x', {'a': none}, [1]] | join(' ')",
+            r#""true null 1.5 x {\"a\":null} [1]""#,
+        ),
+        ("['a', 'b'] | join(none)", r#""anullb""#),
+        ("true | string", r#""true""#),
+        ("none | string", r#""null""#),
+        ("{'a': [none]} | string", r#""{\"a\":[null]}""#),
+        ("[true, none] | map('string') | list", r#"["true","null"]"#),
+        ("none | upper", r#""NULL""#),
+        ("true | title", r#""True""#),
+        ("true | replace('r', none)", r#""tnullue""#),
+        ("none | trim", r#""null""#),
+        ("false | indent(2, true)", r#""  false""#),
+        ("true in 'is true'", "true"),
+        ("none in 'null'", "true"),
+        ("true is startingwith('t')", "true"),
+        (
+            "'%s %s %s' | format(true, none, {'a': false})",
+            r#""true null {\"a\":false}""#,
+        ),
+        ("'%5s|%d|%s' | format(true, true, 1)", r#"" true|1|1""#),
+        ("'%%%s' | format(false)", r#""%false""#),
+        ("'%(a)s %(b)d' | format(a=true, b=true)", r#""true 1""#),
+        ("'%(a)s' | format({'a': none})", r#""null""#),
+        ("{true: none, none: 1}", r#"{"true":null,"null":1}"#),
+        ("{true: none} | tojson", r#""{\"true\": null}""#),
+    ] {
+        check(json!(format!("{{{{ {expression} }}}}")), expected);
+    }
+    check(
+        json!(
+            "{% filter upper %}{{ none }}{% endfilter %}{% set x %}{{ true }}{% endset %}{{ x }}"
+        ),
+        r#""NULLtrue""#,
+    );
+    check(
+        json!("{% for x in [true, none] %}{{ x }};{% endfor %}"),
+        r#""true;null;""#,
+    );
+    check(
+        json!("{{ {'a': 1 if false} ~ '' }}"),
+        "Undefined: the result is undefined",
+    );
+}
+
+#[test]
+fn a_comment_is_no_part_of_a_text() {
+    check(json!("{# c #}x"), r#""x""#);
+    check(json!("x{# {{ c }} #}"), r#""x""#);
+    check(json!("{# c #}"), r#""""#);
+    check(json!("{# a #} {{ 'x' }} {# b #}!"), r#"" x !""#);
+    check(json!({"a": ["{# c #}x"]}), r#"{"a":["x"]}"#);
+    // Beside a comment, a single expression keeps its type.
+    check(json!("{# c #}{{ input.order.total }}"), "1200");
+    check(json!("{{ input.order.total }}{# c #}"), "1200");
+    check(json!("{# a #}\n{{- input.order.total }} {# b #}\n"), "1200");
+    check(json!("{{ '{# c #}' }}"), r#""{# c #}""#);
+    check(json!("{{ '{#' }}"), r##""{#""##);
+    check(json!("{% raw %}{# c #}{% endraw %}"), r#""{# c #}""#);
+    check(json!("{% raw %} {% endraw %}{{ 1 }}"), r#"" 1""#);
+    check(json!("{ # }"), r#""{ # }""#);
+    let wrong = "WL-D060 /at: `{#` begins a comment, which is not closed in `a{#fff}`; write `#}` \
+                 behind the comment; to write `{#` as text, write `{{ \"{#\" }}`";
+    check_wrong(json!("a{#fff}"), &[wrong]);
+    let (known, unknown) = known_parts(&json!({"a": "{# c #}x"}), &[]);
+    assert_eq!((known, unknown), (json!({}), vec!["/a".to_owned()]));
 }
 
 #[test]

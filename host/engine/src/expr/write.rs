@@ -42,6 +42,16 @@ pub(super) fn json(value: &Value, out: &mut Vec<u8>, limit: usize) -> Result<(),
     nested(value, out, limit, 0)
 }
 
+/// The word for `true`, `false` or `null`.
+pub(super) fn word(value: &Value) -> Option<&'static str> {
+    Some(match value.kind() {
+        ValueKind::None => "null",
+        ValueKind::Bool if value.is_true() => "true",
+        ValueKind::Bool => "false",
+        _ => return None,
+    })
+}
+
 fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(), WriteError> {
     if depth > DEPTH {
         return Err(WriteError::new(
@@ -50,9 +60,8 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
         ));
     }
     match value.kind() {
-        ValueKind::None => out.extend_from_slice(b"null"),
-        ValueKind::Bool => {
-            out.extend_from_slice(if value.is_true() { b"true" } else { b"false" });
+        ValueKind::None | ValueKind::Bool => {
+            out.extend_from_slice(word(value).unwrap_or_default().as_bytes());
         }
         ValueKind::Number => number(value, out)?,
         ValueKind::String => {
@@ -115,7 +124,11 @@ fn map(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(
             Some(text) => string(text, out),
             None => {
                 let mut text = Capped(String::new(), limit);
-                write!(text, "{key}").map_err(|_| too_large(limit))?;
+                let written = match word(&key) {
+                    Some(word) => text.write_str(word),
+                    None => write!(text, "{key}"),
+                };
+                written.map_err(|_| too_large(limit))?;
                 string(&text.0, out);
             }
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use windlass_model::definition::{Definition, Join, Node, NodeKind, UseRef};
-use windlass_model::file::parse_duration_ms;
+use windlass_model::file::duration_ms;
 use windlass_model::{Diagnostic, Place};
 
 use super::flat::{Flat, FlatNode};
@@ -145,8 +145,8 @@ fn of_node(node: &Node, suspends: &dyn Fn(&UseRef) -> bool) -> Option<String> {
             Some(name) => format!("the event `{name}`"),
             None => "an event".to_owned(),
         }),
-        NodeKind::Wait(value) => match value.as_str().map(parse_duration_ms) {
-            Some(Some(ms)) if ms < LONG_WAIT_MS => None,
+        NodeKind::Wait(value) => match value.as_str().map(duration_ms) {
+            Some(Ok(ms)) if ms < LONG_WAIT_MS => None,
             _ => Some(match value.as_str() {
                 Some(text) => format!("`{text}`"),
                 None => "a time".to_owned(),

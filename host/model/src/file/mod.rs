@@ -29,7 +29,7 @@ mod trigger;
 mod workflow;
 
 pub use decode::decode;
-pub use duration::{parse_duration_ms, parse_instant_ms};
+pub use duration::{NoTime, duration_ms, instant_ms, moment_ms};
 pub use format::json_schema;
 pub use source_map::SourceMap;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::definition::Overlap;
 use crate::diagnostic::Diagnostic;
-use crate::file::parse_instant_ms;
+use crate::file::instant_ms;
 
 fn cron(expression: &str, timezone: &str) -> StartTrigger {
     StartTrigger::Cron {
@@ -28,7 +28,7 @@ fn ready(trigger: &StartTrigger) -> Schedule {
 }
 
 fn ms(instant: &str) -> i64 {
-    parse_instant_ms(instant).unwrap()
+    instant_ms(instant).unwrap()
 }
 
 /// Checks the occurrences after an instant.

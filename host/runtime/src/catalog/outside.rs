@@ -108,11 +108,9 @@ pub(super) fn destinations(definition: &Definition, uses: &Uses) -> Vec<Diagnost
 
 /// The beginning of an address without expressions, if that has the whole host.
 fn written(url: &str) -> Option<&str> {
-    let end = ["{{", "{%", "{#"]
-        .iter()
-        .filter_map(|open| url.find(open))
-        .min();
-    let Some(end) = end else { return Some(url) };
+    let Some(end) = windlass_model::template::begins_at(url) else {
+        return Some(url);
+    };
     let beginning = url.get(..end)?;
     let (_, rest) = beginning.split_once("://")?;
     rest.contains(['/', '?', '#']).then_some(beginning)

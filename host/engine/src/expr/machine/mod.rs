@@ -3,7 +3,8 @@
 //! MiniJinja does the parsing and provides the values and the simplest filters. This module
 //! evaluates all operations that can grow, loop or recurse, and charges for them first: MiniJinja's
 //! interpreter counts only instructions, and one instruction can allocate any amount of memory. The
-//! results equal those of MiniJinja: `oracle` in the tests compares them.
+//! results equal those of MiniJinja, except that a value becomes text as JSON writes it (`true`,
+//! `null`, `{"a":1}`): `oracle` in the tests compares them.
 
 mod budget;
 mod checks;
@@ -30,6 +31,8 @@ pub use budget::{FUEL, Interrupt, MEMORY, WORK};
 pub(super) use expression::is_detail;
 pub(super) use fault::{Fault, Limit};
 pub(super) use ops::silent;
+#[cfg(test)]
+pub(super) use text::like_minijinja;
 pub(super) use tree::Tree;
 
 use super::environment::ENVIRONMENT;
