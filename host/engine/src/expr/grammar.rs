@@ -46,11 +46,18 @@ pub(super) fn explain(text: &str, bare: bool, message: &str) -> Wrong {
     if let Some(wrong) = word(&tokens, &at) {
         return wrong;
     }
-    incomplete(text, &tokens, &at, message).unwrap_or_else(|| Wrong {
-        message: message.to_owned(),
-        help: None,
-        at,
-    })
+    if let Some(wrong) = incomplete(text, &tokens, &at, message) {
+        return wrong;
+    }
+    let help = match tokens.around(at.start).1 {
+        Some((Token::Pipe, _)) => "a filter has a name, like `x | upper`".to_owned(),
+        Some((Token::Dot, _)) => "a member is `x.name`, `x[0]` or `x['any name']`".to_owned(),
+        Some((Token::Ident("is" | "not"), _)) => {
+            "a test has a name, like `x is defined`".to_owned()
+        }
+        _ => format!("operators are {}", names::OPERATORS),
+    };
+    Wrong::new(message, help, at)
 }
 
 /// The tokens of a text, up to the first one that cannot be read.

@@ -128,7 +128,7 @@ fn a_value_becomes_text_as_json_writes_it() {
             "[true, none, 1.5, 'x', {'a': none}, [1]] | join(' ')",
             r#""true null 1.5 x {\"a\":null} [1]""#,
         ),
-        ("['a', 'b'] | join(none)", r#""anullb""#),
+        ("['a', 'b'] | join(true)", r#""atrueb""#),
         ("true | string", r#""true""#),
         ("none | string", r#""null""#),
         ("{'a': [none]} | string", r#""{\"a\":[null]}""#),

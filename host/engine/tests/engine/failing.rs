@@ -49,7 +49,7 @@ fn the_longest_delay_bounds_the_delay_that_a_node_asks_for() {
 fn no_delay_is_longer_than_the_longest_duration() {
     let due = windlass_model::limits::DURATION_MS;
     check(
-        "a",
+        "a:",
         &format!(
             "begin => run a();
              a~{} => loop a@{due} 1/1; [suspended]",

@@ -286,9 +286,14 @@ impl Pair {
         let mut random = Random::new(seed);
         let (end, last) = ENDS[random.below(ENDS.len())];
         let mut expression = last[random.below(last.len())].to_owned();
+        let mut holder = HOLDERS[random.below(HOLDERS.len())];
         for _ in 0..random.below(3) {
             let head = HEADS[random.below(HEADS.len())];
             expression.insert_str(0, head);
+            // The condition of a statement is a choice only in parentheses.
+            if holder == Holder::Statement && head.contains(" if ") {
+                holder = Holder::Text;
+            }
         }
         let (begin, suffix, glued) = loop {
             let (begin, glued, suffix) = SUFFIXES[random.below(SUFFIXES.len())];
@@ -307,7 +312,7 @@ impl Pair {
         Self {
             end,
             begin,
-            holder: HOLDERS[random.below(HOLDERS.len())],
+            holder,
             expression,
             suffixed,
         }
