@@ -22,13 +22,14 @@ pub fn check(trigger: &StartTrigger, at: &str) -> Vec<Diagnostic> {
 
 /// An interval, in milliseconds.
 pub(super) fn interval(every_ms: u64) -> Result<i64, Vec<Diagnostic>> {
-    let short = every_ms < limits::INTERVAL_MS;
+    let fits = (limits::INTERVAL_MS..=limits::DURATION_MS).contains(&every_ms);
     match i64::try_from(every_ms) {
-        Ok(every_ms) if !short => Ok(every_ms),
+        Ok(every_ms) if fits => Ok(every_ms),
         _ => {
             let message = format!(
-                "an interval is at least {} ms, and shorter than the age of the world",
-                limits::INTERVAL_MS
+                "an interval is at least {} s, and at most {} d",
+                limits::INTERVAL_MS / 1000,
+                limits::DURATION_MS / 86_400_000
             );
             let place = Place::at("/every");
             Err(vec![Diagnostic::new(codes::BAD_SCHEDULE, message, place)])

@@ -95,10 +95,8 @@ const ENDS: &[(End, &[&str])] = &[
     ),
 ];
 
-/// What can precede a whole expression.
+/// What can precede an expression that does not begin with `not`.
 const HEADS: &[&str] = &[
-    "",
-    "not ",
     "input.a == ",
     "input.a != ",
     "input.a < ",
@@ -294,6 +292,9 @@ impl Pair {
             if holder == Holder::Statement && head.contains(" if ") {
                 holder = Holder::Text;
             }
+        }
+        if random.below(4) == 0 {
+            expression.insert_str(0, "not ");
         }
         let (begin, suffix, glued) = loop {
             let (begin, glued, suffix) = SUFFIXES[random.below(SUFFIXES.len())];
