@@ -14,8 +14,7 @@ use serde_json::value::{RawValue, Value};
 pub struct JsonText(Arc<RawValue>);
 
 impl JsonText {
-    /// A text of untrusted origin that [`Value`] can read as well: nested 127 levels at the most,
-    /// and without numbers that no `f64` has.
+    /// A text of untrusted origin that [`Value`] can read as well: nested 127 levels at the most.
     ///
     /// # Errors
     ///
@@ -145,7 +144,10 @@ mod tests {
         let text = br#" {"b": 1, "a": [ 1.50, "\u0000"] } "#;
         let read = JsonText::checked(text).unwrap();
         assert_eq!(read.as_str(), r#"{"b": 1, "a": [ 1.50, "\u0000"] }"#);
-        assert_eq!(read.value(), Some(json!({"a": [1.5, "\0"], "b": 1})));
+        assert_eq!(
+            read.value(),
+            serde_json::from_str(r#"{"a": [1.50, "\u0000"], "b": 1}"#).ok()
+        );
         let document = serde_json::to_string(&json!({"n": null})).unwrap();
         assert_eq!(
             JsonText::of(&json!({"n": null})).unwrap().as_str(),
@@ -166,7 +168,7 @@ mod tests {
             b"nul",
             b"\"\xff\"",
             b"\"\n\"",
-            b"1e999",
+            b"1e",
             b"{\"a\":1,}",
             &deep(128),
             &deep(1_000_000),
@@ -175,6 +177,12 @@ mod tests {
             assert!(JsonText::checked(bytes).is_err());
         }
         assert!(JsonText::checked(&deep(127)).is_ok());
-        assert!(JsonText::checked(b"{\"a\":1,\"a\":[null,true,-1,1e9]}").is_ok());
+        let numbers = b"{\"a\":1,\"a\":[null,true,-1,1.50,1e999,18446744073709551616]}";
+        let numbers = JsonText::checked(numbers).unwrap();
+        let value = numbers.value().unwrap().to_string();
+        assert_eq!(
+            value,
+            r#"{"a":[null,true,-1,1.50,1e+999,18446744073709551616]}"#
+        );
     }
 }

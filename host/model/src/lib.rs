@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod code;
 pub mod codes;
+pub mod decimal;
 pub mod definition;
 pub mod diagnostic;
 pub mod execution;

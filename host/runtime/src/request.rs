@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::Command;
+use windlass_model::decimal::canonical;
 use windlass_model::{Digest, Incarnation, Numbers, Payload, RunId, RunNo, valid};
 use windlass_store::rows::{Created, DefinitionRow, NewRun, NewTrigger, RunRow};
 use windlass_store::write::OrFenced;
@@ -39,13 +40,17 @@ pub struct Started {
 }
 
 impl StartRequest {
-    /// The identity of a request: equal requests have equal digests.
+    /// The identity of a request: equal requests have equal digests. Inputs are equal if their
+    /// values are, however they are written.
     fn digest(&self) -> Digest {
         let mut bytes = self.definition.digest.0.to_vec();
         bytes.extend_from_slice(self.correlation.as_deref().unwrap_or_default().as_bytes());
         bytes.push(0);
         if let Some(input) = self.input.inline() {
-            bytes.extend_from_slice(input);
+            match serde_json::from_slice(input) {
+                Ok(value) => bytes.extend_from_slice(&canonical(&value)),
+                Err(_) => bytes.extend_from_slice(input),
+            }
         }
         Digest::of(&bytes)
     }

@@ -426,9 +426,9 @@ fn outline(schema: &Value) -> String {
 impl CallArguments {
     fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
         let output = &context.output;
-        let mut config = input::parse(&self.with)?;
-        let data = input::parse(&self.input)?;
         let (host, plugin, node) = self.find(output, machine)?;
+        let mut config = input::parse_for(&self.with, Some(&node.config))?;
+        let data = input::parse_for(&self.input, Some(&node.input))?;
         check(&node, &config, &data)?;
         let secrets = bind_secrets(&mut config);
         let call = Call {

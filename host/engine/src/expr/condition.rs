@@ -66,7 +66,7 @@ impl Condition {
         match value.kind() {
             ValueKind::Undefined if self.failure && machine::is_silent(&value) => Ok(false),
             ValueKind::Undefined => Err(self.source.undefined(values)),
-            ValueKind::Invalid | ValueKind::Plain => {
+            ValueKind::Invalid | ValueKind::Plain if machine::number::exact(&value).is_none() => {
                 let message = "the result is neither true nor false";
                 Err(self.source.error(ExprErrorKind::Type, message))
             }

@@ -12,7 +12,7 @@ use minijinja::machinery::{parse, parse_expr};
 use serde_json::Value as Json;
 
 use super::environment::syntax;
-use super::flaws::{self, Flaw, Plain};
+use super::flaws::{self, Flaw, Known, Operation, Plain};
 use super::needs::{self, bodies};
 use super::source::check_length;
 use super::template::{escaped, is_template};
@@ -61,18 +61,24 @@ impl Reading {
 pub(crate) struct Findings {
     pub(crate) readings: Vec<(String, Reading)>,
     pub(crate) flaws: Vec<(String, Flaw)>,
+    /// Operations that may be flaws if more is known about the values of their paths.
+    pub(crate) operations: Vec<(String, Operation)>,
 }
 
 impl Findings {
     /// Adds the findings of one text. `offset` is where the walked part of it begins.
     fn add(&mut self, pointer: &str, offset: usize, walk: Walk<'_>) {
-        let (readings, flaws) = walk.finish();
+        let (readings, flaws, operations) = walk.finish();
         let readings = readings.into_iter();
         self.readings
             .extend(readings.map(|it| (pointer.to_owned(), it)));
         self.flaws.extend(flaws.into_iter().map(|mut flaw| {
             flaw.at = flaw.at.start + offset..flaw.at.end + offset;
             (pointer.to_owned(), flaw)
+        }));
+        self.operations.extend(operations.into_iter().map(|mut it| {
+            it.at = it.at.start + offset..it.at.end + offset;
+            (pointer.to_owned(), it)
         }));
     }
 }
@@ -132,6 +138,7 @@ struct Walk<'t> {
     text: &'t str,
     readings: Vec<Reading>,
     flaws: Vec<Flaw>,
+    operations: Vec<Operation>,
     plain: Plain,
     locals: BTreeSet<String>,
 }
@@ -144,7 +151,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn finish(mut self) -> (Vec<Reading>, Vec<Flaw>) {
+    fn finish(mut self) -> (Vec<Reading>, Vec<Flaw>, Vec<Operation>) {
         let tested: Vec<Reading> = self
             .readings
             .iter()
@@ -157,7 +164,7 @@ impl<'t> Walk<'t> {
         let mut seen = BTreeSet::new();
         self.readings.retain(|reading| seen.insert(reading.clone()));
         self.flaws.extend(self.plain.finish());
-        (self.readings, self.flaws)
+        (self.readings, self.flaws, self.operations)
     }
 
     fn stmt(&mut self, stmt: &Stmt<'_>) {
@@ -206,6 +213,13 @@ impl<'t> Walk<'t> {
     /// `guarded` tells whether a missing value is handled.
     fn expr(&mut self, expr: &Expr<'_>, guarded: bool) {
         self.flaws.extend(flaws::of_operator(self.text, expr));
+        for operation in flaws::operations(self.text, expr, &self.locals) {
+            match operation.flaw(&mut |_, _| vec![Known::Anything]) {
+                Some(flaw) => self.flaws.push(flaw),
+                None if operation.has_path() => self.operations.push(operation),
+                None => {}
+            }
+        }
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.path(expr, guarded),
             Expr::Const(_) => {}

@@ -91,7 +91,7 @@ impl Source {
         let findings = Findings::of_expr(text, &ast, failure);
         let code = |_: &Findings| match path(&ast) {
             Some(_) => Code::Path,
-            None => Code::Tree(Tree::of_expr(&ast)),
+            None => Code::Tree(Tree::of_expr(text, &ast)),
         };
         finish(code, findings, written, offset)
     }
@@ -117,7 +117,7 @@ impl Source {
         let ast = parse(text, "text", syntax())
             .map_err(|error| written.syntax(text, false, 0, &error))?;
         let findings = Findings::of_stmt(text, &ast);
-        let code = |found: &Findings| Code::Tree(Tree::of_text(&ast, &found.locals));
+        let code = |found: &Findings| Code::Tree(Tree::of_text(text, &ast, &found.locals));
         finish(code, findings, written, 0)
     }
 

@@ -12,6 +12,7 @@ use windlass_model::Failure;
 
 use super::machine::{Interrupt, Spent};
 use super::names;
+use super::parse::{self, Unread};
 
 /// The limit of all parsed values together, in bytes. JSON takes much less than its parsed form: an
 /// empty map is two bytes of JSON, and more than a hundred in memory.
@@ -214,11 +215,16 @@ impl Values {
         if size > room {
             return Err(InvalidJson::TooLarge { name: name() });
         }
-        self.parsed = self.parsed.saturating_add(size);
-        serde_json::from_slice(json).map_err(|error| InvalidJson::Syntax {
-            name: name(),
-            reason: error.to_string(),
-        })
+        let mut left = room.saturating_sub(size);
+        let value = parse::json(json, &mut left).map_err(|unread| match unread {
+            Unread::TooLarge => InvalidJson::TooLarge { name: name() },
+            Unread::Syntax(reason) => InvalidJson::Syntax {
+                name: name(),
+                reason,
+            },
+        })?;
+        self.parsed = PARSED.saturating_sub(left);
+        Ok(value)
     }
 
     fn inner(&mut self) -> &mut ValuesInner {

@@ -2,11 +2,13 @@
 //! numbers that are not finite.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use minijinja::value::ValueKind;
 use minijinja::{ErrorKind, Value};
 
 use super::error::ExprErrorKind;
+use super::machine::number::exact;
 
 /// The depth limit of JSON readers.
 const DEPTH: usize = 120;
@@ -87,10 +89,14 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
                 failed,
             ));
         }
-        other => {
-            let message = format!("the result is a {other}, which JSON cannot say");
-            return Err(WriteError::new(ExprErrorKind::Type, message));
-        }
+        other => match exact(value) {
+            Some(exact) if exact.as_str().len() > limit => return Err(too_large(limit)),
+            Some(exact) => out.extend_from_slice(exact.as_str().as_bytes()),
+            None => {
+                let message = format!("the result is a {other}, which JSON cannot say");
+                return Err(WriteError::new(ExprErrorKind::Type, message));
+            }
+        },
     }
     if out.len() > limit {
         return Err(too_large(limit));
@@ -141,21 +147,16 @@ impl std::fmt::Write for Capped {
 
 fn number(value: &Value, out: &mut Vec<u8>) -> Result<(), WriteError> {
     // Writing into a vector does not fail, and serialising a number cannot fail.
-    if !value.is_integer() {
-        let number = f64::try_from(value.clone()).map_err(failed)?;
-        if !number.is_finite() {
-            let message = "the result is a number that is not finite";
-            return Err(WriteError::new(ExprErrorKind::Type, message));
-        }
-        let _ = serde_json::to_writer(out, &number);
-    } else if let Ok(number) = i64::try_from(value.clone()) {
-        let _ = serde_json::to_writer(out, &number);
-    } else if let Ok(number) = u64::try_from(value.clone()) {
-        let _ = serde_json::to_writer(out, &number);
-    } else {
-        let message = "the result is an integer of more than 64 bits";
+    if value.is_integer() {
+        let _ = write!(out, "{value}");
+        return Ok(());
+    }
+    let number = f64::try_from(value.clone()).map_err(failed)?;
+    if !number.is_finite() {
+        let message = "the result is a number that is not finite";
         return Err(WriteError::new(ExprErrorKind::Type, message));
     }
+    let _ = serde_json::to_writer(out, &number);
     Ok(())
 }
 

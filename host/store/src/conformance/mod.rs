@@ -162,7 +162,7 @@ macro_rules! conformance {
             waiting: a_stimulus_resumes_who_waits_for_it, too_early_is_as_good_as_in_time,
                 what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
-                correlation_and_run_narrow, private_bookmarks_are_resumed_by_their_token,
+                correlation_and_run_narrow, a_match_is_compared_by_its_digits, private_bookmarks_are_resumed_by_their_token,
                 a_bookmark_is_heard_until_it_expires,
                 what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
             unheard: a_resumption_that_nobody_hears_is_a_dead_letter,
