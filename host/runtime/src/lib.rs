@@ -35,6 +35,7 @@ mod shard;
 mod shared;
 #[cfg(test)]
 mod sim;
+mod suspects;
 mod taking;
 mod topology;
 pub mod transfer;

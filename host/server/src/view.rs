@@ -222,7 +222,7 @@ pub(crate) struct Trigger {
     priority: i32,
     /// Which attempt of the node it is, from 1.
     attempt: u32,
-    /// How many hosts have died while they executed it.
+    /// How many hosts in a row have died while they had claimed it.
     deliveries: u32,
     /// Its payload.
     #[schema(required = true)]

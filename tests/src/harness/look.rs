@@ -1,14 +1,15 @@
 //! The content of a store, for tests.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use windlass_model::{
-    Body, Definition, ExecutionStatus, Failure, Payload, RunId, Status, TriggerState,
+    Body, Definition, ExecutionStatus, Failure, Incarnation, Payload, RunId, Status, TriggerState,
 };
 use windlass_runtime::SystemClock;
 use windlass_store::read::RunQuery;
-use windlass_store::rows::{RunRow, Suspicion};
+use windlass_store::rows::{RunRow, Suspicion, TriggerRow};
 use windlass_store::sqlite::{SqliteOptions, SqliteStore};
 use windlass_store::{PostgresOptions, PostgresStore, Store};
 
@@ -208,22 +209,40 @@ impl Look {
         windlass_model::file::read_canonical(&row.json).expect("a stored definition is valid")
     }
 
-    /// For every suspect trigger of the runs that have not ended, how many hosts have died with it.
-    /// None if the store cannot be read now.
-    pub fn suspects(&self) -> Option<Vec<u32>> {
+    /// The triggers of the runs that have not ended, with the owners of the runs. None if the store
+    /// cannot be read now.
+    fn open_triggers(&self) -> Option<Vec<(Option<Incarnation>, TriggerRow)>> {
         let statuses = vec![Status::Pending, Status::Running, Status::Suspended];
         let query = RunQuery {
             statuses,
             limit: ALL,
             ..RunQuery::default()
         };
-        let mut deliveries = Vec::new();
+        let mut all = Vec::new();
         for run in self.store.runs(&query).ok()? {
             let triggers = self.store.triggers(run.no).ok()?;
-            let suspects = triggers.iter().filter(|it| it.suspicion != Suspicion::None);
-            deliveries.extend(suspects.map(|trigger| trigger.deliveries));
+            all.extend(triggers.into_iter().map(|row| (run.owner, row)));
         }
-        Some(deliveries)
+        Some(all)
+    }
+
+    /// Whether a host runs a suspect that is alone in its group: if the host dies now, the trigger
+    /// may fail as `lost`. None if the store cannot be read now.
+    pub fn has_lone_suspect(&self) -> Option<bool> {
+        let mut groups: BTreeMap<Option<Incarnation>, u32> = BTreeMap::new();
+        for (owner, row) in self.open_triggers()? {
+            if matches!(row.suspicion, Suspicion::Marked(_)) {
+                *groups.entry(owner).or_default() += 1;
+            }
+        }
+        Some(groups.values().any(|size| *size == 1))
+    }
+
+    /// Whether a host has died while it had claimed a trigger that has not ended since. None if the
+    /// store cannot be read now.
+    pub fn is_marked_by_deaths(&self) -> Option<bool> {
+        let open = self.open_triggers()?;
+        Some(open.iter().any(|(_, row)| row.deliveries > 0))
     }
 
     /// How many triggers of a run are in a state.

@@ -64,8 +64,8 @@ pub(crate) enum Message {
     Returned(Box<Returned>),
     /// Answers of the store.
     Answers(Vec<(Ticket, windlass_store::Result<Wrote>)>),
-    /// This suspect may run alone now.
-    SuspectsTurn(RunNo, Seq),
+    /// This suspect, in this burst of its run, is marked and may run.
+    SuspectsTurn(RunNo, Seq, Epoch),
     /// The result of a lock request, or the loss of a lock.
     Locked {
         /// The run.

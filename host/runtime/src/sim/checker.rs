@@ -54,6 +54,10 @@ pub(super) struct Checker {
     /// The rows that wait for a child: each has one.
     called: BTreeSet<(RunNo, Seq)>,
     pub(super) published: Published,
+    /// The triggers that kill hosts, if the simulation chooses them: no other trigger is lost.
+    pub(super) blame: Option<BTreeSet<(RunNo, Seq)>>,
+    /// The number of executions that failed as lost.
+    pub(super) lost: u64,
     /// The items with an output, by list and index.
     came_to: BTreeSet<(RunNo, Seq, u32)>,
 }
@@ -459,6 +463,17 @@ impl Checker {
         let prepared = self.workflows.get(&run.workflow);
         for execution in &commit.executions {
             run.executed(execution, prepared, deaths, &mut wrong);
+            let class = execution.failure.as_ref().map(|failure| failure.class);
+            if class == Some(Class::Lost) {
+                self.lost += 1;
+                let blame = self.blame.as_ref();
+                if blame.is_some_and(|blame| !blame.contains(&(no, execution.seq))) {
+                    let seq = execution.seq;
+                    wrong.push(format!(
+                        "trigger {seq} of {no} is blamed, and kills no host"
+                    ));
+                }
+            }
         }
         if commit.finish.is_some() {
             run.end = Some(commit.status);

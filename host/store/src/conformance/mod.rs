@@ -129,8 +129,10 @@ macro_rules! conformance {
             fencing: stale_fences_write_nothing, neighbours_of_the_refused_go_on,
                 a_contradiction_spoils_only_itself, a_finished_run_stays_finished;
             dying: the_closed_are_dead_at_once, a_lease_runs_out, renewing_keeps_alive,
-                reaped_members_are_fenced, reaping_is_bounded, marked_ones_count_deliveries,
-                leaving_leaves_no_suspicion, incarnations_only_grow;
+                reaped_members_are_fenced, reaping_is_bounded,
+                the_second_death_in_a_row_makes_suspects, a_poisonous_trigger_is_found_by_halves,
+                the_last_suspect_is_guilty_unless_work_ran_beside_it, leaving_is_no_death,
+                incarnations_only_grow;
             holding: releasing_makes_pending, parked_work_waits_until_it_is_unparked,
                 marking_needs_the_claim, suspicion_ends_with_the_trigger;
             large: large_payloads_become_blobs, equal_blobs_are_one, large_batches_are_answered_in_order,

@@ -24,7 +24,7 @@ use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
     Claim, Claims, Commit, Committed, Duty, Fence, Flush, Leave, NewItem, NewMember, OrFenced,
-    Reap, Release, Renew, Renewed,
+    Reap, Reaped, Release, Renew, Renewed,
 };
 
 /// The result of a verb in a transaction.
@@ -118,7 +118,7 @@ pub(crate) trait Transaction {
     async fn join(&mut self, member: &NewMember) -> Done<Self, Incarnation>;
     async fn renew(&mut self, renew: &Renew) -> Done<Self, OrFenced<Renewed>>;
     async fn leave(&mut self, leave: &Leave) -> Done<Self, ()>;
-    async fn reap(&mut self, reap: &Reap) -> Done<Self, u32>;
+    async fn reap(&mut self, reap: &Reap) -> Done<Self, Reaped>;
     async fn duty(&mut self, duty: &Duty) -> Done<Self, bool>;
     async fn release(&mut self, release: &Release) -> Done<Self, OrFenced<()>>;
     async fn send(&mut self, send: &Send) -> Done<Self, SendOutcome>;
@@ -250,7 +250,7 @@ macro_rules! forward_to_session {
             join(member: &NewMember) -> Incarnation;
             renew(renew: &Renew) -> OrFenced<Renewed>;
             leave(leave: &Leave) -> ();
-            reap(reap: &Reap) -> u32;
+            reap(reap: &Reap) -> Reaped;
             duty(duty: &Duty) -> bool;
             release(release: &Release) -> OrFenced<()>;
             send(send: &Send) -> SendOutcome;

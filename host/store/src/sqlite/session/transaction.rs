@@ -19,7 +19,7 @@ use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
     Claim, Claims, Commit, Committed, Duty, Fence, Leave, NewItem, NewMember, OrFenced, Reap,
-    Release, Renew, Renewed,
+    Reaped, Release, Renew, Renewed,
 };
 
 impl Transaction for Session<'_> {
