@@ -18,7 +18,6 @@ const IN_POSTGRES: Seeds = Seeds::new(16, 160);
 
 /// Simulations of hosts that die of triggers.
 const POISONED: Seeds = Seeds::new(8, 400);
-const POISONED_IN_POSTGRES: Seeds = Seeds::new(3, 40);
 
 /// Kinds of writes of which each changes rows that can be read.
 const KINDS: [&str; 10] = [
@@ -87,18 +86,6 @@ fn sqlite_suspects_whom_memory_suspects() {
         Replay::new(seed, &place).run(&poisoned(seed)?, Replay::change)
     };
     seeds::run_all(&POISONED.range(), on_sqlite, Report::add);
-}
-
-#[test]
-fn postgres_suspects_whom_memory_suspects() {
-    if !InDatabase::can_be() {
-        return;
-    }
-    let in_postgres = |seed| {
-        let place = InDatabase::new();
-        Replay::new(seed, &place).run(&poisoned(seed)?, Replay::change)
-    };
-    seeds::run_all(&POISONED_IN_POSTGRES.range(), in_postgres, Report::add);
 }
 
 /// Whether a replay notices that the store gets all writes but those of one kind.
