@@ -29,7 +29,7 @@ pub(super) struct Report {
     /// Steps that the store refused, and occurrences of schedules.
     pub(super) refused: u64,
     pub(super) troubles_of_schedules: u64,
-    /// Deaths of processes of poisonous triggers, and executions that failed as lost.
+    /// Deaths of processes of poisonous triggers, and guilty triggers that were claimed.
     pub(super) poisoned: u64,
     pub(super) lost: u64,
 }
