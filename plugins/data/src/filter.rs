@@ -172,13 +172,11 @@ fn own_definitions() -> Vec<parse::Def<&'static str>> {
     load::parse(include_str!("definitions.jq"), |parser| parser.defs()).unwrap_or_default()
 }
 
-/// What the definitions and functions of this plugin replace in jaq's.
+/// What the functions of this plugin replace in jaq's. Its definitions come behind jaq's, which
+/// use each other.
 fn own() -> HashSet<(&'static str, usize)> {
-    let defined = own_definitions()
-        .into_iter()
-        .map(|it| (it.name, it.args.len()));
-    let native = functions::functions().map(|(name, args, _)| (name, args.len()));
-    defined.chain(native).collect()
+    let native = functions::functions();
+    native.map(|(name, args, _)| (name, args.len())).collect()
 }
 
 fn definitions(own: &HashSet<(&str, usize)>) -> Vec<parse::Def<&'static str>> {

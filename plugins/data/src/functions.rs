@@ -321,11 +321,15 @@ fn implode(value: &Val) -> Result<Val> {
     };
     let mut text = String::with_capacity(items.len());
     for item in items {
-        let Val::Num(code) = item else {
-            let what = "can't be imploded, unicode codepoint needs to be numeric";
-            return Err(fail_of(item, what));
+        let code = match item {
+            Val::Num(code) if !code.is_nan() => code.to_f64(),
+            _ => {
+                let what = "can't be imploded, unicode codepoint needs to be numeric";
+                return Err(fail_of(item, what));
+            }
         };
-        let code = code.to_int().and_then(|code| u32::try_from(code).ok());
+        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+        let code = u32::try_from(code as i64).ok();
         // As in jq, the replacement character stands for what is no character.
         text.push(
             code.and_then(char::from_u32)
@@ -611,7 +615,8 @@ fn decoded(value: &Val, alphabet: &[u8], name: &str) -> Result<Val> {
             bytes.push(u8::try_from(held >> count & 0xff).unwrap_or(0));
         }
     }
-    if bytes.is_empty() && !letters.is_empty() {
+    // A whole letter is left over.
+    if count >= bits {
         let what = format!("trailing {name} byte found");
         return Err(fail_of(value, &what));
     }

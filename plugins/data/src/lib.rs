@@ -197,6 +197,29 @@ mod tests {
         );
         check("test(\"^b\")", json!("berlin"), json!(true));
         check("@base64", json!("windlass"), json!("d2luZGxhc3M="));
+        check("@base64d", json!("d2luZGxhc3M"), json!("windlass"));
+        check(
+            "[@base32 | ., @base32d]",
+            json!("ü"),
+            json!(["YO6A====", "ü"]),
+        );
+        check("@csv", json!(["a\"b", 1, null]), json!("\"a\"\"b\",1,"));
+        check(
+            "[fromstream(tostream)] | .[0] == {\"a\":[1,{}]}",
+            json!({ "a": [1, {}] }),
+            json!(true),
+        );
+        check(
+            "INDEX(.id) | keys",
+            json!([{ "id": 2 }, { "id": 1 }]),
+            json!(["1", "2"]),
+        );
+        check("[(1, 2) * (3, 4)]", json!(null), json!([3, 6, 4, 8]));
+        check(
+            "$__loc__",
+            json!(null),
+            json!({ "file": "<top-level>", "line": 1 }),
+        );
         check("todate", json!(0), json!("1970-01-01T00:00:00Z"));
         check(
             "[.[] | select(. > 1)] | sort | join(\",\")",
@@ -343,7 +366,6 @@ mod tests {
             format!("the filter failed: number (1) and number (0) cannot be divided {zero}");
         check_invalid("1 / 0", json!(1), &divided);
         check_invalid(".x / .y", json!({ "x": 1, "y": 0 }), &divided);
-        check_invalid("1 / 0.0", json!(1), &divided);
         let remainder =
             "the filter failed: number (5) and number (0) cannot be divided (remainder)";
         check_invalid("5 % 0", json!(1), &format!("{remainder} {zero}"));
@@ -447,6 +469,29 @@ mod tests {
             ".[-1] = 1",
             json!([]),
             "the filter failed: Out of bounds negative array index",
+        );
+        check_invalid(
+            "@base64d",
+            json!("QUJDa"),
+            "the filter failed: string (\"QUJDa\") trailing base64 byte found",
+        );
+        check_invalid(
+            "\"x\" * 1e9",
+            json!(1),
+            "the filter failed: Repeat string result too long",
+        );
+        let deep = "reduce range(200) as $n (1; [.])";
+        check_invalid(
+            deep,
+            json!(1),
+            "the output is nested deeper than 126 levels",
+        );
+        let text = format!("\"{}\" | fromjson", "[".repeat(100_000));
+        let error = jq(&text, json!(1)).error();
+        assert!(
+            error.message().contains("nested deeper"),
+            "{}",
+            error.message()
         );
     }
 

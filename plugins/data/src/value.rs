@@ -223,8 +223,7 @@ impl Val {
             }
             (other, key) => {
                 let (kind, by) = (other.kind(), key.kind());
-                let text = format!("Cannot update field at {by} index of {kind}");
-                Err(fail(text).into())
+                Err(fail(format!("Cannot index {kind} with {by}")).into())
             }
         }
     }
