@@ -58,7 +58,6 @@ fn values() -> Box<[Filter<RunPtr<Data>>]> {
                     (Val::Null, _) => false,
                     (Val::Obj(members), Val::Str(key)) => members.contains_key(key.as_str()),
                     (Val::Arr(items), Val::Num(at)) => {
-                        #[expect(clippy::cast_precision_loss, reason = "no list is that long")]
                         let end = items.len() as f64;
                         (0.0..end).contains(&at.to_f64())
                     }
@@ -328,7 +327,6 @@ fn implode(value: &Val) -> Result<Val> {
                 return Err(fail_of(item, what));
             }
         };
-        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
         let code = u32::try_from(code as i64).ok();
         // As in jq, the replacement character stands for what is no character.
         text.push(
@@ -590,7 +588,7 @@ fn encode(bytes: &[u8], alphabet: &[u8]) -> String {
         push(held << (bits - count));
     }
     let group = if bits == 6 { 4 } else { 8 };
-    while out.len() % group != 0 {
+    while !out.len().is_multiple_of(group) {
         out.push('=');
     }
     out

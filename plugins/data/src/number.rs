@@ -43,7 +43,6 @@ impl Num {
 
     pub(crate) fn to_f64(&self) -> f64 {
         match self {
-            #[expect(clippy::cast_precision_loss, reason = "jq computes with doubles")]
             Self::Int(int) => *int as f64,
             Self::Float(float) => *float,
             Self::Text(text) => text.parse().unwrap_or(f64::NAN),
@@ -96,7 +95,6 @@ impl From<f64> for Num {
     fn from(float: f64) -> Self {
         let is_int = float.abs() < EXACT && float.fract() == 0.0;
         if is_int && !(float == 0.0 && float.is_sign_negative()) {
-            #[expect(clippy::cast_possible_truncation, reason = "it is an integer")]
             return Self::Int(float as i64);
         }
         Self::Float(float)

@@ -366,10 +366,6 @@ fn place(number: &Num, length: usize) -> Option<usize> {
         return None;
     }
     let at = number.to_f64();
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "saturates, and rounds down"
-    )]
     let at = at.floor() as i64;
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let at = if at < 0 {
@@ -403,14 +399,8 @@ fn bounds(start: Option<&Val>, end: Option<&Val>, length: usize) -> Result<(usiz
                 return Err(fail(text));
             }
         };
-        #[expect(clippy::cast_precision_loss, reason = "no list is that long")]
         let most = length as f64;
         let number = if number < 0.0 { number + most } else { number };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between zero and the length"
-        )]
         Ok(round(number.clamp(0.0, most)) as usize)
     };
     let start = bound(start, 0, f64::floor)?;
@@ -450,11 +440,6 @@ fn repeated(text: &str, times: &Num) -> Result<Val> {
     if times.is_nan() || times < 0.0 {
         return Ok(Val::Null);
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "not negative, drops the fraction, and saturates"
-    )]
     let times = times as usize;
     if text.len().saturating_mul(times) > LONGEST {
         return Err(fail("Repeat string result too long"));
@@ -572,7 +557,6 @@ impl ops::Rem for Val {
             return Ok(Self::from(f64::NAN));
         }
         // jq drops the fractions, and what is too large becomes the largest integer.
-        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
         let whole = |number: &Num| match number {
             Num::Int(int) => *int,
             other => other.to_f64() as i64,

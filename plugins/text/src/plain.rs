@@ -174,7 +174,6 @@ pub(crate) fn render<'t>(
         &mut out,
         AutoEscape::None,
     )?;
-    drop(out);
     Ok(text)
 }
 
