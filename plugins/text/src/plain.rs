@@ -165,15 +165,17 @@ pub(crate) fn render<'t>(
     replace_operator(&mut instructions);
     blocks.values_mut().for_each(replace_operator);
     let mut text = String::new();
-    let mut out = make_string_output(&mut text);
-    eval(
-        environment,
-        &instructions,
-        variables,
-        &blocks,
-        &mut out,
-        AutoEscape::None,
-    )?;
+    {
+        let mut out = make_string_output(&mut text);
+        eval(
+            environment,
+            &instructions,
+            variables,
+            &blocks,
+            &mut out,
+            AutoEscape::None,
+        )?;
+    }
     Ok(text)
 }
 
