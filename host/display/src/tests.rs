@@ -99,6 +99,18 @@ fn spans_that_are_wrong_are_moved_into_the_text() {
 }
 
 #[test]
+fn a_login_in_a_drawn_line_is_hidden_and_its_column_stays() {
+    let text = "url: \"http://bob:hunter2@host/\"\nnext: 1";
+    let shown = one(text, 5..33);
+    assert!(
+        !shown.contains("hunter2") && !shown.contains("bob"),
+        "{shown}"
+    );
+    assert!(shown.contains("http://***********@host/"), "{shown}");
+    assert!(shown.contains(":1:6]"), "{shown}");
+}
+
+#[test]
 fn control_characters_are_shown() {
     let hostile = "\x1b[2J\x1b]0;title\x07\u{9b}2J\u{202e}x\0\u{7f}\r";
     let mut wrong = diagnostic(hostile, 0..4);

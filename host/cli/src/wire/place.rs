@@ -7,7 +7,8 @@ use crate::codes;
 use crate::config::Config;
 use crate::error::Expected;
 
-/// The location of a store. It is displayed without the password that a URL may contain.
+/// The location of a store. It is displayed without the user and the password that a URL may
+/// contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreLocation {
     /// A SQLite file.
@@ -80,23 +81,27 @@ pub(crate) fn file_in(path: &Path) -> PathBuf {
     }
 }
 
-/// A URL without its password: `postgres://user:…@host/db`. Hides too much rather than too little
-/// if a password contains characters that end a part of a URL.
+/// A URL without its user and its password: `postgres://…@host/db`. Hides too much rather than too
+/// little if a password contains characters that end a part of a URL, or if the URL is malformed.
 pub(crate) fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
+    let (scheme, rest) = match (url.split_once("://"), url.split_once(':')) {
+        _ if url.starts_with("sqlite:") => return url.to_owned(),
+        (Some((scheme, rest)), _) => (format!("{scheme}://"), rest),
+        // Slashes were forgotten.
+        (None, Some((scheme, rest))) if !scheme.contains(['/', '@']) => {
+            (format!("{scheme}:"), rest)
+        }
+        (None, _) if url.contains("//") => (String::new(), url),
+        (None, _) => return url.to_owned(),
     };
-    let (login, place) = match rest.rsplit_once('@') {
-        Some((login, place)) => (login.split_once(':'), place),
-        None => (None, rest),
+    let place = match rest.rsplit_once('@') {
+        Some((_, place)) => format!("…@{place}"),
+        None => rest.to_owned(),
     };
-    let mut shown = match login {
-        Some((user, _)) => format!("{scheme}://{user}:…@{place}"),
-        None => url.to_owned(),
-    };
+    let mut shown = format!("{scheme}{place}");
     if let Some((base, query)) = shown.split_once('?') {
         let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-            Some((name @ ("password" | "sslpassword"), _)) => format!("{name}=…"),
+            Some((name @ ("user" | "password" | "sslpassword"), _)) => format!("{name}=…"),
             _ => pair.to_owned(),
         });
         shown = format!("{base}?{}", pairs.collect::<Vec<_>>().join("&"));
@@ -122,26 +127,38 @@ mod tests {
         check("/var/lib/runs", Some("/var/lib/runs/windlass.db"));
         check("runs.db", Some("runs.db"));
         check("postgres://db.example/w", Some("postgres://db.example/w"));
-        check("postgresql://u@db/w", Some("postgresql://u@db/w"));
+        check("postgresql://db/w", Some("postgresql://db/w"));
         check("mysql://db.example/w", None);
     }
 
     #[test]
-    fn a_password_is_not_shown() {
+    fn a_user_and_a_password_are_not_shown() {
         let hides = |url: &str, expected: &str| assert_eq!(without_password(url), expected);
         hides(
             "postgres://me:a/b?c@d@db:5432/w?x=1",
-            "postgres://me:…@db:5432/w?x=1",
+            "postgres://…@db:5432/w?x=1",
         );
-        hides("redis://:secret@r:1/0", "redis://:…@r:1/0");
+        hides("redis://:secret@r:1/0", "redis://…@r:1/0");
         hides(
             "postgres://db/w?user=me&password=secret&x=1",
-            "postgres://db/w?user=me&password=…&x=1",
+            "postgres://db/w?user=…&password=…&x=1",
         );
-        check(
-            "postgres://me:secret@db:5/w",
-            Some("postgres://me:…@db:5/w"),
+        hides("postgres:me:secret@db/w", "postgres:…@db/w");
+        hides("postgres//me:secret@db/w", "…@db/w");
+        hides(
+            "https://me:secret@windlass.example",
+            "https://…@windlass.example",
         );
-        check("postgres://me@db/w", Some("postgres://me@db/w"));
+        for path in [
+            "runs@2.db",
+            "a/runs@2",
+            "sqlite:a@b.db",
+            "sqlite:///a//b@c.db",
+            "./a:b@c",
+        ] {
+            hides(path, path);
+        }
+        check("postgres://me:secret@db:5/w", Some("postgres://…@db:5/w"));
+        check("postgres://me@db/w", Some("postgres://…@db/w"));
     }
 }
