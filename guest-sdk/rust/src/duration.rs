@@ -50,7 +50,7 @@ fn iso(text: &str) -> Option<u64> {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
-    if rest.is_empty() && time.is_none() {
+    if rest.is_empty() && time.is_none_or(str::is_empty) {
         return None;
     }
     let mut total = 0_u64;
@@ -99,7 +99,7 @@ fn iso_time(text: &str) -> Option<u64> {
             total = total.checked_add(part)?;
         }
     }
-    (!text.is_empty()).then_some(total)
+    Some(total)
 }
 
 /// The number at the begin of a text, and the rest.

@@ -118,12 +118,7 @@ pub(crate) struct Pool {
     pub(crate) instance_idle: Millis,
 }
 
-/// The limits of the HTTP requests of all plugins; no grant extends them. Requests go through the
-/// proxies that the environment names: `HTTPS_PROXY` for `https`, `HTTP_PROXY` for `http`,
-/// `ALL_PROXY` for both, each like `http://USER:PASSWORD@proxy.example:3128`, also in lower case.
-/// `NO_PROXY` lists what is reached directly: names (with all names below them), addresses and
-/// networks, separated by commas, or `*`. Requests to `localhost` and to loopback addresses are
-/// always direct. A proxy speaks HTTP; SOCKS is not offered.
+/// The limits of the HTTP requests of all plugins; no grant extends them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Http {

@@ -150,19 +150,37 @@ mod tests {
 
     #[test]
     fn durations_have_units_or_are_iso() {
-        let cases = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../tests/cases/durations.txt"
-        );
-        let cases = std::fs::read_to_string(cases).unwrap();
-        let mut checked = 0;
-        for line in cases.lines().filter(|line| !line.starts_with('#')) {
-            let (text, expected) = line.split_once('\t').unwrap();
-            let expected = (expected != "-").then(|| expected.parse().unwrap());
-            assert_eq!(parse_duration_ms(text), expected, "{text:?}");
-            checked += 1;
+        for (text, expected) in [
+            ("200ms", Some(200)),
+            ("5s", Some(5_000)),
+            ("3d", Some(259_200_000)),
+            ("1h30m", Some(5_400_000)),
+            ("2w", Some(1_209_600_000)),
+            ("0s", Some(0)),
+            ("PT5S", Some(5_000)),
+            ("PT0.25S", Some(250)),
+            ("P1DT12H", Some(129_600_000)),
+            ("P2W", Some(1_209_600_000)),
+            ("", None),
+            ("5", None),
+            ("s", None),
+            ("-5s", None),
+            ("5 s", None),
+            ("5x", None),
+            ("5é", None),
+            ("1m1h", None),
+            ("1s1s", None),
+            ("P", None),
+            ("PT", None),
+            ("P1Y", None),
+            ("P1M", None),
+            ("PT-5S", None),
+            ("99999999999999999999d", None),
+            ("101y", None),
+            ("40000d", None),
+        ] {
+            assert_eq!(parse_duration_ms(text), expected, "{text}");
         }
-        assert!(checked > 60, "{checked}");
     }
 
     #[test]
