@@ -114,8 +114,8 @@ fn headers(configuration: &Configuration) -> Vec<Finding> {
 
 fn expected(configuration: &Configuration) -> Option<Finding> {
     let expected = configuration.config.get("expect")?.as_array()?;
-    let statuses = expected.iter().filter_map(Value::as_u64);
-    let wrong = statuses.into_iter().find(|it| !(200..1_000).contains(it))?;
+    let mut statuses = expected.iter().filter_map(Value::as_u64);
+    let wrong = statuses.find(|it| !(200..1_000).contains(it))?;
     let message = format!("no response has the status {wrong}; statuses are 200 to 999");
     Some(Finding::error(message).member("/expect"))
 }
