@@ -265,6 +265,16 @@ pub fn rank(path: &str) -> Vec<bool> {
         .collect()
 }
 
+/// Whether two paths of definitions match the same requests: they differ at most in the names of
+/// their parameters.
+pub fn is_same(path: &str, other: &str) -> bool {
+    let is_same = |(one, other): (&str, &str)| {
+        one == other || parameter(one).is_some() && parameter(other).is_some()
+    };
+    path.split('/').count() == other.split('/').count()
+        && path.split('/').zip(other.split('/')).all(is_same)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,6 +367,20 @@ mod tests {
         let mut paths = ["/a/{x}/{y}", "/a/b/c", "/a/{x}/c", "/a/b/{y}"];
         paths.sort_by_key(|path| rank(path));
         assert_eq!(paths, ["/a/b/c", "/a/b/{y}", "/a/{x}/c", "/a/{x}/{y}"]);
+    }
+
+    #[test]
+    fn paths_are_the_same_whatever_their_parameters_are_called() {
+        for (one, other, same) in [
+            ("/a", "/a", true),
+            ("/a/{x}", "/a/{y}", true),
+            ("/a/{x}", "/a/x", false),
+            ("/a", "/a/{x}", false),
+            ("/a/{x}/b", "/a/{x}/c", false),
+        ] {
+            assert_eq!(is_same(one, other), same, "{one} {other}");
+            assert_eq!(is_same(other, one), same, "{other} {one}");
+        }
     }
 
     #[test]

@@ -42,7 +42,9 @@ mod wait;
 mod watching;
 mod workers;
 
-pub use catalog::{Others, PublishedOthers, Report, check, check_file, warnings_before_run};
+pub use catalog::{
+    Answering, Others, PublishedOthers, Report, check, check_file, warnings_before_run,
+};
 pub use client::WorkflowClient;
 pub use clock::{SystemClock, new_run_id};
 pub use error::Error;

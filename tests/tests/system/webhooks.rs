@@ -111,6 +111,39 @@ fn only_a_signed_request_starts_a_verified_workflow() {
     assert_eq!(output["body"], json!({ "a": 1 }));
 }
 
+/// GitHub sends JSON in a form by default, and signs the form.
+#[test]
+fn a_signed_form_is_the_json_in_it() {
+    let plain = echo("plain", json!({ "path": "/github" }));
+    let (_place, web) = web(&[], &[github("signed", &["new"]), plain]);
+    let form = "payload=%7B%22ref%22%3A%22main%22%2C%22n%22%3A9007199254740993%7D";
+    let tag = hex(&mac::tag(
+        NEW.as_bytes().try_into().unwrap(),
+        &[form.as_bytes()],
+    ));
+    let signature = format!("x-hub-signature-256: sha256={tag}");
+    let media = "content-type: application/x-www-form-urlencoded";
+    let answer = web
+        .ask("POST", "/hooks/github", &[media, &signature], form)
+        .json();
+    let bodies = answer["started"].as_array().unwrap().iter().map(|id| {
+        let output = &web.result(id.as_str().unwrap())["output"];
+        assert_eq!(output["raw"], form);
+        output["body"].clone()
+    });
+    let bodies: Vec<Value> = bodies.collect();
+    let payload = json!({ "ref": "main", "n": 9_007_199_254_740_993_u64 });
+    assert_eq!(bodies.len(), 2);
+    assert!(bodies.contains(&payload), "{bodies:?}");
+    assert!(
+        bodies.iter().any(|body| body["payload"].is_string()),
+        "the unverified one"
+    );
+
+    let unsigned = web.ask("POST", "/hooks/github", &[media], form).json();
+    assert_eq!(unsigned["started"].as_array().map(Vec::len), Some(1));
+}
+
 /// A page of another origin cannot make a signature and cannot send a bearer token; the browser
 /// adds a password by itself.
 #[test]
@@ -284,6 +317,17 @@ fn a_node_answers_the_sender() {
         assert_eq!(answer.problem(), code(502, "WL-H048"), "{path}");
         assert_eq!(answer.header("set-cookie"), None);
     }
+    let mut bytes = answers("/bytes", json!({ "set": { "body": { "base64": "aGkA" } } }));
+    bytes["triggers"]["ask"]["http"]["method"] = json!("GET");
+    web.publish(&bytes);
+    let answer = web.ask("GET", "/hooks/bytes", &[], "");
+    assert_eq!((answer.status, answer.body.as_str()), (200, "hi\0"));
+    let media = answer.header("content-type");
+    assert_eq!(media, Some("application/octet-stream"));
+    let head = web.ask("HEAD", "/hooks/bytes", &[], "");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert_eq!(head.header("content-length"), Some("3"));
+    assert_eq!(head.header("content-type"), media);
     let answer = web.post("/hooks/slow", &json!(1));
     assert_eq!(answer.status, 202, "{answer:?}");
     assert_eq!(answer.json()["started"].as_array().map(Vec::len), Some(1));

@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::transfer::malformed;
 
 pub use file::check_file;
-pub use outside::{Others, PublishedOthers};
+pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check, warnings_before_run};
 pub(crate) use prepare::{is_pure, uses};

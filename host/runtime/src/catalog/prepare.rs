@@ -79,6 +79,9 @@ pub fn check(definition: &Definition, plugins: &Host, others: Option<&dyn Others
         report
             .warnings
             .extend(outside::children(definition, others));
+        report
+            .warnings
+            .extend(outside::answered_twice(definition, others));
     }
     report
 }

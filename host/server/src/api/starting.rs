@@ -95,7 +95,7 @@ pub(crate) async fn start(
     let wanted = match (body.workflow, body.definition) {
         (Some(workflow), None) => app.ask(move |app| published(app, &workflow, id)).await?,
         (None, Some(text)) => {
-            app.ask(move |app| definition(app, None, text.to_string().as_bytes()))
+            app.ask(move |app| definition(app, None, &text.to_string()))
                 .await?
         }
         _ => {
