@@ -96,9 +96,12 @@ pub(crate) async fn hook(
         Ok(found) => found,
         Err(methods) => {
             extract::drain(&parts.headers, body);
-            return Err(match methods.is_empty() {
-                true => nothing(&Sent::default(), &method, &path),
-                false => other_method(&method, &path, &methods),
+            let is_method = http::METHODS.contains(&asked.as_str());
+            return Err(match methods.as_slice() {
+                [] if is_method => nothing(&Sent::default(), &method, &path),
+                // Methods that hooks can have.
+                [] => other_method(&method, &path, &http::METHODS),
+                methods => other_method(&method, &path, methods),
             });
         }
     };
@@ -352,7 +355,7 @@ fn nothing(sent: &Sent, method: &str, path: &str) -> Box<Problem> {
 
 /// The problem of a request whose path is that of a hook with other methods.
 fn other_method(method: &str, path: &str, methods: &[&str]) -> Box<Problem> {
-    let detail = format!("the hook {path} does not know the method {method}");
+    let detail = format!("the path {path} of hooks does not know the method {method}");
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, &codes::NO_METHOD, detail)
         .help(format!("Its methods are {}.", methods.join(", ")))
         .header(header::ALLOW, &methods.join(", "))

@@ -222,7 +222,7 @@ fn without_listed_origins_no_page_is_answered() {
     let rig = Rig::new(Bounds::default());
     let ask = ("access-control-request-method", "POST");
     let preflight = rig.send(("OPTIONS", "/hooks/x"), &[LISTED, ask], "");
-    assert_eq!(preflight.status, 404);
+    assert_eq!(preflight.status, 405);
     for answered in [preflight, rig.send(("GET", "/api/v1/runs"), &[LISTED], "")] {
         assert_eq!(cors(&answered), Vec::<String>::new());
         assert_eq!(answered.header("vary"), None);
@@ -253,6 +253,12 @@ fn a_hook_names_its_methods_and_answers_head_for_get() {
     let answered = rig.send(("DELETE", "/hooks/none"), &[], "");
     assert_eq!(answered.problem(), (404, "WL-H015".to_owned()));
     assert_eq!(answered.header("allow"), None);
+    let answered = rig.send(("TRACE", "/hooks/none"), &[], "");
+    assert_eq!(answered.problem(), (405, "WL-H003".to_owned()));
+    assert_eq!(
+        answered.header("allow"),
+        Some("GET, POST, PUT, PATCH, DELETE")
+    );
     let answered = rig.send(("HEAD", "/hooks/x"), &[], "");
     assert_eq!(answered.status, 202, "{answered:?}");
     let input = rig.input_of(&rig.send(("GET", "/hooks/x?a=1"), &[], ""));
