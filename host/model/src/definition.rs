@@ -269,6 +269,15 @@ impl Join {
     }
 }
 
+/// The port of an edge that names none, and of an outcome that takes none.
+pub const DONE: &str = "done";
+
+/// The port of a failure that is routed.
+pub const ERROR: &str = "error";
+
+/// The port of an edge that leaves by every port but [`ERROR`].
+pub const ANY_PORT: &str = "*";
+
 /// One edge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
@@ -276,7 +285,7 @@ pub struct Edge {
     pub id: String,
     /// The node it leaves.
     pub from: String,
-    /// The port of that node. Default: `done`.
+    /// The port of that node, or [`ANY_PORT`]. Default: [`DONE`].
     pub port: String,
     /// The node it leads to.
     pub to: String,

@@ -1,6 +1,7 @@
 //! JSON that is kept as text: it is stored, passed on and returned, and seldom parsed.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -78,6 +79,33 @@ impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         Ok(Self(text.into()))
+    }
+}
+
+/// The members of an object in their order, repeated ones as well, each with its text.
+pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder(PhantomData))
+    }
+}
+
+struct InOrder<'a>(PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> Visitor<'de> for InOrder<'a> {
+    type Value = Members<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'a>, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry::<String, &'a RawValue>()? {
+            members.push(member);
+        }
+        Ok(Members(members))
     }
 }
 

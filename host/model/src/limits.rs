@@ -106,6 +106,10 @@ pub const SCHEMA_STEPS: u64 = 100_000_000;
 /// How deep subschemas may apply each other to a value and to its members and items.
 pub const SCHEMA_DEPTH: usize = 512;
 
+/// How much text the defaults of a JSON Schema may add to one value, in bytes. Each default counts
+/// 32 bytes more.
+pub const SCHEMA_DEFAULTS_BYTES: u64 = 4 * 1024 * 1024;
+
 /// How large the compiled patterns of one JSON Schema may be together, in bytes.
 pub const PATTERNS_BYTES: usize = 4 * 1024 * 1024;
 

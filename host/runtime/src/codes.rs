@@ -52,6 +52,8 @@ pub const NO_CHILD: Code = Code::new("WL-D091");
 pub const NOT_GRANTED: Code = Code::new("WL-D092");
 /// The input of a schedule does not fit the workflow's schema.
 pub const SCHEDULE_INPUT: Code = Code::new("WL-D166");
+/// A reference to a secret stands inside of a text, where it has no effect. A warning.
+pub const SECRET_IN_TEXT: Code = Code::new("WL-D168");
 /// Two source files define the same workflow.
 pub const SAME_WORKFLOW: Code = Code::new("WL-D140");
 /// There is no draft of this workflow.

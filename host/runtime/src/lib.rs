@@ -18,6 +18,7 @@ mod derived;
 mod error;
 mod exclusive;
 mod guest_view;
+mod hook;
 pub mod keyring;
 mod links;
 mod observe;

@@ -141,6 +141,15 @@ impl Problem {
         self
     }
 
+    /// The same problem with another status.
+    #[must_use]
+    pub(crate) fn replied(mut self: Box<Self>, reply: StatusCode) -> Box<Self> {
+        self.title = reply.canonical_reason().unwrap_or("Problem").to_owned();
+        self.status = reply.as_u16();
+        self.reply = reply;
+        self
+    }
+
     #[must_use]
     fn maybe(mut self: Box<Self>, help: Option<String>) -> Box<Self> {
         self.help = help;

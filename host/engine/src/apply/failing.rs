@@ -1,6 +1,6 @@
 //! How a failure of an execution affects its node and its run.
 
-use windlass_model::definition::{Backoff, ErrorEffect, Incidents, Retry};
+use windlass_model::definition::{Backoff, ERROR, ErrorEffect, Incidents, Retry};
 use windlass_model::{Class, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerType};
 
 use super::step::Step;
@@ -9,9 +9,6 @@ use crate::codes;
 use crate::expr::{Condition, Values};
 use crate::graph::{Graph, NodeIx, Plan};
 use crate::state::Open;
-
-/// The port that `on-error: route` takes.
-const ERROR: &str = "error";
 
 /// How a failed execution is treated: [`super::Event::Failed`] brings the answer. The caller asks
 /// before it collects the values for that event, because the output of the node is `null` for

@@ -38,6 +38,7 @@ pub use machine::{FUEL, Interrupt, MEMORY, WORK};
 pub use needs::Needs;
 pub(crate) use needs::unknown_name;
 pub(crate) use places::place_of;
+pub use readings::request_paths;
 pub(crate) use readings::{Findings, Reading, Step, of_condition, of_template};
 pub use template::{Alias, Template, known_parts};
 pub use values::{InvalidJson, PARSED, Values};

@@ -100,6 +100,25 @@ pub(crate) fn of_template(value: &Json, raw: &[String], pointer: &str, out: &mut
     }
 }
 
+/// The members of `request` that the expressions of a template at `pointer` read without testing
+/// them, each with the pointer of its text.
+pub fn request_paths(value: &Json, pointer: &str) -> Vec<(String, Vec<String>)> {
+    let mut found = Findings::default();
+    of_template(value, &[], pointer, &mut found);
+    let of_request = found.readings.into_iter();
+    let of_request = of_request.filter(|(_, it)| &*it.root == "request" && !it.guarded);
+    let members = |reading: &Reading| {
+        let names = reading.steps.iter().map_while(|step| match step {
+            Step::Member(name) => Some(name.to_string()),
+            Step::Item => None,
+        });
+        names.collect()
+    };
+    of_request
+        .map(|(pointer, reading)| (pointer, members(&reading)))
+        .collect()
+}
+
 /// The findings of a bare expression at `pointer`.
 pub(crate) fn of_condition(text: &str, pointer: &str) -> Findings {
     let mut found = Findings::default();
@@ -121,7 +140,7 @@ fn of_text(text: &str, pointer: &str, out: &mut Findings) {
     }
     if let Ok(stmt) = parse(text, "text", syntax()) {
         let mut walk = Walk::of(text);
-        walk.locals = needs::Findings::of_stmt(text, &stmt).locals;
+        walk.locals = needs::Findings::of_stmt(text, &stmt, needs::About::Run).locals;
         walk.stmt(&stmt);
         out.add(pointer, 0, walk);
     }

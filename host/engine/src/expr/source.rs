@@ -12,7 +12,7 @@ use super::environment::{TOKENS, syntax};
 use super::error::{ExprError, ExprErrorKind};
 use super::grammar;
 use super::machine::{self, FUEL, Fault, Limit, MEMORY, Tree, WORK, is_detail};
-use super::needs::{Findings, Mistake, Needs, Path, path};
+use super::needs::{About, Findings, Mistake, Needs, Path, path};
 use super::values::Values;
 use super::write::WriteError;
 
@@ -76,19 +76,15 @@ type Compiled = Result<(Source, Needs), Vec<Diagnostic>>;
 
 impl Source {
     /// Compiles a bare expression, which begins at an offset in the text of `written`.
-    pub(super) fn expression(text: &str, written: Written<'_>, offset: usize) -> Compiled {
-        Self::bare(text, written, offset, false)
-    }
-
-    /// Compiles a bare expression about a failure, which sees `error`.
-    pub(super) fn about_failure(text: &str, written: Written<'_>, offset: usize) -> Compiled {
-        Self::bare(text, written, offset, true)
-    }
-
-    fn bare(text: &str, written: Written<'_>, offset: usize, failure: bool) -> Compiled {
+    pub(super) fn expression(
+        text: &str,
+        written: Written<'_>,
+        offset: usize,
+        about: About,
+    ) -> Compiled {
         check_length(text, true, written.pointer)?;
         let ast = parse_expr(text).map_err(|error| written.syntax(text, true, offset, &error))?;
-        let findings = Findings::of_expr(text, &ast, failure);
+        let findings = Findings::of_expr(text, &ast, about);
         let code = |_: &Findings| match path(&ast) {
             Some(_) => Code::Path,
             None => Code::Tree(Tree::of_expr(&ast)),
@@ -98,7 +94,7 @@ impl Source {
 
     /// Compiles text with expressions. If the text is a single expression, the result keeps its
     /// type; otherwise the result is a string.
-    pub(super) fn text(text: &str, pointer: &str) -> Compiled {
+    pub(super) fn text(text: &str, pointer: &str, about: About) -> Compiled {
         let written = Written { text, pointer };
         check_length(text, false, pointer)?;
         let trimmed = text.trim();
@@ -110,13 +106,13 @@ impl Source {
                 text: trimmed,
                 pointer,
             };
-            return Self::expression(inner, written, before + offset);
+            return Self::expression(inner, written, before + offset, about);
         }
         drop(ast);
         // White space around a text is part of it, unless the text is a single expression.
         let ast = parse(text, "text", syntax())
             .map_err(|error| written.syntax(text, false, 0, &error))?;
-        let findings = Findings::of_stmt(text, &ast);
+        let findings = Findings::of_stmt(text, &ast, about);
         let code = |found: &Findings| Code::Tree(Tree::of_text(&ast, &found.locals));
         finish(code, findings, written, 0)
     }

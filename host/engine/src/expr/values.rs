@@ -58,6 +58,7 @@ struct ValuesInner {
     workflow: Option<Fields<1>>,
     trigger: Option<Fields<2>>,
     error: Option<Fields<4>>,
+    request: Option<Value>,
 }
 
 impl Values {
@@ -164,6 +165,17 @@ impl Values {
             ("message", Value::from(failure.message.as_str())),
             ("details", details),
         ]));
+        Ok(())
+    }
+
+    /// Sets the request that the input of a run is made of, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not JSON.
+    pub fn request(&mut self, json: &[u8]) -> Result<(), InvalidJson> {
+        let value = self.parse(json, || "request".to_owned())?;
+        self.inner().request = Some(value);
         Ok(())
     }
 
@@ -275,6 +287,7 @@ impl Object for ValuesInner {
             "workflow" => self.workflow.clone().map(Value::from_object),
             "trigger" => self.trigger.clone().map(Value::from_object),
             "error" => self.error.clone().map(Value::from_object),
+            "request" => self.request.clone(),
             _ => None,
         }
     }

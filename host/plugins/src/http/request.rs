@@ -1,7 +1,5 @@
 //! Checks the request of a guest and prepares it.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -56,13 +54,15 @@ pub(crate) struct Usable<'a> {
 }
 
 impl Usable<'_> {
-    /// The value of a secret, by the handle that replaces its name in the definition. A name alone
+    /// The value of a secret behind its prefix, by the handle that replaces its name in the definition. A name alone
     /// is data, which must not refer to secrets.
-    fn secret(&self, asked: &str, grants: &Grants, url: &Url) -> Option<Arc<str>> {
+    fn secret(&self, asked: &str, grants: &Grants, url: &Url) -> Option<String> {
         let is_named = |named: &&Reference| *named.handle == *asked;
-        let name = &*self.named.iter().find(is_named)?.name;
+        let reference = self.named.iter().find(is_named)?;
+        let name = &*reference.name;
         let is_granted = grants.secrets.iter().any(|granted| granted == name);
-        is_granted.then(|| self.secrets.usable(name, self.workflow, url))?
+        let value = is_granted.then(|| self.secrets.usable(name, self.workflow, url))??;
+        Some(format!("{}{value}", reference.prefix))
     }
 }
 

@@ -2,7 +2,8 @@
 //! request.
 //!
 //! A request is a stimulus with a fixed name, whose match is the method and the path; the rules of
-//! stimuli apply. Triggers that verify, answer or have parameters are started here (`hooks/`). A
+//! stimuli apply. Triggers that verify, answer, have parameters or make the input of the request are
+//! started here (`hooks/`). A
 //! hook is looked up before its body is read: a call of an unknown hook costs reads of the store,
 //! but no write and no body. A request is verified before anything is written.
 
@@ -41,6 +42,9 @@ use crate::view::Sent;
         (status = 202, body = Sent, description = "The stimulus is stored, with its effects."),
         (status = 200, body = Outcome, description = "The run that was waited for has ended. \
             Where the trigger says `respond`, any answer that the node gives."),
+        (status = 400, body = Problem, content_type = "application/problem+json",
+            description = "The request is malformed, or does not fit the trigger or the schema of \
+            the workflow's input. Nothing is started."),
         (status = 401, body = Problem, content_type = "application/problem+json",
             description = "The request does not come from the sender of the hook."),
         (status = 403, body = Problem, content_type = "application/problem+json",
@@ -197,7 +201,7 @@ impl Call {
                 workflow: direct.workflow.clone(),
                 trigger: direct.key.clone(),
                 delivery: *delivery,
-                input: input.payload(&direct.params),
+                request: input.payload(&direct.params),
             };
             let delivered = match self.app.client.deliver(delivery).await {
                 Ok(delivered) => delivered,
@@ -225,7 +229,7 @@ impl Call {
         match refused {
             // The sender repeats the request, and the triggers that succeeded recognise the
             // delivery.
-            Some(error) => Err(error.into()),
+            Some(error) => Err(unfit(error)),
             None => Ok(called),
         }
     }
@@ -260,12 +264,8 @@ impl Call {
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,
         };
-        let more: Sent = self
-            .app
-            .client
-            .send(new_stimulus_id(), stimulus)
-            .await?
-            .into();
+        let more = self.app.client.send(new_stimulus_id(), stimulus).await;
+        let more: Sent = more.map_err(unfit)?.into();
         if more.started.is_empty() {
             self.app.hooks.forget(plain);
         } else {
@@ -299,6 +299,16 @@ impl Call {
             }
         }
         Ok((StatusCode::ACCEPTED, Json(called.sent)).into_response())
+    }
+}
+
+/// The problem of a request that starts nothing. An input that does not fit is the sender's mistake.
+fn unfit(error: windlass_runtime::Error) -> Box<Problem> {
+    let is_input = matches!(error, windlass_runtime::Error::Input(_));
+    let problem: Box<Problem> = error.into();
+    match is_input {
+        true => problem.replied(StatusCode::BAD_REQUEST),
+        false => problem,
     }
 }
 

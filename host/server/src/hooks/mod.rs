@@ -2,7 +2,7 @@
 //! run and the answer to its sender.
 //!
 //! A plain trigger is bound to a stimulus, and the store starts it. A direct trigger verifies,
-//! answers, or has parameters in its path ([`is_direct`](windlass_model::http::is_direct)): no
+//! answers, has parameters in its path, or makes the input of the request ([`is_direct`](windlass_model::http::is_direct)): no
 //! stimulus has its hash, so only the server starts it, after the checks that the trigger demands.
 //!
 //! Bounds: one call reads the store twice at most before its body is read. The rules of triggers
