@@ -1,12 +1,13 @@
 //! Prints diagnostics of arbitrary text.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use proptest::prelude::*;
 use windlass_model::{Code, Diagnostic, Place, position};
 use windlass_test_seeds::Seeds;
 
-use crate::visible::{coloured, is_hidden, json, visible};
+use crate::visible::{coloured, is_hidden, json, line, visible};
 use crate::{Problems, diagnostics, drawn};
 
 fn at(span: Range<usize>) -> Place {
@@ -134,6 +135,14 @@ fn only_colours_of_this_program_reach_a_terminal() {
     assert_eq!(visible("\x1b[31mred"), "␛[31mred");
 }
 
+#[test]
+fn a_line_stays_one_line() {
+    let text = "a\tb\nc\r\nd\x1b[31me\x1b[2J";
+    assert_eq!(line(text, false), "a␉b␊c␍␊d␛[31me␛[2J");
+    assert_eq!(line(text, true), "a␉b␊c␍␊d\x1b[31me␛[2J");
+    assert!(matches!(line("plain", false), Cow::Borrowed("plain")));
+}
+
 fn nasty() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
@@ -209,6 +218,7 @@ proptest! {
     #[test]
     fn what_is_shown_hides_nothing(text in nasty()) {
         prop_assert!(!visible(&text).chars().any(is_hidden));
+        prop_assert!(!line(&text, false).chars().any(|c| is_hidden(c) || c == '\n' || c == '\t'));
         let document = serde_json::Value::from(text.clone()).to_string();
         let escaped = json(&document).into_owned();
         prop_assert!(!escaped.chars().any(is_hidden));

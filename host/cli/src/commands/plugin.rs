@@ -589,18 +589,18 @@ fn print_outcome(
             if ports != ["done"] {
                 output.note(&format!("ports {}", ports.join(", ")));
             }
-            output.show(
+            output.show_document(
                 &json!({ "outcome": "done", "ports": ports, "output": value }),
                 || format!("{value:#}"),
             )
         }
         Outcome::Suspend(suspension) => {
             let item = json!({ "outcome": "suspend", "bookmarks": suspension.bookmarks });
-            output.show(&item, || format!("{item:#}"))
+            output.show_document(&item, || format!("{item:#}"))
         }
         Outcome::Again(again) => {
             let item = json!({ "outcome": "again", "after_ms": again.after_ms });
-            output.show(&item, || format!("{item:#}"))
+            output.show_document(&item, || format!("{item:#}"))
         }
     }
 }

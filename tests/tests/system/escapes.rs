@@ -1,0 +1,138 @@
+//! Names and values from outside that try to control a terminal, or to begin another line of a list
+//! or of the log.
+
+use serde_json::json;
+use windlass_tests::harness::{Place, Said, until};
+
+/// Moves the cursor, sets the title of the window, turns the direction of the text around, and
+/// begins other lines.
+const HOSTILE: &str = "\u{1b}]0;t\u{7}\u{1b}[2J\u{9b}1m\u{202e}x\nrow\ty\rz\u{7f}";
+
+/// A file name that does the same.
+const NAME: &str = "bad\nnext\u{1b}[2J\u{202e}";
+
+/// Asserts that a text has no characters with an effect.
+#[track_caller]
+fn assert_clean(what: &[&str], text: &str) {
+    let hidden = |c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c);
+    assert!(!text.chars().any(hidden), "{what:?}: {text:?}");
+}
+
+/// The commands that list things, as the reference of the command line has them.
+fn lists() -> Vec<Vec<&'static str>> {
+    let reference = include_str!("../../../docs/cli.md");
+    let commands = reference.lines().filter_map(|line| {
+        let command = line.strip_prefix("## `windlass ")?.strip_suffix('`')?;
+        command
+            .ends_with(" list")
+            .then(|| command.split(' ').collect())
+    });
+    commands.collect()
+}
+
+#[test]
+fn no_list_and_no_log_line_can_be_forged() {
+    let place = Place::new(&["echo"]).with("definitions.directory", "watched");
+    for directory in ["watched/below", "plugins/below"] {
+        std::fs::create_dir_all(place.path(directory)).expect("it can be made");
+    }
+    place.file(&format!("watched/{NAME}.yaml"), "workflow: 7");
+    place.file("watched/other.YML", "");
+    place.file("watched/below/a.yaml", "");
+    place.file("plugins/below/a.wasm", "");
+    place.file("plugins/other.WASM", "");
+    let serve = place.serve();
+    place.file(&format!("plugins/{NAME}.wasm"), "none");
+    let waiting = place.workflow(
+        "waiting",
+        &json!({ "workflow": "waiting", "nodes": { "it": { "event": "go" } } }),
+    );
+    let echo = json!({ "workflow": "echo", "nodes": { "it": { "set": { "a": 1 } } }, "output": "{{ input }}" });
+    let echo = place.workflow("echo", &echo).display().to_string();
+    let waiting = waiting.display().to_string();
+    place.ask(&["workflow", "publish", &waiting]);
+    place.ask(&["workflow", "draft", "save", &waiting]);
+    let input = json!(HOSTILE).to_string();
+    let start = |file: &str| {
+        let id = place.ask(&[
+            "runs",
+            "start",
+            file,
+            "--correlation",
+            HOSTILE,
+            "--input",
+            &input,
+        ]);
+        id.trim().to_owned()
+    };
+    let (ended, run) = (start(&echo), start(&waiting));
+    let matches = json!({ HOSTILE: HOSTILE }).to_string();
+    place.ask(&[
+        "event",
+        "send",
+        HOSTILE,
+        "--match",
+        &matches,
+        "--correlation",
+        HOSTILE,
+        "--delivery",
+        "buffer",
+        "--input",
+        &input,
+    ]);
+    place.look().ended(&ended);
+    until("the run waits", || {
+        place.say(&["-o", "json", "bookmark", "list"]).json()[0].is_object()
+    });
+    let letter = place.say(&["event", "send", HOSTILE, "--run", &ended, "--input", &input]);
+    assert_clean(&["event", "send"], &letter.stdout);
+
+    let mut commands = lists();
+    assert!(commands.len() >= 9, "{commands:?}");
+    for (command, id) in [("show", &run), ("trace", &run), ("show", &ended)] {
+        commands.push(vec!["runs", command, id]);
+    }
+    commands.push(vec!["doctor"]);
+    for command in &commands {
+        let said = place.say(command);
+        assert_clean(command, &said.stdout);
+        assert_clean(command, &said.stderr);
+        if command.last() == Some(&"list") {
+            let json = place.say(&[&["-o", "json"], &command[..]].concat()).json();
+            let rows = json.as_array().map_or(0, Vec::len);
+            let lines = said.stdout.lines().count();
+            assert_eq!(lines, rows + 1, "{command:?}: {}", said.stdout);
+        }
+    }
+    // Documents and JSON are exact.
+    let listed = place.say(&["-o", "json", "event", "list"]).json();
+    assert_eq!(listed[0]["name"], HOSTILE);
+    assert_eq!(listed[0]["match"][HOSTILE], HOSTILE);
+    let shown = place.say(&["-o", "json", "runs", "show", &run]).json();
+    assert_eq!(shown["correlation"], HOSTILE);
+    let Said { stdout, .. } = place.say(&["runs", "result", &ended]);
+    assert_eq!(stdout, format!("{HOSTILE}\n"));
+
+    // Each line of the log begins with its time, and ignored files are named once.
+    until("the plugin is reported", || {
+        serve.stderr().contains("bad␊next␛[2J<U+202E>.wasm")
+    });
+    let log = serve.stderr();
+    assert_clean(&["serve"], &log);
+    for line in log.lines() {
+        let time = line.split('T').next().unwrap_or_default();
+        assert!(
+            time.len() == 10 && time.starts_with("20"),
+            "{line:?} in {log}"
+        );
+    }
+    assert!(log.contains("bad␊next␛[2J<U+202E>.yaml"), "{log}");
+    for ignored in [
+        "watched/other.YML",
+        "watched/below",
+        "plugins/other.WASM",
+        "plugins/below",
+    ] {
+        assert_eq!(log.matches(ignored).count(), 1, "{ignored}: {log}");
+    }
+}
