@@ -58,6 +58,8 @@ pub const UNKNOWN_ZONE: Code = Code::new("WL-D121");
 pub const NEVER_DUE: Code = Code::new("WL-D122");
 /// A schedule exceeds a bound.
 pub const BAD_SCHEDULE: Code = Code::new("WL-D123");
+/// A step of a cron expression goes beyond its field.
+pub const STEP_BEYOND: Code = Code::new("WL-D124");
 
 /// A JSON Schema would take too long to compile or to apply.
 pub const SCHEMA_BOUNDS: Code = Code::new("WL-D155");

@@ -240,6 +240,22 @@ pub(super) fn too_many_steps(max_steps: u64) -> Failure {
     Failure::new(Class::Limit, codes::TOO_MANY_STEPS, message)
 }
 
+/// A list with more items than the run may still execute nodes.
+pub(super) fn too_long(
+    graph: &Graph,
+    node: NodeIx,
+    count: u32,
+    left: u64,
+    max_steps: u64,
+) -> Failure {
+    let message = format!(
+        "the list of node `{}` has {count} items, and the run may execute only {left} more nodes of \
+         {max_steps}",
+        name(graph, node)
+    );
+    Failure::new(Class::Limit, codes::TOO_MANY_STEPS, message)
+}
+
 pub(super) fn too_many_decisions(graph: &Graph, node: NodeIx) -> Failure {
     let message = format!(
         "node `{}` waits for one of its edges while another has been decided too often",

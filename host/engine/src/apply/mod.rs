@@ -324,7 +324,7 @@ pub fn apply(
             let left = open.left.clone();
             step.suspended(open, TriggerType::Child, None, left);
         }
-        Event::Listed { seq, run, count } => step.listed(seq, run, count)?,
+        Event::Listed { seq, run, count } => step.listed(seq, run, count, cx.max_steps)?,
         Event::Emitted { scope, result } => step.emitted(scope, result)?,
         Event::Later { seq, until_ms } => {
             let open = step.take(seq)?;

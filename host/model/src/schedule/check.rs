@@ -4,7 +4,7 @@ use crate::definition::{Misfire, StartTrigger, Timing};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::{codes, limits};
 
-use super::Schedule;
+use super::{Schedule, cron};
 
 /// The mistakes in a start trigger's schedule; none for a trigger without a schedule.
 ///
@@ -18,6 +18,19 @@ pub fn check(trigger: &StartTrigger, at: &str) -> Vec<Diagnostic> {
         diagnostic.place.pointer.insert_str(0, at);
     }
     wrong
+}
+
+/// Warnings about a valid start trigger's schedule: steps of a cron expression beyond their field.
+/// Places are as those of [`check`].
+pub fn warnings(trigger: &StartTrigger, at: &str) -> Vec<Diagnostic> {
+    let StartTrigger::Cron { expression, .. } = trigger else {
+        return Vec::new();
+    };
+    let mut found = cron::beyond(expression);
+    for diagnostic in &mut found {
+        diagnostic.place.pointer.insert_str(0, at);
+    }
+    found
 }
 
 /// An interval, in milliseconds.
