@@ -47,6 +47,7 @@ use work::Returned;
 
 pub use burst::BurstBounds;
 pub(crate) use guard::{Order, Taken};
+pub(crate) use memory::json_of;
 pub(crate) use owned::OwnedRun;
 pub(crate) use sends::INCIDENT;
 pub(crate) use shard_state::ShardState;

@@ -190,6 +190,7 @@ macro_rules! conformance {
                 deleting_ends_what_has_not_ended, deleting_races_the_last_commit,
                 cancelling_races_the_last_commit, resuming_races_cancelling;
             reopening: what_failed_is_taken_up_again_once,
+                what_failed_is_taken_up_with_other_documents,
                 a_child_that_has_reported_is_not_taken_up_again,
                 a_dead_letter_takes_its_run_up_again_once;
             moving: what_is_put_in_is_as_it_was, what_is_put_in_goes_on,

@@ -19,7 +19,7 @@ use super::{Param, Row, Sql};
 use crate::error::{Error, Result};
 use crate::lives::Clear;
 use crate::retention::{Forget, Forgotten, Swept};
-use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrigger};
+use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrigger, PinsRow};
 use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
@@ -212,6 +212,9 @@ pub(crate) trait Transaction {
     /// The number of a definition, which is written if it is missing.
     async fn definition_of(&mut self, row: &DefinitionRow) -> Done<Self, i64>;
 
+    /// The number of pins, which are written if they are missing.
+    async fn pins_of(&mut self, row: &PinsRow) -> Done<Self, i64>;
+
     /// Waits for other transactions on these reservations. Called before the transaction reads.
     async fn lock_reservations(
         &mut self,
@@ -266,6 +269,7 @@ macro_rules! forward_to_session {
             put_item(run: i64, item: &NewItem) -> ();
             insert_execution(execution: &ExecutionRow) -> ();
             definition_of(row: &DefinitionRow) -> i64;
+            pins_of(row: &PinsRow) -> i64;
             reserved_by(key: &str) -> Option<RunId>;
             reserve(run: i64, keys: &[String]) -> ();
         }
