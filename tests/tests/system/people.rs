@@ -80,3 +80,58 @@ fn after_an_answer_that_is_none_the_question_stands() {
     assert_eq!(taken.exit, Some(0), "{taken:#?}");
     check_decided(&place, &id, "approve");
 }
+
+/// A workflow whose node fails, or is repaired.
+fn sum(place: &Place, term: &str) -> String {
+    let workflow = json!({
+        "workflow": "sum",
+        "nodes": {
+            "first": { "set": { "n": 1 } },
+            "add": { "set": { "sum": format!("{{{{ input.a + {term} }}}}") } },
+        },
+        "edges": ["first -> add"],
+        "output": "{{ vars.sum }}",
+    });
+    place.workflow("sum", &workflow).display().to_string()
+}
+
+#[test]
+fn a_failed_run_is_retried_with_the_repaired_workflow() {
+    let place = Place::new(&[]);
+    let _serve = place.serve();
+    let file = sum(&place, "'x'");
+    let id = place.ask(&["runs", "start", &file, "--input", "a=1"]);
+    let id = id.trim();
+    assert_eq!(place.look().ended(id).status, Status::Faulted);
+    let retry = |more: &[&str]| place.say(&[&["runs", "retry", id, "--wait"], more].concat());
+    let none = retry(&["--definition", "latest"]);
+    assert_eq!(none.exit, Some(40), "{none:#?}");
+    assert!(
+        none.stderr.contains("no version of `sum` is published"),
+        "{none:#?}"
+    );
+    place.ask(&["workflow", "publish", &sum(&place, "2")]);
+    // A plain retry says that there is another version.
+    let plain = retry(&[]);
+    assert_eq!(plain.exit, Some(1), "{plain:#?}");
+    assert!(
+        plain.stderr.contains("Version 1 of `sum` is published"),
+        "{plain:#?}"
+    );
+    for (wrong, exit) in [("newest", 2), ("7", 40)] {
+        let said = retry(&["--definition", wrong]);
+        assert_eq!(said.exit, Some(exit), "{said:#?}");
+    }
+    let done = retry(&["--definition", "latest"]);
+    assert_eq!((done.exit, done.stdout.trim()), (Some(0), "3"), "{done:#?}");
+    let said = "The run continues with version 1 of `sum`; changed nodes: add.";
+    assert!(done.stderr.contains(said), "{done:#?}");
+    let shown = place.say(&["-o", "json", "runs", "show", id]).json();
+    let journal = shown["journal"].as_array().expect("it has a journal");
+    let versions: Vec<_> = journal
+        .iter()
+        .map(|entry| &entry["detail"]["definition"]["version"])
+        .filter(|version| version.is_number())
+        .collect();
+    assert_eq!(versions, [&json!(1)]);
+}

@@ -121,6 +121,7 @@ pub(super) fn what_failed_is_taken_up_with_other_documents(harness: &dyn Harness
     last.status = Status::Faulted;
     assert_eq!(member.commit(last), DONE);
     let row = member.head(no);
+    let other = member.create(member.draft(1));
     let json: Bytes = r#"{"workflow":"other"}"#.into();
     let definition = DefinitionRow {
         digest: Digest::of(&json),
@@ -147,12 +148,14 @@ pub(super) fn what_failed_is_taken_up_with_other_documents(harness: &dyn Harness
         (again.definition, again.pins),
         (definition.digest, pins.digest)
     );
+    let other = member.head(other);
+    assert_eq!((other.definition, other.pins), (row.definition, row.pins));
     let stored = member.store.definition(definition.digest).unwrap();
     assert_eq!(stored, Some(definition.clone()));
     assert_eq!(member.store.pins(pins.digest).unwrap(), Some(pins.clone()));
     // The next owner gets them, too.
     let claims = member.claim(10, 10, 10);
-    let claimed = &claims.runs[0];
+    let claimed = claims.runs.iter().find(|run| run.row.no == no).unwrap();
     assert_eq!(claimed.row.definition, definition.digest);
     let held = member.held(&claimed.row, &claimed.claimed[0]);
     let mut last = member.last(&held);
