@@ -71,6 +71,9 @@ enum Command {
 }
 
 fn main() -> Result<()> {
+    if let Some(status) = toolchain::wrapped()? {
+        std::process::exit(status);
+    }
     let command = Command::parse();
     match std::env::var(times::STEP) {
         Ok(name) => times::step(&name, || run(command)),

@@ -137,17 +137,21 @@ impl Drop for Servers {
 /// The guests' own tests, which run as ordinary programs.
 pub(crate) fn natively() -> Result<()> {
     host::say("testing the guest SDK and the plugins natively");
-    for manifest in [
-        "guest-sdk/rust/Cargo.toml",
-        "plugins/Cargo.toml",
-        "examples/shout/Cargo.toml",
-        "examples/guard/Cargo.toml",
+    // Only the SDK has examples in its documentation.
+    for (manifest, targets) in [
+        ("guest-sdk/rust/Cargo.toml", None),
+        ("plugins/Cargo.toml", Some("--tests")),
+        ("examples/shout/Cargo.toml", Some("--tests")),
+        ("examples/guard/Cargo.toml", Some("--tests")),
     ] {
         let mut command = place::cargo();
         command
             .args(["test", "--workspace", "--manifest-path"])
             .arg(place::root()?.join(manifest))
-            .env("CARGO_TARGET_DIR", place::target()?.join("guests"));
+            .args(targets)
+            .env("CARGO_TARGET_DIR", place::target()?.join("guests"))
+            // Each package is a program to link.
+            .env("CARGO_PROFILE_DEV_DEBUG", "0");
         place::run(&mut command)?;
     }
     Ok(())

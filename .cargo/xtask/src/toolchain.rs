@@ -4,11 +4,18 @@
 use crate::debian::{self, Debian};
 use crate::place;
 use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
 /// The variable that selects one way.
 const FORCE: &str = "WINDLASS_GUEST_TOOLCHAIN";
+
+/// The variable with the flags that the compiler gets from this program as its wrapper.
+const REMAPPED: &str = "WINDLASS_REMAPPED_PATHS";
+
+/// Between these flags.
+const SEPARATOR: &str = "\x1f";
 
 /// A way to compile for a target.
 pub(crate) enum Toolchain {
@@ -80,11 +87,12 @@ impl Toolchain {
     /// `cargo build` for the target, with the options of this way.
     pub(crate) fn build(&self, target: &str) -> Result<Command> {
         let mut command = place::cargo();
-        // Flags for the host's processor would not suit the target, and the
-        // paths of one machine must not change the digest of a component.
+        // Flags for the host's processor would not suit the target.
         command
             .env_remove("RUSTFLAGS")
-            .env("CARGO_ENCODED_RUSTFLAGS", remapped_paths()?.join("\x1f"))
+            .env("CARGO_ENCODED_RUSTFLAGS", "")
+            .env("RUSTC_WRAPPER", std::env::current_exe()?)
+            .env(REMAPPED, remapped_paths()?.join(SEPARATOR))
             .args(["build", "--release", "--target", target]);
         if let Self::Debian(debian) = self {
             debian.apply(&mut command)?;
@@ -95,6 +103,26 @@ impl Toolchain {
         }
         Ok(command)
     }
+}
+
+/// Runs the compiler, if cargo has called this program as its wrapper, and returns its status.
+///
+/// The paths of one machine must not change the digest of a component. Cargo does not know the flags
+/// that the wrapper adds, so clones that share a target directory share the standard library there,
+/// which cargo would compile again for each other path of a clone.
+pub(crate) fn wrapped() -> Result<Option<i32>> {
+    let Ok(flags) = std::env::var(REMAPPED) else {
+        return Ok(None);
+    };
+    let mut arguments = std::env::args_os().skip(1);
+    let compiler: OsString = arguments.next().context("cargo names no compiler")?;
+    let status = Command::new(&compiler)
+        .args(arguments)
+        .args(flags.split(SEPARATOR))
+        .env_remove(REMAPPED)
+        .status()
+        .with_context(|| format!("cannot run {}", compiler.display()))?;
+    Ok(Some(status.code().unwrap_or(1)))
 }
 
 fn is_installed(target: &str) -> Result<bool> {
