@@ -103,7 +103,7 @@ fn a_failed_run_is_retried_with_the_repaired_workflow() {
     let id = place.ask(&["runs", "start", &file, "--input", "a=1"]);
     let id = id.trim();
     assert_eq!(place.look().ended(id).status, Status::Faulted);
-    let retry = |more: &[&str]| place.say(&[&["runs", "retry", id, "--wait"], more].concat());
+    let retry = |more: &[&str]| place.say(&[&["runs", "retry", id, "--wait"][..], more].concat());
     let none = retry(&["--definition", "latest"]);
     assert_eq!(none.exit, Some(40), "{none:#?}");
     assert!(

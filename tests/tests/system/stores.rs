@@ -196,7 +196,6 @@ fn no_command_takes_a_removed_database_for_a_new_store() {
         &["store", "backup", "copy.db"],
         &["store", "migrate"],
         &["lock", "list"],
-        &["keys", "adopt"],
     ] {
         let said = place.say(command);
         assert_eq!(said.exit, Some(50), "{command:?}: {said:#?}");
