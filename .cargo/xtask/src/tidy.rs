@@ -67,6 +67,10 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "windlass-body",
+        &["tokio", "wasmtime", "rusqlite", "windlass-model"],
+    ),
+    (
         "windlass-fair",
         &["tokio", "wasmtime", "rusqlite", "windlass-model"],
     ),

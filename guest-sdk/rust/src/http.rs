@@ -10,6 +10,8 @@ use crate::host;
 use serde::{Serialize, de::DeserializeOwned};
 use std::time::Duration;
 
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// A response, with any status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
@@ -125,10 +127,7 @@ impl RequestBuilder {
     pub fn send(&self) -> Result<Response> {
         let sent = host::http::fetch(&self.request).map(Response::from);
         sent.map_err(|error| {
-            // The query may contain confidential data, which must not be
-            // logged.
-            let url = self.request.url.split('?').next().unwrap_or_default();
-            let to = format!("{} {url}", self.request.method);
+            let to = format!("{} {}", self.request.method, shown_url(&self.request.url));
             match error {
                 HttpError::Denied(why) => Error::permanent(format!("{to} is not granted: {why}")),
                 HttpError::Invalid(why) => Error::invalid(format!("{to} is malformed: {why}")),
@@ -142,7 +141,7 @@ impl RequestBuilder {
                 HttpError::NoSecret(name) => Error::permanent(format!(
                     "{to} needs the secret {name}, which is unknown, not granted, or not for this request"
                 )),
-                HttpError::Limit(why) => Error::permanent(format!("{to} was not sent: {why}")),
+                HttpError::Limit(why) => Error::permanent(format!("{to} is over a limit: {why}")),
                 HttpError::Other(why) => Error::other(format!("{to} failed: {why}")),
             }
         })
@@ -163,8 +162,91 @@ impl Response {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON.
+    /// The body as JSON, without a byte order mark.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
-        Ok(serde_json::from_slice(&self.body)?)
+        let body = self.body.strip_prefix(BOM).unwrap_or(&self.body);
+        Ok(serde_json::from_slice(body)?)
+    }
+
+    /// The body as a text without a byte order mark; none if its bytes are not
+    /// UTF-8. The host has already written a text that declares another
+    /// charset in UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        let body = self.body.strip_prefix(BOM).unwrap_or(&self.body);
+        std::str::from_utf8(body).ok()
+    }
+}
+
+/// A URL for messages: without user and password, and without the query and
+/// the fragment, which may contain confidential data. It hides too much rather
+/// than too little of a malformed URL.
+pub fn shown_url(url: &str) -> String {
+    let (scheme, rest) = match url.find(':') {
+        Some(at) if url.get(..at).is_some_and(is_scheme) => url.split_at(at + 1),
+        _ => ("", url),
+    };
+    let slashes = rest.len() - rest.trim_start_matches(['/', '\\']).len();
+    let (slashes, rest) = rest.split_at(slashes);
+    let ends = |c: char| matches!(c, '/' | '\\' | '?' | '#');
+    let authority = rest.split(ends).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let port = host.rsplit(']').next().and_then(|it| it.split_once(':'));
+    let has_port = port.is_none_or(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    // Without a host and a port, the end of a password cannot be told.
+    let place = match (slashes.is_empty() || !has_port, rest.rsplit_once('@')) {
+        (true, Some((_, place))) => place,
+        _ => rest.get(authority.len() - host.len()..).unwrap_or_default(),
+    };
+    let place = place.split(['?', '#']).next().unwrap_or_default();
+    match scheme {
+        // What looks like a scheme may be the name of a user.
+        _ if slashes.is_empty() && rest.contains('@') => place.to_owned(),
+        scheme => format!("{scheme}{slashes}{place}"),
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown_url;
+
+    #[test]
+    fn a_shown_url_has_no_user_password_or_query() {
+        for (url, expected) in [
+            ("https://a.example/x?token=1#f", "https://a.example/x"),
+            (
+                "http://bob:hunter2@a.example:80/x?y",
+                "http://a.example:80/x",
+            ),
+            ("http://bob@a.example/", "http://a.example/"),
+            ("http://bob:hun@ter2@a.example", "http://a.example"),
+            ("http://bob:hun/ter2@a.example/x", "http://a.example/x"),
+            ("http://bob:hun?ter2@a.example/x", "http://a.example/x"),
+            ("http://bob:hun#ter2@a.example/x", "http://a.example/x"),
+            ("http:\\\\bob:hunter2@a.example\\x", "http:\\\\a.example\\x"),
+            ("http:/bob:hunter2@a.example/", "http:/a.example/"),
+            ("http:bob:hunter2@a.example/", "a.example/"),
+            ("bob:hunter2@a.example/", "a.example/"),
+            ("//bob:hunter2@a.example/", "//a.example/"),
+            ("http://a.example/@user", "http://a.example/@user"),
+            ("http://a.example:80/a@b:c", "http://a.example:80/a@b:c"),
+            ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
+            ("http://bob:hunter2@[::1]/", "http://[::1]/"),
+            (
+                "http://bob:hunter2@a.example:99999/",
+                "http://a.example:99999/",
+            ),
+            ("a.example/x", "a.example/x"),
+            ("", ""),
+            ("@", ""),
+            ("http://@", "http://"),
+            ("http://ü:ß@é/", "http://é/"),
+        ] {
+            assert_eq!(shown_url(url), expected, "{url}");
+        }
     }
 }

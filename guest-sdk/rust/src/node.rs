@@ -35,7 +35,8 @@ pub trait Node {
     const DESCRIPTION: &'static str = "";
     /// Name of an icon.
     const ICON: &'static str = "";
-    /// Every port that [`Outcome::port`] may name.
+    /// Every port that [`Outcome::port`] may name. If `done` is none of them, the node decides: each
+    /// outcome names a port, and each edge in a workflow names one, or `*` for all of them.
     const PORTS: &'static [&'static str] = &["done"];
     /// The capabilities that the operator has to grant: `http`, `secrets`,
     /// `events`.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::panic;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
@@ -18,7 +18,6 @@ use crate::error::{Expected, bug, classify};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
 use crate::report::report;
-use crate::wire::place::file_in;
 use crate::wire::{self, Machine, Setup};
 use crate::{codes, crash, telemetry};
 
@@ -174,7 +173,7 @@ impl Common {
                 .push((flag.to_owned(), key.to_owned(), Value::String(value)));
         };
         if let Some(store) = &self.store {
-            flag("--store", "store.url", store_url(store));
+            flag("--store", "store.url", store.clone());
         }
         if let Some(plugins) = &self.plugins {
             flag(
@@ -207,14 +206,6 @@ impl Common {
         }
         Ok(sources)
     }
-}
-
-/// The URL of a store that is named by its URL, its file or its directory.
-fn store_url(named: &str) -> String {
-    if named.contains("://") || named.starts_with("sqlite:") {
-        return named.to_owned();
-    }
-    format!("sqlite:{}", file_in(Path::new(named)).display())
 }
 
 /// Runs the command of this process.

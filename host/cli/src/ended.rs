@@ -98,8 +98,8 @@ fn tell(output: &Output, ended: Ended) -> anyhow::Result<Exit> {
     } else if let Some(came_out) = &ended.output {
         // A text is printed without quotes for people; `-o json` quotes it.
         match came_out.as_str() {
-            Some(text) => output.print(text)?,
-            None => output.print(&format!("{came_out:#}"))?,
+            Some(text) => output.document(text)?,
+            None => output.document(&format!("{came_out:#}"))?,
         }
     }
     match (ended.status, ended.failure) {

@@ -1,8 +1,14 @@
 //! The input of a run: `--input JSON`, `--input @file` and `--input key=value`, merged.
+//!
+//! The value of a pair is JSON, or else text. A number is text, too, unless its digits come back as
+//! they were written: `1.10` and `5e10` are versions and digests more often than numbers. The
+//! schema of the input decides where it is known.
 
 use std::io::Read as _;
 
 use serde_json::{Map, Value};
+use windlass_model::decimal::Decimal;
+use windlass_model::schema::members::{self, Kind};
 
 use crate::codes;
 use crate::error::Expected;
@@ -11,11 +17,19 @@ use crate::error::Expected;
 /// this one only keeps a wrong file name from filling memory.
 const READ_BYTES: u64 = 64 << 20;
 
+/// The subschemas that are looked at for the kind of one value.
+const SUBSCHEMAS: usize = 2_000;
+
 /// Merges the inputs in their order. No input is an empty object.
 pub(crate) fn parse(arguments: &[String]) -> Result<Value, Expected> {
+    parse_for(arguments, None)
+}
+
+/// As [`parse`], for values of a schema.
+pub(crate) fn parse_for(arguments: &[String], schema: Option<&Value>) -> Result<Value, Expected> {
     let mut result: Option<Value> = None;
     for argument in arguments {
-        let value = one(argument)?;
+        let value = one(argument, schema)?;
         result = Some(match (result, value) {
             (Some(Value::Object(mut into)), Value::Object(from)) => {
                 merge(&mut into, from);
@@ -46,7 +60,57 @@ fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     }
 }
 
-fn one(argument: &str) -> Result<Value, Expected> {
+/// Whether a schema can give another meaning to these inputs.
+pub(crate) fn need_schema(arguments: &[String]) -> bool {
+    let typed = |text: &str| serde_json::from_str(text).is_ok_and(|it: Value| !it.is_string());
+    arguments.iter().any(|argument| match pair(argument) {
+        Some((_, text)) => serde_json::from_str::<Value>(argument).is_err() && typed(text),
+        None => false,
+    })
+}
+
+/// A key and the text of its value.
+fn pair(argument: &str) -> Option<(&str, &str)> {
+    let looks_like_json = argument.trim_start().starts_with(['{', '[', '"']);
+    let is_file = argument.starts_with('@');
+    let pair = argument.split_once('=');
+    pair.filter(|(key, _)| !looks_like_json && !is_file && is_path(key))
+}
+
+/// The value of a key.
+fn value_of(key: &str, text: &str, schema: Option<&Value>) -> Value {
+    let as_text = || Value::String(text.to_owned());
+    let Ok(value) = serde_json::from_str::<Value>(text) else {
+        return as_text();
+    };
+    let path: Vec<_> = key.split('.').map(members::Into::Member).collect();
+    let kinds = schema.and_then(|it| members::kinds(it, &path, &mut SUBSCHEMAS.clone()));
+    let kind = Kind::of(&value);
+    match kinds {
+        Some(kinds) if kinds.contains(&Kind::Text) && !kinds.contains(&kind) => match value {
+            Value::String(_) => value,
+            _ => as_text(),
+        },
+        Some(kinds) if !kinds.contains(&Kind::Text) => value,
+        _ if value.is_number() && !comes_back(text.trim()) => as_text(),
+        _ => value,
+    }
+}
+
+/// Whether every reader of a number gives back its digits as they are written.
+fn comes_back(number: &str) -> bool {
+    if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
+        return number != "-0";
+    }
+    let Some((_, fraction)) = number.split_once('.') else {
+        return false;
+    };
+    let float = number.parse().ok().and_then(Decimal::of_float);
+    let plain = fraction.bytes().all(|byte| byte.is_ascii_digit());
+    plain && (fraction == "0" || !fraction.ends_with('0')) && float == Decimal::read(number)
+}
+
+fn one(argument: &str, schema: Option<&Value>) -> Result<Value, Expected> {
     if let Some(path) = argument.strip_prefix('@') {
         return file(path);
     }
@@ -55,14 +119,9 @@ fn one(argument: &str) -> Result<Value, Expected> {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    let looks_like_json = argument.trim_start().starts_with(['{', '[', '"']);
-    match argument
-        .split_once('=')
-        .filter(|(key, _)| !looks_like_json && is_path(key))
-    {
+    match pair(argument) {
         Some((key, text)) => {
-            let value =
-                serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+            let value = value_of(key, text, schema);
             Ok(key.rsplit('.').fold(value, |value, key| {
                 Value::Object(Map::from_iter([(key.to_owned(), value)]))
             }))
@@ -156,6 +215,68 @@ mod tests {
             Ok(json!({"a": {"b": 2}})),
         );
         check(&["empty="], Ok(json!({"empty": ""})));
+    }
+
+    #[test]
+    fn numbers_keep_their_digits_or_are_text() {
+        use serde_json::json;
+        let check = |text: &str, schema: Option<&Value>, expected: &str| {
+            let found = parse_for(&[format!("a.b={text}")], schema).unwrap();
+            assert_eq!(found["a"]["b"].to_string(), expected, "{text} {schema:?}");
+        };
+        for number in [
+            "0",
+            "-7",
+            "12345",
+            "18446744073709551615",
+            "1.1",
+            "-0.5",
+            "1.0",
+            "0.00001",
+        ] {
+            check(number, None, number);
+        }
+        for text in [
+            "4111111111111111111111",
+            "5e10",
+            "1E5",
+            "1e400",
+            "1.10",
+            "2.00",
+            "-0",
+            "007",
+            "7e12345",
+            "0.1234567890123456789",
+            "+1",
+            "0x10",
+            "1_000",
+            "NaN",
+        ] {
+            check(text, None, &format!("\"{text}\""));
+        }
+        check("true", None, "true");
+        check("[1.10, 1e400]", None, "[1.10,1e+400]");
+        let of =
+            |schema: Value| json!({ "properties": { "a": { "properties": { "b": schema } } } });
+        let text = of(json!({ "type": "string" }));
+        for written in ["12345", "1.10", "5e10", "true", "null", "[1]", "{}"] {
+            check(written, Some(&text), &format!("\"{written}\""));
+        }
+        check("\"01\"", Some(&text), "\"01\"");
+        let number = of(json!({ "type": "number" }));
+        for written in ["1.10", "5e+10", "4111111111111111111111"] {
+            check(written, Some(&number), written);
+        }
+        check("x", Some(&number), "\"x\"");
+        let both = of(json!({ "type": ["string", "number", "null"] }));
+        check("5", Some(&both), "5");
+        check("1.10", Some(&both), "\"1.10\"");
+        check("null", Some(&both), "null");
+        check("true", Some(&both), "\"true\"");
+        assert!(need_schema(&["zip=12345".to_owned()]));
+        for untyped in ["a=b", "a=\"1\"", "{\"a\":1}", "@file=1", "\"a=1\""] {
+            assert!(!need_schema(&[untyped.to_owned()]), "{untyped}");
+        }
     }
 
     #[test]

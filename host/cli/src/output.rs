@@ -134,33 +134,34 @@ impl Output {
         }
     }
 
-    /// Prints a text on stdout, with a line break at its end. On a terminal, control sequences in
-    /// the text are made visible; a pipe gets every byte.
+    /// One document, like the output of a run: as text for programs and people, otherwise as JSON.
+    pub(crate) fn show_document<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => self.document(&text()),
+            Format::Json | Format::Jsonl => self.show(value, String::new),
+        }
+    }
+
+    /// Prints a text for people on stdout, with a line break at its end. Control sequences in it
+    /// are made visible. JSON is printed as by [`Self::document`].
     pub(crate) fn print(&self, text: &str) -> anyhow::Result<()> {
-        let mut out = stdout().lock();
-        let text = if out.is_terminal() {
-            self.safe(self.data, text)
+        match self.format {
+            Format::Text => write_data(&self.safe(self.data, text)),
+            Format::Json | Format::Jsonl => self.document(text),
+        }
+    }
+
+    /// Prints a document on stdout, with a line break at its end. On a terminal, control sequences
+    /// in it are made visible; a pipe gets every byte.
+    pub(crate) fn document(&self, text: &str) -> anyhow::Result<()> {
+        if stdout().is_terminal() {
+            write_data(&self.safe(self.data, text))
         } else {
-            Cow::Borrowed(text)
-        };
-        let end = if text.is_empty() || text.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
-        let written = out
-            .write_all(text.as_bytes())
-            .and_then(|()| out.write_all(end.as_bytes()))
-            .and_then(|()| out.flush());
-        match written {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Expected::new(
-                codes::OUTPUT,
-                format!("The output cannot be written: {error}"),
-            )
-            .help("Look at where the output is redirected to; the disk may be full.")
-            .exit(Exit::Usage)
-            .into()),
-            _ => Ok(()),
+            write_data(text)
         }
     }
 
@@ -193,13 +194,40 @@ impl Output {
     }
 }
 
-/// A table without lines: aligned columns, which other tools can cut.
+/// Writes to stdout, with a line break at the end.
+fn write_data(text: &str) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
+    let end = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()))
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Expected::new(
+            codes::OUTPUT,
+            format!("The output cannot be written: {error}"),
+        )
+        .help("Look at where the output is redirected to; the disk may be full.")
+        .exit(Exit::Usage)
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// A table without lines: aligned columns, which other tools can cut. Each cell is on one line,
+/// with its control characters made visible.
 pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new());
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(head.iter().map(|title| title.to_uppercase()));
-    table.add_rows(rows);
+    for row in rows {
+        table.add_row(row.iter().map(|cell| visible::line(cell, true)));
+    }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
@@ -237,7 +265,7 @@ pub(crate) fn members(item: &Value, order: &[&str]) -> String {
         };
         // Writing into a string cannot fail.
         let _ = match value {
-            Value::String(line) => writeln!(text, "{key:<12} {line}"),
+            Value::String(line) => writeln!(text, "{key:<12} {}", visible::line(line, false)),
             failure if *key == "failure" => {
                 writeln!(
                     text,

@@ -119,7 +119,7 @@ fn show(receiver: &Receiver<Shown>, paint: Paint) {
                 let failure = failure.map_or_else(String::new, |failure| {
                     format!(
                         "  {}",
-                        paint.bad(windlass_display::visible::visible(&failure))
+                        paint.bad(windlass_display::visible::line(&failure, false))
                     )
                 });
                 let time = paint.dim(format!("{:>9}", took(took_us)));

@@ -35,7 +35,7 @@ pub(crate) struct RequestArguments {
 /// A request whose file and input were read.
 pub(crate) struct Request {
     id: Option<RunId>,
-    input: Value,
+    input: Vec<String>,
     correlation: Option<String>,
     workflow: Workflow,
 }
@@ -51,14 +51,15 @@ impl RequestArguments {
     /// Reads the workflow file and the input.
     pub(crate) fn read(&self) -> Result<Request, Expected> {
         let id = self.id.as_deref().map(read_id).transpose()?;
-        let input = input::parse(&self.input)?;
+        // A mistake is told before the schema is known.
+        input::parse(&self.input)?;
         let workflow = match name_in(&self.workflow) {
             Some(name) => Workflow::Published(name.to_owned()),
             None => Workflow::File(Box::new(Source::read(&self.workflow)?)),
         };
         Ok(Request {
             id,
-            input,
+            input: self.input.clone(),
             correlation: self.correlation.clone(),
             workflow,
         })
@@ -71,20 +72,29 @@ impl RequestArguments {
         api: impl FnOnce() -> anyhow::Result<Api>,
     ) -> anyhow::Result<Begun> {
         let request = self.read()?;
-        let (key, workflow) = match &request.workflow {
+        let api = api()?;
+        let (key, workflow, schema) = match &request.workflow {
             Workflow::File(source) => {
                 let definition = serde_json::from_slice(&source.row().json);
-                ("definition", definition.unwrap_or_default())
+                let schema = source.definition.input.clone();
+                ("definition", definition.unwrap_or_default(), schema)
             }
-            Workflow::Published(name) => ("workflow", Value::from(name.as_str())),
+            Workflow::Published(name) => {
+                // A token may allow starts and no reading; then the schema is unknown.
+                let shown = input::need_schema(&request.input)
+                    .then(|| api.get(&["definitions", name]).ok())
+                    .flatten();
+                let schema = shown.and_then(|shown| shown.pointer("/file/input").cloned());
+                ("workflow", Value::from(name.as_str()), schema)
+            }
         };
+        let input = input::parse_for(&request.input, schema.as_ref())?;
         members.insert(key.to_owned(), workflow);
-        members.insert("input".to_owned(), request.input);
+        members.insert("input".to_owned(), input);
         let id = request.id.map(|id| id.to_string());
         for (key, value) in [("id", id), ("correlation", request.correlation)] {
             members.extend(value.map(|value| (key.to_owned(), Value::from(value))));
         }
-        let api = api()?;
         let begun = api.post(&["runs"], &Value::Object(members));
         let begun = begun.map_err(|error| match &request.workflow {
             Workflow::File(source) => source.place(error),
@@ -146,9 +156,10 @@ impl Request {
                 Source::stored(row.ok_or_else(|| missing(&name))?)?
             }
         };
+        let input = input::parse_for(&self.input, source.definition.input.as_ref())?;
         let request = StartRequest {
             definition: source.row(),
-            input: Payload::of(&self.input),
+            input: Payload::of(&input),
             id: self.id,
             correlation: self.correlation,
         };

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
+use windlass_display::visible;
 use windlass_periodic::{Periodic, Rest};
 use windlass_runtime::SystemClock;
 
@@ -32,8 +33,9 @@ pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Resul
         Ok(told) => parsed.add_directive(told),
         Err(_) => parsed,
     };
-    let lines = fmt::layer().with_writer(std::io::stderr);
-    let lines = match telemetry.log_format {
+    let format = telemetry.log_format;
+    let lines = fmt::layer().with_writer(move || LogLine { format, colour });
+    let lines = match format {
         LogFormat::Text => lines.with_ansi(colour).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
@@ -61,6 +63,33 @@ pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Resul
         }
     }
     Ok(())
+}
+
+/// Writes a line of the log to stderr. Names and messages in it may be foreign: each event is one
+/// line, and its control characters are made visible.
+struct LogLine {
+    format: LogFormat,
+    colour: bool,
+}
+
+impl std::io::Write for LogLine {
+    /// Takes a whole event, as the formatter passes it.
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        let line = match self.format {
+            LogFormat::Text => visible::line(text, self.colour),
+            LogFormat::Json => visible::json(text),
+        };
+        std::io::stderr()
+            .lock()
+            .write_all(format!("{line}\n").as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
 }
 
 /// Reports the suppressed lines that were not reported yet.

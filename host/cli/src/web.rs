@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
+use url::Url;
 use windlass_runtime::Runtime;
 use windlass_runtime::definitions::Definitions;
 use windlass_server::{Bounds, Callers, LiveFeed, Options, Server};
@@ -14,6 +15,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::explain;
 use crate::token_file::{self, TokenFile};
+use crate::wire::place::without_password;
 use crate::wire::{HostResources, Machine};
 
 /// The value of `listen` that turns the web server off.
@@ -35,10 +37,14 @@ pub(crate) fn check(section: &config::Server) -> Result<Option<SocketAddr>, Expe
     })?;
     let good = |url: &str| {
         let known = url.starts_with("http://") || url.starts_with("https://");
-        known && url.bytes().all(|byte| byte.is_ascii_graphic())
+        // Links for people repeat it, so it has no user and no password.
+        let read = Url::parse(url);
+        let is_plain = read.is_ok_and(|it| it.username().is_empty() && it.password().is_none());
+        known && is_plain && url.bytes().all(|byte| byte.is_ascii_graphic())
     };
     if let Some(url) = section.public_url.as_deref().filter(|url| !good(url)) {
-        let text = format!("`{url}` is nothing that a server is reached by");
+        let shown = without_password(url);
+        let text = format!("`{shown}` is nothing that a server is reached by");
         return Err(Expected::new(windlass_server::codes::SETTING, text)
             .help("Write `public-url` in [server] like `https://flows.example`.")
             .exit(Exit::Usage));

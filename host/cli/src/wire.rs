@@ -169,13 +169,14 @@ impl Setup {
     }
 
     /// The location of the store; a file only if it exists.
-    pub(crate) fn existing_place(&self) -> Result<StoreLocation, Expected> {
+    pub(crate) fn existing_place(&self) -> anyhow::Result<StoreLocation> {
         let place = StoreLocation::of(&self.config)?;
-        if place.file().is_some_and(|path| !path.exists()) {
+        if !place.exists()? {
             let text = format!("There is no store at {place}");
             return Err(Expected::new(codes::NO_STORE, text)
                 .help("The first `windlass run` makes one; `--store PATH` names another.")
-                .exit(Exit::NotFound));
+                .exit(Exit::NotFound)
+                .into());
         }
         Ok(place)
     }
@@ -224,13 +225,17 @@ impl Setup {
     /// Loads all plugins, and warns about each that cannot be loaded.
     fn load(&self, host: &Host, output: &Output) {
         for event in host.scan(&plugin_directories(&self.config)) {
-            if let LoadEvent::Failed { file, error, .. } = event {
-                output.warn(&format!(
+            match event {
+                LoadEvent::Failed { file, error, .. } => output.warn(&format!(
                     "[{}] {}: {}",
                     error.code,
                     file.display(),
                     error.message
-                ));
+                )),
+                LoadEvent::Ignored { path, why } => {
+                    output.warn(&format!("{} is ignored: {why}", path.display()));
+                }
+                LoadEvent::Loaded { .. } | LoadEvent::Removed { .. } => {}
             }
         }
     }

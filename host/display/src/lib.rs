@@ -8,6 +8,7 @@ use std::sync::Arc;
 use windlass_model::Diagnostic;
 
 mod drawing;
+mod login;
 mod places;
 mod snippet;
 #[cfg(test)]

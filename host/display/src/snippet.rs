@@ -2,13 +2,14 @@
 //!
 //! The drawing library stores the columns of a line in a `u16`, and a person can read a few hundred
 //! of them. So lines are cut to windows around labels, lines without labels are left empty, and
-//! control sequences are made visible. Lines keep their numbers, and each label keeps its column in
+//! control sequences are made visible. Users and passwords in addresses are replaced by stars. Lines keep their numbers, and each label keeps its column in
 //! the whole text.
 
 use std::ops::Range;
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
+use crate::login::logins;
 use crate::visible::{is_hidden, push};
 
 /// The most labels of one diagnostic that are drawn.
@@ -75,6 +76,7 @@ impl Snippet {
 
     fn line(&mut self, text: &str, number: usize, line: &Range<usize>, spans: &[Span]) {
         let windows = windows(text, number, line, spans);
+        let logins = logins(text.get(line.clone()).unwrap_or_default());
         for (index, window) in windows.iter().enumerate() {
             if index > 0 || window.start > line.start {
                 self.text.push_str(CUT);
@@ -83,7 +85,10 @@ impl Snippet {
             let last = index + 1 == windows.len();
             for (at, c) in content.char_indices() {
                 self.mark(number, window.start + at, spans);
-                if is_hidden(c) {
+                let column = (window.start + at).saturating_sub(line.start);
+                if logins.iter().any(|login| login.contains(&column)) {
+                    self.text.push('*');
+                } else if is_hidden(c) {
                     push(c, &mut self.text);
                 } else {
                     self.text.push(c);

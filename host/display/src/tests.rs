@@ -1,12 +1,13 @@
 //! Prints diagnostics of arbitrary text.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use proptest::prelude::*;
 use windlass_model::{Code, Diagnostic, Place, position};
 use windlass_test_seeds::Seeds;
 
-use crate::visible::{coloured, is_hidden, json, visible};
+use crate::visible::{coloured, is_hidden, json, line, visible};
 use crate::{Problems, diagnostics, drawn};
 
 fn at(span: Range<usize>) -> Place {
@@ -99,6 +100,18 @@ fn spans_that_are_wrong_are_moved_into_the_text() {
 }
 
 #[test]
+fn a_login_in_a_drawn_line_is_hidden_and_its_column_stays() {
+    let text = "url: \"http://bob:hunter2@host/\"\nnext: 1";
+    let shown = one(text, 5..33);
+    assert!(
+        !shown.contains("hunter2") && !shown.contains("bob"),
+        "{shown}"
+    );
+    assert!(shown.contains("http://***********@host/"), "{shown}");
+    assert!(shown.contains(":1:6]"), "{shown}");
+}
+
+#[test]
 fn control_characters_are_shown() {
     let hostile = "\x1b[2J\x1b]0;title\x07\u{9b}2J\u{202e}x\0\u{7f}\r";
     let mut wrong = diagnostic(hostile, 0..4);
@@ -132,6 +145,14 @@ fn only_colours_of_this_program_reach_a_terminal() {
         assert_eq!(visible(text), shown);
     }
     assert_eq!(visible("\x1b[31mred"), "␛[31mred");
+}
+
+#[test]
+fn a_line_stays_one_line() {
+    let text = "a\tb\nc\r\nd\x1b[31me\x1b[2J";
+    assert_eq!(line(text, false), "a␉b␊c␍␊d␛[31me␛[2J");
+    assert_eq!(line(text, true), "a␉b␊c␍␊d\x1b[31me␛[2J");
+    assert!(matches!(line("plain", false), Cow::Borrowed("plain")));
 }
 
 fn nasty() -> impl Strategy<Value = String> {
@@ -209,6 +230,7 @@ proptest! {
     #[test]
     fn what_is_shown_hides_nothing(text in nasty()) {
         prop_assert!(!visible(&text).chars().any(is_hidden));
+        prop_assert!(!line(&text, false).chars().any(|c| is_hidden(c) || c == '\n' || c == '\t'));
         let document = serde_json::Value::from(text.clone()).to_string();
         let escaped = json(&document).into_owned();
         prop_assert!(!escaped.chars().any(is_hidden));

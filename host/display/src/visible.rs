@@ -29,19 +29,30 @@ pub fn push(c: char, out: &mut String) {
 
 /// A text with all its hidden characters made visible. A line break of two characters is kept.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    shown(text, |_| None)
+    shown(text, is_hidden, |_| None)
+}
+
+/// As [`visible`], for a cell of a table or a line of a log: also line breaks and tabs are made
+/// visible, so that the text cannot begin another row. With `colours`, the text may contain colours
+/// of this program.
+pub fn line(text: &str, colours: bool) -> Cow<'_, str> {
+    let moves = |c| is_hidden(c) || matches!(c, '\n' | '\t');
+    shown(text, moves, |rest| colours.then(|| colour(rest)).flatten())
 }
 
 /// As [`visible`], for a text that may contain colours of this program.
 pub fn coloured(text: &str) -> Cow<'_, str> {
-    shown(text, |rest| {
-        let (codes, _) = rest.strip_prefix("\x1b[")?.split_once('m')?;
-        let known = |code: &str| {
-            matches!(code, "0" | "1" | "2" | "4" | "22" | "24" | "39")
-                || matches!(code.as_bytes(), [b'3', b'1'..=b'6'])
-        };
-        codes.split(';').all(known).then_some(codes.len() + 3)
-    })
+    shown(text, is_hidden, colour)
+}
+
+/// The length of the colour that a text begins with.
+fn colour(text: &str) -> Option<usize> {
+    let (codes, _) = text.strip_prefix("\x1b[")?.split_once('m')?;
+    let known = |code: &str| {
+        matches!(code, "0" | "1" | "2" | "3" | "4" | "22" | "24" | "39")
+            || matches!(code.as_bytes(), [b'3', b'1'..=b'6'])
+    };
+    codes.split(';').all(known).then_some(codes.len() + 3)
 }
 
 /// A JSON document with all its hidden characters escaped, which does not change its values.
@@ -64,17 +75,21 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn shown(text: &str, passes: impl Fn(&str) -> Option<usize>) -> Cow<'_, str> {
-    if !text.chars().any(is_hidden) {
+fn shown(
+    text: &str,
+    hides: impl Fn(char) -> bool,
+    passes: impl Fn(&str) -> Option<usize>,
+) -> Cow<'_, str> {
+    if !text.chars().any(&hides) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
         let rest = text.get(at..).unwrap_or_default();
-        if !is_hidden(c) {
+        if !hides(c) {
             out.push(c);
-        } else if rest.starts_with("\r\n") {
+        } else if rest.starts_with("\r\n") && !hides('\n') {
             // The next character is the line break.
         } else if let Some(passed) = passes(rest).and_then(|length| rest.get(..length)) {
             out.push_str(passed);

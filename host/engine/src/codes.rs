@@ -47,6 +47,8 @@ pub const ISLAND: Code = Code::new("WL-D089");
 pub const NEVER_SET: Code = Code::new("WL-D090");
 /// An operator fails with all values that its operands can have.
 pub const ALWAYS_FAILS: Code = Code::new("WL-D093");
+/// An edge from a node that decides does not name the answer.
+pub const DECISION: Code = Code::new("WL-D096");
 /// A text looks like an expression, and is none. A warning.
 pub const LOOKS_LIKE_EXPRESSION: Code = Code::new("WL-D167");
 

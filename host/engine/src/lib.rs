@@ -20,6 +20,6 @@ pub use graph::{
     Plan, PlanKind, analyse, ports, warnings,
 };
 pub use state::{
-    Collect, Corrupt, Open, OpenRow, Refused, Round, RunState, Scope, Section, Sections, Visit,
-    sections,
+    Collect, Corrupt, Misfit, Missing, Open, OpenRow, Refused, Round, RunState, Scope, Section,
+    Sections, Visit, sections,
 };

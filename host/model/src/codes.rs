@@ -58,6 +58,8 @@ pub const UNKNOWN_ZONE: Code = Code::new("WL-D121");
 pub const NEVER_DUE: Code = Code::new("WL-D122");
 /// A schedule exceeds a bound.
 pub const BAD_SCHEDULE: Code = Code::new("WL-D123");
+/// A step of a cron expression goes beyond its field.
+pub const STEP_BEYOND: Code = Code::new("WL-D124");
 
 /// A JSON Schema would take too long to compile or to apply.
 pub const SCHEMA_BOUNDS: Code = Code::new("WL-D155");
@@ -67,10 +69,16 @@ pub const SCHEMA_PATTERN: Code = Code::new("WL-D156");
 pub const SCHEMA_REFERENCE: Code = Code::new("WL-D157");
 /// A value would take too long to check against its schema.
 pub const SCHEMA_STEPS: Code = Code::new("WL-D158");
+/// A default in a JSON Schema does not fit the schema itself, or does not end.
+pub const SCHEMA_DEFAULT: Code = Code::new("WL-D159");
 
 /// A trigger by `http` names no scheme for verification, or several.
 pub const VERIFY_SCHEME: Code = Code::new("WL-D170");
 /// The node that answers a request is not at the outermost level of the workflow.
 pub const NO_ANSWER_NODE: Code = Code::new("WL-D171");
+/// A request can never be, or become, the input of the workflow.
+pub const HOOK_INPUT: Code = Code::new("WL-D174");
+/// The constant answer of a node to a request can never be sent.
+pub const NEVER_AN_ANSWER: Code = Code::new("WL-D175");
 /// A trigger by `http` names a secret that this host does not have for the workflow.
 pub const NO_SECRET: Code = Code::new("WL-D172");

@@ -3,7 +3,7 @@
 //! [`crate::file`] reads the text of an author into this type and reports mistakes. The engine's
 //! compiler checks the graph.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -33,6 +33,10 @@ pub struct Definition {
     pub output: Option<Value>,
     /// Options of its runs.
     pub options: Options,
+    /// The names of nodes in the order of their numbers. Empty: in the order of the names. Only the
+    /// definition of a run that continued with a newer version has it: the nodes keep the numbers
+    /// that they had. No file has it.
+    pub node_order: Vec<String>,
 }
 
 impl Definition {
@@ -56,13 +60,17 @@ impl Definition {
         all
     }
 
-    /// The names of all nodes, those of bodies included, in order. A node's index in this list is
-    /// its number.
+    /// The names of all nodes, those of bodies included. A node's index in this list is its number:
+    /// those of `node_order` come first, and then all others in the order of their names.
     pub fn node_names(&self) -> Vec<&str> {
         let all = self.all_nodes();
-        let mut names: Vec<&str> = all.into_iter().map(|(_, name, _)| name).collect();
-        names.sort_unstable();
-        names
+        let mut names: BTreeSet<&str> = all.into_iter().map(|(_, name, _)| name).collect();
+        let mut ordered = Vec::with_capacity(names.len());
+        for name in &self.node_order {
+            ordered.extend(names.take(name.as_str()));
+        }
+        ordered.extend(names);
+        ordered
     }
 }
 
@@ -269,6 +277,15 @@ impl Join {
     }
 }
 
+/// The port of an edge that names none, and of an outcome that takes none.
+pub const DONE: &str = "done";
+
+/// The port of a failure that is routed.
+pub const ERROR: &str = "error";
+
+/// The port of an edge that leaves by every port but [`ERROR`].
+pub const ANY_PORT: &str = "*";
+
 /// One edge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
@@ -276,7 +293,7 @@ pub struct Edge {
     pub id: String,
     /// The node it leaves.
     pub from: String,
-    /// The port of that node. Default: `done`.
+    /// The port of that node, or [`ANY_PORT`]. Default: [`DONE`].
     pub port: String,
     /// The node it leads to.
     pub to: String,

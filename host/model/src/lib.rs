@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod code;
 pub mod codes;
+pub mod decimal;
 pub mod definition;
 pub mod diagnostic;
 pub mod execution;
@@ -28,6 +29,7 @@ pub mod schema;
 pub mod secrets;
 mod start_trigger;
 pub mod stimulus;
+pub mod template;
 pub mod trigger;
 pub mod valid;
 

@@ -32,6 +32,9 @@ pub const NESTING: usize = 32;
 /// Decisions of one edge that may wait for the other edges of its join.
 pub const WAITING_DECISIONS: usize = 1024;
 
+/// The longest duration, in milliseconds: a hundred years of at most 366 days.
+pub const DURATION_MS: u64 = 100 * 366 * 24 * 60 * 60 * 1000;
+
 /// The shortest interval of a schedule, in milliseconds.
 pub const INTERVAL_MS: u64 = 1_000;
 
@@ -105,6 +108,10 @@ pub const SCHEMA_STEPS: u64 = 100_000_000;
 
 /// How deep subschemas may apply each other to a value and to its members and items.
 pub const SCHEMA_DEPTH: usize = 512;
+
+/// How much text the defaults of a JSON Schema may add to one value, in bytes. Each default counts
+/// 32 bytes more.
+pub const SCHEMA_DEFAULTS_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How large the compiled patterns of one JSON Schema may be together, in bytes.
 pub const PATTERNS_BYTES: usize = 4 * 1024 * 1024;

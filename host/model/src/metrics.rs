@@ -78,6 +78,19 @@ const LEASE_LOST: About = About {
     help: "Leases that this process lost: its membership, so that it had to join again, or the \
         lock of a run.",
 };
+const TRIED_AGAIN: About = About {
+    name: "windlass_triggers_tried_again_total",
+    kind: "counter",
+    labels: &[],
+    help: "Triggers that processes had claimed when they died, which this process made pending.",
+};
+const SUSPECTS: About = About {
+    name: "windlass_suspect_triggers_total",
+    kind: "counter",
+    labels: &[],
+    help: "Those of the triggers that are tried again which several processes in a row died with: \
+        they run in groups.",
+};
 const LOCK_RETRIES: About = About {
     name: "windlass_lock_retries_total",
     kind: "counter",
@@ -146,6 +159,10 @@ pub struct Metrics {
     pub lock_wait: Histogram,
     /// Memberships, and locks of runs, that were lost.
     pub lease_lost: Counter,
+    /// Triggers that dead processes had claimed.
+    pub tried_again: Counter,
+    /// Those of [`Self::tried_again`] that are suspects.
+    pub suspects: Counter,
     /// Requests to a lock provider that were repeated.
     pub lock_retries: Counter,
     /// Locks that ended with their lease.
@@ -176,6 +193,8 @@ impl Default for Metrics {
             commit_batch: Histogram::of_counts(),
             lock_wait: Histogram::of_time(),
             lease_lost: Counter::default(),
+            tried_again: Counter::default(),
+            suspects: Counter::default(),
             lock_retries: Counter::default(),
             lock_release_failures: Counter::default(),
             plugin_memory: Gauge::default(),
@@ -212,6 +231,8 @@ impl Metrics {
         text.histogram(&COMMIT_BATCH, &self.commit_batch);
         text.histogram(&LOCK_WAIT, &self.lock_wait);
         text.counter(&LEASE_LOST, &self.lease_lost);
+        text.counter(&TRIED_AGAIN, &self.tried_again);
+        text.counter(&SUSPECTS, &self.suspects);
         text.counter(&LOCK_RETRIES, &self.lock_retries);
         text.counter(&LOCK_RELEASE_FAILURES, &self.lock_release_failures);
         text.family(&PLUGIN_CALL, &self.plugin_calls);
@@ -236,7 +257,7 @@ impl Metrics {
 }
 
 /// Every metric, in the order of the text.
-pub const ALL: [About; 22] = [
+pub const ALL: [About; 24] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     TRIGGERS_DUE,
@@ -245,6 +266,8 @@ pub const ALL: [About; 22] = [
     COMMIT_BATCH,
     LOCK_WAIT,
     LEASE_LOST,
+    TRIED_AGAIN,
+    SUSPECTS,
     LOCK_RETRIES,
     LOCK_RELEASE_FAILURES,
     PLUGIN_CALL,

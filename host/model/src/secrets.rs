@@ -1,17 +1,25 @@
 //! References to secrets in definitions.
 //!
-//! A reference is an object `{ secret: NAME }` that a definition contains literally. The result of
+//! A reference is an object `{ secret: NAME }` that a definition contains literally. A `prefix` beside
+//! the name stands before the value where the host inserts it, as `Bearer ` does. The result of
 //! an expression is data, and data must not name secrets. So the host replaces the name in each
 //! literal reference by a handle before anything is rendered, and a request for a secret has to
 //! contain the handle: data that looks like a reference contains none.
 
-use serde_json::Value;
+use std::ops::Range;
 
-/// The only member of a reference.
+use serde_json::{Map, Value};
+
+use crate::template::is_template;
+
+/// The member of a reference with the name.
 const MEMBER: &str = "secret";
 
-/// The beginnings of expressions.
-const EXPRESSIONS: [&str; 3] = ["{{", "{%", "{#"];
+/// The other member that a reference may have.
+const PREFIX: &str = "prefix";
+
+/// How long a prefix may be, in bytes.
+const PREFIX_BYTES: usize = 128;
 
 /// Separates the name of a secret from the number that makes it a handle.
 const SEPARATOR: char = '#';
@@ -21,41 +29,72 @@ const SEPARATOR: char = '#';
 pub struct Reference {
     /// The name of the secret.
     pub name: Box<str>,
+    /// The text before its value where the host inserts it. Default: empty.
+    pub prefix: Box<str>,
     /// The text that replaces the name in the configuration.
     pub handle: Box<str>,
 }
 
 /// Replaces the name in each literal reference of a value by a handle, which the number makes
-/// impossible to guess. Returns the references, each secret once.
+/// impossible to guess, and removes its prefix. Returns the references, each secret once for each
+/// prefix.
 pub fn bind(value: &mut Value, number: u128) -> Vec<Reference> {
     let mut references: Vec<Reference> = Vec::new();
+    each(value, &mut |members, name, prefix| {
+        let known = references.iter();
+        let known = known.filter(|known| *known.name == *name && *known.prefix == *prefix);
+        let handle = match known.map(|known| known.handle.clone()).next() {
+            Some(handle) => handle,
+            None => {
+                let number = number.wrapping_add(references.len() as u128);
+                let handle: Box<str> = format!("{name}{SEPARATOR}{number:032x}").into();
+                references.push(Reference {
+                    name: name.into(),
+                    prefix: prefix.into(),
+                    handle: handle.clone(),
+                });
+                handle
+            }
+        };
+        members.remove(PREFIX);
+        members.insert(MEMBER.to_owned(), Value::from(&*handle));
+    });
+    references
+}
+
+/// Removes the prefixes of the references in a value: plugins do not see them.
+pub fn without_prefixes(value: &mut Value) {
+    each(value, &mut |members, _, _| drop(members.remove(PREFIX)));
+}
+
+/// Takes the members of a literal reference, its name and its prefix.
+type Found<'f> = &'f mut dyn FnMut(&mut Map<String, Value>, &str, &str);
+
+/// Calls a function for each literal reference in a value.
+fn each(value: &mut Value, found: Found<'_>) {
     // The reader of definitions bounds how deep values nest.
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
-            Value::Object(members) => {
-                let is_alone = members.len() == 1;
-                for (member, value) in members {
-                    match value {
-                        Value::String(name) if is_alone && member == MEMBER && is_name(name) => {
-                            let handle = format!("{name}{SEPARATOR}{number:032x}");
-                            let name = std::mem::replace(name, handle.clone());
-                            if !references.iter().any(|known| *known.name == *name) {
-                                references.push(Reference {
-                                    name: name.into(),
-                                    handle: handle.into(),
-                                });
-                            }
-                        }
-                        value => open.push(value),
-                    }
-                }
-            }
+            Value::Object(members) => match reference(members) {
+                Some((name, prefix)) => found(members, &name, &prefix),
+                None => open.extend(members.values_mut()),
+            },
             Value::Array(items) => open.extend(items),
             _ => {}
         }
     }
-    references
+}
+
+/// The name and the prefix, if these are the members of a literal reference.
+fn reference(members: &Map<String, Value>) -> Option<(String, String)> {
+    let name = members.get(MEMBER)?.as_str().filter(|name| is_name(name))?;
+    let prefix = match (members.len(), members.get(PREFIX)) {
+        (1, None) => "",
+        (2, Some(prefix)) => prefix.as_str().filter(|prefix| is_prefix(prefix))?,
+        _ => return None,
+    };
+    Some((name.to_owned(), prefix.to_owned()))
 }
 
 /// Whether a value contains a literal reference.
@@ -63,13 +102,8 @@ pub fn are_in(value: &Value) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
-            Value::Object(members) => {
-                let only = members.get(MEMBER).filter(|_| members.len() == 1);
-                if only.and_then(Value::as_str).is_some_and(is_name) {
-                    return true;
-                }
-                open.extend(members.values());
-            }
+            Value::Object(members) if reference(members).is_some() => return true,
+            Value::Object(members) => open.extend(members.values()),
             Value::Array(items) => open.extend(items),
             _ => {}
         }
@@ -77,16 +111,42 @@ pub fn are_in(value: &Value) -> bool {
     false
 }
 
+/// The bytes of the first `{ secret: NAME }` inside of a text, where it is no reference, and the name.
+pub fn written_in(text: &str) -> Option<(Range<usize>, &str)> {
+    let quotes = ['"', '\''];
+    for (at, _) in text.match_indices('{') {
+        let inside = text.get(at + 1..)?;
+        let end = inside.find(['{', '}'])?;
+        let Some((key, rest)) = inside.get(..end)?.split_once(':') else {
+            continue;
+        };
+        let name = rest.split(',').next().unwrap_or_default();
+        let name = name.trim().trim_matches(quotes);
+        let is_reference = key.trim().trim_matches(quotes) == MEMBER;
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        let closes = inside.as_bytes().get(end) == Some(&b'}');
+        if is_reference && closes && !name.is_empty() && name.bytes().all(word) {
+            return Some((at..at + end + 2, name));
+        }
+    }
+    None
+}
+
 /// The name of a secret in a guest's request, which may be a handle.
 pub fn name_in(asked: &str) -> &str {
     asked.split(SEPARATOR).next().unwrap_or(asked)
 }
 
+/// Whether a text can stand before a secret: printable ASCII, and no expression.
+fn is_prefix(text: &str) -> bool {
+    text.len() <= PREFIX_BYTES
+        && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        && !is_template(text)
+}
+
 /// Whether a text is the name of a secret: neither an expression nor a handle.
 fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && !text.contains(SEPARATOR)
-        && !EXPRESSIONS.iter().any(|sign| text.contains(sign))
+    !text.is_empty() && !text.contains(SEPARATOR) && !is_template(text)
 }
 
 #[cfg(test)]
@@ -118,21 +178,78 @@ mod tests {
         let mut bound = value.clone();
         let mut references = bind(&mut bound, NUMBER);
         references.sort_by(|a, b| a.name.cmp(&b.name));
-        let wanted = ["mail", "price"].map(|name| Reference {
-            name: name.into(),
-            handle: handle(name).into(),
-        });
-        assert_eq!(references, wanted);
+        let told = references.iter().map(|it| (&*it.name, &*it.prefix));
+        assert_eq!(told.collect::<Vec<_>>(), [("mail", ""), ("price", "")]);
+        let handle_of = |name: &str| {
+            let found = references.iter().find(|it| *it.name == *name);
+            json!({ "secret": &*found.unwrap().handle })
+        };
         let mut wanted = value.clone();
-        wanted["headers"]["a"] = json!({ "secret": handle("price") });
-        wanted["headers"]["f"] =
-            json!([{ "secret": handle("mail") }, { "secret": handle("price") }]);
+        wanted["headers"]["a"] = handle_of("price");
+        wanted["headers"]["f"] = json!([handle_of("mail"), handle_of("price")]);
         assert_eq!(bound, wanted);
         assert!(are_in(&value));
         assert!(!are_in(&bound), "a handle is no reference");
         assert_eq!(bind(&mut json!({ "secret": "a" }), NUMBER).len(), 1);
         assert!(bind(&mut json!("secret"), NUMBER).is_empty());
         assert!(!are_in(&json!([1, { "secret": 2 }])));
+    }
+
+    #[test]
+    fn a_prefix_is_kept_from_the_configuration() {
+        let reference = |prefix: &str| json!({ "secret": "gh", "prefix": prefix });
+        let value = json!([reference("Bearer "), reference("token "), { "secret": "gh" }, reference("token ")]);
+        let mut bound = value.clone();
+        let mut references = bind(&mut bound, NUMBER);
+        let of = |at: usize| bound[at]["secret"].as_str().unwrap();
+        assert_eq!(of(1), of(3));
+        assert_ne!(of(0), of(1));
+        for at in 0..4 {
+            assert_eq!(bound[at].as_object().unwrap().len(), 1, "{bound}");
+            let wanted = value[at]["prefix"].as_str().unwrap_or_default();
+            let found = references.iter().find(|it| *it.handle == *of(at)).unwrap();
+            assert_eq!((&*found.name, &*found.prefix), ("gh", wanted));
+        }
+        assert_eq!(references.len(), 3);
+        references.dedup_by(|a, b| a.handle == b.handle);
+        assert_eq!(references.len(), 3, "a handle for each prefix");
+        for wrong in ["{{ x }}", "a\r\nb", "ä", &"x".repeat(129)] {
+            let mut value = reference(wrong);
+            assert!(!are_in(&value), "{wrong}");
+            assert!(bind(&mut value, NUMBER).is_empty(), "{wrong}");
+        }
+        let mut plain = value;
+        without_prefixes(&mut plain);
+        assert_eq!(plain, Value::from(vec![json!({ "secret": "gh" }); 4]));
+    }
+
+    #[test]
+    fn a_reference_inside_of_a_text_is_found() {
+        for (text, part, name) in [
+            ("Bearer { secret: gh }", "{ secret: gh }", "gh"),
+            ("Bearer {secret:gh}", "{secret:gh}", "gh"),
+            ("ä {\"secret\": \"a.b\"} x", "{\"secret\": \"a.b\"}", "a.b"),
+            (
+                "{ a } { 'secret' : x, prefix: y }",
+                "{ 'secret' : x, prefix: y }",
+                "x",
+            ),
+        ] {
+            let (at, found) = written_in(text).unwrap();
+            assert_eq!((&text[at], found), (part, name), "{text}");
+        }
+        for text in [
+            "",
+            "secret: gh",
+            "{ secret }",
+            "{ secret: }",
+            "{ secrets: gh }",
+            "{{ input.secret }}",
+            "{ secret: gh",
+            "{ secret: two words }",
+        ] {
+            assert_eq!(written_in(text), None, "{text}");
+        }
     }
 
     #[test]

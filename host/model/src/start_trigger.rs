@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::http::{Respond, Verify};
+use crate::http::{Intake, Respond, Verify};
 
 /// A trigger that starts a workflow. It takes effect when the workflow is published.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub enum StartTrigger {
         /// The value that its `match` has to equal. Default: `null`.
         matches: Value,
     },
-    /// A request to the host's web server. Its content becomes the run's input.
+    /// A request to the host's web server.
     Http {
         /// One of [`crate::http::METHODS`]. Default: `POST`.
         method: String,
@@ -25,6 +25,8 @@ pub enum StartTrigger {
         verify: Option<Verify>,
         /// The answer to the sender.
         respond: Respond,
+        /// How the request becomes the input of the run.
+        intake: Intake,
     },
     /// A schedule of the calendar.
     Cron {

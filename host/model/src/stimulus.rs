@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+pub use crate::decimal::canonical;
 use crate::{Digest, Payload, RunId, ScopeNo, Seq};
 
 /// An event that is sent to the runs that wait for it.
@@ -113,63 +114,6 @@ impl FromStr for Delivery {
     }
 }
 
-/// JSON in a form in which equal values have equal bytes: keys sorted, no blanks, whole numbers
-/// without a fraction.
-pub fn canonical(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    write(value, &mut out);
-    out
-}
-
-fn write(value: &Value, out: &mut Vec<u8>) {
-    // Writing into a vector does not fail, and neither do texts and numbers.
-    match value {
-        Value::Array(items) => {
-            out.push(b'[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write(item, out);
-            }
-            out.push(b']');
-        }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            out.push(b'{');
-            for (index, (key, value)) in entries.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                drop(serde_json::to_writer(&mut *out, key));
-                out.push(b':');
-                write(value, out);
-            }
-            out.push(b'}');
-        }
-        Value::Number(number) => match whole(number) {
-            Some(whole) => out.extend_from_slice(whole.to_string().as_bytes()),
-            None => drop(serde_json::to_writer(&mut *out, number)),
-        },
-        Value::Null | Value::Bool(_) | Value::String(_) => {
-            drop(serde_json::to_writer(&mut *out, value));
-        }
-    }
-}
-
-/// The integer that a floating point number is, if all parsers agree on it.
-fn whole(number: &serde_json::Number) -> Option<i64> {
-    /// Beyond 2^53 not every integer is a floating point number.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let value = number.as_f64().filter(|_| number.is_f64())?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "it is whole and within 2^53"
-    )]
-    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
-}
-
 /// The hash by which stimuli and bookmarks match: SHA-256 of the name, a zero byte, and the
 /// canonical JSON of the match. A private bookmark adds a zero byte and its node run, so that no
 /// stimulus ever has its hash.
@@ -263,28 +207,9 @@ pub fn token_digest(token: &str) -> Digest {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use uuid::Uuid;
 
     use super::*;
-
-    #[track_caller]
-    fn check(value: Value, text: &str) {
-        assert_eq!(String::from_utf8(canonical(&value)).unwrap(), text);
-    }
-
-    #[test]
-    fn equal_json_has_one_form() {
-        check(
-            json!({"b": [1, 2.0, -3.5], "a": {"d": null, "c": "\"x\""}}),
-            r#"{"a":{"c":"\"x\"","d":null},"b":[1,2,-3.5]}"#,
-        );
-        check(
-            json!([-0.0, 1e300, true, u64::MAX]),
-            "[0,1e+300,true,18446744073709551615]",
-        );
-        check(json!({}), "{}");
-    }
 
     #[test]
     fn a_hash_tells_everything_apart() {

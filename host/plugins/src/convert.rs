@@ -1,6 +1,6 @@
 //! Conversion between the types of the model and those of the contract.
 
-use windlass_model::limits::{DETAILS_BYTES, STACK_BYTES};
+use windlass_model::limits::{DETAILS_BYTES, DURATION_MS, STACK_BYTES};
 use windlass_model::{
     Again, BlobRef, Body, Bookmark, Class, Code, Digest, Done, Failure, JsonText, Origin, Outcome,
     Payload, Position, Suspension,
@@ -49,7 +49,7 @@ impl Reader<'_> {
             }
             node::Outcome::Suspend(suspension) => Outcome::Suspend(self.suspension(suspension)?),
             node::Outcome::Again(again) => Outcome::Again(Again {
-                after_ms: again.after,
+                after_ms: bounded(again.after),
                 state: self.optional(again.state)?,
             }),
         })
@@ -86,7 +86,9 @@ impl Reader<'_> {
                 vars: self.optional(patch.vars)?,
             },
             consumer::Disposition::Handled => Disposition::Handled,
-            consumer::Disposition::Later(after_ms) => Disposition::Later { after_ms },
+            consumer::Disposition::Later(after) => Disposition::Later {
+                after_ms: bounded(after),
+            },
             consumer::Disposition::Reject(failure) => {
                 Disposition::Reject(self.failure(Class::Rejected, codes::OTHER, failure))
             }
@@ -99,7 +101,7 @@ impl Reader<'_> {
             node::NodeError::Retryable(hint) => {
                 let failure = self.failure(Class::Retryable, codes::RETRYABLE, hint.failure);
                 return Failure {
-                    retry_after_ms: hint.after,
+                    retry_after_ms: hint.after.map(bounded),
                     ..failure
                 };
             }
@@ -287,6 +289,11 @@ fn inline_json<T>(
     let bytes = payload.body.into_bytes();
     let bytes = bytes.ok_or_else(|| nonsense("a bookmark cannot hold a blob"))?;
     read(&bytes).map_err(|error| nonsense(&format!("a bookmark holds no JSON: {error}")))
+}
+
+/// A duration in milliseconds, at most the longest one.
+fn bounded(ms: u64) -> u64 {
+    ms.min(DURATION_MS)
 }
 
 fn nonsense(message: &str) -> Failure {

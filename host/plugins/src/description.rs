@@ -387,7 +387,8 @@ impl Reader {
         if self.patterns_bytes > limits::PLUGIN_PATTERNS_BYTES {
             return;
         }
-        match Schema::compile(schema) {
+        let compiled = Schema::of_plugin(schema);
+        match compiled.and_then(|schema| schema.defaults_fit().map(|()| schema)) {
             Ok(schema) => self.patterns_bytes += schema.patterns_bytes(),
             Err(refused) if refused.code == windlass_model::codes::BAD_SCHEMA => {
                 self.faults

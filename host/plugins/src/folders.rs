@@ -30,6 +30,8 @@ const SUSPICIOUS: Duration = Duration::from_millis(400);
 const FIRST_AGAIN: Duration = Duration::from_secs(1);
 /// The longest such delay.
 const LAST_AGAIN: Duration = Duration::from_secs(60);
+/// The most ignored entries that are reported.
+const MAX_IGNORED: usize = 100;
 /// The most files of one folder.
 const MAX_FILES: usize = 10_000;
 
@@ -61,6 +63,13 @@ pub enum LoadEvent {
         /// The digest of its plugin.
         digest: Digest,
     },
+    /// An entry of a folder is not read, although its author may expect it. Reported once.
+    Ignored {
+        /// The entry.
+        path: PathBuf,
+        /// Why it is not read, as a part of a sentence.
+        why: &'static str,
+    },
 }
 
 /// Folders of plugins, and their state at the last look.
@@ -70,6 +79,8 @@ pub struct Folders {
     seen: BTreeMap<PathBuf, Seen>,
     /// Folders that could not be read.
     unread: BTreeSet<PathBuf>,
+    /// The ignored entries that were reported.
+    ignored: BTreeSet<PathBuf>,
     looks: u64,
 }
 
@@ -135,6 +146,7 @@ impl Folders {
             dirs,
             seen: BTreeMap::new(),
             unread: BTreeSet::new(),
+            ignored: BTreeSet::new(),
             looks: 0,
         }
     }
@@ -163,7 +175,7 @@ impl Folders {
     }
 
     fn act(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) {
-        let present = self.present();
+        let present = self.present(on_event);
         let unread = |file: &Path| file.parent().is_some_and(|dir| self.unread.contains(dir));
         let gone: Vec<PathBuf> = self
             .seen
@@ -202,13 +214,26 @@ impl Folders {
     }
 
     /// The existing files. Records the folders that the host cannot read.
-    fn present(&mut self) -> BTreeMap<PathBuf, Option<Stamp>> {
+    fn present(&mut self, on_event: &mut dyn FnMut(LoadEvent)) -> BTreeMap<PathBuf, Option<Stamp>> {
         let mut present = BTreeMap::new();
         for dir in &self.dirs {
             match files(dir) {
-                Ok(files) => {
+                Ok(entries) => {
                     self.unread.remove(dir);
-                    present.extend(files);
+                    for (path, entry) in entries {
+                        match entry {
+                            Entry::File(stamp) => drop(present.insert(path, stamp)),
+                            Entry::Ignored(why) => {
+                                if self.ignored.len() < MAX_IGNORED
+                                    && !self.ignored.contains(&path)
+                                    && (!path.is_dir() || has_plugins(&path))
+                                {
+                                    self.ignored.insert(path.clone());
+                                    on_event(LoadEvent::Ignored { path, why });
+                                }
+                            }
+                        }
+                    }
                 }
                 Err(error) => {
                     if self.unread.insert(dir.clone()) {
@@ -285,38 +310,66 @@ fn failure(host: &Host, file: PathBuf, error: Error) -> LoadEvent {
     LoadEvent::Failed { file, error, kept }
 }
 
-/// The plugin files of a folder, with their stamps if the system tells them. A missing folder has
-/// none.
-fn files(dir: &Path) -> std::io::Result<Vec<(PathBuf, Option<Stamp>)>> {
+/// An entry of a folder.
+enum Entry {
+    /// A plugin, with its stamp if the system tells it.
+    File(Option<Stamp>),
+    /// It is not read, although its author may expect it.
+    Ignored(&'static str),
+}
+
+/// The entries of a folder that matter. A missing folder has none.
+fn files(dir: &Path) -> std::io::Result<Vec<(PathBuf, Entry)>> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
     let mut files = Vec::new();
     for entry in entries.take(MAX_FILES) {
-        let file = entry?.path();
-        if !is_plugin(&file) {
+        let entry = entry?;
+        let file = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if !has_ending(&file, false) {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                files.push((file, Entry::Ignored("plugins in subfolders are not loaded")));
+            }
             continue;
         }
         match std::fs::metadata(&file) {
             Ok(there) if there.is_file() => {
-                let stamp = stamp(&there, &file);
-                files.push((file, Some(stamp)));
+                let entry = if has_ending(&file, true) {
+                    Entry::File(Some(stamp(&there, &file)))
+                } else {
+                    Entry::Ignored("the ending of plugins is `.wasm`, in small letters")
+                };
+                files.push((file, entry));
             }
             // A folder, or a dangling link.
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(_) => files.push((file, None)),
+            Err(_) if has_ending(&file, true) => files.push((file, Entry::File(None))),
+            Err(_) => {}
         }
     }
     Ok(files)
 }
 
-fn is_plugin(file: &Path) -> bool {
-    let hidden = file
-        .file_name()
-        .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-    !hidden && file.extension().is_some_and(|ending| ending == "wasm")
+/// Whether there are plugins right in a folder.
+fn has_plugins(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut entries = entries.take(MAX_FILES).flatten();
+    entries.any(|entry| has_ending(&entry.path(), false))
+}
+
+/// Whether a file has the ending of plugins, or, unless it is asked for `exactly`, one that differs
+/// in capital letters only.
+fn has_ending(file: &Path, exactly: bool) -> bool {
+    file.extension().is_some_and(|ending| match exactly {
+        true => ending == "wasm",
+        false => ending.eq_ignore_ascii_case("wasm"),
+    })
 }
 
 fn stamp(there: &Metadata, file: &Path) -> Stamp {

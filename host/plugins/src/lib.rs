@@ -53,6 +53,7 @@ pub use error::Error;
 pub use folders::{Folders, LoadEvent};
 pub use host::{Host, PoolUse};
 pub use http::grant::Refusal;
+pub use http::proxy::{Proxies, is_this_machine};
 pub use http::roots::{certificate_refused, client_with_roots};
 pub use lane::CallMode;
 pub use options::{

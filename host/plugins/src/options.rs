@@ -10,6 +10,7 @@ use windlass_model::metrics::Metrics;
 
 use crate::budget::{INSTANCE_BYTES, machine_memory};
 use crate::bundle::Bundle;
+use crate::http::proxy::Proxies;
 
 pub use crate::http::grant::Grant;
 pub use crate::proof::Proofs;
@@ -311,6 +312,8 @@ pub struct HttpPolicy {
     pub lookups: usize,
     /// The trusted certificates.
     pub roots: Roots,
+    /// The proxies through which requests go.
+    pub proxies: Proxies,
 }
 
 impl Default for HttpPolicy {
@@ -324,6 +327,7 @@ impl Default for HttpPolicy {
             concurrency: 256,
             lookups: 32,
             roots: Roots::System,
+            proxies: Proxies::default(),
         }
     }
 }

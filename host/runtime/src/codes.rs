@@ -50,8 +50,12 @@ pub const WITH_REFUSED: Code = Code::new("WL-D112");
 pub const NO_CHILD: Code = Code::new("WL-D091");
 /// No grant covers an address that a definition requests. A warning.
 pub const NOT_GRANTED: Code = Code::new("WL-D092");
+/// Another trigger of the same path answers requests, too. A warning.
+pub const ANSWERED_TWICE: Code = Code::new("WL-D173");
 /// The input of a schedule does not fit the workflow's schema.
 pub const SCHEDULE_INPUT: Code = Code::new("WL-D166");
+/// A reference to a secret stands inside of a text, where it has no effect. A warning.
+pub const SECRET_IN_TEXT: Code = Code::new("WL-D168");
 /// Two source files define the same workflow.
 pub const SAME_WORKFLOW: Code = Code::new("WL-D140");
 /// There is no draft of this workflow.

@@ -18,6 +18,7 @@ mod derived;
 mod error;
 mod exclusive;
 mod guest_view;
+mod hook;
 pub mod keyring;
 mod links;
 mod observe;
@@ -35,6 +36,7 @@ mod shard;
 mod shared;
 #[cfg(test)]
 mod sim;
+mod suspects;
 mod taking;
 mod topology;
 pub mod transfer;
@@ -42,7 +44,9 @@ mod wait;
 mod watching;
 mod workers;
 
-pub use catalog::{Others, PublishedOthers, Report, check, check_file, warnings_before_run};
+pub use catalog::{
+    Answering, Others, PublishedOthers, Report, check, check_file, warnings_before_run,
+};
 pub use client::WorkflowClient;
 pub use clock::{SystemClock, new_run_id};
 pub use error::Error;

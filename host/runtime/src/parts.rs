@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use windlass_periodic::Bell;
-use windlass_store::write::Unpark;
+use windlass_store::write::{Reaped, Unpark};
 use windlass_store::{Sink, Writer as _};
 
 use crate::burst_locks::BurstLocks;
@@ -16,9 +16,8 @@ use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
 use crate::shard::Shard;
-use crate::shared::{
-    Aside, Base, Bursts, Flow, Intake, Listeners, Overdue, RuntimeShared, Suspects,
-};
+use crate::shared::{Aside, Base, Bursts, Flow, Intake, Listeners, Overdue, RuntimeShared};
+use crate::suspects::Suspects;
 use crate::wait::Waiters;
 
 /// A member of the store, and all parts of its process.
@@ -109,6 +108,7 @@ impl Parts {
             core: Core::new(scheduler, shared.intake.pause.is_on()),
             membership: Arc::clone(&membership),
             sink: Arc::clone(&sink),
+            reaped: Reaped::default(),
         };
         Ok(Self {
             shared,

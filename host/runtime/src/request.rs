@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::Command;
-use windlass_model::{Digest, Incarnation, Numbers, Payload, RunId, RunNo, valid};
+use windlass_model::decimal::canonical;
+use windlass_model::{Diagnostic, Digest, Incarnation, Numbers, Payload, RunId, RunNo, valid};
 use windlass_store::rows::{Created, DefinitionRow, NewRun, NewTrigger, RunRow};
 use windlass_store::write::OrFenced;
 
@@ -39,19 +40,24 @@ pub struct Started {
 }
 
 impl StartRequest {
-    /// The identity of a request: equal requests have equal digests.
+    /// The identity of a request: equal requests have equal digests. It is of the input that was
+    /// sent, without defaults. Inputs are equal if their values are, however they are written.
     fn digest(&self) -> Digest {
         let mut bytes = self.definition.digest.0.to_vec();
         bytes.extend_from_slice(self.correlation.as_deref().unwrap_or_default().as_bytes());
         bytes.push(0);
         if let Some(input) = self.input.inline() {
-            bytes.extend_from_slice(input);
+            match serde_json::from_slice(input) {
+                Ok(value) => bytes.extend_from_slice(&canonical(&value)),
+                Err(_) => bytes.extend_from_slice(input),
+            }
         }
         Digest::of(&bytes)
     }
 
-    /// Checks the correlation id, and the input against the workflow's schema.
-    pub(crate) fn check(&self, prepared: &Prepared) -> Result<(), Error> {
+    /// Checks the correlation id, and the input against the workflow's schema. The result is the
+    /// input of the run: with the defaults of the schema for the members that it lacks.
+    pub(crate) fn accepted(&self, prepared: &Prepared) -> Result<Payload, Error> {
         valid::CORRELATION
             .check_optional(self.correlation.as_deref())
             .map_err(|wrong| Error::Refused {
@@ -59,42 +65,43 @@ impl StartRequest {
                 message: format!("the run cannot be started: {wrong}"),
                 help: None,
             })?;
-        let value = match self
-            .input
-            .inline()
-            .map(|bytes| serde_json::from_slice(bytes))
-        {
-            Some(Ok(value)) => value,
-            Some(Err(error)) => return Err(input_error(&format!("it is not JSON: {error}"))),
-            None => return Err(input_error("it is a reference to a blob")),
+        let Some(json) = self.input.inline() else {
+            return Err(input_error("it is a reference to a blob"));
         };
         let schema = match &prepared.input {
-            Some(Ok(schema)) => schema,
+            Some(Ok(schema)) => Some(schema),
             Some(Err(refused)) => {
                 let reason = format!("the schema of the input cannot be used: {refused}");
                 return Err(input_error(&reason));
             }
-            None => return Ok(()),
+            None => None,
         };
-        let wrong: Vec<_> = schema
-            .check(&value, "")
-            .into_iter()
-            .map(|mut diagnostic| {
-                diagnostic.code = crate::codes::INPUT_INVALID;
-                diagnostic
-            })
-            .collect();
-        if wrong.is_empty() {
-            Ok(())
+        let wrong = |mut diagnostic: Diagnostic| {
+            diagnostic.code = crate::codes::INPUT_INVALID;
+            diagnostic
+        };
+        let completed = match schema.map(|schema| schema.complete(json, "")) {
+            Some(Ok(completed)) => completed.map(Payload::json),
+            Some(Err(diagnostic)) => return Err(Error::Input(vec![wrong(*diagnostic)])),
+            None => None,
+        };
+        let completed = completed.unwrap_or_else(|| self.input.clone());
+        let json = completed.inline().map(|json| &**json);
+        let value = serde_json::from_slice(json.unwrap_or_default())
+            .map_err(|error| input_error(&format!("it is not JSON: {error}")))?;
+        let found = schema.map_or_else(Vec::new, |schema| schema.check(&value, ""));
+        if found.is_empty() {
+            Ok(completed)
         } else {
-            Err(Error::Input(wrong))
+            Err(Error::Input(found.into_iter().map(wrong).collect()))
         }
     }
 
-    /// The new run, with the initial state from the engine.
+    /// The new run with its accepted input, and the initial state from the engine.
     pub(crate) fn new_run(
         &self,
         prepared: &Prepared,
+        input: Payload,
         numbers: &Numbers,
         owner: Option<Incarnation>,
         now_ms: i64,
@@ -134,7 +141,7 @@ impl StartRequest {
             request: self.digest(),
             owner,
             state: Bytes::from(state.encode()),
-            input: self.input.clone(),
+            input,
             vars: vars
                 .map(|(name, json)| (name.clone(), Payload::json(json.clone())))
                 .collect(),

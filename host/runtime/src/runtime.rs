@@ -150,11 +150,11 @@ impl Runtime {
         }
         let shared = &self.shared;
         let prepared = self.prepare(request).await?;
-        request.check(&prepared)?;
+        let input = request.accepted(&prepared)?;
         let numbers = self.membership.numbers();
         let owner = Some(numbers.incarnation());
         let now_ms = shared.base.clock.wall_ms();
-        let (new, state) = request.new_run(&prepared, &numbers, owner, now_ms)?;
+        let (new, state) = request.new_run(&prepared, input, &numbers, owner, now_ms)?;
         let (id, no) = (new.id, new.no);
         let (reply, answer) = oneshot::channel();
         let birth = Birth {

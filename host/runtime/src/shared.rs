@@ -1,6 +1,5 @@
 //! The state that all parts of the runtime share.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -9,7 +8,7 @@ use tokio::runtime::Handle;
 use windlass_engine::expr::Interrupt;
 use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::Metrics;
-use windlass_model::{Clock, RunNo, Seq};
+use windlass_model::{Clock, RunNo};
 use windlass_periodic::Bell;
 use windlass_store::Store;
 
@@ -23,6 +22,7 @@ use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
 use crate::schedules::Standby;
 use crate::shard::{BurstBounds, Message, Shard};
+use crate::suspects::Suspects;
 use crate::topology::Topology;
 use crate::wait::Waiters;
 
@@ -135,6 +135,26 @@ impl Intake {
         self.draining.load(Ordering::Acquire)
     }
 
+    /// Sets a claimed suspect aside: it does not count as in flight. False if as many as may be in
+    /// flight are set aside already.
+    pub(crate) fn set_aside(&self) -> bool {
+        let one_more = |count| (count < self.flow.limit).then_some(count + 1);
+        let aside = &self.flow.aside;
+        let is_aside = aside
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more)
+            .is_ok();
+        if is_aside {
+            self.release(1);
+        }
+        is_aside
+    }
+
+    /// Counts a suspect that was set aside as in flight again, even without room.
+    pub(crate) fn take_back(&self) {
+        self.flow.took(1);
+        self.flow.aside.fetch_sub(1, Ordering::AcqRel);
+    }
+
     /// Counts a trigger that was carried out.
     pub(crate) fn finished(&self) {
         self.flow.finished.fetch_add(1, Ordering::AcqRel);
@@ -174,6 +194,9 @@ impl Overdue {
 /// Counts and limits the triggers that are claimed and not finished.
 pub(crate) struct Flow {
     in_flight: AtomicU32,
+    /// The suspects that wait for their group. They do not count as in flight, so that other work
+    /// runs beside them.
+    aside: AtomicU32,
     /// The number of triggers that this process has carried out.
     finished: AtomicU64,
     limit: u32,
@@ -185,6 +208,7 @@ impl Flow {
     pub(crate) fn new(limit: u32) -> Self {
         Self {
             in_flight: AtomicU32::new(0),
+            aside: AtomicU32::new(0),
             finished: AtomicU64::new(0),
             limit,
             watched: AtomicBool::new(false),
@@ -232,42 +256,5 @@ impl Flow {
     pub(crate) fn watch(&self) -> bool {
         self.watched.store(true, Ordering::Release);
         self.in_flight() <= self.limit / 2 && self.watched.swap(false, Ordering::AcqRel)
-    }
-}
-
-/// Runs suspects one at a time in this process, each after it was marked. So if the host dies, the
-/// marked trigger is known as the cause, and no other trigger is blamed.
-#[derive(Default)]
-pub(crate) struct Suspects {
-    queue: Mutex<SuspectQueue>,
-}
-
-#[derive(Default)]
-struct SuspectQueue {
-    running: Option<(RunNo, Seq)>,
-    waiting: VecDeque<(RunNo, Seq)>,
-}
-
-impl Suspects {
-    /// Joins the queue. Returns true if the suspect may run at once.
-    pub(crate) fn enter(&self, run: RunNo, seq: Seq) -> bool {
-        let mut line = self.queue.lock();
-        if line.running.is_none() {
-            line.running = Some((run, seq));
-            return true;
-        }
-        line.waiting.push_back((run, seq));
-        false
-    }
-
-    /// Leaves the queue, from any position. Returns the next suspect, if there is a new one.
-    pub(crate) fn leave(&self, run: RunNo, seq: Seq) -> Option<(RunNo, Seq)> {
-        let mut line = self.queue.lock();
-        if line.running == Some((run, seq)) {
-            line.running = line.waiting.pop_front();
-            return line.running;
-        }
-        line.waiting.retain(|waiting| *waiting != (run, seq));
-        None
     }
 }

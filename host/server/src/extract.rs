@@ -3,6 +3,7 @@
 //! Bodies are bounded in size and in the time that they take to arrive. Every mistake is answered
 //! with a problem.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +14,17 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize as _, Deserializer};
+use serde_json::Value;
+use windlass_body::{Inflate, MediaType, Uncounted, header_text, inflate, is_coded};
+use windlass_model::file::NoTime;
 use windlass_model::valid;
 use windlass_runtime::Runtime;
 
 use crate::app::App;
 use crate::codes;
+use crate::content;
 use crate::listen::now;
 use crate::problem::Problem;
 
@@ -33,37 +39,116 @@ impl<T: DeserializeOwned> FromRequest<App> for Document<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Self::Rejection> {
         let (parts, body) = request.into_parts();
-        check_media(&parts.headers, |media| {
-            media == "application/json" || media.ends_with("+json")
-        })?;
-        let bytes = read(body, app).await?;
-        json(&bytes).map(Self)
+        check_media(&parts.headers, JSON)?;
+        let bytes = read(&parts.headers, body, app).await?;
+        let text = content::text(&content::media_text(&parts.headers), &bytes)?;
+        // A list would be read as the values of the members in their order.
+        let first = text.trim_ascii_start().chars().next();
+        if first == Some('[') {
+            return Err(Problem::body("the body is a list, and an object is wanted"));
+        }
+        json(text.as_bytes()).map(Self)
     }
+}
+
+/// How deep lists and objects may nest in JSON.
+pub(crate) const DEPTH: usize = 127;
+
+/// The problem of JSON that nests too deeply.
+pub(crate) fn too_deep(most: usize) -> Box<Problem> {
+    let detail = format!("the lists and objects of the body nest deeper than {most} levels");
+    Problem::new(StatusCode::BAD_REQUEST, &codes::BODY, detail)
 }
 
 /// Reads JSON into a type.
 pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Problem>> {
     serde_json::from_slice(bytes).map_err(|error| {
+        let text = error.to_string();
         let reply = match error.classify() {
             serde_json::error::Category::Data => StatusCode::UNPROCESSABLE_ENTITY,
+            // The library has no other sign of it.
+            _ if text.starts_with("recursion limit exceeded") => return too_deep(DEPTH),
             _ => StatusCode::BAD_REQUEST,
         };
-        Problem::new(
-            reply,
-            &codes::BODY,
-            format!("the body cannot be read: {error}"),
-        )
+        let detail = format!("the body cannot be read: {}", without_types(&text));
+        Problem::new(reply, &codes::BODY, detail)
     })
+}
+
+/// The text of an error without the names of our types.
+fn without_types(text: &str) -> String {
+    let Some((before, behind)) = text.split_once("expected struct ") else {
+        return text.to_owned();
+    };
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let rest = behind.trim_start_matches(is_name);
+    format!("{before}expected an object{rest}")
 }
 
 /// How long a body may take to arrive regardless of its rate.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The content codings that are removed, for `Accept-Encoding`.
+const ACCEPTED: &str = "gzip, deflate, br, zstd";
+
 /// How many bytes of a body are read that the handler does not need.
 const DRAINED_BYTES: usize = 64 * 1024;
 
-/// Reads a body to its end. It has to arrive within a time, and at a minimum rate.
-pub(crate) async fn read(body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
+/// Reads a body to its end, without the content codings that its headers name.
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    app: &App,
+) -> Result<Bytes, Box<Problem>> {
+    inflated(headers, as_sent(body, app).await?, app).await
+}
+
+/// A body without its content codings, within the bound of a body.
+pub(crate) async fn inflated(
+    headers: &HeaderMap,
+    bytes: Bytes,
+    app: &App,
+) -> Result<Bytes, Box<Problem>> {
+    let codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let codings: Vec<_> = codings.map(|value| header_text(value.as_bytes())).collect();
+    let codings = codings.join(",");
+    if !is_coded(&codings) {
+        return Ok(bytes);
+    }
+    let most = app.bounds().body_bytes;
+    // Decoders take memory and time: no more of them are at work than may use the store.
+    app.ask(move |_| {
+        let inflated = inflate(&codings, &bytes, most, &mut Uncounted);
+        let inflated = inflated.map(|inflated| match inflated {
+            Cow::Borrowed(_) => bytes.clone(),
+            Cow::Owned(inflated) => inflated.into(),
+        });
+        inflated.map_err(|error| not_inflated(&error))
+    })
+    .await
+}
+
+/// The problem of a body whose content codings cannot be removed.
+fn not_inflated(error: &Inflate) -> Box<Problem> {
+    let (reply, code) = match error {
+        Inflate::Unknown(_) | Inflate::TooMany(_) => {
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, &codes::MEDIA_TYPE)
+        }
+        Inflate::TooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, &codes::BODY_TOO_LARGE),
+        Inflate::Broken(_) => (StatusCode::BAD_REQUEST, &codes::BODY),
+        Inflate::NoMemory => (StatusCode::SERVICE_UNAVAILABLE, &codes::BUSY),
+    };
+    let problem = Problem::new(reply, code, format!("the body cannot be read: {error}"));
+    match reply {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => problem
+            .header(header::ACCEPT_ENCODING, ACCEPTED)
+            .help("Send the body without `Content-Encoding`, or with one of these."),
+        _ => problem,
+    }
+}
+
+/// Reads a body to its end, as it was sent. It has to arrive within a time, and at a minimum rate.
+pub(crate) async fn as_sent(body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
     let bounds = app.bounds();
     if body.size_hint().lower() > bounds.body_bytes as u64 {
         return Err(too_large(bounds.body_bytes));
@@ -135,24 +220,43 @@ fn too_large(most: usize) -> Box<Problem> {
     )
 }
 
+/// The media types of the bodies of a route.
+#[derive(Clone, Copy)]
+pub(crate) struct Taken {
+    /// Whether a media type, in lower case and without parameters, is one of them.
+    pub(crate) takes: fn(&str) -> bool,
+    /// Their names, the first one being the usual one.
+    pub(crate) names: &'static [&'static str],
+}
+
+/// JSON.
+pub(crate) const JSON: Taken = Taken {
+    takes: |media| media == "application/json" || media.ends_with("+json"),
+    names: &["application/json"],
+};
+
+/// A workflow file.
+pub(crate) const WORKFLOW: Taken = Taken {
+    takes: |media| matches!(media, "application/json" | "application/yaml"),
+    names: &["application/yaml", "application/json"],
+};
+
 /// Refuses a body whose media type is not accepted.
-pub(crate) fn check_media(
-    headers: &HeaderMap,
-    taken: impl Fn(&str) -> bool,
-) -> Result<(), Box<Problem>> {
-    let media = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .map(|essence| essence.trim().to_ascii_lowercase())
-        .unwrap_or_default();
-    if taken(&media) {
+pub(crate) fn check_media(headers: &HeaderMap, taken: Taken) -> Result<(), Box<Problem>> {
+    let media = MediaType::of(&content::media_text(headers)).essence;
+    if (taken.takes)(&media) {
         return Ok(());
     }
-    let detail = format!("the body is `{media}`, and `application/json` is wanted");
+    let names = taken.names.join("` or `");
+    let shown: String = media.chars().take(TEXT_BYTES).collect();
+    let detail = match media.as_str() {
+        "" => format!("the body has no media type, and `{names}` is wanted"),
+        _ => format!("the body is `{shown}`, and `{names}` is wanted"),
+    };
+    let usual = taken.names.first().copied().unwrap_or_default();
     let reply = StatusCode::UNSUPPORTED_MEDIA_TYPE;
     Err(Problem::new(reply, &codes::MEDIA_TYPE, detail)
-        .help("Send JSON with the header `Content-Type: application/json`."))
+        .help(format!("Send the header `Content-Type: {usual}`.")))
 }
 
 /// The parameters of the query.
@@ -254,8 +358,32 @@ pub(crate) fn text_header<'h>(
     })
 }
 
+/// The problem of a text in a body that is no duration or no instant.
+pub(crate) fn no_time(wrong: NoTime) -> Box<Problem> {
+    Problem::body(wrong.message).help(wrong.help)
+}
+
+/// The text of a duration in a body. The error about a number says that it has no unit.
+pub(crate) fn duration_text<'de, D: Deserializer<'de>>(body: D) -> Result<String, D::Error> {
+    match Value::deserialize(body)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Err(de::Error::custom(NoTime::unitless(&number))),
+        _ => Err(de::Error::custom("a duration is a text, like `90s`")),
+    }
+}
+
+/// As [`duration_text`], for a member that may be absent or null.
+pub(crate) fn maybe_duration_text<'de, D: Deserializer<'de>>(
+    body: D,
+) -> Result<Option<String>, D::Error> {
+    match Option::<Value>::deserialize(body)? {
+        None => Ok(None),
+        Some(value) => duration_text(value).map(Some).map_err(de::Error::custom),
+    }
+}
+
 /// A duration as a request may write it.
-fn duration_text(ms: u64) -> String {
+fn written_ms(ms: u64) -> String {
     match ms {
         ms if ms % 60_000 == 0 && ms > 0 => format!("{}m", ms / 60_000),
         ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
@@ -268,15 +396,12 @@ pub(crate) fn wait_ms(text: Option<&str>, most_ms: u64) -> Result<u64, Box<Probl
     let Some(text) = text else {
         return Ok(0);
     };
-    let ms = windlass_model::file::parse_duration_ms(text).ok_or_else(|| {
-        Problem::parameter(format!(
-            "`{text}` is no duration: they are like `200ms` or `5s`"
-        ))
-    })?;
+    let ms = windlass_model::file::duration_ms(text)
+        .map_err(|wrong| Problem::parameter(wrong.message).help(wrong.help))?;
     if ms > most_ms {
         let detail = format!(
             "`wait` is {text}, and a request waits for at most {}",
-            duration_text(most_ms)
+            written_ms(most_ms)
         );
         let reply = StatusCode::BAD_REQUEST;
         return Err(Problem::new(reply, &codes::WAIT_TOO_LONG, detail)

@@ -12,6 +12,8 @@ mod api;
 mod app;
 pub mod codes;
 mod connections;
+mod content;
+mod cors;
 mod count;
 mod document;
 mod error;

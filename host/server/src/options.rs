@@ -49,7 +49,7 @@ pub struct Callers {
     /// Names of this host besides loopback's and its addresses: [`is_host`](crate::is_host).
     /// Requests without a token have to use one of them.
     pub hosts: Vec<String>,
-    /// Origins of pages that may send requests that change something:
+    /// Origins of pages that may send requests that change something, and may read answers:
     /// [`is_origin`](crate::is_origin).
     pub origins: Vec<String>,
     /// Proxies whose `X-Forwarded-For` is trusted.

@@ -8,7 +8,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 
 use crate::host::Authority;
 
@@ -26,6 +26,9 @@ pub(crate) struct Names {
     hosts: Vec<String>,
     /// Origins with the same rights as this host's own, like `https://shop.example`.
     origins: Vec<Origin>,
+    /// How many of the origins the configuration lists: the first ones. The other is that of the
+    /// public URL, whose pages are this host's own.
+    listed: usize,
 }
 
 /// The origin of a page, in the sense of RFC 6454.
@@ -54,17 +57,32 @@ impl Names {
     /// The names and origins of the configuration. The public URL is both a name and an origin.
     pub(crate) fn new(hosts: &[String], origins: &[String], public_url: Option<&str>) -> Self {
         let public = public_url.and_then(Origin::of_url);
-        let listed = hosts.iter().map(|host| lower(host));
+        let hosts = hosts.iter().map(|host| lower(host));
+        let hosts = hosts.chain(public.iter().map(|public| public.host.clone()));
+        let hosts = hosts.collect();
+        let origins = origins.iter().filter_map(|text| Origin::read(text));
+        let mut origins: Vec<_> = origins.collect();
+        let listed = origins.len();
+        origins.extend(public);
         Self {
-            hosts: listed
-                .chain(public.iter().map(|public| public.host.clone()))
-                .collect(),
-            origins: origins
-                .iter()
-                .filter_map(|text| Origin::read(text))
-                .chain(public)
-                .collect(),
+            hosts,
+            origins,
+            listed,
         }
+    }
+
+    /// Whether the configuration lists origins of pages.
+    pub(crate) fn lists_pages(&self) -> bool {
+        self.listed > 0
+    }
+
+    /// The origin of the page that sends a request, as it was sent, if the configuration lists it.
+    pub(crate) fn listed_page<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderValue> {
+        let mut values = headers.get_all(header::ORIGIN).iter();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        let origin = Origin::read(value.to_str().ok()?)?;
+        let listed = self.origins.iter().take(self.listed);
+        (listed.into_iter().any(|it| *it == origin)).then_some(value)
     }
 
     /// Whether a request calls this host by one of its names: `localhost`, a loopback address, the
@@ -310,6 +328,34 @@ mod tests {
         let listed = ("origin", "https://shop.example");
         check_page(&[host, listed, good, sites[1]], true);
         check_page(&[("origin", "http://localhost")], true);
+    }
+
+    #[test]
+    fn a_page_is_listed_by_its_exact_origin() {
+        let names = names();
+        for (lines, listed) in [
+            (&["https://shop.example"][..], true),
+            (&["https://shop.example:443"], true),
+            (&["https://public.example"], false),
+            (&["http://shop.example"], false),
+            (&["https://shop.example.evil.example"], false),
+            (&["https://evil-shop.example"], false),
+            (&["https://shop.example:8443"], false),
+            (&["https://a.shop.example"], false),
+            (&["https://shop.example", "https://shop.example"], false),
+            (&["https://shop.example, https://shop.example"], false),
+            (&["https://shop.example/"], false),
+            (&["null"], false),
+            (&["*"], false),
+            (&[""], false),
+            (&[], false),
+        ] {
+            let lines: Vec<_> = lines.iter().map(|value| ("origin", *value)).collect();
+            let headers = headers(&lines);
+            assert_eq!(names.listed_page(&headers).is_some(), listed, "{lines:?}");
+        }
+        assert!(names.lists_pages());
+        assert!(!Names::new(&[], &[], Some("https://public.example")).lists_pages());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,7 +21,7 @@ pub(crate) const MEDIA: &str = "application/problem+json";
 const RETRY_AFTER_S: u64 = 1;
 
 /// The answer to a request that failed (RFC 9457).
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// The page that explains it, relative to the server.
     #[serde(rename = "type")]
@@ -46,6 +46,9 @@ pub(crate) struct Problem {
     /// After how many seconds the same request may succeed.
     #[serde(skip)]
     later_s: Option<u64>,
+    /// Further headers of the answer.
+    #[serde(skip)]
+    headers: Vec<(HeaderName, HeaderValue)>,
     /// The cause of the problem.
     #[serde(skip)]
     cause: Option<Cause>,
@@ -67,7 +70,7 @@ pub enum Cause {
 }
 
 /// A mistake in a workflow or an input.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Mistake {
     /// The code of the mistake.
     code: String,
@@ -86,7 +89,7 @@ pub(crate) struct Mistake {
 }
 
 /// A part of a text, in bytes of UTF-8.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Within {
     /// The first byte.
     start: Count,
@@ -125,6 +128,7 @@ impl Problem {
             errors: Vec::new(),
             reply,
             later_s: later.contains(&reply).then_some(RETRY_AFTER_S),
+            headers: Vec::new(),
             cause: None,
         })
     }
@@ -135,9 +139,38 @@ impl Problem {
         self
     }
 
+    /// Adds a header to the answer, unless the value cannot be sent.
+    #[must_use]
+    pub(crate) fn header(mut self: Box<Self>, name: HeaderName, value: &str) -> Box<Self> {
+        let value = HeaderValue::from_str(value).ok();
+        self.headers.extend(value.map(|value| (name, value)));
+        self
+    }
+
+    /// Whether this host failed, and not the request.
+    pub(crate) fn is_of_host(&self) -> bool {
+        self.reply.is_server_error()
+    }
+
+    /// Names the part of the request that the problem is about.
+    #[must_use]
+    pub(crate) fn about(mut self: Box<Self>, part: &str) -> Box<Self> {
+        self.detail = format!("{part}: {}", self.detail);
+        self
+    }
+
     #[must_use]
     pub(crate) fn caused(mut self: Box<Self>, cause: Cause) -> Box<Self> {
         self.cause = Some(cause);
+        self
+    }
+
+    /// The same problem with another status.
+    #[must_use]
+    pub(crate) fn replied(mut self: Box<Self>, reply: StatusCode) -> Box<Self> {
+        self.title = reply.canonical_reason().unwrap_or("Problem").to_owned();
+        self.status = reply.as_u16();
+        self.reply = reply;
         self
     }
 
@@ -256,22 +289,30 @@ fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
     }
 }
 
-impl IntoResponse for Box<Problem> {
-    fn into_response(self) -> Response {
-        let (reply, later_s, cause) = (self.reply, self.later_s, self.cause.clone());
-        let mut response = (reply, Json(self)).into_response();
+impl Problem {
+    /// The answer with this body, which has the members of the problem and perhaps others.
+    pub(crate) fn with_body(self: Box<Self>, body: &impl Serialize) -> Response {
+        let mut response = (self.reply, Json(body)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
-        if let Some(later_s) = later_s {
+        headers.extend(self.headers);
+        if let Some(later_s) = self.later_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(later_s));
         }
-        if reply == StatusCode::UNAUTHORIZED {
+        if self.reply == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");
             headers.insert(header::WWW_AUTHENTICATE, bearer);
         }
-        if let Some(cause) = cause {
+        if let Some(cause) = self.cause {
             response.extensions_mut().insert(cause);
         }
         response
+    }
+}
+
+impl IntoResponse for Box<Problem> {
+    fn into_response(self) -> Response {
+        let body = self.clone();
+        self.with_body(&body)
     }
 }

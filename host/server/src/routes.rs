@@ -7,10 +7,11 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, MethodRouter, get};
+use axum::routing::{any, get};
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use windlass_model::http::METHODS;
 
 use crate::api::{
     admin, bookmarks, definitions, drafts, events, health, letters, lifecycle, live, locks,
@@ -18,6 +19,7 @@ use crate::api::{
 };
 use crate::app::App;
 use crate::codes;
+use crate::cors;
 use crate::document::{Document, openapi};
 use crate::former_paths;
 use crate::gate;
@@ -98,26 +100,17 @@ pub(crate) fn documented() -> Routes {
 pub(crate) fn router(app: &App) -> Router {
     let (router, mut rules) = documented().into_parts();
     let (router, _) = router.split_for_parts();
-    let methods = [
-        (Method::GET, MethodFilter::GET),
-        (Method::POST, MethodFilter::POST),
-        (Method::PUT, MethodFilter::PUT),
-        (Method::PATCH, MethodFilter::PATCH),
-        (Method::DELETE, MethodFilter::DELETE),
-    ];
-    let mut hooks = MethodRouter::new();
-    for (method, filter) in methods {
-        hooks = hooks.on(filter, webhooks::hook);
-        rules.note(HOOK, method, Rule::hook());
-    }
+    // The handler answers other methods, too: the methods of a path are those of its triggers.
+    rules.note_open(HOOK, &METHODS, Rule::hook());
     rules.note(DOCUMENT, Method::GET, Permission::HostRead.into());
     let state = (app.clone(), Arc::new(rules));
     let router = router
-        .route(HOOK, hooks)
+        .route(HOOK, any(webhooks::hook))
         .route(DOCUMENT, get(document))
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
-        .layer(middleware::from_fn_with_state(state, gate::gate))
+        .layer(middleware::from_fn_with_state(state.clone(), gate::gate))
+        .layer(middleware::from_fn_with_state(state, cors::cors))
         .with_state(app.clone());
     // Layers of a router run after it has chosen a route: only an outer router can rewrite paths.
     Router::new()

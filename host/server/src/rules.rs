@@ -111,6 +111,8 @@ impl Rule {
 #[derive(Default)]
 pub(crate) struct Rules {
     rules: HashMap<String, Vec<(Method, Rule)>>,
+    /// The rules of routes whose handler answers every further method, too.
+    open: HashMap<String, Rule>,
     /// The names of the query parameters of a documented route.
     parameters: HashMap<String, Vec<(Method, Vec<String>)>>,
 }
@@ -136,7 +138,19 @@ impl Rules {
     pub(crate) fn get(&self, path: &str, method: &Method) -> Option<Rule> {
         let methods = self.rules.get(path)?;
         let known = methods.iter().find(|(known, _)| known == method);
-        known.map(|(_, rule)| *rule)
+        let known = known.map(|(_, rule)| rule);
+        known.or_else(|| self.open.get(path)).copied()
+    }
+
+    /// The methods of the path of a request.
+    pub(crate) fn methods(&self, request: &Request) -> Vec<Method> {
+        let (path, _) = route(request);
+        let methods = self.rules.get(path).into_iter().flatten();
+        let mut methods: Vec<_> = methods.map(|(method, _)| method.clone()).collect();
+        if methods.contains(&Method::GET) {
+            methods.push(Method::HEAD);
+        }
+        methods
     }
 
     /// Refuses a query with a parameter that the route does not have: a misspelt filter would
@@ -179,6 +193,17 @@ impl Rules {
     pub(crate) fn note(&mut self, path: &str, method: Method, rule: Rule) {
         let methods = self.rules.entry(path.to_owned()).or_default();
         methods.push((method, rule));
+    }
+
+    /// Adds the rule of a route whose handler answers every method, those of `methods` with success.
+    pub(crate) fn note_open(&mut self, path: &str, methods: &[&str], rule: Rule) {
+        let methods = methods
+            .iter()
+            .filter_map(|method| method.parse::<Method>().ok());
+        for method in methods {
+            self.note(path, method, rule);
+        }
+        self.open.insert(path.to_owned(), rule);
     }
 
     fn note_parameters(&mut self, path: &str, method: Method, operation: &Operation) {

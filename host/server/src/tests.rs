@@ -1,5 +1,7 @@
 //! A server with its own runtime, called without a socket.
 
+mod requests;
+
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;
@@ -60,6 +62,10 @@ struct Rig {
 
 impl Rig {
     fn new(bounds: Bounds) -> Self {
+        Self::called_by(bounds, Callers::default())
+    }
+
+    fn called_by(bounds: Bounds, callers: Callers) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let tokio = tokio::runtime::Runtime::new().unwrap();
         let io = tokio.handle().clone();
@@ -91,7 +97,7 @@ impl Rig {
             listen: ([127, 0, 0, 1], 0).into(),
             token: Some(TOKEN.to_owned()),
             public_url: None,
-            callers: Callers::default(),
+            callers,
             bounds,
             store: Arc::clone(&store) as _,
             resources: Arc::clone(&runtime) as _,

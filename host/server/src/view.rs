@@ -222,7 +222,7 @@ pub(crate) struct Trigger {
     priority: i32,
     /// Which attempt of the node it is, from 1.
     attempt: u32,
-    /// How many hosts have died while they executed it.
+    /// How many hosts in a row have died while they had claimed it.
     deliveries: u32,
     /// Its payload.
     #[schema(required = true)]
@@ -300,7 +300,7 @@ impl Execution {
 }
 
 /// The result of a stimulus, or of resuming by a token.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Sent {
     /// Runs that were started.
     pub(crate) started: Vec<Uuid>,
@@ -320,8 +320,17 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
+    /// The result of no stimulus, to add others to.
+    pub(crate) fn none() -> Self {
+        Self {
+            dropped: true,
+            ..Self::default()
+        }
+    }
+
     /// Adds the result of a further stimulus.
     pub(crate) fn add(&mut self, other: Self) {
+        self.dropped &= other.dropped;
         self.started.extend(other.started);
         self.resumed.extend(other.resumed);
         self.reserved.extend(other.reserved);

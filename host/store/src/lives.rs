@@ -3,10 +3,12 @@
 //! None of them names an owner. Each is one transaction that checks the state of the run; a
 //! verb that the state does not allow is refused and writes nothing.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use windlass_model::{LetterNo, RunId, RunNo, ScopeNo, Status, TriggerNo, Version};
 
-use crate::rows::{JournalRow, NewBlob, NewTrigger};
+use crate::rows::{DefinitionRow, JournalRow, NewBlob, NewTrigger, PinsRow};
 
 /// A verb on a run as a whole.
 #[derive(Clone, Debug)]
@@ -55,6 +57,8 @@ pub struct Reopen {
     pub run: RunNo,
     /// The version on which the request is based. It grows by one.
     pub version: Version,
+    /// The definition and the pins with which the run continues. None: those that it has.
+    pub documents: Option<(Arc<DefinitionRow>, Arc<PinsRow>)>,
     /// The new status.
     pub status: Status,
     /// The engine's new state.

@@ -108,7 +108,7 @@ pub struct TriggerRow {
     pub token: Token,
     /// The attempt of the node, from 1.
     pub attempt: u32,
-    /// How often a host died while it ran the trigger; see [`Suspicion`].
+    /// How many hosts in a row have died while they had claimed the trigger; see [`Suspicion`].
     pub deliveries: u32,
     /// Whether the trigger may have caused the death of a host.
     pub suspicion: Suspicion,
@@ -137,18 +137,63 @@ impl TriggerRow {
     }
 }
 
-/// Whether a trigger may have caused the death of a host. Numbers are stored: they are never
-/// reused.
+/// Whether a trigger may have caused the deaths of hosts.
+///
+/// One death casts no suspicion. A trigger that two hosts in a row had claimed when they died is a
+/// suspect. Suspects run in groups, each marked before it runs; if the host dies with a group, each
+/// of its triggers is one of that many, and the next group with it holds half of them. See
+/// `docs/decisions/suspects-run-in-groups.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[repr(u8)]
 pub enum Suspicion {
-    /// No host has died while the trigger was claimed.
+    /// At most one host has died while the trigger was claimed.
     #[default]
-    None = 0,
-    /// A host died while this trigger and others were claimed. The trigger is run alone.
-    Suspect = 1,
-    /// The trigger is being run alone: if the host dies now, the trigger is the cause.
-    Marked = 2,
+    None,
+    /// A host died of one of this many triggers, at most [`Suspicion::WIDEST`]. With 1, the trigger
+    /// was alone in its group, and other work ran beside it.
+    Suspect(u16),
+    /// A suspect that is being run in its group: if the host dies now, one of the group is the
+    /// cause.
+    Marked(u16),
+    /// The host died of it. It is not run again.
+    Guilty,
+}
+
+impl Suspicion {
+    /// The number for a trigger that is a suspect for the first time, independent of their number. So
+    /// a suspect is alone after 11 more deaths.
+    pub const WIDEST: u16 = 2_048;
+
+    /// The stored number of [`Suspicion::Guilty`].
+    const GUILTY: u16 = 32_767;
+
+    /// The most triggers of a group with this suspect; none if the trigger is not a suspect.
+    pub fn group(self) -> Option<u16> {
+        match self {
+            Self::Suspect(among) | Self::Marked(among) => Some(among.div_ceil(2)),
+            Self::None | Self::Guilty => None,
+        }
+    }
+
+    /// The suspicion when the trigger is not claimed any more, and its host lives.
+    #[cfg(any(test, feature = "conformance"))]
+    pub(crate) fn unmarked(self) -> Self {
+        match self {
+            Self::Marked(among) => Self::Suspect(among),
+            other => other,
+        }
+    }
+
+    /// Reads a stored number: 0, that of the suspects, negative for a marked one.
+    pub(crate) fn from_stored(number: i64) -> Option<Self> {
+        let among = u16::try_from(number.unsigned_abs()).ok()?;
+        match (number, among) {
+            (0, _) => Some(Self::None),
+            (1.., Self::GUILTY) => Some(Self::Guilty),
+            (1.., 1..=Self::WIDEST) => Some(Self::Suspect(among)),
+            (_, 1..=Self::WIDEST) => Some(Self::Marked(among)),
+            _ => None,
+        }
+    }
 }
 
 /// A trigger to be written.

@@ -1,7 +1,7 @@
 //! Advice for people who know other languages better than that of jq.
 
 /// Names of other languages.
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 19] = [
     ("count", "write `length`"),
     ("len", "write `length`"),
     ("size", "write `length`"),
@@ -16,6 +16,16 @@ const NAMES: [(&str, &str); 15] = [
     ("stringify", "write `tojson`"),
     ("parse", "write `fromjson`"),
     ("now", "a filter reads no clock; pass the time in the input"),
+    ("input", "a node has one input, which is `.`"),
+    ("inputs", "a node has one input, which is `.`"),
+    (
+        "input_filename",
+        "the input comes from no file; pass the name in the input",
+    ),
+    (
+        "input_line_number",
+        "the input comes from no file; pass the number in the input",
+    ),
     (
         "env",
         "a filter sees no environment; pass the value in the input",

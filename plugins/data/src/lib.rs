@@ -2,6 +2,12 @@
 
 mod advice;
 mod filter;
+mod functions;
+mod json;
+mod number;
+mod patterns;
+mod rewrite;
+mod value;
 
 use windlass::prelude::*;
 
@@ -11,6 +17,10 @@ struct JqConfig {
     /// The filter, in the language of jq.
     #[schemars(extend("x-raw" = true))]
     filter: String,
+    /// Gives a list of all outputs of the filter, which is empty if there is none. Without it the
+    /// filter must have exactly one output.
+    #[serde(default)]
+    all: bool,
 }
 
 struct Jq;
@@ -22,11 +32,11 @@ impl Node for Jq {
     const NAME: &'static str = "jq";
     const TITLE: &'static str = "jq filter";
     const DESCRIPTION: &'static str =
-        "Runs a jq filter over the input. The output is the filter's first one, or null.";
+        "Runs a jq filter over the input. The output is that of the filter, or a list of `all`.";
     const ICON: &'static str = "braces";
 
     fn run(config: JqConfig, input: Raw, _: &Context) -> Result<Outcome<Raw>> {
-        let output = filter::run(&config.filter, input.inline()?)?;
+        let output = filter::run(&config.filter, config.all, input.inline()?)?;
         Ok(Raw::json(output).into())
     }
 }
@@ -168,7 +178,7 @@ mod tests {
         let details = error.failure().and_then(|failure| failure.details.clone());
         assert_eq!(details, Some(json!({ "status": 404, "why": "gone" })));
         let plain = jq("error(\"no\")", json!(null)).error();
-        assert_eq!(plain, Error::invalid("the filter failed: \"no\""));
+        assert_eq!(plain, Error::invalid("the filter failed: no"));
     }
 
     #[test]
@@ -185,6 +195,29 @@ mod tests {
         );
         check("test(\"^b\")", json!("berlin"), json!(true));
         check("@base64", json!("windlass"), json!("d2luZGxhc3M="));
+        check("@base64d", json!("d2luZGxhc3M"), json!("windlass"));
+        check(
+            "[@base32 | ., @base32d]",
+            json!("ü"),
+            json!(["YO6A====", "ü"]),
+        );
+        check("@csv", json!(["a\"b", 1, null]), json!("\"a\"\"b\",1,"));
+        check(
+            "[fromstream(tostream)] | .[0] == {\"a\":[1,{}]}",
+            json!({ "a": [1, {}] }),
+            json!(true),
+        );
+        check(
+            "INDEX(.id) | keys",
+            json!([{ "id": 2 }, { "id": 1 }]),
+            json!(["1", "2"]),
+        );
+        check("[(1, 2) * (3, 4)]", json!(null), json!([3, 6, 4, 8]));
+        check(
+            "$__loc__",
+            json!(null),
+            json!({ "file": "<top-level>", "line": 1 }),
+        );
         check("todate", json!(0), json!("1970-01-01T00:00:00Z"));
         check(
             "[.[] | select(. > 1)] | sort | join(\",\")",
@@ -194,9 +227,270 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_many_outputs_counts_and_none_is_null() {
-        check(".[]", json!([7, 8]), json!(7));
-        check("empty", json!(1), json!(null));
+    fn a_filter_has_exactly_one_output() {
+        let outputs = |filter: &str, input: Value| match jq(filter, input).error() {
+            Error::Invalid(failure) => failure.details,
+            other => panic!("the error is not `invalid` but {other:?}"),
+        };
+        assert_eq!(outputs(".[]", json!([7, 8])), Some(json!({ "outputs": 2 })));
+        assert_eq!(outputs("1, null", json!(1)), Some(json!({ "outputs": 2 })));
+        assert_eq!(
+            outputs("repeat(1)", json!(1)),
+            Some(json!({ "outputs": 2 }))
+        );
+        assert_eq!(outputs("empty", json!(1)), Some(json!({ "outputs": 0 })));
+        assert_eq!(outputs(".[]", json!([])), Some(json!({ "outputs": 0 })));
+        check(".[]", json!([null]), json!(null));
+        check("first(.[])", json!([7, 8]), json!(7));
+    }
+
+    #[test]
+    fn all_outputs_are_a_list() {
+        let all = |filter: &str, input: Value| {
+            let config = json!({ "filter": filter, "all": true });
+            Call::new().config(config).input(input).run::<Jq>()
+        };
+        assert_eq!(all(".[]", json!([7, 8])).output(), json!([7, 8]));
+        assert_eq!(all(".", json!(null)).output(), json!([null]));
+        assert_eq!(all("empty", json!(1)).output(), json!([]));
+        let error = all(".[] | tonumber", json!(["1", "x", "3"])).error();
+        let text = "the filter failed: string (\"x\") cannot be parsed as a number";
+        assert_eq!(error, Error::invalid(text));
+        let endless = all("repeat(\"x\" * 100000)", json!(1)).error();
+        let text = "the outputs of the filter are longer than 16777216 bytes";
+        assert_eq!(endless, Error::invalid(text));
+    }
+
+    #[test]
+    fn a_failure_after_an_output_is_a_failure() {
+        for (filter, input, expected) in [
+            (
+                ".[] | tonumber",
+                json!(["1", "x", "3"]),
+                "string (\"x\") cannot be parsed as a number",
+            ),
+            (
+                "tonumber",
+                json!("12 apples"),
+                "string (\"12 apples\") cannot be parsed as a number",
+            ),
+            (
+                "tonumber",
+                json!("1,5"),
+                "string (\"1,5\") cannot be parsed as a number",
+            ),
+            (
+                "tonumber",
+                json!("0x10"),
+                "string (\"0x10\") cannot be parsed as a number",
+            ),
+            (
+                "tonumber",
+                json!("2026-11-27"),
+                "string (\"2026-11-27\") cannot be parsed as a number",
+            ),
+            (
+                "tonumber",
+                json!(""),
+                "string (\"\") cannot be parsed as a number",
+            ),
+            (
+                "tonumber",
+                json!("1 2"),
+                "string (\"1 2\") cannot be parsed as a number",
+            ),
+            ("1, error(\"no\")", json!(null), "no"),
+            (
+                ".[] | 10 / .",
+                json!([5, 0]),
+                "number (10) and number (0) cannot be divided because the divisor is zero",
+            ),
+        ] {
+            check_invalid(filter, input, &format!("the filter failed: {expected}"));
+        }
+        for text in [
+            "{\"a\":1} trailing",
+            "1 2",
+            "",
+            "[1,]",
+            "{1:2}",
+            "[1",
+            "\"\\ud800\"",
+            "tru",
+        ] {
+            let error = jq("fromjson", json!(text)).error();
+            let said = error.message();
+            assert!(said.contains("is not JSON"), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_json_does_not_have_are_those_of_jq() {
+        for (filter, text) in [
+            ("nan", "null"),
+            ("[nan, {a: nan}]", "[null,{\"a\":null}]"),
+            (
+                "[infinite, -infinite]",
+                "[1.7976931348623157e+308,-1.7976931348623157e+308]",
+            ),
+            (
+                "[1e1000, -1e1000]",
+                "[1.7976931348623157e+308,-1.7976931348623157e+308]",
+            ),
+            ("\"1e1000\" | fromjson", "1.7976931348623157e+308"),
+            ("\"1e1000\" | tonumber", "1.7976931348623157e+308"),
+            ("\"Infinity\" | tonumber", "1.7976931348623157e+308"),
+            ("\"-Infinity\" | tonumber", "-1.7976931348623157e+308"),
+            ("1e308 * 10", "1.7976931348623157e+308"),
+            ("0 | log", "-1.7976931348623157e+308"),
+            ("-1 | sqrt", "null"),
+            ("[nan] | sort | .[0] | isnan", "true"),
+            ("nan == nan", "false"),
+            ("4 / 2", "2"),
+            ("1 / 3", "0.3333333333333333"),
+            (
+                "[1, 1.0, 1.10, 100000000000000000000]",
+                "[1,1.0,1.10,100000000000000000000]",
+            ),
+            ("9223372036854775807 + 1", "9223372036854776000"),
+            ("9007199254740993 + 0", "9007199254740993"),
+        ] {
+            let output =
+                filter::run(filter, false, b"null").map(|it| String::from_utf8(it).unwrap());
+            assert_eq!(output.as_deref(), Ok(text), "{filter}");
+        }
+        let zero = "because the divisor is zero";
+        let divided =
+            format!("the filter failed: number (1) and number (0) cannot be divided {zero}");
+        check_invalid("1 / 0", json!(1), &divided);
+        check_invalid(".x / .y", json!({ "x": 1, "y": 0 }), &divided);
+        let remainder =
+            "the filter failed: number (5) and number (0) cannot be divided (remainder)";
+        check_invalid("5 % 0", json!(1), &format!("{remainder} {zero}"));
+    }
+
+    #[test]
+    fn the_digits_of_a_number_pass_through() {
+        let input = b"{\"n\":123456789012345678901234567890,\"d\":1.10}";
+        let output = filter::run("[.n, .d, (.n | tostring)]", false, input).unwrap();
+        let expected = "[123456789012345678901234567890,1.10,\"123456789012345678901234567890\"]";
+        assert_eq!(String::from_utf8(output).unwrap(), expected);
+        let two = b"[18446744073709551616, 18446744073709551617]";
+        assert_eq!(filter::run(".[0] == .[1]", false, two).unwrap(), b"false");
+    }
+
+    #[test]
+    fn patterns_know_unicode() {
+        check(
+            "[scan(\"\\\\w+\")]",
+            json!("Müller, José"),
+            json!(["Müller", "José"]),
+        );
+        check("test(\"^\\\\w+$\")", json!("Zürich"), json!(true));
+        check("test(\"é\"; \"i\")", json!("É"), json!(true));
+        check("test(\"straße\"; \"i\")", json!("STRAẞE"), json!(true));
+        check(
+            "[scan(\"\\\\p{L}+\")]",
+            json!("a1β2я"),
+            json!(["a", "β", "я"]),
+        );
+        check("[scan(\"\\\\p{Greek}\")]", json!("aβγ"), json!(["β", "γ"]));
+        check(
+            "gsub(\"\\\\s\"; \"_\")",
+            json!("a\u{a0}b c"),
+            json!("a_b_c"),
+        );
+        check(
+            "[match(\"(?<k>ö)|(x)\"; \"g\") | .offset, .captures[0].string, .captures[1].offset]",
+            json!("aöx"),
+            json!([1, "ö", -1, 2, null, 2]),
+        );
+        check(
+            "capture(\"(?<y>\\\\d+)-(?<m>\\\\d+)\")",
+            json!("2026-11"),
+            json!({ "y": "2026", "m": "11" }),
+        );
+        check("sub(\"(?<a>.)\"; \"\\(.a)!\")", json!("éa"), json!("é!a"));
+        check(
+            "split(\", *\"; null)",
+            json!("a, b,c"),
+            json!(["a", "b", "c"]),
+        );
+        check_invalid(
+            "test(\"(\")",
+            json!("a"),
+            "the filter failed: Regex failure: unclosed group",
+        );
+        check_invalid(
+            "test(\"a\"; \"q\")",
+            json!("a"),
+            "the filter failed: q is not a valid modifier string",
+        );
+    }
+
+    #[test]
+    fn updates_go_path_by_path_as_in_jq() {
+        check("del(.[0, 2])", json!([1, 2, 3]), json!([2]));
+        check("del(.[0], .[1], .[5], .[-1])", json!([1, 2, 3]), json!([]));
+        check(
+            "del(.a, .b.c)",
+            json!({ "a": 1, "b": { "c": 2, "d": 3 } }),
+            json!({ "b": { "d": 3 } }),
+        );
+        check("del(.[1:])", json!([1, 2, 3]), json!([1]));
+        check("del(.[] | select(. > 1))", json!([1, 2, 3, 4]), json!([1]));
+        check("del(.)", json!(1), json!(null));
+        check("del(.a.b)", json!(null), json!(null));
+        check(".[2] = 5", json!(null), json!([null, null, 5]));
+        check(
+            ".a.b[1] |= 3",
+            json!(null),
+            json!({ "a": { "b": [null, 3] } }),
+        );
+        check(".[1:3] = [9]", json!([1, 2, 3, 4]), json!([1, 9, 4]));
+        check(
+            "(.[] | select(. > 1)) |= empty",
+            json!([1, 2, 3]),
+            json!([1]),
+        );
+        check(
+            ".a += 1 | .b //= 2 | .c *= 3",
+            json!({ "a": 1, "c": 2 }),
+            json!({ "a": 2, "b": 2, "c": 6 }),
+        );
+        check_invalid(
+            ".[100000000] = 1",
+            json!([]),
+            "the filter failed: Array index too large",
+        );
+        check_invalid(
+            ".[-1] = 1",
+            json!([]),
+            "the filter failed: Out of bounds negative array index",
+        );
+        check_invalid(
+            "@base64d",
+            json!("QUJDa"),
+            "the filter failed: string (\"QUJDa\") trailing base64 byte found",
+        );
+        check_invalid(
+            "\"x\" * 1e9",
+            json!(1),
+            "the filter failed: Repeat string result too long",
+        );
+        let deep = "reduce range(200) as $n (1; [.])";
+        check_invalid(
+            deep,
+            json!(1),
+            "the output is nested deeper than 126 levels",
+        );
+        let text = format!("\"{}\" | fromjson", "[".repeat(100_000));
+        let error = jq(&text, json!(1)).error();
+        assert!(
+            error.message().contains("nested deeper"),
+            "{}",
+            error.message()
+        );
     }
 
     #[test]
@@ -240,9 +534,9 @@ mod tests {
         check_invalid(
             ".a",
             json!([1]),
-            "the filter failed: cannot index [1] with \"a\"",
+            "the filter failed: Cannot index array with string \"a\"",
         );
-        check_invalid("error(\"no\")", json!(1), "the filter failed: \"no\"");
+        check_invalid("error(\"no\")", json!(1), "the filter failed: no");
         check_invalid("halt", json!(1), "the filter failed: it halts");
     }
 

@@ -10,9 +10,10 @@ pub(crate) struct Config {
     /// `GET` if absent.
     #[serde(default)]
     method: Option<String>,
-    /// Absolute, with scheme `http` or `https`.
-    url: String,
-    /// Each is a text, or `{ secret: NAME }` for a secret that the host inserts.
+    /// Absolute, with scheme `http` or `https`, and without a user and a password.
+    pub(crate) url: String,
+    /// Each is a text, or `{ secret: NAME }` for a secret that the host inserts. Default of
+    /// `user-agent`: the name and the version of the host.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, HeaderSource>,
     /// Added to the URL; an array repeats its name.
@@ -27,7 +28,7 @@ pub(crate) struct Config {
     /// The body: a text as it is, any other value as JSON.
     #[serde(default, deserialize_with = "given")]
     pub(crate) body: Option<Value>,
-    /// How long to wait in total, such as `5s` or `200ms`.
+    /// How long to wait in total, as `5s`, `200ms`, `1m30s` or `PT5S`.
     #[serde(default)]
     timeout: Option<String>,
     /// The statuses that are not a failure. Default: every 2xx.
@@ -65,11 +66,6 @@ impl Config {
         Ok(whole)
     }
 
-    /// The URL in errors: without the query, which may contain confidential data.
-    pub(crate) fn shown_url(&self) -> &str {
-        self.url.split(['?', '#']).next().unwrap_or_default()
-    }
-
     pub(crate) fn expects(&self, status: u16) -> bool {
         match &self.expect {
             Some(statuses) => statuses.contains(&status),
@@ -92,23 +88,16 @@ impl Config {
         let Some(text) = &self.timeout else {
             return Ok(None);
         };
-        let digits = text.trim_end_matches(|char: char| char.is_ascii_alphabetic());
-        let (number, unit) = text.split_at(digits.len());
-        let unit_ms = match unit {
-            "ms" => Some(1),
-            "s" => Some(1_000),
-            "m" => Some(60_000),
-            "h" => Some(3_600_000),
-            _ => None,
-        };
-        let number = number.trim_end().parse::<u64>().ok();
-        match number.zip(unit_ms).and_then(|(n, ms)| n.checked_mul(ms)) {
-            Some(ms) => Ok(Some(Duration::from_millis(ms))),
-            None => Err(Error::invalid(format!(
-                "timeout: {text:?} is no duration; write it like 200ms, 5s or 1m"
-            ))),
-        }
+        let timeout = windlass::parse_duration(text);
+        timeout
+            .map(Some)
+            .ok_or_else(|| Error::invalid(not_a_duration(text)))
     }
+}
+
+/// The mistake in a text that is no duration.
+pub(crate) fn not_a_duration(text: &str) -> String {
+    format!("timeout: {text:?} is no duration; write it like 200ms, 5s, 1m30s or PT5S")
 }
 
 /// The source of a header's value.

@@ -1,11 +1,14 @@
 //! HTTP requests: `http/request` makes one request.
 
 mod body;
+mod check;
 mod config;
+mod headers;
 mod retry_after;
 
 use config::{Config, HeaderSource};
-use windlass::http::{RequestBuilder, Response};
+use headers::Headers;
+use windlass::http::{RequestBuilder, Response, shown_url};
 use windlass::prelude::*;
 
 /// The limit of browsers and most clients.
@@ -20,9 +23,11 @@ const DETAILS_BYTES: usize = 4 * 1024;
 struct Output {
     /// The status of the response.
     status: u16,
-    /// Its headers, by name in lower case; the values of a repeated one are joined by ", ".
-    headers: std::collections::BTreeMap<String, String>,
-    /// Its body: parsed if the response declares JSON, otherwise its text.
+    /// Its headers, by name in lower case. `set-cookie`, `www-authenticate` and
+    /// `proxy-authenticate` are lists; the values of any other are joined by ", ".
+    headers: Headers,
+    /// Its body without content codings: parsed if the response declares JSON, otherwise its text,
+    /// and `{ base64: … }` if the bytes are no text.
     body: Value,
 }
 
@@ -84,12 +89,12 @@ fn request(config: &Config, cx: &Context) -> Result<RequestBuilder> {
 /// otherwise.
 fn unexpected(config: &Config, response: &Response, now_ms: u64) -> Error {
     let status = response.status;
-    let text = String::from_utf8_lossy(&response.body);
+    let text = response.text().unwrap_or_default();
     let excerpt: String = text.trim().chars().take(EXCERPT_CHARS).collect();
     let message = format!(
         "{} {} answered {status}, where {} was expected: {excerpt}",
         config.method(),
-        config.shown_url(),
+        shown_url(&config.url),
         config.expected(),
     );
     let details = details(response);
@@ -118,19 +123,9 @@ fn details(response: &Response) -> Value {
 }
 
 fn output(response: &Response) -> Result<Output> {
-    let mut headers = std::collections::BTreeMap::<String, String>::new();
-    for (name, value) in &response.headers {
-        headers
-            .entry(name.to_ascii_lowercase())
-            .and_modify(|values| {
-                values.push_str(", ");
-                values.push_str(value);
-            })
-            .or_insert_with(|| value.clone());
-    }
     Ok(Output {
         status: response.status,
-        headers,
+        headers: Headers::of(&response.headers),
         body: body::decode(response)?,
     })
 }
@@ -139,6 +134,7 @@ windlass::plugin! {
     package: "http",
     title: "HTTP",
     nodes: [Request],
+    checks: [Request],
 }
 
 #[cfg(test)]

@@ -133,6 +133,12 @@ fn timeouts_sizes_and_redirects_reach_the_host() {
     assert_eq!(request.max_response_bytes, Some(9));
     assert_eq!(request.max_redirects, Some(10));
 
+    for (text, ms) in [("1m30s", 90_000), ("PT5S", 5_000), ("2d", 172_800_000)] {
+        let config = json!({ "url": "http://a.example", "timeout": text });
+        let report = call(config, Ok((200, &[], "")));
+        assert_eq!(report.requests.first().unwrap().timeout, Some(ms), "{text}");
+    }
+
     let config = json!({ "url": "http://a.example", "follow-redirects": false });
     let report = call(config, Ok((200, &[], "")));
     assert_eq!(report.requests.first().unwrap().max_redirects, None);
@@ -155,11 +161,223 @@ fn a_response_is_parsed_if_it_says_that_it_is_json() {
     check_output(&[("content-type", "application/json")], "", json!(null));
 }
 
+/// The body as a value, of a response with these headers.
+#[track_caller]
+fn decoded(headers: &[(&str, &str)], body: &[u8]) -> Result<Value> {
+    body::decode(&Response {
+        status: 200,
+        headers: headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        body: body.to_vec(),
+    })
+}
+
 #[test]
-fn repeated_headers_are_joined() {
-    let headers = &[("Vary", "a"), ("vary", "b")];
+fn bytes_that_are_no_text_are_kept() {
+    let base64 = |text: &str| json!({ "base64": text });
+    for (headers, body, expected) in [
+        (
+            vec![("content-type", "image/png")],
+            b"\x89PNG".as_slice(),
+            base64("iVBORw=="),
+        ),
+        (vec![], b"caf\xe9", base64("Y2Fm6Q==")),
+        (vec![], b"\xef\xbb\xbfa", json!("a")),
+        (
+            vec![("content-type", "application/json")],
+            b"\xef\xbb\xbf[1]",
+            json!([1]),
+        ),
+        (
+            vec![("content-type", "application/octet-stream")],
+            b"text",
+            json!("text"),
+        ),
+        (
+            vec![("content-type", "text/plain; Charset=\"UTF-8\"")],
+            b"a",
+            json!("a"),
+        ),
+        // A charset that the host could not decode, though the bytes look like UTF-8.
+        (
+            vec![("content-type", "text/plain; charset=utf-32")],
+            b"a\0\0\0",
+            base64("YQAAAA=="),
+        ),
+        (vec![("content-encoding", "identity")], b"a", json!("a")),
+        (vec![("content-encoding", "compress")], b"", json!(null)),
+    ] {
+        assert_eq!(decoded(&headers, body), Ok(expected), "{headers:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let fails = |headers: &[(&str, &str)], body: &[u8], expected: &str| {
+        let failed = decoded(headers, body).unwrap_err();
+        assert!(matches!(failed, Error::Permanent(_)), "{failed:?}");
+        assert!(failed.message().contains(expected), "{}", failed.message());
+    };
+    fails(
+        &[("content-encoding", "compress")],
+        b"x",
+        "content coding \"compress\"",
+    );
+    let utf32 = [("content-type", "application/json; charset=utf-32")];
+    fails(&utf32, b"1\0\0\0", "charset \"utf-32\"");
+    fails(
+        &[("content-type", "application/json")],
+        b"{",
+        "but it is not JSON",
+    );
+    // The status is what failed, and not the body.
+    check_error(
+        json!({ "url": "http://a.example" }),
+        Ok((404, &[("content-encoding", "compress")], "x")),
+        Error::permanent("GET http://a.example answered 404, where 2xx was expected: x")
+            .details(json!({ "status": 404 })),
+    );
+}
+
+#[test]
+fn repeated_headers_are_joined_unless_that_loses_their_bounds() {
+    let headers = &[
+        ("Vary", "a"),
+        ("vary", "b"),
+        ("Set-Cookie", "a=1; Expires=Wed, 09 Jun 2027 10:18:14 GMT"),
+        ("set-cookie", "b=2"),
+        ("www-authenticate", "Digest a=1, b=2"),
+    ];
     let report = call(json!({ "url": "http://a.example" }), Ok((200, headers, "")));
-    assert_eq!(report.output()["headers"], json!({ "vary": "a, b" }));
+    assert_eq!(
+        report.output()["headers"],
+        json!({
+            "vary": "a, b",
+            "set-cookie": ["a=1; Expires=Wed, 09 Jun 2027 10:18:14 GMT", "b=2"],
+            "www-authenticate": ["Digest a=1, b=2"],
+        })
+    );
+}
+
+#[test]
+fn a_mistake_is_found_before_anything_runs() {
+    let found = |config: Value| windlass::testkit::check::<Request>(config);
+    let url = "https://a.example/x?y=1";
+    for config in [
+        json!({ "url": url }),
+        json!({ "url": "http://[::1]:8080/a@b", "timeout": "1m30s", "method": "purge" }),
+        json!({ "url": "HTTPS://a.example", "headers": { "x-a": 1, "b": { "secret": "s" } } }),
+        json!({ "url": url, "expect": [200, 404, 999], "form": { "a": [1, null] } }),
+        json!({ "url": url, "headers": { "authorization": "Basic\tabc~ !" }, "json": null }),
+        json!({}),
+    ] {
+        assert_eq!(found(config.clone()), [], "{config}");
+    }
+    let finds = |change: Value, member: &str, expected: &str| {
+        let mut config = json!({ "url": url });
+        let change = change.as_object().unwrap().clone();
+        config.as_object_mut().unwrap().extend(change);
+        let findings = found(config.clone());
+        let [finding] = findings.as_slice() else {
+            panic!("{config}: {findings:?}");
+        };
+        assert_eq!(finding.pointer.as_deref().unwrap_or(""), member, "{config}");
+        assert!(
+            finding.message.contains(expected),
+            "{config}: {}",
+            finding.message
+        );
+        assert!(!finding.message.contains("hunter2"), "{}", finding.message);
+    };
+    for wrong in ["1 s", "5", "1.5s", "-5s", "soon", ""] {
+        finds(json!({ "timeout": wrong }), "/timeout", "is no duration");
+    }
+    finds(json!({ "timeout": "0s" }), "/timeout", "without any time");
+    finds(json!({ "method": "GET /" }), "/method", "is no method");
+    finds(json!({ "method": "" }), "/method", "is no method");
+    finds(json!({ "method": "connect" }), "/method", "is not offered");
+    finds(json!({ "url": "/x" }), "/url", "no absolute address");
+    finds(
+        json!({ "url": "a.example/x" }),
+        "/url",
+        "no absolute address",
+    );
+    finds(
+        json!({ "url": "ftp://a.example" }),
+        "/url",
+        "neither http nor https",
+    );
+    finds(json!({ "url": "http://" }), "/url", "has no host");
+    finds(
+        json!({ "url": "http://a.example:99999" }),
+        "/url",
+        "is malformed",
+    );
+    finds(json!({ "url": "http://a b/" }), "/url", "is malformed");
+    finds(
+        json!({ "url": "http://bob:hunter2@a.example/" }),
+        "/url",
+        "\"http://a.example/\"",
+    );
+    finds(
+        json!({ "url": "http://bob:hun/hunter2@a.example/" }),
+        "/url",
+        "is malformed",
+    );
+    finds(
+        json!({ "headers": { "a b": "1" } }),
+        "/headers/a b",
+        "no name of a header",
+    );
+    finds(
+        json!({ "headers": { "a": "1\n2" } }),
+        "/headers/a",
+        "no header may have",
+    );
+    finds(
+        json!({ "headers": { "a": "é" } }),
+        "/headers/a",
+        "no header may have",
+    );
+    finds(json!({ "expect": [200, 99] }), "/expect", "the status 99");
+    finds(json!({ "json": 1, "body": null }), "", "only one of");
+    finds(json!({ "query": { "a": { "b": 1 } } }), "/query", "query.a");
+    finds(json!({ "form": { "a": [[]] } }), "/form", "form.a");
+}
+
+#[test]
+fn a_body_that_is_only_known_in_a_run_counts_as_one() {
+    let configuration = Configuration {
+        config: json!({ "url": "http://a.example", "form": { "a": 1 } }),
+        unknown: vec!["/json/b".to_owned()],
+    };
+    let found = Request::check(&configuration);
+    assert!(
+        found.len() == 1 && found[0].message.contains("only one of"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn no_failure_repeats_a_user_or_a_password() {
+    let url = json!({ "url": "http://bob:hunter2@a.example/x?token=abc#f" });
+    let answers: [Answer; 3] = [
+        Ok((500, &[], "")),
+        Err(HttpError::Invalid(
+            "credentials do not belong into an address".to_owned(),
+        )),
+        Err(HttpError::Timeout),
+    ];
+    for answer in answers {
+        let error = call(url.clone(), answer).error();
+        let message = error.message();
+        assert!(message.contains("GET http://a.example/x "), "{message}");
+        for hidden in ["bob", "hunter2", "abc"] {
+            assert!(!message.contains(hidden), "{message}");
+        }
+    }
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Node for Confirm {
     const TITLE: &'static str = "Confirm";
     const DESCRIPTION: &'static str = "Waits until a person approves or rejects.";
     const ICON: &'static str = "user-check";
-    const PORTS: &'static [&'static str] = &["done", "approved", "rejected"];
+    const PORTS: &'static [&'static str] = &["approved", "rejected"];
     const SUSPENDS: bool = true;
 
     fn run(config: Config, _: Ignored, cx: &Context) -> Result<Outcome<Answer>> {
@@ -92,14 +92,14 @@ fn answers() -> Value {
     })
 }
 
-/// `done` is always taken: a workflow to which the decision does not matter needs one edge.
+/// There is no port `done`: a workflow says by which answer it goes on.
 fn decided(answer: Answer) -> Outcome<Answer> {
     let port = match answer.decision {
         Decision::Approve => "approved",
         Decision::Reject => "rejected",
     };
     windlass::info!("{port}"; by = answer.by.as_deref().unwrap_or("a user without a name"));
-    Outcome::done(answer).port("done").port(port)
+    Outcome::done(answer).port(port)
 }
 
 windlass::plugin! {
@@ -151,10 +151,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_decides(input: Value, ports: [&str; 2]) {
+    fn check_decides(input: Value, port: &str) {
         let expected = Seen::Done {
             output: input.clone(),
-            ports: ports.map(str::to_owned).to_vec(),
+            ports: vec![port.to_owned()],
         };
         assert_eq!(resumed(input).outcome, Ok(expected));
     }
@@ -171,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_takes_the_port_of_its_decision_beside_done() {
-        check_decides(json!({ "decision": "approve" }), ["done", "approved"]);
+    fn an_answer_takes_the_port_of_its_decision_alone() {
+        check_decides(json!({ "decision": "approve" }), "approved");
         let by = json!({ "decision": "reject", "by": "ada", "comment": "too much" });
-        check_decides(by, ["done", "rejected"]);
+        check_decides(by, "rejected");
     }
 
     #[test]

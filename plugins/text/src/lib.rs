@@ -1,5 +1,6 @@
 //! Text: `text/template` renders a MiniJinja template.
 
+mod plain;
 mod unknown;
 
 use minijinja::syntax::SyntaxConfig;
@@ -43,8 +44,7 @@ impl Node for Template {
         let environment = environment()?;
         let input = minijinja::Value::from(Serde(&input));
         let variables = context! { input => input.clone(), ..input };
-        let text = environment
-            .render_str(&config.template, variables)
+        let text = plain::render(&environment, &config.template, syntax()?, variables)
             .map_err(|error| wrong(&error, &config.template))?;
         Ok(Output { text }.into())
     }
@@ -75,12 +75,16 @@ fn environment() -> Result<Environment<'static>> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(RECURSION);
-    let syntax = SyntaxConfig::builder()
+    environment.set_syntax(syntax()?);
+    plain::set(&mut environment);
+    Ok(environment)
+}
+
+fn syntax() -> Result<SyntaxConfig> {
+    SyntaxConfig::builder()
         .keep_trailing_newline(true)
         .build()
-        .map_err(|error| Error::other(error.to_string()))?;
-    environment.set_syntax(syntax);
-    Ok(environment)
+        .map_err(|error| Error::other(error.to_string()))
 }
 
 fn wrong(error: &minijinja::Error, template: &str) -> Error {
@@ -171,6 +175,60 @@ mod tests {
         check("{{ a | tojson }}", json!({ "a": { "b": 1 } }), "{\"b\": 1}");
         check("<b>{{ a }}</b>", json!({ "a": "<i>" }), "<b><i></b>");
         check("plain", json!(null), "plain");
+    }
+
+    #[test]
+    fn values_are_written_as_in_json() {
+        let input = json!({ "t": true, "f": false, "n": null, "l": [true, null, "a"], "o": { "k": false } });
+        for (text, expected) in [
+            ("{{ t }} {{ f }} {{ n }}", "true false null"),
+            ("{{ l }} {{ o }}", "[true,null,\"a\"] {\"k\":false}"),
+            ("{{ l | join(',') }}", "true,null,a"),
+            ("{{ [o] | join(',', attribute='k') }}", "false"),
+            (
+                "{{ [o, l] | join(';') }}",
+                "{\"k\":false};[true,null,\"a\"]",
+            ),
+            ("{{ 'abc' | join('-') }}", "a-b-c"),
+            ("{{ 'x' ~ t ~ n ~ l ~ 1 }}", "xtruenull[true,null,\"a\"]1"),
+            (
+                "{% macro m(v) %}{{ v ~ '' }}{% endmacro %}{{ m(f) }}",
+                "false",
+            ),
+            ("{% block b %}{{ '' ~ f }}{% endblock %}", "false"),
+            ("{{ t | string | length }} {{ n | string }}", "4 null"),
+            ("{{ '%s %s' | format(t, n) }}", "true null"),
+            (
+                "{{ '%(a)s' | format(a=t) }} {{ '%05.1f' | format(2.25) }}",
+                "true 002.2",
+            ),
+            (
+                "{{ t | upper }} {{ n | lower }} {{ f | capitalize }} {{ n | title }}",
+                "TRUE null False Null",
+            ),
+            (
+                "{{ n | trim }} {{ t | replace('ue', f) }} {{ ' a ' | trim }}",
+                "null trfalse a",
+            ),
+            (
+                "{{ '-a-' | trim('-') }} {{ 'aa' | replace('a', 'b') }}",
+                "a bb",
+            ),
+            (
+                "{% if t is true and n is none %}{{ 1.0 }}{% endif %}",
+                "1.0",
+            ),
+            ("{% set x %}{{ f }}{% endset %}{{ x }}", "false"),
+            ("{# c #}x{{ 1 }}", "x1"),
+            ("{# c #}x", "x"),
+        ] {
+            check(text, input.clone(), expected);
+        }
+        check_invalid(
+            "{{ missing ~ 'x' }}",
+            json!({}),
+            "the template is wrong in line 1: undefined value: `missing` is undefined",
+        );
     }
 
     #[test]

@@ -10,6 +10,8 @@
 //! * `WINDLASS_SEEDS=5000` tries this many, from the first one or from `WINDLASS_SEED` on;
 //! * `WINDLASS_LONG=1` tries the larger number.
 
+pub mod json;
+
 use std::fmt::Debug;
 use std::ops::Range;
 

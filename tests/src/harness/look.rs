@@ -8,7 +8,7 @@ use windlass_model::{
 };
 use windlass_runtime::SystemClock;
 use windlass_store::read::RunQuery;
-use windlass_store::rows::{RunRow, Suspicion};
+use windlass_store::rows::RunRow;
 use windlass_store::sqlite::{SqliteOptions, SqliteStore};
 use windlass_store::{PostgresOptions, PostgresStore, Store};
 
@@ -208,22 +208,28 @@ impl Look {
         windlass_model::file::read_canonical(&row.json).expect("a stored definition is valid")
     }
 
-    /// For every suspect trigger of the runs that have not ended, how many hosts have died with it.
-    /// None if the store cannot be read now.
-    pub fn suspects(&self) -> Option<Vec<u32>> {
+    /// The most hosts in a row that have died while they had claimed a trigger that has not ended
+    /// since. None if the store cannot be read now.
+    ///
+    /// A trigger can fail as `lost` at the third death. The last commit of a stopped host may be on
+    /// the disk and yet not visible: so this counts deaths, which no commit of a running host
+    /// changes, and not the suspects that run.
+    pub fn most_deaths(&self) -> Option<u32> {
         let statuses = vec![Status::Pending, Status::Running, Status::Suspended];
         let query = RunQuery {
             statuses,
             limit: ALL,
             ..RunQuery::default()
         };
-        let mut deliveries = Vec::new();
+        let mut most = 0;
         for run in self.store.runs(&query).ok()? {
             let triggers = self.store.triggers(run.no).ok()?;
-            let suspects = triggers.iter().filter(|it| it.suspicion != Suspicion::None);
-            deliveries.extend(suspects.map(|trigger| trigger.deliveries));
+            most = triggers
+                .iter()
+                .map(|row| row.deliveries)
+                .fold(most, u32::max);
         }
-        Some(deliveries)
+        Some(most)
     }
 
     /// How many triggers of a run are in a state.

@@ -27,10 +27,6 @@ const BACKLOG: u64 = 24;
 /// other programs take the processors.
 const LEASE_MS: u64 = 5_000;
 
-/// As for the kills of a single host: no host is killed with a trigger with which two hosts have
-/// died.
-const BLAMED: u32 = 2;
-
 /// Takes up to a minute, as the other three: hosts are killed and started dozens of times, and a lease
 /// has to run out after each death.
 #[test]
@@ -320,14 +316,11 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Disturbs a server, at a moment without suspects: a database may be away for longer than a
-    /// lease, and then all hosts count as dead, some of them twice.
+    /// Disturbs a server, when no trigger has been through a death: a database may be away for
+    /// longer than a lease, and then all hosts count as dead, some of them twice.
     fn disturb(&self, dice: &mut Dice, trouble: Trouble<'_>) -> bool {
-        until("no trigger is a suspect", || {
-            self.place
-                .look()
-                .suspects()
-                .is_some_and(|all| all.is_empty())
+        until("no trigger has been through a death", || {
+            self.place.look().most_deaths() == Some(0)
         });
         trouble(dice)
     }
@@ -359,10 +352,9 @@ impl<'a> Cluster<'a> {
         node.signal(Signal::CONT);
     }
 
-    /// Whether another death would not exceed the limit of deaths of any trigger.
+    /// Whether no trigger can fail as `lost` if a host dies.
     fn is_good_moment(&self) -> bool {
-        let suspects = self.place.look().suspects();
-        suspects.is_some_and(|all| all.iter().all(|deliveries| *deliveries < BLAMED))
+        self.place.look().most_deaths().is_some_and(|most| most < 2)
     }
 }
 

@@ -118,7 +118,7 @@ fn named(workflow: &str, node: &str) -> Value {
 }
 
 #[test]
-fn a_trigger_that_kills_three_hosts_is_lost_and_those_beside_it_are_not() {
+fn a_trigger_that_kills_its_hosts_is_lost_and_those_beside_it_are_not() {
     check_poison("abort", None);
 }
 
@@ -127,7 +127,7 @@ fn a_thread_that_panics_over_a_trigger_ends_its_process_and_the_next_one_goes_on
     check_poison("panic", Some(1));
 }
 
-/// Checks a trigger that ends three processes, each with this exit code.
+/// Checks a trigger that ends its processes, each with this exit code, among 20 others.
 #[track_caller]
 fn check_poison(action: &str, exit: Option<i32>) {
     let place = Place::new(&["echo", "steps"]);
@@ -153,9 +153,10 @@ fn check_poison(action: &str, exit: Option<i32>) {
             assert_eq!(ended.code(), exit);
             deaths += 1;
         }
-        assert!(deaths <= 3, "a fourth host died of the same trigger");
+        // Two make suspects of 21 triggers at most, and then each one halves their number.
+        assert!(deaths <= 8, "another host died of the same trigger");
     }
-    assert_eq!(deaths, 3, "three hosts die of it");
+    assert!(deaths >= 3, "it is lost after {deaths} deaths");
     let run = place.look().run(&poison);
     assert_eq!(run.status, Status::Faulted);
     let failure = run.failure.as_ref().expect("a faulted run says why");

@@ -30,9 +30,6 @@ const EXTERNAL: usize = 40;
 /// All triggers of a batch become due within this time, in milliseconds.
 const SPREAD_MS: u64 = 150;
 
-/// No host is killed with a trigger with which two hosts have died; see `kills`.
-const BLAMED: u32 = 2;
-
 /// Waits for a moment, and has a side effect.
 fn timed() -> Value {
     json!({
@@ -107,13 +104,12 @@ struct Hosts<'a> {
 }
 
 impl Hosts<'_> {
-    /// Kills a host, if no trigger of it would reach the limit of deaths, and starts another one.
+    /// Kills a host, unless a trigger could fail as `lost`, and starts another one.
     fn kill_one(&mut self, dice: &mut Dice) {
         let at = usize::try_from(dice.roll()).unwrap_or(0) % self.all.len();
         let host = &mut self.all[at];
         host.signal(Signal::STOP);
-        let suspects = self.place.look().suspects();
-        if !suspects.is_some_and(|all| all.iter().all(|deliveries| *deliveries < BLAMED)) {
+        if self.place.look().most_deaths().is_none_or(|most| most >= 2) {
             return host.signal(Signal::CONT);
         }
         let next = self.place.start(&["serve"]);

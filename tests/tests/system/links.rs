@@ -324,3 +324,64 @@ fn no_token_but_one_of_the_host_finds_what_waits() {
     assert_eq!(waits["run"], id.as_str());
     assert_eq!(web.get_any(&link).status, 200);
 }
+
+/// A workflow that goes on by one answer, or by any.
+fn decides(edges: &Value) -> Value {
+    json!({
+        "workflow": "decides",
+        "vars": { "went": "nowhere" },
+        "nodes": {
+            "ask": { "use": "human/confirm", "with": { "message": "Really?" } },
+            "yes": { "set": { "went": "yes" } },
+        },
+        "edges": edges,
+        "output": "{{ vars.went }}",
+    })
+}
+
+#[test]
+fn an_answer_takes_only_the_edges_that_name_it() {
+    let place = Place::new(&["human"]);
+    let web = Web::serve(&place);
+    let put = |edges: &Value| {
+        let json = "content-type: application/json";
+        let path = "/api/v1/definitions/decides";
+        web.ask("PUT", path, &[json], &decides(edges).to_string())
+    };
+    for edge in [
+        "ask -> yes",
+        "ask.done -> yes",
+        "ask -> yes: input.total > 5",
+    ] {
+        let answer = put(&json!([edge]));
+        assert_eq!(answer.status, 422, "{edge}: {answer:?}");
+        let found = answer.json()["errors"][0].clone();
+        assert_eq!(found["code"], "WL-D096", "{edge}: {found}");
+        let told = found["detail"].as_str().unwrap();
+        assert!(told.contains("`approved` or `rejected`"), "{edge}: {told}");
+    }
+    for edge in ["ask.approve -> yes", "ask.nothing -> yes"] {
+        let found = put(&json!([edge])).json()["errors"][0].clone();
+        assert_eq!(found["code"], "WL-D081", "{edge}: {found}");
+        let help = found["help"].as_str().unwrap();
+        assert!(help.contains("`approved`, `rejected`"), "{edge}: {help}");
+    }
+    for (edge, decision, went) in [
+        ("ask.approved -> yes", "approve", "yes"),
+        ("ask.approved -> yes", "reject", "nowhere"),
+        ("ask.rejected -> yes", "approve", "nowhere"),
+        ("ask.* -> yes", "approve", "yes"),
+        ("ask.* -> yes", "reject", "yes"),
+    ] {
+        assert_eq!(put(&json!([edge])).status, 200, "{edge}");
+        let id = web.start("decides", &Value::Null);
+        until("the run waits", || !bookmarks(&web).is_empty());
+        let answer = json!({
+            "name": "human.confirm",
+            "match": { "instance": id, "node": "ask" },
+            "input": { "decision": decision },
+        });
+        web.post("/api/v1/stimuli", &answer);
+        assert_eq!(web.result(&id)["output"], went, "{edge} {decision}");
+    }
+}

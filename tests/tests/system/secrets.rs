@@ -123,6 +123,30 @@ fn a_secret_that_a_definition_names_is_sent_and_does_not_come_back() {
 }
 
 #[test]
+fn a_prefix_stands_before_a_secret_and_a_reference_in_a_text_is_told() {
+    let (good, other) = (Echo::start(), Echo::start());
+    let place = place(&good, &other);
+    let prefixed = json!({
+        "authorization": { "secret": "price", "prefix": "Bearer " },
+        "x-key": { "secret": "price" },
+    });
+    let said = send(&place, "prices", &good, &prefixed, &json!({}));
+    assert_eq!(said.exit, Some(0), "{said:#?}");
+    let head = good.heads().remove(0).to_ascii_lowercase();
+    assert!(
+        head.contains(&format!("authorization: bearer {SECRET}\r\n")),
+        "{head}"
+    );
+    assert!(head.contains(&format!("x-key: {SECRET}\r\n")), "{head}");
+    assert!(!said.stdout.contains(SECRET), "{said:#?}");
+    let text = json!({ "authorization": "Bearer { secret: price }" });
+    let said = send(&place, "prices", &good, &text, &json!({}));
+    assert!(said.stderr.contains("WL-D168"), "{said:#?}");
+    let help = "{ secret: price, prefix: \"Bearer \" }";
+    assert!(said.stderr.contains(help), "{said:#?}");
+}
+
+#[test]
 fn data_names_no_secret() {
     let (good, other) = (Echo::start(), Echo::start());
     let place = place(&good, &other);

@@ -111,6 +111,39 @@ fn only_a_signed_request_starts_a_verified_workflow() {
     assert_eq!(output["body"], json!({ "a": 1 }));
 }
 
+/// GitHub sends JSON in a form by default, and signs the form.
+#[test]
+fn a_signed_form_is_the_json_in_it() {
+    let plain = echo("plain", json!({ "path": "/github" }));
+    let (_place, web) = web(&[], &[github("signed", &["new"]), plain]);
+    let form = "payload=%7B%22ref%22%3A%22main%22%2C%22n%22%3A9007199254740993%7D";
+    let tag = hex(&mac::tag(
+        NEW.as_bytes().try_into().unwrap(),
+        &[form.as_bytes()],
+    ));
+    let signature = format!("x-hub-signature-256: sha256={tag}");
+    let media = "content-type: application/x-www-form-urlencoded";
+    let answer = web
+        .ask("POST", "/hooks/github", &[media, &signature], form)
+        .json();
+    let bodies = answer["started"].as_array().unwrap().iter().map(|id| {
+        let output = &web.result(id.as_str().unwrap())["output"];
+        assert_eq!(output["raw"], form);
+        output["body"].clone()
+    });
+    let bodies: Vec<Value> = bodies.collect();
+    let payload = json!({ "ref": "main", "n": 9_007_199_254_740_993_u64 });
+    assert_eq!(bodies.len(), 2);
+    assert!(bodies.contains(&payload), "{bodies:?}");
+    assert!(
+        bodies.iter().any(|body| body["payload"].is_string()),
+        "the unverified one"
+    );
+
+    let unsigned = web.ask("POST", "/hooks/github", &[media], form).json();
+    assert_eq!(unsigned["started"].as_array().map(Vec::len), Some(1));
+}
+
 /// A page of another origin cannot make a signature and cannot send a bearer token; the browser
 /// adds a password by itself.
 #[test]
@@ -158,12 +191,12 @@ fn a_page_of_another_origin_starts_what_a_signature_or_a_token_verifies() {
 #[test]
 fn a_trigger_that_cannot_start_keeps_no_other_from_it() {
     let mut picky = github("a-picky", &["new"]);
-    picky["input"] = json!({ "type": "object", "required": ["never"] });
+    picky["input"] = json!({ "properties": { "body": { "required": ["never"] } } });
     let plain = echo("plain", json!({ "path": "/github" }));
     let (_place, web) = web(&[], &[picky, github("signed", &["new"]), plain]);
     for _ in 0..2 {
         let answer = deliver(&web, NEW, ("{}", "{}"), "1");
-        assert_eq!(answer.status, 422, "{answer:?}");
+        assert_eq!(answer.problem(), code(400, "WL-R070"));
         assert_eq!(runs(&web), 2, "the plain one and the signed one");
     }
 }
@@ -284,6 +317,17 @@ fn a_node_answers_the_sender() {
         assert_eq!(answer.problem(), code(502, "WL-H048"), "{path}");
         assert_eq!(answer.header("set-cookie"), None);
     }
+    let mut bytes = answers("/bytes", json!({ "set": { "body": { "base64": "aGkA" } } }));
+    bytes["triggers"]["ask"]["http"]["method"] = json!("GET");
+    web.publish(&bytes);
+    let answer = web.ask("GET", "/hooks/bytes", &[], "");
+    assert_eq!((answer.status, answer.body.as_str()), (200, "hi\0"));
+    let media = answer.header("content-type");
+    assert_eq!(media, Some("application/octet-stream"));
+    let head = web.ask("HEAD", "/hooks/bytes", &[], "");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert_eq!(head.header("content-length"), Some("3"));
+    assert_eq!(head.header("content-type"), media);
     let answer = web.post("/hooks/slow", &json!(1));
     assert_eq!(answer.status, 202, "{answer:?}");
     assert_eq!(answer.json()["started"].as_array().map(Vec::len), Some(1));
@@ -297,6 +341,46 @@ fn a_node_answers_the_sender() {
     );
     assert_eq!(wrong.status, 422, "{wrong:?}");
     assert_eq!(wrong.json()["errors"][0]["code"], "WL-D171");
+}
+
+#[test]
+fn a_trigger_with_a_constant_answer_is_checked_before_it_is_published() {
+    let (_place, web) = web(&[], &[]);
+    let put = |set: Value| {
+        let workflow = json!({
+            "workflow": "answers",
+            "triggers": { "ask": { "http": { "path": "/ask", "respond": { "node": "answer" } } } },
+            "nodes": { "answer": { "set": set } },
+        });
+        let path = "/api/v1/definitions/answers";
+        web.ask("PUT", path, &[JSON], &workflow.to_string())
+    };
+    for (set, place) in [
+        (json!({ "status": 99 }), "/nodes/answer/set/status"),
+        (json!({ "status": "200" }), "/nodes/answer/set/status"),
+        (json!({ "status": 200.5 }), "/nodes/answer/set/status"),
+        (json!({ "headers": [] }), "/nodes/answer/set/headers"),
+        (
+            json!({ "headers": { "X-A": true, "X-B": "{{ input.body }}" } }),
+            "/nodes/answer/set/headers/X-A",
+        ),
+        (json!({ "state": 1 }), "/nodes/answer/set/state"),
+    ] {
+        let answer = put(set.clone());
+        assert_eq!(answer.status, 422, "{set}: {answer:?}");
+        let found = answer.json()["errors"][0].clone();
+        assert_eq!(found["code"], "WL-D175", "{set}: {found}");
+        assert_eq!(found["pointer"], place, "{set}: {found}");
+    }
+    let fits = json!({
+        "status": 503, "headers": { "Retry-After": 5, "X-B": "{{ input.body }}" }, "body": "later",
+    });
+    assert_eq!(put(fits).status, 200);
+    let answer = web.post("/hooks/ask", &json!("b"));
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (503, Some("5"))
+    );
 }
 
 #[test]
@@ -351,6 +435,186 @@ fn parameters_of_the_path_reach_the_run_and_literal_parts_win() {
         let answer = web.post(&format!("/hooks/orders/{path}"), &json!(1));
         assert_eq!(answer.problem(), code(404, "WL-H015"), "{path}");
     }
+}
+
+/// A workflow whose input is made of the request.
+fn order() -> Value {
+    let integer = json!({ "type": "integer" });
+    json!({
+        "workflow": "order",
+        "input": {
+            "type": "object",
+            "required": ["customer", "id"],
+            "additionalProperties": false,
+            "properties": {
+                "customer": { "type": "string" },
+                "id": integer,
+                "tags": { "type": "array" },
+                "limit": { "type": "integer", "maximum": 100 },
+                "note": { "type": "string", "default": "none" },
+            },
+        },
+        "triggers": { "placed": {
+            "http": {
+                "path": "/orders/{id}",
+                "params": { "properties": { "id": integer } },
+                "query": { "properties": {
+                    "limit": { "type": "integer", "default": 10 },
+                    "tag": { "type": "array", "items": { "type": ["integer", "boolean"] }, "default": [] },
+                } },
+            },
+            "input": {
+                "customer": "{{ request.body.customer }}",
+                "id": "{{ request.params.id }}",
+                "limit": "{{ request.query.limit }}",
+                "tags": "{{ request.query.tag }}",
+            },
+        } },
+        "nodes": { "a": { "use": "echo/echo" } },
+        "output": "{{ nodes.a.output }}",
+    })
+}
+
+#[test]
+fn a_trigger_makes_the_input_of_the_request() {
+    let (_place, web) = web(&[], &[order()]);
+    let send = |path: &str, body: &str| {
+        let answer = web.ask("POST", &format!("/hooks/orders/{path}"), &[JSON], body);
+        (answer.status, answer.json())
+    };
+    for (path, expected) in [
+        (
+            "7",
+            json!({ "customer": "Ada", "id": 7, "limit": 10, "tags": [], "note": "none" }),
+        ),
+        (
+            "-9223372036854775808?limit=20&tag=1&tag=true",
+            json!({ "customer": "Ada", "id": i64::MIN, "limit": 20, "tags": [1, true], "note": "none" }),
+        ),
+        (
+            "8?tag=3",
+            json!({ "customer": "Ada", "id": 8, "limit": 10, "tags": [3], "note": "none" }),
+        ),
+    ] {
+        let (status, answer) = send(path, r#"{"customer": "Ada"}"#);
+        assert_eq!(status, 202, "{path}: {answer}");
+        let id = answer["started"][0].as_str().unwrap();
+        assert_eq!(web.result(id)["output"], expected, "{path}");
+        let run = web.get(&format!("/api/v1/runs/{id}"));
+        assert_eq!(run["input"], expected, "{path}");
+    }
+    let before = runs(&web);
+    for (path, body, place) in [
+        ("seven", r#"{"customer": "Ada"}"#, "/params/id"),
+        ("7.5", r#"{"customer": "Ada"}"#, "/params/id"),
+        (
+            "99999999999999999999",
+            r#"{"customer": "Ada"}"#,
+            "/params/id",
+        ),
+        ("7?limit=", r#"{"customer": "Ada"}"#, "/query/limit"),
+        (
+            "7?limit=1&limit=2",
+            r#"{"customer": "Ada"}"#,
+            "/query/limit",
+        ),
+        ("7?limit=0x10", r#"{"customer": "Ada"}"#, "/query/limit"),
+        ("7?tag=yes", r#"{"customer": "Ada"}"#, "/query/tag/0"),
+        ("7?limit=101", r#"{"customer": "Ada"}"#, "/limit"),
+        ("7", r#"{"customer": 5}"#, "/customer"),
+        ("7", r#"{"name": "Ada"}"#, "/triggers/placed/input/customer"),
+        ("7", "", "/triggers/placed/input/customer"),
+        ("7", "[]", "/triggers/placed/input/customer"),
+    ] {
+        let (status, answer) = send(path, body);
+        assert_eq!(status, 400, "{path} {body}: {answer}");
+        assert_eq!(answer["code"], "WL-R070", "{path} {body}");
+        assert_eq!(
+            answer["errors"][0]["pointer"], place,
+            "{path} {body}: {answer}"
+        );
+    }
+    assert_eq!(runs(&web), before, "nothing was started");
+}
+
+#[test]
+fn a_trigger_that_can_start_nothing_is_not_published() {
+    let (_place, web) = web(&[], &[]);
+    let put = |workflow: &Value| {
+        let path = "/api/v1/definitions/order";
+        web.ask("PUT", path, &[JSON], &workflow.to_string()).json()
+    };
+    let check = |change: &dyn Fn(&mut Value), place: &str, message: &str| {
+        let mut workflow = order();
+        change(&mut workflow);
+        let answer = put(&workflow);
+        let found = &answer["errors"][0];
+        assert_eq!(found["code"], "WL-D174", "{answer}");
+        assert_eq!(found["pointer"], place, "{answer}");
+        let told = found["detail"].as_str().unwrap();
+        assert!(told.contains(message), "{answer}");
+    };
+    let trigger = |workflow: &mut Value, change: &dyn Fn(&mut Value)| {
+        change(&mut workflow["triggers"]["placed"]);
+    };
+    check(
+        &|it| trigger(it, &|it| drop(it.as_object_mut().unwrap().remove("input"))),
+        "/triggers/placed/http",
+        "the property `customer` is missing",
+    );
+    check(
+        &|it| {
+            trigger(it, &|it| {
+                drop(it["input"].as_object_mut().unwrap().remove("id"))
+            })
+        },
+        "/triggers/placed/input",
+        "the property `id` is missing",
+    );
+    check(
+        &|it| {
+            trigger(it, &|it| {
+                it["input"]["id"] = json!("order {{ request.params.id }}")
+            })
+        },
+        "/triggers/placed/input/id",
+        "`id` is a text, where a whole number is wanted",
+    );
+    check(
+        &|it| {
+            trigger(it, &|it| {
+                drop(it["http"].as_object_mut().unwrap().remove("params"))
+            })
+        },
+        "/triggers/placed/input/id",
+        "`id` is a text, where a whole number is wanted",
+    );
+    check(
+        &|it| trigger(it, &|it| it["input"]["extra"] = json!(5)),
+        "/triggers/placed/input",
+        "there is no property `extra`",
+    );
+    check(
+        &|it| {
+            trigger(it, &|it| {
+                it["input"]["id"] = json!("{{ request.params.ID }}")
+            })
+        },
+        "/triggers/placed/input/id",
+        "no parameter `ID`",
+    );
+    let mut unknown = order();
+    trigger(&mut unknown, &|it| {
+        it["input"]["id"] = json!("{{ input.id }}");
+    });
+    let answer = put(&unknown);
+    assert_eq!(
+        answer["errors"][0]["pointer"], "/triggers/placed/input/id",
+        "{answer}"
+    );
+    let mut fits = order();
+    fits["triggers"]["all"] = json!({ "http": { "path": "/all" }, "input": "{{ request.body }}" });
+    assert_eq!(put(&fits)["version"], 1);
 }
 
 #[test]

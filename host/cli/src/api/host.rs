@@ -12,6 +12,7 @@ use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::token_file;
+use crate::wire::place::without_password;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -35,19 +36,25 @@ impl Host {
     /// this machine has made for itself.
     pub(super) fn new(address: &str, mut token: Option<String>) -> anyhow::Result<Self> {
         let wrong = |why: &dyn std::fmt::Display| {
-            Expected::new(codes::SERVER_URL, format!("`--server {address}`: {why}"))
+            let shown = without_password(address);
+            Expected::new(codes::SERVER_URL, format!("`--server {shown}`: {why}"))
                 .help("Write it like `http://127.0.0.1:7433`.")
         };
         let mut base: Url = address.parse().map_err(|error| wrong(&error))?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(wrong(&"the address is neither http nor https").into());
         }
+        if !base.username().is_empty() || base.password().is_some() {
+            let why = "the address has a user or a password, which no host asks for";
+            return Err(wrong(&why).into());
+        }
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
         // Another part of the process may have installed a provider; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut found = false;
+        // A proxy would take this machine for itself.
+        let mut direct = windlass_plugins::is_this_machine(&base);
         if token.is_none()
             && let Some((listens, made)) = token_file::find(&base)
         {
@@ -55,7 +62,7 @@ impl Host {
             // another user's, too.
             base.set_ip_host(listens)
                 .map_err(|()| wrong(&"the address has no host"))?;
-            found = true;
+            direct = true;
             token = Some(made);
         }
         let client = || {
@@ -64,7 +71,7 @@ impl Host {
                 .timeout(ANSWER)
                 // A host never redirects its clients, and the token is for this host alone.
                 .redirect(redirect::Policy::none());
-            if found { client.no_proxy() } else { client }
+            if direct { client.no_proxy() } else { client }
         };
         // Plain HTTP needs no certificates, and a small container has none.
         let made = match base.scheme() {

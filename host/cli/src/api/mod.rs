@@ -16,6 +16,7 @@ use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
+use windlass_runtime::codes::PLUGIN_MISSING;
 use windlass_server::Cause;
 use windlass_store::Store;
 
@@ -247,7 +248,11 @@ impl Api {
         if answer.status.is_success() {
             return Ok(answer);
         }
-        Err(answer::problem(self.base(), answer).into())
+        let mut error = answer::problem(self.base(), answer);
+        if self.is_here() {
+            note_hosts(&mut error);
+        }
+        Err(error.into())
     }
 
     fn base(&self) -> &Url {
@@ -255,5 +260,15 @@ impl Api {
             Self::Host(host) => host.base(),
             Self::Process(process) => process.base(),
         }
+    }
+}
+
+/// Notes that a plugin which this process does not find may be in use by a host.
+fn note_hosts(error: &mut Expected) {
+    let found = error.problems.iter().flat_map(|it| &it.diagnostics);
+    if found.into_iter().any(|it| it.code == PLUGIN_MISSING) {
+        let note = "This command looks into the plugin folder. A host that runs may still have the \
+                    plugin: with `--server URL` the host does the work.";
+        error.note = Some(note.to_owned());
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// The bookmark: its number, as `bookmark list` shows it, or its link or token
+    // A token may begin with a hyphen.
+    #[arg(allow_hyphen_values = true)]
     bookmark: String,
     /// Input for the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]

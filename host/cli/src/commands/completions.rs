@@ -18,7 +18,7 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "windlass", &mut script);
-        context.output.print(&String::from_utf8_lossy(&script))?;
+        context.output.document(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Done)
     }
 }

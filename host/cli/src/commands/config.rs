@@ -35,8 +35,8 @@ impl Command {
         let output = &context.output;
         match self {
             Self::Show(show) => show.run(context)?,
-            Self::Schema => output.print(&serde_json::to_string_pretty(&schema::schema())?)?,
-            Self::Sample => output.print(&sample::sample())?,
+            Self::Schema => output.document(&serde_json::to_string_pretty(&schema::schema())?)?,
+            Self::Sample => output.document(&sample::sample())?,
         }
         Ok(Exit::Done)
     }
@@ -59,7 +59,7 @@ impl Show {
     fn print(&self, loaded: &Loaded, output: &Output) -> anyhow::Result<()> {
         if !self.origin {
             let text = toml::to_string(&loaded.config)?;
-            return output.show(&loaded.config, || text);
+            return output.show_document(&loaded.config, || text);
         }
         let settings = settings(loaded)?;
         let items: Vec<_> = settings

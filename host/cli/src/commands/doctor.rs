@@ -178,7 +178,7 @@ fn store(machine: &Machine) -> Checked {
         )
     };
     let place = StoreLocation::of(&machine.config).map_err(|error| bad(error.into()))?;
-    if place.file().is_some_and(|path| !path.exists()) {
+    if !place.exists().map_err(|error| bad(error.into()))? {
         return Ok(format!("{place} is not there yet; the first run makes it"));
     }
     let store = machine.unmigrated_store().map_err(bad)?;

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use windlass_model::file::parse_duration_ms;
+use windlass_model::file::duration_ms;
 use windlass_model::stimulus::Delivery;
 
 use crate::api::{Api, unusable};
@@ -70,8 +70,7 @@ fn delivery(text: &str) -> Result<Delivery, String> {
 
 /// A duration, in milliseconds.
 pub(crate) fn duration(text: &str) -> Result<u64, String> {
-    let help = "durations are like `200ms`, `5s`, `1h30m` or `3d`";
-    parse_duration_ms(text).ok_or_else(|| help.to_owned())
+    duration_ms(text).map_err(|wrong| wrong.to_string())
 }
 
 /// JSON on the command line.

@@ -92,7 +92,7 @@ impl Show {
         let ring = keys.ring().map_err(|error| unusable(&error))?;
         if self.secret {
             let value = json!({ "keyring": ring.to_text() });
-            context.output.show(&value, || ring.to_text())?;
+            context.output.show_document(&value, || ring.to_text())?;
             return Ok(Exit::Done);
         }
         let public = machine.exports()?.own();

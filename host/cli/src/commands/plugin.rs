@@ -426,11 +426,11 @@ fn outline(schema: &Value) -> String {
 impl CallArguments {
     fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
         let output = &context.output;
-        let mut config = input::parse(&self.with)?;
-        let data = input::parse(&self.input)?;
         let (host, plugin, node) = self.find(output, machine)?;
-        check(&node, &config, &data)?;
+        let mut config = input::parse_for(&self.with, Some(&node.config))?;
+        let data = input::parse_for(&self.input, Some(&node.input))?;
         let secrets = bind_secrets(&mut config);
+        check(&node, &mut config, &data)?;
         let call = Call {
             node_type: Arc::clone(&node.id),
             config: Payload::of(&config),
@@ -514,16 +514,27 @@ fn wanted(text: &str) -> Result<UseRef, Expected> {
     }
 }
 
-/// Checks configuration and input as a run would.
-fn check(node: &NodeType, config: &Value, data: &Value) -> Result<(), Expected> {
+/// Completes the configuration by its defaults, and checks it and the input, as a run would.
+fn check(node: &NodeType, config: &mut Value, data: &Value) -> Result<(), Expected> {
+    use windlass_model::schema::Schema;
+    let mut unable = None;
+    if let Ok(schema) = Schema::of_plugin(&node.config) {
+        match schema.completed(config.take(), "") {
+            Ok(completed) => *config = completed,
+            Err(found) => unable = Some(*found),
+        }
+    }
     for (what, schema, value) in [
-        ("--with", &node.config, config),
+        ("--with", &node.config, &*config),
         ("--input", &node.input, data),
     ] {
-        let Ok(schema) = windlass_model::schema::Schema::compile(schema) else {
+        let Ok(schema) = Schema::compile(schema) else {
             continue;
         };
-        let wrong = schema.check(value, "");
+        let wrong = match unable.take() {
+            Some(found) => vec![found],
+            None => schema.check(value, ""),
+        };
         if wrong.is_empty() {
             continue;
         }
@@ -589,18 +600,18 @@ fn print_outcome(
             if ports != ["done"] {
                 output.note(&format!("ports {}", ports.join(", ")));
             }
-            output.show(
+            output.show_document(
                 &json!({ "outcome": "done", "ports": ports, "output": value }),
                 || format!("{value:#}"),
             )
         }
         Outcome::Suspend(suspension) => {
             let item = json!({ "outcome": "suspend", "bookmarks": suspension.bookmarks });
-            output.show(&item, || format!("{item:#}"))
+            output.show_document(&item, || format!("{item:#}"))
         }
         Outcome::Again(again) => {
             let item = json!({ "outcome": "again", "after_ms": again.after_ms });
-            output.show(&item, || format!("{item:#}"))
+            output.show_document(&item, || format!("{item:#}"))
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::request::{Request, RequestArguments, missing};
 use crate::signals::Signals;
 use crate::source::{self, Source};
 use crate::wire::Machine;
+use crate::wire::place::StoreLocation;
 use crate::{codes, ended, waits};
 
 /// How long a run may be suspended before the command says what it waits for.
@@ -75,7 +76,7 @@ impl Arguments {
         let machine = Machine::new(config)?;
         // A store that does not exist has no published workflow, and is not made for nothing.
         if let Some(name) = published
-            && machine.existing_place().is_err()
+            && !StoreLocation::of(&machine.config)?.exists()?
         {
             return Err(missing(name).into());
         }

@@ -19,6 +19,7 @@ use super::{Config, schema, trust};
 use crate::codes;
 use crate::error::{Expected, sentence};
 use crate::private;
+use crate::wire::place::StoreLocation;
 
 /// The name of the project file, looked for in the current directory and those above it.
 pub(crate) const PROJECT_FILE: &str = "windlass.toml";
@@ -366,7 +367,7 @@ impl Merge {
         })?;
         config.check()?;
         if !self.origins.contains_key("store.url") {
-            config.store.url = under(&self.root, &config.store.url);
+            config.store.url = store_under(&self.root, &config.store.url);
         }
         if !self.origins.contains_key("plugins.directory") {
             config.plugins.directory = self.root.join(&config.plugins.directory);
@@ -574,7 +575,7 @@ fn rebase(table: &mut Table, base: &Path) {
         return;
     }
     if let Some(url) = text_at(table, "store", "url") {
-        *url = under(base, url);
+        *url = store_under(base, url);
     }
     let paths = ["directory", "library", "cache", "code-key", "roots"].map(|key| ("plugins", key));
     for (section, key) in paths.into_iter().chain([("definitions", "directory")]) {
@@ -616,6 +617,14 @@ fn text_at<'a>(table: &'a mut Table, section: &str, key: &str) -> Option<&'a mut
     match table.get_mut(section)?.get_mut(key)? {
         Value::String(text) => Some(text),
         _ => None,
+    }
+}
+
+/// As [`under`], for the store. A refused address stays as it is written.
+fn store_under(base: &Path, text: &str) -> String {
+    match StoreLocation::parse(text) {
+        Ok(_) => under(base, text),
+        Err(_) => text.to_owned(),
     }
 }
 

@@ -42,7 +42,12 @@ pub(crate) struct Plugins {
     pub(crate) limits: Limits,
     /// The limits over all plugins together.
     pub(crate) pool: Pool,
-    /// The limits of the HTTP requests of all plugins; no grant extends them.
+    /// The limits of the HTTP requests of all plugins; no grant extends them. Requests go through the
+    /// proxies that the environment names: `HTTPS_PROXY` for `https`, `HTTP_PROXY` for `http`,
+    /// `ALL_PROXY` for both, each like `http://USER:PASSWORD@proxy.example:3128`, also in lower case.
+    /// `NO_PROXY` lists the direct destinations: names (with all names below them), addresses and
+    /// networks, separated by commas, or `*`. Requests to `localhost` and to loopback addresses are
+    /// always direct. A proxy speaks HTTP; SOCKS is not offered.
     pub(crate) http: Http,
     /// Digests of components that are neither loaded nor called, not even by runs that began with
     /// them. The denials of all files and variables add up.
@@ -121,7 +126,7 @@ pub(crate) struct Http {
     pub(crate) timeout: Millis,
     /// How long a request may take to look its name up, and how long to connect.
     pub(crate) connect_timeout: Millis,
-    /// The largest body of a response.
+    /// The largest body of a response, as it is sent and without its content codings.
     pub(crate) max_response: Size,
     /// Redirects that a request follows.
     pub(crate) max_redirects: u32,

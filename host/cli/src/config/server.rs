@@ -30,9 +30,10 @@ pub(crate) struct Server {
     /// use one of them as `Host`, or `localhost`, or the address that it connects to. The name in
     /// `public-url` is one. Default: no others.
     pub(crate) hosts: Vec<String>,
-    /// Origins of pages, like `https://shop.example`, that may send requests that change something.
-    /// The origins of this host and of `public-url` always may; pages of other origins, and content
-    /// that a browser fetches for them, may not. Default: no others.
+    /// Origins of pages, like `https://shop.example`, that may send requests that change something,
+    /// and that may read answers: the host answers their preflights (CORS). Pages of this host and
+    /// of `public-url` always may; pages of other origins, and content that a browser fetches for
+    /// them, may not. Default: no others.
     pub(crate) origins: Vec<String>,
     /// Trusted proxies: networks like `10.0.0.0/8`, or addresses. `X-Forwarded-For` is read from
     /// its end, and the first address that is not in this list is the client's. Default: none, and

@@ -237,7 +237,7 @@ fn mistakes_point_into_the_file() {
     check_refused(
         &project("[scheduler]\nlease = \"5\""),
         "WL-C003",
-        "is not a duration like",
+        "The duration `5` has no unit: write `5s` for seconds",
         2,
     );
     check_refused(

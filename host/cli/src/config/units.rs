@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use windlass_model::file::parse_duration_ms;
+use windlass_model::file::{NoTime, duration_ms};
 
 /// A duration of whole milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,11 +104,48 @@ fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::
 }
 
 impl FromStr for Millis {
-    type Err = &'static str;
+    type Err = NoTime;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let hint = "a duration like `200ms`, `5s`, `10m`, `3h` or `7d`";
-        parse_duration_ms(text).map(Self).ok_or(hint)
+        duration_ms(text).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Millis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// A number gets the error that names the missing unit.
+        struct Written;
+
+        impl de::Visitor<'_> for Written {
+            type Value = Millis;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Millis, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Millis, E> {
+                Err(E::custom(NoTime::unitless(&number.into())))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Millis, E> {
+                Err(E::custom(NoTime::unitless(&number.into())))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Millis, E> {
+                let finite = serde_json::Number::from_f64(number);
+                let wrong = finite.map(|number| NoTime::unitless(&number));
+                Err(wrong.map_or_else(
+                    || E::invalid_type(de::Unexpected::Float(number), &self),
+                    E::custom,
+                ))
+            }
+        }
+
+        deserializer.deserialize_any(Written)
     }
 }
 
@@ -155,20 +192,11 @@ impl fmt::Display for Rate {
 }
 
 /// A type that a configuration writes as a text.
-macro_rules! unit {
+macro_rules! text {
     ($name:ident) => {
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                text.parse().map_err(|hint| {
-                    de::Error::custom(format!("`{text}` is not {hint}"))
-                })
             }
         }
 
@@ -188,7 +216,22 @@ macro_rules! unit {
     };
 }
 
-unit!(Millis);
+/// A type whose errors are hints at its form.
+macro_rules! unit {
+    ($name:ident) => {
+        text!($name);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse()
+                    .map_err(|hint| de::Error::custom(format!("`{text}` is not {hint}")))
+            }
+        }
+    };
+}
+
+text!(Millis);
 unit!(Size);
 unit!(Rate);
 unit!(Share);

@@ -7,7 +7,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_model::definition::{Body, Edge, Join, Node, NodeKind, When};
+use windlass_model::definition::{ANY_PORT, Body, DONE, Edge, Join, Node, NodeKind, When};
 
 pub(crate) use dot::dot;
 pub(crate) use mermaid::mermaid;
@@ -56,8 +56,10 @@ fn join(node: &Node) -> Option<String> {
 /// The port and the condition of an edge; none if it is always taken.
 fn condition(edge: &Edge) -> String {
     let mut parts = Vec::new();
-    if edge.port != "done" {
-        parts.push(format!("on {}", edge.port));
+    match edge.port.as_str() {
+        DONE => {}
+        ANY_PORT => parts.push("on any answer".to_owned()),
+        port => parts.push(format!("on {port}")),
     }
     match &edge.when {
         When::Always => {}

@@ -105,6 +105,7 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
         concurrency: section.http.concurrency as usize,
         lookups: section.http.lookups as usize,
         roots: roots(section)?,
+        proxies: plugins::Proxies::of_process(),
     };
     options.secrets = secrets(config)?;
     options.bundle = library::bundle().clone();

@@ -1,14 +1,12 @@
 //! Which edges of a finished node are taken.
 
 use windlass_model::Failure;
+use windlass_model::definition::{ANY_PORT, DONE, ERROR};
 
 use super::step::Step;
 use crate::codes;
 use crate::expr::{ExprError, Values};
 use crate::graph::{NodeIx, Plan, When};
-
-/// The port of an outcome that names no port.
-const DONE: &str = "done";
 
 impl Step<'_> {
     /// For each outbound edge of a node, whether the edge is taken, given the ports of the outcome.
@@ -31,6 +29,9 @@ impl Step<'_> {
         }
         for port in ports {
             mark(plan, port, &mut open);
+        }
+        if ports.is_empty() || ports.iter().any(|port| port != ERROR) {
+            mark(plan, ANY_PORT, &mut open);
         }
         let edges = || {
             plan.outbound

@@ -1,6 +1,6 @@
 //! How a failure of an execution affects its node and its run.
 
-use windlass_model::definition::{Backoff, ErrorEffect, Incidents, Retry};
+use windlass_model::definition::{Backoff, ERROR, ErrorEffect, Incidents, Retry};
 use windlass_model::{Class, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerType};
 
 use super::step::Step;
@@ -9,9 +9,6 @@ use crate::codes;
 use crate::expr::{Condition, Values};
 use crate::graph::{Graph, NodeIx, Plan};
 use crate::state::Open;
-
-/// The port that `on-error: route` takes.
-const ERROR: &str = "error";
 
 /// How a failed execution is treated: [`super::Event::Failed`] brings the answer. The caller asks
 /// before it collects the values for that event, because the output of the node is `null` for
@@ -104,8 +101,8 @@ impl Verdict {
     }
 }
 
-/// The delay before the next attempt. A node that names its earliest next attempt is not called
-/// sooner, even if its policy says so.
+/// The delay before the next attempt, at most `max-delay`. Within that bound, a node that names its
+/// earliest next attempt is not called sooner, even if its policy says so.
 fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 {
     let grown = match retry.backoff {
         Backoff::Fixed => retry.delay_ms,
@@ -124,7 +121,8 @@ fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 
     } else {
         full
     };
-    spread.max(failure.retry_after_ms.unwrap_or_default())
+    let asked = failure.retry_after_ms.unwrap_or_default();
+    spread.max(asked.min(retry.max_delay_ms))
 }
 
 impl Step<'_> {
@@ -237,6 +235,22 @@ pub(super) fn half_decided(graph: &Graph, node: NodeIx) -> Failure {
 
 pub(super) fn too_many_steps(max_steps: u64) -> Failure {
     let message = format!("the run has executed {max_steps} nodes, which is as many as it may");
+    Failure::new(Class::Limit, codes::TOO_MANY_STEPS, message)
+}
+
+/// A list with more items than the run may still execute nodes.
+pub(super) fn too_long(
+    graph: &Graph,
+    node: NodeIx,
+    count: u32,
+    left: u64,
+    max_steps: u64,
+) -> Failure {
+    let message = format!(
+        "the list of node `{}` has {count} items, and the run may execute only {left} more nodes of \
+         {max_steps}",
+        name(graph, node)
+    );
     Failure::new(Class::Limit, codes::TOO_MANY_STEPS, message)
 }
 

@@ -17,13 +17,30 @@ use crate::graph::{LoopIx, PlanKind};
 use crate::state::{Collect, Local, Open, OpenForEach, Scope};
 
 impl Step<'_> {
-    /// Records that the list is made, and begins with its items.
-    pub(super) fn listed(&mut self, seq: Seq, run: ExecutionNo, count: u32) -> Result<(), Stale> {
+    /// Records that the list is made, and begins with its items. Faults the run if it may not
+    /// execute as many nodes as there are items.
+    pub(super) fn listed(
+        &mut self,
+        seq: Seq,
+        run: ExecutionNo,
+        count: u32,
+        max_steps: u64,
+    ) -> Result<(), Stale> {
         let found = self.state.run_of(seq).ok_or(Stale)?;
         if self.for_each(found.node).is_none() || found.collect.is_some() {
             return Err(Stale);
         }
         let open = self.executed(seq)?;
+        let left = self.most(max_steps).saturating_sub(self.state.steps);
+        if u64::from(count) > left {
+            let failure = failing::too_long(self.graph, open.node, count, left, max_steps);
+            if open.scope == ScopeNo::ROOT && self.state.undoing.is_none() {
+                // A retry makes the list again.
+                self.state.remains.open.push(open);
+            }
+            self.fault(failure);
+            return Ok(());
+        }
         let scope = open.scope;
         let listing = OpenForEach {
             node: open.node,

@@ -12,7 +12,7 @@ mod reopen;
 mod step;
 mod waits;
 
-use windlass_model::{ExecutionNo, Failure, Payload, ScopeNo, Seq, Status, TriggerType};
+use windlass_model::{ExecutionNo, Failure, Payload, ScopeNo, Seq, Status, TriggerType, limits};
 
 use crate::expr::Values;
 use crate::graph::{BodyIx, Graph, NodeIx};
@@ -324,7 +324,7 @@ pub fn apply(
             let left = open.left.clone();
             step.suspended(open, TriggerType::Child, None, left);
         }
-        Event::Listed { seq, run, count } => step.listed(seq, run, count)?,
+        Event::Listed { seq, run, count } => step.listed(seq, run, count, cx.max_steps)?,
         Event::Emitted { scope, result } => step.emitted(scope, result)?,
         Event::Later { seq, until_ms } => {
             let open = step.take(seq)?;
@@ -370,7 +370,8 @@ pub fn fail_output(
     step.conclude(cx.max_steps)
 }
 
-/// The time `ms` milliseconds later, at most `i64::MAX`.
+/// The time `ms` milliseconds later. A delay is at most [`limits::DURATION_MS`]: a due time that no
+/// clock reaches would leave a run open for ever.
 pub(crate) fn after(now_ms: i64, ms: u64) -> i64 {
-    now_ms.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX))
+    now_ms.saturating_add_unsigned(ms.min(limits::DURATION_MS))
 }

@@ -6,7 +6,7 @@ use windlass_model::{Diagnostic, Place};
 use super::codes;
 use super::error::{ExprError, ExprErrorKind};
 use super::machine;
-use super::needs::Needs;
+use super::needs::{About, Needs};
 use super::source::{Source, Written, shorten};
 use super::values::Values;
 
@@ -27,7 +27,8 @@ impl Condition {
     /// All mistakes in the condition.
     pub fn compile(text: &str, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
         let (text, offset) = bare(text, pointer)?;
-        let (source, needs) = Source::expression(text, Written { text, pointer }, offset)?;
+        let (source, needs) =
+            Source::expression(text, Written { text, pointer }, offset, About::Run)?;
         Ok(Self {
             source,
             needs,
@@ -43,7 +44,8 @@ impl Condition {
     /// All mistakes in the condition.
     pub fn about_failure(text: &str, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
         let (text, offset) = bare(text, pointer)?;
-        let (source, needs) = Source::about_failure(text, Written { text, pointer }, offset)?;
+        let (source, needs) =
+            Source::expression(text, Written { text, pointer }, offset, About::Failure)?;
         Ok(Self {
             source,
             needs,
@@ -66,7 +68,7 @@ impl Condition {
         match value.kind() {
             ValueKind::Undefined if self.failure && machine::is_silent(&value) => Ok(false),
             ValueKind::Undefined => Err(self.source.undefined(values)),
-            ValueKind::Invalid | ValueKind::Plain => {
+            ValueKind::Invalid | ValueKind::Plain if machine::number::exact(&value).is_none() => {
                 let message = "the result is neither true nor false";
                 Err(self.source.error(ExprErrorKind::Type, message))
             }

@@ -4,13 +4,17 @@
 //! Compiling accepts them, because published definitions may contain them. The analysis of a new
 //! definition reports them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use minijinja::Value;
-use minijinja::machinery::ast::{BinOpKind, Expr, UnaryOpKind};
+use minijinja::machinery::ast::{BinOpKind, CallArg, CompareOpKind, Expr, UnaryOpKind};
 use minijinja::value::ValueKind;
+use windlass_model::schema::members::Kind;
 
+use super::machine::ORDERINGS;
 use super::names;
+use super::readings::Step;
 use super::source::shorten;
 
 /// A part that cannot be meant.
@@ -28,7 +32,7 @@ pub(crate) struct Flaw {
 
 /// The knowledge about the value of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+pub(crate) enum Known {
     Anything,
     Number,
     Zero,
@@ -45,6 +49,37 @@ impl Known {
             self,
             Self::Number | Self::Zero | Self::Boolean | Self::Anything
         )
+    }
+
+    /// The values of a kind of JSON.
+    pub(crate) fn of_kind(kind: Kind) -> Self {
+        match kind {
+            Kind::Null => Self::None,
+            Kind::Boolean => Self::Boolean,
+            Kind::Number => Self::Number,
+            Kind::Text => Self::Text,
+            Kind::List => Self::List,
+            Kind::Object => Self::Map,
+        }
+    }
+
+    /// The kind in words.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Anything => "a value",
+            Self::Number | Self::Zero => "a number",
+            Self::Boolean => "a boolean",
+            Self::Text => "a text",
+            Self::List => "a list",
+            Self::Map => "an object",
+            Self::None => "null",
+        }
+    }
+
+    /// Whether two values have an order.
+    fn has_order(self, other: Self) -> bool {
+        let any = |known| self == known || other == known;
+        !any(Self::None) && (any(Self::Anything) || self.name() == other.name())
     }
 
     fn of_constant(value: &Value) -> Self {
@@ -101,28 +136,260 @@ impl Known {
     }
 }
 
-/// The operator at the top of an expression, if it fails with all values that its operands can have.
-pub(super) fn of_operator(text: &str, expr: &Expr<'_>) -> Option<Flaw> {
-    let (rule, help) = match expr {
-        Expr::UnaryOp(e) if matches!(e.op, UnaryOpKind::Neg) => {
-            if Known::of(&e.expr).is_number() && !is_boolean(&e.expr) {
-                return None;
-            }
-            ("`-` takes a number", "write a number behind it")
+/// An operation on two values that may fail with all that they can be.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    op: Op,
+    operands: [Operand; 2],
+    /// Its text.
+    written: String,
+    /// Bytes in the text.
+    pub(crate) at: Range<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Binary(BinOpKind),
+    /// A test or a filter that orders its values.
+    Order(Box<str>),
+}
+
+/// A side of an operation.
+#[derive(Clone, Debug)]
+struct Operand {
+    known: Known,
+    /// The path that it is.
+    path: Option<(Box<str>, Vec<Step>)>,
+}
+
+impl Operand {
+    fn of(expr: &Expr<'_>, locals: &BTreeSet<String>) -> Self {
+        Self {
+            known: Known::of(expr),
+            path: constant_path(expr).filter(|(root, _)| !locals.contains(&**root)),
         }
-        Expr::BinOp(e) => failing(e.op, Known::of(&e.left), Known::of(&e.right))?,
-        _ => return None,
+    }
+}
+
+impl Operation {
+    /// Whether more is known if the values of its paths are.
+    pub(super) fn has_path(&self) -> bool {
+        self.operands.iter().any(|operand| operand.path.is_some())
+    }
+
+    /// Its flaw, if it fails with all values. `kinds` are those of a path; none if they are unknown.
+    pub(crate) fn flaw(&self, kinds: &mut dyn FnMut(&str, &[Step]) -> Vec<Known>) -> Option<Flaw> {
+        let mut known = |operand: &Operand| match &operand.path {
+            Some((root, steps)) => kinds(root, steps),
+            None => vec![operand.known],
+        };
+        let (left, right) = (known(&self.operands[0]), known(&self.operands[1]));
+        let mut found = None;
+        for left in left {
+            for right in &right {
+                let failing = self.op.failing(left, *right)?;
+                found.get_or_insert(failing);
+            }
+        }
+        let (rule, help) = found?;
+        let written = &self.written;
+        Some(Flaw {
+            message: format!("`{written}` fails in every run: {rule}"),
+            help: help.to_owned(),
+            at: self.at.clone(),
+            fails: true,
+        })
+    }
+}
+
+impl Op {
+    /// The rule that the operands break, and the remedy.
+    fn failing(&self, left: Known, right: Known) -> Option<(String, &'static str)> {
+        let name = match self {
+            Self::Binary(BinOpKind::Lt) => "<",
+            Self::Binary(BinOpKind::Lte) => "<=",
+            Self::Binary(BinOpKind::Gt) => ">",
+            Self::Binary(BinOpKind::Gte) => ">=",
+            Self::Order(name) => name,
+            Self::Binary(op) => {
+                let (rule, help) = failing(*op, left, right)?;
+                return Some((rule.to_owned(), help));
+            }
+        };
+        if left.has_order(right) {
+            return None;
+        }
+        let rule = format!(
+            "`{name}` orders values of one kind, and these are {} and {}",
+            left.name(),
+            right.name()
+        );
+        let any = |known| left == known || right == known;
+        let help = if any(Known::None) {
+            "test for null before, or give a default: `x if x is not none else 0`"
+        } else if any(Known::Boolean) {
+            "test a boolean with `is true`"
+        } else if any(Known::Text) {
+            "a text of digits becomes a number with `x | int` or `x | float`"
+        } else {
+            "compare two numbers or two texts"
+        };
+        Some((rule, help))
+    }
+}
+
+/// A path whose steps are all constant.
+fn constant_path(expr: &Expr<'_>) -> Option<(Box<str>, Vec<Step>)> {
+    let mut steps = Vec::new();
+    let mut at = expr;
+    loop {
+        match at {
+            Expr::Var(var) => {
+                steps.reverse();
+                return Some((var.id.into(), steps));
+            }
+            Expr::GetAttr(e) => {
+                steps.push(Step::Member(e.name.into()));
+                at = &e.expr;
+            }
+            Expr::GetItem(e) => {
+                let Expr::Const(key) = &e.subscript_expr else {
+                    return None;
+                };
+                steps.push(match key.value.as_str() {
+                    Some(name) => Step::Member(name.into()),
+                    None => Step::Item,
+                });
+                at = &e.expr;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// The operations at the top of an expression. `locals` are names that the text sets.
+pub(super) fn operations(text: &str, expr: &Expr<'_>, locals: &BTreeSet<String>) -> Vec<Operation> {
+    let written = |op, left: &Expr<'_>, right: &Expr<'_>, end: u32| {
+        let start = start_of(left).min(start_of(right));
+        let at = balanced(text, start as usize..end as usize);
+        Operation {
+            op,
+            operands: [left, right].map(|side| Operand::of(side, locals)),
+            written: shorten(text.get(at.clone()).unwrap_or_default()),
+            at,
+        }
     };
-    // The parser begins the span of `in` at the token before its left side.
-    let start = match expr {
-        Expr::BinOp(e) if matches!(e.op, BinOpKind::In) => e.left.span(),
-        other => other.span(),
+    let end = expr.span().end_offset;
+    match expr {
+        Expr::BinOp(e) => vec![written(Op::Binary(e.op), &e.left, &e.right, end)],
+        Expr::Compare(e) => {
+            let lefts = std::iter::once(&e.expr).chain(e.ops.iter().map(|op| &op.expr));
+            let pairs = lefts.zip(&e.ops);
+            let pairs = pairs.filter_map(|(left, op)| {
+                let end = op.expr.span().end_offset;
+                let binary = match op.op {
+                    CompareOpKind::Lt => BinOpKind::Lt,
+                    CompareOpKind::Lte => BinOpKind::Lte,
+                    CompareOpKind::Gt => BinOpKind::Gt,
+                    CompareOpKind::Gte => BinOpKind::Gte,
+                    CompareOpKind::In | CompareOpKind::NotIn => BinOpKind::In,
+                    CompareOpKind::Eq | CompareOpKind::Ne => return None,
+                };
+                Some(written(Op::Binary(binary), left, &op.expr, end))
+            });
+            pairs.collect()
+        }
+        Expr::Test(e) if ORDERINGS.contains(&e.name) => match e.args.as_slice() {
+            [CallArg::Pos(other)] => {
+                vec![written(Op::Order(e.name.into()), &e.expr, other, end)]
+            }
+            _ => Vec::new(),
+        },
+        Expr::Filter(e) if matches!(e.name, "max" | "min" | "sort") && e.args.is_empty() => {
+            /// All pairs of so many items are looked at.
+            const MOST: usize = 8;
+            let Some(Expr::List(list)) = &e.expr else {
+                return Vec::new();
+            };
+            let items = list.items.get(..MOST).unwrap_or(&list.items);
+            let pairs = items.iter().enumerate().flat_map(|(at, left)| {
+                let others = items.iter().skip(at.saturating_add(1));
+                others.map(move |right| (left, right))
+            });
+            let pair = |(left, right)| written(Op::Order(e.name.into()), left, right, end);
+            pairs.map(pair).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The bytes of an expression in its text.
+pub(super) fn span_of(text: &str, expr: &Expr<'_>) -> Range<usize> {
+    balanced(
+        text,
+        start_of(expr) as usize..expr.span().end_offset as usize,
+    )
+}
+
+/// Where the first operand of an expression begins: the parser begins the spans of comparisons,
+/// properties and filters elsewhere.
+fn start_of(expr: &Expr<'_>) -> u32 {
+    let mut at = expr;
+    loop {
+        at = match at {
+            Expr::BinOp(e) => &e.left,
+            Expr::Compare(e) => &e.expr,
+            Expr::GetAttr(e) => &e.expr,
+            Expr::GetItem(e) => &e.expr,
+            Expr::Slice(e) => &e.expr,
+            Expr::Test(e) => &e.expr,
+            Expr::Call(e) => &e.expr,
+            Expr::IfExpr(e) => &e.true_expr,
+            Expr::Filter(e) => match &e.expr {
+                Some(inner) => inner,
+                None => return expr.span().start_offset,
+            },
+            other => return other.span().start_offset,
+        };
+    }
+}
+
+/// A part of a text with the parentheses before it that close inside of it.
+fn balanced(text: &str, part: Range<usize>) -> Range<usize> {
+    let inside = text.get(part.clone()).unwrap_or_default();
+    let (mut open, mut missing) = (0_usize, 0_usize);
+    for byte in inside.bytes() {
+        match byte {
+            b'(' => open = open.saturating_add(1),
+            b')' if open > 0 => open -= 1,
+            b')' => missing = missing.saturating_add(1),
+            _ => {}
+        }
+    }
+    let mut start = part.start;
+    for _ in 0..missing {
+        let before = text.get(..start).unwrap_or_default().trim_end();
+        match before.strip_suffix('(') {
+            Some(rest) => start = rest.len(),
+            None => break,
+        }
+    }
+    start..part.end
+}
+
+/// The operator with one operand at the top of an expression, if it fails with all values.
+pub(super) fn of_operator(text: &str, expr: &Expr<'_>) -> Option<Flaw> {
+    let Expr::UnaryOp(e) = expr else {
+        return None;
     };
-    let at = start.start_offset as usize..expr.span().end_offset as usize;
+    if !matches!(e.op, UnaryOpKind::Neg) || Known::of(&e.expr).is_number() && !is_boolean(&e.expr) {
+        return None;
+    }
+    let at = expr.span().start_offset as usize..expr.span().end_offset as usize;
     let written = shorten(text.get(at.clone()).unwrap_or_default());
     Some(Flaw {
-        message: format!("`{written}` fails in every run: {rule}"),
-        help: help.to_owned(),
+        message: format!("`{written}` fails in every run: `-` takes a number"),
+        help: "write a number behind it".to_owned(),
         at,
         fails: true,
     })
@@ -302,6 +569,15 @@ mod tests {
             "input.n in 5",
             "('a' ~ input.n) - 1",
             "(input.n | upper) + 1",
+            "'5' > 100",
+            "1 <= '2'",
+            "none < 1",
+            "input.n >= none",
+            "true < 2",
+            "[1] > 'a'",
+            "(input.n | string) < 5",
+            "'a' is gt(1)",
+            "input.n is lessthan(none)",
         ] {
             let found = of_condition(text, "/x");
             assert_eq!(found.flaws.len(), 1, "{text}: {:?}", shown(&found));
@@ -314,6 +590,17 @@ mod tests {
         }
         let deep = of_condition("input.a and ([1 - 'a'] | length > 2 or f(x=1 / 0))", "/x");
         assert_eq!(shown(&deep).len(), 2, "{deep:?}");
+        let of = |text| shown(&of_condition(text, "/x"));
+        assert_eq!(of("input.a and [3, input.n, '10'] | max > 2").len(), 1);
+        assert_eq!(of("input.a or [1, none] | sort | first").len(), 1);
+        assert_eq!(of("1 < input.a and 1 < 'b' < 'c'").len(), 1);
+        assert_eq!(
+            of("x and input.n or '5' > 100"),
+            [
+                "`'5' > 100` fails in every run: `>` orders values of one kind, and these are a text \
+              and a number"
+            ]
+        );
     }
 
     #[test]
@@ -337,6 +624,18 @@ mod tests {
             "[1] + [2]",
             "(input.n | length) + 1",
             "2 ** -1",
+            "'a' < 'b'",
+            "1 < 2.5",
+            "true > false",
+            "input.n > 100",
+            "(input.n | int) > 100",
+            "1 < input.a < 'x'",
+            "'1' == 1",
+            "none != 1",
+            "[1, 2] | max",
+            "[input.a, 'b'] | sort",
+            "[1, 'b'] | unique",
+            "input.a is gt('b')",
         ] {
             assert_eq!(shown(&of_condition(text, "/x")), [""; 0], "{text}");
         }

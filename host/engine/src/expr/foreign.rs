@@ -485,7 +485,59 @@ pub(super) const FILTERS: &[Entry] = &[
         "use `replace` for a fixed text, or a node `data/jq` with the filter `gsub`",
     ),
     ("combine", "use a node `data/jq` with the filter `*`"),
+    // Of jq.
+    ("tostring", "write `string`"),
+    ("tonumber", "write `int` or `float`"),
+    ("ascii_upcase", "write `upper`"),
+    ("ascii_downcase", "write `lower`"),
+    ("to_entries", "write `items`"),
+    ("from_entries", JQ),
+    ("with_entries", JQ),
+    ("map_values", JQ),
+    ("paths", JQ),
+    ("del", JQ),
+    ("add", "write `sum`, or `join` for texts"),
+    ("has", "write `'x' in value`"),
+    ("contains", "write `'x' in text`"),
+    ("startswith", "write the test: `text is startingwith('x')`"),
+    ("endswith", "write the test: `text is endingwith('x')`"),
+    ("sort_by", "write `sort(attribute='name')`"),
+    ("group_by", "write `groupby('name')`"),
+    ("unique_by", "write `unique(attribute='name')`"),
+    ("min_by", "write `min(attribute='name')`"),
+    ("max_by", "write `max(attribute='name')`"),
+    ("toarray", "write `[x]`"),
+    ("tostream", JQ),
+    ("csv", JQ),
+    (
+        "sub",
+        "write `replace` for a fixed text, or use a node `data/jq`",
+    ),
+    (
+        "gsub",
+        "write `replace` for a fixed text, or use a node `data/jq`",
+    ),
+    ("floor", "write `round(method='floor')`"),
+    ("ceil", "write `round(method='ceil')`"),
+    ("sqrt", "write `x ** 0.5`"),
+    // Of Jinja, Liquid and Ansible.
+    ("truncate", "write a slice: `x[:20]`"),
+    ("wordcount", "write `split | length`"),
+    ("pprint", "write `tojson(indent=2)`"),
+    ("ternary", "write `a if condition else b`"),
+    ("append", "`~` joins texts, and `+` joins lists"),
+    (
+        "b64decode",
+        "use a node `data/jq` with the filter `@base64d`",
+    ),
+    ("striptags", "use a node `data/jq` with the filter `gsub`"),
+    (
+        "regex_search",
+        "use a node `data/jq` with the filter `test`",
+    ),
 ];
+
+const JQ: &str = "use a node `data/jq`, which has it";
 
 /// Tests.
 pub(super) const TESTS: &[Entry] = &[

@@ -6,11 +6,12 @@
 
 use std::ops::Range;
 
-use minijinja::machinery::{Span, Token, parse, parse_expr, tokenize};
+use minijinja::machinery::{Span, Token, tokenize};
 
 use super::environment::syntax;
 use super::foreign::{self, SIGNS, WORDS};
 use super::names;
+use super::read::{self, END_OF_INPUT};
 
 /// A mistake of syntax.
 #[derive(Debug)]
@@ -45,11 +46,18 @@ pub(super) fn explain(text: &str, bare: bool, message: &str) -> Wrong {
     if let Some(wrong) = word(&tokens, &at) {
         return wrong;
     }
-    incomplete(text, &tokens, &at, message).unwrap_or_else(|| Wrong {
-        message: message.to_owned(),
-        help: None,
-        at,
-    })
+    if let Some(wrong) = incomplete(text, &tokens, &at, message) {
+        return wrong;
+    }
+    let help = match tokens.around(at.start).1 {
+        Some((Token::Pipe, _)) => "a filter has a name, like `x | upper`".to_owned(),
+        Some((Token::Dot, _)) => "a member is `x.name`, `x[0]` or `x['any name']`".to_owned(),
+        Some((Token::Ident("is" | "not"), _)) => {
+            "a test has a name, like `x is defined`".to_owned()
+        }
+        _ => format!("operators are {}", names::OPERATORS),
+    };
+    Wrong::new(message, help, at)
 }
 
 /// The tokens of a text, up to the first one that cannot be read.
@@ -105,7 +113,7 @@ impl<'t> Tokens<'t> {
                 }
             }
             let stopped = low.checked_sub(1).and_then(|last| self.all.get(last));
-            let ended = message.contains("unexpected end of input");
+            let ended = message.starts_with(END_OF_INPUT);
             if let Some((_, at)) = stopped.filter(|_| !ended) {
                 return at.clone();
             }
@@ -117,10 +125,10 @@ impl<'t> Tokens<'t> {
 
     fn fails_with(&self, part: &str, message: &str) -> bool {
         let error = match self.bare {
-            true => parse_expr(part).err(),
-            false => parse(part, "text", syntax()).err(),
+            true => read::expression(part).err(),
+            false => read::text(part).err(),
         };
-        error.is_some_and(|error| error.detail() == Some(message))
+        error.is_some_and(|error| error == message)
     }
 
     /// The token that begins at an offset, and the one before it.
@@ -191,7 +199,7 @@ fn braces(
             at.clone(),
         ));
     }
-    let ended = message.starts_with("unexpected end of input") || tokens.unread.is_none();
+    let ended = message.starts_with(END_OF_INPUT) || tokens.unread.is_none();
     // Prose after an opening brace that is not closed makes the parser stop before the end.
     let never_closed = opened.start + 2 <= text.len()
         && !text.get(opened.end..).unwrap_or_default().contains(closing);
@@ -295,6 +303,20 @@ fn incomplete(text: &str, tokens: &Tokens<'_>, at: &Range<usize>, message: &str)
             help,
             at.clone(),
         ));
+    }
+    if message == "unexpected end of comment" {
+        let message = "`{#` begins a comment, which is not closed";
+        let help = "write `#}` behind the comment; to write `{#` as text, write `{{ \"{#\" }}`";
+        return Some(Wrong::new(message, help, at.start..at.start + "{#".len()));
+    }
+    if message == "unexpected end of raw block" {
+        let message = "`{% raw %}` is not ended";
+        let help = "write `{% endraw %}` behind the text";
+        return Some(Wrong::new(message, help, at.clone()));
+    }
+    if message == "invalid float" || message == "'_' may not occur at end of number" {
+        let help = "numbers are like `1000`, `1_000`, `1.5` and `1e3`";
+        return Some(Wrong::new("a number is not complete", help, at.clone()));
     }
     if message.starts_with("invalid integer") {
         let message = "a number has at most 128 bits";

@@ -21,6 +21,15 @@ pub(super) const RUN_BEFORE: &str = "instance";
 /// The failure that a condition of `retry` or `on-error` is about. No other expression sees it.
 pub(super) static ERROR: (&str, &[&str]) = ("error", &["class", "code", "message", DETAILS]);
 
+/// The request that the input of a trigger is made of. No other expression sees it, and it sees
+/// nothing else.
+pub(super) static REQUEST: (&str, &[&str]) = (
+    "request",
+    &[
+        "method", "path", "params", "query", "headers", "body", "raw",
+    ],
+);
+
 /// The member of [`ERROR`] whose own members depend on the failure: a missing one is no mistake.
 pub(super) const DETAILS: &str = "details";
 

@@ -91,6 +91,18 @@ pub(crate) fn unknown_name(found: &Diagnostic) -> Option<&str> {
         .filter(|_| found.code == UNKNOWN_NAME)
 }
 
+/// What an expression is about, which decides about the names that it sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum About {
+    /// A run.
+    #[default]
+    Run,
+    /// A failure in a run.
+    Failure,
+    /// A request that starts a run.
+    Request,
+}
+
 /// The findings of a walk over a syntax tree.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
@@ -99,16 +111,14 @@ pub(super) struct Findings {
     pub(super) mistakes: Vec<Mistake>,
     /// Names assigned by `set`, `for` and `with`, anywhere in the text.
     pub(super) locals: BTreeSet<String>,
-    /// Whether the expression is about a failure, so that it sees `error`.
-    failure: bool,
+    about: About,
     text: Box<str>,
 }
 
 impl Findings {
-    /// `failure` says whether the expression is about a failure.
-    pub(super) fn of_expr(text: &str, expr: &Expr<'_>, failure: bool) -> Self {
+    pub(super) fn of_expr(text: &str, expr: &Expr<'_>, about: About) -> Self {
         let mut findings = Self {
-            failure,
+            about,
             text: text.into(),
             ..Self::default()
         };
@@ -116,19 +126,18 @@ impl Findings {
         findings
     }
 
-    pub(super) fn of_stmt(text: &str, stmt: &Stmt<'_>) -> Self {
+    pub(super) fn of_stmt(text: &str, stmt: &Stmt<'_>, about: About) -> Self {
         let mut findings = Self {
+            about,
             text: text.into(),
             ..Self::default()
         };
         findings.declare(stmt);
         for name in &findings.locals {
             // Definitions that are older than the name `run` may have a local of that name.
-            if names::ROOTS
-                .iter()
-                .any(|(root, _)| root == name && *root != names::RUN)
-                || name.as_str() == names::RUN_BEFORE
-            {
+            let means = |(root, _): &(&str, _)| *root == name.as_str() && *root != names::RUN;
+            let taken = findings.roots().any(means);
+            if taken || name.as_str() == names::RUN_BEFORE {
                 let statement = text.find("{%").unwrap_or_default();
                 findings.mistakes.push(Mistake {
                     code: SHADOWED_NAME,
@@ -263,14 +272,16 @@ impl Findings {
         }
     }
 
-    /// `map("upper")` and `select("odd")` name a filter or a test in a string.
+    /// `map("upper")`, `select("odd")` and `selectattr("n", "odd")` name a filter or a test in a
+    /// string.
     fn filter_by_name(&mut self, filter: &str, args: &[CallArg<'_>]) {
-        let kind = match filter {
-            "map" => Kind::Filter,
-            "select" | "reject" => Kind::Test,
+        let (kind, at) = match filter {
+            "map" => (Kind::Filter, 0),
+            "select" | "reject" => (Kind::Test, 0),
+            "selectattr" | "rejectattr" => (Kind::Test, 1),
             _ => return,
         };
-        if let Some(CallArg::Pos(constant @ Expr::Const(name))) = args.first()
+        if let Some(CallArg::Pos(constant @ Expr::Const(name))) = args.get(at)
             && let Some(name) = name.value.as_str()
         {
             self.known(kind, name, start(constant)..end(constant));
@@ -419,8 +430,12 @@ impl Findings {
 
     /// The names that the expression sees.
     fn roots(&self) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
-        let error = self.failure.then_some(&names::ERROR);
-        names::ROOTS.iter().chain(error)
+        let (run, further): (&[_], _) = match self.about {
+            About::Run => (&names::ROOTS, None),
+            About::Failure => (&names::ROOTS, Some(&names::ERROR)),
+            About::Request => (&[], Some(&names::REQUEST)),
+        };
+        run.iter().chain(further)
     }
 
     fn node_property(&mut self, node: &str, property: Option<&str>, at: Range<usize>) {
@@ -451,6 +466,12 @@ impl Findings {
         if root == names::ERROR.0 {
             let help = "`error` is there only in the conditions of `retry` and `on-error`";
             let message = "there is no `error` here".to_owned();
+            return self.mistake(UNKNOWN_NAME, message, Some(help.to_owned()), at);
+        }
+        if root == names::REQUEST.0 {
+            let help = "`request` is there only in the `input` of a trigger by `http`, and `input` \
+                        is what a run has of it";
+            let message = "there is no `request` here".to_owned();
             return self.mistake(UNKNOWN_NAME, message, Some(help.to_owned()), at);
         }
         let roots = || self.roots().map(|(name, _)| *name);

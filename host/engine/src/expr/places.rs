@@ -5,9 +5,10 @@ use std::ops::Range;
 use minijinja::machinery::{Span, Token, tokenize};
 use serde_json::Value;
 use windlass_model::Place;
+use windlass_model::template::is_template;
 
 use super::environment::{TOKENS, syntax};
-use super::template::{escaped, is_template};
+use super::template::escaped;
 
 /// The place of the first use of `root.name`, or of `root` if there is no name, in a template or
 /// condition (`bare`) at a pointer. The place of the whole value if it is not found.

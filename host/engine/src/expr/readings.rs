@@ -8,14 +8,14 @@
 use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt, UnaryOpKind};
-use minijinja::machinery::{parse, parse_expr};
 use serde_json::Value as Json;
+use windlass_model::template::is_template;
 
-use super::environment::syntax;
-use super::flaws::{self, Flaw, Plain};
+use super::flaws::{self, Flaw, Known, Operation, Plain};
 use super::needs::{self, bodies};
+use super::read;
 use super::source::check_length;
-use super::template::{escaped, is_template};
+use super::template::escaped;
 
 /// One look-up of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,18 +61,24 @@ impl Reading {
 pub(crate) struct Findings {
     pub(crate) readings: Vec<(String, Reading)>,
     pub(crate) flaws: Vec<(String, Flaw)>,
+    /// Operations that may be flaws if more is known about the values of their paths.
+    pub(crate) operations: Vec<(String, Operation)>,
 }
 
 impl Findings {
     /// Adds the findings of one text. `offset` is where the walked part of it begins.
     fn add(&mut self, pointer: &str, offset: usize, walk: Walk<'_>) {
-        let (readings, flaws) = walk.finish();
+        let (readings, flaws, operations) = walk.finish();
         let readings = readings.into_iter();
         self.readings
             .extend(readings.map(|it| (pointer.to_owned(), it)));
         self.flaws.extend(flaws.into_iter().map(|mut flaw| {
             flaw.at = flaw.at.start + offset..flaw.at.end + offset;
             (pointer.to_owned(), flaw)
+        }));
+        self.operations.extend(operations.into_iter().map(|mut it| {
+            it.at = it.at.start + offset..it.at.end + offset;
+            (pointer.to_owned(), it)
         }));
     }
 }
@@ -100,6 +106,25 @@ pub(crate) fn of_template(value: &Json, raw: &[String], pointer: &str, out: &mut
     }
 }
 
+/// The members of `request` that the expressions of a template at `pointer` read without testing
+/// them, each with the pointer of its text.
+pub fn request_paths(value: &Json, pointer: &str) -> Vec<(String, Vec<String>)> {
+    let mut found = Findings::default();
+    of_template(value, &[], pointer, &mut found);
+    let of_request = found.readings.into_iter();
+    let of_request = of_request.filter(|(_, it)| &*it.root == "request" && !it.guarded);
+    let members = |reading: &Reading| {
+        let names = reading.steps.iter().map_while(|step| match step {
+            Step::Member(name) => Some(name.to_string()),
+            Step::Item => None,
+        });
+        names.collect()
+    };
+    of_request
+        .map(|(pointer, reading)| (pointer, members(&reading)))
+        .collect()
+}
+
 /// The findings of a bare expression at `pointer`.
 pub(crate) fn of_condition(text: &str, pointer: &str) -> Findings {
     let mut found = Findings::default();
@@ -107,7 +132,7 @@ pub(crate) fn of_condition(text: &str, pointer: &str) -> Findings {
     if check_length(trimmed, true, "").is_err() {
         return found;
     }
-    if let Ok(expr) = parse_expr(trimmed) {
+    if let Ok(expr) = read::expression(trimmed) {
         let mut walk = Walk::of(trimmed);
         walk.expr(&expr, false);
         found.add(pointer, text.len() - text.trim_start().len(), walk);
@@ -119,9 +144,9 @@ fn of_text(text: &str, pointer: &str, out: &mut Findings) {
     if check_length(text, false, "").is_err() {
         return;
     }
-    if let Ok(stmt) = parse(text, "text", syntax()) {
+    if let Ok(stmt) = read::text(text) {
         let mut walk = Walk::of(text);
-        walk.locals = needs::Findings::of_stmt(text, &stmt).locals;
+        walk.locals = needs::Findings::of_stmt(text, &stmt, needs::About::Run).locals;
         walk.stmt(&stmt);
         out.add(pointer, 0, walk);
     }
@@ -132,6 +157,7 @@ struct Walk<'t> {
     text: &'t str,
     readings: Vec<Reading>,
     flaws: Vec<Flaw>,
+    operations: Vec<Operation>,
     plain: Plain,
     locals: BTreeSet<String>,
 }
@@ -144,7 +170,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn finish(mut self) -> (Vec<Reading>, Vec<Flaw>) {
+    fn finish(mut self) -> (Vec<Reading>, Vec<Flaw>, Vec<Operation>) {
         let tested: Vec<Reading> = self
             .readings
             .iter()
@@ -157,7 +183,7 @@ impl<'t> Walk<'t> {
         let mut seen = BTreeSet::new();
         self.readings.retain(|reading| seen.insert(reading.clone()));
         self.flaws.extend(self.plain.finish());
-        (self.readings, self.flaws)
+        (self.readings, self.flaws, self.operations)
     }
 
     fn stmt(&mut self, stmt: &Stmt<'_>) {
@@ -206,6 +232,13 @@ impl<'t> Walk<'t> {
     /// `guarded` tells whether a missing value is handled.
     fn expr(&mut self, expr: &Expr<'_>, guarded: bool) {
         self.flaws.extend(flaws::of_operator(self.text, expr));
+        for operation in flaws::operations(self.text, expr, &self.locals) {
+            match operation.flaw(&mut |_, _| vec![Known::Anything]) {
+                Some(flaw) => self.flaws.push(flaw),
+                None if operation.has_path() => self.operations.push(operation),
+                None => {}
+            }
+        }
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.path(expr, guarded),
             Expr::Const(_) => {}

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use minijinja::machinery::{Token, ast::Stmt, parse, parse_expr, tokenize};
+use minijinja::machinery::{Token, ast::Stmt, tokenize};
 use minijinja::{ErrorKind, Value};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Diagnostic, Place};
@@ -12,7 +12,8 @@ use super::environment::{TOKENS, syntax};
 use super::error::{ExprError, ExprErrorKind};
 use super::grammar;
 use super::machine::{self, FUEL, Fault, Limit, MEMORY, Tree, WORK, is_detail};
-use super::needs::{Findings, Mistake, Needs, Path, path};
+use super::needs::{About, Findings, Mistake, Needs, Path, path};
+use super::read::{self, say};
 use super::values::Values;
 use super::write::WriteError;
 
@@ -59,14 +60,8 @@ impl Written<'_> {
     }
 
     /// The mistake that the parser found in `part`, which begins at an offset.
-    fn syntax(
-        self,
-        part: &str,
-        bare: bool,
-        offset: usize,
-        error: &minijinja::Error,
-    ) -> Vec<Diagnostic> {
-        let wrong = grammar::explain(part, bare, &say(error));
+    fn syntax(self, part: &str, bare: bool, offset: usize, error: &str) -> Vec<Diagnostic> {
+        let wrong = grammar::explain(part, bare, error);
         vec![self.mistake(codes::SYNTAX, &wrong.message, wrong.help, offset, &wrong.at)]
     }
 }
@@ -76,48 +71,44 @@ type Compiled = Result<(Source, Needs), Vec<Diagnostic>>;
 
 impl Source {
     /// Compiles a bare expression, which begins at an offset in the text of `written`.
-    pub(super) fn expression(text: &str, written: Written<'_>, offset: usize) -> Compiled {
-        Self::bare(text, written, offset, false)
-    }
-
-    /// Compiles a bare expression about a failure, which sees `error`.
-    pub(super) fn about_failure(text: &str, written: Written<'_>, offset: usize) -> Compiled {
-        Self::bare(text, written, offset, true)
-    }
-
-    fn bare(text: &str, written: Written<'_>, offset: usize, failure: bool) -> Compiled {
+    pub(super) fn expression(
+        text: &str,
+        written: Written<'_>,
+        offset: usize,
+        about: About,
+    ) -> Compiled {
         check_length(text, true, written.pointer)?;
-        let ast = parse_expr(text).map_err(|error| written.syntax(text, true, offset, &error))?;
-        let findings = Findings::of_expr(text, &ast, failure);
+        let ast =
+            read::expression(text).map_err(|error| written.syntax(text, true, offset, &error))?;
+        let findings = Findings::of_expr(text, &ast, about);
         let code = |_: &Findings| match path(&ast) {
             Some(_) => Code::Path,
-            None => Code::Tree(Tree::of_expr(&ast)),
+            None => Code::Tree(Tree::of_expr(text, &ast)),
         };
         finish(code, findings, written, offset)
     }
 
     /// Compiles text with expressions. If the text is a single expression, the result keeps its
     /// type; otherwise the result is a string.
-    pub(super) fn text(text: &str, pointer: &str) -> Compiled {
+    pub(super) fn text(text: &str, pointer: &str, about: About) -> Compiled {
         let written = Written { text, pointer };
         check_length(text, false, pointer)?;
         let trimmed = text.trim();
         let before = text.len() - text.trim_start().len();
-        let ast = parse(trimmed, "text", syntax())
-            .map_err(|error| written.syntax(trimmed, false, before, &error))?;
+        let ast =
+            read::text(trimmed).map_err(|error| written.syntax(trimmed, false, before, &error))?;
         if let Some((inner, offset)) = single(&ast, trimmed) {
             let written = Written {
                 text: trimmed,
                 pointer,
             };
-            return Self::expression(inner, written, before + offset);
+            return Self::expression(inner, written, before + offset, about);
         }
         drop(ast);
         // White space around a text is part of it, unless the text is a single expression.
-        let ast = parse(text, "text", syntax())
-            .map_err(|error| written.syntax(text, false, 0, &error))?;
-        let findings = Findings::of_stmt(text, &ast);
-        let code = |found: &Findings| Code::Tree(Tree::of_text(&ast, &found.locals));
+        let ast = read::text(text).map_err(|error| written.syntax(text, false, 0, &error))?;
+        let findings = Findings::of_stmt(text, &ast, about);
+        let code = |found: &Findings| Code::Tree(Tree::of_text(text, &ast, &found.locals));
         finish(code, findings, written, 0)
     }
 
@@ -219,18 +210,32 @@ impl Source {
     }
 }
 
-/// The inside of `{{ … }}` and its offset, if the whole text is a single expression.
+/// The inside of `{{ … }}` and its offset, if the whole text is a single expression, with nothing
+/// but comments and white space around it.
 fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<(&'a str, usize)> {
     let Stmt::Template(template) = ast else {
         return None;
     };
-    let [Stmt::EmitExpr(_)] = template.children.as_slice() else {
+    // White space beside a comment is none of the text's, but `{% raw %} {% endraw %}` means it.
+    let comments = !text.contains("{%");
+    let around = |part: &&Stmt<'_>| match part {
+        Stmt::EmitRaw(raw) => comments && raw.raw.trim().is_empty(),
+        _ => false,
+    };
+    let mut parts = template.children.iter().filter(|part| !around(part));
+    let (Some(Stmt::EmitExpr(_)), None) = (parts.next(), parts.next()) else {
         return None;
     };
-    let inner = text.strip_prefix("{{")?.strip_suffix("}}")?;
-    let begun = inner.strip_prefix(['-', '+']).unwrap_or(inner);
-    let offset = "{{".len() + inner.len() - begun.len();
-    Some((begun.strip_suffix(['-', '+']).unwrap_or(begun), offset))
+    let (mut start, mut end) = (None, None);
+    for (token, span) in tokenize(text, false, syntax()).map_while(Result::ok) {
+        match token {
+            Token::VariableStart => start = Some(span.end_offset as usize),
+            Token::VariableEnd => end = Some(span.start_offset as usize),
+            _ => {}
+        }
+    }
+    let start = start?;
+    Some((text.get(start..end?)?, start))
 }
 
 fn finish(
@@ -267,15 +272,6 @@ pub(super) fn check_length(text: &str, bare: bool, pointer: &str) -> Result<(), 
     let diagnostic = Diagnostic::new(codes::TOO_LONG, message, Place::at(pointer))
         .help("compute a part of it in a `set` node, or let a node do it");
     Err(vec![diagnostic])
-}
-
-/// MiniJinja's message without the name of the template, which means nothing to the user.
-fn say(error: &minijinja::Error) -> String {
-    match error.detail() {
-        Some(detail) if error.kind() == ErrorKind::SyntaxError => detail.to_owned(),
-        Some(detail) => format!("{}: {detail}", error.kind()),
-        None => error.kind().to_string(),
-    }
 }
 
 /// The first undefined step of a path, if there is one.

@@ -6,12 +6,13 @@
 
 use bytes::Bytes;
 use serde_json::Value as Json;
+use windlass_model::template::is_template;
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
 use super::environment::RESULT_BYTES;
 use super::error::{ExprError, ExprErrorKind};
-use super::needs::Needs;
+use super::needs::{About, Needs};
 use super::source::Source;
 use super::values::Values;
 use super::write;
@@ -50,7 +51,29 @@ impl Template {
     ///
     /// All mistakes in its expressions.
     pub fn compile(value: &Json, raw: &[String], pointer: &str) -> Result<Self, Vec<Diagnostic>> {
-        let mut compiler = Compiler::default();
+        Self::about(About::Run, value, raw, pointer)
+    }
+
+    /// Compiles a value at `pointer` over a request, which its expressions see as `request`, and
+    /// nothing else.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes in its expressions.
+    pub fn of_request(value: &Json, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
+        Self::about(About::Request, value, &[], pointer)
+    }
+
+    fn about(
+        about: About,
+        value: &Json,
+        raw: &[String],
+        pointer: &str,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let mut compiler = Compiler {
+            about,
+            ..Compiler::default()
+        };
         match value {
             Json::Object(map) => compiler.object(map, raw, &mut pointer.to_owned()),
             other => compiler.value(other, &mut pointer.to_owned()),
@@ -140,6 +163,7 @@ impl Template {
 
 #[derive(Default)]
 struct Compiler {
+    about: About,
     template: Template,
     diagnostics: Vec<Diagnostic>,
 }
@@ -201,7 +225,7 @@ impl Compiler {
     }
 
     fn text(&mut self, text: &str, pointer: &str) {
-        match Source::text(text, pointer) {
+        match Source::text(text, pointer, self.about) {
             Ok((source, needs)) => {
                 self.template.needs.merge(&needs);
                 self.template.parts.push(Part::Source(Box::new(source)));
@@ -275,10 +299,6 @@ fn known_members(
 /// A key as a step of a JSON pointer.
 pub(super) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
-}
-
-pub(super) fn is_template(text: &str) -> bool {
-    text.contains("{{") || text.contains("{%")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use windlass_model::Failure;
 
 use super::machine::{Interrupt, Spent};
 use super::names;
+use super::parse::{self, Unread};
 
 /// The limit of all parsed values together, in bytes. JSON takes much less than its parsed form: an
 /// empty map is two bytes of JSON, and more than a hundred in memory.
@@ -58,6 +59,7 @@ struct ValuesInner {
     workflow: Option<Fields<1>>,
     trigger: Option<Fields<2>>,
     error: Option<Fields<4>>,
+    request: Option<Value>,
 }
 
 impl Values {
@@ -167,6 +169,17 @@ impl Values {
         Ok(())
     }
 
+    /// Sets the request that the input of a run is made of, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not JSON.
+    pub fn request(&mut self, json: &[u8]) -> Result<(), InvalidJson> {
+        let value = self.parse(json, || "request".to_owned())?;
+        self.inner().request = Some(value);
+        Ok(())
+    }
+
     /// The object in which MiniJinja looks up names.
     #[cfg(test)]
     pub(super) fn root(&self) -> Value {
@@ -214,11 +227,16 @@ impl Values {
         if size > room {
             return Err(InvalidJson::TooLarge { name: name() });
         }
-        self.parsed = self.parsed.saturating_add(size);
-        serde_json::from_slice(json).map_err(|error| InvalidJson::Syntax {
-            name: name(),
-            reason: error.to_string(),
-        })
+        let mut left = room.saturating_sub(size);
+        let value = parse::json(json, &mut left).map_err(|unread| match unread {
+            Unread::TooLarge => InvalidJson::TooLarge { name: name() },
+            Unread::Syntax(reason) => InvalidJson::Syntax {
+                name: name(),
+                reason,
+            },
+        })?;
+        self.parsed = PARSED.saturating_sub(left);
+        Ok(value)
     }
 
     fn inner(&mut self) -> &mut ValuesInner {
@@ -275,6 +293,7 @@ impl Object for ValuesInner {
             "workflow" => self.workflow.clone().map(Value::from_object),
             "trigger" => self.trigger.clone().map(Value::from_object),
             "error" => self.error.clone().map(Value::from_object),
+            "request" => self.request.clone(),
             _ => None,
         }
     }

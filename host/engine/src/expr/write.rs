@@ -2,11 +2,13 @@
 //! numbers that are not finite.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use minijinja::value::ValueKind;
 use minijinja::{ErrorKind, Value};
 
 use super::error::ExprErrorKind;
+use super::machine::number::exact;
 
 /// The depth limit of JSON readers.
 const DEPTH: usize = 120;
@@ -42,6 +44,16 @@ pub(super) fn json(value: &Value, out: &mut Vec<u8>, limit: usize) -> Result<(),
     nested(value, out, limit, 0)
 }
 
+/// The word for `true`, `false` or `null`.
+pub(super) fn word(value: &Value) -> Option<&'static str> {
+    Some(match value.kind() {
+        ValueKind::None => "null",
+        ValueKind::Bool if value.is_true() => "true",
+        ValueKind::Bool => "false",
+        _ => return None,
+    })
+}
+
 fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(), WriteError> {
     if depth > DEPTH {
         return Err(WriteError::new(
@@ -50,9 +62,8 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
         ));
     }
     match value.kind() {
-        ValueKind::None => out.extend_from_slice(b"null"),
-        ValueKind::Bool => {
-            out.extend_from_slice(if value.is_true() { b"true" } else { b"false" });
+        ValueKind::None | ValueKind::Bool => {
+            out.extend_from_slice(word(value).unwrap_or_default().as_bytes());
         }
         ValueKind::Number => number(value, out)?,
         ValueKind::String => {
@@ -87,10 +98,14 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
                 failed,
             ));
         }
-        other => {
-            let message = format!("the result is a {other}, which JSON cannot say");
-            return Err(WriteError::new(ExprErrorKind::Type, message));
-        }
+        other => match exact(value) {
+            Some(exact) if exact.as_str().len() > limit => return Err(too_large(limit)),
+            Some(exact) => out.extend_from_slice(exact.as_str().as_bytes()),
+            None => {
+                let message = format!("the result is a {other}, which JSON cannot say");
+                return Err(WriteError::new(ExprErrorKind::Type, message));
+            }
+        },
     }
     if out.len() > limit {
         return Err(too_large(limit));
@@ -115,7 +130,11 @@ fn map(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(
             Some(text) => string(text, out),
             None => {
                 let mut text = Capped(String::new(), limit);
-                write!(text, "{key}").map_err(|_| too_large(limit))?;
+                let written = match word(&key) {
+                    Some(word) => text.write_str(word),
+                    None => write!(text, "{key}"),
+                };
+                written.map_err(|_| too_large(limit))?;
                 string(&text.0, out);
             }
         }
@@ -141,21 +160,16 @@ impl std::fmt::Write for Capped {
 
 fn number(value: &Value, out: &mut Vec<u8>) -> Result<(), WriteError> {
     // Writing into a vector does not fail, and serialising a number cannot fail.
-    if !value.is_integer() {
-        let number = f64::try_from(value.clone()).map_err(failed)?;
-        if !number.is_finite() {
-            let message = "the result is a number that is not finite";
-            return Err(WriteError::new(ExprErrorKind::Type, message));
-        }
-        let _ = serde_json::to_writer(out, &number);
-    } else if let Ok(number) = i64::try_from(value.clone()) {
-        let _ = serde_json::to_writer(out, &number);
-    } else if let Ok(number) = u64::try_from(value.clone()) {
-        let _ = serde_json::to_writer(out, &number);
-    } else {
-        let message = "the result is an integer of more than 64 bits";
+    if value.is_integer() {
+        let _ = write!(out, "{value}");
+        return Ok(());
+    }
+    let number = f64::try_from(value.clone()).map_err(failed)?;
+    if !number.is_finite() {
+        let message = "the result is a number that is not finite";
         return Err(WriteError::new(ExprErrorKind::Type, message));
     }
+    let _ = serde_json::to_writer(out, &number);
     Ok(())
 }
 

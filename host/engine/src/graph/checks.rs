@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_model::definition::{ErrorEffect, Join, NodeKind, UseRef, When};
+use windlass_model::definition::{
+    ANY_PORT, DONE, ERROR, ErrorEffect, Join, NodeKind, UseRef, When,
+};
 use windlass_model::nearest::nearest;
 use windlass_model::{Definition, Diagnostic, Place};
 
@@ -96,16 +98,18 @@ fn misplaced(flat: &Flat<'_>, of: &FlatNode<'_>, port: &str, at: EdgeIx) -> Opti
             )
             .help("leave the edge out, or the `end` node"),
         ),
-        (_, "error") => unrouted(flat, of, at),
-        (NodeKind::Fail { .. }, "done") if !node.on_error.has(ErrorEffect::Continue) => Some(
-            Diagnostic::new(
-                codes::PORT,
-                format!("node `{name}` always fails, so this edge is never taken"),
-                place_of(at),
+        (_, ERROR) => unrouted(flat, of, at),
+        (NodeKind::Fail { .. }, DONE | ANY_PORT) if !node.on_error.has(ErrorEffect::Continue) => {
+            Some(
+                Diagnostic::new(
+                    codes::PORT,
+                    format!("node `{name}` always fails, so this edge is never taken"),
+                    place_of(at),
+                )
+                .help(format!("what follows a failure leaves by `{name}.error`")),
             )
-            .help(format!("what follows a failure leaves by `{name}.error`")),
-        ),
-        (_, "done") => None,
+        }
+        (_, DONE | ANY_PORT) => None,
         _ => Some(Diagnostic::new(
             codes::PORT,
             format!("node `{name}` has no port `{port}`, only `done` and `error`"),
@@ -114,14 +118,19 @@ fn misplaced(flat: &Flat<'_>, of: &FlatNode<'_>, port: &str, at: EdgeIx) -> Opti
     }
 }
 
-/// The edges that leave nodes of plugins by ports that these do not have. `declared` gives the ports
-/// of a node type, without `error`; none if the type is unknown. Sorted as the edges are.
+/// The edges that leave nodes of plugins by ports that these do not have, and those that leave a
+/// node that decides without naming its port. `declared` gives the ports of a node type, without
+/// `error`; none if the type is unknown. Sorted as the edges are.
+///
+/// A node type decides if `done` is none of its ports: each of its outcomes is an answer, and an
+/// edge that ignores the answer has to say so by `*`.
 pub fn ports<'a>(
     definition: &Definition,
     declared: &dyn Fn(&UseRef) -> Option<&'a [String]>,
 ) -> Vec<Diagnostic> {
     let flat = Flat::of(definition);
     let mut found = Vec::new();
+    let mut leaves: BTreeMap<&str, bool> = BTreeMap::new();
     for (at, inside) in (0..).map(EdgeIx).zip(&flat.edges) {
         let (name, port) = (inside.edge.from.as_str(), inside.edge.port.as_str());
         let Some((_, node)) = flat.find(name) else {
@@ -130,27 +139,85 @@ pub fn ports<'a>(
         let NodeKind::Use { node_type, .. } = &node.node.kind else {
             continue;
         };
-        if port == "error" {
+        if port == ERROR {
             found.extend(unrouted(&flat, node, at));
             continue;
         }
-        let Some(ports) = declared(node_type).filter(|ports| !ports.iter().any(|it| it == port))
-        else {
+        let Some(ports) = declared(node_type) else {
             continue;
         };
+        if decides(ports) {
+            *leaves.entry(node.name).or_default() |= port == ANY_PORT;
+        }
+        if port == ANY_PORT || ports.iter().any(|it| it == port) {
+            continue;
+        }
+        let place = place_of(&flat, at);
+        if decides(ports) && port == DONE {
+            let message = format!(
+                "node `{name}` (`{node_type}`) decides, so an edge from it names the answer: {}",
+                either(ports)
+            );
+            let to = inside.edge.to.as_str();
+            let edges = ports.iter().take(ANSWERS).map(String::as_str);
+            let edges = edges.map(|port| format!("`{name}.{port} -> {to}`"));
+            let help = format!(
+                "write {}, or `{name}.* -> {to}` to go on after any answer",
+                edges.collect::<Vec<_>>().join(" or ")
+            );
+            found.push(Diagnostic::new(codes::DECISION, message, place).help(help));
+            continue;
+        }
         let message = format!("node `{name}` (`{node_type}`) has no port `{port}`");
-        let near = nearest(port, ports.iter().map(String::as_str).chain(["error"]));
+        let near = nearest(port, ports.iter().map(String::as_str).chain([ERROR]));
+        let has = format!("it has `error` and {}", quoted(ports));
         let help = match (near, ports) {
+            (Some(near), ports) if decides(ports) => {
+                format!("did you mean `{name}.{near}`? {has}")
+            }
             (Some(near), _) => format!("did you mean `{name}.{near}`?"),
-            (None, [only]) if only == "done" => format!(
+            (None, [only]) if only == DONE => format!(
                 "its only port besides `error` is `done`: write `{name} -> …`, or with a \
                  condition `{name} -> …: CONDITION`"
             ),
-            (None, ports) => format!("it has `error` and {}", quoted(ports)),
+            (None, _) => has,
         };
-        found.push(Diagnostic::new(codes::PORT, message, place_of(&flat, at)).help(help));
+        found.push(Diagnostic::new(codes::PORT, message, place).help(help));
+    }
+    for (name, by_any) in leaves {
+        let node = flat.find(name).map(|(_, node)| node);
+        found.extend(node.filter(|_| !by_any).and_then(leads_nowhere));
     }
     found
+}
+
+/// Answers of a node that a message shows as edges.
+const ANSWERS: usize = 4;
+
+/// Whether every outcome of a node type with these ports is an answer.
+fn decides(ports: &[String]) -> bool {
+    !ports.is_empty() && !ports.iter().any(|port| port == DONE)
+}
+
+fn either(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(" or ")
+}
+
+/// The diagnostic for a node that decides and continues after a failure, which is no answer, though
+/// each of its edges needs one.
+fn leads_nowhere(node: &FlatNode<'_>) -> Option<Diagnostic> {
+    if !node.node.on_error.has(ErrorEffect::Continue) {
+        return None;
+    }
+    let name = node.name;
+    let message =
+        format!("node `{name}` continues after a failure, but each of its edges needs an answer");
+    let place = Place::at(format!("{}/on-error", node.pointer));
+    let found = Diagnostic::new(codes::DECISION, message, place);
+    Some(found.help(format!(
+        "write `on-error: route` and an edge from `{name}.error`, or an edge from `{name}.*`"
+    )))
 }
 
 fn quoted(names: &[String]) -> String {
@@ -185,7 +252,7 @@ fn misplaced_else(
         .filter(|(_, when)| **when == When::Else)
         .map(|(at, _)| at);
     let at = elses.next()?;
-    let from = if port == "done" {
+    let from = if port == DONE {
         format!("`{node}`")
     } else {
         format!("`{node}.{port}`")

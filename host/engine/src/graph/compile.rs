@@ -68,8 +68,11 @@ pub(super) fn compile(
     let edges = edges(&flat, &shape, &all_loops, &mut nodes, conditions);
     let loops = find_loops(&all_loops, &nodes, &edges, entries());
     let options = definition.options.clone();
+    let mut by_name: Vec<NodeIx> = flat.nodes().map(|(at, _)| at).collect();
+    by_name.sort_by_key(|at| flat.name(*at));
     Ok(Graph {
         nodes,
+        by_name,
         edges,
         loops,
         bodies,

@@ -1,6 +1,6 @@
 //! A definition as flat lists: the bodies of its for-each nodes stand beside each other.
 //!
-//! Nodes are in the order of their names, which are unique in the whole workflow. Edges are in the
+//! Nodes are in the order of their numbers ([`Definition::node_names`]). Edges are in the
 //! order of the file, those of inner bodies after those of outer bodies.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,8 @@ use super::{BodyIx, EdgeIx, NodeIx};
 /// The flat definition.
 pub(super) struct Flat<'a> {
     pub(super) nodes: Vec<FlatNode<'a>>,
+    /// The position of each node in `nodes`, by its name.
+    by_name: BTreeMap<&'a str, usize>,
     pub(super) edges: Vec<FlatEdge<'a>>,
     pub(super) bodies: Vec<FlatBody<'a>>,
     /// Names that two nodes have, with the pointer to the second node.
@@ -47,6 +49,7 @@ impl<'a> Flat<'a> {
     pub(super) fn of(definition: &'a Definition) -> Self {
         let mut flat = Self {
             nodes: Vec::new(),
+            by_name: BTreeMap::new(),
             edges: Vec::new(),
             bodies: vec![FlatBody {
                 container: None,
@@ -109,7 +112,12 @@ impl<'a> Flat<'a> {
                 );
             }
         }
-        flat.nodes = names.into_values().collect();
+        let order = &definition.node_order;
+        flat.nodes
+            .extend(order.iter().filter_map(|name| names.remove(name.as_str())));
+        flat.nodes.extend(names.into_values());
+        let places = flat.nodes.iter().enumerate();
+        flat.by_name = places.map(|(at, node)| (node.name, at)).collect();
         flat
     }
 
@@ -131,10 +139,7 @@ impl<'a> Flat<'a> {
     }
 
     pub(super) fn find(&self, name: &str) -> Option<(NodeIx, &FlatNode<'a>)> {
-        let at = self
-            .nodes
-            .binary_search_by(|node| node.name.cmp(name))
-            .ok()?;
+        let at = *self.by_name.get(name)?;
         let ix = u32::try_from(at).ok().map(NodeIx)?;
         Some((ix, self.nodes.get(at)?))
     }

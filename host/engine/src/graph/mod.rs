@@ -47,7 +47,7 @@ macro_rules! index {
 }
 
 index! {
-    /// A node, by its position among all nodes of the definition in the order of their names.
+    /// A node, by its position in [`windlass_model::Definition::node_names`].
     NodeIx
 }
 index! {
@@ -76,6 +76,8 @@ index! {
 #[derive(Debug)]
 pub struct Graph {
     pub(crate) nodes: Vec<Plan>,
+    /// Every node, in the order of their names.
+    pub(crate) by_name: Vec<NodeIx>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) loops: Vec<Loop>,
     pub(crate) bodies: Vec<Body>,
@@ -329,14 +331,12 @@ impl Graph {
 
     /// The node with this name.
     pub fn find(&self, name: &str) -> Option<NodeIx> {
-        let at = self
-            .nodes
-            .binary_search_by(|plan| plan.name.as_str().cmp(name))
-            .ok()?;
-        u32::try_from(at).ok().map(NodeIx)
+        let by_name = |at: &NodeIx| self.node(*at).map_or("", |plan| plan.name.as_str());
+        let at = self.by_name.binary_search_by_key(&name, by_name).ok()?;
+        self.by_name.get(at).copied()
     }
 
-    /// Every node, in the order of their names.
+    /// Every node, in the order of their numbers.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeIx, &Plan)> {
         (0..).map(NodeIx).zip(&self.nodes)
     }

@@ -1,4 +1,5 @@
-//! Warns of behaviour that the author may not expect: nodes that wait in a critical section.
+//! Warns of behaviour that the author may not expect: steps of a cron expression beyond their field,
+//! and nodes that wait in a critical section.
 //!
 //! A node holds its section while it waits for an event, an instant, a person or another workflow.
 //! The other nodes with that key wait meanwhile. An author may intend this, so it is a warning and
@@ -7,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use windlass_model::definition::{Definition, Join, Node, NodeKind, UseRef};
-use windlass_model::file::parse_duration_ms;
-use windlass_model::{Diagnostic, Place};
+use windlass_model::file::duration_ms;
+use windlass_model::{Diagnostic, Place, schedule};
 
 use super::flat::{Flat, FlatNode};
 use crate::codes;
@@ -22,9 +23,20 @@ const NAMED: usize = 5;
 /// The limit of warnings for one workflow.
 const MOST: usize = 100;
 
-/// Nodes that may wait long in a critical section that other nodes may need; at most 100 warnings.
+/// Steps of cron expressions beyond their field, and nodes that may wait long in a critical section
+/// that other nodes may need; at most 100 warnings of each kind.
 /// `suspends` tells which node types of plugins wait for an external event.
 pub fn warnings(definition: &Definition, suspends: &dyn Fn(&UseRef) -> bool) -> Vec<Diagnostic> {
+    let triggers = definition.triggers.iter();
+    let mut found: Vec<Diagnostic> = triggers
+        .flat_map(|(name, trigger)| schedule::warnings(trigger, &format!("/triggers/{name}")))
+        .take(MOST)
+        .collect();
+    found.extend(sections(definition, suspends));
+    found
+}
+
+fn sections(definition: &Definition, suspends: &dyn Fn(&UseRef) -> bool) -> Vec<Diagnostic> {
     let flat = Flat::of(definition);
     let mut sections: BTreeMap<&str, Vec<&FlatNode<'_>>> = BTreeMap::new();
     for node in &flat.nodes {
@@ -145,8 +157,8 @@ fn of_node(node: &Node, suspends: &dyn Fn(&UseRef) -> bool) -> Option<String> {
             Some(name) => format!("the event `{name}`"),
             None => "an event".to_owned(),
         }),
-        NodeKind::Wait(value) => match value.as_str().map(parse_duration_ms) {
-            Some(Some(ms)) if ms < LONG_WAIT_MS => None,
+        NodeKind::Wait(value) => match value.as_str().map(duration_ms) {
+            Some(Ok(ms)) if ms < LONG_WAIT_MS => None,
             _ => Some(match value.as_str() {
                 Some(text) => format!("`{text}`"),
                 None => "a time".to_owned(),

@@ -11,6 +11,7 @@ mod joining;
 mod ledger;
 mod moving;
 mod queue;
+mod refit;
 mod scope;
 mod sections;
 
@@ -24,6 +25,7 @@ use crate::graph::{EdgeIx, MutexIx, NodeIx};
 pub use detail::OpenRow;
 pub(crate) use joining::{Joining, Slot};
 pub(crate) use ledger::Ledger;
+pub use refit::{Misfit, Missing};
 pub(crate) use scope::Visits;
 pub(crate) use scope::{Local, OpenForEach};
 pub use scope::{Refused, Scope, Visit};

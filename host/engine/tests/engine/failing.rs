@@ -26,8 +26,35 @@ fn failures_are_tried_again_with_growing_delays_and_then_fault_the_run() {
          a!retryable => retry a@400 2/0; [running]
          a!retryable => retry a@800 3/0; [running]
          a!retryable => retry a@1000 4/0; [running]
-         a!retryable/5000 => retry a@5000 5/0; [running]
+         a!retryable/700 => retry a@1000 5/0; [running]
          a!permanent => incident a WL-T001; finish WL-T001; [faulted]",
+    );
+}
+
+#[test]
+fn the_longest_delay_bounds_the_delay_that_a_node_asks_for() {
+    for asked in [900, 1000, 1001, 31_536_000_000, u64::MAX] {
+        let due = asked.min(1000);
+        check(
+            "a: retry 9 400 fixed",
+            &format!(
+                "begin => run a();
+                 a!retryable/{asked} => retry a@{due} 2/0; [running]"
+            ),
+        );
+    }
+}
+
+#[test]
+fn no_delay_is_longer_than_the_longest_duration() {
+    let due = windlass_model::limits::DURATION_MS;
+    check(
+        "a:",
+        &format!(
+            "begin => run a();
+             a~{} => loop a@{due} 1/1; [suspended]",
+            u64::MAX
+        ),
     );
 }
 

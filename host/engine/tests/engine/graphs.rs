@@ -433,3 +433,56 @@ fn who_may_wait_long_in_a_critical_section_is_warned_about() {
          WL-D165 /nodes/f/mutex: node `f` keeps the mutex `m` while it waits in node `a` for the event `go`; until then these do not begin: `b`",
     );
 }
+
+#[test]
+fn an_edge_from_a_node_that_decides_names_the_answer() {
+    let definition = kit::definition(
+        "ask -> a
+         ask.done -> b: vars.x
+         ask.* -> c
+         ask.yes -> d
+         ask.yess -> e
+         ask.maybe -> f
+         again.no -> g
+         again: continue
+         any.no -> h
+         any.* -> i
+         any: continue",
+    );
+    let declared = ["yes".to_owned(), "no".to_owned()];
+    let found = windlass_engine::ports(&definition, &|_| Some(&declared));
+    let told: Vec<String> = found
+        .iter()
+        .map(|it| {
+            let help = it.help.as_deref().unwrap_or_default();
+            format!("{} {}: {} [{help}]", it.code, it.place.pointer, it.message)
+        })
+        .collect();
+    let decides = |to: &str| {
+        format!(
+            "node `ask` (`test/node`) decides, so an edge from it names the answer: `yes` or `no` \
+             [write `ask.yes -> {to}` or `ask.no -> {to}`, or `ask.* -> {to}` to go on after any \
+             answer]"
+        )
+    };
+    assert_eq!(
+        told,
+        [
+            format!("WL-D096 /edges/0: {}", decides("a")),
+            format!("WL-D096 /edges/1: {}", decides("b")),
+            "WL-D081 /edges/4: node `ask` (`test/node`) has no port `yess` [did you mean `ask.yes`? \
+             it has `error` and `yes`, `no`]"
+                .to_owned(),
+            "WL-D081 /edges/5: node `ask` (`test/node`) has no port `maybe` [it has `error` and \
+             `yes`, `no`]"
+                .to_owned(),
+            "WL-D096 /nodes/again/on-error: node `again` continues after a failure, but each of its \
+             edges needs an answer [write `on-error: route` and an edge from `again.error`, or an \
+             edge from `again.*`]"
+                .to_owned(),
+        ]
+    );
+    let several = ["done".to_owned(), "yes".to_owned(), "no".to_owned()];
+    let plain = kit::definition("ask -> a");
+    assert!(windlass_engine::ports(&plain, &|_| Some(&several)).is_empty());
+}

@@ -403,3 +403,89 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_order_of_values_of_different_kinds_is_known_where_the_kinds_are() {
+    let nodes = "nodes: { a: { use: t/get }, b: { set: { x: 1 } } }";
+    let about = |head: &str, condition: &str, expected: &str| {
+        let yaml = format!("{head}\n{nodes}\nedges: [{{ from: a, to: b, when: \"{condition}\" }}]");
+        let line = match expected {
+            "" => String::new(),
+            kinds => format!("WL-D093 /edges/0: `{condition}` fails in every run: {kinds}"),
+        };
+        check(&yaml, &line);
+    };
+    let order = |op: &str, a: &str, b: &str| {
+        format!("`{op}` orders values of one kind, and these are {a} and {b}")
+    };
+    let schema = "input: { properties: { qty: { type: string }, n: { type: integer }, \
+                  price: { type: ['number', 'null'] }, either: { type: [string, integer] }, \
+                  list: { type: array, items: { type: string } } } }";
+    about(schema, "input.qty > 100", &order(">", "a text", "a number"));
+    about(
+        schema,
+        "100 <= input.qty",
+        &order("<=", "a number", "a text"),
+    );
+    about(
+        schema,
+        "input.list[0] < input.n",
+        &order("<", "a text", "a number"),
+    );
+    about(
+        schema,
+        "input.qty is gt(input.n)",
+        &order("gt", "a text", "a number"),
+    );
+    about(
+        schema,
+        "nodes.a.output.status >= '500'",
+        &order(">=", "a number", "a text"),
+    );
+    about(
+        schema,
+        "nodes.a.output.headers.x < 5",
+        &order("<", "a text", "a number"),
+    );
+    about(schema, "input.qty - 1", "`-` takes two numbers");
+    about(
+        schema,
+        "trigger.attempt < '3'",
+        &order("<", "a number", "a text"),
+    );
+    for good in [
+        "input.n > 100",
+        "input.price > 100",
+        "input.either > 100",
+        "(input.qty | int) > 100",
+        "input.qty > '100'",
+        "input.list[0] < 'x'",
+        "input.qty == 100",
+        "nodes.a.output.body > 5",
+    ] {
+        about(schema, good, "");
+    }
+    let hook = "triggers: { h: { http: { path: '/a/{id}' } } }";
+    for part in [
+        "query.total",
+        "query['total']",
+        "headers['x-n']",
+        "params.id",
+        "query.n[0]",
+    ] {
+        let condition = format!("input.{part} > 100");
+        let found = order(">", "a text", "a number");
+        about(hook, &condition, &found);
+    }
+    for good in [
+        "(input.query.total | int) > 100",
+        "input.query.total > '100'",
+        "input.body.total > 100",
+        "input.query.total == 100",
+    ] {
+        about(hook, good, "");
+    }
+    let event = "triggers: { h: { http: { path: /a } }, e: { event: x } }";
+    about(event, "input.query.total > 100", "");
+    about("", "input.query.total > 100", "");
+}

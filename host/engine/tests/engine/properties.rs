@@ -95,7 +95,10 @@ impl<'a> Watch<'a> {
         let ports = if ports.is_empty() { &done } else { ports };
         let all = self.definition.edges.iter().enumerate();
         let edges: Vec<_> = all
-            .filter(|(_, e)| e.from == *name && ports.contains(&e.port))
+            .filter(|(_, e)| {
+                let any = e.port == "*" && ports.iter().any(|port| port != "error");
+                e.from == *name && (any || ports.contains(&e.port))
+            })
             .collect();
         let is_true = |when: &When| match when {
             When::Always => true,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windlass_engine::{
-    Closed, Command, Cx, Event, Graph, MAX_STEPS, NodeIx, Open, Reopening, RunState, begin, reopen,
+    Closed, Command, Cx, Event, Graph, MAX_STEPS, Missing, NodeIx, Open, Reopening, RunState,
+    begin, reopen,
 };
 use windlass_model::{Class, Code, Definition, ExecutionNo, Failure, Payload, Status};
 use windlass_test_seeds::Seeds;
@@ -76,6 +77,11 @@ impl<'a> Play<'a> {
         };
         let mut again = kit::reread(self.graph, &self.state, &self.stored);
         assert_eq!(again, self.state, "what is read back is what was stored");
+        // The state fits its own graph as it is.
+        let over = how.node.is_some_and(|node| !again.cut_off(node));
+        let missing = again.refit(self.graph, self.graph, over);
+        assert_eq!(missing, Ok(Missing::default()));
+        assert_eq!(again, self.state, "it fits without a change");
         let commands = reopen(self.graph, &mut self.state, how.clone(), &cx);
         assert_eq!(reopen(self.graph, &mut again, how.clone(), &cx), commands);
         assert_eq!(again, self.state);

@@ -392,6 +392,27 @@ fn else_looks_at_its_own_port_only() {
 }
 
 #[test]
+fn an_edge_from_every_port_is_taken_once_and_never_for_a_routed_failure() {
+    check(
+        "a.* -> b
+         a.p -> c
+         a -> d",
+        "begin => run a();
+         a:p,q => run b(a); run c(a); skip d; [running]
+         b => [running]
+         c => finish; [completed]",
+    );
+    check(
+        "a.* -> b: vars.x
+         a.* -> c: else
+         a.p -> d",
+        "begin => run a();
+         a x=false => skip b; run c(a); skip d; [running]
+         c => finish; [completed]",
+    );
+}
+
+#[test]
 fn a_loop_goes_round_and_its_exit_stays_open_until_it_has_emptied() {
     check(
         "a -> b

@@ -4,10 +4,7 @@ use super::reader::{Reader, Report, cut, is_name, stands_for};
 use super::tree::{Kind, Node};
 use super::{keys, workflow};
 use crate::codes;
-use crate::definition::{Edge, When};
-
-/// The port of an edge that names none.
-const DONE: &str = "done";
+use crate::definition::{ANY_PORT, DONE, Edge, When};
 
 const SHORT: &str = "an edge is like `a -> b`, `a.port -> b` or `a -> b: condition`";
 
@@ -223,7 +220,10 @@ fn behind_target(from: &str, to: &str) -> String {
 }
 
 fn end(reader: &mut Reader, tree: &Node, name: &str, what: &str) -> bool {
-    let valid = is_name(name, what == "port");
+    let valid = match what {
+        "port" => is_port(name),
+        _ => is_name(name, false),
+    };
     // The node of this name has its error already.
     if !valid && !reader.bad_names.contains(name) {
         let message = match name {
@@ -237,6 +237,10 @@ fn end(reader: &mut Reader, tree: &Node, name: &str, what: &str) -> bool {
         bad(reader, tree, message).help(help);
     }
     valid
+}
+
+fn is_port(name: &str) -> bool {
+    name == ANY_PORT || is_name(name, true)
 }
 
 fn edge(from: &str, port: &str, to: &str, when: When, id: Option<&str>) -> Edge {
@@ -258,19 +262,24 @@ fn edge(from: &str, port: &str, to: &str, when: When, id: Option<&str>) -> Edge 
 fn long(reader: &mut Reader, tree: &Node) -> Option<Edge> {
     let entries = reader.map(tree, "an edge");
     reader.known_keys(entries, "an edge", keys::EDGE, |_| Some(SHORT.to_owned()));
-    let mut text = |key: &str, hyphens: bool| {
+    let mut text = |key: &str| {
         let node = tree.get(key)?;
         reader.at(key, |reader| {
             let text = reader.text(node)?;
-            if !is_name(text, hyphens) && key != "id" {
+            let valid = match key {
+                "id" => true,
+                "port" => is_port(text),
+                _ => is_name(text, false),
+            };
+            if !valid {
                 let message = format!("`{text}` cannot be a name");
                 reader.report(codes::BAD_NAME, message, node);
             }
             Some(text)
         })
     };
-    let (from, to) = (text("from", false), text("to", false));
-    let (port, id) = (text("port", true), text("id", true));
+    let (from, to) = (text("from"), text("to"));
+    let (port, id) = (text("port"), text("id"));
     let when = match tree.get("when") {
         Some(node) => reader.at("when", |reader| when(reader, node)),
         None => When::Always,

@@ -102,7 +102,8 @@ struct Trigger {
     timezone: Option<String>,
     /// From one occurrence to the next; at least a second.
     every: Option<Duration>,
-    /// A request to the host's web server, below `/hooks`. Its content becomes the run's input.
+    /// A request to the host's web server, below `/hooks`: the run's input, unless `input` makes
+    /// one of it.
     http: Option<Http>,
     /// What to do about occurrences that became due while no host was running. Default:
     /// `fire-once`.
@@ -111,7 +112,8 @@ struct Trigger {
     overlap: Option<Overlap>,
     /// Delay each occurrence by a part of this, which is always the same for one occurrence.
     jitter: Option<Duration>,
-    /// The input of the runs of a schedule: a constant.
+    /// The input of the runs: of a schedule a constant, of a trigger by `http` a value that may hold
+    /// expressions over `request`.
     input: Option<Value>,
 }
 
@@ -478,7 +480,7 @@ enum ErrorEffect {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum EdgeForm {
-    /// `a -> b` or `a.port -> b`.
+    /// `a -> b`, `a.port -> b`, or `a.* -> b` for every port but `error`.
     Short(#[schemars(regex(pattern = "->"))] String),
     /// The long form.
     Long(Edge),
@@ -505,7 +507,7 @@ enum Condition {
 struct Edge {
     /// The node it leaves.
     from: String,
-    /// The port of that node. Default: `done`.
+    /// The port of that node, or `*` for every port but `error`. Default: `done`.
     port: Option<String>,
     /// The node it leads to.
     to: String,

@@ -1,12 +1,15 @@
 //! A trigger by a request: its method and path, its verification, and the answer to its sender.
 
+use serde_json::Value;
+
 use super::keys;
 use super::reader::{Reader, list};
 use super::tree::{Entry, Kind, Node as Tree};
-use super::workflow::{Constant, constant};
+use super::workflow::{Constant, constant, schema};
 use crate::codes;
 use crate::definition::StartTrigger;
-use crate::http::{self, Encoding, Respond, Secrets, Verify};
+use crate::http::{self, Encoding, Intake, Respond, Secrets, Verify};
+use crate::nearest::did_you_mean;
 
 const EXAMPLE: &str = "like `verify: { github: { secret: NAME } }`";
 
@@ -39,6 +42,15 @@ pub(super) fn request(reader: &mut Reader, tree: &Tree) -> StartTrigger {
         }
         None => None,
     };
+    let of_query = tree.get("query");
+    let query = of_query.map(|tree| reader.at("query", |reader| schema(reader, tree)));
+    let of_params = tree.get("params");
+    let params = of_params.map(|tree| reader.at("params", |reader| schema(reader, tree)));
+    if let (Some(tree), Some(params), Some(path)) = (of_params, &params, path.as_deref()) {
+        reader.at("params", |reader| {
+            known_parameters(reader, tree, params, path)
+        });
+    }
     let verify = tree.get("verify");
     let verify = verify.and_then(|tree| reader.at("verify", |reader| verified(reader, tree)));
     let respond = tree.get("respond");
@@ -48,6 +60,33 @@ pub(super) fn request(reader: &mut Reader, tree: &Tree) -> StartTrigger {
         path: path.unwrap_or_default(),
         verify,
         respond: respond.unwrap_or_default(),
+        intake: Intake {
+            query,
+            params,
+            input: None,
+        },
+    }
+}
+
+/// Reports the members of a schema that are no parameters of the path.
+fn known_parameters(reader: &mut Reader, tree: &Tree, schema: &Value, path: &str) {
+    let names: Vec<&str> = http::parameter_names(path).collect();
+    let declared = schema.get("properties").and_then(Value::as_object);
+    let declared = declared.into_iter().flat_map(|all| all.keys());
+    let unknown = declared.filter(|name| !names.contains(&name.as_str()));
+    for name in unknown.cloned().collect::<Vec<_>>() {
+        let message = format!("the path `{path}` has no parameter `{name}`");
+        let near = did_you_mean(&name, names.iter().copied());
+        let help = near.unwrap_or_else(|| match names.is_empty() {
+            true => format!("write it into the path, like `{path}/{{{name}}}`"),
+            false => format!("it has {}", list(&names)),
+        });
+        let value = tree.get("properties");
+        let value = value.and_then(|all| all.get(&name)).unwrap_or(tree);
+        let report = |reader: &mut Reader| {
+            reader.report(codes::BAD_VALUE, message, value).help(help);
+        };
+        reader.at("properties", |reader| reader.at(&name, report));
     }
 }
 

@@ -89,11 +89,11 @@ pub(super) const TRIGGERS: &[(&str, &[&str])] = &[
         &["cron", "timezone", "misfire", "overlap", "jitter", "input"],
     ),
     ("every", &["every", "misfire", "overlap", "jitter", "input"]),
-    ("http", &["http"]),
+    ("http", &["http", "input"]),
 ];
 
 /// The keys of a trigger by `http`.
-pub(super) const HTTP: &[&str] = &["method", "path", "verify", "respond"];
+pub(super) const HTTP: &[&str] = &["method", "path", "query", "params", "verify", "respond"];
 
 /// The schemes for verification: `verify` has exactly one of these.
 pub(super) const SCHEMES: &[&str] = &[

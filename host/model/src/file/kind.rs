@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::duration::{meant, parse_duration_ms, parse_instant_ms};
+use super::duration::moment_ms;
 use super::reader::{Reader, cut, is_name, list, stands_for};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::{edge, keys, node};
 use crate::codes;
 use crate::definition::{Body, ForEach, NodeKind, OnItemError, UseRef};
+use crate::template::is_template;
 use crate::{limits, valid};
 
 /// Items processed at the same time by default.
@@ -226,7 +227,7 @@ fn event_of(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
 /// A correlation id, or the template of one.
 fn correlation(reader: &mut Reader, tree: &Tree) -> Option<Value> {
     let text = reader.text(tree)?;
-    let template = text.contains("{{") || text.contains("{%");
+    let template = is_template(text);
     if !template
         && !reader.stored
         && let Err(wrong) = valid::CORRELATION.check(text)
@@ -255,20 +256,15 @@ pub(super) fn event_name(reader: &mut Reader, tree: &Tree) -> String {
 fn wait(reader: &mut Reader, tree: &Tree) -> Value {
     match &tree.kind {
         Kind::Text { text, .. } => {
-            let template = text.contains("{{") || text.contains("{%");
-            let moment = parse_duration_ms(text).is_some() || parse_instant_ms(text).is_some();
-            if !template && !moment {
-                let message = format!("`{}` is neither a duration nor an instant", cut(text));
-                let help = match meant(text) {
-                    Some(meant) => format!("write `{meant}`"),
-                    None if text.contains("${") => {
-                        "an expression stands in `{{ … }}`, without a dollar sign".to_owned()
-                    }
-                    None => "write a duration like `5s` or `3d`, or an instant like \
-                             `2026-01-31T12:00:00Z`"
-                        .to_owned(),
-                };
-                reader.report(codes::BAD_DURATION, message, tree).help(help);
+            // The instant does not matter: only a run needs it.
+            if !is_template(text)
+                && let Err(mut wrong) = moment_ms(text, 0)
+            {
+                if text.contains("${") {
+                    "an expression stands in `{{ … }}`, without a dollar sign"
+                        .clone_into(&mut wrong.help);
+                }
+                reader.no_time(wrong, tree);
             }
         }
         Kind::Map(_) if tree.get("event").is_some() => reader

@@ -29,7 +29,7 @@ mod trigger;
 mod workflow;
 
 pub use decode::decode;
-pub use duration::{parse_duration_ms, parse_instant_ms};
+pub use duration::{NoTime, duration_ms, instant_ms, moment_ms};
 pub use format::json_schema;
 pub use source_map::SourceMap;
 
@@ -127,21 +127,67 @@ pub fn read(text: &str, name: &str) -> Read {
 ///
 /// All mistakes; at most [`DIAGNOSTICS`].
 pub fn read_canonical(json: &[u8]) -> Result<Definition, Vec<Diagnostic>> {
-    let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| {
+    let mut value: serde_json::Value = serde_json::from_slice(json).map_err(|error| {
         vec![Diagnostic::new(
             codes::SYNTAX,
             error.to_string(),
             Place::default(),
         )]
     })?;
+    let order = value.as_object_mut().and_then(|map| map.remove(NODE_ORDER));
     let tree = tree::Node::from_value(value);
     let mut reader = Reader::new();
     reader.stored = true;
-    let definition = workflow::read(&mut reader, &tree);
+    let mut definition = workflow::read(&mut reader, &tree);
+    if let Some(order) = order {
+        definition.node_order = node_order(order, &definition)?;
+    }
     reader.diagnostics.truncate(DIAGNOSTICS);
     if reader.diagnostics.is_empty() {
         Ok(definition)
     } else {
         Err(reader.diagnostics)
     }
+}
+
+/// The member of a stored definition with the names of its nodes in the order of their numbers.
+const NODE_ORDER: &str = "node-order";
+
+/// The canonical form of a definition whose nodes have these numbers.
+///
+/// # Errors
+///
+/// `json` is no canonical form, or the order is not that of its nodes.
+pub fn with_node_order(json: &[u8], order: &[String]) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    let broken = |error: serde_json::Error| {
+        vec![Diagnostic::new(
+            codes::SYNTAX,
+            error.to_string(),
+            Place::default(),
+        )]
+    };
+    let mut value: serde_json::Value = serde_json::from_slice(json).map_err(broken)?;
+    if let Some(map) = value.as_object_mut() {
+        map.insert(NODE_ORDER.to_owned(), serde_json::Value::from(order));
+    }
+    let json = tree::canonical(&tree::Node::from_value(value));
+    read_canonical(&json).map(|_| json)
+}
+
+/// Reads the order of the nodes: each name once, and each is that of a node.
+fn node_order(
+    order: serde_json::Value,
+    definition: &Definition,
+) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let read: Result<Vec<String>, _> = serde_json::from_value(order);
+    let order = read.unwrap_or_default();
+    let all = definition.all_nodes().into_iter();
+    let mut names: BTreeSet<&str> = all.map(|(_, name, _)| name).collect();
+    let count = names.len();
+    if order.len() == count && order.iter().all(|name| names.remove(name.as_str())) {
+        return Ok(order);
+    }
+    let message = format!("`{NODE_ORDER}` names each of the {count} nodes once");
+    let place = Place::at(format!("/{NODE_ORDER}"));
+    Err(vec![Diagnostic::new(codes::WRONG_TYPE, message, place)])
 }

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Unread;
-use super::duration::{meant, parse_duration_ms};
+use super::duration::{DURATIONS, NoTime, duration_ms};
 use super::foreign;
 use super::tree::{Entry, Kind, Node};
 use crate::nearest::nearest;
 use crate::schema::escape;
+use crate::template::is_template;
 use crate::{Code, Diagnostic, Place, codes};
 
 /// Bytes of one name.
@@ -275,31 +276,28 @@ impl Reader {
 
     /// A duration in milliseconds.
     pub(super) fn duration(&mut self, node: &Node) -> u64 {
-        const HELP: &str = "durations are like `200ms`, `5s`, `1h30m`, `3d` or `PT1H30M`";
         match &node.kind {
-            Kind::Text { text, .. } => match parse_duration_ms(text) {
-                Some(ms) => return ms,
-                None if text.contains("{{") || text.contains("{%") => {
-                    let message = "this duration is a constant, and no expression";
-                    self.report(codes::BAD_DURATION, message, node).help(HELP);
-                }
-                None => {
-                    let message = format!("`{}` is not a duration", cut(text));
-                    let help = meant(text).map(|meant| format!("write `{meant}`"));
-                    let help = help.unwrap_or_else(|| HELP.to_owned());
-                    self.report(codes::BAD_DURATION, message, node).help(help);
-                }
-            },
-            Kind::Number(number) => {
-                let message = format!("the duration `{number}` has no unit");
-                let help = format!("write `{number}s` for seconds, or `{number}ms`");
-                self.report(codes::BAD_DURATION, message, node).help(help);
+            Kind::Text { text, .. } if is_template(text) => {
+                let message = "this duration is a constant, and no expression";
+                let report = self.report(codes::BAD_DURATION, message, node);
+                report.help(DURATIONS);
             }
+            Kind::Text { text, .. } => match duration_ms(text) {
+                Ok(ms) => return ms,
+                Err(wrong) => self.no_time(wrong, node),
+            },
+            Kind::Number(number) => self.no_time(NoTime::unitless(number), node),
             _ => {
-                self.wrong_type(node, "a duration").help(HELP);
+                self.wrong_type(node, "a duration").help(DURATIONS);
             }
         }
         0
+    }
+
+    /// Reports a value that is no duration or no instant.
+    pub(super) fn no_time(&mut self, wrong: NoTime, node: &Node) {
+        let report = self.report(codes::BAD_DURATION, wrong.message, node);
+        report.help(wrong.help);
     }
 
     /// One of several names.

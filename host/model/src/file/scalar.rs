@@ -6,6 +6,7 @@
 use serde_json::Number;
 
 use super::tree::Kind;
+use crate::decimal::Decimal;
 
 /// The reason why text without quotes is refused.
 pub(super) struct Ambiguous {
@@ -66,11 +67,26 @@ fn too_long(text: &str) -> Ambiguous {
 }
 
 fn float(text: &str) -> Result<Kind, Ambiguous> {
-    let number = text.parse::<f64>().ok().and_then(Number::from_f64);
-    number.map(Kind::Number).ok_or_else(|| Ambiguous {
-        message: format!("`{text}` is a number too large to be one"),
-        help: "put it in quotes".to_owned(),
-    })
+    let float = text.parse::<f64>().unwrap_or(f64::NAN);
+    let Some(number) = Number::from_f64(float) else {
+        return Err(Ambiguous {
+            message: format!("`{text}` is a number too large to be one"),
+            help: "put it in quotes".to_owned(),
+        });
+    };
+    // YAML allows a plus, and no digit before the point.
+    let plain = text.strip_prefix('+').unwrap_or(text);
+    let plain = match plain.split_once('.') {
+        Some((sign @ ("" | "-"), fraction)) => format!("{sign}0.{fraction}"),
+        _ => plain.to_owned(),
+    };
+    if Decimal::read(&plain) != Decimal::of_float(float) {
+        return Err(Ambiguous {
+            message: format!("`{text}` has more digits than a number keeps: it would be {number}"),
+            help: "put it in quotes if it is text, or leave the last digits out".to_owned(),
+        });
+    }
+    Ok(Kind::Number(number))
 }
 
 fn prefixed(text: &str, prefix: &str, radix: u32) -> Option<Option<u64>> {

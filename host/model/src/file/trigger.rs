@@ -77,7 +77,15 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
             StartTrigger::Event { name, matches }
         }
         "cron" => cron(reader, tree),
-        "http" => reader.at("http", |reader| hook::request(reader, &first.value)),
+        "http" => {
+            let mut request = reader.at("http", |reader| hook::request(reader, &first.value));
+            if let (Some(value), StartTrigger::Http { intake, .. }) =
+                (tree.get("input"), &mut request)
+            {
+                intake.input = Some(value.to_value());
+            }
+            request
+        }
         _ => {
             let every_ms = reader.at("every", |reader| reader.duration(&first.value));
             let timing = timing(reader, tree);

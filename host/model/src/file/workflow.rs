@@ -107,12 +107,13 @@ pub(super) fn name(reader: &mut Reader, node: &Node) -> String {
     text.to_owned()
 }
 
-fn schema(reader: &mut Reader, node: &Node) -> serde_json::Value {
+pub(super) fn schema(reader: &mut Reader, node: &Node) -> serde_json::Value {
     let value = node.to_value();
     match node.kind {
         Kind::Map(_) | Kind::Bool(_) if reader.stored => {}
         Kind::Map(_) | Kind::Bool(_) => {
-            if let Err(error) = Schema::compile(&value) {
+            let compiled = Schema::compile(&value);
+            if let Err(error) = compiled.and_then(|schema| schema.defaults_fit()) {
                 let message = if error.code == codes::BAD_SCHEMA {
                     format!("this is not a JSON Schema: {error}")
                 } else {

@@ -4,7 +4,7 @@ use crate::definition::{Misfire, StartTrigger, Timing};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::{codes, limits};
 
-use super::Schedule;
+use super::{Schedule, cron};
 
 /// The mistakes in a start trigger's schedule; none for a trigger without a schedule.
 ///
@@ -20,15 +20,29 @@ pub fn check(trigger: &StartTrigger, at: &str) -> Vec<Diagnostic> {
     wrong
 }
 
+/// Warnings about a valid start trigger's schedule: steps of a cron expression beyond their field.
+/// Places are as those of [`check`].
+pub fn warnings(trigger: &StartTrigger, at: &str) -> Vec<Diagnostic> {
+    let StartTrigger::Cron { expression, .. } = trigger else {
+        return Vec::new();
+    };
+    let mut found = cron::beyond(expression);
+    for diagnostic in &mut found {
+        diagnostic.place.pointer.insert_str(0, at);
+    }
+    found
+}
+
 /// An interval, in milliseconds.
 pub(super) fn interval(every_ms: u64) -> Result<i64, Vec<Diagnostic>> {
-    let short = every_ms < limits::INTERVAL_MS;
+    let fits = (limits::INTERVAL_MS..=limits::DURATION_MS).contains(&every_ms);
     match i64::try_from(every_ms) {
-        Ok(every_ms) if !short => Ok(every_ms),
+        Ok(every_ms) if fits => Ok(every_ms),
         _ => {
             let message = format!(
-                "an interval is at least {} ms, and shorter than the age of the world",
-                limits::INTERVAL_MS
+                "an interval is at least {} s, and at most {} d",
+                limits::INTERVAL_MS / 1000,
+                limits::DURATION_MS / 86_400_000
             );
             let place = Place::at("/every");
             Err(vec![Diagnostic::new(codes::BAD_SCHEDULE, message, place)])

@@ -87,6 +87,9 @@ fn read(expression: &str) -> Result<Cron, Box<Diagnostic>> {
         let message = format!("a cron expression has at most {LONGEST} bytes");
         return Err(mistake(codes::BAD_CRON, message, None).into());
     }
+    if let Some(word) = foreign_word(expression) {
+        return Err(word.into());
+    }
     let parser = CronParser::builder()
         .seconds(Seconds::Optional)
         .year(Year::Disallowed)
@@ -108,6 +111,101 @@ fn read(expression: &str) -> Result<Cron, Box<Diagnostic>> {
         )
         .into()),
     }
+}
+
+/// The mistake for a word that other systems know.
+fn foreign_word(expression: &str) -> Option<Diagnostic> {
+    const WORDS: [&str; 7] = [
+        "@hourly",
+        "@daily",
+        "@midnight",
+        "@weekly",
+        "@monthly",
+        "@yearly",
+        "@annually",
+    ];
+    let lower = expression.trim().to_ascii_lowercase();
+    let word = lower.split_whitespace().next().unwrap_or_default();
+    if !word.starts_with('@') || WORDS.contains(&lower.as_str()) {
+        return None;
+    }
+    let help = match word {
+        "@every" => match lower.split_whitespace().nth(1) {
+            Some(time) => format!("write `every: {time}` in place of `cron`"),
+            None => "write `every: 5m` in place of `cron`".to_owned(),
+        },
+        "@reboot" => {
+            "no trigger fires when a host starts; `windlass event send` after the start can start a \
+             run"
+            .to_owned()
+        }
+        _ => "the words are `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; all other times \
+              need five fields, like `0 2 * * *`"
+            .to_owned(),
+    };
+    let message = format!("`{expression}` is no cron expression");
+    Some(mistake(codes::BAD_CRON, message, None).help(help))
+}
+
+/// The steps of a valid expression that go beyond their field, so that only the first value of the
+/// range remains.
+pub(super) fn beyond(expression: &str) -> Vec<Diagnostic> {
+    // The smallest and the largest value of each field, and the unit in which they begin again.
+    const RANGES: [(u32, u32, &str); 6] = [
+        (0, 59, "minute"),
+        (0, 59, "hour"),
+        (0, 23, "day"),
+        (1, 31, "month"),
+        (1, 12, "year"),
+        (0, 6, "week"),
+    ];
+    let fields: Vec<&str> = expression.split_whitespace().collect();
+    let without = RANGES.len().saturating_sub(fields.len());
+    let mut found = Vec::new();
+    for (field, ((first, last, whole), (name, _))) in
+        fields.iter().zip(RANGES.iter().zip(FIELDS).skip(without))
+    {
+        for part in field.split(',') {
+            let Some((range, step)) = part.split_once('/') else {
+                continue;
+            };
+            let Ok(step) = step.parse::<u32>() else {
+                continue;
+            };
+            let bounds = match range.split_once('-') {
+                _ if matches!(range, "*" | "?") => Some((*first, *last)),
+                Some((from, to)) => from.parse().ok().zip(to.parse().ok()),
+                None => range.parse().ok().map(|from| (from, *last)),
+            };
+            let Some((from, to)) = bounds else {
+                continue;
+            };
+            if from > to || step <= to - from {
+                continue;
+            }
+            let start = field.as_ptr() as usize - expression.as_ptr() as usize;
+            let message = format!(
+                "`{part}` in the field {name} is `{from}` alone: the field ends with {last} and \
+                 begins again with each {whole}"
+            );
+            let unit = match name {
+                "seconds" => "s",
+                "minutes" => "m",
+                "hours" => "h",
+                "day of month" => "d",
+                _ => "",
+            };
+            let help = match unit {
+                "" => format!("if it is meant, write `{from}`"),
+                unit => format!(
+                    "`every: {step}{unit}` in place of `cron` counts on; if it is meant, write `{from}`"
+                ),
+            };
+            let place = Place::inside("/cron", start..start + field.len());
+            found.push(Diagnostic::new(codes::STEP_BEYOND, message, place).help(help));
+        }
+    }
+    found
 }
 
 /// Tries the fields one by one, so that a mistake is reported with its field.
@@ -189,9 +287,35 @@ fn mistake(code: Code, message: String, span: Option<Range<usize>>) -> Diagnosti
 }
 
 fn unknown_zone(name: &str) -> Diagnostic {
+    const ADVICE: &str = "use a name of the IANA database, like `Europe/Berlin` or `UTC`";
+    let found = |message: String, help: String| {
+        Diagnostic::new(codes::UNKNOWN_ZONE, message, Place::at("/timezone")).help(help)
+    };
+    if name.trim().is_empty() {
+        let message = "the name of the time zone is empty".to_owned();
+        return found(message, format!("{ADVICE}; without `timezone` it is `UTC`"));
+    }
     let message = format!("there is no time zone `{name}`");
-    let mistake = Diagnostic::new(codes::UNKNOWN_ZONE, message, Place::at("/timezone"));
+    if let Some(hours) = offset(name) {
+        // The names of fixed offsets have the sign of POSIX.
+        let fixed = match hours {
+            0 => "UTC".to_owned(),
+            1.. => format!("Etc/GMT-{hours}"),
+            _ => format!("Etc/GMT+{}", hours.abs()),
+        };
+        let help = format!(
+            "an offset is no time zone, because it does not change with the season: {ADVICE}. \
+             `{fixed}` is always {hours:+} hours from UTC"
+        );
+        return found(message, help);
+    }
     let lower = name.to_lowercase();
+    // Short names have neighbours that mean other hours.
+    let most = if name.contains('/') {
+        3
+    } else {
+        name.len() / 5
+    };
     let nearest = zone::zones()
         .available()
         .map(|zone| zone.to_string())
@@ -203,7 +327,32 @@ fn unknown_zone(name: &str) -> Diagnostic {
         })
         .min();
     match nearest {
-        Some((distance, zone)) if distance <= 3 => mistake.help(format!("did you mean `{zone}`?")),
-        _ => mistake.help("use a name of the IANA database, like `Europe/Berlin` or `UTC`"),
+        Some((distance, zone)) if distance <= most => {
+            found(message, format!("did you mean `{zone}`?"))
+        }
+        _ => found(message, ADVICE.to_owned()),
     }
+}
+
+/// The hours of a text like `UTC+2`, `GMT-05:00` or `+01:00`, east of Greenwich. None: it is no
+/// offset, or not one of whole hours within the names of the database.
+fn offset(name: &str) -> Option<i32> {
+    let lower = name.trim().to_ascii_lowercase();
+    let rest = ["utc", "gmt"].iter().find_map(|it| lower.strip_prefix(it));
+    let rest = rest.unwrap_or(&lower).trim();
+    let (sign, digits) = match rest.strip_prefix('+') {
+        Some(digits) => (1, digits),
+        None => (-1, rest.strip_prefix(['-', '−'])?),
+    };
+    let hours = match digits.split_once(':') {
+        Some((hours, "00")) => hours,
+        Some(_) => return None,
+        None => digits
+            .strip_suffix("00")
+            .filter(|it| it.len() == 2)
+            .unwrap_or(digits),
+    };
+    let hours: i32 = hours.parse().ok()?;
+    let named = if sign > 0 { 14 } else { 12 };
+    (hours <= named).then_some(sign * hours)
 }

@@ -15,7 +15,7 @@ mod spec;
 mod tests;
 mod zone;
 
-pub use check::check;
+pub use check::{check, warnings};
 pub use cron::CronRule;
 pub use occurrence::{delay_ms, occurrence_id};
 pub use spec::{UnreadableSpec, decode, encode};

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::definition::Overlap;
 use crate::diagnostic::Diagnostic;
-use crate::file::parse_instant_ms;
+use crate::file::instant_ms;
 
 fn cron(expression: &str, timezone: &str) -> StartTrigger {
     StartTrigger::Cron {
@@ -28,7 +28,7 @@ fn ready(trigger: &StartTrigger) -> Schedule {
 }
 
 fn ms(instant: &str) -> i64 {
-    parse_instant_ms(instant).unwrap()
+    instant_ms(instant).unwrap()
 }
 
 /// Checks the occurrences after an instant.
@@ -268,7 +268,7 @@ fn mistakes_say_what_and_where() {
         ),
         (
             "@never",
-            "WL-D120 /triggers/t/cron: `@never`: Invalid pattern: Pattern must have 5 or 6 fields when years are disallowed.",
+            "WL-D120 /triggers/t/cron: `@never` is no cron expression",
         ),
     ] {
         assert_eq!(wrong(&cron(expression, "UTC")), [expected]);
@@ -281,6 +281,91 @@ fn mistakes_say_what_and_where() {
     assert_eq!(wrong(&every(999, Misfire::Skip)).len(), 1);
     assert_eq!(wrong(&every(999, Misfire::CatchUp(0))).len(), 2);
     assert_eq!(wrong(&every(1_000, Misfire::CatchUp(1_000))).len(), 0);
+}
+
+#[test]
+fn words_and_zones_of_other_systems_are_explained() {
+    let help = |expression: &str, zone: &str| {
+        let mut found = check(&cron(expression, zone), "");
+        assert_eq!(found.len(), 1, "{expression} {zone}: {found:?}");
+        let found = found.remove(0);
+        format!("{}: {}", found.message, found.help.unwrap_or_default())
+    };
+    let says = |expression: &str, zone: &str, said: &str| {
+        let help = help(expression, zone);
+        assert!(help.contains(said), "{expression} {zone}: {help}");
+        assert!(!help.contains("years are disallowed"), "{help}");
+    };
+    says("@every 5m", "UTC", "write `every: 5m` in place of `cron`");
+    says("@every", "UTC", "write `every: 5m`");
+    says("@REBOOT", "UTC", "no trigger fires when a host starts");
+    says("@fortnightly", "UTC", "`@weekly`");
+    says("@daily 5", "UTC", "`@daily 5` is no cron expression");
+    assert_eq!(check(&cron(" @Daily", "UTC"), ""), []);
+    let utc = "0 2 * * *";
+    says(utc, "", "the name of the time zone is empty");
+    says(utc, " ", "without `timezone` it is `UTC`");
+    says(utc, "UTC+2", "`Etc/GMT-2` is always +2 hours from UTC");
+    says(utc, "utc +02:00", "`Etc/GMT-2`");
+    says(utc, "GMT-5", "`Etc/GMT+5` is always -5 hours");
+    says(utc, "+0100", "`Etc/GMT-1`");
+    says(utc, "UTC-0", "`UTC` is always +0 hours");
+    // Neither a half hour nor a fifteenth hour has a name.
+    for odd in ["+05:30", "UTC+15", "UTC-99999999999", "+", "UTC+é"] {
+        says(utc, odd, "use a name of the IANA database");
+    }
+    // The neighbours of a short name are hours away.
+    for short in ["PST", "AEST", "x"] {
+        says(utc, short, "use a name of the IANA database");
+    }
+    says(utc, "Europe/Berln", "did you mean `Europe/Berlin`?");
+    says(utc, "Singapor", "did you mean `Singapore`?");
+    // The names that the advice has exist.
+    for hours in 1..=14 {
+        assert_eq!(check(&cron(utc, &format!("Etc/GMT-{hours}")), ""), []);
+    }
+    for hours in 1..=12 {
+        assert_eq!(check(&cron(utc, &format!("Etc/GMT+{hours}")), ""), []);
+    }
+}
+
+#[test]
+fn a_step_beyond_its_field_gets_a_warning() {
+    let warned = |expression: &str| {
+        let trigger = cron(expression, "UTC");
+        assert_eq!(check(&trigger, ""), [], "{expression}");
+        let found = warnings(&trigger, "/triggers/t");
+        let tell = |it: Diagnostic| {
+            assert_eq!(it.place.pointer, "/triggers/t/cron");
+            let within = it.place.within.unwrap();
+            let part = it.message.split('`').nth(1).unwrap().to_owned();
+            (expression[within].to_owned(), part)
+        };
+        found.into_iter().map(tell).collect::<Vec<_>>()
+    };
+    let one = |field: &str, part: &str| vec![(field.to_owned(), part.to_owned())];
+    assert_eq!(warned("*/90 * * * *"), one("*/90", "*/90"));
+    assert_eq!(warned("0 */36 * * *"), one("*/36", "*/36"));
+    assert_eq!(warned("*/60 * * * *"), one("*/60", "*/60"));
+    assert_eq!(warned("5,*/90 * * * *"), one("5,*/90", "*/90"));
+    assert_eq!(warned("*/90 0 * * * *"), one("*/90", "*/90"));
+    assert_eq!(warned("10-20/15 * * * *"), one("10-20/15", "10-20/15"));
+    assert_eq!(warned("0 0 1 */12 *"), one("*/12", "*/12"));
+    assert_eq!(warned("0 0 */31 * *"), one("*/31", "*/31"));
+    assert_eq!(warned("0 0 * * */7"), one("*/7", "*/7"));
+    for fine in [
+        "*/59 * * * *",
+        "*/30 * * * * *",
+        "0 */23 * * *",
+        "10-20/10 * * * *",
+        "0 0 */30 * *",
+        "0 0 1 */11 *",
+        "0 0 * * */6",
+        "@hourly",
+        "0 0 * * mon-fri",
+    ] {
+        assert_eq!(warned(fine), [], "{fine}");
+    }
 }
 
 #[test]

@@ -251,6 +251,17 @@ impl Plan {
 
     /// The steps for a value, or none if they are over the bounds.
     pub(super) fn steps(&self, costs: &Costs, mode: Mode, value: &Value) -> Option<u64> {
+        self.steps_of(self.root, costs, mode, value)
+    }
+
+    /// As [`Plan::steps`], for a value that one part applies to.
+    pub(super) fn steps_of(
+        &self,
+        part: u32,
+        costs: &Costs,
+        mode: Mode,
+        value: &Value,
+    ) -> Option<u64> {
         if mode == Mode::Fit
             && let Some(flat) = costs.flat
         {
@@ -265,7 +276,7 @@ impl Plan {
             steps: 0,
             known: HashMap::new(),
         };
-        let begin = [((self.root, mode), 1)];
+        let begin = [((part, mode), 1)];
         let within = counter.visit(&begin, value, 0);
         within.then_some(counter.steps)
     }

@@ -4,6 +4,8 @@
 //! reading cannot work. Only certain knowledge counts: keywords that are not looked at here allow
 //! everything. Schemas come from strangers, so each step takes from a budget of subschemas.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 /// The most references that are followed from one subschema to the next.
@@ -44,6 +46,84 @@ pub enum Found {
         /// The kind of the value, for people.
         kind: &'static str,
     },
+}
+
+/// A kind of JSON values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` and `false`
+    Boolean,
+    /// Numbers, whole ones included.
+    Number,
+    /// Texts.
+    Text,
+    /// Lists.
+    List,
+    /// Objects.
+    Object,
+}
+
+impl Kind {
+    /// The kind of a value.
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(_) => Self::Number,
+            Value::String(_) => Self::Text,
+            Value::Array(_) => Self::List,
+            Value::Object(_) => Self::Object,
+        }
+    }
+
+    /// The kind of a `type` of JSON Schema.
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "null" => Self::Null,
+            "boolean" => Self::Boolean,
+            "integer" | "number" => Self::Number,
+            "string" => Self::Text,
+            "array" => Self::List,
+            "object" => Self::Object,
+            _ => return None,
+        })
+    }
+}
+
+/// The kinds that the value at a path may have, in order; at least one. None: nothing is known.
+/// `budget` is as for [`follow`].
+pub fn kinds(schema: &Value, path: &[Into<'_>], budget: &mut usize) -> Option<Vec<Kind>> {
+    let mut walk = Walk {
+        root: schema,
+        budget,
+    };
+    let mut here = vec![schema];
+    for step in path {
+        let mut seen = Seen::default();
+        for schema in here {
+            walk.conjunct(schema, *step, &mut seen, REFERENCES);
+        }
+        if *walk.budget == 0 || seen.kind.is_some() {
+            return None;
+        }
+        here = seen.next;
+    }
+    let mut found = None;
+    for schema in here {
+        found = both(found, walk.kinds(schema, REFERENCES));
+    }
+    let found = found.filter(|found| !found.is_empty() && *walk.budget > 0)?;
+    Some(found.into_iter().collect())
+}
+
+/// The kinds that two schemas allow together.
+fn both(a: Option<BTreeSet<Kind>>, b: Option<BTreeSet<Kind>>) -> Option<BTreeSet<Kind>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.intersection(&b).copied().collect()),
+        (a, b) => a.or(b),
+    }
 }
 
 /// Follows a path through a schema. `budget` is the number of subschemas that may still be looked
@@ -119,11 +199,7 @@ impl<'a> Walk<'a, '_> {
         };
         seen.kind = seen.kind.or(kind_without(keywords.get("type"), step));
         if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
-            let target = reference
-                .strip_prefix('#')
-                .filter(|at| at.is_empty() || at.starts_with('/'));
-            let target = target.and_then(|pointer| self.root.pointer(pointer));
-            match target.filter(|_| left > 0) {
+            match self.target(reference).filter(|_| left > 0) {
                 Some(target) => self.conjunct(target, step, seen, left - 1),
                 None => seen.open = true,
             }
@@ -159,6 +235,52 @@ impl<'a> Walk<'a, '_> {
             "$dynamicRef",
         ];
         seen.open |= others.iter().any(|key| keywords.contains_key(*key));
+    }
+
+    /// The kinds that a schema allows. None: all.
+    fn kinds(&mut self, schema: &Value, left: u32) -> Option<BTreeSet<Kind>> {
+        *self.budget = self.budget.checked_sub(1)?;
+        let keywords = schema.as_object()?;
+        let mut found = match keywords.get("type") {
+            Some(Value::String(name)) => Kind::named(name).map(|kind| BTreeSet::from([kind])),
+            Some(Value::Array(names)) => {
+                let names = names.iter().map(|name| Kind::named(name.as_str()?));
+                names.collect()
+            }
+            _ => None,
+        };
+        if let Some(value) = keywords.get("const") {
+            found = both(found, Some(BTreeSet::from([Kind::of(value)])));
+        }
+        if let Some(Value::Array(values)) = keywords.get("enum") {
+            found = both(found, Some(values.iter().map(Kind::of).collect()));
+        }
+        let reference = keywords.get("$ref").and_then(Value::as_str);
+        let target = reference.and_then(|reference| self.target(reference));
+        if let Some(target) = target.filter(|_| left > 0) {
+            found = both(found, self.kinds(target, left - 1));
+        }
+        let list = |key: &str| keywords.get(key).and_then(Value::as_array);
+        for part in list("allOf").into_iter().flatten() {
+            found = both(found, self.kinds(part, left));
+        }
+        for choices in ["anyOf", "oneOf"].into_iter().filter_map(list) {
+            let mut any = Some(BTreeSet::new());
+            for choice in choices {
+                let one = self.kinds(choice, left);
+                any = any.zip(one).map(|(any, one)| &any | &one);
+            }
+            found = both(found, any);
+        }
+        found
+    }
+
+    /// The part of the schema to which a reference leads.
+    fn target(&self, reference: &str) -> Option<&'a Value> {
+        let target = reference
+            .strip_prefix('#')
+            .filter(|at| at.is_empty() || at.starts_with('/'));
+        target.and_then(|pointer| self.root.pointer(pointer))
     }
 
     /// Adds what holds for every one of several schemas.
@@ -284,6 +406,43 @@ mod tests {
         check(&json!({ "additionalProperties": false }), "x", "closed 0 ");
         check(&json!(true), "x.y", "possible");
         check(&json!({ "type": "integer" }), "x", "a number 0");
+    }
+
+    #[test]
+    fn kinds_are_those_that_every_schema_allows() {
+        let schema = json!({
+            "$defs": { "text": { "type": "string" } },
+            "properties": {
+                "a": { "type": "integer" },
+                "b": { "type": ["string", "null"] },
+                "c": { "$ref": "#/$defs/text" },
+                "d": { "anyOf": [{ "type": "string" }, { "const": 5 }] },
+                "e": { "anyOf": [{ "type": "string" }, {}] },
+                "f": { "allOf": [{ "type": ["string", "number"] }, { "enum": [1, true] }] },
+                "g": { "type": "array", "items": { "type": "boolean" } },
+                "h": {},
+                "i": { "type": ["string", "thing"] },
+            },
+        });
+        let of = |path: &[Into<'_>]| kinds(&schema, path, &mut 1_000);
+        let member = |name| of(&[Into::Member(name)]);
+        assert_eq!(member("a"), Some(vec![Kind::Number]));
+        assert_eq!(member("b"), Some(vec![Kind::Null, Kind::Text]));
+        assert_eq!(member("c"), Some(vec![Kind::Text]));
+        assert_eq!(member("d"), Some(vec![Kind::Number, Kind::Text]));
+        assert_eq!(member("e"), None);
+        assert_eq!(member("f"), Some(vec![Kind::Number]));
+        assert_eq!(member("g"), Some(vec![Kind::List]));
+        assert_eq!(
+            of(&[Into::Member("g"), Into::Item]),
+            Some(vec![Kind::Boolean])
+        );
+        for unknown in ["h", "i", "z"] {
+            assert_eq!(member(unknown), None, "{unknown}");
+        }
+        let endless = json!({ "anyOf": [{ "$ref": "#" }, { "$ref": "#" }], "type": "string" });
+        let mut budget = 100;
+        assert_eq!(kinds(&endless, &[], &mut budget), None);
     }
 
     #[test]

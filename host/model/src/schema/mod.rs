@@ -7,9 +7,11 @@
 //! Schemas and values come from strangers, and small ones can cause any amount of work. So a schema
 //! is read as a graph first (`plan.rs`) and refused if too much of it applies to one value; before
 //! a value is checked, the steps are counted (`count.rs`). Patterns are matched in linear time
-//! (`patterns.rs`), and so are duplicate items found (`unique.rs`).
+//! (`patterns.rs`), and so are duplicate items found (`unique.rs`). The defaults of a schema are added
+//! to a value before it is checked (`defaults.rs`).
 
 mod count;
+mod defaults;
 pub mod members;
 mod patterns;
 mod plan;
@@ -20,10 +22,11 @@ mod unique;
 use std::fmt;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{ValidationError, Validator};
-use serde_json::Value;
+use jsonschema::{Registry, ValidationError, ValidationOptions, Validator};
+use serde_json::{Value, json};
 
 use self::count::{Costs, Mode};
+use self::defaults::{Beyond, Defaults};
 use self::plan::Plan;
 use self::unique::UniqueItems;
 use crate::nearest::did_you_mean;
@@ -86,6 +89,7 @@ pub struct Schema {
     validator: Validator,
     plan: Plan,
     costs: Costs,
+    defaults: Option<Defaults>,
     source: Value,
 }
 
@@ -97,25 +101,166 @@ impl Schema {
     /// It is not a schema, refers to something outside of it, has a pattern that cannot be matched
     /// in linear time, or exceeds one of the bounds named `SCHEMA_…` in [`crate::limits`].
     pub fn compile(schema: &Value) -> Result<Self, Refused> {
-        let plan = Plan::read(schema)?;
+        Self::of_plan(Plan::read(schema)?, schema)
+    }
+
+    /// As [`Schema::compile`], for a schema of a plugin: a `default` of `null` adds nothing. Libraries
+    /// write it for a member that may be absent, and to a plugin `null` may mean something else.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Schema::compile`].
+    pub fn of_plugin(schema: &Value) -> Result<Self, Refused> {
+        let mut plan = Plan::read(schema)?;
+        for part in &mut plan.parts {
+            part.default.take_if(|default| default.is_null());
+        }
+        Self::of_plan(plan, schema)
+    }
+
+    fn of_plan(plan: Plan, schema: &Value) -> Result<Self, Refused> {
         let costs = plan.costs()?;
-        let validator = patterns::options()
-            .should_validate_formats(false)
-            .with_keyword("uniqueItems", |_, wanted: &Value, _| {
-                Ok(Box::new(UniqueItems(wanted == &Value::Bool(true))))
-            })
-            .build(schema)
-            .map_err(|error| {
-                let pointer = error.instance_path().as_str();
-                let message = clipped(&error.masked_with("the value").to_string());
-                Refused::new(codes::BAD_SCHEMA, pointer, message)
-            })?;
+        let defaults = Defaults::of(&plan)?;
+        let validator = options().build(schema).map_err(|error| {
+            let pointer = error.instance_path().as_str();
+            let message = clipped(&error.masked_with("the value").to_string());
+            Refused::new(codes::BAD_SCHEMA, pointer, message)
+        })?;
         Ok(Self {
             validator,
             plan,
             costs,
+            defaults,
             source: schema.clone(),
         })
+    }
+
+    /// Checks that the defaults fit the subschemas that they are for.
+    ///
+    /// # Errors
+    ///
+    /// One of them does not.
+    pub fn defaults_fit(&self) -> Result<(), Refused> {
+        let Some(defaults) = &self.defaults else {
+            return Ok(());
+        };
+        let mut own = Vec::new();
+        for (number, part) in (0_u32..).zip(&self.plan.parts) {
+            let text = defaults.text(number).filter(|_| part.default.is_some());
+            let Some(value) = text.and_then(|text| serde_json::from_str(text).ok()) else {
+                continue;
+            };
+            let steps = self
+                .plan
+                .steps_of(number, &self.costs, Mode::Explain, &value);
+            if steps.is_none_or(|steps| steps > GATHERED) {
+                let message = "checking the default takes too many steps";
+                return Err(self.default_refused(number, "", message.to_owned()));
+            }
+            own.push((number, value));
+        }
+        // Of one schema with a reference to each, so that all are compiled once.
+        let refer = |(number, _): &(u32, Value)| {
+            let pointer = self.plan.pointers.get(*number as usize);
+            let pointer = pointer.map_or("", String::as_str);
+            json!({ "$ref": format!("{WHOLE}#{}", fragment(pointer)) })
+        };
+        let all: Vec<Value> = own.iter().map(refer).collect();
+        let dialect = self.source.get("$schema").cloned();
+        let key = match dialect.as_ref().and_then(Value::as_str) {
+            Some(dialect) if !dialect.contains("2020-12") => "items",
+            _ => "prefixItems",
+        };
+        let mut list = json!({ key: all });
+        if let (Some(list), Some(dialect)) = (list.as_object_mut(), dialect) {
+            list.insert("$schema".to_owned(), dialect);
+        }
+        let unusable = |reason: String| Refused::new(codes::BAD_SCHEMA, "", clipped(&reason));
+        let registry = Registry::new()
+            .add(WHOLE, &self.source)
+            .and_then(|registry| registry.prepare())
+            .map_err(|error| unusable(error.to_string()))?;
+        let validator = options()
+            .with_registry(&registry)
+            .build(&list)
+            .map_err(|error| unusable(error.masked_with("the schema").to_string()))?;
+        let values = Value::from_iter(own.iter().map(|(_, value)| value.clone()));
+        let Err(error) = validator.validate(&values) else {
+            return Ok(());
+        };
+        let path = error.instance_path().as_str();
+        let (index, inside) = path
+            .get(1..)
+            .unwrap_or_default()
+            .split_once('/')
+            .map_or_else(
+                || (path.get(1..).unwrap_or_default(), String::new()),
+                |(index, inside)| (index, format!("/{inside}")),
+            );
+        let part = index.parse().ok().and_then(|index: usize| own.get(index));
+        let (message, _) = describe(&error);
+        Err(self.default_refused(
+            part.map_or(self.plan.root, |(part, _)| *part),
+            &inside,
+            message,
+        ))
+    }
+
+    fn default_refused(&self, part: u32, inside: &str, reason: String) -> Refused {
+        let above = self.plan.pointers.get(part as usize);
+        let above = above.map_or("", String::as_str);
+        let at = match inside {
+            "" => String::new(),
+            inside => format!(" at `{}`", clipped(inside)),
+        };
+        let message = format!("the default does not fit its own schema{at}: {reason}");
+        Refused::new(codes::SCHEMA_DEFAULT, format!("{above}/default"), message)
+    }
+
+    /// As [`Schema::complete`], for a value that is parsed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Schema::complete`].
+    pub fn completed(&self, value: Value, pointer: &str) -> Result<Value, Box<Diagnostic>> {
+        if self.defaults.is_none() {
+            return Ok(value);
+        }
+        let text = value.to_string();
+        let completed = self.complete(text.as_bytes(), pointer)?;
+        let completed = completed.and_then(|json| serde_json::from_slice(&json).ok());
+        Ok(completed.unwrap_or(value))
+    }
+
+    /// Adds the defaults of missing members to a value, which is JSON. None: it lacks nothing. The
+    /// rest of the text stays as it is, so that numbers keep their digits. `null` becomes the
+    /// default of the whole schema, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The defaults take more than [`crate::limits::SCHEMA_DEFAULTS_BYTES`], or adding them takes
+    /// more than [`crate::limits::SCHEMA_STEPS`] steps.
+    pub fn complete(&self, json: &[u8], pointer: &str) -> Result<Option<Vec<u8>>, Box<Diagnostic>> {
+        let Some(defaults) = &self.defaults else {
+            return Ok(None);
+        };
+        let Ok(text) = std::str::from_utf8(json) else {
+            return Ok(None);
+        };
+        defaults
+            .complete(&self.plan, text)
+            .map_err(|beyond| match beyond {
+                Beyond::Steps => Box::new(beyond_steps(pointer)),
+                Beyond::Bytes => {
+                    let message = format!(
+                        "the defaults of the schema add more than {} bytes to the value",
+                        limits::SCHEMA_DEFAULTS_BYTES
+                    );
+                    let help = "give the members in the value, or fewer items";
+                    let found = Diagnostic::new(codes::SCHEMA_DEFAULT, message, Place::at(pointer));
+                    Box::new(found.help(help))
+                }
+            })
     }
 
     /// The size of its compiled patterns, in bytes.
@@ -131,7 +276,7 @@ impl Schema {
     pub fn check(&self, value: &Value, pointer: &str) -> Vec<Diagnostic> {
         let steps = |mode| self.plan.steps(&self.costs, mode, value);
         if steps(Mode::Fit).is_none() {
-            return vec![beyond(pointer)];
+            return vec![beyond_steps(pointer)];
         }
         if self.validator.is_valid(value) {
             return Vec::new();
@@ -217,6 +362,30 @@ impl Schema {
     }
 }
 
+/// The name of a schema for the check of its defaults.
+const WHOLE: &str = "json-schema:///schema";
+
+/// A pointer as the fragment of an address.
+fn fragment(pointer: &str) -> String {
+    let mut fragment = String::with_capacity(pointer.len());
+    for byte in pointer.bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => fragment.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => fragment.push(char::from(byte)),
+            byte => fragment.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    fragment
+}
+
+fn options<'i>() -> ValidationOptions<'i> {
+    patterns::options()
+        .should_validate_formats(false)
+        .with_keyword("uniqueItems", |_, wanted: &Value, _| {
+            Ok(Box::new(UniqueItems(wanted == &Value::Bool(true))))
+        })
+}
+
 fn describe(error: &ValidationError<'_>) -> (String, Option<String>) {
     let found = kind(error.instance());
     match error.kind() {
@@ -263,7 +432,7 @@ fn describe(error: &ValidationError<'_>) -> (String, Option<String>) {
 }
 
 /// The one mistake of a value that would take too long to check.
-fn beyond(pointer: &str) -> Diagnostic {
+fn beyond_steps(pointer: &str) -> Diagnostic {
     let message = format!(
         "checking the value against its schema takes over {} steps, or nests over {} deep",
         limits::SCHEMA_STEPS,

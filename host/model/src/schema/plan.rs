@@ -66,6 +66,8 @@ pub(super) struct Part {
     pub(super) contains: Option<u32>,
     /// `unevaluatedItems`.
     pub(super) other_items: Option<u32>,
+    /// `default`.
+    pub(super) default: Option<Value>,
 }
 
 impl Part {
@@ -374,6 +376,7 @@ impl<'a> Reader<'a> {
                     let items = self.sub(value, &pointer, keyword)?;
                     part.items = part.items.or(items);
                 }
+                "default" => part.default = Some(value.clone()),
                 "uniqueItems" => part.unique = value == &Value::Bool(true),
                 "required" => {
                     part.required = value.as_array().map_or(0, |list| list.len() as u64);

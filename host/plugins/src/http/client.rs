@@ -4,7 +4,11 @@
 //! checked address only, so that a name which resolves differently the second time has no effect.
 //! Redirects are followed by hand, each with the same checks. A request that waits for a name
 //! server does not count among the requests in progress.
+//!
+//! A proxy looks names up by itself, so the host can check only what it finds out: a name that it
+//! finds at addresses without a grant is refused, and a name that it does not find is the proxy's.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,14 +16,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use reqwest::header::{CONTENT_ENCODING, LOCATION};
 use reqwest::redirect::Policy;
 use tokio::sync::Semaphore;
 use url::{Host, Url};
+use windlass_body::{
+    Inflate, MediaType, Memory, NotText, decode_text, header_text, inflate, is_coded,
+};
 use windlass_model::Clock;
 
 use super::grant::needed;
+use super::proxy::Proxy;
 use super::request::{Ready, Usable};
-use super::resolve::{self, Lookup, Resolver};
+use super::resolve::{self, Lookup, Resolver, Unresolved};
 use super::roots::{Trusted, certificate_refused};
 use crate::bindings::host::windlass::http::http::{Content, HttpError, Request, Response};
 use crate::budget::Account;
@@ -31,6 +40,8 @@ use crate::options::{Grants, HttpPolicy};
 const MAX_KEPT: usize = 64;
 /// Bytes of all headers of a response.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
+/// How long a request that goes through a proxy waits for the host's own lookup of its name.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Sends requests, for all plugins.
 pub(crate) struct Client {
@@ -38,12 +49,21 @@ pub(crate) struct Client {
     roots: Trusted,
     names: Resolver,
     sending: Semaphore,
-    /// Requests may share connections if they may connect to the same addresses by the same name,
-    /// which is the key.
-    kept: Mutex<VecDeque<(Key, reqwest::Client)>>,
+    /// Requests may share connections if they take the same way.
+    kept: Mutex<VecDeque<(Way, reqwest::Client)>>,
 }
 
-type Key = (bool, String, Vec<SocketAddr>);
+/// The way of a request to its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Way {
+    /// Whether a server is verified by its certificate.
+    https: bool,
+    /// The host that is connected: the proxy's if there is one.
+    host: String,
+    /// The only addresses that are connected, in order.
+    addresses: Vec<SocketAddr>,
+    proxy: Option<Arc<Proxy>>,
+}
 
 /// The caller of a request, and its bounds.
 pub(crate) struct Ask<'a> {
@@ -71,16 +91,30 @@ pub(crate) struct Bodies<'a> {
 }
 
 impl Bodies<'_> {
-    fn charge(&mut self, bytes: usize) -> Result<(), HttpError> {
-        let bytes = bytes as u64;
-        if !self.account.charge(bytes) {
-            return Err(HttpError::Other(
-                "there is no memory for the body".to_owned(),
-            ));
+    fn count(&mut self, bytes: usize) -> Result<(), HttpError> {
+        match self.charge(bytes) {
+            true => Ok(()),
+            false => Err(no_memory()),
         }
-        *self.charged += bytes;
-        Ok(())
     }
+}
+
+impl Memory for Bodies<'_> {
+    fn charge(&mut self, bytes: usize) -> bool {
+        let charged = self.account.charge(bytes as u64);
+        *self.charged += if charged { bytes as u64 } else { 0 };
+        charged
+    }
+
+    fn discharge(&mut self, bytes: usize) {
+        let bytes = (bytes as u64).min(*self.charged);
+        self.account.discharge(bytes);
+        *self.charged -= bytes;
+    }
+}
+
+fn no_memory() -> HttpError {
+    HttpError::Other("there is no memory for the body".to_owned())
 }
 
 impl Client {
@@ -121,7 +155,7 @@ impl Client {
     async fn fetch_now(&self, request: Request, ask: &mut Ask<'_>) -> Result<Response, HttpError> {
         let mut ready = Ready::new(request, &self.policy, ask.grants, &ask.usable, ask.max_body)?;
         ask.bodies
-            .charge(ready.body.as_ref().map_or(0, Bytes::len))?;
+            .count(ready.body.as_ref().map_or(0, Bytes::len))?;
         let closed = |_| HttpError::Other("the host is closing".to_owned());
         let mut redirects = 0;
         loop {
@@ -132,35 +166,30 @@ impl Client {
                 )));
             }
             *ask.requests += 1;
-            let addresses = self.allowed(&ready.url, ask).await?;
+            let way = self.allowed(&ready.url, ask).await?;
             let _permit = self.sending.acquire().await.map_err(closed)?;
-            let response = self.send(&ready, addresses).await?;
+            let response = self.send(&ready, &way).await?;
             let status = response.status().as_u16();
-            let location = response
-                .headers()
-                .get("location")
-                .and_then(|to| to.to_str().ok());
-            match location {
-                Some(to) if matches!(status, 301 | 302 | 303 | 307 | 308) => {
-                    if redirects >= ready.max_redirects {
-                        // The guest asked for the redirect itself, or the limit of redirects is
-                        // reached.
-                        return self.read(response, &ready, ask).await;
+            match response.headers().get(LOCATION) {
+                // Without redirects, the guest asked for this response itself.
+                Some(to)
+                    if ready.max_redirects > 0 && matches!(status, 301 | 302 | 303 | 307 | 308) =>
+                {
+                    if redirects == ready.max_redirects {
+                        return Err(HttpError::Other(format!(
+                            "the server answers with more than {redirects} redirects"
+                        )));
                     }
                     redirects += 1;
-                    ready.follow(status, to)?;
+                    ready.follow(status, to.as_bytes())?;
                 }
-                _ => return self.read(response, &ready, ask).await,
+                _ => return self.read(response, &ready, &way, ask).await,
             }
         }
     }
 
-    async fn send(
-        &self,
-        ready: &Ready,
-        addresses: Vec<SocketAddr>,
-    ) -> Result<reqwest::Response, HttpError> {
-        let client = self.client(&ready.url, addresses).await?;
+    async fn send(&self, ready: &Ready, way: &Way) -> Result<reqwest::Response, HttpError> {
+        let client = self.client(way).await?;
         let mut builder = client
             .request(ready.method.clone(), ready.url.clone())
             .headers(ready.headers.clone());
@@ -170,13 +199,14 @@ impl Client {
         builder
             .send()
             .await
-            .map_err(|error| broken(&error, &ready.url))
+            .map_err(|error| broken(&error, &ready.url, way))
     }
 
     async fn read(
         &self,
         mut response: reqwest::Response,
         ready: &Ready,
+        way: &Way,
         ask: &mut Ask<'_>,
     ) -> Result<Response, HttpError> {
         let (secrets, bodies) = (ask.usable.secrets, &mut ask.bodies);
@@ -189,6 +219,10 @@ impl Client {
         if headers.len() > self.policy.max_headers || bytes > MAX_HEADER_BYTES {
             return Err(HttpError::TooLarge(MAX_HEADER_BYTES as u64));
         }
+        let encodings = headers.get_all(CONTENT_ENCODING).iter();
+        let encodings: Vec<_> = encodings
+            .map(|value| header_text(value.as_bytes()))
+            .collect();
         let headers = headers
             .iter()
             .filter_map(|(name, value)| {
@@ -197,8 +231,9 @@ impl Client {
                 if secrets.redact(name) != name {
                     return None;
                 }
-                let clean = secrets.clean(value.as_bytes().to_vec());
-                Some((name.to_owned(), String::from_utf8(clean).ok()?))
+                let mut value = header_text(value.as_bytes());
+                secrets.clean_text(&mut value);
+                Some((name.to_owned(), value))
             })
             .collect::<Vec<_>>();
         let max = ready.max_response;
@@ -209,7 +244,8 @@ impl Client {
         let mut body = Vec::new();
         let mut room = 0;
         let mut wanted = usize::try_from(length).unwrap_or_default();
-        while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e, &ready.url))? {
+        let lost = |error| broken(&error, &ready.url, way);
+        while let Some(chunk) = response.chunk().await.map_err(lost)? {
             let filled = body.len() + chunk.len();
             if filled as u64 > max {
                 return Err(HttpError::TooLarge(max));
@@ -217,14 +253,29 @@ impl Client {
             if filled > room {
                 // Grow to the announced length, and otherwise double each time.
                 let more = wanted.max(filled) - room;
-                bodies.charge(more)?;
+                bodies.count(more)?;
                 room += more;
                 body.reserve_exact(room - body.len());
                 wanted = room.saturating_mul(2).min(as_size(max));
             }
             body.extend_from_slice(&chunk);
         }
-        let body = content(secrets.clean(body), &headers);
+        let raw = RawBody {
+            headers,
+            body,
+            charged: room,
+            // A part of a coded body cannot be decoded.
+            encoding: encodings.join(","),
+            is_part: status == 206,
+        };
+        let (headers, content) = raw.decode(max, bodies)?;
+        let body = match content {
+            Content::Bytes(bytes) => Content::Bytes(secrets.clean(bytes)),
+            Content::Text(mut text) => {
+                secrets.clean_text(&mut text);
+                Content::Text(text)
+            }
+        };
         Ok(Response {
             status,
             headers,
@@ -232,18 +283,11 @@ impl Client {
         })
     }
 
-    /// A client that connects only to these addresses.
-    async fn client(
-        &self,
-        url: &Url,
-        mut addresses: Vec<SocketAddr>,
-    ) -> Result<reqwest::Client, HttpError> {
-        addresses.sort();
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let key = (url.scheme() == "https", host, addresses);
+    /// A client that takes this way and no other.
+    async fn client(&self, way: &Way) -> Result<reqwest::Client, HttpError> {
         {
             let mut kept = self.kept.lock();
-            if let Some(at) = kept.iter().position(|(there, _)| *there == key)
+            if let Some(at) = kept.iter().position(|(there, _)| there == way)
                 && let Some(found) = kept.remove(at)
             {
                 let client = found.1.clone();
@@ -251,7 +295,7 @@ impl Client {
                 return Ok(client);
             }
         }
-        let (policy, roots, of) = (self.policy.clone(), self.roots.clone(), key.clone());
+        let (policy, roots, of) = (self.policy.clone(), self.roots.clone(), way.clone());
         // Reading the system's certificates takes a while.
         let made = tokio::task::spawn_blocking(move || make(&policy, &roots, &of)).await;
         let client = made
@@ -261,12 +305,12 @@ impl Client {
         if kept.len() >= MAX_KEPT {
             kept.pop_front();
         }
-        kept.push_back((key, client.clone()));
+        kept.push_back((way.clone(), client.clone()));
         Ok(client)
     }
 
-    /// The addresses of a host that a grant lets this request reach.
-    async fn allowed(&self, url: &Url, ask: &Ask<'_>) -> Result<Vec<SocketAddr>, HttpError> {
+    /// The way of this request, if a grant covers it.
+    async fn allowed(&self, url: &Url, ask: &Ask<'_>) -> Result<Way, HttpError> {
         let grants = ask.grants;
         let port = url.port_or_known_default().unwrap_or_default();
         let place = format!(
@@ -286,44 +330,90 @@ impl Client {
                 None => format!("`{place}` is not granted"),
             }));
         }
-        let addresses: Vec<SocketAddr> = match url.host() {
-            Some(Host::Ipv4(address)) => vec![(address, port).into()],
-            Some(Host::Ipv6(address)) => vec![(address, port).into()],
-            Some(Host::Domain(name)) => {
-                let found = self.names.resolve(name).await;
-                let found =
-                    found.map_err(|error| HttpError::Unreachable(format!("`{name}` {error}")))?;
-                let with_port = |address: &SocketAddr| {
-                    let mut address = *address;
-                    address.set_port(port);
-                    address
-                };
-                found.iter().map(with_port).collect()
-            }
+        let proxy = self.policy.proxies.to(url).map_err(HttpError::Other)?;
+        let found = match url.host() {
+            Some(Host::Ipv4(address)) => Some(vec![(address, port).into()]),
+            Some(Host::Ipv6(address)) => Some(vec![(address, port).into()]),
+            Some(Host::Domain(name)) => match &proxy {
+                None => Some(self.addresses(name, port).await?),
+                // The proxy looks the name up, and may find what the host does not.
+                Some(_) => match tokio::time::timeout(LOOK, self.names.resolve(name)).await {
+                    Ok(Ok(found)) => Some(found.to_vec()),
+                    Ok(Err(Unresolved::Missing | Unresolved::Silent)) | Err(_) => None,
+                    // Other requests must not be able to prevent the check.
+                    Ok(Err(full @ Unresolved::Full)) => {
+                        return Err(HttpError::Unreachable(format!("`{name}` {full}")));
+                    }
+                },
+            },
             None => return Err(HttpError::Invalid("the address has no host".to_owned())),
         };
-        let reached: Vec<SocketAddr> = addresses
-            .into_iter()
-            .filter(|address| covering.iter().any(|grant| grant.reaches(address.ip())))
-            .collect();
-        if reached.is_empty() {
+        let reached = found.map(|mut addresses| {
+            addresses.retain(|it| covering.iter().any(|grant| grant.reaches(it.ip())));
+            addresses
+        });
+        if reached.as_ref().is_some_and(Vec::is_empty) {
             let message = format!(
                 "`{place}` leads to an address that is not public; grant `{place} private` if it is meant"
             );
             return Err(HttpError::Denied(message));
         }
-        Ok(reached)
+        let https = url.scheme() == "https";
+        let (https, to, mut addresses) = match &proxy {
+            None => (https, url, reached.unwrap_or_default()),
+            Some(proxy) => {
+                let port = proxy.url.port_or_known_default().unwrap_or_default();
+                let addresses = match proxy.url.host() {
+                    Some(Host::Domain(name)) => {
+                        let found = self.addresses(name, port).await;
+                        found.map_err(|error| match error {
+                            HttpError::Unreachable(why) => {
+                                HttpError::Unreachable(format!("the proxy {why}"))
+                            }
+                            error => error,
+                        })?
+                    }
+                    Some(Host::Ipv4(address)) => vec![(address, port).into()],
+                    Some(Host::Ipv6(address)) => vec![(address, port).into()],
+                    None => Vec::new(),
+                };
+                (https || proxy.is_https(), &proxy.url, addresses)
+            }
+        };
+        addresses.sort();
+        Ok(Way {
+            https,
+            host: to.host_str().unwrap_or_default().to_owned(),
+            addresses,
+            proxy,
+        })
+    }
+
+    /// The addresses of a name.
+    async fn addresses(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, HttpError> {
+        let found = self.names.resolve(name).await;
+        let found = found.map_err(|error| HttpError::Unreachable(format!("`{name}` {error}")))?;
+        let with_port = |address: &SocketAddr| {
+            let mut address = *address;
+            address.set_port(port);
+            address
+        };
+        Ok(found.iter().map(with_port).collect())
     }
 }
 
-fn make(
-    policy: &HttpPolicy,
-    roots: &Trusted,
-    (https, host, addresses): &Key,
-) -> reqwest::Result<reqwest::Client> {
+fn make(policy: &HttpPolicy, roots: &Trusted, way: &Way) -> reqwest::Result<reqwest::Client> {
+    let proxy = way.proxy.as_ref();
+    let proxy = proxy.map(|proxy| reqwest::Proxy::all(proxy.url.clone()));
+    let proxy = proxy.transpose()?;
     let builder = || {
-        reqwest::Client::builder()
-            .no_proxy()
+        // Not those of the environment, which are already chosen.
+        let builder = reqwest::Client::builder().no_proxy();
+        let builder = match proxy.clone() {
+            Some(proxy) => builder.proxy(proxy),
+            None => builder,
+        };
+        builder
             .redirect(Policy::none())
             .referer(false)
             .http1_only()
@@ -331,44 +421,109 @@ fn make(
             .connect_timeout(policy.connect_timeout)
             .pool_max_idle_per_host(16)
             .pool_idle_timeout(Duration::from_secs(30))
-            .resolve_to_addrs(host, addresses)
+            .resolve_to_addrs(&way.host, &way.addresses)
     };
     // Plain HTTP needs no certificates.
-    if *https {
+    if way.https {
         roots.client(builder)
     } else {
         builder().tls_certs_only([]).build()
     }
 }
 
-/// The body as a text, if its media type is one and its bytes are UTF-8.
-fn content(body: Vec<u8>, headers: &[(String, String)]) -> Content {
-    let media = headers.iter().find(|(name, _)| name == "content-type");
-    let is_text = media.is_some_and(|(_, media)| {
-        let mut parts = media.split(';').map(str::trim);
-        let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let text = essence.starts_with("text/")
-            || essence.ends_with("+json")
-            || essence.ends_with("+xml")
-            || matches!(
-                essence.as_str(),
-                "application/json" | "application/xml" | "application/x-www-form-urlencoded"
-            );
-        let mut charsets = parts.filter_map(|part| part.split_once('='));
-        let other = charsets.any(|(name, value)| {
-            let value = value.trim_matches('"');
-            name.eq_ignore_ascii_case("charset")
-                && !value.eq_ignore_ascii_case("utf-8")
-                && !value.eq_ignore_ascii_case("us-ascii")
-        });
-        text && !other
-    });
-    if !is_text {
-        return Content::Bytes(body);
+/// A response as the server wrote it.
+struct RawBody {
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    /// Bytes that are charged for the body.
+    charged: usize,
+    encoding: String,
+    is_part: bool,
+}
+
+impl RawBody {
+    /// The body without content codings, and as a text in UTF-8 if its media type is one. The
+    /// headers say the same: no `content-encoding`, and `charset=utf-8`. A body that cannot be
+    /// decoded is passed on with its headers.
+    fn decode(
+        mut self,
+        max: u64,
+        bodies: &mut Bodies<'_>,
+    ) -> Result<(Vec<(String, String)>, Content), HttpError> {
+        if self.body.is_empty() {
+            return Ok((self.headers, Content::Bytes(self.body)));
+        }
+        if is_coded(&self.encoding) {
+            if self.is_part {
+                return Ok((self.headers, Content::Bytes(self.body)));
+            }
+            match inflate(&self.encoding, &self.body, as_size(max), bodies) {
+                Ok(inflated) => {
+                    let inflated = inflated.into_owned();
+                    self.replace(inflated, bodies);
+                    self.drop_header("content-encoding");
+                }
+                Err(Inflate::Unknown(_) | Inflate::TooMany(_)) => {
+                    return Ok((self.headers, Content::Bytes(self.body)));
+                }
+                Err(Inflate::TooLarge(_)) => return Err(HttpError::TooLarge(max)),
+                Err(Inflate::NoMemory) => return Err(no_memory()),
+                Err(error @ Inflate::Broken(_)) => {
+                    return Err(HttpError::Other(format!(
+                        "the body of the response cannot be read: {error}"
+                    )));
+                }
+            }
+        }
+        let media = self.headers.iter().find(|(name, _)| name == "content-type");
+        let media = media.map(|(_, value)| value.clone()).unwrap_or_default();
+        let media_type = MediaType::of(&media);
+        if !media_type.is_text() {
+            return Ok((self.headers, Content::Bytes(self.body)));
+        }
+        let charset = media_type.charset;
+        let had_utf8 = std::str::from_utf8(&self.body).is_ok();
+        match decode_text(Some(&media), &self.body, as_size(max), bodies) {
+            Ok(Cow::Borrowed(text)) => {
+                let mark = self.body.len() - text.len();
+                self.body.drain(..mark);
+            }
+            Ok(Cow::Owned(text)) => self.replace(text.into_bytes(), bodies),
+            Err(NotText::TooLarge(_)) => return Err(HttpError::TooLarge(max)),
+            Err(NotText::NoMemory) => return Err(no_memory()),
+            Err(NotText::Unknown(_) | NotText::Malformed(_)) => {
+                return Ok((self.headers, Content::Bytes(self.body)));
+            }
+        }
+        let is_utf8 = matches!(
+            charset.as_deref(),
+            Some("utf-8" | "utf8" | "us-ascii" | "ascii")
+        );
+        if !is_utf8 && (charset.is_some() || !had_utf8) {
+            let declared = self
+                .headers
+                .iter_mut()
+                .filter(|(name, _)| name == "content-type");
+            for (_, value) in declared {
+                *value = MediaType::in_utf8(value);
+            }
+        }
+        let content = match String::from_utf8(self.body) {
+            Ok(text) => Content::Text(text),
+            Err(wrong) => Content::Bytes(wrong.into_bytes()),
+        };
+        Ok((self.headers, content))
     }
-    match String::from_utf8(body) {
-        Ok(text) => Content::Text(text),
-        Err(wrong) => Content::Bytes(wrong.into_bytes()),
+
+    /// Takes over a body that is charged already.
+    fn replace(&mut self, body: Vec<u8>, bodies: &mut Bodies<'_>) {
+        self.body = body;
+        bodies.discharge(std::mem::replace(&mut self.charged, self.body.capacity()));
+        self.drop_header("content-length");
+    }
+
+    fn drop_header(&mut self, dropped: &str) {
+        self.headers.retain(|(name, _)| name != dropped);
     }
 }
 
@@ -377,19 +532,21 @@ fn as_size(max: u64) -> usize {
 }
 
 /// The errors of the client may contain addresses with their credentials, so they are not shown.
-fn broken(error: &reqwest::Error, url: &Url) -> HttpError {
+fn broken(error: &reqwest::Error, url: &Url, way: &Way) -> HttpError {
     let host = url.host_str().unwrap_or_default();
+    let through = way.proxy.as_ref();
+    let through = through.map_or_else(String::new, |proxy| format!(" through the proxy `{proxy}`"));
     if error.is_timeout() {
         HttpError::Timeout
     } else if let Some(why) = certificate_refused(error) {
         HttpError::Unreachable(format!(
-            "the certificate of `{host}` is refused: {why}; `roots` in [plugins] names a file with \
+            "the certificate of `{host}`{through} is refused: {why}; `roots` in [plugins] names a file with \
              the authorities that count"
         ))
     } else if error.is_connect() {
-        HttpError::Unreachable(format!("no connection to `{host}`"))
+        HttpError::Unreachable(format!("no connection to `{host}`{through}"))
     } else {
-        HttpError::Unreachable(format!("the connection to `{host}` broke"))
+        HttpError::Unreachable(format!("the connection to `{host}`{through} broke"))
     }
 }
 

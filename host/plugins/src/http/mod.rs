@@ -4,6 +4,7 @@
 pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod grant;
+pub(crate) mod proxy;
 pub(crate) mod request;
 mod resolve;
 pub(crate) mod roots;

@@ -1,10 +1,8 @@
 //! Checks the request of a guest and prepares it.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use reqwest::Method;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use url::Url;
 use windlass_model::secrets::{Reference, name_in};
 
@@ -17,6 +15,8 @@ use crate::options::{Grants, HttpPolicy, Secrets};
 const MAX_URL: usize = 8 * 1024;
 /// The longest value of a header, in bytes.
 const MAX_VALUE: usize = 8 * 1024;
+/// The header `User-Agent` of a request that has none.
+const AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 /// Headers of the connection, which belongs to the host.
 const HOSTS_OWN: [&str; 12] = [
     "connection",
@@ -56,13 +56,15 @@ pub(crate) struct Usable<'a> {
 }
 
 impl Usable<'_> {
-    /// The value of a secret, by the handle that replaces its name in the definition. A name alone
+    /// The value of a secret behind its prefix, by the handle that replaces its name in the definition. A name alone
     /// is data, which must not refer to secrets.
-    fn secret(&self, asked: &str, grants: &Grants, url: &Url) -> Option<Arc<str>> {
+    fn secret(&self, asked: &str, grants: &Grants, url: &Url) -> Option<String> {
         let is_named = |named: &&Reference| *named.handle == *asked;
-        let name = &*self.named.iter().find(is_named)?.name;
+        let reference = self.named.iter().find(is_named)?;
+        let name = &*reference.name;
         let is_granted = grants.secrets.iter().any(|granted| granted == name);
-        is_granted.then(|| self.secrets.usable(name, self.workflow, url))?
+        let value = is_granted.then(|| self.secrets.usable(name, self.workflow, url))??;
+        Some(format!("{}{value}", reference.prefix))
     }
 }
 
@@ -121,6 +123,8 @@ impl Ready {
             };
             headers.append(name, value);
         }
+        let agent = headers.entry(USER_AGENT);
+        agent.or_insert(HeaderValue::from_static(AGENT));
         Ok(Self {
             method,
             url,
@@ -137,12 +141,14 @@ impl Ready {
     }
 
     /// Changes the request for a redirect. Credentials for one origin are not sent to another.
-    pub(super) fn follow(&mut self, status: u16, location: &str) -> Result<(), HttpError> {
-        let text = self
-            .url
-            .join(location)
-            .map_err(|_| HttpError::Other("a redirect leads nowhere".to_owned()))?;
-        let url = address(text.as_str())?;
+    pub(super) fn follow(&mut self, status: u16, location: &[u8]) -> Result<(), HttpError> {
+        let nowhere = |why: &str| HttpError::Other(format!("a redirect leads nowhere: {why}"));
+        let to = self.url.join(&location_text(location));
+        let to = to.map_err(|_| nowhere("the address is malformed"))?;
+        let url = address(to.as_str()).map_err(|error| match error {
+            HttpError::Invalid(why) | HttpError::Limit(why) => nowhere(&why),
+            error => error,
+        })?;
         if url.origin() != self.url.origin() {
             for name in self.secret_headers.drain(..) {
                 self.headers.remove(name);
@@ -163,6 +169,19 @@ impl Ready {
         self.url = url;
         Ok(())
     }
+}
+
+/// The address in a header `Location`, whose bytes beyond ASCII count as percent-encoded, as in
+/// browsers. Spaces are left to the parser of addresses.
+fn location_text(value: &[u8]) -> String {
+    let mut text = String::with_capacity(value.len());
+    for byte in value {
+        match byte.is_ascii() {
+            true => text.push(char::from(*byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
 }
 
 fn address(text: &str) -> Result<Url, HttpError> {

@@ -299,6 +299,8 @@ fn read(name: &str, source: &Source) -> Result<Value, Unreadable> {
                 path: path.clone(),
                 error,
             })?;
+            // Editors add a byte order mark before the secret, and an end of line behind it.
+            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
             (text.trim_end_matches(['\n', '\r']).to_owned(), stamp)
         }
     };
@@ -414,7 +416,7 @@ mod tests {
         };
         // As orchestrators do it: the link is replaced by one to another file.
         let other = dir.path().join("other");
-        std::fs::write(&other, "second-value").unwrap();
+        std::fs::write(&other, "\u{feff}second-value\r\n").unwrap();
         std::fs::rename(&other, &path).unwrap();
         age();
         assert_eq!(&*value(), "second-value");

@@ -96,6 +96,7 @@ fn fetch_naming(rig: &Rig, config: &Value, secrets: &[&str]) -> Returned<windlas
     let mut call = call("fetch/fetch", config, &Value::Null);
     let reference = |&name: &&str| Reference {
         name: name.into(),
+        prefix: "".into(),
         handle: name.into(),
     };
     call.cx.secrets = secrets.iter().map(reference).collect();

@@ -12,7 +12,7 @@ use windlass_model::definition::{NodeKind, UseRef};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::schema::Schema;
 use windlass_model::schema::members::{Found, Into, follow};
-use windlass_model::{Definition, Diagnostic, Digest, Place, Position};
+use windlass_model::{Definition, Diagnostic, Digest, Place, Position, secrets};
 use windlass_plugins::{Configured, Finding, NodeType, Plugin};
 
 use super::prepare::{Report, Uses};
@@ -85,7 +85,7 @@ pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> 
     };
     for (asked, (_, described)) in uses {
         // The schemas of a plugin are checked when the plugin is loaded.
-        if let Ok(schema) = Schema::compile(&described.config) {
+        if let Ok(schema) = Schema::of_plugin(&described.config) {
             all.schemas.insert(asked, schema);
         }
     }
@@ -97,7 +97,10 @@ pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> 
             continue;
         };
         let raw: Vec<String> = described.raw.iter().cloned().collect();
-        let (known, unknown) = known_parts(with, &raw);
+        let (mut known, unknown) = known_parts(with, &raw);
+        secrets::without_prefixes(&mut known);
+        let schema = all.schemas.get(node_type);
+        let known = with_defaults(known, &unknown, schema);
         all.nodes.push(Configuration {
             node_type,
             plugin,
@@ -108,6 +111,25 @@ pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> 
         });
     }
     all
+}
+
+/// The known parts of a configuration with their defaults. A member with an expression has a value,
+/// though an unknown one.
+fn with_defaults(known: Value, unknown: &[String], schema: Option<&Schema>) -> Value {
+    let completed = schema.map(|schema| schema.completed(known.clone(), ""));
+    let Some(Ok(mut completed)) = completed else {
+        return known;
+    };
+    for pointer in unknown {
+        let Some((above, name)) = pointer.rsplit_once('/') else {
+            return known;
+        };
+        let name = name.replace("~1", "/").replace("~0", "~");
+        if let Some(Value::Object(members)) = completed.pointer_mut(above) {
+            members.remove(&name);
+        }
+    }
+    completed
 }
 
 /// The nodes of one plugin, in the order of its check.
@@ -133,7 +155,11 @@ impl Configurations<'_> {
         let mut wrong = match node.known {
             // The whole configuration is one expression.
             Value::Null if !node.unknown.is_empty() => Vec::new(),
-            _ => schema.check(&node.known, &node.pointer),
+            // Defaults beyond the bound were not added.
+            _ => match schema.complete(node.known.to_string().as_bytes(), &node.pointer) {
+                Ok(_) => schema.check(&node.known, &node.pointer),
+                Err(found) => vec![*found],
+            },
         };
         wrong.retain(|found| node.is_certain(found));
         wrong.extend(node.unknown_names());

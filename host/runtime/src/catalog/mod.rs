@@ -3,14 +3,19 @@
 //! The key of a prepared definition is the definition and its pinned components, so that a plugin
 //! loaded later changes only runs that start later.
 
+mod answers;
 mod checks;
 mod file;
 mod outside;
 mod pins;
 mod prepare;
+mod requests;
+mod texts;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use windlass_engine::Graph;
@@ -25,10 +30,11 @@ use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use crate::codes;
 use crate::error::Error;
+use crate::hook::Hook;
 use crate::transfer::malformed;
 
 pub use file::check_file;
-pub use outside::{Others, PublishedOthers};
+pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check, warnings_before_run};
 pub(crate) use prepare::{is_pure, uses};
@@ -50,10 +56,12 @@ pub(crate) struct Prepared {
     /// The schema of its input. If the schema is refused now, runs that started earlier continue,
     /// and no run starts.
     pub(crate) input: Option<Result<Schema, Refused>>,
+    /// The triggers that make an input of a request, by key.
+    pub(crate) hooks: BTreeMap<String, Hook>,
     /// Whether an incident starts its runs: incidents of these runs are not announced.
     pub(crate) hears_incidents: bool,
     /// The initial values of `vars`, as JSON.
-    pub(crate) vars: Vec<(String, bytes::Bytes)>,
+    pub(crate) vars: Vec<(String, Bytes)>,
 }
 
 /// The executor of a node.
@@ -68,6 +76,8 @@ pub(crate) struct Executor {
     pub(crate) refused: Option<Box<Failure>>,
     /// The schema of the rendered configuration.
     pub(crate) config: Option<Arc<Schema>>,
+    /// The configuration, if it has no expressions, and its schema adds defaults to it.
+    pub(crate) completed: Option<Bytes>,
     /// The secrets that the definition of the node refers to.
     pub(crate) secrets: Arc<[Reference]>,
     /// Whether the plugin can read memory or blobs.
@@ -87,15 +97,23 @@ impl Executor {
         Some(times.get_or_init(|| metrics.execution(kind, &self.name)))
     }
 
-    /// Checks the rendered configuration of an execution.
-    pub(crate) fn check_config(&self, json: &[u8]) -> Result<(), Failure> {
+    /// The rendered configuration of an execution, completed by its defaults and checked.
+    pub(crate) fn configured(&self, json: Bytes) -> Result<Bytes, Failure> {
         let Some(schema) = &self.config else {
-            return Ok(());
+            return Ok(json);
         };
-        let value = serde_json::from_slice(json).unwrap_or_default();
-        let wrong = schema.check(&value, &format!("/nodes/{}/with", self.name));
+        let place = format!("/nodes/{}/with", self.name);
+        let (json, wrong) = match schema.complete(&json, &place) {
+            Ok(completed) => {
+                let json = completed.map_or(json, Bytes::from);
+                let value = serde_json::from_slice(&json).unwrap_or_default();
+                let wrong = schema.check(&value, &place);
+                (json, wrong)
+            }
+            Err(found) => (json, vec![*found]),
+        };
         if wrong.is_empty() {
-            return Ok(());
+            return Ok(json);
         }
         let all: Vec<String> = wrong
             .iter()

@@ -1,11 +1,14 @@
 //! Warns of what a definition needs from outside and does not find: other workflows, and grants for
-//! the addresses that it requests.
+//! the addresses that it requests. Warns of triggers that answer the same requests, too.
 //!
-//! Both are warnings: a child can be published later, and another machine may have the grants.
+//! All are warnings: a child can be published later, another machine may have the grants, and the
+//! other trigger may be retracted.
 
 use std::collections::BTreeSet;
 
-use windlass_model::definition::NodeKind;
+use serde_json::Value;
+use windlass_model::definition::{NodeKind, StartTrigger};
+use windlass_model::http::{self, Respond, Verify};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Definition, Diagnostic, Place};
 use windlass_store::Store;
@@ -21,8 +24,25 @@ const NAMES: u32 = 500;
 /// Names that a message lists.
 const LISTED: usize = 8;
 
-/// The workflows that a definition can run as children.
+/// Other definitions of one path that are read.
+const DEFINITIONS: usize = 32;
+
+/// A trigger that answers requests with the output of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answering {
+    /// Its workflow.
+    pub workflow: String,
+    /// Its name.
+    pub trigger: String,
+    /// How it verifies a request.
+    pub verify: Option<Verify>,
+}
+
+/// The other workflows: those that a definition can run as children, and those that start by the
+/// same requests.
 pub trait Others {
+    /// The triggers of a method and a path that answer requests; none if that cannot be told.
+    fn answering(&self, method: &str, path: &str) -> Vec<Answering>;
     /// Whether there is a workflow of this name. If that cannot be told: true.
     fn has(&self, name: &str) -> bool;
     /// Names of workflows, for suggestions.
@@ -33,6 +53,26 @@ pub trait Others {
 pub struct PublishedOthers<'a>(pub &'a dyn Store);
 
 impl Others for PublishedOthers<'_> {
+    fn answering(&self, method: &str, path: &str) -> Vec<Answering> {
+        let rows = self.0.bindings(http::shape(method, path));
+        let rows = rows.unwrap_or_default().into_iter().filter(|row| {
+            let of: Value = serde_json::from_slice(&row.binding.matches).unwrap_or_default();
+            let text = |name: &str| of.get(name).and_then(Value::as_str).unwrap_or_default();
+            text("method") == method && http::is_same(text("path"), path)
+        });
+        let read = rows.take(DEFINITIONS).filter_map(|row| {
+            let definition = self.0.definition(row.definition).ok()??;
+            let definition = windlass_model::file::read_canonical(&definition.json).ok()?;
+            let (_, _, verify) = answers(definition.triggers.get(&row.binding.key)?)?;
+            Some(Answering {
+                workflow: row.workflow,
+                trigger: row.binding.key,
+                verify: verify.cloned(),
+            })
+        });
+        read.collect()
+    }
+
     fn has(&self, name: &str) -> bool {
         self.0.published(name).is_ok_and(|row| row.is_some())
     }
@@ -79,6 +119,58 @@ pub(super) fn children(definition: &Definition, others: &dyn Others) -> Vec<Diag
     found
 }
 
+/// The method, the path and the verification of a trigger that answers requests.
+fn answers(trigger: &StartTrigger) -> Option<(&str, &str, Option<&Verify>)> {
+    match trigger {
+        StartTrigger::Http {
+            method,
+            path,
+            verify,
+            respond: Respond::Node { .. },
+            ..
+        } => Some((method.as_str(), path.as_str(), verify.as_ref())),
+        _ => None,
+    }
+}
+
+/// The triggers whose requests another trigger answers, too: each request gets one answer.
+pub(super) fn answered_twice(definition: &Definition, others: &dyn Others) -> Vec<Diagnostic> {
+    let all = || definition.triggers.iter();
+    let mut found = Vec::new();
+    for (key, trigger) in all().take(MOST) {
+        let Some((method, path, verify)) = answers(trigger) else {
+            continue;
+        };
+        let own = all().filter(|(other, _)| *other != key);
+        let own = own.filter_map(|(other, trigger)| {
+            let (other_method, other_path, verify) = answers(trigger)?;
+            let is_same = other_method == method && http::is_same(other_path, path);
+            is_same.then(|| Answering {
+                workflow: definition.name.clone(),
+                trigger: other.clone(),
+                verify: verify.cloned(),
+            })
+        });
+        let published = others.answering(method, path).into_iter();
+        let published = published.filter(|other| other.workflow != definition.name);
+        // A request that proves one sender does not prove another one.
+        let mut same = own.chain(published).filter(|other| {
+            other.verify.is_none() || verify.is_none() || other.verify.as_ref() == verify
+        });
+        let Some(other) = same.next() else { continue };
+        let (workflow, trigger) = (&other.workflow, &other.trigger);
+        let message = format!(
+            "the trigger `{trigger}` of the workflow `{workflow}` answers {method} {path}, too, and \
+            a request gets one answer"
+        );
+        let place = Place::at(format!("/triggers/{key}/http/respond"));
+        let help = "choose another path, or leave `respond` out of one of the triggers; until then \
+            the trigger that was published first answers";
+        found.push(Diagnostic::new(codes::ANSWERED_TWICE, message, place).help(help));
+    }
+    found
+}
+
 /// The addresses of requests that no grant covers, as far as they are written in the definition.
 pub(super) fn destinations(definition: &Definition, uses: &Uses) -> Vec<Diagnostic> {
     let mut found = Vec::new();
@@ -108,11 +200,9 @@ pub(super) fn destinations(definition: &Definition, uses: &Uses) -> Vec<Diagnost
 
 /// The beginning of an address without expressions, if that has the whole host.
 fn written(url: &str) -> Option<&str> {
-    let end = ["{{", "{%", "{#"]
-        .iter()
-        .filter_map(|open| url.find(open))
-        .min();
-    let Some(end) = end else { return Some(url) };
+    let Some(end) = windlass_model::template::begins_at(url) else {
+        return Some(url);
+    };
     let beginning = url.get(..end)?;
     let (_, rest) = beginning.split_once("://")?;
     rest.contains(['/', '?', '#']).then_some(beginning)

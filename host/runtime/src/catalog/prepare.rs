@@ -17,10 +17,13 @@ use windlass_store::rows::{DefinitionRow, PinsRow};
 use super::checks;
 use super::outside::{self, Others};
 use super::pins::Pins;
+use super::requests;
 use super::{Executor, Prepared};
+use super::{answers, texts};
 use crate::codes;
 use crate::components;
 use crate::error::Error;
+use crate::hook;
 use crate::shard::INCIDENT;
 
 /// The plugins and node types that a definition uses.
@@ -64,6 +67,7 @@ pub fn warnings_before_run(
     let mut found = analyse(definition, &uses).warnings;
     found.extend(outside::destinations(definition, &uses));
     found.extend(outside::children(definition, others));
+    found.extend(texts::with_secrets(definition));
     found
 }
 
@@ -75,10 +79,15 @@ pub fn check(definition: &Definition, plugins: &Host, others: Option<&dyn Others
     report.warnings.extend(by_plugins);
     report.mistakes.extend(schedule_inputs(definition));
     report.mistakes.extend(answering_nodes(definition));
+    report.mistakes.extend(requests::mistakes(definition));
+    report.mistakes.extend(answers::constant(definition));
     if let Some(others) = others {
         report
             .warnings
             .extend(outside::children(definition, others));
+        report
+            .warnings
+            .extend(outside::answered_twice(definition, others));
     }
     report
 }
@@ -194,20 +203,18 @@ pub(crate) fn schedule_inputs(definition: &Definition) -> Vec<Diagnostic> {
             continue;
         };
         let pointer = format!("/triggers/{key}/input");
-        wrong.extend(
-            schema
-                .check(&timing.input, &pointer)
-                .into_iter()
-                .map(|found| {
-                    let message =
-                        format!("the trigger `{key}` can start nothing: {}", found.message);
-                    Diagnostic {
-                        code: codes::SCHEDULE_INPUT,
-                        message,
-                        ..found
-                    }
-                }),
-        );
+        let found = match schema.completed(timing.input.clone(), &pointer) {
+            Ok(completed) => schema.check(&completed, &pointer),
+            Err(found) => vec![*found],
+        };
+        wrong.extend(found.into_iter().map(|found| {
+            let message = format!("the trigger `{key}` can start nothing: {}", found.message);
+            Diagnostic {
+                code: codes::SCHEDULE_INPUT,
+                message,
+                ..found
+            }
+        }));
     }
     wrong
 }
@@ -219,6 +226,7 @@ fn warnings(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     };
     let mut found = windlass_engine::warnings(definition, &suspends);
     found.extend(missing_secrets(definition, plugins));
+    found.extend(texts::with_secrets(definition));
     found
 }
 
@@ -285,7 +293,12 @@ pub(super) fn assemble(
     if let Some(Err(refused)) = &prepared.input {
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
-    let wrong = checks::configurations(definition, &uses).by_schema();
+    let mut wrong = checks::configurations(definition, &uses).by_schema();
+    wrong.extend(hook::compile(definition).err().unwrap_or_default());
+    // A component that is newer than the workflow may decide where its predecessor did not: the
+    // edges would then be taken for no answer.
+    let decided = ports(definition, &uses).into_iter();
+    wrong.extend(decided.filter(|found| found.code == windlass_engine::codes::DECISION));
     if wrong.is_empty() {
         Ok(prepared)
     } else {
@@ -434,6 +447,7 @@ fn build(
                     .map(|(asked, digest)| (asked.clone(), *digest)),
             )
             .collect(),
+        hooks: hook::compile(definition).unwrap_or_default(),
         hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,
         nodes,
@@ -482,7 +496,7 @@ type Schemas<'a> = HashMap<&'a UseRef, Arc<Schema>>;
 fn schemas(uses: &Uses) -> Schemas<'_> {
     uses.iter()
         .filter_map(|(asked, (_, node))| {
-            let schema = Schema::compile(&node.config).ok()?;
+            let schema = Schema::of_plugin(&node.config).ok()?;
             Some((asked, Arc::new(schema)))
         })
         .collect()
@@ -528,6 +542,7 @@ fn executor(
             node_type: Arc::from(""),
             refused: None,
             config: None,
+            completed: None,
             secrets: Arc::default(),
             reads: false,
             pure: true,
@@ -540,11 +555,22 @@ fn executor(
         node_type: Arc::clone(&node.id),
         refused: None,
         config: schemas.get(asked).map(Arc::clone),
+        completed: completed(kind, schemas.get(asked)),
         secrets,
         reads: plugin.reads,
         pure: is_pure(plugin),
         times: Default::default(),
     }
+}
+
+/// A constant configuration with the defaults of its schema, if it lacks any. That they are within
+/// bounds is checked before a run.
+fn completed(kind: &PlanKind, schema: Option<&Arc<Schema>>) -> Option<Bytes> {
+    let PlanKind::Use { with, .. } = kind else {
+        return None;
+    };
+    let completed = schema?.complete(with.constant()?, "").ok()??;
+    Some(Bytes::from(completed))
 }
 
 /// Whether a plugin has no effects and reads nothing but its input.

@@ -209,9 +209,10 @@ fn bindings(definition: &Definition) -> Vec<NewBinding> {
             path,
             verify,
             respond,
+            intake,
         } => {
             let matches = Bytes::from(stimulus::canonical(&http::matches(method, path)));
-            let hash = if http::is_direct(path, verify.as_ref(), respond) {
+            let hash = if http::is_direct(path, verify.as_ref(), respond, intake) {
                 http::shape(method, path)
             } else {
                 stimulus::hash(http::STIMULUS, &matches, None)

@@ -25,8 +25,8 @@ pub struct Delivery {
     pub trigger: String,
     /// Identifies repeated deliveries; none: every request counts as a new delivery.
     pub delivery: Option<Digest>,
-    /// The input of the run: JSON.
-    pub input: Payload,
+    /// The request: JSON. The trigger says how it becomes the input of the run.
+    pub request: Payload,
 }
 
 /// The run that a request has started.
@@ -43,7 +43,7 @@ impl WorkflowClient {
     ///
     /// # Errors
     ///
-    /// The input does not fit the workflow, a run that excludes this one has not ended, another
+    /// The request does not fit the trigger or the workflow, a run that excludes this one has not ended, another
     /// start has taken the id, or the store fails. Nothing has changed then.
     pub async fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
         self.ask(move |inner| inner.deliver(delivery)).await
@@ -72,7 +72,7 @@ impl ClientInner {
             workflow,
             trigger,
             delivery,
-            input,
+            request,
         } = delivery;
         let id = delivery.map(|delivery| derived::delivery(&workflow, &trigger, delivery));
         // Looked up before anything is prepared, so that a duplicate costs one read.
@@ -86,19 +86,23 @@ impl ClientInner {
                 "the store has no definition {definition}, though it is published"
             ))
         })?;
+        let prepared = self
+            .catalog()
+            .prepare(definition.clone(), &*self.resources().plugins()?)?;
+        let input = match prepared.hooks.get(&trigger) {
+            Some(hook) => hook.input(&request)?,
+            None => request,
+        };
         let request = StartRequest {
-            definition: definition.clone(),
+            definition,
             input,
             id,
             correlation: None,
         };
-        let prepared = self
-            .catalog()
-            .prepare(definition, &*self.resources().plugins()?)?;
-        request.check(&prepared)?;
+        let input = request.accepted(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();
-            let (mut new, _) = request.new_run(&prepared, numbers, None, now_ms)?;
+            let (mut new, _) = request.new_run(&prepared, input.clone(), numbers, None, now_ms)?;
             for trigger in &mut new.triggers {
                 trigger.kind = TriggerType::Event;
             }

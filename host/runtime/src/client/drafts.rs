@@ -199,7 +199,11 @@ pub fn revert_to_draft(
 }
 
 /// The definition of a version of a workflow, published or retracted.
-fn of_version(store: &dyn Store, name: &str, version: u32) -> Result<DefinitionRow, Error> {
+pub(super) fn of_version(
+    store: &dyn Store,
+    name: &str,
+    version: u32,
+) -> Result<DefinitionRow, Error> {
     let rows = store.publications(&PublicationQuery {
         name: Some(name.to_owned()),
         retracted: true,

@@ -8,6 +8,7 @@
 //! Bounds: each operation is a handful of transactions. A stimulus for more than
 //! [`windlass_store::stimuli::Send::LIMIT`] bookmarks is delivered to the rest in the background.
 
+mod altering;
 mod controls;
 mod definitions;
 mod delivering;
@@ -28,6 +29,7 @@ mod turns;
 mod waiting;
 mod workflow;
 
+pub use altering::WithVersion;
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
 pub use definitions::{Published, publish, publish_if, retract_if};
 pub use delivering::{Delivered, Delivery};

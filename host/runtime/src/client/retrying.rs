@@ -5,6 +5,7 @@
 //! and written if the run still has that state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +23,7 @@ use windlass_store::letters::{DeadTrigger, LetterBody};
 use windlass_store::lives::{LifeOp, Lived, Reopen};
 use windlass_store::rows::{JournalRow, NewBlob, NewTrigger, RunRow};
 
+use super::altering::{Altered, WithVersion};
 use super::outcome::Standing;
 use super::used_up;
 use super::workflow::{ClientInner, WorkflowClient};
@@ -44,6 +46,9 @@ pub struct Retry {
     pub from: Option<String>,
     /// The input of that node as JSON, in place of its own input.
     pub input: Option<Payload>,
+    /// The version of its workflow with which the run continues, on the current plugins. `None`: the
+    /// definition and the components that it has.
+    pub definition: Option<WithVersion>,
 }
 
 impl WorkflowClient {
@@ -54,7 +59,8 @@ impl WorkflowClient {
     ///
     /// There is no such run; it has not failed; it is a child whose parent has received its result;
     /// its nodes were undone; it has no node to run again, or no such node; another run holds its
-    /// reservation; its definition or a component is missing; or the store fails.
+    /// reservation; its definition or a component is missing; its state does not fit the named
+    /// version, or there is none; or the store fails.
     pub async fn retry(
         &self,
         id: RunId,
@@ -96,9 +102,13 @@ impl ClientInner {
             ));
         }
         let catalog = self.catalog();
-        let prepared = catalog.load(store, &*self.resources().host()?, row.definition, row.pins)?;
+        let own = catalog.load(store, &*self.resources().host()?, row.definition, row.pins)?;
+        let altered = match retry.definition {
+            Some(with) => Some(self.altered(&row, Arc::clone(&own), with)?),
+            None => None,
+        };
         self.numbered(|numbers| {
-            let mut new = self.reopened(&row, &prepared, retry, numbers)?;
+            let mut new = self.reopened(&row, &own, altered.as_ref(), retry, numbers)?;
             if let Some((letter, dead)) = letter {
                 new.replays = Some(letter);
                 new.triggers.extend(given_again(&new, dead, numbers)?);
@@ -136,7 +146,7 @@ impl ClientInner {
         let node = prepared.graph.node(NodeIx(node));
         let retry = Retry {
             from: node.map(|plan| plan.name.clone()),
-            input: None,
+            ..Retry::default()
         };
         self.retry_for(run.id, &retry, Some((no, dead))).map(Some)
     }
@@ -144,18 +154,24 @@ impl ClientInner {
     fn reopened(
         &self,
         row: &RunRow,
-        prepared: &Prepared,
+        own: &Prepared,
+        altered: Option<&Altered>,
         retry: &Retry,
         numbers: &Numbers,
     ) -> Result<Reopen, Error> {
+        let prepared = altered.map_or(own, |altered| &altered.now);
         let (store, graph) = (self.store.as_ref(), &prepared.graph);
         let at_ms = self.clock.wall_ms();
         let scopes = store.scopes(row.no)?;
         let scopes = scopes.iter().map(|(no, bytes)| (*no, &**bytes));
-        let mut state = windlass_engine::RunState::decode(graph, &row.state, scopes)
+        let mut state = windlass_engine::RunState::decode(&own.graph, &row.state, scopes)
             .map_err(|error| Error::Unreadable(error.to_string()))?;
         let mut blobs = Vec::new();
         let how = self.how(row.no, graph, retry, &mut blobs)?;
+        if let Some(altered) = altered {
+            let over = how.node.is_some_and(|node| !state.cut_off(node));
+            self.refit(row, altered, &mut state, over)?;
+        }
         let values = Values::new();
         let cx = Cx {
             now_ms: at_ms,
@@ -165,7 +181,10 @@ impl ClientInner {
             max_steps: self.max_steps(),
         };
         let commands = reopen(graph, &mut state, how, &cx).map_err(|closed| why(row.id, closed))?;
-        let detail = serde_json::json!({ "from": retry.from, "edited": retry.input.is_some() });
+        let mut detail = serde_json::json!({ "from": retry.from, "edited": retry.input.is_some() });
+        if let (Some(altered), Some(detail)) = (altered, detail.as_object_mut()) {
+            detail.insert("definition".to_owned(), altered.report());
+        }
         let activation = graph.options().activation;
         let correlation = row.correlation.as_deref();
         let (reserves, exclusive) = reserving::of(activation, &prepared.name, correlation);
@@ -173,6 +192,10 @@ impl ClientInner {
         Ok(Reopen {
             run: row.no,
             version: row.version,
+            documents: altered.map(|altered| {
+                let now = &altered.now;
+                (Arc::clone(&now.definition), Arc::clone(&now.pins))
+            }),
             status: state.status,
             state: Bytes::from(state.encode()),
             triggers: triggers(graph, &commands, numbers, at_ms)?,
@@ -345,7 +368,7 @@ fn kept(input: Payload, blobs: &mut Vec<NewBlob>) -> Payload {
     }
 }
 
-fn no_retry(message: String, help: Option<String>) -> Error {
+pub(super) fn no_retry(message: String, help: Option<String>) -> Error {
     Error::NotNow {
         code: codes::NO_RETRY,
         message,

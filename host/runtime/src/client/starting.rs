@@ -110,14 +110,15 @@ impl ClientInner {
 
     fn create(&self, request: &StartRequest, due: Due) -> Result<Started, Error> {
         let prepared = self.prepared(request.definition.clone())?;
-        request.check(&prepared)?;
+        let input = request.accepted(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();
             let begin_ms = match due {
                 Due::Now | Due::WhenTold => now_ms,
                 Due::At(at_ms) => at_ms,
             };
-            let (mut new, _) = request.new_run(&prepared, numbers, None, begin_ms)?;
+            let (mut new, _) =
+                request.new_run(&prepared, input.clone(), numbers, None, begin_ms)?;
             new.created_ms = now_ms;
             if matches!(due, Due::WhenTold) {
                 for trigger in &mut new.triggers {

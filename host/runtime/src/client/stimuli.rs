@@ -203,8 +203,8 @@ fn started(
         correlation: stimulus.correlation.clone(),
     };
     let prepared = prepare(definition)?;
-    request.check(&prepared)?;
-    let (mut new, _) = request.new_run(&prepared, numbers, None, now_ms)?;
+    let input = request.accepted(&prepared)?;
+    let (mut new, _) = request.new_run(&prepared, input, numbers, None, now_ms)?;
     for trigger in &mut new.triggers {
         trigger.kind = TriggerType::Event;
     }

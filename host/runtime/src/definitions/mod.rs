@@ -30,6 +30,7 @@ use crate::error::Error;
 use crate::exclusive::Exclusive;
 use crate::topology::Topology;
 
+pub use self::files::Ignored;
 pub use self::refresh::Refreshed;
 pub use self::reload::{Failed, Reloaded};
 

@@ -17,7 +17,7 @@ use windlass_store::Writer as _;
 use windlass_store::drafts::{DropSource, Upkeep};
 use windlass_store::rows::DefinitionRow;
 
-use super::files::{Files, Present, Seen, Stamp};
+use super::files::{Content, Files, Ignored, Present, Seen, Stamp};
 use super::refresh::lost;
 use super::{Definitions, OnRemoval, Upkept};
 use crate::catalog::{PublishedOthers, check_file};
@@ -42,6 +42,8 @@ pub struct Reloaded {
     pub emptied: Vec<PathBuf>,
     /// The files that cannot be published, and why. The earlier versions stay published.
     pub failed: Vec<Failed>,
+    /// Entries of the directories that are not read, each in one report.
+    pub ignored: Vec<Ignored>,
 }
 
 /// A file that cannot be published.
@@ -111,8 +113,18 @@ impl Definitions {
         let mut files = self.files.lock();
         let mut reloaded = Reloaded::default();
         let present = Present::of(&self.options.directories);
-        self.drop_missing(&mut files, &present, force, &mut reloaded)?;
-        for (path, stamp) in &present.files {
+        let mut sources = BTreeSet::new();
+        if force || !files.begun {
+            sources = self.places()?;
+        }
+        Self::part(&mut files, &present, &sources, force, &mut reloaded);
+        // After a restart, the files from which the workflows were published keep them.
+        let known = |path: &&PathBuf| sources.contains(*path);
+        let (first, then): (Vec<_>, Vec<_>) = present.files.keys().partition(known);
+        for path in first.into_iter().chain(then) {
+            let Some(stamp) = present.files.get(path) else {
+                continue;
+            };
             if !force && files.knows(path, stamp, again) {
                 continue;
             }
@@ -121,49 +133,71 @@ impl Definitions {
             }
             self.take_in(&mut files, path, *stamp, force, &mut reloaded)?;
         }
+        // The workflow of a file that is gone, or that has another workflow now, is taken over by
+        // another file with it. Each file is an heir at most twice: its text is read again, and it
+        // may have changed.
+        for _ in 0..2 * files.seen.len() {
+            let Some((path, stamp)) = files.heir() else {
+                break;
+            };
+            if !held() {
+                return Err(lost());
+            }
+            self.take_in(&mut files, &path, stamp, force, &mut reloaded)?;
+        }
+        // The heirs were refused at first.
+        reloaded.failed.retain(|failed| {
+            let seen = files.seen.get(&failed.file);
+            seen.is_none_or(|seen| seen.content != Content::Published)
+        });
+        self.drop_gone(&mut files, &mut reloaded)?;
+        files.begun = true;
+        reloaded.ignored = files.ignored(present);
         Ok(reloaded)
     }
 
-    /// Retracts the workflows of files that were removed.
-    fn drop_missing(
-        &self,
+    /// Finds the files that are gone: they hold no workflow any more.
+    fn part(
         files: &mut Files,
         present: &Present,
+        sources: &BTreeSet<PathBuf>,
         force: bool,
         reloaded: &mut Reloaded,
-    ) -> Result<(), Error> {
-        let mut missing: BTreeSet<PathBuf> = files.seen.keys().cloned().collect();
-        if force || !files.begun {
-            missing.extend(self.places()?);
-            files.begun = true;
-        }
-        missing.retain(|file| present.lacks(file));
+    ) {
+        files.gone.retain(|file| present.lacks(file));
+        let known = files.seen.keys().chain(sources);
+        let gone: BTreeSet<PathBuf> = known.filter(|file| present.lacks(file)).cloned().collect();
         let mut of: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
-        for file in missing {
+        for file in gone {
             let directory = file.parent().unwrap_or(Path::new("")).to_owned();
             of.entry(directory).or_default().push(file);
         }
-        for (directory, lost) in of {
+        for (directory, gone) in of {
+            files.seen.retain(|file, _| !gone.contains(file));
             // If several files vanish at once and the directory is empty, its disk is probably
             // unmounted.
-            if lost.len() > 1 && present.is_empty(&directory) && !force {
-                files.seen.retain(|file, _| !lost.contains(file));
+            if gone.len() > 1 && present.is_empty(&directory) && !force {
                 reloaded.emptied.push(directory);
-                continue;
+            } else {
+                files.gone.extend(gone);
             }
-            for file in lost {
-                if let Some((workflow, version)) = self.drop_source(&file)? {
-                    reloaded.retracted.push((file.clone(), workflow, version));
-                }
-                files.seen.remove(&file);
+        }
+    }
+
+    /// Retracts the workflows of files that are gone, unless another file has it now.
+    fn drop_gone(&self, files: &mut Files, reloaded: &mut Reloaded) -> Result<(), Error> {
+        while let Some(file) = files.gone.first().cloned() {
+            if let Some((workflow, version)) = self.drop_source(&file)? {
+                reloaded.retracted.push((file.clone(), workflow, version));
             }
+            files.gone.remove(&file);
         }
         Ok(())
     }
 
     /// The files from which any process has published a workflow.
-    fn places(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut places = Vec::new();
+    fn places(&self) -> Result<BTreeSet<PathBuf>, Error> {
+        let mut places = BTreeSet::new();
         let mut after: Option<String> = None;
         loop {
             let page = self.store.sources(after.as_deref(), PAGE)?;
@@ -198,30 +232,47 @@ impl Definitions {
         force: bool,
         reloaded: &mut Reloaded,
     ) -> Result<(), Error> {
-        let again = files.seen.get(path);
-        let again = again.is_some_and(|seen| seen.stamp == stamp && seen.workflow.is_none());
+        let before = files.seen.get(path);
+        let again =
+            before.is_some_and(|seen| seen.stamp == stamp && seen.content != Content::Published);
+        let held = before.and_then(|seen| seen.holds.clone());
         let (text, published) = self.publish_file(files, path, force);
         let file = path.to_owned();
-        let workflow = match published {
+        let (content, holds) = match published {
             Ok((workflow, published)) => {
                 match published {
                     Some(published) => reloaded.published.push((file, published)),
                     None => reloaded.same.push((file, workflow.clone())),
                 }
-                Some(workflow)
+                (Content::Published, Some(workflow))
             }
-            Err(Error::Store(error)) => return Err(error.into()),
-            Err(error) => {
+            Err(NotPublished::Held { workflow, error }) => {
                 reloaded.failed.push(Failed {
                     file,
                     text,
                     error,
                     again,
                 });
-                None
+                (Content::Held(workflow), None)
+            }
+            Err(NotPublished::Other(Error::Store(error))) => return Err(error.into()),
+            Err(NotPublished::Other(error)) => {
+                reloaded.failed.push(Failed {
+                    file,
+                    text,
+                    error,
+                    again,
+                });
+                // The version that was published from it stays, so no other file replaces it.
+                (Content::Failed, held)
             }
         };
-        files.seen.insert(path.to_owned(), Seen { stamp, workflow });
+        let seen = Seen {
+            stamp,
+            content,
+            holds,
+        };
+        files.seen.insert(path.to_owned(), seen);
         Ok(())
     }
 
@@ -233,11 +284,13 @@ impl Definitions {
         files: &Files,
         path: &Path,
         force: bool,
-    ) -> (Arc<str>, Result<(String, Option<Published>), Error>) {
+    ) -> (Arc<str>, Result<(String, Option<Published>), NotPublished>) {
         let text = match text_of(path) {
             Ok((text, None)) => text,
-            Ok((text, Some(mistake))) => return (text, Err(Error::Definition(vec![mistake]))),
-            Err(error) => return (Arc::from(""), Err(error)),
+            Ok((text, Some(mistake))) => {
+                return (text, Err(Error::Definition(vec![mistake]).into()));
+            }
+            Err(error) => return (Arc::from(""), Err(error.into())),
         };
         let published = self.publish_text(files, path, &text, force);
         (text, published)
@@ -249,23 +302,28 @@ impl Definitions {
         path: &Path,
         text: &str,
         force: bool,
-    ) -> Result<(String, Option<Published>), Error> {
+    ) -> Result<(String, Option<Published>), NotPublished> {
         let read = file::read(text, &path.display().to_string());
         let canonical = read.canonical();
         let (Some(definition), Some(json)) = (&read.definition, canonical) else {
             let others = PublishedOthers(self.store.as_ref());
             let report = check_file(&read, &self.plugins, Some(&others));
-            return Err(Error::Definition(report.mistakes));
+            return Err(Error::Definition(report.mistakes).into());
         };
         let name = definition.name.clone();
-        let same = |(other, seen): (&PathBuf, &Seen)| {
-            (other != path && seen.workflow.as_ref() == Some(&name)).then(|| other.clone())
-        };
-        if let Some(other) = files.seen.iter().find_map(same) {
-            return Err(Error::Refused {
+        if let Some(other) = files.holder(&name, path) {
+            let error = Error::Refused {
                 code: codes::SAME_WORKFLOW,
                 message: format!("the workflow `{name}` is in {} already", other.display()),
-                help: Some("give one of the two another name, or take it away".to_owned()),
+                help: Some(
+                    "give one of the two another name, or take one away: the other one is published \
+                     then"
+                        .to_owned(),
+                ),
+            };
+            return Err(NotPublished::Held {
+                workflow: name,
+                error,
             });
         }
         let by_request = |trigger: &StartTrigger| matches!(trigger, StartTrigger::Http { .. });
@@ -276,7 +334,8 @@ impl Definitions {
                     "the workflow `{name}` has a trigger by `http`, and there is no web server"
                 ),
                 help: Some("set `listen` in [server], or let something send an event".to_owned()),
-            });
+            }
+            .into());
         }
         let place = path.display().to_string();
         let digest = Digest::of(&json);
@@ -306,6 +365,26 @@ impl Definitions {
             other => other,
         })?;
         Ok((name, published))
+    }
+}
+
+/// Why a file is not published.
+enum NotPublished {
+    /// Another file holds the workflow.
+    Held { workflow: String, error: Error },
+    /// Another reason.
+    Other(Error),
+}
+
+impl std::convert::From<Error> for NotPublished {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl std::convert::From<windlass_store::Error> for NotPublished {
+    fn from(error: windlass_store::Error) -> Self {
+        Self::Other(error.into())
     }
 }
 

@@ -252,6 +252,11 @@ impl Core {
         self.trusted_until_ms
     }
 
+    /// Whether a reaping is in progress.
+    pub fn is_reaping(&self) -> bool {
+        self.reaping
+    }
+
     fn joined(&mut self, asked_ms: u64, now: Now, actions: &mut Vec<Action>) {
         self.renewed(asked_ms);
         self.claiming = None;

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use windlass_model::valid::plain;
 use windlass_model::{Numbers, TriggerState};
 use windlass_store::write::{
-    Claim, ClaimScope, ClaimedRun, Claims, Fence, Fenced, Leave, NewMember, Park, Reap, Renew,
-    Renewed, TriggerFence, Unpark,
+    Claim, ClaimScope, ClaimedRun, Claims, Fence, Fenced, Leave, Mark, NewMember, Park, Reap,
+    Reaped, Renew, Renewed, TriggerFence, Unpark,
 };
 use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
 
@@ -30,6 +30,12 @@ pub(crate) struct Mailbox {
 pub(crate) enum Mail {
     Event(Event),
     Claimed(Claims),
+    /// Runs of dead members are freed.
+    Reaped(Reaped),
+    /// Suspects that may run once they are marked.
+    Mark(Vec<TriggerFence>),
+    /// Whether these suspects are marked.
+    Marked(bool),
     /// Instances claimed by another operation than the scheduler's claim.
     Taken(Vec<ClaimedRun>),
     Stop,
@@ -51,6 +57,11 @@ impl Mailbox {
         // If the scheduler has stopped, the runs are given back when the process leaves the
         // store.
         let _ = self.sender.send(Mail::Taken(taken));
+    }
+
+    /// Marks suspects.
+    pub(crate) fn mark(&self, triggers: Vec<TriggerFence>) {
+        let _ = self.sender.send(Mail::Mark(triggers));
     }
 
     pub(crate) fn stop(&self) {
@@ -86,6 +97,8 @@ pub(crate) struct Driver {
     pub(crate) core: Core,
     pub(crate) membership: Arc<Membership>,
     pub(crate) sink: Arc<dyn Sink>,
+    /// What the reaping in progress has freed so far.
+    pub(crate) reaped: Reaped,
 }
 
 /// The membership of this process in the store.
@@ -148,8 +161,9 @@ struct Answers {
 const CLAIM: Ticket = 0;
 const REAP: Ticket = 1;
 const UNPARK: Ticket = 2;
+const MARK: Ticket = 3;
 /// The ticket of a renewal. The time of the attempt is encoded behind it.
-const RENEW: Ticket = 3;
+const RENEW: Ticket = 4;
 
 impl Sink for Answers {
     fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
@@ -169,7 +183,7 @@ impl Sink for Answers {
                     }
                 },
                 REAP => match Reap::answer(answer) {
-                    Ok(freed) => Mail::Event(Event::Reaped { freed }),
+                    Ok(reaped) => Mail::Reaped(reaped),
                     Err(error) => {
                         complain("free what dead processes hold", &error);
                         Mail::Event(Event::ReapFailed)
@@ -180,6 +194,13 @@ impl Sink for Answers {
                     Err(error) => {
                         complain("unpark triggers", &error);
                         continue;
+                    }
+                },
+                MARK => match Mark::answer(answer) {
+                    Ok(marked) => Mail::Marked(marked.is_ok()),
+                    Err(error) => {
+                        complain("mark suspects", &error);
+                        Mail::Marked(false)
                     }
                 },
                 asked => match Renew::answer(answer) {
@@ -245,6 +266,16 @@ impl Driver {
         match mail {
             Mail::Event(event) => self.step(event),
             Mail::Claimed(claims) => self.claimed(claims),
+            Mail::Reaped(reaped) => self.reaped(reaped),
+            Mail::Mark(triggers) => {
+                let incarnation = self.membership.numbers().incarnation();
+                let mark = Mark {
+                    incarnation,
+                    triggers,
+                };
+                self.submit(MARK, mark);
+            }
+            Mail::Marked(done) => self.shared.suspects_marked(done),
             Mail::Taken(taken) => self.taken(taken),
             Mail::Stop => {}
         }
@@ -285,6 +316,8 @@ impl Driver {
             Action::Reap { limit } => {
                 self.submit(REAP, Reap { incarnation, limit });
                 self.shared.broadcast(|| Message::Retry);
+                // A mark may have failed.
+                self.shared.mark_suspects();
             }
             Action::Renew => {
                 let asked_ms = self.shared.base.now().monotonic_ms;
@@ -329,6 +362,34 @@ impl Driver {
                 tracing::error!(%error, "cannot join the store");
                 self.shared.intake.scheduler.send(Event::JoinFailed);
             }
+        }
+    }
+
+    /// Reports the triggers that are tried again, once all of them are free.
+    fn reaped(&mut self, reaped: Reaped) {
+        self.reaped.add(reaped);
+        let metrics = &self.shared.base.metrics;
+        metrics.tried_again.add(reaped.triggers.into());
+        metrics.suspects.add(reaped.suspects.into());
+        self.step(Event::Reaped { freed: reaped.runs });
+        if self.core.is_reaping() {
+            return;
+        }
+        let Reaped {
+            triggers, suspects, ..
+        } = std::mem::take(&mut self.reaped);
+        if suspects > 0 {
+            tracing::warn!(
+                triggers,
+                suspects,
+                "a host died: the {triggers} triggers that it had claimed are tried again, \
+                 {suspects} of them in groups, because several hosts in a row died with them"
+            );
+        } else if triggers > 0 {
+            tracing::warn!(
+                triggers,
+                "a host died: the {triggers} triggers that it had claimed are tried again"
+            );
         }
     }
 

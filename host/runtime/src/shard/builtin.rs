@@ -2,7 +2,7 @@
 
 use windlass_engine::Open;
 use windlass_engine::expr::Template;
-use windlass_model::file::{parse_duration_ms, parse_instant_ms};
+use windlass_model::file::{NoTime, moment_ms};
 use windlass_model::{Class, Failure, JsonText, Payload, limits};
 
 use super::memory::Unread;
@@ -11,14 +11,6 @@ use super::owned::OwnedRun;
 use super::work::{Address, Patch};
 use crate::codes;
 use crate::shared::Base;
-
-/// Parses a duration from now, or an instant.
-fn until(text: &str, now_ms: i64) -> Result<i64, String> {
-    parse_duration_ms(text)
-        .map(|ms| now_ms.saturating_add_unsigned(ms))
-        .or_else(|| parse_instant_ms(text))
-        .ok_or_else(|| format!("`{text}` is neither a duration like `5s` nor an RFC 3339 instant"))
-}
 
 impl OwnedRun {
     /// The end of the wait of a `wait` node.
@@ -33,11 +25,14 @@ impl OwnedRun {
         let json = self.render(open.scope, template, patch, base)?;
         let value: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
         let until_ms = match &value {
-            serde_json::Value::String(text) => until(text, to.started_ms),
-            serde_json::Value::Number(number) => number
-                .as_i64()
-                .and_then(|ms| to.started_ms.checked_add(ms.max(0)))
-                .ok_or_else(|| format!("{number} milliseconds are too many")),
+            serde_json::Value::String(text) => {
+                moment_ms(text, to.started_ms).map_err(|wrong| wrong.to_string())
+            }
+            serde_json::Value::Number(number) => {
+                let help = "in an expression the unit stands behind the braces, like \
+                            `{{ vars.seconds }}s`";
+                Err(format!("{}; {help}", NoTime::unitless(number)))
+            }
             other => Err(format!("{other} is neither a duration nor an instant")),
         };
         match until_ms {

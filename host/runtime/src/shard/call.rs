@@ -120,11 +120,10 @@ impl OwnedRun {
         base: &Base,
     ) -> Result<Call, Unread> {
         let config = match with.constant() {
-            Some(constant) => constant.clone(),
+            Some(constant) => executor.completed.as_ref().unwrap_or(constant).clone(),
             None => {
                 let rendered = self.render(open.scope, with, patch, base)?;
-                executor.check_config(&rendered).map_err(Unread::Value)?;
-                rendered
+                executor.configured(rendered).map_err(Unread::Value)?
             }
         };
         let input = self.input(open, patch, base)?;

@@ -278,7 +278,12 @@ impl OwnedRun {
         let store = base.store.as_ref();
         let Some(collect) = &open.collect else {
             let output = self.render_whole(open.scope, list, patch, base)?;
-            let items = take_apart(&json_of(store, &output)?).map_err(Unread::Value)?;
+            let items = take_apart(&json_of(store, &output)?).map_err(|mut failure| {
+                if let Some(node) = self.prepared.graph.node(open.node) {
+                    failure.message = format!("node `{}`: {}", node.name, failure.message);
+                }
+                Unread::Value(failure)
+            })?;
             return Ok(Settled::Listed { output, items });
         };
         if let Some(failure) = &collect.fault {

@@ -116,8 +116,8 @@ impl ShardState {
         owned.held.insert(waiting, late);
         self.make_ready(to.run, waiting, shared);
         if suspicious {
-            // The trigger now waits under its new sequence number, so the old one has to leave the
-            // queue of suspects.
+            // The trigger now waits under its new sequence number, so the old one has to leave its
+            // group.
             shared.suspect_left(to.run, to.seq);
         }
     }

@@ -245,10 +245,25 @@ pub(crate) fn take_apart(json: &[u8]) -> Result<Arc<[Bytes]>, Failure> {
             .into_iter()
             .map(|item| Bytes::from(item.to_string()))
             .collect()),
-        Ok(_) => Err(invalid("what a for-each works on is not a list".to_owned())),
+        Ok(other) => Err(invalid(format!(
+            "a for-each works on a list, and `for-each` has {}",
+            kind_of(&other)
+        ))),
         Err(error) => Err(invalid(format!(
             "the list of a for-each is not JSON: {error}"
         ))),
+    }
+}
+
+/// The kind of a JSON value that is not a list.
+fn kind_of(value: &serde_json::Value) -> &'static str {
+    match value {
+        serde_json::Value::Null => "the value null",
+        serde_json::Value::Bool(_) => "a boolean",
+        serde_json::Value::Number(_) => "a number",
+        serde_json::Value::String(_) => "a text",
+        serde_json::Value::Object(_) => "a map",
+        serde_json::Value::Array(_) => "a list",
     }
 }
 

@@ -47,6 +47,7 @@ use work::Returned;
 
 pub use burst::BurstBounds;
 pub(crate) use guard::{Order, Taken};
+pub(crate) use memory::json_of;
 pub(crate) use owned::OwnedRun;
 pub(crate) use sends::INCIDENT;
 pub(crate) use shard_state::ShardState;
@@ -64,8 +65,8 @@ pub(crate) enum Message {
     Returned(Box<Returned>),
     /// Answers of the store.
     Answers(Vec<(Ticket, windlass_store::Result<Wrote>)>),
-    /// This suspect may run alone now.
-    SuspectsTurn(RunNo, Seq),
+    /// This suspect, in this burst of its run, is marked and may run.
+    SuspectsTurn(RunNo, Seq, Epoch),
     /// The result of a lock request, or the loss of a lock.
     Locked {
         /// The run.

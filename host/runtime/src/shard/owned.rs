@@ -99,6 +99,8 @@ pub(crate) enum Stage {
     Waiting,
     /// Claimed, but its commit is not durable yet.
     Written,
+    /// A claimed suspect that waits for its group and does not count as in flight.
+    Aside,
     /// Claimed and ready to begin.
     Ready,
     /// Executed by a guest.
@@ -153,11 +155,18 @@ impl HeldTrigger {
         }
     }
 
-    /// Removes the trigger: interrupts its guest, updates the in-flight count and the queue of
+    /// Removes the trigger: interrupts its guest, updates the in-flight count and the groups of
     /// suspects.
     pub(super) fn leaves(&self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
         self.interrupt();
-        shared.intake.release(u32::from(self.is_claimed()));
+        match self.stage {
+            Stage::Waiting => {}
+            Stage::Aside => {
+                shared.intake.take_back();
+                shared.intake.release(1);
+            }
+            Stage::Written | Stage::Ready | Stage::Running(_) => shared.intake.release(1),
+        }
         if self.suspicion != Suspicion::None {
             shared.suspect_left(no, seq);
         }

@@ -16,7 +16,7 @@ use super::owned::OwnedRun;
 const AHEAD: usize = 32;
 
 /// An execution that may begin, with its burst. A later burst has to queue it again, because the run
-/// may wait for its lock, or the trigger for its turn as a suspect.
+/// may wait for its lock, or the trigger for its group of suspects.
 type Entry = (RunNo, Epoch, Seq);
 
 /// The executions to begin next, in order.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use windlass_model::{Epoch, RunId, RunNo, Seq};
-use windlass_store::rows::{BORN_VERSION, Created, NewRun, Suspicion};
-use windlass_store::write::{ClaimedRun, Commit, Fence, Fenced, Mark, OrFenced, Park, Release};
+use windlass_store::rows::{BORN_VERSION, Created, NewRun};
+use windlass_store::write::{ClaimedRun, Commit, Fence, Fenced, OrFenced, Park, Release};
 use windlass_store::{Ticket, Verb as _, Write, Wrote};
 
 use super::early::Early;
@@ -19,6 +19,7 @@ use super::{Arrival, Birth, Message, Reply};
 use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
+use crate::suspects::Suspect;
 use crate::wait::{Ended, RunResult};
 
 /// The state of a shard.
@@ -76,8 +77,6 @@ pub(super) enum Then {
     },
     /// A new run is written.
     Created(Box<(OwnedRun, Reply)>),
-    /// A suspect is marked and may run.
-    Marked(Seq),
     /// A run is given back.
     Released(Fence),
     /// A trigger is parked.
@@ -88,7 +87,7 @@ impl Then {
     /// The trigger of the write, if it has one.
     fn trigger(&self) -> Option<Seq> {
         match self {
-            Self::Committed { seq, .. } | Self::Marked(seq) | Self::Parked(seq) => Some(*seq),
+            Self::Committed { seq, .. } | Self::Parked(seq) => Some(*seq),
             Self::Created(_) | Self::Released(_) => None,
         }
     }
@@ -105,7 +104,9 @@ impl ShardState {
                     self.answered(ticket, answer, shared);
                 }
             }
-            Message::SuspectsTurn(run, seq) => self.suspects_turn(run, seq, shared),
+            Message::SuspectsTurn(run, seq, epoch) => {
+                self.suspects_turn(run, seq, epoch, shared);
+            }
             Message::Locked { no, epoch, taken } => self.locked(no, epoch, taken, shared),
             Message::Forget => self.forget(shared),
             Message::Owed(fence) => self.release(fence),
@@ -239,23 +240,34 @@ impl ShardState {
         }
     }
 
-    /// Queues a claimed trigger; a suspect waits until it can run alone.
+    /// Queues a claimed trigger; a suspect waits until it can run in a group.
     pub(super) fn make_ready(&mut self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
         windlass_model::failpoint::pass("after-claim");
         // A trigger of a run that waits for its lock is queued once the lock is held.
-        let Some(owned) = self.owned.get(&no).filter(|owned| !owned.is_shut()) else {
+        let Some(owned) = self.owned.get_mut(&no).filter(|owned| !owned.is_shut()) else {
             return;
         };
-        let held = owned.held.get(&seq);
-        let suspicious = held.is_some_and(|held| held.suspicion != Suspicion::None);
         // A control trigger runs no guest, so it cannot have killed a host; and it has to keep its
         // order.
-        if !suspicious || owned.is_control(seq) {
+        let (is_control, epoch) = (owned.is_control(seq), owned.epoch);
+        let held = owned.held.get_mut(&seq).filter(|_| !is_control);
+        let Some((held, most)) = held.and_then(|held| held.suspicion.group().map(|n| (held, n)))
+        else {
             self.ready
                 .push(owned, seq, || shared.base.now().monotonic_ms);
-        } else if shared.bursts.suspects.enter(no, seq) {
-            self.mark(no, seq);
+            return;
+        };
+        if shared.intake.set_aside() {
+            held.stage = Stage::Aside;
         }
+        let suspect = Suspect {
+            run: no,
+            seq,
+            epoch,
+            trigger: held.fence(),
+        };
+        shared.bursts.suspects.enter(suspect, most);
+        shared.mark_suspects();
     }
 
     /// Queues a trigger whose commit is in progress.
@@ -269,37 +281,21 @@ impl ShardState {
         }
     }
 
-    fn mark(&mut self, no: RunNo, seq: Seq) {
-        let Some(owned) = self.owned.get(&no) else {
-            return;
+    /// Queues a suspect that is marked.
+    fn suspects_turn(&mut self, no: RunNo, seq: Seq, epoch: Epoch, shared: &RuntimeShared) {
+        let owned = self.owned.get_mut(&no);
+        let owned = owned.filter(|owned| owned.epoch == epoch && owned.held.contains_key(&seq));
+        let Some(owned) = owned else {
+            return shared.suspect_left(no, seq);
         };
-        let Some(held) = owned.held.get(&seq) else {
-            return;
-        };
-        let mark = Mark {
-            fence: owned.fence(),
-            trigger: held.fence(),
-        };
-        let pending = Pending {
-            run: no,
-            epoch: owned.epoch,
-            then: Then::Marked(seq),
-        };
-        self.push(pending, mark);
-    }
-
-    fn suspects_turn(&mut self, no: RunNo, seq: Seq, shared: &RuntimeShared) {
-        // The suspect may have queued in an earlier burst; in this burst it queues once it may
-        // begin.
-        let here = self
-            .owned
-            .get(&no)
-            .is_some_and(|owned| owned.held.contains_key(&seq) && !owned.is_shut());
-        if here {
-            self.mark(no, seq);
-        } else {
-            shared.suspect_left(no, seq);
+        if let Some(held) = owned.held.get_mut(&seq)
+            && matches!(held.stage, Stage::Aside)
+        {
+            shared.intake.take_back();
+            held.stage = Stage::Ready;
         }
+        self.ready
+            .push(owned, seq, || shared.base.now().monotonic_ms);
     }
 
     fn born(&mut self, birth: Birth, shared: &RuntimeShared) {
@@ -343,8 +339,7 @@ impl ShardState {
             suspect: Some(seq), ..
         } = &pending.then
         {
-            // After its step, with any result, the next suspect does not wait for this one any
-            // more.
+            // After its step, with any result, no suspect waits for this one any more.
             shared.suspect_left(pending.run, *seq);
         }
         let (no, epoch, then) = (pending.run, pending.epoch, pending.then);
@@ -359,7 +354,6 @@ impl ShardState {
             Then::Committed { .. } => {
                 Commit::answer(answer).map(|answer| answer.map(|committed| committed.due))
             }
-            Then::Marked(_) => Mark::answer(answer).map(|answer| answer.map(|()| false)),
             Then::Parked(_) => Park::answer(answer).map(|answer| answer.map(|()| false)),
         };
         match due {
@@ -475,10 +469,6 @@ impl ShardState {
                 } else if shared.intake.begins_nothing() {
                     self.give_back_if_idle(no, shared);
                 }
-            }
-            Then::Marked(seq) => {
-                let now_ms = || shared.base.now().monotonic_ms;
-                self.ready.push(owned, seq, now_ms);
             }
             Then::Parked(seq) => {
                 self.refusals.taken(no, seq);
@@ -620,15 +610,6 @@ impl ShardState {
 }
 
 impl RuntimeShared {
-    /// Removes a suspect from the queue, so that the next one may run.
-    pub(crate) fn suspect_left(&self, no: RunNo, seq: Seq) {
-        if let Some((no, seq)) = self.bursts.suspects.leave(no, seq)
-            && let Some(shard) = self.shard(no)
-        {
-            shard.send(Message::SuspectsTurn(no, seq));
-        }
-    }
-
     /// Reports the durable end of a run.
     fn ended(&self, no: RunNo, result: RunResult) {
         self.listeners.standby.ended(result.id);

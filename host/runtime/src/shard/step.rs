@@ -6,6 +6,7 @@ use windlass_engine::waited_too_long;
 use windlass_model::valid::plain;
 use windlass_model::{Class, Failure, Payload, RunNo, Seq, TriggerType};
 use windlass_plugins::{Accept, Cancel, Disposition, Host, Returned as Back};
+use windlass_store::rows::Suspicion;
 use windlass_store::write::Park;
 
 use super::about::log_about;
@@ -19,9 +20,6 @@ use super::shard_state::{Pending, ShardState, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
 use crate::shared::RuntimeShared;
-
-/// The number of hosts that may die while they execute one trigger.
-const DELIVERIES: u32 = 3;
 
 /// The limit of the reason for which a trigger is parked, in bytes.
 pub(crate) const REASON_BYTES: usize = 1024;
@@ -328,8 +326,11 @@ impl OwnedRun {
     /// The failure of an execution that is too late to begin.
     fn too_late(&self, to: Address) -> Option<Failure> {
         let held = self.held.get(&to.seq)?;
-        if held.deliveries >= DELIVERIES {
-            let message = format!("the host died {} times while this ran", held.deliveries);
+        if held.suspicion == Suspicion::Guilty {
+            let message = format!(
+                "{} hosts in a row died while this ran, the last one while no other suspect ran",
+                held.deliveries
+            );
             return Some(Failure::new(Class::Lost, codes::LOST, message));
         }
         let open = self.state.run_of(to.seq)?;

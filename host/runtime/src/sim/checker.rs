@@ -12,7 +12,7 @@ use windlass_model::{
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
 use windlass_store::published::{Plan, Planned};
-use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, NewRun};
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, NewRun, Suspicion};
 use windlass_store::stimuli::{ClaimFor, SendOutcome, Sent};
 use windlass_store::write::{Claim, ClaimScope, Claims, Commit, Fenced};
 use windlass_store::{Write, Wrote};
@@ -54,6 +54,10 @@ pub(super) struct Checker {
     /// The rows that wait for a child: each has one.
     called: BTreeSet<(RunNo, Seq)>,
     pub(super) published: Published,
+    /// The triggers that kill hosts, if the simulation chooses them: no other trigger is lost.
+    pub(super) blame: Option<BTreeSet<(RunNo, Seq)>>,
+    /// The number of guilty triggers that were claimed: they fail as lost.
+    pub(super) lost: u64,
     /// The items with an output, by list and index.
     came_to: BTreeSet<(RunNo, Seq, u32)>,
 }
@@ -407,6 +411,16 @@ impl Checker {
                         "trigger {} of {no} was claimed in a pause",
                         row.seq
                     ));
+                }
+                if row.suspicion == Suspicion::Guilty {
+                    self.lost += 1;
+                    let blame = self.blame.as_ref();
+                    if blame.is_some_and(|blame| !blame.contains(&(no, row.seq))) {
+                        let seq = row.seq;
+                        self.note(format!(
+                            "trigger {seq} of {no} is blamed, and kills no host"
+                        ));
+                    }
                 }
                 if row.due_ms > claim.now_ms {
                     self.note(format!("trigger {} of {no} was claimed early", row.seq));

@@ -30,6 +30,8 @@ pub(super) struct Calling {
     workflow: Arc<str>,
     /// How long the plugin takes no call of the workflow.
     pub(super) put_off: Option<Duration>,
+    /// Whether the host dies instead of the return.
+    kills: bool,
 }
 
 /// Guests that crash repeatedly, and the quarantine of one process for them.
@@ -111,6 +113,7 @@ impl Calling {
                 reply,
                 workflow: cx.workflow,
                 put_off,
+                kills: false,
             };
         }
         let takes_ms = match dice.below(100) {
@@ -133,7 +136,24 @@ impl Calling {
             reply,
             workflow: cx.workflow,
             put_off: None,
+            kills: false,
         }
+    }
+
+    /// Kills the host at this time, unless the call is cancelled before.
+    pub(super) fn kill_at(&mut self, at_ms: u64) {
+        self.kills = true;
+        self.ready_ms = at_ms;
+    }
+
+    /// Lets the call return no earlier than this.
+    pub(super) fn wait_until(&mut self, at_ms: u64) {
+        self.ready_ms = self.ready_ms.max(at_ms);
+    }
+
+    /// Whether the host dies now.
+    pub(super) fn kills(&self) -> bool {
+        self.kills && !self.cancel.is_cancelled()
     }
 
     /// Whether it can return now.
@@ -178,7 +198,7 @@ impl Reply {
     }
 }
 
-fn back<T>(result: Result<T, Failure>, put_off: Option<Duration>) -> Back<T> {
+pub(super) fn back<T>(result: Result<T, Failure>, put_off: Option<Duration>) -> Back<T> {
     Back {
         result,
         logs: Vec::new(),

@@ -68,7 +68,9 @@ impl Process {
             correlation: None,
         };
         let now_ms = self.clock.wall_ms();
-        let (new, _) = request.new_run(prepared, &numbers, None, now_ms).unwrap();
+        let (new, _) = request
+            .new_run(prepared, request.input.clone(), &numbers, None, now_ms)
+            .unwrap();
         let id = new.id;
         let (_, plan) = prepared.graph.nodes().next().unwrap();
         self.store.write(new).unwrap().unwrap();

@@ -12,7 +12,7 @@ use windlass_model::{
     Clock, ExecutionStatus, Incarnation, RunId, StimulusId, TriggerState, TriggerType,
 };
 use windlass_store::memory::{Fault, Faults};
-use windlass_store::rows::{Created, TriggerRow};
+use windlass_store::rows::{Created, Suspicion, TriggerRow};
 use windlass_store::write::{Commit, Leave, OrFenced};
 use windlass_store::{Listener, MemoryStore, Store as _, Write, Writer as _};
 
@@ -55,8 +55,8 @@ pub(super) struct Process {
     pub(super) calls: Vec<Calling>,
     /// Its quarantine, if some guests crash.
     pub(super) crashing: Option<Crashing>,
-    /// Whether it does not count refusals of the store (a deliberate fault).
-    stubborn: bool,
+    /// The deliberate fault.
+    mutation: Option<Mutation>,
     /// Its operations on the locks of bursts, if they have locks.
     pub(super) errands: Option<Errands>,
     /// Its planner, if there are schedules.
@@ -174,7 +174,7 @@ impl Process {
         from.look_at(life, &store);
         let burst_lock = from.root.another();
         from.look_at(life, &burst_lock);
-        let careless = from.trouble.lock().mutation == Some(Mutation::Careless);
+        let mutation = from.trouble.lock().mutation;
         let options = Options {
             store: Arc::<MemoryStore>::clone(&store),
             plugins: Arc::clone(&ALL.host),
@@ -225,10 +225,11 @@ impl Process {
             mail: VecDeque::new(),
             calls: Vec::new(),
             crashing: from.crashing.clone().map(Crashing::new),
-            stubborn: from.trouble.lock().mutation == Some(Mutation::Stubborn),
-            errands: from
-                .provider()
-                .map(|provider| Errands::new(life, provider, careless)),
+            mutation,
+            errands: from.provider().map(|provider| {
+                let careless = mutation == Some(Mutation::Careless);
+                Errands::new(life, provider, careless)
+            }),
             planning,
             sweeping,
             births: Vec::new(),
@@ -257,7 +258,17 @@ impl Process {
         }
         let woken = mail.is_none();
         let before = self.store.deferred();
-        let mail = mail.unwrap_or(Mail::Event(Event::Tick));
+        let mut mail = mail.unwrap_or(Mail::Event(Event::Tick));
+        match (&mut mail, self.mutation) {
+            (Mail::Mark(group), Some(Mutation::Blames)) => group.truncate(1),
+            (Mail::Claimed(claims), Some(Mutation::NeverHalves)) => {
+                let rows = claims.runs.iter_mut().flat_map(|run| &mut run.claimed);
+                for row in rows.filter(|row| row.suspicion.group().is_some()) {
+                    row.suspicion = Suspicion::Suspect(Suspicion::WIDEST);
+                }
+            }
+            _ => {}
+        }
         self.parts.driver.take(mail);
         let spins = woken && self.store.deferred() == before && self.is_due();
         !spins || !self.mail.is_empty()
@@ -298,7 +309,7 @@ impl Process {
         let mut messages = Vec::new();
         shard.take(&mut messages);
         let mut state = shard.state.lock();
-        if self.stubborn {
+        if self.mutation == Some(Mutation::Stubborn) {
             state.refusals.clear();
         }
         let mut work = Vec::new();
@@ -364,7 +375,9 @@ impl Process {
             .unwrap();
         let numbers = self.parts.membership.numbers();
         let (owner, now_ms) = (Some(numbers.incarnation()), shared.base.clock.wall_ms());
-        let Ok((new, state)) = request.new_run(&prepared, &numbers, owner, now_ms) else {
+        let Ok((new, state)) =
+            request.new_run(&prepared, request.input.clone(), &numbers, owner, now_ms)
+        else {
             return;
         };
         let (reply, answer) = oneshot::channel();

@@ -29,6 +29,9 @@ pub(super) struct Report {
     /// Steps that the store refused, and occurrences of schedules.
     pub(super) refused: u64,
     pub(super) troubles_of_schedules: u64,
+    /// Deaths of processes of poisonous triggers, and guilty triggers that were claimed.
+    pub(super) poisoned: u64,
+    pub(super) lost: u64,
 }
 
 impl Report {
@@ -56,5 +59,7 @@ impl Report {
         self.put_off += other.put_off;
         self.refused += other.refused;
         self.troubles_of_schedules += other.troubles_of_schedules;
+        self.poisoned += other.poisoned;
+        self.lost += other.lost;
     }
 }

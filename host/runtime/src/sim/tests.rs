@@ -76,6 +76,39 @@ fn what_is_taken_back_and_does_not_start_is_noticed() {
     noticed(Mutation::Unretracted);
 }
 
+/// Simulations of hosts that die of triggers.
+const POISONED: Seeds = Seeds::new(60, 20_000);
+
+fn run_poisoned(seed: u64, mutation: Option<Mutation>) -> Result<Report, String> {
+    let _running = Running(seed);
+    World::poisoned(seed, mutation).run()
+}
+
+#[test]
+fn a_trigger_that_kills_hosts_is_lost_and_its_neighbours_end_with_their_results() {
+    let seeds = POISONED.range();
+    let all = seeds::run_all(&seeds, |seed| run_poisoned(seed, None), Report::add);
+    if POISONED.are_all(&seeds) {
+        assert!(all.lost > 0, "no trigger was lost");
+        let others = all.crashes - all.poisoned;
+        assert!(others > 0, "no host died without a cause");
+    }
+}
+
+#[test]
+fn neighbours_that_are_blamed_are_noticed() {
+    POISONED.find(Mutation::Blames, |seed| {
+        run_poisoned(seed, Some(Mutation::Blames)).is_err()
+    });
+}
+
+#[test]
+fn groups_that_never_halve_are_noticed() {
+    POISONED.find(Mutation::NeverHalves, |seed| {
+        run_poisoned(seed, Some(Mutation::NeverHalves)).is_err()
+    });
+}
+
 /// Seeds that once revealed a mistake.
 #[test]
 fn what_has_failed_once_holds() {

@@ -6,7 +6,7 @@ mod publishing;
 mod stuck;
 mod trouble;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -22,6 +22,7 @@ use super::graphs::ALL;
 use super::guests::Calling;
 use super::history::History;
 use super::locks::Server;
+use super::poison::Poison;
 use super::process::{Birthplace, Move, Process, Trouble};
 use super::report::Report;
 use crate::options::BurstBounds;
@@ -42,6 +43,9 @@ const PATIENCE_MS: u64 = 6 * 3_600_000;
 
 /// Separates the random numbers of crashing guests from all others.
 const CRASHES: u64 = 0x6372_6173_6938;
+
+/// Separates the random numbers of poisonous triggers from all others.
+const POISON: u64 = 0x706f_6973_6f6e;
 
 /// Separates the random selection of refused steps from all others.
 const REFUSALS: u64 = 0x7265_6675_7365;
@@ -70,6 +74,10 @@ pub(super) enum Mutation {
     Careless,
     /// Processes try refused steps for ever.
     Stubborn,
+    /// Processes mark one suspect of each group, and run all of it.
+    Blames,
+    /// Processes run suspects in groups of the same size after every death.
+    NeverHalves,
 }
 
 /// The whole simulation.
@@ -106,6 +114,8 @@ pub(super) struct World {
     forgets: bool,
     /// The random numbers of the guests of the next process, if guests crash repeatedly.
     crashing: Option<Dice>,
+    /// The triggers that kill hosts, if this simulation is about them.
+    poison: Option<Poison>,
     something_happened: bool,
     report: Report,
 }
@@ -208,6 +218,7 @@ impl World {
             publisher: Publisher::new(seed),
             forgets: Dice(seed ^ 0x666f_7267_6574).once_in(4),
             crashing: Dice(seed ^ CRASHES).once_in(6).then_some(Dice(!seed)),
+            poison: None,
             something_happened: false,
             report: Report::default(),
             dice,
@@ -218,6 +229,28 @@ impl World {
         ALL.published.iter().for_each(|one| checker.knows(one));
         drop(checker);
         world.ask_for_runs();
+        world
+    }
+
+    /// A simulation in which hosts die of one trigger, of two, or of none, and of nothing else: no
+    /// host loses its membership.
+    pub(super) fn poisoned(seed: u64, mutation: Option<Mutation>) -> Self {
+        let mut world = Self::new(seed, mutation);
+        world.habits.crash = 0;
+        world.habits.stop = 0;
+        world.habits.full = 0;
+        world.trouble.lock().unknown = 0;
+        let mut dice = Dice(seed ^ POISON);
+        for _ in 0..dice.below(5) {
+            world.ask_for_runs();
+        }
+        if dice.once_in(2) {
+            for asked in world.requests.values_mut() {
+                asked.at_ms = asked.at_ms.map(|_| dice.below(200));
+            }
+        }
+        world.poison = Some(Poison::new(dice));
+        world.checker.lock().blame = Some(BTreeSet::new());
         world
     }
 
@@ -245,7 +278,7 @@ impl World {
             };
             self.requests.insert(id, asked);
         }
-        self.report.runs = runs;
+        self.report.runs += runs;
     }
 
     /// Runs the simulation to its end, and returns all writes.
@@ -297,6 +330,8 @@ impl World {
         self.report.troubles_of_schedules = trouble.put_off;
         drop(trouble);
         self.report.taken = checker.taken;
+        self.report.lost = checker.lost;
+        self.report.poisoned = self.poison.as_ref().map_or(0, Poison::deaths);
         drop(checker);
         Ok(self.report)
     }
@@ -415,8 +450,17 @@ impl World {
                 for work in process.turn(shard, locks_ms) {
                     process.check_begun(work.to, &self.root, &self.checker);
                     let crashing = process.crashing.as_mut();
-                    let calling = Calling::begin(work, now, &mut self.dice, crashing);
+                    let mut calling = Calling::begin(work, now, &mut self.dice, crashing);
                     self.report.put_off += u64::from(calling.put_off.is_some());
+                    if let Some(poison) = &mut self.poison {
+                        poison.meet(&mut calling, now_ms);
+                        let trigger = (calling.to.run, calling.to.seq);
+                        if poison.is_poisonous(trigger)
+                            && let Some(blame) = &mut self.checker.lock().blame
+                        {
+                            blame.insert(trigger);
+                        }
+                    }
                     process.calls.push(calling);
                 }
             }
@@ -430,7 +474,17 @@ impl World {
                 let (_, unheard) = process.store.deferred();
                 process.store.deliver(self.dice.place(unheard) + 1);
             }
-            Move::Return(call) => process.returns(call, now_ms),
+            Move::Return(call) => {
+                if let Some(poison) = &mut self.poison
+                    && let Some(calling) = process.calls.get(call)
+                    && calling.kills()
+                {
+                    let killed = poison.killed((calling.to.run, calling.to.seq));
+                    self.checker.lock().wrong.extend(killed.err());
+                    return self.crash(at);
+                }
+                process.returns(call, now_ms);
+            }
             Move::Queue => process.queue(now_ms),
             Move::Plan => process.plan(now_ms),
             Move::Sweep => process.sweep(now_ms),

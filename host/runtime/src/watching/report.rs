@@ -38,6 +38,9 @@ impl FolderReport for FolderLog {
             tracing::warn!(%directory, "all files are gone at once: what they published stays");
         }
         found.failed.iter().for_each(complain);
+        for ignored in &found.ignored {
+            tracing::warn!(path = %ignored.path.display(), why = ignored.why, "ignored");
+        }
     }
 
     fn plugin(&self, event: &LoadEvent) {
@@ -47,6 +50,9 @@ impl FolderReport for FolderLog {
             }
             LoadEvent::Failed { file, error, .. } => {
                 tracing::warn!(code = %error.code, file = %file.display(), message = error.message, "not loaded");
+            }
+            LoadEvent::Ignored { path, why } => {
+                tracing::warn!(path = %path.display(), why, "ignored");
             }
             LoadEvent::Removed { file, digest } => {
                 tracing::info!(%digest, file = %file.display(), "removed");

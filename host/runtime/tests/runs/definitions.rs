@@ -270,6 +270,128 @@ fn files_are_published_when_they_say_something_else() {
 }
 
 /// The host's answer about a published definition.
+/// The workflows of a workflow `a` in the files of a directory, and the definitions of the
+/// directory.
+struct Watched {
+    running: Running,
+    directory: tempfile::TempDir,
+    definitions: Definitions,
+}
+
+impl Watched {
+    fn new() -> Self {
+        let running = Setup::default().start();
+        let directory = tempfile::tempdir().unwrap();
+        let definitions = Self::definitions(&running, directory.path());
+        Self {
+            running,
+            directory,
+            definitions,
+        }
+    }
+
+    fn definitions(running: &Running, directory: &Path) -> Definitions {
+        let options = Options {
+            directories: vec![directory.to_owned()],
+            ..Options::default()
+        };
+        running.definitions(&Topology::Local, options)
+    }
+
+    /// The process ends, and another one looks.
+    fn restart(&mut self) {
+        self.definitions = Self::definitions(&self.running, self.directory.path());
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        write(&self.directory.path().join(file), text);
+    }
+
+    fn remove(&self, file: &str) {
+        std::fs::remove_file(self.directory.path().join(file)).unwrap();
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        let path = |name: &str| self.directory.path().join(name);
+        std::fs::rename(path(from), path(to)).unwrap();
+    }
+
+    #[track_caller]
+    fn check(&self, looked: (usize, usize, usize), versions: &[(&str, Option<u32>)]) {
+        assert_eq!(look(&self.definitions), looked);
+        assert_eq!(look(&self.definitions), (0, 0, 0), "nothing has changed");
+        for (name, expected) in versions {
+            assert_eq!(version(&self.running, name), *expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn another_file_takes_the_workflow_of_a_removed_file_over() {
+    let mut watched = Watched::new();
+    watched.write("a.yaml", &workflow("a", "first"));
+    watched.check((1, 0, 0), &[("a", Some(1))]);
+    for copy in ["b.yaml", "c.yaml"] {
+        watched.write(copy, &workflow("a", "first"));
+    }
+    watched.check((0, 0, 2), &[("a", Some(1))]);
+    // With the same content, the version and the rows of its triggers stay.
+    watched.remove("a.yaml");
+    watched.check((1, 0, 0), &[("a", Some(1))]);
+    // With another content, it is a new version.
+    watched.write("d.yaml", &workflow("a", "other"));
+    watched.check((0, 0, 1), &[("a", Some(1))]);
+    watched.remove("c.yaml");
+    watched.remove("b.yaml");
+    watched.check((1, 0, 0), &[("a", Some(2))]);
+    // A renamed file is the same file, also while no process runs.
+    watched.rename("d.yaml", "e.yaml");
+    watched.check((1, 0, 0), &[("a", Some(2))]);
+    watched.rename("e.yaml", "d.yaml");
+    watched.restart();
+    watched.check((1, 0, 0), &[("a", Some(2))]);
+    // The last one takes it away.
+    watched.write("other.yaml", &workflow("b", "first"));
+    watched.remove("d.yaml");
+    watched.check((1, 1, 0), &[("a", None), ("b", Some(1))]);
+}
+
+#[test]
+fn another_file_takes_over_when_the_first_one_has_another_workflow() {
+    let watched = Watched::new();
+    watched.write("a.yaml", &workflow("a", "first"));
+    watched.write("b.yaml", &workflow("a", "other"));
+    watched.check((1, 0, 1), &[("a", Some(1))]);
+    // A mistake in the first file changes nothing.
+    watched.write("a.yaml", "workflow: a");
+    watched.check((0, 0, 1), &[("a", Some(1))]);
+    watched.write("a.yaml", &workflow("renamed", "first"));
+    watched.check((2, 0, 0), &[("a", Some(2)), ("renamed", Some(1))]);
+    // Two files change places.
+    watched.write("a.yaml", &workflow("a", "a third"));
+    watched.write("b.yaml", &workflow("renamed", "a third"));
+    assert_eq!(look(&watched.definitions).1, 0);
+    watched.check((0, 0, 0), &[("a", Some(3)), ("renamed", Some(2))]);
+    // A heir with a mistake is none.
+    watched.write("c.yaml", &workflow("a", "fourth"));
+    watched.check((0, 0, 1), &[("a", Some(3))]);
+    watched.write("c.yaml", "workflow: a");
+    watched.check((0, 0, 1), &[("a", Some(3))]);
+    watched.remove("a.yaml");
+    watched.check((0, 1, 0), &[("a", None)]);
+}
+
+#[test]
+fn after_a_restart_the_file_that_had_the_workflow_has_it() {
+    let mut watched = Watched::new();
+    watched.write("z.yaml", &workflow("a", "first"));
+    watched.check((1, 0, 0), &[("a", Some(1))]);
+    watched.write("b.yaml", &workflow("a", "other"));
+    watched.check((0, 0, 1), &[("a", Some(1))]);
+    watched.restart();
+    watched.check((0, 0, 1), &[("a", Some(1))]);
+}
+
 fn published(
     running: &Running,
     workflow: &str,

@@ -184,3 +184,59 @@ fn a_for_each_is_given_up_when_its_time_is_over() {
     let nested = "{ for-each: [1], nodes: { deep: { event: never } } }";
     bounded("timeout: 30ms", "fail", nested);
 }
+
+#[test]
+fn what_is_no_list_is_named_with_its_node() {
+    for (value, kind) in [
+        ("null", "the value null"),
+        ("text", "a text"),
+        ("7", "a number"),
+        ("true", "a boolean"),
+        ("{ a: 1 }", "a map"),
+    ] {
+        let ran = Setup::default().run(&format!(
+            "
+workflow: none
+vars: {{ list: {value} }}
+nodes:
+  each:
+    for-each: \"{{{{ vars.list }}}}\"
+    nodes: {{ it: {{ set: {{ a: 1 }} }} }}
+"
+        ));
+        let failure = ran.result.failure.as_ref().unwrap();
+        assert_eq!(failure.class, Class::Invalid);
+        let message = format!("node `each`: a for-each works on a list, and `for-each` has {kind}");
+        assert_eq!(failure.message, message);
+    }
+}
+
+#[test]
+fn a_list_beyond_the_limit_of_executions_fails_before_its_first_item() {
+    let workflow = |count: u32| {
+        format!(
+            "
+workflow: long
+nodes:
+  each:
+    for-each: \"{{{{ range({count}) }}}}\"
+    nodes: {{ it: {{ set: {{ a: 1 }} }} }}
+"
+        )
+    };
+    // The process allows 10,000 executions; one makes the list and one collects the outputs.
+    let ran = Setup::default().run(&workflow(10_000));
+    assert_eq!(ran.result.status, Status::Faulted);
+    let failure = ran.result.failure.as_ref().unwrap();
+    assert_eq!(failure.code.as_str(), "WL-R005");
+    assert!(
+        failure
+            .message
+            .contains("the list of node `each` has 10000 items"),
+        "{}",
+        failure.message
+    );
+    assert!(ran.commits.len() < 10, "{}", ran.commits.len());
+    let ran = Setup::default().run(&workflow(100));
+    assert_eq!(ran.result.status, Status::Completed);
+}

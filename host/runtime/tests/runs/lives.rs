@@ -198,7 +198,7 @@ fn what_failed_is_tried_again() {
         assert_eq!(retry(Retry::default()).unwrap().status, Status::Faulted);
         let from = |node: &str| Retry {
             from: Some(node.to_owned()),
-            input: None,
+            ..Retry::default()
         };
         assert!(matches!(retry(from("nothing")), Err(Error::Refused { .. })));
         let ended = retry(from("first")).unwrap();

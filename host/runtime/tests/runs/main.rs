@@ -5,6 +5,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod altering;
 mod bursts;
 mod clients;
 mod control;

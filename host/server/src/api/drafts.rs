@@ -14,8 +14,9 @@ use windlass_store::drafts::DraftRow;
 
 use super::publishing::Published;
 use crate::app::App;
+use crate::content;
 use crate::count::Count;
-use crate::extract::{self, Named, QueryParams, check_media, text_header};
+use crate::extract::{self, Named, QueryParams, WORKFLOW, check_media, text_header};
 use crate::page::{Page, PageAsked};
 use crate::problem::{Mistake, Problem};
 use crate::view::moment;
@@ -122,13 +123,10 @@ pub(crate) async fn save(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Box<Problem>> {
-    check_media(&headers, |media| {
-        matches!(media, "application/json" | "application/yaml")
-    })?;
+    check_media(&headers, WORKFLOW)?;
     let expected = revision(&headers)?;
-    let bytes = extract::read(request.into_body(), &app).await?;
-    let text =
-        String::from_utf8(bytes.to_vec()).map_err(|_| Problem::body("the draft is not UTF-8"))?;
+    let bytes = extract::read(&headers, request.into_body(), &app).await?;
+    let text = content::text(&content::media_text(&headers), &bytes)?.into_owned();
     let saved = app
         .ask(move |app| {
             let name = Some(name);

@@ -14,7 +14,7 @@ use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Le
 use super::runs::find;
 use crate::app::{App, AppInner};
 use crate::count::Count;
-use crate::extract::{Document, Named, QueryParams};
+use crate::extract::{Document, Named, QueryParams, duration_text, no_time};
 use crate::named::{DeadLetterKind, DeliveryKind, TriggerKind};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
@@ -248,6 +248,7 @@ pub(crate) async fn delete(State(app): State<App>, no: Named) -> Result<StatusCo
 #[serde(deny_unknown_fields)]
 pub(crate) struct Purge {
     /// Those older than this, like `7d`.
+    #[serde(deserialize_with = "duration_text")]
     older_than: String,
 }
 
@@ -267,9 +268,7 @@ pub(crate) async fn purge(
     State(app): State<App>,
     Document(purge): Document<Purge>,
 ) -> Result<Json<Purged>, Box<Problem>> {
-    let older = windlass_model::file::parse_duration_ms(&purge.older_than);
-    let older_ms =
-        older.ok_or_else(|| Problem::body(format!("`{}` is no duration", purge.older_than)))?;
+    let older_ms = windlass_model::file::duration_ms(&purge.older_than).map_err(no_time)?;
     app.ask(move |app| {
         let before_ms = app.now_ms().saturating_sub_unsigned(older_ms);
         let mut deleted = 0;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use windlass_model::{Payload, RunId};
 use windlass_runtime::Error;
-use windlass_runtime::client::{Retry, Standing, WorkflowClient};
+use windlass_runtime::client::{Retry, Standing, WithVersion, WorkflowClient};
 
 use super::runs::{Outcome, Wait, answer};
 use crate::app::App;
@@ -121,6 +121,20 @@ pub(crate) struct Again {
     from: Option<String>,
     /// Input for that node instead of its own; `null` keeps its own.
     input: Option<Value>,
+    /// The version of its workflow with which the run continues: `latest` for the published one, or
+    /// a number. Default: the definition and the components that it has.
+    definition: Option<String>,
+}
+
+/// The version that a text names.
+fn with_version(text: &str) -> Result<WithVersion, Box<Problem>> {
+    match (text, text.parse()) {
+        ("latest", _) => Ok(WithVersion::Latest),
+        (_, Ok(version)) => Ok(WithVersion::Number(version)),
+        (_, Err(_)) => Err(Problem::body(
+            "`definition` is `latest`, or the number of a version as a text",
+        )),
+    }
 }
 
 /// Continue a run that failed or was cancelled.
@@ -143,6 +157,7 @@ pub(crate) async fn retry(
     let retry = Retry {
         from: again.from,
         input: again.input.as_ref().map(Payload::of),
+        definition: again.definition.as_deref().map(with_version).transpose()?,
     };
     let ask = |client: WorkflowClient, id, patience| async move {
         client.retry(id, retry, patience).await

@@ -17,8 +17,9 @@ use windlass_store::rows::DefinitionRow;
 use super::definitions::{missing, tag, tagged};
 use crate::app::{App, AppInner};
 use crate::codes;
+use crate::content;
 use crate::count::Count;
-use crate::extract::{self, Document, Named, check_media, check_optional};
+use crate::extract::{self, Document, Named, WORKFLOW, check_media, check_optional};
 use crate::problem::{Mistake, Problem};
 use crate::workflow_file::{WorkflowFile, WorkflowText};
 
@@ -69,14 +70,13 @@ pub(crate) async fn publish(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Box<Problem>> {
-    check_media(&headers, |media| {
-        matches!(media, "application/json" | "application/yaml")
-    })?;
+    check_media(&headers, WORKFLOW)?;
     let expected = Expected::read(&headers)?;
-    let bytes = extract::read(request.into_body(), &app).await?;
+    let bytes = extract::read(&headers, request.into_body(), &app).await?;
+    let text = content::text(&content::media_text(&headers), &bytes)?.into_owned();
     let (published, digest) = app
         .ask(move |app| {
-            let row = definition(app, Some(&name), &bytes)?;
+            let row = definition(app, Some(&name), &text)?;
             let plugins = app.resources().plugins()?;
             let holds = |row: Option<&PublicationRow>| expected.holds(row);
             let published = client::publish_if(app.store(), &plugins, app.now_ms(), &row, holds)?;
@@ -94,10 +94,8 @@ pub(crate) async fn publish(
 pub(crate) fn definition(
     app: &AppInner,
     name: Option<&str>,
-    bytes: &[u8],
+    text: &str,
 ) -> Result<DefinitionRow, Box<Problem>> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|_| Problem::body("the definition is not UTF-8"))?;
     let read = windlass_model::file::read(text, "the body");
     let canonical = read.canonical();
     let (Some(definition), Some(canonical)) = (&read.definition, canonical) else {

@@ -7,13 +7,14 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use bytes::Bytes;
 use serde_json::{Map, Value};
 use windlass_keys::link::{self, Target};
 use windlass_model::Payload;
 use windlass_runtime::client::Question;
 
-use super::webhooks::query;
 use crate::app::App;
+use crate::content;
 use crate::extract::{self, Named};
 use crate::form::{Form, document};
 use crate::problem::Problem;
@@ -47,7 +48,7 @@ pub(crate) async fn resume(
     request: Request,
 ) -> Result<Response, Box<Problem>> {
     let target = target(&app, &token).await?;
-    let bytes = extract::read(request.into_body(), &app).await?;
+    let bytes = extract::read(&headers, request.into_body(), &app).await?;
     let given = given(&headers, &bytes)?;
     let asked = match &given {
         Given::Form(_) => Some(form(&app, &token).await?),
@@ -113,18 +114,21 @@ enum Given {
     Form(Map<String, Value>),
 }
 
-fn given(headers: &HeaderMap, bytes: &[u8]) -> Result<Given, Box<Problem>> {
-    let is = |wanted: &'static str| extract::check_media(headers, |media| media == wanted);
-    if is("application/x-www-form-urlencoded").is_ok() {
-        let text =
-            std::str::from_utf8(bytes).map_err(|_| Problem::body("the form is not UTF-8"))?;
-        return query(text).map(Given::Form);
+fn given(headers: &HeaderMap, bytes: &Bytes) -> Result<Given, Box<Problem>> {
+    if content::is_plain_form(headers) {
+        let fields = content::fields(headers, bytes)?.unwrap_or_default();
+        // For a repeated name, the last value: a box that is ticked follows its default.
+        let fields = fields.into_iter();
+        return Ok(Given::Form(
+            fields.map(|(name, value)| (name, value.into())).collect(),
+        ));
     }
     if bytes.is_empty() {
         return Ok(Given::Json(Value::Null));
     }
-    is("application/json")?;
-    extract::json(bytes).map(Given::Json)
+    extract::check_media(headers, extract::JSON)?;
+    let text = content::text(&content::media_text(headers), bytes)?;
+    extract::json(text.as_bytes()).map(Given::Json)
 }
 
 /// The page must not be cached or framed, and must not reveal its link as a referrer.

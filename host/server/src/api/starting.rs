@@ -17,7 +17,7 @@ use super::publishing::definition;
 use super::triggers::due;
 use crate::app::{App, AppInner};
 use crate::codes;
-use crate::extract::{Document, Named, check_optional, text_header};
+use crate::extract::{Document, Named, check_optional, maybe_duration_text, text_header};
 use crate::problem::Problem;
 use crate::workflow_file::WorkflowFile;
 
@@ -43,6 +43,7 @@ pub(crate) struct Start {
     /// The time at which it begins, like `2026-01-31T12:00:00Z`. Default: now, or `after`.
     at: Option<String>,
     /// The delay after which it begins, like `90s`, by the clock of the host.
+    #[serde(default, deserialize_with = "maybe_duration_text")]
     after: Option<String>,
 }
 
@@ -95,7 +96,7 @@ pub(crate) async fn start(
     let wanted = match (body.workflow, body.definition) {
         (Some(workflow), None) => app.ask(move |app| published(app, &workflow, id)).await?,
         (None, Some(text)) => {
-            app.ask(move |app| definition(app, None, text.to_string().as_bytes()))
+            app.ask(move |app| definition(app, None, &text.to_string()))
                 .await?
         }
         _ => {

@@ -11,7 +11,9 @@ use windlass_runtime::client::{self, Waiting, new_stimulus_id};
 
 use crate::app::{App, AppInner};
 use crate::count::Count;
-use crate::extract::{Document, QueryParams, check_optional, check_text};
+use crate::extract::{
+    Document, QueryParams, check_optional, check_text, maybe_duration_text, no_time,
+};
 use crate::named::{DeliveryKind, StimulusState};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
@@ -43,6 +45,7 @@ pub(crate) struct Happened {
     #[schema(value_type = Option<DeliveryKind>)]
     delivery: Option<String>,
     /// How long it is buffered, like `1h`.
+    #[serde(default, deserialize_with = "maybe_duration_text")]
     ttl: Option<String>,
 }
 
@@ -64,8 +67,7 @@ pub(crate) async fn send(
     };
     let ttl_ms = match happened.ttl.as_deref() {
         None => TTL_MS,
-        Some(text) => windlass_model::file::parse_duration_ms(text)
-            .ok_or_else(|| Problem::body(format!("`{text}` is no duration")))?,
+        Some(text) => windlass_model::file::duration_ms(text).map_err(no_time)?,
     };
     let stimulus = Stimulus {
         name: happened.name,

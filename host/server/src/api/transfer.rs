@@ -8,12 +8,13 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
+use windlass_body::strip_bom;
 use windlass_model::RunId;
 use windlass_runtime::client::How;
 use windlass_runtime::transfer::{Accept, ImportTarget};
 
 use crate::app::App;
-use crate::extract::{Named, QueryParams, check_media, read};
+use crate::extract::{JSON, Named, QueryParams, check_media, read};
 use crate::named::{ImportResult, RunStatus};
 use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
@@ -94,9 +95,7 @@ pub(crate) async fn import(
         true if caller.may(Permission::ImportsUnsigned) => Accept::Unsigned,
         true => return Err(Problem::forbidden(Permission::ImportsUnsigned)),
     };
-    check_media(&headers, |media| {
-        media == "application/json" || media.ends_with("+json")
-    })?;
+    check_media(&headers, JSON)?;
     let place = match (to.replace, to.id) {
         (false, None) => ImportTarget::Free,
         (true, None) => ImportTarget::Replace,
@@ -106,7 +105,9 @@ pub(crate) async fn import(
             return Err(Problem::parameter(detail));
         }
     };
-    let document = read(body, &app).await?;
+    let document = read(&headers, body, &app).await?;
+    let mark = document.len() - strip_bom(&document).len();
+    let document = document.slice(mark..);
     let imported = app.client.import(document, place, accept).await?;
     let reply = match imported.how {
         How::Already => StatusCode::OK,

@@ -14,7 +14,7 @@ use windlass_store::rows::TriggerRow;
 
 use super::runs::find;
 use crate::app::{App, AppInner};
-use crate::extract::{Document, Named, QueryParams, check_text};
+use crate::extract::{Document, Named, QueryParams, check_text, maybe_duration_text, no_time};
 use crate::named::{LastState, TriggerResult};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
@@ -34,6 +34,7 @@ pub(crate) struct TriggerRequest {
     /// The due time, like `2026-01-31T12:00:00Z`. Default: now, or `after`.
     at: Option<String>,
     /// The delay until it is due, like `90s`, by the clock of the host.
+    #[serde(default, deserialize_with = "maybe_duration_text")]
     after: Option<String>,
     /// Members to merge into the variables of the run before the node runs.
     payload: Option<Map<String, Value>>,
@@ -108,16 +109,12 @@ pub(crate) fn due(
     at: Option<&str>,
     after: Option<&str>,
 ) -> Result<Option<i64>, Box<Problem>> {
-    use windlass_model::file::{parse_duration_ms, parse_instant_ms};
+    use windlass_model::file::{duration_ms, instant_ms};
     match (at, after) {
         (None, None) => Ok(None),
-        (Some(text), None) => parse_instant_ms(text).map(Some).ok_or_else(|| {
-            let like = "they are like `2026-01-31T12:00:00Z`";
-            Problem::body(format!("`{text}` is no instant: {like}"))
-        }),
+        (Some(text), None) => instant_ms(text).map(Some).map_err(no_time),
         (None, Some(text)) => {
-            let after_ms = parse_duration_ms(text)
-                .ok_or_else(|| Problem::body(format!("`{text}` is no duration")))?;
+            let after_ms = duration_ms(text).map_err(no_time)?;
             Ok(Some(app.now_ms().saturating_add_unsigned(after_ms)))
         }
         (Some(_), Some(_)) => Err(Problem::body("a moment is `at` or `after`, and not both")),
@@ -349,6 +346,7 @@ pub(crate) struct When {
     /// The due time, like `2026-01-31T12:00:00Z`. Default: now, or `after`.
     at: Option<String>,
     /// The delay until it is due, like `90s`, by the clock of the host.
+    #[serde(default, deserialize_with = "maybe_duration_text")]
     after: Option<String>,
 }
 

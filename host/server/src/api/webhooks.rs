@@ -2,15 +2,16 @@
 //! request.
 //!
 //! A request is a stimulus with a fixed name, whose match is the method and the path; the rules of
-//! stimuli apply. Triggers that verify, answer or have parameters are started here (`hooks/`). A
+//! stimuli apply. Triggers that verify, answer, have parameters or make the input of the request are
+//! started here (`hooks/`). A
 //! hook is looked up before its body is read: a call of an unknown hook costs reads of the store,
 //! but no write and no body. A request is verified before anything is written.
 
 use axum::Json;
 use axum::extract::{Extension, Request, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_model::http;
@@ -20,9 +21,10 @@ use windlass_runtime::client::{self, new_stimulus_id};
 use super::runs::{Outcome, answer};
 use crate::app::App;
 use crate::codes;
+use crate::content::by_name;
 use crate::extract::{self, wait_ms};
 use crate::gate::{ForeignPage, Room, Waiting, foreign_page};
-use crate::hooks::{self, Found, Input};
+use crate::hooks::{self, Found, Input, Of};
 use crate::permissions::Caller;
 use crate::pools::Pool;
 use crate::problem::Problem;
@@ -41,11 +43,16 @@ use crate::view::Sent;
         (status = 202, body = Sent, description = "The stimulus is stored, with its effects."),
         (status = 200, body = Outcome, description = "The run that was waited for has ended. \
             Where the trigger says `respond`, any answer that the node gives."),
+        (status = 400, body = Problem, content_type = "application/problem+json",
+            description = "The request is malformed, or does not fit the trigger or the schema of \
+            the workflow's input. Nothing is started."),
         (status = 401, body = Problem, content_type = "application/problem+json",
             description = "The request does not come from the sender of the hook."),
         (status = 403, body = Problem, content_type = "application/problem+json",
             description = "The request waits for the run, and has no token; or it comes from a \
             page in a browser that is not of this host."),
+        (status = 405, body = Problem, content_type = "application/problem+json",
+            description = "Other methods of this path start something: `Allow` lists them."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The workflow allows one run at a time, and another run has not ended."),
         // Each method accepts any body, and none.
@@ -53,6 +60,8 @@ use crate::view::Sent;
             description = "The body has not come in time."),
         (status = 413, body = Problem, content_type = "application/problem+json",
             description = "The body is larger than it may be."),
+        (status = 415, body = Problem, content_type = "application/problem+json",
+            description = "The body has a content coding that is not known."),
         (status = 502, body = Problem, content_type = "application/problem+json",
             description = "The node that was to answer gave no answer that can be sent."),
     ))]
@@ -66,21 +75,40 @@ pub(crate) async fn hook(
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().strip_prefix("/hooks").unwrap_or_default();
     let (method, path) = (parts.method.as_str().to_owned(), path.to_owned());
-    let mut query = all_of(pairs(parts.uri.query().unwrap_or_default())?);
+    // A request for the header alone is the request for the content, which is not sent.
+    let asked = match method.as_str() {
+        "HEAD" => "GET",
+        method => method,
+    }
+    .to_owned();
+    let found = {
+        let (asked, path) = (asked.clone(), path.clone());
+        app.ask(move |app| match hooks::find(app, &asked, &path)? {
+            Some(found) => Ok(Ok(found)),
+            None => Ok(Err(hooks::methods(app, &path)?)),
+        })
+        .await?
+    };
+    let mut found = match found {
+        Ok(found) => found,
+        Err(methods) => {
+            extract::drain(&parts.headers, body);
+            let is_method = http::METHODS.contains(&asked.as_str());
+            return Err(match methods.as_slice() {
+                [] if is_method => nothing(&Sent::default(), &method, &path),
+                // Methods that hooks can have.
+                [] => other_method(&method, &path, &http::METHODS),
+                methods => other_method(&method, &path, methods),
+            });
+        }
+    };
+    let mut query = by_name(pairs(parts.uri.query().unwrap_or_default())?);
     let wait = match query.remove("wait") {
         Some(Value::String(text)) => Some(text),
         None => None,
         Some(_) => return Err(Problem::parameter("`wait` is given more than once")),
     };
     let patience_ms = wait_ms(wait.as_deref(), app.bounds().wait_ms)?;
-    let found = {
-        let (method, path) = (method.clone(), path.clone());
-        app.ask(move |app| hooks::find(app, &method, &path)).await?
-    };
-    let Some(mut found) = found else {
-        extract::drain(&parts.headers, body);
-        return Err(nothing(&Sent::default(), &method, &path));
-    };
     if page.is_some() {
         found = found.for_foreign_page();
         if found.is_empty() {
@@ -95,7 +123,7 @@ pub(crate) async fn hook(
         extract::drain(&parts.headers, body);
         return Err(no_wait());
     }
-    let bytes = extract::read(body, &app).await?;
+    let bytes = extract::as_sent(body, &app).await?;
     let accepted = {
         let (found, bytes) = (Arc::clone(&found), bytes.clone());
         let headers = parts.headers.clone();
@@ -110,7 +138,14 @@ pub(crate) async fn hook(
             false => (0..found.direct.len()).map(|at| (at, None)).collect(),
         }
     };
-    let input = Input::new(&method, &path, query, &parts.headers, &bytes)?;
+    let of = Of {
+        method: &method,
+        asked: &asked,
+        path: &path,
+    };
+    // Only a verified body is inflated.
+    let bytes = extract::inflated(&parts.headers, bytes, &app).await?;
+    let input = Input::new(&of, query, &parts.headers, &bytes)?;
     let call = Call {
         app,
         found,
@@ -197,7 +232,7 @@ impl Call {
                 workflow: direct.workflow.clone(),
                 trigger: direct.key.clone(),
                 delivery: *delivery,
-                input: input.payload(&direct.params),
+                request: input.payload(&direct.params, direct.rules.verify.as_ref()),
             };
             let delivered = match self.app.client.deliver(delivery).await {
                 Ok(delivered) => delivered,
@@ -225,7 +260,7 @@ impl Call {
         match refused {
             // The sender repeats the request, and the triggers that succeeded recognise the
             // delivery.
-            Some(error) => Err(error.into()),
+            Some(error) => Err(unfit(error)),
             None => Ok(called),
         }
     }
@@ -250,22 +285,17 @@ impl Call {
         input: &Input,
         sent: &mut Sent,
     ) -> Result<(), Box<Problem>> {
-        let (method, path) = input.of();
         let stimulus = Stimulus {
             name: http::STIMULUS.to_owned(),
-            matches: http::matches(method, path),
+            matches: input.matches(),
             correlation: None,
             run: None,
-            input: input.payload(&Vec::new()),
+            input: input.payload(&Vec::new(), None),
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,
         };
-        let more: Sent = self
-            .app
-            .client
-            .send(new_stimulus_id(), stimulus)
-            .await?
-            .into();
+        let more = self.app.client.send(new_stimulus_id(), stimulus).await;
+        let more: Sent = more.map_err(unfit)?.into();
         if more.started.is_empty() {
             self.app.hooks.forget(plain);
         } else {
@@ -302,6 +332,16 @@ impl Call {
     }
 }
 
+/// The problem of a request that starts nothing. An input that does not fit is the sender's mistake.
+fn unfit(error: windlass_runtime::Error) -> Box<Problem> {
+    let is_input = matches!(error, windlass_runtime::Error::Input(_));
+    let problem: Box<Problem> = error.into();
+    match is_input {
+        true => problem.replied(StatusCode::BAD_REQUEST),
+        false => problem,
+    }
+}
+
 fn no_wait() -> Box<Problem> {
     let detail = "a request that waits for the run of a hook needs the token of this host";
     Problem::new(StatusCode::FORBIDDEN, &codes::NO_WAIT, detail)
@@ -323,26 +363,15 @@ fn nothing(sent: &Sent, method: &str, path: &str) -> Box<Problem> {
     }
 }
 
-/// The parameters of a query, or the fields of a form; for a repeated name, the last value.
-pub(crate) fn query(text: &str) -> Result<Map<String, Value>, Box<Problem>> {
-    let last = |(name, value)| (name, Value::String(value));
-    Ok(pairs(text)?.into_iter().map(last).collect())
+/// The problem of a request whose path is that of a hook with other methods.
+fn other_method(method: &str, path: &str, methods: &[&str]) -> Box<Problem> {
+    let detail = format!("the path {path} of hooks does not know the method {method}");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, &codes::NO_METHOD, detail)
+        .help(format!("Its methods are {}.", methods.join(", ")))
+        .header(header::ALLOW, &methods.join(", "))
 }
 
-/// The parameters of a query: text, or a list of texts for a repeated name.
-fn all_of(pairs: Vec<(String, String)>) -> Map<String, Value> {
-    let mut all = Map::new();
-    for (name, value) in pairs {
-        let value = Value::String(value);
-        match all.get_mut(&name) {
-            None => drop(all.insert(name, value)),
-            Some(Value::Array(values)) => values.push(value),
-            Some(first) => *first = Value::Array(vec![first.take(), value]),
-        }
-    }
-    all
-}
-
+/// The parameters of a query.
 fn pairs(text: &str) -> Result<Vec<(String, String)>, Box<Problem>> {
     use axum::extract::Query;
     let unreadable = || Problem::parameter("the query cannot be understood");
@@ -365,7 +394,7 @@ mod tests {
             ("a=1&b=2&a=3&a=", json!({ "a": ["1", "3", ""], "b": "2" })),
             ("a%5B%5D=1&a%5B%5D=1", json!({ "a[]": ["1", "1"] })),
         ] {
-            assert_eq!(Value::from(all_of(pairs(text).unwrap())), wanted, "{text}");
+            assert_eq!(Value::from(by_name(pairs(text).unwrap())), wanted, "{text}");
         }
     }
 }

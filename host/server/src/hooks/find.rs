@@ -62,12 +62,16 @@ impl Found {
     }
 }
 
-/// Finds the triggers that a request may start; none if there is no such hook. Writes nothing.
+/// Finds the triggers that a request may start; none if there is no such hook, which is so for every
+/// method that no definition may name. Writes nothing.
 pub(crate) fn find(
     app: &AppInner,
     method: &str,
     path: &str,
 ) -> Result<Option<Found>, Box<Problem>> {
+    if !http::METHODS.contains(&method) {
+        return Ok(None);
+    }
     let store = app.store();
     let plain = stimulus_hash(http::STIMULUS, &http::matches(method, path))?;
     let rows = store.bindings(http::shape(method, path))?;
@@ -108,6 +112,19 @@ pub(crate) fn find(
         direct,
         counted,
     }))
+}
+
+/// The methods with which requests to a path may start anything or resume a run. A path without any
+/// costs ten reads of the store.
+pub(crate) fn methods(app: &AppInner, path: &str) -> Result<Vec<&'static str>, Box<Problem>> {
+    let mut methods = Vec::new();
+    for method in http::METHODS {
+        if find(app, method, path)?.is_some() {
+            methods.push(method);
+            methods.extend((method == "GET").then_some("HEAD"));
+        }
+    }
+    Ok(methods)
 }
 
 /// The path with which a trigger is published, if it is for this method.

@@ -8,62 +8,88 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 
-use axum::http::{HeaderMap, header};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use axum::http::HeaderMap;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use windlass_body::header_text;
 use windlass_model::Payload;
-use windlass_model::http::Parameters;
+use windlass_model::http::{self, Parameters, Verify};
 
+use crate::content::{self, Content, Field, Fields};
 use crate::extract;
 use crate::problem::Problem;
 
 /// Headers that a run does not get: their content is between the sender and this host.
 const KEPT_BACK: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
+/// How deep lists and objects may nest in a JSON body: the input of the run is an object around it.
+pub(crate) const DEPTH: usize = extract::DEPTH - 1;
+
+/// The method and the path of a request.
+pub(crate) struct Of<'r> {
+    /// The method as it was sent.
+    pub(crate) method: &'r str,
+    /// The method of the triggers that the request may start: `GET` for a `HEAD`.
+    pub(crate) asked: &'r str,
+    pub(crate) path: &'r str,
+}
+
 /// The parts of a request, without the parameters of its path.
 pub(crate) struct Input {
     method: String,
+    asked: String,
     path: String,
     query: Map<String, Value>,
     headers: Map<String, Value>,
-    /// JSON text.
-    body: Bytes,
+    body: Body,
+}
+
+/// The body of a request, as JSON text.
+#[derive(Debug)]
+struct Body {
+    text: Bytes,
+    /// A form without files as it was sent.
+    raw: Option<Value>,
+    /// The only field of a form, `payload`, if it is JSON: GitHub sends JSON in a form as well.
+    payload: Option<Bytes>,
 }
 
 impl Input {
-    /// Reads the parts of a request.
+    /// Reads the parts of a request. The body has no content coding any more.
     ///
     /// # Errors
     ///
-    /// The media type of the body is JSON and the body is not, or it nests too deeply.
+    /// The body is not what its media type says, or it nests too deeply.
     pub(crate) fn new(
-        method: &str,
-        path: &str,
+        of: &Of<'_>,
         query: Map<String, Value>,
         all: &HeaderMap,
         body: &Bytes,
     ) -> Result<Self, Box<Problem>> {
         Ok(Self {
-            method: method.to_owned(),
-            path: path.to_owned(),
+            method: of.method.to_owned(),
+            asked: of.asked.to_owned(),
+            path: of.path.to_owned(),
             query,
             headers: headers(all),
-            body: body_text(all, body)?,
+            body: Body::read(all, body)?,
         })
     }
 
-    /// The method and the path.
-    pub(crate) fn of(&self) -> (&str, &str) {
-        (&self.method, &self.path)
+    /// The match of the stimulus.
+    pub(crate) fn matches(&self) -> Value {
+        http::matches(&self.asked, &self.path)
     }
 
-    /// The input of a run that is started with these parameters.
-    pub(crate) fn payload(&self, params: &Parameters) -> Payload {
-        let mut text = Vec::with_capacity(self.body.len() + 1024);
+    /// The input of a run that is started with these parameters, by a trigger that verified the
+    /// request or not.
+    pub(crate) fn payload(&self, params: &Parameters, verify: Option<&Verify>) -> Payload {
+        let payload = self.body.payload.as_ref();
+        let payload = payload.filter(|_| matches!(verify, Some(Verify::Github { .. })));
+        let body = payload.unwrap_or(&self.body.text);
+        let mut text = Vec::with_capacity(body.len() + 1024);
         let mut member = |name: &str, write: &dyn Fn(&mut Vec<u8>)| {
             text.push(if text.is_empty() { b'{' } else { b',' });
             put(&mut text, &name);
@@ -81,9 +107,63 @@ impl Input {
         }
         member("query", &|text| put(text, &self.query));
         member("headers", &|text| put(text, &self.headers));
-        member("body", &|text| text.extend_from_slice(&self.body));
+        member("body", &|text| text.extend_from_slice(body));
+        if let Some(raw) = &self.body.raw {
+            member("raw", &|text| put(text, raw));
+        }
         text.push(b'}');
         Payload::json(text)
+    }
+}
+
+impl Body {
+    /// JSON as it is, text as text, a form as its fields, and any other body in Base64.
+    fn read(headers: &HeaderMap, bytes: &Bytes) -> Result<Self, Box<Problem>> {
+        if bytes.is_empty() {
+            return Ok(Self::of(Bytes::from_static(b"null")));
+        }
+        if let Some(fields) = content::fields(headers, bytes)? {
+            return Ok(Self::form(headers, bytes, fields));
+        }
+        let value = match content::read(headers, bytes)? {
+            Content::Json(text) => {
+                let text = match text.len() == bytes.len() {
+                    true => bytes.clone(),
+                    false => Bytes::copy_from_slice(text.as_bytes()),
+                };
+                return Ok(Self::of(json_text(&text)?));
+            }
+            Content::Text(text) => Value::from(text),
+            Content::Bytes(bytes) => content::value_of_bytes(bytes),
+        };
+        Ok(Self::of(written(&value)))
+    }
+
+    fn form(headers: &HeaderMap, bytes: &[u8], fields: Fields) -> Self {
+        let is_plain = content::is_plain_form(headers);
+        let payload = match fields.as_slice() {
+            [(name, Field::Text(text))] if is_plain && name == "payload" => {
+                json_text(&Bytes::copy_from_slice(text.as_bytes())).ok()
+            }
+            _ => None,
+        };
+        let raw = is_plain.then(|| match std::str::from_utf8(bytes) {
+            Ok(text) => Value::from(text),
+            Err(_) => content::value_of_bytes(bytes),
+        });
+        Self {
+            text: written(&content::by_name(fields)),
+            raw,
+            payload,
+        }
+    }
+
+    fn of(text: Bytes) -> Self {
+        Self {
+            text,
+            raw: None,
+            payload: None,
+        }
     }
 }
 
@@ -92,42 +172,33 @@ fn put(text: &mut Vec<u8>, value: &impl Serialize) {
     text.extend(serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()));
 }
 
-fn headers(headers: &HeaderMap) -> Map<String, Value> {
-    let text = |value: &[u8]| Value::String(String::from_utf8_lossy(value).into_owned());
-    headers
-        .iter()
-        .filter(|(name, _)| !KEPT_BACK.contains(&name.as_str()))
-        .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
-        .collect()
+fn written(value: &impl Serialize) -> Bytes {
+    let mut text = Vec::new();
+    put(&mut text, value);
+    text.into()
 }
 
-/// The body for the workflow: JSON as it is, text as text, and any other in Base64.
-fn body_text(headers: &HeaderMap, bytes: &Bytes) -> Result<Bytes, Box<Problem>> {
-    if bytes.is_empty() {
-        return Ok(Bytes::from_static(b"null"));
-    }
-    let media = headers.get(header::CONTENT_TYPE);
-    let media = media
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let essence = media.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json") {
-        return json_text(bytes);
-    }
-    let value = match std::str::from_utf8(bytes) {
-        Ok(text) => Value::from(text),
-        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
-    };
-    let mut text = Vec::with_capacity(bytes.len() + 2);
-    put(&mut text, &value);
-    Ok(text.into())
+/// The headers: text, or a list of texts for a repeated header.
+fn headers(headers: &HeaderMap) -> Map<String, Value> {
+    let kept = headers
+        .iter()
+        .filter(|(name, _)| !KEPT_BACK.contains(&name.as_str()));
+    content::by_name(kept.map(|(name, value)| (name.to_string(), header_text(value.as_bytes()))))
 }
 
 /// The JSON text as it was sent, if no member is repeated in it.
 fn json_text(bytes: &Bytes) -> Result<Bytes, Box<Problem>> {
-    let repeats = Cell::new(false);
+    let (repeats, is_too_deep) = (Cell::new(false), Cell::new(false));
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let read = Members(&repeats).deserialize(&mut reader);
+    let members = Members {
+        repeats: &repeats,
+        is_too_deep: &is_too_deep,
+        left: DEPTH,
+    };
+    let read = members.deserialize(&mut reader);
+    if is_too_deep.get() {
+        return Err(extract::too_deep(DEPTH));
+    }
     if read.and_then(|()| reader.end()).is_ok() && !repeats.get() {
         return Ok(bytes.clone());
     }
@@ -137,8 +208,26 @@ fn json_text(bytes: &Bytes) -> Result<Bytes, Box<Problem>> {
     Ok(text.into())
 }
 
-/// Reads a value to its end without keeping it. The parser bounds its depth.
-struct Members<'a>(&'a Cell<bool>);
+/// Reads a value to its end without keeping it.
+#[derive(Clone, Copy)]
+struct Members<'a> {
+    /// Becomes true when an object has a member twice.
+    repeats: &'a Cell<bool>,
+    /// Becomes true when the value nests too deeply.
+    is_too_deep: &'a Cell<bool>,
+    /// How much deeper the value may nest.
+    left: usize,
+}
+
+impl Members<'_> {
+    fn inside<E: serde::de::Error>(self) -> Result<Self, E> {
+        let Some(left) = self.left.checked_sub(1) else {
+            self.is_too_deep.set(true);
+            return Err(E::custom("too deep"));
+        };
+        Ok(Self { left, ..self })
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Members<'_> {
     type Value = ();
@@ -180,17 +269,18 @@ impl<'de> Visitor<'de> for Members<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Members(self.0))?.is_some() {}
+        let inside = self.inside()?;
+        while items.next_element_seed(inside)?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let mut names = HashSet::new();
+        let (inside, mut names) = (self.inside()?, HashSet::new());
         while let Some(name) = members.next_key::<String>()? {
             if !names.insert(name) {
-                self.0.set(true);
+                self.repeats.set(true);
             }
-            members.next_value_seed(Members(self.0))?;
+            members.next_value_seed(inside)?;
         }
         Ok(())
     }
@@ -198,13 +288,22 @@ impl<'de> Visitor<'de> for Members<'_> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header;
+    use serde_json::json;
+
     use super::*;
+
+    const POST: Of<'_> = Of {
+        method: "POST",
+        asked: "POST",
+        path: "/a",
+    };
 
     fn text(media: &str, body: &[u8]) -> Result<String, Box<Problem>> {
         let headers = [(header::CONTENT_TYPE, media.parse().unwrap())];
         let headers: HeaderMap = headers.into_iter().collect();
-        let text = body_text(&headers, &Bytes::copy_from_slice(body))?;
-        Ok(String::from_utf8(text.to_vec()).unwrap())
+        let body = Body::read(&headers, &Bytes::copy_from_slice(body))?;
+        Ok(String::from_utf8(body.text.to_vec()).unwrap())
     }
 
     #[test]
@@ -255,6 +354,79 @@ mod tests {
     }
 
     #[test]
+    fn json_nests_as_deeply_as_the_input_around_it_may() {
+        let deep = |levels: usize| [vec![b'['; levels], vec![b']'; levels]].concat();
+        let wrong = text("application/json", &deep(DEPTH + 1)).unwrap_err();
+        let wrong = format!("{wrong:?}");
+        assert!(wrong.contains("126 levels"), "{wrong}");
+        let media = (header::CONTENT_TYPE, "application/json".parse().unwrap());
+        let all: HeaderMap = [media].into_iter().collect();
+        let input = Input::new(&POST, Map::new(), &all, &deep(DEPTH).into()).unwrap();
+        let payload = input.payload(&Vec::new(), None);
+        serde_json::from_slice::<Value>(payload.inline().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_form_of_github_is_its_payload_where_github_is_verified() {
+        let github = Verify::Github {
+            secrets: vec!["k".to_owned()],
+        };
+        let bearer = Verify::Bearer {
+            secrets: vec!["k".to_owned()],
+        };
+        let media = (header::CONTENT_TYPE, content::FORM.parse().unwrap());
+        let all: HeaderMap = [media].into_iter().collect();
+        let check = |body: &'static str, verify: Option<&Verify>, wanted: Value| {
+            let input = Input::new(
+                &POST,
+                Map::new(),
+                &all,
+                &Bytes::from_static(body.as_bytes()),
+            );
+            let payload = input.unwrap().payload(&Vec::new(), verify);
+            let text = payload.inline().unwrap();
+            let read: Value = serde_json::from_slice(text).unwrap();
+            assert_eq!(read["body"], wanted, "{body}");
+            assert_eq!(read["raw"], body);
+        };
+        let payload = "payload=%7B%22n%22%3A+1%7D";
+        check(payload, Some(&github), json!({ "n": 1 }));
+        check(payload, Some(&bearer), json!({ "payload": "{\"n\": 1}" }));
+        check(payload, None, json!({ "payload": "{\"n\": 1}" }));
+        check("payload=%7B", Some(&github), json!({ "payload": "{" }));
+        check(
+            "a=1&payload=2",
+            Some(&github),
+            json!({ "a": "1", "payload": "2" }),
+        );
+        check(
+            "payload=1&payload=2",
+            Some(&github),
+            json!({ "payload": ["1", "2"] }),
+        );
+    }
+
+    #[test]
+    fn a_repeated_header_is_a_list() {
+        let mut all = HeaderMap::new();
+        for (name, value) in [
+            ("x-forwarded-for", &b"1.1.1.1"[..]),
+            ("x-forwarded-for", b"2.2.2.2"),
+            ("x-latin", b"caf\xe9"),
+            ("x-utf", "é".as_bytes()),
+            ("cookie", b"a"),
+            ("cookie", b"b"),
+        ] {
+            let name: header::HeaderName = name.parse().unwrap();
+            all.append(name, header::HeaderValue::from_bytes(value).unwrap());
+        }
+        let wanted = json!({
+            "x-forwarded-for": ["1.1.1.1", "2.2.2.2"], "x-latin": "café", "x-utf": "é",
+        });
+        assert_eq!(Value::Object(headers(&all)), wanted);
+    }
+
+    #[test]
     fn an_input_is_json_whatever_a_request_brings() {
         let mut all = HeaderMap::new();
         all.insert("x-quote", "\"}\\".parse().unwrap());
@@ -263,10 +435,14 @@ mod tests {
             .into_iter()
             .collect();
         let body = Bytes::from_static(b"text \"quoted\"");
-        let input = Input::new("POST", "/a\"", query, &all, &body).unwrap();
+        let of = Of {
+            path: "/a\"",
+            ..POST
+        };
+        let input = Input::new(&of, query, &all, &body).unwrap();
         let params = vec![("id".to_owned(), "\"1".to_owned())];
         let text = |params: &Parameters| {
-            let payload = input.payload(params);
+            let payload = input.payload(params, None);
             serde_json::from_slice::<Value>(payload.inline().unwrap()).unwrap()
         };
         let mut wanted = json!({

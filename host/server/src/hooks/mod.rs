@@ -2,10 +2,11 @@
 //! run and the answer to its sender.
 //!
 //! A plain trigger is bound to a stimulus, and the store starts it. A direct trigger verifies,
-//! answers, or has parameters in its path ([`is_direct`](windlass_model::http::is_direct)): no
+//! answers, has parameters in its path, or makes the input of the request ([`is_direct`](windlass_model::http::is_direct)): no
 //! stimulus has its hash, so only the server starts it, after the checks that the trigger demands.
 //!
-//! Bounds: one call reads the store twice at most before its body is read. The rules of triggers
+//! Bounds: one call of a hook reads the store twice at most before its body is read, and one of an
+//! unknown hook twelve times, since its answer names the methods of the path. The rules of triggers
 //! are cached by the digest of their definition, which never changes, for [`KNOWN`] triggers.
 
 mod find;
@@ -22,8 +23,8 @@ use windlass_model::Digest;
 use windlass_model::definition::StartTrigger;
 use windlass_model::http::{Respond, Verify};
 
-pub(crate) use find::{Direct, Found, find};
-pub(crate) use input::Input;
+pub(crate) use find::{Direct, Found, find, methods};
+pub(crate) use input::{Input, Of};
 pub(crate) use respond::{answer, node_of};
 pub(crate) use verifying::accepted;
 

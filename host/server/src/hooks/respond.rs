@@ -4,12 +4,16 @@
 //! in a browser, sets no cookie and no policy for the whole host, and has bounds: [`HEADERS`]
 //! headers of [`HEADER_BYTES`] each.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value};
 use windlass_model::http::Respond;
 use windlass_model::{Digest, ExecutionNo, ExecutionStatus, RunId};
@@ -23,6 +27,8 @@ use crate::view;
 
 /// How many headers an answer may have.
 const HEADERS: usize = 32;
+
+const TOO_MANY: &str = "it has more than 32 headers";
 
 /// How long a header of an answer may be, in bytes.
 const HEADER_BYTES: usize = 4096;
@@ -189,6 +195,23 @@ fn unanswered(node: &str, wrong: &str) -> Box<Problem> {
     Problem::new(StatusCode::BAD_GATEWAY, &codes::NO_ANSWER, detail)
 }
 
+/// The only member of a body that is bytes.
+const BYTES: &str = "base64";
+
+/// Characters of an address that have to be encoded (RFC 3986, appendix A). An existing encoding
+/// stays as it is, since `%` is none of them.
+const NOT_IN_ADDRESS: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
 /// Makes an answer of an output: `{ status, headers, body }`, each optional. The bound of its body
 /// is that of a request's body.
 fn read(output: &Value, most_bytes: usize) -> Result<Response, &'static str> {
@@ -203,6 +226,12 @@ fn read(output: &Value, most_bytes: usize) -> Result<Response, &'static str> {
     let mut headers = headers(members.get("headers"))?;
     let (media, body) = match members.get("body") {
         None | Some(Value::Null) => (None, Vec::new()),
+        Some(Value::Object(members)) if members.len() == 1 && members.contains_key(BYTES) => {
+            let text = members.get(BYTES).and_then(Value::as_str);
+            let bytes = text.and_then(|text| STANDARD.decode(text).ok());
+            let bytes = bytes.ok_or("its `body` has a `base64` that is not Base64")?;
+            (Some("application/octet-stream"), bytes)
+        }
         Some(Value::String(text)) => (Some("text/plain; charset=utf-8"), text.as_bytes().to_vec()),
         Some(json) => {
             let text = serde_json::to_vec(json).map_err(|_| "its body cannot be written")?;
@@ -250,7 +279,7 @@ fn headers(value: Option<&Value>) -> Result<HeaderMap, &'static str> {
         Some(_) => return Err("its `headers` are no object"),
     };
     if members.len() > HEADERS {
-        return Err("it has more than 32 headers");
+        return Err(TOO_MANY);
     }
     let mut headers = HeaderMap::with_capacity(members.len() + 3);
     for (name, value) in members {
@@ -260,18 +289,44 @@ fn headers(value: Option<&Value>) -> Result<HeaderMap, &'static str> {
         if REFUSED.contains(&text) || text.starts_with("access-control-") {
             return Err("it has a header that an answer may not have");
         }
-        let value = value.as_str().filter(|text| text.len() <= HEADER_BYTES);
-        let value = value.and_then(|text| HeaderValue::from_str(text).ok());
-        let value = value.ok_or("a header has a value that cannot be sent")?;
-        if headers.insert(name, value).is_some() {
+        if headers.contains_key(&name) {
             return Err("it has a header twice");
+        }
+        let values = match value {
+            Value::Array(values) => values.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        for value in values {
+            let text = match value {
+                Value::Number(number) => Some(number.to_string()),
+                value => value.as_str().map(str::to_owned),
+            };
+            let value = text.and_then(|text| header_value(&name, &text));
+            let value = value.ok_or("a header has a value that cannot be sent")?;
+            if headers.len() == HEADERS {
+                return Err(TOO_MANY);
+            }
+            headers.append(name.clone(), value);
         }
     }
     Ok(headers)
 }
 
+/// The value of a header. An address is sent in ASCII.
+fn header_value(name: &HeaderName, text: &str) -> Option<HeaderValue> {
+    let is_address = [header::LOCATION, header::CONTENT_LOCATION].contains(name);
+    let has_line = text.contains(['\r', '\n', '\0']);
+    let text = match is_address && !has_line {
+        true => utf8_percent_encode(text, NOT_IN_ADDRESS).into(),
+        false => Cow::Borrowed(text),
+    };
+    let value = HeaderValue::from_str(&text).ok();
+    value.filter(|value| value.len() <= HEADER_BYTES)
+}
+
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
     use serde_json::json;
 
     use super::*;
@@ -279,7 +334,7 @@ mod tests {
     #[test]
     fn an_output_becomes_an_answer_that_runs_nothing() {
         let output = json!({
-            "status": 201, "headers": { "Location": "/a", "X-A": "1" }, "body": "<script>",
+            "status": 201, "headers": { "Location": "/a", "X-A": 1 }, "body": "<script>",
         });
         let answer = read(&output, 100).unwrap();
         assert_eq!(answer.status(), StatusCode::CREATED);
@@ -300,6 +355,36 @@ mod tests {
         assert_eq!(answer.headers().get("content-type").unwrap(), "text/html");
         assert_eq!(answer.status(), StatusCode::OK);
         assert!(answer.headers().contains_key("content-security-policy"));
+        let address = |text: &str| {
+            let answer = read(&json!({ "headers": { "location": text } }), 100).unwrap();
+            answer
+                .headers()
+                .get("location")
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
+        let encoded = "https://example.com/%C3%A9%20?a%20b=%7B%7D#[x]";
+        assert_eq!(address("https://example.com/é%20?a b={}#[x]"), encoded);
+        let bytes = json!({ "body": { "base64": "iVBORw==" } });
+        let answer = read(&bytes, 4).unwrap();
+        let media = answer.headers().get("content-type").unwrap();
+        assert_eq!(media, "application/octet-stream");
+        let body = axum::body::to_bytes(answer.into_body(), 100).now_or_never();
+        assert_eq!(&body.unwrap().unwrap()[..], b"\x89PNG");
+        let png = json!({ "headers": { "Content-Type": "image/png" }, "body": { "base64": "" } });
+        let answer = read(&png, 4).unwrap();
+        assert_eq!(answer.headers().get("content-type").unwrap(), "image/png");
+        let other = json!({ "body": { "base64": "AA==", "x": 1 } });
+        let answer = read(&other, 100).unwrap();
+        assert_eq!(
+            answer.headers().get("content-type").unwrap(),
+            "application/json"
+        );
+        let links = json!({ "headers": { "Link": ["</a>", "</b>"] } });
+        let answer = read(&links, 100).unwrap();
+        assert_eq!(answer.headers().get_all("link").iter().count(), 2);
         for least in [json!({}), json!({ "status": 204 }), json!({ "body": [1] })] {
             assert!(read(&least, 100).is_ok(), "{least}");
         }
@@ -335,7 +420,13 @@ mod tests {
             json!({ "headers": { "x": "a\r\nSet-Cookie: b" } }),
             json!({ "headers": { "x\r\ny": "a" } }),
             json!({ "headers": { "": "a" } }),
-            json!({ "headers": { "x": 1 } }),
+            json!({ "headers": { "x": true } }),
+            json!({ "headers": { "x": ["a", true] } }),
+            json!({ "headers": { "x": vec!["a"; 33] } }),
+            json!({ "headers": { "location": "/a\r\nx: b" } }),
+            json!({ "body": { "base64": "?" } }),
+            json!({ "body": { "base64": 1 } }),
+            json!({ "body": { "base64": "A".repeat(136) } }),
             json!({ "headers": { "x": "a", "X": "b" } }),
             json!({ "headers": { "x": "y".repeat(HEADER_BYTES + 1) } }),
         ] {

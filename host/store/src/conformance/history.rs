@@ -320,7 +320,10 @@ impl History<'_> {
             }
             Op::Mark(which) => {
                 let Held { fence, trigger } = held(which)?;
-                Write::Mark(Mark { fence, trigger })
+                Write::Mark(Mark {
+                    incarnation: fence.incarnation,
+                    triggers: vec![trigger],
+                })
             }
             Op::Release(which) => Write::Release(Release {
                 fence: held(which)?.fence,

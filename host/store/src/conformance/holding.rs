@@ -5,7 +5,7 @@ use windlass_model::TriggerState;
 use super::Harness;
 use super::world::{DONE, Member};
 use crate::rows::Suspicion;
-use crate::write::{Fenced, Mark, Park, Release, TriggerFence, Unpark};
+use crate::write::{Fenced, Park, Release, TriggerFence, Unpark};
 
 pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
@@ -27,11 +27,16 @@ pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
     assert_eq!(member.commit(member.step(&held.next())), Err(Fenced));
     let taken = other.claim_all(10);
     assert_eq!((taken.len(), taken[0].fence.version.0), (1, 1));
-    // A release turns a mark into a suspicion.
-    let (fence, trigger) = (taken[0].fence, taken[0].trigger);
-    assert_eq!(other.write(Mark { fence, trigger }), Ok(()));
+    let fence = taken[0].fence;
     assert_eq!(other.write(Release { fence }), Ok(()));
-    assert_eq!(member.only_trigger(no).suspicion, Suspicion::Suspect);
+    member.after_deaths(harness, 2);
+    // A release turns a mark into a suspicion.
+    let taken = other.claim_all(10);
+    assert_eq!(other.mark(&taken), Ok(()));
+    let fence = taken[0].fence;
+    assert_eq!(other.write(Release { fence }), Ok(()));
+    let suspicion = member.only_trigger(no).suspicion;
+    assert_eq!(suspicion, Suspicion::Suspect(Suspicion::WIDEST));
 }
 
 pub(super) fn parked_work_waits_until_it_is_unparked(harness: &dyn Harness) {
@@ -63,13 +68,18 @@ pub(super) fn parked_work_waits_until_it_is_unparked(harness: &dyn Harness) {
 
 pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let held = member.born();
+    let no = member.create(member.draft(1));
+    member.after_deaths(harness, 2);
+    let held = member.claim_all(10)[0];
     let (fence, trigger) = (held.fence, held.trigger);
-    let mut stale = trigger;
-    stale.token.0 -= 1;
+    let widest = Suspicion::WIDEST;
+    let is = |suspicion| assert_eq!(member.only_trigger(no).suspicion, suspicion);
+    let mut stale = held;
+    stale.trigger.token.0 -= 1;
+    assert_eq!(member.mark(&[stale]), Ok(()));
+    is(Suspicion::Suspect(widest));
     // The fence of one run covers no trigger of another.
-    for trigger in [stale, member.born().trigger] {
-        assert_eq!(member.write(Mark { fence, trigger }), Err(Fenced));
+    for trigger in [stale.trigger, member.born().trigger] {
         let reason = "no plugin".into();
         assert_eq!(
             member.write(Park {
@@ -80,20 +90,31 @@ pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
             Err(Fenced)
         );
     }
-    assert_eq!(member.write(Mark { fence, trigger }), Ok(()));
-    assert_eq!(member.write(Release { fence }), Ok(()));
-    assert_eq!(member.write(Mark { fence, trigger }), Err(Fenced));
+    // A trigger that is no suspect is left out.
+    let innocent = member.born();
+    assert_eq!(member.mark(&[innocent, held]), Ok(()));
+    assert_eq!(member.mark(&[held, innocent]), Ok(()));
+    is(Suspicion::Marked(widest));
+    let plain = member.only_trigger(innocent.fence.run);
+    assert_eq!(plain.suspicion, Suspicion::None);
+    let reason = "no plugin".to_owned();
+    let park = Park {
+        fence,
+        trigger,
+        reason,
+    };
+    assert_eq!(member.write(park), Ok(()));
+    is(Suspicion::Suspect(widest));
+    assert_eq!(member.mark(&[held]), Ok(()));
+    is(Suspicion::Suspect(widest));
 }
 
 pub(super) fn suspicion_ends_with_the_trigger(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(1));
-    let other = Member::join(harness);
-    other.claim_all(10);
-    other.die();
-    member.reap(10);
+    member.after_deaths(harness, 2);
     let held = member.claim_all(10)[0];
-    assert_eq!(member.only_trigger(no).suspicion, Suspicion::Suspect);
+    assert_ne!(member.only_trigger(no).suspicion, Suspicion::None);
     assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     let row = member.only_trigger(no);
     assert_eq!((row.suspicion, row.deliveries), (Suspicion::None, 0));

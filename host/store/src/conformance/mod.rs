@@ -129,8 +129,10 @@ macro_rules! conformance {
             fencing: stale_fences_write_nothing, neighbours_of_the_refused_go_on,
                 a_contradiction_spoils_only_itself, a_finished_run_stays_finished;
             dying: the_closed_are_dead_at_once, a_lease_runs_out, renewing_keeps_alive,
-                reaped_members_are_fenced, reaping_is_bounded, marked_ones_count_deliveries,
-                leaving_leaves_no_suspicion, incarnations_only_grow;
+                reaped_members_are_fenced, reaping_is_bounded,
+                the_second_death_in_a_row_makes_suspects, a_poisonous_trigger_is_found_by_halves,
+                the_last_suspect_is_guilty_unless_work_ran_beside_it, leaving_is_no_death,
+                incarnations_only_grow;
             holding: releasing_makes_pending, parked_work_waits_until_it_is_unparked,
                 marking_needs_the_claim, suspicion_ends_with_the_trigger;
             large: large_payloads_become_blobs, equal_blobs_are_one, large_batches_are_answered_in_order,
@@ -162,7 +164,7 @@ macro_rules! conformance {
             waiting: a_stimulus_resumes_who_waits_for_it, too_early_is_as_good_as_in_time,
                 what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
-                correlation_and_run_narrow, private_bookmarks_are_resumed_by_their_token,
+                correlation_and_run_narrow, a_match_is_compared_by_its_digits, private_bookmarks_are_resumed_by_their_token,
                 a_bookmark_is_heard_until_it_expires,
                 what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
             unheard: a_resumption_that_nobody_hears_is_a_dead_letter,
@@ -190,6 +192,7 @@ macro_rules! conformance {
                 deleting_ends_what_has_not_ended, deleting_races_the_last_commit,
                 cancelling_races_the_last_commit, resuming_races_cancelling;
             reopening: what_failed_is_taken_up_again_once,
+                what_failed_is_taken_up_with_other_documents,
                 a_child_that_has_reported_is_not_taken_up_again,
                 a_dead_letter_takes_its_run_up_again_once;
             moving: what_is_put_in_is_as_it_was, what_is_put_in_goes_on,

@@ -1,14 +1,18 @@
 //! Failed runs that are reopened.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use windlass_model::{
-    Class, Code, Failure, LetterNo, RunNo, ScopeNo, Seq, Status, TriggerNo, TriggerType, Version,
+    Class, Code, Digest, Failure, LetterNo, RunNo, ScopeNo, Seq, Status, TriggerNo, TriggerType,
+    Version,
 };
 
 use super::Harness;
 use super::world::{DONE, Held, Member};
 use crate::letters::{DeadTrigger, LetterBody, LetterQuery, NewDeadLetter};
 use crate::lives::{LifeOp, Lived, Reopen};
-use crate::rows::{Created, JournalRow, Parent};
+use crate::rows::{Created, DefinitionRow, JournalRow, Parent, PinsRow};
 use crate::write::Fenced;
 
 impl Member {
@@ -17,6 +21,7 @@ impl Member {
         Reopen {
             run,
             version,
+            documents: None,
             status: Status::Running,
             state: "again".into(),
             triggers: vec![self.trigger(9)],
@@ -58,6 +63,8 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     };
     let ask = |version| member.write(LifeOp::Reopen(Box::new(reopen(version))));
     assert_eq!(ask(Version(row.version.0 - 1)), Lived::Moved);
+    // A refused verb changes no document.
+    assert_eq!(member.head(no).definition, row.definition);
     // Another run holds the reservation.
     let mut other = member.draft(1);
     other.reserves = vec!["key".into()];
@@ -101,6 +108,62 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     let row = member.head(no);
     assert_eq!(row.status, Status::Completed);
     assert_eq!(ask(row.version), Lived::Moved);
+}
+
+pub(super) fn what_failed_is_taken_up_with_other_documents(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut new = member.draft(1);
+    new.owner = Some(member.incarnation);
+    new.triggers[0].claimed = true;
+    let held = Held::born(&new);
+    let no = member.create(new);
+    let mut last = member.last(&held);
+    last.status = Status::Faulted;
+    assert_eq!(member.commit(last), DONE);
+    let row = member.head(no);
+    let other = member.create(member.draft(1));
+    let json: Bytes = r#"{"workflow":"other"}"#.into();
+    let definition = DefinitionRow {
+        digest: Digest::of(&json),
+        name: "other".into(),
+        json,
+    };
+    let json: Bytes = r#"{"windlass":1,"uses":{}}"#.into();
+    let pins = PinsRow {
+        digest: Digest::of(&json),
+        json,
+    };
+    let reopen = |version| {
+        let mut reopen = member.reopening(no, version);
+        reopen.documents = Some((Arc::new(definition.clone()), Arc::new(pins.clone())));
+        member.write(LifeOp::Reopen(Box::new(reopen)))
+    };
+    assert_eq!(reopen(Version(row.version.0 - 1)), Lived::Moved);
+    let same = member.head(no);
+    assert_eq!((same.definition, same.pins), (row.definition, row.pins));
+    assert_eq!(member.store.definition(definition.digest).unwrap(), None);
+    assert_eq!(reopen(row.version), Lived::Done);
+    let again = member.head(no);
+    assert_eq!(
+        (again.definition, again.pins),
+        (definition.digest, pins.digest)
+    );
+    let other = member.head(other);
+    assert_eq!((other.definition, other.pins), (row.definition, row.pins));
+    let stored = member.store.definition(definition.digest).unwrap();
+    assert_eq!(stored, Some(definition.clone()));
+    assert_eq!(member.store.pins(pins.digest).unwrap(), Some(pins.clone()));
+    // The next owner gets them, too.
+    let claims = member.claim(10, 10, 10);
+    let claimed = claims.runs.iter().find(|run| run.row.no == no).unwrap();
+    assert_eq!(claimed.row.definition, definition.digest);
+    let held = member.held(&claimed.row, &claimed.claimed[0]);
+    let mut last = member.last(&held);
+    last.status = Status::Faulted;
+    assert_eq!(member.commit(last), DONE);
+    // Documents that are known already are not written again.
+    assert_eq!(reopen(member.head(no).version), Lived::Done);
+    assert_eq!(member.head(no).definition, definition.digest);
 }
 
 pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harness) {

@@ -8,6 +8,8 @@ use windlass_model::{
     Body, Delivery, Digest, JsonText, Payload, Resumption, RunId, RunNo, Seq, Status, StimulusId,
     TriggerState, TriggerType, stimulus,
 };
+use windlass_test_seeds::Seeds;
+use windlass_test_seeds::json::{self, Mistake, Random};
 
 use super::Harness;
 use super::world::{DONE, DUE, Held, Member};
@@ -410,6 +412,59 @@ pub(super) fn correlation_and_run_narrow(harness: &dyn Harness) {
     other.hash = stimulus::hash("ok", &other.matches, None);
     member.waiting("ok");
     assert_eq!(member.send(other), dropped());
+}
+
+/// Random matches.
+const MATCHES: Seeds = Seeds::new(300, 10_000);
+
+/// Numbers have no bound of digits, and are the same if their values are.
+pub(super) fn a_match_is_compared_by_its_digits(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let seeds = MATCHES.range();
+    let (mut matched, mut missed) = (0_u64, 0_u64);
+    for seed in seeds.clone() {
+        let (a, b) = Random::new(seed).pair();
+        let same = json::equal(&json::read(&a), &json::read(&b), Mistake::None);
+        let matches = |text: &str| {
+            let value = serde_json::from_str(text).unwrap();
+            let matches = Bytes::from(stimulus::canonical(&value));
+            (stimulus::hash("n", &matches, None), matches)
+        };
+        let (_, id) = member.waiting_for(|held| {
+            let mut bookmark = member.bookmark(held, "n");
+            (bookmark.hash, bookmark.matches) = matches(&a);
+            vec![bookmark]
+        });
+        let send = |text: &str| {
+            let mut sent = stimulus("n", Delivery::Resume);
+            (sent.hash, sent.matches) = matches(text);
+            // A run that an earlier seed left waiting is not meant.
+            sent.run = Some(id);
+            member.send(sent)
+        };
+        let expected = if same { resumed(id) } else { dropped() };
+        assert_eq!(send(&b), expected, "WINDLASS_SEED={seed}: {a} and {b}");
+        matched += u64::from(same);
+        missed += u64::from(!same);
+        if !same {
+            assert_eq!(send(&a), resumed(id), "WINDLASS_SEED={seed}: {a}");
+        }
+    }
+    if MATCHES.are_all(&seeds) {
+        let tried = seeds.end - seeds.start;
+        assert!(
+            matched > tried / 10 && missed > tried / 10,
+            "{matched} of {tried}"
+        );
+    }
+    // The pairs tell whether numbers are rounded or written as they came.
+    for mistake in [Mistake::Floats, Mistake::Exponent, Mistake::Members] {
+        MATCHES.find(mistake, |seed| {
+            let (a, b) = Random::new(seed).pair();
+            let (a, b) = (json::read(&a), json::read(&b));
+            json::equal(&a, &b, mistake) != json::equal(&a, &b, Mistake::None)
+        });
+    }
 }
 
 pub(super) fn private_bookmarks_are_resumed_by_their_token(harness: &dyn Harness) {

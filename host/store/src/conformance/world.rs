@@ -17,8 +17,8 @@ use crate::rows::{
     RunRow, TriggerRow,
 };
 use crate::write::{
-    Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, NewMember, OrFenced, Reap,
-    TriggerFence,
+    Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, Mark, NewMember, OrFenced, Reap,
+    Reaped, TriggerFence,
 };
 use crate::{Error, Result, Sink, Store, Ticket, Verb, Write, Writer as _, Wrote};
 
@@ -63,10 +63,32 @@ impl Member {
     }
 
     pub(crate) fn reap(&self, limit: u32) -> u32 {
+        self.reap_of(limit).runs
+    }
+
+    pub(crate) fn reap_of(&self, limit: u32) -> Reaped {
         self.write(Reap {
             incarnation: self.incarnation,
             limit,
         })
+    }
+
+    /// Marks suspects as a group.
+    pub(crate) fn mark(&self, group: &[Held]) -> OrFenced<()> {
+        self.write(Mark {
+            incarnation: self.incarnation,
+            triggers: group.iter().map(|held| held.trigger).collect(),
+        })
+    }
+
+    /// Members claim all due triggers one after another, and die.
+    pub(crate) fn after_deaths(&self, harness: &dyn Harness, deaths: u32) {
+        for _ in 0..deaths {
+            let other = Self::join(harness);
+            other.claim_all(1_000);
+            other.die();
+            self.reap(1_000);
+        }
     }
 
     /// A trigger due at 10.

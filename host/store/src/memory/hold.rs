@@ -5,9 +5,9 @@ use windlass_model::{Incarnation, RunNo, TriggerNo, TriggerState};
 use super::data::{Data, Member};
 use crate::codes;
 use crate::error::{Error, Result};
-use crate::rows::{MemberRow, Suspicion};
+use crate::rows::{MemberRow, Suspicion, TriggerRow};
 use crate::write::{
-    Fenced, Leave, Mark, NewMember, OrFenced, Park, Reap, Release, Renew, Renewed, Unpark,
+    Fenced, Leave, Mark, NewMember, OrFenced, Park, Reap, Reaped, Release, Renew, Renewed, Unpark,
 };
 
 /// Row numbers carry the incarnation in 31 bits.
@@ -59,39 +59,95 @@ impl Data {
         }
     }
 
-    pub(super) fn reap(&mut self, reap: &Reap) -> u32 {
+    pub(super) fn reap(&mut self, reap: &Reap) -> Reaped {
         let now_ms = self.now_ms;
-        self.members.retain(|incarnation, member| {
-            *incarnation == reap.incarnation || (member.alive && now_ms < member.until_ms)
-        });
+        let is_dead = |incarnation: &Incarnation, member: &Member| {
+            *incarnation != reap.incarnation && (!member.alive || now_ms >= member.until_ms)
+        };
+        let dead = self.members.iter().filter(|(no, one)| is_dead(no, one));
+        let dead: Vec<Incarnation> = dead.map(|(no, _)| *no).collect();
+        for incarnation in dead {
+            self.members.remove(&incarnation);
+            self.scans.remove(&incarnation);
+            self.conclude(incarnation);
+        }
         let members: Vec<Incarnation> = self.members.keys().copied().collect();
-        self.scans
-            .retain(|incarnation, _| members.contains(incarnation));
         let orphans = self.held_by(|owner| !members.contains(&owner), reap.limit);
-        for no in &orphans {
-            for trigger in self.triggers_of(*no) {
-                self.change(trigger, |row| {
-                    if row.state == TriggerState::Claimed {
-                        row.state = TriggerState::Pending;
-                        row.deliveries = match row.suspicion {
-                            Suspicion::Marked => row.deliveries + 1,
-                            Suspicion::None | Suspicion::Suspect => row.deliveries.max(1),
-                        };
-                        row.suspicion = Suspicion::Suspect;
+        let mut freed = Reaped::default();
+        for no in orphans {
+            freed.runs += 1;
+            for trigger in self.claimed_of(no) {
+                self.change(trigger.no, |row| {
+                    row.state = TriggerState::Pending;
+                    if row.suspicion == Suspicion::None {
+                        row.deliveries += 1;
+                        if row.deliveries >= 2 && !row.kind.is_control() {
+                            row.suspicion = Suspicion::Suspect(Suspicion::WIDEST);
+                        }
                     }
+                    freed.triggers += 1;
+                    freed.suspects += u32::from(row.suspicion != Suspicion::None);
                 });
             }
-            self.disown(*no);
+            self.disown(no);
         }
-        u32::try_from(orphans.len()).unwrap_or(u32::MAX)
+        freed
+    }
+
+    /// Draws the conclusion from the death of a member with a group of suspects.
+    fn conclude(&mut self, dead: Incarnation) {
+        let runs = self.held_by(|owner| owner == dead, u32::MAX);
+        let held: Vec<TriggerRow> = runs.iter().flat_map(|no| self.claimed_of(*no)).collect();
+        let held = held.iter().filter(|row| !row.kind.is_control());
+        let group: Vec<&TriggerRow> = held
+            .clone()
+            .filter(|row| matches!(row.suspicion, Suspicion::Marked(_)))
+            .collect();
+        let beside: Vec<&TriggerRow> = held
+            .filter(|row| row.suspicion == Suspicion::None)
+            .collect();
+        let (then, spreads) = match group[..] {
+            [] => return,
+            [last] if last.suspicion == Suspicion::Marked(1) => (Suspicion::Guilty, false),
+            [_] if beside.is_empty() => (Suspicion::Guilty, false),
+            [_] => (Suspicion::Suspect(1), true),
+            [..] => {
+                let among = u16::try_from(group.len()).unwrap_or(u16::MAX);
+                (Suspicion::Suspect(among), false)
+            }
+        };
+        let widest = Suspicion::Suspect(Suspicion::WIDEST);
+        let marked = group.iter().map(|row| (row.no, then));
+        let others = beside.iter().filter(|_| spreads);
+        for (no, suspicion) in marked.chain(others.map(|row| (row.no, widest))) {
+            self.change(no, |row| {
+                row.deliveries += 1;
+                row.suspicion = suspicion;
+            });
+        }
+    }
+
+    fn claimed_of(&self, no: RunNo) -> Vec<TriggerRow> {
+        let rows = self.triggers_of(no).into_iter();
+        let rows = rows.filter_map(|no| self.triggers.get(&no));
+        rows.filter(|row| row.state == TriggerState::Claimed)
+            .cloned()
+            .collect()
     }
 
     pub(super) fn mark(&mut self, mark: &Mark) -> OrFenced<()> {
-        let (fence, trigger) = (&mark.fence, &mark.trigger);
-        if !self.holds(fence) || !self.is_claimed(fence, trigger.no, trigger.token) {
+        if !self.members.contains_key(&mark.incarnation) {
             return Err(Fenced);
         }
-        self.change(trigger.no, |row| row.suspicion = Suspicion::Marked);
+        for trigger in &mark.triggers {
+            self.change(trigger.no, |row| {
+                if let Suspicion::Suspect(among) = row.suspicion
+                    && (row.state, row.token) == (TriggerState::Claimed, trigger.token)
+                {
+                    row.suspicion = Suspicion::Marked(among);
+                }
+            });
+        }
         Ok(())
     }
 
@@ -112,7 +168,7 @@ impl Data {
         }
         self.change(trigger.no, |row| {
             row.state = TriggerState::Parked;
-            row.suspicion = without_mark(row.suspicion);
+            row.suspicion = row.suspicion.unmarked();
         });
         Ok(())
     }
@@ -138,7 +194,7 @@ impl Data {
         self.change(no, |row| {
             if row.state == TriggerState::Pending && !row.kind.is_control() {
                 row.state = TriggerState::Parked;
-                row.suspicion = without_mark(row.suspicion);
+                row.suspicion = row.suspicion.unmarked();
                 parked = true;
             }
         });
@@ -165,7 +221,7 @@ impl Data {
             self.change(trigger, |row| {
                 if row.state == TriggerState::Claimed {
                     row.state = TriggerState::Pending;
-                    row.suspicion = without_mark(row.suspicion);
+                    row.suspicion = row.suspicion.unmarked();
                 }
             });
         }
@@ -184,12 +240,5 @@ impl Data {
         held.sort_unstable();
         let first = held.into_iter().take(limit as usize);
         first.map(|(_, no)| no).collect()
-    }
-}
-
-fn without_mark(suspicion: Suspicion) -> Suspicion {
-    match suspicion {
-        Suspicion::None => Suspicion::None,
-        Suspicion::Suspect | Suspicion::Marked => Suspicion::Suspect,
     }
 }

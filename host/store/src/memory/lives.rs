@@ -87,6 +87,16 @@ impl Data {
                 None => return Ok(Lived::Already),
             }
         }
+        if let Some((definition, pins)) = &new.documents {
+            self.keep_definition(definition);
+            self.pins
+                .entry(pins.digest)
+                .or_insert_with(|| (**pins).clone());
+            if let Some(run) = self.runs.get_mut(&no) {
+                run.row.definition = definition.digest;
+                run.row.pins = pins.digest;
+            }
+        }
         self.put_blobs(no, &new.blobs, new.at_ms);
         for trigger in &new.triggers {
             self.insert_trigger(no, trigger, false);

@@ -54,10 +54,19 @@ pub(crate) const REMOVE_TRIGGER: Sql = sql!("DELETE FROM trigger WHERE no = ?1 A
 /// Removes all triggers of a run.
 pub(crate) const CLEAR_TRIGGERS: Sql = sql!("DELETE FROM trigger WHERE instance = ?1");
 
+/// Makes the claimed triggers of runs of a dead member pending. [`super::holding::conclude`] has
+/// counted the death for the marked ones. Marked ones are left only by members that have left.
+pub(crate) const TRY_AGAIN: Sql = sql!(
+    "UPDATE trigger SET state = 0, \
+    deliveries = CASE suspicion WHEN 0 THEN deliveries + 1 ELSE deliveries END, \
+    suspicion = CASE WHEN suspicion = 0 AND deliveries > 0 AND kind NOT BETWEEN 10 AND 14 \
+        THEN 2048 ELSE abs(suspicion) END \
+    WHERE instance = {?1|ANY(?1)} AND state = 1 RETURNING suspicion"
+);
+
 /// Makes the claimed triggers of a run pending.
 pub(crate) const UNCLAIM: Sql = sql!(
-    "UPDATE trigger SET state = 0, suspicion = {min(suspicion, 1)|least(suspicion, \
-    1::smallint)} WHERE instance = ?1 AND state = 1"
+    "UPDATE trigger SET state = 0, suspicion = abs(suspicion) WHERE instance = ?1 AND state = 1"
 );
 
 /// Removes a scope.

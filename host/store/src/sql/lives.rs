@@ -104,6 +104,12 @@ async fn reopen<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, Lived> {
 
 async fn write_reopened<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, ()> {
     let (no, version) = (new.run.0, new.version.0 + 1);
+    if let Some((definition, pins)) = &new.documents {
+        let definition = tx.definition_of(definition).await?;
+        let pins = tx.pins_of(pins).await?;
+        let sql = sql!("UPDATE instance SET definition = ?2, pins = ?3 WHERE no = ?1");
+        tx.later(sql, params![no, definition, pins]).await?;
+    }
     tx.forget_head(no);
     let sql = sql!(
         "UPDATE instance SET status = ?2, version = version + 1, state = ?3, owner = NULL, \

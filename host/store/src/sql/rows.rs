@@ -11,7 +11,7 @@ use super::row::{
     bytes, bytes_if_any, digest, flag, int, int_if_any, json_if_any, short, small, small_if_any,
     summed, text_if_any, unsigned, uuid, variant,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rows::{ExecutionRow, Parent, RunRow, Suspicion, TriggerRow};
 use crate::sums::{Of, of_state};
 
@@ -130,7 +130,7 @@ pub(crate) fn trigger(row: &(impl Row + ?Sized)) -> Result<TriggerRow> {
         token: Token(int(row, 7)?),
         attempt: small(row, 8)?,
         deliveries: small(row, 9)?,
-        suspicion: variant(row, 10, suspicion)?,
+        suspicion: suspicion(int(row, 10)?)?,
         detail: bytes(row, 11)?,
         payload: bytes_if_any(row, 12)?,
         priority: short(row, 13)?,
@@ -158,10 +158,8 @@ pub(crate) fn execution(row: &(impl Row + ?Sized)) -> Result<ExecutionRow> {
     })
 }
 
-fn suspicion(number: u8) -> Option<Suspicion> {
-    [Suspicion::None, Suspicion::Suspect, Suspicion::Marked]
-        .get(usize::from(number))
-        .copied()
+fn suspicion(number: i64) -> Result<Suspicion> {
+    Suspicion::from_stored(number).ok_or_else(|| Error::corrupt("a suspicion that means nothing"))
 }
 
 /// Reads [`super::hot::FORGETTABLE`]: whether the deletion of a run has begun or the run

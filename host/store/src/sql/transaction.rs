@@ -19,12 +19,12 @@ use super::{Param, Row, Sql};
 use crate::error::{Error, Result};
 use crate::lives::Clear;
 use crate::retention::{Forget, Forgotten, Swept};
-use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrigger};
+use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrigger, PinsRow};
 use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
     Claim, Claims, Commit, Committed, Duty, Fence, Flush, Leave, NewItem, NewMember, OrFenced,
-    Reap, Release, Renew, Renewed,
+    Reap, Reaped, Release, Renew, Renewed,
 };
 
 /// The result of a verb in a transaction.
@@ -118,7 +118,7 @@ pub(crate) trait Transaction {
     async fn join(&mut self, member: &NewMember) -> Done<Self, Incarnation>;
     async fn renew(&mut self, renew: &Renew) -> Done<Self, OrFenced<Renewed>>;
     async fn leave(&mut self, leave: &Leave) -> Done<Self, ()>;
-    async fn reap(&mut self, reap: &Reap) -> Done<Self, u32>;
+    async fn reap(&mut self, reap: &Reap) -> Done<Self, Reaped>;
     async fn duty(&mut self, duty: &Duty) -> Done<Self, bool>;
     async fn release(&mut self, release: &Release) -> Done<Self, OrFenced<()>>;
     async fn send(&mut self, send: &Send) -> Done<Self, SendOutcome>;
@@ -212,6 +212,9 @@ pub(crate) trait Transaction {
     /// The number of a definition, which is written if it is missing.
     async fn definition_of(&mut self, row: &DefinitionRow) -> Done<Self, i64>;
 
+    /// The number of pins, which are written if they are missing.
+    async fn pins_of(&mut self, row: &PinsRow) -> Done<Self, i64>;
+
     /// Waits for other transactions on these reservations. Called before the transaction reads.
     async fn lock_reservations(
         &mut self,
@@ -250,7 +253,7 @@ macro_rules! forward_to_session {
             join(member: &NewMember) -> Incarnation;
             renew(renew: &Renew) -> OrFenced<Renewed>;
             leave(leave: &Leave) -> ();
-            reap(reap: &Reap) -> u32;
+            reap(reap: &Reap) -> Reaped;
             duty(duty: &Duty) -> bool;
             release(release: &Release) -> OrFenced<()>;
             send(send: &Send) -> SendOutcome;
@@ -266,6 +269,7 @@ macro_rules! forward_to_session {
             put_item(run: i64, item: &NewItem) -> ();
             insert_execution(execution: &ExecutionRow) -> ();
             definition_of(row: &DefinitionRow) -> i64;
+            pins_of(row: &PinsRow) -> i64;
             reserved_by(key: &str) -> Option<RunId>;
             reserve(run: i64, keys: &[String]) -> ();
         }

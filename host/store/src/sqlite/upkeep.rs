@@ -80,6 +80,18 @@ impl SqliteStore {
         Ok(findings)
     }
 
+    /// Whether there is a store at this path.
+    ///
+    /// # Errors
+    ///
+    /// [`codes::LEFT_BEHIND`]: the database file is missing or empty, and other files of a store
+    /// lie beside it.
+    pub fn exists(path: impl AsRef<Path>) -> Result<bool> {
+        let path = path.as_ref();
+        watch::before_opening(path)?;
+        Ok(path.exists())
+    }
+
     /// Copies the store, as it is at one moment, into a new file. Other processes may use the store
     /// meanwhile. On success the copy is durable; on failure there is none.
     ///

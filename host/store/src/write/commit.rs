@@ -163,13 +163,14 @@ pub struct Committed {
     pub due: bool,
 }
 
-/// Marks a suspect before it is run: if the host dies now, the suspect is the cause.
+/// Marks suspects before they run together: if the host dies now, one of its marked triggers is the
+/// cause. Fenced if the member is gone. Triggers that are no claimed suspects any more are left out.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// The fence of the owner.
-    pub fence: Fence,
-    /// The suspect.
-    pub trigger: TriggerFence,
+    /// The member that has claimed them.
+    pub incarnation: Incarnation,
+    /// The suspects.
+    pub triggers: Vec<TriggerFence>,
 }
 
 /// Releases a run. Its claimed triggers become pending, without suspicion unless they were

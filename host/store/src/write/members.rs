@@ -36,16 +36,37 @@ pub struct Leave {
 }
 
 /// Reaps members that are dead or whose lease has expired, and frees at most `limit` of their
-/// runs. Answered by the number of freed runs.
+/// runs.
 ///
-/// Freeing a run makes its claimed triggers pending and suspect. A claimed trigger gets
-/// `deliveries = max(deliveries, 1)`; a marked one gets one more.
+/// Freeing a run makes its claimed triggers pending. A trigger that was claimed at two deaths in a
+/// row becomes a suspect; see [`crate::rows::Suspicion`]. A suspect that was not marked is not
+/// concerned.
 #[derive(Clone, Copy, Debug)]
 pub struct Reap {
     /// The member that asks. It never reaps itself.
     pub incarnation: Incarnation,
     /// Bound on the runs freed.
     pub limit: u32,
+}
+
+/// What a reaping freed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reaped {
+    /// Runs, at most [`Reap::limit`].
+    pub runs: u32,
+    /// Their triggers that were claimed.
+    pub triggers: u32,
+    /// How many of these are suspects or guilty.
+    pub suspects: u32,
+}
+
+impl Reaped {
+    /// Adds the counts of another reaping.
+    pub fn add(&mut self, other: Self) {
+        self.runs = self.runs.saturating_add(other.runs);
+        self.triggers = self.triggers.saturating_add(other.triggers);
+        self.suspects = self.suspects.saturating_add(other.suspects);
+    }
 }
 
 /// Asks for a duty, which is a periodic task of one member at a time. Records the member if the

@@ -17,7 +17,7 @@ pub use self::commit::{
     Commit, Committed, Fence, Fenced, Finish, Mark, NewItem, OrFenced, Park, Release, Removed,
     TriggerFence, Unpark,
 };
-pub use self::members::{Duty, Leave, NewMember, Reap, Renew, Renewed};
+pub use self::members::{Duty, Leave, NewMember, Reap, Reaped, Renew, Renewed};
 use crate::Store;
 use crate::components::{NewComponent, SweepComponents};
 use crate::drafts::{DiscardDraft, DropSource, NewDraft, RequestUpkeep, UpkeepDone};
@@ -168,7 +168,7 @@ macro_rules! with_verbs {
             /// A member ends its membership.
             Leave(Leave) => (), by Transaction::leave;
             /// Dead members are reaped, and their runs are freed.
-            Reap(Reap) => u32, by Transaction::reap;
+            Reap(Reap) => Reaped, by Transaction::reap;
             /// A member asks for a duty.
             Duty(Duty) => bool, by Transaction::duty;
             /// A run is written with its triggers. Fenced if its owner is not a member any
@@ -178,7 +178,7 @@ macro_rules! with_verbs {
             Claim(Claim) => Claims, by Transaction::claim;
             /// A step of a run is committed.
             Commit(Box<Commit>) => OrFenced<Committed>, by Transaction::commit_step;
-            /// A suspect is about to run.
+            /// Suspects are about to run.
             Mark(Mark) => OrFenced<()>, by holding::mark;
             /// A run is released.
             Release(Release) => OrFenced<()>, by Transaction::release;
@@ -272,10 +272,8 @@ impl Wrote {
     pub(crate) fn is_idle(&self) -> bool {
         match self {
             Self::Claim(claims) => claims.runs.is_empty(),
-            Self::Reap(count)
-            | Self::Unpark(count)
-            | Self::Expire(count)
-            | Self::PurgeLetters(count) => *count == 0,
+            Self::Reap(reaped) => reaped.runs == 0,
+            Self::Unpark(count) | Self::Expire(count) | Self::PurgeLetters(count) => *count == 0,
             Self::Renew(_)
             | Self::Create(Err(Fenced))
             | Self::Commit(Err(Fenced))

@@ -52,6 +52,15 @@ impl Files {
         });
     }
 
+    /// Prints that an entry of a folder is not read.
+    fn ignored(&self, path: &Path, why: &str) {
+        let place = self.screen.place(path);
+        let event = json!({ "event": "ignored", "file": path, "text": why });
+        self.screen.say(&event, |paint| {
+            format!("{} {place}: ignored: {why}", paint.warning('-'))
+        });
+    }
+
     /// Prints that a file is gone.
     fn gone(&self, file: &Path, event: &str, text: &str) {
         self.wrong.lock().remove(file);
@@ -168,6 +177,9 @@ impl FolderReport for Files {
             self.gone(directory, "emptied", text);
         }
         found.failed.iter().for_each(|failed| self.failed(failed));
+        for ignored in &found.ignored {
+            self.ignored(&ignored.path, ignored.why);
+        }
         self.forget_gone();
     }
 
@@ -186,6 +198,7 @@ impl FolderReport for Files {
                 let expected = Expected::new(error.code.clone(), text).note(kept);
                 report(&self.screen.output, &expected);
             }
+            LoadEvent::Ignored { path, why } => self.ignored(path, why),
             LoadEvent::Removed { file, .. } => {
                 let text = "the file is gone; only runs that have begun still use its nodes";
                 self.gone(file, "removed", text);

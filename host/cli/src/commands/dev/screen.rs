@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use windlass_display::visible;
 
 use crate::output::{Output, Paint};
 
@@ -33,6 +34,6 @@ impl Screen {
         static HERE: OnceLock<PathBuf> = OnceLock::new();
         let here = HERE.get_or_init(|| std::env::current_dir().unwrap_or_default());
         let below = path.strip_prefix(here).unwrap_or(path);
-        below.display().to_string()
+        visible::line(&below.display().to_string(), false).into_owned()
     }
 }

@@ -5,7 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::result::Wait;
-use crate::api::text;
+use crate::api::{Api, text};
 use crate::app::Context;
 use crate::ended;
 use crate::exit::Exit;
@@ -15,7 +15,9 @@ use crate::input;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without a node, those that failed run again, and those that were cut off with \
-    them. It is carried out by `windlass serve`."
+    them. It is carried out by `windlass serve`.\n\n\
+    The run keeps its definition and its components, unless `--definition` names a version. The \
+    state of the run has to fit that version: it is refused with the node that prevents it."
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
@@ -26,8 +28,19 @@ pub(crate) struct Arguments {
     /// Input for that node: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT", requires = "from")]
     input: Vec<String>,
+    /// Continue with another version of the workflow, on the current plugins: `latest` for the
+    /// published one, or a number
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    definition: Option<String>,
     #[command(flatten)]
     wait: Wait,
+}
+
+fn version(text: &str) -> Result<String, String> {
+    if text == "latest" || text.parse::<u32>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    Err("it is `latest` or a number, which `windlass workflow list --all` shows".to_owned())
 }
 
 impl Arguments {
@@ -39,6 +52,9 @@ impl Arguments {
         if !self.input.is_empty() {
             members.insert("input".to_owned(), input::parse(&self.input)?);
         }
+        if let Some(definition) = &self.definition {
+            members.insert("definition".to_owned(), Value::from(definition.as_str()));
+        }
         let (api, output) = (context.api()?, &context.output);
         let id = api.id(&self.id)?;
         let path = ["runs", &id, "retry"];
@@ -46,6 +62,11 @@ impl Arguments {
         let body = Value::Object(members);
         let (status, outcome, rest) =
             api.ask_waiting(Method::POST, &path, patience, Some(&body))?;
+        if output.is_text()
+            && let Some(note) = about_definition(&api, &id, self.definition.is_some())
+        {
+            output.note(&note);
+        }
         if status == StatusCode::OK {
             return ended::tell_outcome(output, &outcome);
         }
@@ -56,4 +77,56 @@ impl Arguments {
         output.show(&item, || id.clone())?;
         Ok(Exit::Done)
     }
+}
+
+/// What differs in the new definition of a run, or a hint that there is one. The retry is done, so
+/// a failure to find out is no error.
+fn about_definition(api: &Api, id: &str, altered: bool) -> Option<String> {
+    let shown = api.get(&["runs", id]).ok()?;
+    let run = shown.get("run")?;
+    let name = run.get("workflow")?.as_str()?;
+    let entries = shown.get("journal")?.as_array()?.iter().rev();
+    let mut retries = entries.filter_map(|entry| entry.get("detail")?.get("definition"));
+    let last = retries.next();
+    if altered {
+        return last.map(|report| described(name, report));
+    }
+    let published = api.get(&["definitions", name]).ok()?;
+    let published = published.get("version")?;
+    let version = published.get("version")?;
+    let is_own = published.get("definition") == run.get("definition")
+        || last.is_some_and(|report| report.get("version") == Some(version));
+    (!is_own).then(|| {
+        format!(
+            "The run keeps its definition. Version {version} of `{name}` is published since: `windlass \
+             runs retry {id} --definition latest` continues with it."
+        )
+    })
+}
+
+fn described(name: &str, report: &Value) -> String {
+    let list = |key: &str| {
+        let all = report.get(key).and_then(Value::as_array);
+        let all = all.into_iter().flatten().filter_map(Value::as_str);
+        all.collect::<Vec<_>>().join(", ")
+    };
+    let mut parts = Vec::new();
+    for (what, key) in [
+        ("changed nodes", "changed_nodes"),
+        ("new nodes", "new_nodes"),
+        ("also changed", "changed"),
+    ] {
+        let names = list(key);
+        if !names.is_empty() {
+            parts.push(format!("{what}: {names}"));
+        }
+    }
+    if parts.is_empty() {
+        parts.push("nothing differs".to_owned());
+    }
+    let version = report.get("version").cloned().unwrap_or_default();
+    format!(
+        "The run continues with version {version} of `{name}`; {}.",
+        parts.join("; ")
+    )
 }

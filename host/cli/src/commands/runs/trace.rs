@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use windlass_display::visible;
 use windlass_model::{ExecutionStatus, LogLine};
 use windlass_server::Failure;
 
@@ -94,7 +95,8 @@ impl Details {
             text(item, "status"),
         );
         if let Some(failure) = read::<Option<Failure>>(item, "failure").flatten() {
-            let _ = writeln!(said, "{:16}{}", "", paint.bad(failure::headline(&failure)));
+            let headline = failure::headline(&failure).replace('\n', "\n                ");
+            let _ = writeln!(said, "{:16}{}", "", paint.bad(headline));
             if let Some(details) = failure::details(&failure) {
                 let _ = writeln!(said, "{:16}{details}", "");
             }
@@ -113,7 +115,9 @@ impl Details {
                     .iter()
                     .map(|(name, value)| format!(" {name}={value}"));
                 let fields: String = fields.collect();
-                let _ = writeln!(said, "{:16}{:<5} {}{fields}", "", line.level, line.message);
+                let message = format!("{}{fields}", line.message);
+                let message = visible::line(&message, false);
+                let _ = writeln!(said, "{:16}{:<5} {message}", "", line.level);
             }
         }
         if let Some(output) = item

@@ -51,8 +51,7 @@ pub(crate) struct When {
 }
 
 fn instant(text: &str) -> Result<i64, String> {
-    let help = "instants are like 2026-01-31T12:00:00Z";
-    windlass_model::file::parse_instant_ms(text).ok_or_else(|| help.to_owned())
+    windlass_model::file::instant_ms(text).map_err(|wrong| wrong.to_string())
 }
 
 impl When {

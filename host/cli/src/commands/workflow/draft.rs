@@ -187,7 +187,7 @@ impl Show {
             members.insert("text".to_owned(), Value::from(text));
         }
         let output = &context.output;
-        output.show(&item, || text.trim_end().to_owned())?;
+        output.show_document(&item, || text.trim_end().to_owned())?;
         Ok(Exit::Done)
     }
 }

@@ -96,7 +96,7 @@ impl Command {
                 let schema = windlass_model::file::json_schema();
                 context
                     .output
-                    .print(&serde_json::to_string_pretty(&schema)?)?;
+                    .document(&serde_json::to_string_pretty(&schema)?)?;
                 Ok(Exit::Done)
             }
         }

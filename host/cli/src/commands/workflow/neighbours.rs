@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windlass_runtime::{Others, PublishedOthers};
+use windlass_runtime::{Answering, Others, PublishedOthers};
 use windlass_store::Store;
 
 use crate::wire::Machine;
@@ -53,6 +53,11 @@ impl<'a> Neighbours<'a> {
 }
 
 impl Others for Neighbours<'_> {
+    fn answering(&self, method: &str, path: &str) -> Vec<Answering> {
+        let published = self.store().map(PublishedOthers);
+        published.map_or_else(Vec::new, |others| others.answering(method, path))
+    }
+
     fn has(&self, name: &str) -> bool {
         // A name has no dots and no slashes, so this is a file of the directory.
         let file = self.directory.join(name);

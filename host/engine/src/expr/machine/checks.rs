@@ -7,6 +7,7 @@ use minijinja::{Error, ErrorKind, Value};
 
 use super::Machine;
 use super::fault::{Fault, Result};
+use super::number;
 
 /// The function that decides a test.
 type Decide = fn(&mut Machine<'_>, &[Value]) -> Result<bool>;
@@ -25,6 +26,11 @@ impl Check {
         self.0.is_some()
     }
 
+    /// Whether the test is about the order of its two values.
+    pub(super) fn is_ordering(name: &str) -> bool {
+        ORDERINGS.contains(&name)
+    }
+
     pub(super) fn call(self, machine: &mut Machine<'_>, args: &[Value]) -> Result<bool> {
         match self.0 {
             Some(decide) => decide(machine, args),
@@ -32,6 +38,20 @@ impl Check {
         }
     }
 }
+
+/// The tests about the order of two values.
+pub(in crate::expr) const ORDERINGS: &[&str] = &[
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "ge",
+    "greaterthan",
+    "gt",
+    "le",
+    "lessthan",
+    "lt",
+];
 
 /// Every test. `select` looks tests up by a name from the values, so the list also has tests that
 /// no expression can name.
@@ -45,7 +65,9 @@ pub(super) const NAMES: &[(&str, Decide)] = &[
     ("==", equal),
     ("escaped", |_, args| Ok(one(args)?.is_safe())),
     ("even", |_, args| {
-        Ok(whole(one(args)?).is_some_and(|n| n % 2 == 0))
+        let value = one(args)?;
+        let even = whole(value).is_some_and(|n| n % 2 == 0);
+        Ok(even || number::has_parity(value, true))
     }),
     ("false", |_, args| truth(args, false)),
     ("filter", |_, args| {
@@ -54,35 +76,43 @@ pub(super) const NAMES: &[(&str, Decide)] = &[
     }),
     ("float", |_, args| {
         let value = one(args)?;
-        Ok(value.is_number() && !value.is_integer())
+        Ok(number::is_number(value) && !is_integer(value))
     }),
-    ("ge", |m, args| Ok(order(m, args)?.is_ge())),
-    (">=", |m, args| Ok(order(m, args)?.is_ge())),
-    ("gt", |m, args| Ok(order(m, args)?.is_gt())),
-    (">", |m, args| Ok(order(m, args)?.is_gt())),
-    ("greaterthan", |m, args| Ok(order(m, args)?.is_gt())),
+    ("ge", |m, args| Ok(order(m, "ge", args)?.is_ge())),
+    (">=", |m, args| Ok(order(m, ">=", args)?.is_ge())),
+    ("gt", |m, args| Ok(order(m, "gt", args)?.is_gt())),
+    (">", |m, args| Ok(order(m, ">", args)?.is_gt())),
+    ("greaterthan", |m, args| {
+        Ok(order(m, "greaterthan", args)?.is_gt())
+    }),
     ("in", contained),
-    ("int", |_, args| Ok(one(args)?.is_integer())),
-    ("integer", |_, args| Ok(one(args)?.is_integer())),
+    ("int", |_, args| Ok(is_integer(one(args)?))),
+    ("integer", |_, args| Ok(is_integer(one(args)?))),
     ("iterable", |_, args| {
         let value = one(args)?;
         Ok(value.kind() == ValueKind::String || value.try_iter().is_ok())
     }),
-    ("le", |m, args| Ok(order(m, args)?.is_le())),
-    ("<=", |m, args| Ok(order(m, args)?.is_le())),
-    ("lessthan", |m, args| Ok(order(m, args)?.is_lt())),
+    ("le", |m, args| Ok(order(m, "le", args)?.is_le())),
+    ("<=", |m, args| Ok(order(m, "<=", args)?.is_le())),
+    (
+        "lessthan",
+        |m, args| Ok(order(m, "lessthan", args)?.is_lt()),
+    ),
     ("lower", |m, args| own(m, "lower", args)),
-    ("lt", |m, args| Ok(order(m, args)?.is_lt())),
-    ("<", |m, args| Ok(order(m, args)?.is_lt())),
+    ("lt", |m, args| Ok(order(m, "lt", args)?.is_lt())),
+    ("<", |m, args| Ok(order(m, "<", args)?.is_lt())),
     ("mapping", |_, args| kind(args, &[ValueKind::Map])),
     ("ne", |m, args| Ok(!equal(m, args)?)),
     ("!=", |m, args| Ok(!equal(m, args)?)),
     ("none", |_, args| Ok(one(args)?.is_none())),
     ("number", |_, args| {
-        kind(args, &[ValueKind::Number, ValueKind::Bool])
+        let value = one(args)?;
+        Ok(number::is_number(value) || value.kind() == ValueKind::Bool)
     }),
     ("odd", |_, args| {
-        Ok(whole(one(args)?).is_some_and(|n| n % 2 != 0))
+        let value = one(args)?;
+        let odd = whole(value).is_some_and(|n| n % 2 != 0);
+        Ok(odd || number::has_parity(value, false))
     }),
     ("safe", |_, args| Ok(one(args)?.is_safe())),
     ("sameas", |m, args| own(m, "sameas", args)),
@@ -118,6 +148,10 @@ fn truth(args: &[Value], expected: bool) -> Result<bool> {
     Ok(value.kind() == ValueKind::Bool && value.is_true() == expected)
 }
 
+fn is_integer(value: &Value) -> bool {
+    value.is_integer() || number::is_whole(value)
+}
+
 fn whole(value: &Value) -> Option<i128> {
     i128::try_from(value.clone()).ok()
 }
@@ -127,9 +161,9 @@ fn equal(machine: &mut Machine<'_>, args: &[Value]) -> Result<bool> {
     machine.equal(a, b)
 }
 
-fn order(machine: &mut Machine<'_>, args: &[Value]) -> Result<std::cmp::Ordering> {
+fn order(machine: &mut Machine<'_>, by: &str, args: &[Value]) -> Result<std::cmp::Ordering> {
     let (a, b) = two(args)?;
-    machine.order(a, b)
+    machine.ordered(by, (a, b), &[])
 }
 
 fn contained(machine: &mut Machine<'_>, args: &[Value]) -> Result<bool> {
@@ -145,6 +179,9 @@ fn contained(machine: &mut Machine<'_>, args: &[Value]) -> Result<bool> {
 /// In MiniJinja this divides by zero, which panics.
 fn divisible(args: &[Value]) -> Result<bool> {
     let (a, b) = two(args)?;
+    if let Some(exact) = number::exact(a).or_else(|| number::exact(b)) {
+        return Err(exact.refused("divisibleby"));
+    }
     let float = |value: &Value| value.is_number() && !value.is_integer();
     if float(a) || float(b) {
         let number = |value: &Value| match value.kind() {

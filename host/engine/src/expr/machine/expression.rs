@@ -111,14 +111,26 @@ impl<'a> Machine<'a> {
                 let right = self.eval(right)?;
                 self.binary(*op, &value, &right)
             }
+            Step::Order(op, right, places) => {
+                let right = self.eval(right)?;
+                self.compared(*op, (&value, &right), places)
+                    .map(Value::from)
+            }
             Step::Not => Ok(Value::from(!self.is_true(&value)?)),
             Step::Filter(filter, args) => self.filtered(value, *filter, args),
             Step::Test(check, args) => {
                 let args = self.args(Some(value), args)?;
                 Ok(Value::from(check.call(self, &args)?))
             }
+            Step::TestOrder(check, args, name, places) => {
+                let args = self.args(Some(value), args)?;
+                if let [a, b] = args.as_slice() {
+                    self.operands(name, (a, b), places)?;
+                }
+                Ok(Value::from(check.call(self, &args)?))
+            }
             Step::Slice(bounds) => self.slice(&value, bounds),
-            Step::Compare(ops) => self.compare_all(value, ops),
+            Step::Compare(ops, places) => self.compare_all(value, ops, places),
             Step::Method(name, args) => self.method(&value, name, args),
             Step::CallValue(args) => {
                 self.args(None, args)?;
@@ -185,9 +197,14 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(never)]
-    fn compare_all(&mut self, first: Value, ops: &'a [(Compare, Expr)]) -> Result<Value> {
+    fn compare_all(
+        &mut self,
+        first: Value,
+        ops: &'a [(Compare, Expr)],
+        places: &[Box<str>],
+    ) -> Result<Value> {
         let mut left = first;
-        for (op, right) in ops {
+        for (at, (op, right)) in ops.iter().enumerate() {
             let right = self.eval(right)?;
             let binary = match op {
                 Compare::Eq => BinOpKind::Eq,
@@ -198,7 +215,13 @@ impl<'a> Machine<'a> {
                 Compare::Gte => BinOpKind::Gte,
                 Compare::In | Compare::NotIn => BinOpKind::In,
             };
-            let holds = self.binary(binary, &left, &right)?.is_true();
+            let holds = match op {
+                Compare::Lt | Compare::Lte | Compare::Gt | Compare::Gte => {
+                    let places = places.get(at..).unwrap_or_default();
+                    self.compared(binary, (&left, &right), places)?
+                }
+                _ => self.binary(binary, &left, &right)?.is_true(),
+            };
             if holds == matches!(op, Compare::NotIn) {
                 return Ok(Value::from(false));
             }

@@ -6,6 +6,7 @@ use minijinja::{Error, ErrorKind, Value};
 use super::Machine;
 use super::budget::STEP;
 use super::fault::{Fault, Result};
+use super::number;
 
 /// How JSON is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +75,7 @@ impl Machine<'_> {
                 self.budget.leave();
                 Ok(())
             }
+            _ if number::exact(value).is_some() => self.show(value, out),
             _ => {
                 let text = self.shown(value)?;
                 self.json_string(&text, level, out)

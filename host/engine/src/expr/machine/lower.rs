@@ -5,24 +5,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::Value;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, UnaryOpKind};
+use windlass_model::decimal::Decimal;
 
+use super::super::flaws::span_of;
+use super::super::source::shorten;
 use super::checks::Check;
 use super::filters::Filter;
+use super::number;
 use super::object::{Dict, Items, Kind, depth_of};
 use super::ops;
 use super::tree::{Arg, Expr, For, IfExpr, LOOP, Name, Root, Step, Stmt, Target, Tree, Unary};
 
 impl Tree {
     /// Converts a bare expression.
-    pub(in crate::expr) fn of_expr(expr: &ast::Expr<'_>) -> Self {
-        let mut lower = Lower::new(BTreeSet::new());
+    pub(in crate::expr) fn of_expr(text: &str, expr: &ast::Expr<'_>) -> Self {
+        let mut lower = Lower::new(text, BTreeSet::new());
         let root = Root::Expression(lower.expr(expr));
         lower.finish(root)
     }
 
     /// Converts a text. `locals` are the names that the text can assign.
-    pub(in crate::expr) fn of_text(stmt: &ast::Stmt<'_>, locals: &BTreeSet<String>) -> Self {
-        let mut lower = Lower::new(locals.iter().map(String::as_str).collect());
+    pub(in crate::expr) fn of_text(
+        text: &str,
+        stmt: &ast::Stmt<'_>,
+        locals: &BTreeSet<String>,
+    ) -> Self {
+        let mut lower = Lower::new(text, locals.iter().map(String::as_str).collect());
         let stmts = match stmt {
             ast::Stmt::Template(template) => lower.body(&template.children),
             other => lower.body(std::slice::from_ref(other)),
@@ -32,6 +40,8 @@ impl Tree {
 }
 
 struct Lower<'a> {
+    /// The parsed text, in which the spans are.
+    text: &'a str,
     names: Vec<Box<str>>,
     known: BTreeMap<Box<str>, Name>,
     locals: BTreeSet<&'a str>,
@@ -39,8 +49,9 @@ struct Lower<'a> {
 }
 
 impl<'a> Lower<'a> {
-    fn new(locals: BTreeSet<&'a str>) -> Self {
+    fn new(text: &'a str, locals: BTreeSet<&'a str>) -> Self {
         let mut lower = Self {
+            text,
             names: Vec::new(),
             known: BTreeMap::new(),
             locals,
@@ -166,7 +177,7 @@ impl<'a> Lower<'a> {
         }
         match expr {
             ast::Expr::Var(e) => Expr::Name(self.name(e.id)),
-            ast::Expr::Const(e) => Expr::Const(e.value.clone()),
+            ast::Expr::Const(e) => Expr::Const(self.constant(e, expr)),
             ast::Expr::List(e) => {
                 let items: Box<[Expr]> = e.items.iter().map(|item| self.expr(item)).collect();
                 literal(Kind::List, &items).unwrap_or(Expr::List(items))
@@ -186,6 +197,27 @@ impl<'a> Lower<'a> {
             ast::Expr::IfExpr(e) => self.if_expr(e),
             ast::Expr::Call(e) if matches!(e.expr, ast::Expr::Var(_)) => self.call(e),
             _ => self.chain(expr),
+        }
+    }
+
+    /// The text of an expression, for people.
+    fn written(&self, expr: &ast::Expr<'_>) -> Box<str> {
+        let span = span_of(self.text, expr);
+        shorten(self.text.get(span).unwrap_or_default()).into()
+    }
+
+    /// A literal. MiniJinja rounds numbers with a point or an exponent to floats.
+    fn constant(&self, constant: &ast::Const, expr: &ast::Expr<'_>) -> Value {
+        let value = &constant.value;
+        if !value.is_number() || value.is_integer() {
+            return value.clone();
+        }
+        let span = expr.span();
+        let span = span.start_offset as usize..span.end_offset as usize;
+        let text = self.text.get(span).unwrap_or_default().replace('_', "");
+        match Decimal::read(&text) {
+            Some(_) => number::read(&text),
+            None => value.clone(),
         }
     }
 
@@ -251,13 +283,19 @@ impl<'a> Lower<'a> {
                     let step = match e.op {
                         BinOpKind::ScAnd => Step::And(right),
                         BinOpKind::ScOr => Step::Or(right),
+                        BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => {
+                            let places = [&e.left, &e.right].map(|expr| self.written(expr));
+                            Step::Order(e.op, right, Box::new(places))
+                        }
                         op => Step::Binary(op, right),
                     };
                     (&e.left, step)
                 }
                 ast::Expr::Compare(e) => {
+                    let operands = std::iter::once(&e.expr).chain(e.ops.iter().map(|op| &op.expr));
+                    let places = operands.map(|expr| self.written(expr)).collect();
                     let ops = e.ops.iter().map(|op| (op.op, self.expr(&op.expr)));
-                    (&e.expr, Step::Compare(ops.collect()))
+                    (&e.expr, Step::Compare(ops.collect(), places))
                 }
                 ast::Expr::Filter(e) => {
                     let args = self.args(&e.args);
@@ -272,7 +310,15 @@ impl<'a> Lower<'a> {
                 }
                 ast::Expr::Test(e) => {
                     let args = self.args(&e.args);
-                    (&e.expr, Step::Test(Check::named(e.name), args))
+                    let check = Check::named(e.name);
+                    let step = match e.args.as_slice() {
+                        [CallArg::Pos(other)] if Check::is_ordering(e.name) => {
+                            let places = [&e.expr, other].map(|expr| self.written(expr));
+                            Step::TestOrder(check, args, e.name.into(), Box::new(places))
+                        }
+                        _ => Step::Test(check, args),
+                    };
+                    (&e.expr, step)
                 }
                 ast::Expr::Call(e) => match &e.expr {
                     ast::Expr::Var(_) => break self.call(e),

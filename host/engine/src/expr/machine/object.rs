@@ -11,6 +11,8 @@ use std::sync::Arc;
 use minijinja::Value;
 use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr};
 
+use super::number::exact;
+
 /// The limit of nesting of a value.
 pub(super) const VALUE_DEPTH: u16 = 256;
 
@@ -224,6 +226,9 @@ pub(super) fn depth_of(value: &Value) -> u16 {
     if let Some(view) = object.downcast_ref::<LoopView>() {
         let items = depth_of(&view.previous).max(depth_of(&view.next));
         return items.saturating_add(1);
+    }
+    if exact(value).is_some() {
+        return 0;
     }
     PARSED_DEPTH
 }

@@ -9,6 +9,7 @@ use minijinja::{Error, ErrorKind, Value};
 use super::Machine;
 use super::budget::CONTAINER;
 use super::fault::{Fault, Result};
+use super::number;
 use super::object::{Items, Kind, is_tuple};
 use crate::expr::environment::ENVIRONMENT;
 
@@ -45,15 +46,7 @@ impl Machine<'_> {
                 Ok(Value::from(equal == matches!(op, BinOpKind::Eq)))
             }
             BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => {
-                self.defined(left)?;
-                self.defined(right)?;
-                let order = self.order(left, right)?;
-                Ok(Value::from(match op {
-                    BinOpKind::Lt => order.is_lt(),
-                    BinOpKind::Lte => order.is_le(),
-                    BinOpKind::Gt => order.is_gt(),
-                    _ => order.is_ge(),
-                }))
+                self.compared(op, (left, right), &[]).map(Value::from)
             }
             BinOpKind::Sub
             | BinOpKind::Div
@@ -63,6 +56,22 @@ impl Machine<'_> {
             // The caller handles these before it evaluates their right side.
             BinOpKind::ScAnd | BinOpKind::ScOr => Ok(right.clone()),
         }
+    }
+
+    /// `<`, `<=`, `>` and `>=`. `places` are the texts of the operands.
+    pub(super) fn compared(
+        &mut self,
+        op: BinOpKind,
+        (left, right): (&Value, &Value),
+        places: &[Box<str>],
+    ) -> Result<bool> {
+        let order = self.ordered(sign(op), (left, right), places)?;
+        Ok(match op {
+            BinOpKind::Lt => order.is_lt(),
+            BinOpKind::Lte => order.is_le(),
+            BinOpKind::Gt => order.is_gt(),
+            _ => order.is_ge(),
+        })
     }
 
     pub(super) fn concat(&mut self, left: &Value, right: &Value) -> Result<Value> {
@@ -330,16 +339,37 @@ fn sign(op: BinOpKind) -> &'static str {
         BinOpKind::Div => "/",
         BinOpKind::FloorDiv => "//",
         BinOpKind::Rem => "%",
+        BinOpKind::Lt => "<",
+        BinOpKind::Lte => "<=",
+        BinOpKind::Gt => ">",
+        BinOpKind::Gte => ">=",
         _ => "**",
     }
 }
 
 fn impossible(op: &str, left: &Value, right: &Value) -> Fault {
+    if let Some(exact) = number::exact(left).or_else(|| number::exact(right)) {
+        let other = match number::exact(left) {
+            Some(_) => right,
+            None => left,
+        };
+        if number::is_number(other) || other.kind() == ValueKind::Bool {
+            return exact.refused(op);
+        }
+    }
     Fault::invalid(format!(
         "tried to use {op} operator on unsupported types {} and {}",
-        left.kind(),
-        right.kind()
+        kind(left),
+        kind(right)
     ))
+}
+
+/// The kind of a value in MiniJinja's words.
+pub(super) fn kind(value: &Value) -> ValueKind {
+    match number::exact(value) {
+        Some(_) => ValueKind::Number,
+        None => value.kind(),
+    }
 }
 
 /// Operators on numbers. Their results have a fixed size.
@@ -411,6 +441,9 @@ fn float_floor(a: f64, b: f64) -> (f64, f64) {
 
 /// `-value`
 pub(super) fn neg(value: &Value) -> Result<Value> {
+    if let Some(exact) = number::exact(value) {
+        return Ok(number::negated(exact));
+    }
     if value.kind() != ValueKind::Number {
         return Err(Fault::Error(Error::from(ErrorKind::InvalidOperation)));
     }

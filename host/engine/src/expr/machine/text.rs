@@ -19,6 +19,27 @@ pub(super) enum Escape {
     Json,
 }
 
+#[cfg(test)]
+thread_local! {
+    static AS_MINIJINJA: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether values become text as MiniJinja writes them, with `True` and `None`, so that everything
+/// else can be compared with MiniJinja.
+#[cfg(test)]
+fn as_minijinja() -> bool {
+    AS_MINIJINJA.get()
+}
+
+/// Calls a function for which values become text as MiniJinja writes them.
+#[cfg(test)]
+pub(in crate::expr) fn like_minijinja<T>(of: impl FnOnce() -> T) -> T {
+    AS_MINIJINJA.set(true);
+    let made = of();
+    AS_MINIJINJA.set(false);
+    made
+}
+
 /// A writer that stops when the budget is used up.
 struct Limited<'a, 'b> {
     budget: &'a mut Budget<'b>,
@@ -57,11 +78,24 @@ impl Machine<'_> {
         Ok(Value::from(text))
     }
 
-    /// Appends a value in the form of `~` and `string`.
+    /// Appends a value in its form as text: a text as it is, and any other value as JSON.
     pub(super) fn show(&mut self, value: &Value, out: &mut String) -> Result<()> {
-        match value.as_str() {
-            Some(text) => self.push(text, out),
-            None => self.write(format_args!("{value}"), out),
+        if let Some(text) = value.as_str() {
+            return self.push(text, out);
+        }
+        #[cfg(test)]
+        if as_minijinja() {
+            return self.write(format_args!("{value}"), out);
+        }
+        match value.kind() {
+            ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+                let json = self.json_text(value)?;
+                self.push(&json, out)
+            }
+            _ => match write::word(value) {
+                Some(word) => self.push(word, out),
+                None => self.write(format_args!("{value}"), out),
+            },
         }
     }
 
@@ -95,6 +129,24 @@ impl Machine<'_> {
             }
             _ => self.emit_escaped(value, out),
         }
+    }
+
+    /// A value for a function of MiniJinja that writes values as text: `true`, `false`, `none`,
+    /// lists and maps become their text here.
+    pub(super) fn as_text(&mut self, value: &Value) -> Result<Value> {
+        #[cfg(test)]
+        if as_minijinja() {
+            return Ok(value.clone());
+        }
+        let container = matches!(
+            value.kind(),
+            ValueKind::Seq | ValueKind::Map | ValueKind::Iterable
+        );
+        if !container && write::word(value).is_none() {
+            return Ok(value.clone());
+        }
+        let text = self.shown(value)?;
+        self.text(text)
     }
 
     /// A value as JSON, at most as long as a result.

@@ -76,10 +76,15 @@ pub(super) enum Step {
     And(Expr),
     Or(Expr),
     Binary(BinOpKind, Expr),
-    Compare(Box<[(Compare, Expr)]>),
+    /// `<`, `<=`, `>` or `>=`, with the texts of both operands.
+    Order(BinOpKind, Expr, Box<[Box<str>]>),
+    /// Comparisons, with the texts of all operands.
+    Compare(Box<[(Compare, Expr)]>, Box<[Box<str>]>),
     Not,
     Filter(Filter, Box<[Arg]>),
     Test(Check, Box<[Arg]>),
+    /// A test about the order of two values, with its name and the texts of both.
+    TestOrder(Check, Box<[Arg]>, Box<str>, Box<[Box<str>]>),
     Method(Box<str>, Box<[Arg]>),
     CallValue(Box<[Arg]>),
 }

@@ -144,7 +144,7 @@ fn a_zero_divides_nothing_and_an_empty_text_has_no_end() {
     assert_eq!(evaluate("{{ ''[::-1] }}", &empty).unwrap(), "\"\"");
     assert_eq!(evaluate("{{ [][::-1] }}", &empty).unwrap(), "[]");
     let cycle = "{% for x in [1] %}{{ loop.cycle() is defined }}{% endfor %}";
-    assert_eq!(evaluate(cycle, &empty).unwrap(), "\"False\"");
+    assert_eq!(evaluate(cycle, &empty).unwrap(), "\"false\"");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use super::super::machine::ORDERINGS;
 use super::super::names;
 
 /// Filters with their possible arguments. `$e` is any expression, `$i` a small number, `$s` a text,
@@ -361,6 +362,11 @@ impl Random {
             7 => {
                 let (name, args) = TESTS[self.below(TESTS.len())];
                 let not = self.pick(&["", "not "]);
+                // Only values of one kind have an order.
+                if ORDERINGS.contains(&name) && self.below(2) == 0 {
+                    let (left, right) = (self.fill("$i", depth), self.fill("$i", depth));
+                    return format!("{left} is {not}{name}({right})");
+                }
                 let args = self.fill(args, depth);
                 let args = if args.is_empty() {
                     args

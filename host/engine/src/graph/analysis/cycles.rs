@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_model::definition::{ErrorEffect, Join, NodeKind, UseRef, When};
+use windlass_model::definition::{ANY_PORT, DONE, ErrorEffect, Join, NodeKind, UseRef, When};
 use windlass_model::{Definition, Diagnostic, Place};
 
 use super::super::flat::{Flat, FlatEdge, FlatNode};
@@ -34,7 +34,7 @@ pub(super) fn check<'a>(
             known
                 .entry(node_type)
                 .or_insert_with(|| match facts(node_type) {
-                    Some(facts) => (facts.ports == ["done"], facts.suspends),
+                    Some(facts) => (facts.ports == [DONE], facts.suspends),
                     None => (false, true),
                 });
         }
@@ -109,7 +109,7 @@ fn is_always(
     };
     let joins = matches!(target.node.join, Join::All | Join::Count(_)) && forward() > 1;
     edge.when == When::Always
-        && edge.port == "done"
+        && matches!(edge.port.as_str(), DONE | ANY_PORT)
         && one_port
         && !node.on_error.has(ErrorEffect::Route)
         && !(node.first && earlier())

@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_model::definition::{ErrorEffect, NodeKind, UseRef};
+use windlass_model::definition::{ErrorEffect, NodeKind, StartTrigger, UseRef};
 use windlass_model::nearest::did_you_mean;
-use windlass_model::schema::members::{self, Found};
+use windlass_model::schema::members::{self, Found, Kind};
 use windlass_model::{Definition, Diagnostic, Place};
 
 use super::super::flat::{Flat, FlatNode};
 use super::super::{BodyIx, NodeIx};
-use super::order::{Known, Order};
+use super::order::{self, Order};
 use super::sites::{self, Moment, Site};
 use super::{Analysis, Facts, MOST, Ways};
 use crate::codes;
-use crate::expr::{Findings, Flaw, Reading, Step, of_template};
+use crate::expr::{Findings, Flaw, Known, Reading, Step, of_template};
 
 /// Subschemas that all readings of a definition together look at.
 const BUDGET: usize = 2_000_000;
@@ -43,6 +43,7 @@ pub(super) fn check<'a>(
         return;
     }
     let mut check = Check {
+        texts: are_requests(definition),
         flat,
         order: ways.map(|ways| Order::of(flat, ways)),
         input: definition.input.as_ref(),
@@ -53,6 +54,15 @@ pub(super) fn check<'a>(
         analysis,
     };
     check.find_items();
+    for (pointer, body, operation) in &sites.operations {
+        if check.analysis.mistakes.len() >= MOST {
+            break;
+        }
+        let flaw = operation.flaw(&mut |root, steps| check.kinds(root, steps, *body));
+        if let Some(flaw) = flaw {
+            flaws(&[(pointer.clone(), flaw)], check.analysis);
+        }
+    }
     for site in &sites.readings {
         if check.analysis.is_full() {
             break;
@@ -83,6 +93,29 @@ fn flaws(flaws: &[(String, Flaw)], analysis: &mut Analysis) {
             false => analysis.warning(found),
         }
     }
+}
+
+/// The parts of a request in which every value is a text, or a list of texts.
+const TEXTS: [&str; 3] = ["headers", "params", "query"];
+
+/// Whether the input of every run that a trigger starts is a request, or nothing that is written in
+/// the definition.
+fn are_requests(definition: &Definition) -> bool {
+    let mut requests = false;
+    for trigger in definition.triggers.values() {
+        match trigger {
+            // Its input is made by an expression, or has values of other types.
+            StartTrigger::Http { intake, .. } if !intake.is_plain() => return false,
+            StartTrigger::Http { .. } => requests = true,
+            StartTrigger::Event { .. } => return false,
+            StartTrigger::Cron { timing, .. } | StartTrigger::Every { timing, .. } => {
+                if !timing.input.is_null() {
+                    return false;
+                }
+            }
+        }
+    }
+    requests
 }
 
 /// The variables that begin with a value or are set by a node.
@@ -122,6 +155,8 @@ fn outputs<'a>(flat: &Flat<'a>, facts: &dyn Fn(&UseRef) -> Option<Facts<'a>>) ->
 }
 
 struct Check<'a, 'b> {
+    /// Whether the input is a request.
+    texts: bool,
     flat: &'b Flat<'a>,
     order: Option<Order<'b>>,
     input: Option<&'a Value>,
@@ -181,6 +216,64 @@ impl<'a> Check<'a, '_> {
         }
     }
 
+    /// What the value of a path can be.
+    fn kinds(&mut self, root: &str, steps: &[Step], body: BodyIx) -> Vec<Known> {
+        let reading = Reading {
+            root: root.into(),
+            steps: steps.to_vec(),
+            guarded: false,
+        };
+        let reading = self.based(reading, body);
+        let found = match &*reading.root {
+            "input" => {
+                let part = reading.member(0).filter(|name| TEXTS.contains(name));
+                if self.texts && part.is_some() && reading.member(1).is_some() {
+                    return match reading.steps.get(2..) {
+                        Some([]) if part == Some("params") => vec![Known::Text],
+                        Some([]) => vec![Known::Text, Known::List],
+                        Some([Step::Item]) => vec![Known::Text],
+                        _ => vec![Known::Anything],
+                    };
+                }
+                self.input
+                    .and_then(|schema| self.kinds_in(schema, &reading, 0))
+            }
+            "nodes" if reading.member(1) == Some("output") => {
+                let name = reading.member(0).unwrap_or_default();
+                let found = self.flat.find(name);
+                // The port `error` gives another output.
+                let found = found.filter(|(_, node)| !node.node.on_error.has(ErrorEffect::Route));
+                match found.and_then(|(at, _)| self.outputs.get(at.at())) {
+                    Some(Output::Schema(schema)) => {
+                        let schema = *schema;
+                        self.kinds_in(schema, &reading, 2)
+                    }
+                    _ => None,
+                }
+            }
+            root => match (root, reading.member(0), reading.steps.len()) {
+                ("index", None, 0) | ("trigger", Some("attempt"), 1) => Some(vec![Kind::Number]),
+                ("run", Some("id"), 1)
+                | ("workflow", Some("name"), 1)
+                | ("trigger", Some("type"), 1)
+                | ("error", Some("class" | "code" | "message"), 1) => Some(vec![Kind::Text]),
+                _ => None,
+            },
+        };
+        match found {
+            Some(kinds) => kinds.into_iter().map(Known::of_kind).collect(),
+            None => vec![Known::Anything],
+        }
+    }
+
+    fn kinds_in(&mut self, schema: &Value, reading: &Reading, skip: usize) -> Option<Vec<Kind>> {
+        let mut budget = self.budget.min(ONE_BUDGET);
+        let granted = budget;
+        let found = members::kinds(schema, &path(reading, skip), &mut budget);
+        self.budget -= granted - budget;
+        found
+    }
+
     fn variable(&mut self, site: &Site) {
         let Some(name) = site.reading.member(0) else {
             return;
@@ -225,8 +318,8 @@ impl<'a> Check<'a, '_> {
         let (a, b) = (self.flat.name(x), self.flat.name(y));
         let always = format!("`nodes.{a}.output` is always null here");
         let (message, help) = match order.of_pair(x, y) {
-            Known::Before | Known::Unreached => return,
-            Known::Chance => {
+            order::Known::Before | order::Known::Unreached => return,
+            order::Known::Chance => {
                 let message = format!(
                     "`nodes.{a}.output` may be null here: node `{b}` does not wait for node `{a}`"
                 );
@@ -238,18 +331,18 @@ impl<'a> Check<'a, '_> {
                 let found = Diagnostic::new(codes::NOT_RUN, message, place).help(help);
                 return self.analysis.warning(found);
             }
-            Known::After => (
+            order::Known::After => (
                 format!("{always}: node `{a}` runs only after node `{b}`"),
                 format!("read it in a node after `{a}`, or let `{a}` run before `{b}`"),
             ),
-            Known::Instead(fork) => (
+            order::Known::Instead(fork) => (
                 format!(
                     "{always}: node `{}` leads either to node `{a}` or to node `{b}`",
                     self.flat.name(fork)
                 ),
                 format!("read it where `{a}` has run, or test it"),
             ),
-            Known::Own => (
+            order::Known::Own => (
                 format!("{always}: node `{b}` has not run before"),
                 "a node has an earlier output of its own only in a loop or with `repeat`"
                     .to_owned(),
@@ -341,13 +434,7 @@ impl<'a> Check<'a, '_> {
     }
 
     fn follow(&mut self, schema: &Value, reading: &Reading, skip: usize) -> Found {
-        let steps = reading.steps.iter().skip(skip).take(STEPS);
-        let path: Vec<_> = steps
-            .map(|step| match step {
-                Step::Member(name) => members::Into::Member(name),
-                Step::Item => members::Into::Item,
-            })
-            .collect();
+        let path = path(reading, skip);
         let mut budget = self.budget.min(ONE_BUDGET);
         let granted = budget;
         let found = members::follow(schema, &path, &mut budget);
@@ -407,6 +494,16 @@ impl<'a> Check<'a, '_> {
             false => self.analysis.warning(found),
         }
     }
+}
+
+/// The steps of a reading, without the first ones.
+fn path(reading: &Reading, skip: usize) -> Vec<members::Into<'_>> {
+    let steps = reading.steps.iter().skip(skip).take(STEPS);
+    let steps = steps.map(|step| match step {
+        Step::Member(name) => members::Into::Member(name),
+        Step::Item => members::Into::Item,
+    });
+    steps.collect()
 }
 
 fn list(names: &[String]) -> String {

@@ -4,7 +4,7 @@ use windlass_model::definition::{NodeKind, UseRef, When};
 
 use super::super::flat::{Flat, FlatNode};
 use super::super::{BodyIx, NodeIx};
-use crate::expr::{Findings, Flaw, Reading, of_condition, of_template};
+use crate::expr::{Findings, Flaw, Operation, Reading, of_condition, of_template};
 
 /// A reading in its place.
 pub(super) struct Site {
@@ -35,6 +35,8 @@ pub(super) struct Sites {
     pub(super) readings: Vec<Site>,
     /// Each with the place of its text.
     pub(super) flaws: Vec<(String, Flaw)>,
+    /// Operations on values of paths, each with the place of its text and the body of its values.
+    pub(super) operations: Vec<(String, BodyIx, Operation)>,
 }
 
 impl Sites {
@@ -47,6 +49,9 @@ impl Sites {
                 moment,
             }));
         self.flaws.extend(found.flaws);
+        let operations = found.operations.into_iter();
+        self.operations
+            .extend(operations.map(|(pointer, operation)| (pointer, body, operation)));
     }
 }
 

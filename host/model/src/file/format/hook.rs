@@ -1,6 +1,7 @@
 //! The part of the format for triggers by `http`.
 
 use schemars::JsonSchema;
+use serde_json::Value;
 
 use super::Duration;
 
@@ -16,6 +17,10 @@ pub(super) struct Http {
         regex(pattern = r"^/[A-Za-z0-9._~-]+(/([A-Za-z0-9._~-]+|\{[a-z_][a-z0-9_]*\}))*$")
     )]
     path: String,
+    /// JSON Schema of the query: texts become values of the types that it names.
+    query: Option<Value>,
+    /// JSON Schema of the parameters of the path: texts become values of the types that it names.
+    params: Option<Value>,
     /// How requests are verified. Without it, every request counts.
     verify: Option<Verify>,
     /// The answer to the sender. Default: `accepted`.

@@ -323,7 +323,8 @@ fn items_are_the_same_as_json_schema_says() {
         (json!([[1, 2], [2, 1]]), true),
         (json!([["ab"], ["a", "b"]]), true),
         (json!([u64::MAX, u64::MAX as f64]), true),
-        (json!([i64::MIN, i64::MIN as f64]), false),
+        // A float is the decimal that it is printed as.
+        (json!([i64::MIN, i64::MIN as f64]), true),
         (json!([1e300, 1e300]), false),
         (json!([0.1, 0.2]), true),
     ] {

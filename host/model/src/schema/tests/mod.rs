@@ -2,6 +2,7 @@
 
 mod bounds;
 mod counting;
+mod defaults;
 
 use serde_json::json;
 

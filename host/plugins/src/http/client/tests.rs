@@ -1,4 +1,8 @@
-//! The effect of a silent name server on the rest of the process.
+//! Names, redirects, proxies and bodies, against servers on this machine.
+
+mod bodies;
+mod proxies;
+mod redirects;
 
 use std::io::{Read as _, Write as _};
 
@@ -19,6 +23,95 @@ fn request(url: String) -> Request {
         max_redirects: None,
         max_response_bytes: None,
     }
+}
+
+/// A server that gives each connection the next answer, byte by byte as it is written here. The
+/// requests come back in order: the head, and the body as far as it came with it.
+fn serve(answers: Vec<Vec<u8>>) -> (SocketAddr, std::sync::mpsc::Receiver<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, requests) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut seen = Vec::new();
+            let mut buffer = [0; 4096];
+            while !seen.windows(4).any(|end| end == b"\r\n\r\n") {
+                match stream.read(&mut buffer) {
+                    Ok(read) if read > 0 => seen.extend_from_slice(&buffer[..read]),
+                    _ => break,
+                }
+            }
+            let _ = sender.send(String::from_utf8_lossy(&seen).into_owned());
+            let _ = stream.write_all(&answer);
+        }
+    });
+    (address, requests)
+}
+
+/// An answer with status 200, these headers and this body.
+fn answer(headers: &[&str], body: &[u8]) -> Vec<u8> {
+    let mut answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\n".to_vec();
+    for header in headers {
+        answer.extend(header.bytes());
+        answer.extend(b"\r\n");
+    }
+    answer.extend(format!("content-length: {}\r\n\r\n", body.len()).bytes());
+    answer.extend(body);
+    answer
+}
+
+fn granted(grants: &[&str]) -> Grants {
+    Grants {
+        http: grants.iter().map(|grant| grant.parse().unwrap()).collect(),
+        ..Grants::default()
+    }
+}
+
+/// Fetches with these changes of the request, of the policy and of the memory in the budget.
+fn fetch_as(
+    url: String,
+    change: impl Fn(&mut Request, &mut HttpPolicy),
+    memory: u64,
+) -> Result<Response, HttpError> {
+    let parsed = Url::parse(&url).unwrap();
+    let place = format!(
+        "{}://{}",
+        parsed.scheme(),
+        &parsed[url::Position::BeforeHost..url::Position::AfterPort]
+    );
+    let mut request = request(url);
+    let mut policy = HttpPolicy::default();
+    change(&mut request, &mut policy);
+    let client = Client::new(policy, Arc::new(Still::default())).unwrap();
+    let grants = granted(&[&place]);
+    let (mut account, mut charged) = (account(memory), 0);
+    let mut ask = Ask {
+        package: "http",
+        grants_file: Some("windlass.toml"),
+        bodies: Bodies {
+            account: &mut account,
+            charged: &mut charged,
+        },
+        grants: &grants,
+        usable: Usable {
+            secrets: &Secrets::default(),
+            workflow: "",
+            named: &[],
+        },
+        left: Duration::from_secs(60),
+        requests: &mut 0,
+        max_requests: 32,
+        max_body: 1 << 20,
+    };
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    tokio.block_on(client.fetch(request, &mut ask))
+}
+
+/// Fetches an answer from a server.
+fn fetched(answer: Vec<u8>) -> Result<Response, HttpError> {
+    let (address, _requests) = serve(vec![answer]);
+    fetch_as(format!("http://{address}/"), |_, _| {}, 64 << 20)
 }
 
 async fn fetch(client: &Client, grants: &Grants, url: String) -> Result<Response, HttpError> {

@@ -16,6 +16,9 @@ const ON_SQLITE: Seeds = Seeds::new(40, 1_600);
 const TORN: Seeds = Seeds::new(10, 600);
 const IN_POSTGRES: Seeds = Seeds::new(16, 160);
 
+/// Simulations of hosts that die of triggers.
+const POISONED: Seeds = Seeds::new(8, 400);
+
 /// Kinds of writes of which each changes rows that can be read.
 const KINDS: [&str; 10] = [
     "CancelTrigger",
@@ -70,6 +73,19 @@ fn postgres_does_as_sqlite_does() {
         Replay::new(seed, &place).run(&history(seed)?, Replay::change)
     };
     seeds::run_all(&IN_POSTGRES.range(), in_postgres, Report::add);
+}
+
+fn poisoned(seed: u64) -> Result<History, String> {
+    World::poisoned(seed, None).record()
+}
+
+#[test]
+fn sqlite_suspects_whom_memory_suspects() {
+    let on_sqlite = |seed| {
+        let place = OnDisk::new(Durability::Normal);
+        Replay::new(seed, &place).run(&poisoned(seed)?, Replay::change)
+    };
+    seeds::run_all(&POISONED.range(), on_sqlite, Report::add);
 }
 
 /// Whether a replay notices that the store gets all writes but those of one kind.

@@ -2,6 +2,7 @@
 
 use super::{HOUR_MS, HOURS_MS, Habits, TROUBLED_MS, World};
 use crate::sim::dice::Dice;
+use crate::sim::poison::Poison;
 use crate::sim::process::Process;
 
 impl World {
@@ -34,7 +35,8 @@ impl World {
         }
         let happens = |dice: &mut Dice, habit: u64| habit > 0 && dice.once_in(habit);
         let at = self.dice.place(self.slots.len());
-        if happens(&mut self.dice, self.habits.crash) {
+        let by_chance = self.poison.as_mut().is_some_and(Poison::by_chance);
+        if happens(&mut self.dice, self.habits.crash) || by_chance {
             self.crash(at);
         }
         if happens(&mut self.dice, self.habits.stop)
@@ -80,7 +82,7 @@ impl World {
 
     /// Kills a process: some of its submitted writes may still be carried out, and their answers
     /// are lost.
-    fn crash(&mut self, at: usize) {
+    pub(super) fn crash(&mut self, at: usize) {
         let slot = &mut self.slots[at];
         let Some(process) = slot.process.take() else {
             return;

@@ -179,7 +179,7 @@ impl Session<'_> {
         Ok(no)
     }
 
-    async fn pins_of(&mut self, row: &PinsRow) -> Done<i64> {
+    pub(super) async fn pins_of(&mut self, row: &PinsRow) -> Done<i64> {
         let digest: &[u8] = &row.digest.0;
         let insert = "INSERT INTO pins (digest, json) VALUES ($1, $2) \
             ON CONFLICT (digest) DO NOTHING";

@@ -384,7 +384,7 @@ impl<'p> Flight<'p, '_, '_> {
         }
         let released: Vec<i64> = batch.released.iter().filter(there).copied().collect();
         if !released.is_empty() {
-            let sql = "UPDATE trigger SET state = 0, suspicion = least(suspicion, 1::smallint) \
+            let sql = "UPDATE trigger SET state = 0, suspicion = abs(suspicion) \
                 WHERE instance = ANY($1) AND state = 1";
             self.add(sql, None, vec![Box::new(released)]).await?;
             if let Some(sent) = self.sent.last_mut() {

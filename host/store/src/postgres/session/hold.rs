@@ -31,8 +31,7 @@ impl Session<'_> {
 
     /// Parks due triggers of paused runs, except control triggers. Returns the parked ones.
     pub(super) async fn park_paused(&mut self, triggers: &[i64], now_ms: i64) -> Done<Vec<i64>> {
-        let sql = "UPDATE trigger SET state = 2, suspicion = least(suspicion, 1::smallint), \
-            reason = 'paused' WHERE no = ANY($1) AND state = 0 AND due_ms <= $2 \
+        let sql = "UPDATE trigger SET state = 2, suspicion = abs(suspicion), reason = 'paused' WHERE no = ANY($1) AND state = 0 AND due_ms <= $2 \
             AND kind NOT BETWEEN 10 AND 14 RETURNING no";
         let rows = self.rows(sql, &[&triggers, &now_ms]).await?;
         let numbers = rows.iter().map(|row| get(row, 0));

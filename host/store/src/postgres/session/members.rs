@@ -10,9 +10,9 @@ use windlass_model::Incarnation;
 use super::{Done, Session, get};
 use crate::codes;
 use crate::error::Error;
-use crate::sql::hot;
 use crate::sql::layout::{self, Requirement};
-use crate::write::{Duty, Fenced, Leave, NewMember, OrFenced, Reap, Renew, Renewed};
+use crate::sql::{holding, hot};
+use crate::write::{Duty, Fenced, Leave, NewMember, OrFenced, Reap, Reaped, Renew, Renewed};
 
 /// Row numbers carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
@@ -33,6 +33,7 @@ const SEARCH_OWNERS: &str = "WITH RECURSIVE owners (owner) AS ( \
         FROM owners WHERE owners.owner IS NOT NULL) \
     INSERT INTO grave (incarnation) SELECT owner FROM owners WHERE owner IS NOT NULL \
     AND NOT EXISTS (SELECT 1 FROM member m WHERE m.incarnation = owner) \
+    AND NOT EXISTS (SELECT 1 FROM grave g WHERE g.incarnation = -owner) \
     ON CONFLICT DO NOTHING";
 
 impl Session<'_> {
@@ -109,12 +110,13 @@ impl Session<'_> {
         if self.execute(sql, &[&incarnation.0]).await? == 1 {
             self.aftermath.gone.push(incarnation.0);
             let held = self.held_by(incarnation.0, i64::MAX).await?;
-            let sql = "UPDATE trigger SET state = 0, suspicion = least(suspicion, 1::smallint) \
+            let sql = "UPDATE trigger SET state = 0, suspicion = abs(suspicion) \
                 WHERE instance = ANY($1) AND state = 1";
             self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
             let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
             self.later(sql, &[&held]).await?;
-            let sql = "INSERT INTO grave (incarnation) SELECT $1 \
+            // The number of a member that has left is negative in its grave: its end is no death.
+            let sql = "INSERT INTO grave (incarnation) SELECT -$1::bigint \
                 WHERE EXISTS (SELECT 1 FROM instance WHERE owner = $1 OFFSET 0) \
                 ON CONFLICT DO NOTHING";
             self.later(sql, &[&incarnation.0]).await?;
@@ -122,7 +124,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) async fn reap(&mut self, reap: &Reap) -> Done<u32> {
+    pub(super) async fn reap(&mut self, reap: &Reap) -> Done<Reaped> {
         let (asking, limit) = (reap.incarnation, reap.limit);
         let sql = "WITH gone AS (DELETE FROM member WHERE incarnation <> $1 \
                 AND until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 \
@@ -132,7 +134,9 @@ impl Session<'_> {
             SELECT incarnation FROM gone";
         let ahead_ms = self.shared.ahead_ms();
         for row in self.rows(sql, &[&asking.0, &ahead_ms]).await? {
-            self.aftermath.gone.push(get(&row, 0)?);
+            let dead: i64 = get(&row, 0)?;
+            self.aftermath.gone.push(dead);
+            holding::conclude(self, dead).await?;
         }
         // A process of the previous version removes members without a row in `grave`.
         let reaps = self.shared.reaps.load(Ordering::Relaxed);
@@ -140,32 +144,44 @@ impl Session<'_> {
             self.later(SEARCH_OWNERS, &[]).await?;
         }
         self.aftermath.reaps += 1;
-        let mut freed = 0;
+        let mut freed = Reaped::default();
         let sql = "SELECT incarnation FROM grave ORDER BY incarnation";
         for row in self.rows(sql, &[]).await? {
-            if freed >= limit {
+            if freed.runs >= limit {
                 break;
             }
-            let owner: i64 = get(&row, 0)?;
-            freed += self.free_of_dead(owner, limit - freed).await?;
+            let grave: i64 = get(&row, 0)?;
+            freed.add(self.free_of_dead(grave, limit - freed.runs).await?);
             // Instances that another transaction has locked are left for later, and so is the
             // grave.
             let sql = "DELETE FROM grave WHERE incarnation = $1 \
-                AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $1 OFFSET 0)";
-            self.later(sql, &[&owner]).await?;
+                AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = abs($1) OFFSET 0)";
+            self.later(sql, &[&grave]).await?;
         }
         Ok(freed)
     }
 
-    async fn free_of_dead(&mut self, owner: i64, limit: u32) -> Done<u32> {
-        let held = self.held_by(owner, i64::from(limit)).await?;
-        let sql = "UPDATE trigger SET state = 0, suspicion = 1, deliveries = \
-            CASE suspicion WHEN 2 THEN deliveries + 1 ELSE greatest(deliveries, 1) END \
-            WHERE instance = ANY($1) AND state = 1";
-        self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
+    async fn free_of_dead(&mut self, grave: i64, limit: u32) -> Done<Reaped> {
+        let held = self.held_by(grave.abs(), i64::from(limit)).await?;
+        let mut freed = Reaped {
+            runs: u32::try_from(held.len()).unwrap_or(u32::MAX),
+            ..Reaped::default()
+        };
+        if grave < 0 {
+            let sql = "UPDATE trigger SET state = 0, suspicion = abs(suspicion) \
+                WHERE instance = ANY($1) AND state = 1";
+            self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
+        } else {
+            for row in self.rows(hot::TRY_AGAIN.postgres, &[&held]).await? {
+                let suspicion: i16 = get(&row, 0)?;
+                freed.triggers += 1;
+                freed.suspects += u32::from(suspicion != 0);
+            }
+            self.aftermath.made_pending += u64::from(freed.triggers);
+        }
         let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
         self.later(sql, &[&held]).await?;
-        Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
+        Ok(freed)
     }
 
     /// Locks the runs of an owner. Runs that another transaction has locked are skipped.

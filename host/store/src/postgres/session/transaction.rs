@@ -8,7 +8,7 @@ use super::{Failed, Session};
 use crate::error::Result;
 use crate::lives::Clear;
 use crate::retention::{Forget, Forgotten, Swept};
-use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrigger};
+use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewRun, NewTrigger, PinsRow};
 use crate::sql::sweeping::SweepCursor;
 use crate::sql::transaction::{Done, Head, Transaction, forward_to_session};
 use crate::sql::{Param, Row, Sql};
@@ -16,7 +16,7 @@ use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
     Claim, Claims, Commit, Committed, Duty, Fence, Leave, NewItem, NewMember, OrFenced, Reap,
-    Release, Renew, Renewed,
+    Reaped, Release, Renew, Renewed,
 };
 
 /// The parameters in the driver's form.

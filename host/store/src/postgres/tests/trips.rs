@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::plans::once;
 use super::{InDatabase, in_database};
 use crate::conformance::{Harness, TestClock};
+use crate::lives::LifeOp;
 use crate::postgres::PostgresStore;
 use crate::postgres::shared::PostgresShared;
 use crate::{Store, Write, Wrote};
@@ -38,6 +39,11 @@ pub(in crate::postgres) fn note(shared: &PostgresShared, write: &Write, wrote: &
     let mut verb = names(write);
     verb.truncate(2);
     verb.dedup();
+    if let Write::Life(LifeOp::Reopen(new)) = write
+        && new.documents.is_some()
+    {
+        verb.push("documents".to_owned());
+    }
     let answer = names(wrote);
     let answer: Vec<&str> = answer.iter().map(String::as_str).collect();
     let answer = match answer[..] {

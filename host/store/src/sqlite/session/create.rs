@@ -6,7 +6,7 @@ use windlass_model::{Digest, ScopeNo, Status};
 use super::cache::{Head, Unwritten};
 use super::{Done, Session};
 use crate::columns::payload;
-use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, PinsRow};
 use crate::sql::hot;
 use crate::sql::rows;
 use crate::sql::transaction::extras;
@@ -44,7 +44,7 @@ impl Session<'_> {
                 };
                 let pins = match pins {
                     Some(no) => no,
-                    None => self.insert_pins(new)?,
+                    None => self.insert_pins(&new.pins)?,
                 };
                 (definition, pins)
             }
@@ -191,8 +191,15 @@ impl Session<'_> {
         Ok(no)
     }
 
-    fn insert_pins(&mut self, new: &NewRun) -> Done<i64> {
-        let row = &new.pins;
+    /// The number of pins, which are written if they are missing.
+    pub(super) fn pins_of(&mut self, row: &PinsRow) -> Done<i64> {
+        match self.pins(row.digest)? {
+            Some(no) => Ok(no),
+            None => self.insert_pins(row),
+        }
+    }
+
+    fn insert_pins(&mut self, row: &PinsRow) -> Done<i64> {
         self.connection
             .prepare_cached("INSERT INTO pins (digest, json) VALUES (?1, ?2)")?
             .execute((&row.digest.0[..], &row.json[..]))?;

@@ -25,7 +25,7 @@ impl Session<'_> {
     /// Parks a due trigger of a paused run. False if it is a control trigger, which stays
     /// pending.
     pub(super) fn park_paused(&mut self, no: i64) -> Done<bool> {
-        let sql = "UPDATE trigger SET state = 2, suspicion = min(suspicion, 1), reason = 'paused' \
+        let sql = "UPDATE trigger SET state = 2, suspicion = abs(suspicion), reason = 'paused' \
             WHERE no = ?1 AND state = 0 AND kind NOT BETWEEN 10 AND 14";
         Ok(self.connection.prepare_cached(sql)?.execute([no])? == 1)
     }

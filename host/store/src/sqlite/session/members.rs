@@ -6,9 +6,10 @@ use windlass_model::Incarnation;
 use super::{Done, Session};
 use crate::codes;
 use crate::error::Error;
-use crate::sql::{hot, layout};
+use crate::sql::transaction::now;
+use crate::sql::{holding, hot, layout};
 use crate::sqlite::{locks, open};
-use crate::write::{Duty, Fenced, Leave, NewMember, OrFenced, Reap, Renew, Renewed};
+use crate::write::{Duty, Fenced, Leave, NewMember, OrFenced, Reap, Reaped, Renew, Renewed};
 
 /// Row numbers carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
@@ -81,7 +82,7 @@ impl Session<'_> {
         // member.
         if self.remove_member(incarnation.0)? {
             self.write_heads()?;
-            let sql = "UPDATE trigger SET state = 0, suspicion = min(suspicion, 1) \
+            let sql = "UPDATE trigger SET state = 0, suspicion = abs(suspicion) \
                 WHERE state = 1 AND instance IN (SELECT no FROM instance WHERE owner = ?1)";
             self.connection
                 .prepare_cached(sql)?
@@ -96,14 +97,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) fn reap(&mut self, reap: &Reap) -> Done<u32> {
+    pub(super) fn reap(&mut self, reap: &Reap) -> Done<Reaped> {
         let (asking, limit) = (reap.incarnation, reap.limit);
         for dead in self.dead_members(asking.0)? {
             self.remove_member(dead)?;
+            // The dead member may have written earlier in this group.
+            self.write_heads()?;
+            now(holding::conclude(self, dead))?;
         }
-        let mut freed = 0;
+        let mut freed = Reaped::default();
         let mut owner = i64::MIN;
-        while freed < limit {
+        while freed.runs < limit {
             // Owners are few, so skipping from one to the next is cheap.
             let sql = "SELECT owner FROM instance WHERE owner > ?1 ORDER BY owner LIMIT 1";
             let next = self
@@ -114,7 +118,7 @@ impl Session<'_> {
             let Some(next) = next else { break };
             owner = next;
             if !self.is_member(owner)? {
-                freed += self.free_of_dead(owner, limit - freed)?;
+                freed.add(self.free_of_dead(owner, limit - freed.runs)?);
             }
         }
         Ok(freed)
@@ -155,7 +159,7 @@ impl Session<'_> {
         Ok(removed)
     }
 
-    fn free_of_dead(&mut self, owner: i64, limit: u32) -> Done<u32> {
+    fn free_of_dead(&mut self, owner: i64, limit: u32) -> Done<Reaped> {
         // The dead member may have written earlier in this group.
         self.write_heads()?;
         let sql = "SELECT no FROM instance WHERE owner = ?1 LIMIT ?2";
@@ -164,18 +168,22 @@ impl Session<'_> {
             .prepare_cached(sql)?
             .query_map((owner, limit), |row| row.get(0))?
             .collect::<Result<_, _>>()?;
-        let suspect = "UPDATE trigger SET state = 0, suspicion = 1, deliveries = \
-            CASE suspicion WHEN 2 THEN deliveries + 1 ELSE max(deliveries, 1) END \
-            WHERE instance = ?1 AND state = 1";
-        let free = hot::GIVE_BACK.sqlite;
-        let mut suspect = self.connection.prepare_cached(suspect)?;
+        let (again, free) = (hot::TRY_AGAIN.sqlite, hot::GIVE_BACK.sqlite);
+        let mut again = self.connection.prepare_cached(again)?;
         let mut free = self.connection.prepare_cached(free)?;
+        let mut freed = Reaped::default();
         for no in &held {
-            self.made_pending += suspect.execute([no])? as u64;
+            let mut rows = again.query([no])?;
+            while let Some(row) = rows.next()? {
+                freed.triggers += 1;
+                freed.suspects += u32::from(row.get::<_, i64>(0)? != 0);
+            }
             free.execute([no])?;
             self.cache.heads.remove(no);
         }
-        Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
+        self.made_pending += u64::from(freed.triggers);
+        freed.runs = u32::try_from(held.len()).unwrap_or(u32::MAX);
+        Ok(freed)
     }
 
     pub(super) fn duty(&mut self, duty: &Duty) -> Done<bool> {

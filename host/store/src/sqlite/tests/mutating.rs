@@ -51,6 +51,11 @@ const HARMLESS: &[(&str, &str)] = &[
          AND due_ms > ?2",
         "nothing is named from outside with the kind of a start",
     ),
+    (
+        "without suspicion <= 2048: UPDATE trigger SET suspicion = -suspicion WHERE no = ?1 \
+         AND token = ?2 AND state = 1 AND suspicion >= 1 AND suspicion <= 2048",
+        "no host marks a guilty trigger, which fails when it is claimed",
+    ),
 ];
 
 /// The change of a statement.

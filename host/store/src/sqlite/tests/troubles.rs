@@ -11,7 +11,7 @@ use crate::conformance::waiting::stimulus;
 use crate::conformance::world::{Answers, DONE, Held, Member, batch, batch_of};
 use crate::rows::{Created, NewRun};
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
-use crate::write::{Commit, Fenced, Flush, Leave, Mark, Renew};
+use crate::write::{Commit, Fenced, Flush, Leave, Renew};
 use crate::{Reader as _, Store, Verb as _, Write, Writer as _, codes};
 
 fn member(disk: &OnDisk, options: SqliteOptions) -> (Arc<SqliteStore>, Member) {
@@ -115,8 +115,7 @@ fn each_kind_of_write_survives_an_unknown_outcome() {
         assert_eq!(claims.runs[0].claimed.len(), 1, "a claim");
         let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
         trouble();
-        let (fence, trigger) = (held.fence, held.trigger);
-        assert_eq!(member.write(Mark { fence, trigger }), Ok(()), "a mark");
+        assert_eq!(member.mark(&[held]), Ok(()), "a mark");
         trouble();
         let mut silent = member.chained(&held, 2);
         silent.executions.clear();

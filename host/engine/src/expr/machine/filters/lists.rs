@@ -183,13 +183,13 @@ fn merged(machine: &mut Machine<'_>, all: &[&Value]) -> Result<Value> {
     for value in all {
         keys.extend(machine.items_or_none(value)?);
     }
-    let order = machine.sorted(&keys, true, false)?;
+    let order = machine.sorted(&keys, super::order::EQUALS)?;
     let mut pairs: Vec<(Value, Value)> = Vec::new();
     for at in order {
         let Some(key) = keys.get(at) else { continue };
         if let Some((before, _)) = pairs.last() {
             let before = before.clone();
-            if machine.order(&before, key)?.is_eq() {
+            if machine.order_by(None, &before, key)?.is_eq() {
                 continue;
             }
         }

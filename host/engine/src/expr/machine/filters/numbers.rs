@@ -5,6 +5,7 @@ use minijinja::value::{Kwargs, ValueKind, from_args};
 
 use super::super::Machine;
 use super::super::fault::{Fault, Result};
+use super::super::number;
 use super::super::object::{Kind, is_tuple};
 use super::super::ops::is_list;
 
@@ -13,6 +14,15 @@ pub(super) fn own(machine: &mut Machine<'_>, name: &str, args: &[Value]) -> Resu
     for arg in args {
         let length = arg.as_str().map_or(0, str::len);
         machine.budget.touch_slowly(length, 16)?;
+    }
+    if let Some(exact) = args.first().and_then(number::exact) {
+        machine.budget.touch_slowly(exact.as_str().len(), 8)?;
+        return match name {
+            "float" => number::rounded(exact),
+            "int" => number::truncated(exact),
+            "abs" => Ok(number::unsigned(exact)),
+            _ => Err(exact.refused(name)),
+        };
     }
     // MiniJinja rounds a float through its decimal digits.
     machine.budget.touch(4_096)?;
@@ -45,8 +55,8 @@ pub(super) fn sum(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
         if item.is_undefined() {
             continue;
         }
-        let is_number = item.is_number() || item.kind() == ValueKind::Bool;
-        if joined.is_none() && total.is_number() && !is_number {
+        let is_number = number::is_number(&item) || item.kind() == ValueKind::Bool;
+        if joined.is_none() && number::is_number(&total) && !is_number {
             let message = format!("can only sum numbers, got {}", item.kind());
             return Err(Fault::invalid(message));
         }

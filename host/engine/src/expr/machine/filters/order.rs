@@ -4,8 +4,16 @@ use minijinja::Value;
 use minijinja::value::{Kwargs, ValueKind, from_args};
 
 use super::super::Machine;
+use super::super::compare::Sorting;
 use super::super::fault::{Fault, Result};
 use super::super::object::Kind;
+
+/// Sorts values to find those that are equal.
+pub(super) const EQUALS: Sorting = Sorting {
+    exact: true,
+    reverse: false,
+    by: None,
+};
 
 /// The values at these positions, in this order.
 fn pick(items: &[Value], order: &[usize]) -> Vec<Value> {
@@ -23,12 +31,17 @@ pub(super) fn sort(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     let attribute = named.get::<Option<&str>>("attribute")?;
     named.assert_all_used()?;
     machine.budget.charge_values(items.len())?;
+    let how = Sorting {
+        exact,
+        reverse,
+        by: Some("sort"),
+    };
     let order = match attribute {
         Some(attribute) => {
             let keys = sort_keys(machine, &items, attribute, exact)?;
-            machine.sorted(&keys, exact, reverse)?
+            machine.sorted(&keys, how)?
         }
-        None => machine.sorted(&items, exact, reverse)?,
+        None => machine.sorted(&items, how)?,
     };
     machine.list(Kind::List, pick(&items, &order))
 }
@@ -91,16 +104,21 @@ fn extreme(machine: &mut Machine<'_>, args: &[Value], largest: bool) -> Result<V
         .unwrap_or_default();
     let attribute = named.get::<Option<&str>>("attribute")?;
     named.assert_all_used()?;
-    let mut best: Option<(Value, Value)> = None;
-    for item in items {
+    let how = Sorting {
+        exact,
+        reverse: false,
+        by: Some(if largest { "max" } else { "min" }),
+    };
+    let mut best: Option<(usize, Value, Value)> = None;
+    for (at, item) in items.into_iter().enumerate() {
         let key = match attribute {
             Some(path) => machine.at_path_or(&item, path, &Value::UNDEFINED)?,
             None => item.clone(),
         };
         let better = match &best {
             None => true,
-            Some((best, _)) => {
-                let order = machine.order_keys(&key, best, exact)?;
+            Some((of, best, _)) => {
+                let order = machine.order_keys((&key, best), (at, *of), how)?;
                 if largest {
                     order.is_ge()
                 } else {
@@ -109,10 +127,10 @@ fn extreme(machine: &mut Machine<'_>, args: &[Value], largest: bool) -> Result<V
             }
         };
         if better {
-            best = Some((key, item));
+            best = Some((at, key, item));
         }
     }
-    Ok(best.map_or(Value::UNDEFINED, |(_, item)| item))
+    Ok(best.map_or(Value::UNDEFINED, |(_, _, item)| item))
 }
 
 pub(super) fn dictsort(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
@@ -133,7 +151,12 @@ pub(super) fn dictsort(machine: &mut Machine<'_>, args: &[Value]) -> Result<Valu
         keys.push(if by_value { value.clone() } else { key.clone() });
         pairs.push(machine.list(Kind::Tuple, vec![key, value])?);
     }
-    let order = machine.sorted(&keys, exact, reverse)?;
+    let how = Sorting {
+        exact,
+        reverse,
+        by: Some("dictsort"),
+    };
+    let order = machine.sorted(&keys, how)?;
     machine.list(Kind::List, pick(&pairs, &order))
 }
 
@@ -164,13 +187,13 @@ pub(super) fn unique(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
         });
     }
     // The first position of each group of equal keys is kept.
-    let order = machine.sorted(&keys, true, false)?;
+    let order = machine.sorted(&keys, EQUALS)?;
     let mut firsts: Vec<usize> = Vec::new();
     let mut before: Option<&Value> = None;
     for at in order {
         let Some(key) = keys.get(at) else { continue };
         let is_new = match before {
-            Some(before) => machine.order(before, key)?.is_ne(),
+            Some(before) => machine.order_by(None, before, key)?.is_ne(),
             None => true,
         };
         if is_new {
@@ -201,7 +224,12 @@ pub(super) fn groupby(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value
     for item in &items {
         keys.push(machine.at_path_or(item, attribute, &default)?);
     }
-    let order = machine.sorted(&keys, exact, false)?;
+    let how = Sorting {
+        exact,
+        reverse: false,
+        by: Some("groupby"),
+    };
+    let order = machine.sorted(&keys, how)?;
     let mut groups = Vec::new();
     let mut group: Option<(Value, Vec<Value>)> = None;
     for at in order {
@@ -211,7 +239,7 @@ pub(super) fn groupby(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value
         // A group takes the name of its last member.
         group = Some(match group.take() {
             Some((name, mut members)) => {
-                if machine.order_keys(&name, key, exact)?.is_eq() {
+                if machine.order_keys((&name, key), (at, at), how)?.is_eq() {
                     members.push(item.clone());
                     (key.clone(), members)
                 } else {

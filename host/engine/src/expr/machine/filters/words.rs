@@ -345,14 +345,15 @@ pub(super) fn tojson(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
 }
 
 pub(super) fn format(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
-    let (template, rest): (&Value, Rest<ValueOrKwargs>) = from_args(args)?;
+    let (template, _): (&Value, Rest<ValueOrKwargs>) = from_args(args)?;
     let Some(text) = template.as_str() else {
         return Err(Fault::invalid("value is not a string"));
     };
     machine.budget.touch_slowly(text.len(), 16)?;
     check_keys(text)?;
+    let args = worded(machine, text, args)?;
     let (mut longest, mut widest) = (0_usize, 0_usize);
-    for arg in rest.iter() {
+    for arg in args.iter().skip(1) {
         let size = machine.measure(arg)?;
         // Text that is inserted into safe text is escaped: one byte becomes at most six.
         let length = match arg.as_str() {
@@ -365,10 +366,60 @@ pub(super) fn format(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
     let most = fields(text, longest, widest).saturating_add(text.len());
     machine.budget.room(most)?;
     machine.budget.touch_slowly(most, 2)?;
-    let made = machine.state().apply_filter("format", args)?;
+    let made = machine.state().apply_filter("format", &args)?;
     let length = made.as_str().map_or(0, str::len);
     machine.budget.hold(length.saturating_mul(2))?;
     Ok(made)
+}
+
+/// The arguments of a format, in which the values that become text are text. A conversion of
+/// numbers keeps `true` and `false`, which it writes as 1 and 0.
+fn worded(machine: &mut Machine<'_>, format: &str, args: &[Value]) -> Result<Vec<Value>> {
+    let mut args = args.to_vec();
+    let (mut rest, mut next) = (format, 1_usize);
+    while let Some((_, field)) = rest.split_once('%') {
+        let (key, field) = match field.strip_prefix('(') {
+            Some(keyed) => keyed
+                .split_once(')')
+                .map_or((None, ""), |(key, field)| (Some(key), field)),
+            None => (None, field),
+        };
+        let conversion = field.find(|c: char| c.is_ascii_alphabetic() || c == '%');
+        let (_, field) = field.split_at(conversion.unwrap_or(field.len()));
+        let mut chars = field.chars();
+        let conversion = chars.next();
+        rest = chars.as_str();
+        if conversion == Some('%') {
+            continue;
+        }
+        let as_text = |machine: &mut Machine<'_>, value: &Value| match value.kind() {
+            ValueKind::Bool if conversion != Some('s') => Ok(value.clone()),
+            _ => machine.as_text(value),
+        };
+        match key {
+            None => {
+                if let Some(arg) = args.get_mut(next) {
+                    *arg = as_text(machine, arg)?;
+                }
+                next = next.saturating_add(1);
+            }
+            Some(key) => {
+                let Some(map) = args.get_mut(1).filter(|map| map.kind() == ValueKind::Map) else {
+                    continue;
+                };
+                let value = map.get_attr(key)?;
+                let text = as_text(machine, &value)?;
+                // Most values are not changed, and copying the map is work.
+                if !value.is_undefined() && text.kind() != value.kind() {
+                    let pairs = map.as_object().and_then(|object| object.try_iter_pairs());
+                    let mut pairs: Vec<(Value, Value)> = pairs.into_iter().flatten().collect();
+                    pairs.push((Value::from(key), text));
+                    *map = machine.dict(pairs)?;
+                }
+            }
+        }
+    }
+    Ok(args)
 }
 
 /// Refuses keys, such as `a` in `%(a)s`, that are not ASCII: MiniJinja panics on them.

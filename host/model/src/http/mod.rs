@@ -1,7 +1,10 @@
 //! Requests as stimuli: how a request and the triggers by `http` are matched.
 
+mod request;
+
 use serde_json::{Value, json};
 
+pub use self::request::{Typed, request_schema, with_types};
 use crate::Digest;
 
 /// The name of the stimulus of every request.
@@ -134,6 +137,24 @@ pub enum Respond {
     },
 }
 
+/// How a request becomes the input of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Intake {
+    /// JSON Schema of the query, an object. Texts become values of the types that it names.
+    pub query: Option<Value>,
+    /// JSON Schema of the parameters of the path, as for the query.
+    pub params: Option<Value>,
+    /// The input: a template over `request`. None: the request itself.
+    pub input: Option<Value>,
+}
+
+impl Intake {
+    /// Whether the input of a run is the request as it came.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The match of a request.
 pub fn matches(method: &str, path: &str) -> Value {
     json!({ "method": method, "path": path })
@@ -190,10 +211,16 @@ pub fn has_parameters(path: &str) -> bool {
     path.contains('{')
 }
 
-/// Whether the server starts a trigger itself, after it has verified the request or read its
-/// path. No stimulus has the hash of such a trigger, so no unverified request starts it.
-pub fn is_direct(path: &str, verify: Option<&Verify>, respond: &Respond) -> bool {
-    verify.is_some() || *respond != Respond::Accepted || has_parameters(path)
+/// Whether the server starts a trigger itself, after it has verified the request, read its path or
+/// made the input of it. No stimulus has the hash of such a trigger, so no unverified request
+/// starts it.
+pub fn is_direct(path: &str, verify: Option<&Verify>, respond: &Respond, intake: &Intake) -> bool {
+    verify.is_some() || *respond != Respond::Accepted || has_parameters(path) || !intake.is_plain()
+}
+
+/// The names of the parameters of a path.
+pub fn parameter_names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(parameter)
 }
 
 /// The key of the direct triggers that a request may start: SHA-256 of the method, the first part
@@ -263,6 +290,16 @@ pub fn rank(path: &str) -> Vec<bool> {
     path.split('/')
         .map(|part| parameter(part).is_some())
         .collect()
+}
+
+/// Whether two paths of definitions match the same requests: they differ at most in the names of
+/// their parameters.
+pub fn is_same(path: &str, other: &str) -> bool {
+    let is_same = |(one, other): (&str, &str)| {
+        one == other || parameter(one).is_some() && parameter(other).is_some()
+    };
+    path.split('/').count() == other.split('/').count()
+        && path.split('/').zip(other.split('/')).all(is_same)
 }
 
 #[cfg(test)]
@@ -360,6 +397,20 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_the_same_whatever_their_parameters_are_called() {
+        for (one, other, same) in [
+            ("/a", "/a", true),
+            ("/a/{x}", "/a/{y}", true),
+            ("/a/{x}", "/a/x", false),
+            ("/a", "/a/{x}", false),
+            ("/a/{x}/b", "/a/{x}/c", false),
+        ] {
+            assert_eq!(is_same(one, other), same, "{one} {other}");
+            assert_eq!(is_same(other, one), same, "{other} {one}");
+        }
+    }
+
+    #[test]
     fn a_request_has_the_shape_of_each_path_that_matches_it() {
         let of = shape("POST", "/a/1/c");
         for path in ["/a/{x}/{y}", "/a/b/c", "/a/{x}/c"] {
@@ -379,10 +430,16 @@ mod tests {
             node: "n".to_owned(),
             within_ms: 1,
         };
-        assert!(!is_direct("/a", None, &Respond::Accepted));
-        assert!(is_direct("/a", Some(&key()), &Respond::Accepted));
-        assert!(is_direct("/a", None, &node));
-        assert!(is_direct("/a/{x}", None, &Respond::Accepted));
+        let plain = Intake::default();
+        let input = Intake {
+            input: Some(json!({})),
+            ..Intake::default()
+        };
+        assert!(!is_direct("/a", None, &Respond::Accepted, &plain));
+        assert!(is_direct("/a", Some(&key()), &Respond::Accepted, &plain));
+        assert!(is_direct("/a", None, &node, &plain));
+        assert!(is_direct("/a/{x}", None, &Respond::Accepted, &plain));
+        assert!(is_direct("/a", None, &Respond::Accepted, &input));
         let stimulus = crate::stimulus::canonical(&matches("POST", "/a"));
         let stimulus = crate::stimulus::hash(STIMULUS, &stimulus, None);
         assert_ne!(stimulus, shape("POST", "/a"));
