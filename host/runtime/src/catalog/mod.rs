@@ -29,8 +29,8 @@ use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use crate::codes;
+use crate::entry::Entry;
 use crate::error::Error;
-use crate::hook::Hook;
 use crate::transfer::malformed;
 
 pub use file::check_file;
@@ -56,8 +56,8 @@ pub(crate) struct Prepared {
     /// The schema of its input. If the schema is refused now, runs that started earlier continue,
     /// and no run starts.
     pub(crate) input: Option<Result<Schema, Refused>>,
-    /// The triggers that make an input of a request, by key.
-    pub(crate) hooks: BTreeMap<String, Hook>,
+    /// The triggers by `http`, and those that make an input of an event, by key.
+    pub(crate) entries: BTreeMap<String, Entry>,
     /// Whether an incident starts its runs: incidents of these runs are not announced.
     pub(crate) hears_incidents: bool,
     /// The initial values of `vars`, as JSON.

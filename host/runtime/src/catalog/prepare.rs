@@ -22,8 +22,8 @@ use super::{Executor, Prepared};
 use super::{answers, texts};
 use crate::codes;
 use crate::components;
+use crate::entry;
 use crate::error::Error;
-use crate::hook;
 use crate::shard::INCIDENT;
 
 /// The plugins and node types that a definition uses.
@@ -294,7 +294,7 @@ pub(super) fn assemble(
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
     let mut wrong = checks::configurations(definition, &uses).by_schema();
-    wrong.extend(hook::compile(definition).err().unwrap_or_default());
+    wrong.extend(entry::compile(definition).err().unwrap_or_default());
     // A component that is newer than the workflow may decide where its predecessor did not: the
     // edges would then be taken for no answer.
     let decided = ports(definition, &uses).into_iter();
@@ -447,7 +447,7 @@ fn build(
                     .map(|(asked, digest)| (asked.clone(), *digest)),
             )
             .collect(),
-        hooks: hook::compile(definition).unwrap_or_default(),
+        entries: entry::compile(definition).unwrap_or_default(),
         hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,
         nodes,
