@@ -4,6 +4,7 @@
 //! with a repeated member is written again with the last of the two: otherwise the schema of the
 //! input and a node could read different values from one text.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
@@ -65,7 +66,7 @@ fn body(headers: &HeaderMap, bytes: &Bytes) -> Result<Body, Box<Problem>> {
         });
     }
     Ok(match content::read(headers, bytes)? {
-        Content::Json(text) if text.len() == bytes.len() => of(json_text(bytes)?),
+        Content::Json(Cow::Borrowed(text)) if text.len() == bytes.len() => of(json_text(bytes)?),
         Content::Json(text) => of(json_text(&Bytes::copy_from_slice(text.as_bytes()))?),
         Content::Text(text) => of(written(&Value::from(text))),
         Content::Bytes(bytes) => of(written(&value_of_bytes(bytes))),
