@@ -20,7 +20,7 @@ use windlass_model::definition::{StartTrigger, Timing};
 use windlass_model::schedule::Schedule;
 use windlass_test_seeds::Seeds;
 
-const SEEDS: Seeds = Seeds::new(8, 40);
+const SEEDS: Seeds = Seeds::new(8, 16);
 
 /// Each seed takes one in this many zones, and the seeds of the normal run take all of them.
 const PARTS: u64 = 8;

@@ -236,7 +236,7 @@ fn a_deleted_run_does_not_come_back() {
 }
 
 /// How often a run meets a request about it. Several rounds try each kind of request.
-const LIVES: Seeds = Seeds::new(2_000, 10_000);
+const LIVES: Seeds = Seeds::new(2_000, 4_000);
 
 /// How often a resumption meets a cancellation.
 const RACES: Seeds = Seeds::new(500, 1_000);

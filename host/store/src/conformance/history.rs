@@ -28,7 +28,7 @@ use crate::{MemoryStore, Result, Store, Write, Wrote};
 
 /// Histories. Their deliberate mistakes are the mutants of the shared statements in
 /// `sqlite/tests/mutating.rs`.
-pub(crate) const HISTORIES: Seeds = Seeds::new(48, 200);
+pub(crate) const HISTORIES: Seeds = Seeds::new(48, 96);
 
 /// One operation of a history. The numbers choose among the existing members, runs and rows.
 #[derive(Clone, Debug)]
