@@ -111,13 +111,14 @@ fn no_list_and_no_log_line_can_be_forged() {
 
     let mut commands = lists();
     assert!(commands.len() >= 9, "{commands:?}");
-    let trigger = place.say(&["-o", "json", "trigger", "list"]).json();
-    let trigger = text_of(&trigger[0], "id");
+    let trigger = ["-o", "json", "trigger", "list", "--run", &run];
+    let trigger = text_of(&place.say(&trigger).json()[0], "trigger");
     let letter = place.say(&["-o", "json", "dead-letter", "list"]).json();
     let letter = letter[0]["no"].to_string();
-    for command in ["show", "trace", "watch"] {
-        commands.push(vec!["runs", command, &ended]);
-        commands.push(vec!["runs", command, &failed]);
+    for id in [&ended, &failed] {
+        commands.push(vec!["runs", "show", id]);
+        commands.push(vec!["runs", "trace", id, "--logs", "--outputs"]);
+        commands.push(vec!["runs", "watch", id]);
     }
     commands.push(vec!["runs", "show", &run]);
     commands.push(vec!["runs", "trace", &run]);

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::RunState;
+use super::{Joining, RunState};
 use crate::graph::{BodyIx, Edge, EdgeIx, Graph, LoopIx, NodeIx};
 
 /// Why the state of a run does not fit another graph.
@@ -46,7 +46,8 @@ impl RunState {
             self.refit_remains(&fit)?;
             self.refit_joins(&fit)?;
             self.refit_loops(&fit)?;
-            fit.ways(&begins, &|node| self.root.joins.contains_key(&node))?;
+            let spent = fit.spent(&self.root.joins, &begins);
+            fit.ways(&begins, &spent, &|node| self.root.joins.contains_key(&node))?;
         }
         self.forget_former(&fit)?;
         let mut missing = Missing::default();
@@ -278,16 +279,35 @@ impl<'a> Fit<'a> {
         Err(self.misfit(node, "it is in another loop in the new version"))
     }
 
+    /// The nodes outside of loops that have run or were left out, although some of their edges are
+    /// not decided: the rest of their round is ignored.
+    fn spent(
+        &self,
+        joins: &BTreeMap<NodeIx, Joining>,
+        begins: &BTreeSet<NodeIx>,
+    ) -> BTreeSet<NodeIx> {
+        let in_loop = |graph: &Graph, node| graph.loops_of(node).next().is_some();
+        let spent = joins.iter().filter(|(node, joining)| {
+            let node = **node;
+            joining.owing > 0
+                && !begins.contains(&node)
+                && !in_loop(self.old, node)
+                && !in_loop(self.new, node)
+        });
+        spent.map(|(node, _)| *node).collect()
+    }
+
     /// From the nodes that continue, every node ahead gets a decision for each of its edges, every
     /// new node is ahead, and every other node is ahead only if it was before. `waits`: some edges
     /// of this node are decided.
     fn ways(
         &self,
         begins: &BTreeSet<NodeIx>,
+        spent: &BTreeSet<NodeIx>,
         waits: &dyn Fn(NodeIx) -> bool,
     ) -> Result<(), Misfit> {
-        let before = ahead(self.old, begins.iter().copied());
-        let now = ahead(self.new, begins.iter().copied());
+        let before = ahead(self.old, begins, spent);
+        let now = ahead(self.new, begins, spent);
         for edge in self.new.edges() {
             if !now.contains(&edge.to) || now.contains(&edge.from) || edge.backward {
                 continue;
@@ -396,16 +416,20 @@ fn members(graph: &Graph, at: LoopIx) -> Vec<NodeIx> {
     graph.nodes().map(|(node, _)| node).filter(inside).collect()
 }
 
-/// These nodes, and all to which they lead.
-fn ahead(graph: &Graph, begins: impl Iterator<Item = NodeIx>) -> BTreeSet<NodeIx> {
-    let mut next: Vec<NodeIx> = begins.collect();
-    let mut found: BTreeSet<NodeIx> = next.iter().copied().collect();
+/// These nodes, and all to which they lead by nodes that are not spent.
+fn ahead(
+    graph: &Graph,
+    begins: &BTreeSet<NodeIx>,
+    spent: &BTreeSet<NodeIx>,
+) -> BTreeSet<NodeIx> {
+    let mut next: Vec<NodeIx> = begins.iter().copied().collect();
+    let mut found = begins.clone();
     while let Some(plan) = next.pop().and_then(|node| graph.node(node)) {
         let targets = plan.outbound.iter().filter_map(|at| graph.edge(*at));
         next.extend(
             targets
                 .map(|edge| edge.to)
-                .filter(|target| found.insert(*target)),
+                .filter(|target| !spent.contains(target) && found.insert(*target)),
         );
     }
     found
