@@ -22,7 +22,8 @@ fn assert_clean(what: &[&str], text: &str) {
 
 fn text_of(item: &Value, key: &str) -> String {
     let text = item[key].as_str();
-    text.unwrap_or_else(|| panic!("no {key}: {item:#}")).to_owned()
+    text.unwrap_or_else(|| panic!("no {key}: {item:#}"))
+        .to_owned()
 }
 
 /// The commands that list things, as the reference of the command line has them.

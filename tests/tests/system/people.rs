@@ -156,7 +156,10 @@ fn a_retry_says_what_differs_and_what_prevents_it() {
     assert_eq!(place.look().ended(id).status, Status::Faulted);
     let retry = |more: &[&str]| place.say(&[&["runs", "retry", id, "--wait"][..], more].concat());
 
-    publish(json!({ "first": set("1"), "sum": set("3") }), &["first -> sum"]);
+    publish(
+        json!({ "first": set("1"), "sum": set("3") }),
+        &["first -> sum"],
+    );
     let refused = retry(&["--definition", "latest"]);
     assert_eq!(refused.exit, Some(40), "{refused:#?}");
     for part in ["WL-R132", "version 2 of `bill`", "node `add`", "--from"] {

@@ -419,8 +419,7 @@ fn find_loops<'a>(
         .map(|around| {
             let several = around.entries.len() > 1;
             let joins = around.nodes.iter().copied().filter(|node| {
-                several
-                    && plan_of(nodes, *node).is_some_and(|plan| plan.inbound.len() > 1)
+                several && plan_of(nodes, *node).is_some_and(|plan| plan.inbound.len() > 1)
             });
             Loop {
                 parent: around.parent,

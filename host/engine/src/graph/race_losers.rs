@@ -74,8 +74,7 @@ impl Graph {
         self.forward.get_or_init(|| {
             let forward = |edge: &&EdgeIx| self.edge(**edge).is_some_and(|edge| !edge.backward);
             let inbound = |plan: &Option<Plan>| plan.as_ref().map_or(0, |plan| plan.inbound.len());
-            let mut missing: Vec<usize> =
-                self.nodes.iter().map(inbound).collect();
+            let mut missing: Vec<usize> = self.nodes.iter().map(inbound).collect();
             let mut order: Vec<NodeIx> = self
                 .nodes()
                 .filter(|(_, plan)| plan.inbound.is_empty())

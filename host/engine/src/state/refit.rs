@@ -417,11 +417,7 @@ fn members(graph: &Graph, at: LoopIx) -> Vec<NodeIx> {
 }
 
 /// These nodes, and all to which they lead by nodes that are not spent.
-fn ahead(
-    graph: &Graph,
-    begins: &BTreeSet<NodeIx>,
-    spent: &BTreeSet<NodeIx>,
-) -> BTreeSet<NodeIx> {
+fn ahead(graph: &Graph, begins: &BTreeSet<NodeIx>, spent: &BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
     let mut next: Vec<NodeIx> = begins.iter().copied().collect();
     let mut found = begins.clone();
     while let Some(plan) = next.pop().and_then(|node| graph.node(node)) {

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 use windlass_engine::{
-    Closed, Command, Cx, Event, Graph, MAX_STEPS, Misfit, NodeIx, Open, Reopening, RunState, begin, reopen,
+    Closed, Command, Cx, Event, Graph, MAX_STEPS, Misfit, NodeIx, Open, Reopening, RunState, begin,
+    reopen,
 };
 use windlass_model::definition::{Edge, Join, When};
 use windlass_model::{Class, Code, Definition, ExecutionNo, Failure, Status};
@@ -288,10 +289,19 @@ fn live(first: &Definition, seed: u64, over: bool) -> Life {
     let shown = |at: usize| {
         let all = versions[..=at].iter().map(|it| {
             let edges = it.edges.iter().map(|edge| {
-                let Edge { id, from, port, to, when } = edge;
+                let Edge {
+                    id,
+                    from,
+                    port,
+                    to,
+                    when,
+                } = edge;
                 format!("{id}: {from}.{port} -> {to} {when:?}")
             });
-            let joins = it.nodes.iter().map(|(name, node)| format!("{name} {:?}", node.join));
+            let joins = it
+                .nodes
+                .iter()
+                .map(|(name, node)| format!("{name} {:?}", node.join));
             edges.chain(joins).collect::<Vec<_>>().join("\n")
         });
         all.collect::<Vec<_>>().join("\n\n")
@@ -338,7 +348,10 @@ fn live(first: &Definition, seed: u64, over: bool) -> Life {
 
 /// The graphs of these tests: no node runs for each of its edges.
 fn graph(runner: &mut TestRunner, back: usize) -> Option<Definition> {
-    let case = wild(back, false).new_tree(runner).expect("a case").current();
+    let case = wild(back, false)
+        .new_tree(runner)
+        .expect("a case")
+        .current();
     let mut definition = Wild::repair(case)?;
     for node in definition.nodes.values_mut() {
         if node.join == Join::Each {
@@ -444,7 +457,10 @@ fn an_interrupted_node_gets_the_outputs_that_still_lead_to_it() {
 
     let [old, new] = numbered("x -> bad", "y -> bad");
     let misfit = failed(&old, &["x"]).go_on(&new, None).unwrap_err();
-    assert_eq!(misfit.to_string(), "node `bad`: the edge that led to it does not exist any more");
+    assert_eq!(
+        misfit.to_string(),
+        "node `bad`: the edge that led to it does not exist any more"
+    );
 }
 
 #[track_caller]

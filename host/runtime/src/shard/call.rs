@@ -64,9 +64,7 @@ impl OwnedRun {
         base: &Base,
     ) -> Result<CallContext, Unread> {
         let asked = self.asked(to.seq).ok_or_else(gone)?;
-        let node = asked
-            .node
-            .and_then(|node| self.prepared.executor(node));
+        let node = asked.node.and_then(|node| self.prepared.executor(node));
         let open = self.state.run_of(to.seq);
         let resumption = match open {
             Some(open) if open.phase > 0 => Some(Arc::new(Resumption {

@@ -230,7 +230,10 @@ fn what_has_no_equal_place_is_refused_with_its_node() {
         "node `last`: no node that runs again leads to it",
     );
     // The finished `list` would run again.
-    let again = good.replace("first -> list, list -> bad,", "first -> list, list -> bad, bad -> list,");
+    let again = good.replace(
+        "first -> list, list -> bad,",
+        "first -> list, list -> bad, bad -> list,",
+    );
     refuses(OLD, &again, None, "node `bad`: it is in another loop");
     // A way from a node that has ended would never be taken.
     let edge = good.replace("bad -> last]", "bad -> last, first -> last]");
@@ -303,7 +306,12 @@ fn nodes_that_do_not_run_again_may_be_removed() {
     let without_bad = good
         .replace("  bad: { set: { m: \"{{ input.a + 1 }}\" } }\n", "")
         .replace("list -> bad, bad -> last", "list -> last");
-    completes(OLD, &format!("{without_bad}output: 7\n"), Some("list"), &json!(7));
+    completes(
+        OLD,
+        &format!("{without_bad}output: 7\n"),
+        Some("list"),
+        &json!(7),
+    );
 
     // The records of a removed node keep its name, and a later version may have it again.
     let tried = Tried::new(OLD);
@@ -322,7 +330,10 @@ fn nodes_that_do_not_run_again_may_be_removed() {
     assert_eq!(output_of(&done), json!(2));
     assert_eq!(tried.report()["new_nodes"], json!(["first"]));
     let executed = tried.executed();
-    assert_eq!(executed.get(before.len()..).unwrap(), ["bad", "first", "last"]);
+    assert_eq!(
+        executed.get(before.len()..).unwrap(),
+        ["bad", "first", "last"]
+    );
 }
 
 #[test]
@@ -403,7 +414,10 @@ fn a_run_with_other_numbers_has_its_nodes_by_their_names() {
     });
     let missing = tried.client.schedule(schedule("nobody"));
     let missing = tried.running.block_on(missing).unwrap_err();
-    assert!(missing.to_string().contains("no node `nobody`"), "{missing}");
+    assert!(
+        missing.to_string().contains("no node `nobody`"),
+        "{missing}"
+    );
 }
 
 #[test]

@@ -410,8 +410,15 @@ fn a_directory_that_is_not_read_to_its_end_loses_no_workflow() {
     let Upkept::Done(reloaded) = watched.definitions.reload().unwrap() else {
         panic!("no other process is at it");
     };
-    let failed: Vec<_> = reloaded.failed.iter().map(|it| it.error.to_string()).collect();
-    assert!(failed[0].contains("more than 10000 workflow files"), "{failed:?}");
+    let failed: Vec<_> = reloaded
+        .failed
+        .iter()
+        .map(|it| it.error.to_string())
+        .collect();
+    assert!(
+        failed[0].contains("more than 10000 workflow files"),
+        "{failed:?}"
+    );
     assert!(reloaded.retracted.is_empty(), "{reloaded:?}");
     let extra = |at: u32| watched.directory.path().join(format!("{at}.yaml"));
     for at in 0..10_000 {
@@ -435,7 +442,10 @@ fn a_file_whose_name_is_not_utf8_is_ignored_and_told_once() {
 
     let watched = Watched::new();
     let name = std::ffi::OsStr::from_bytes(b"\xff.yaml");
-    write(&watched.directory.path().join(name), &workflow("a", "first"));
+    write(
+        &watched.directory.path().join(name),
+        &workflow("a", "first"),
+    );
     write(&watched.directory.path().join("b.YML"), "");
     let look = || match watched.definitions.look(false).unwrap() {
         Upkept::Done(found) => found.ignored,
