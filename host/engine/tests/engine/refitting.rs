@@ -19,7 +19,7 @@ use windlass_test_seeds::Seeds;
 use crate::kit;
 use crate::wild::{Dice, Wild, wild};
 
-const SEEDS: Seeds = Seeds::new(6_000, 200_000);
+const SEEDS: Seeds = Seeds::new(4_000, 40_000);
 
 /// More executions than any of these runs has.
 const END: u32 = 2_000;
@@ -382,7 +382,7 @@ fn try_all(back: usize, over: bool) {
     }
     println!("refused, completed, with removed nodes, with such as had run: {counts:?}");
     if SEEDS.are_all(&SEEDS.range()) {
-        assert!(counts.iter().all(|count| *count > 50), "{counts:?}");
+        assert!(counts.iter().all(|count| *count > 30), "{counts:?}");
     }
 }
 
