@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use windlass_engine::Graph;
+use windlass_engine::{Graph, NodeIx};
 use windlass_model::definition::UseRef;
 use windlass_model::metrics::{Histogram, Metrics};
 use windlass_model::schema::{Refused, Schema};
@@ -49,8 +49,8 @@ pub(crate) struct Prepared {
     pub(crate) pins: Arc<PinsRow>,
     pub(crate) name: Arc<str>,
     pub(crate) graph: Graph,
-    /// By node.
-    pub(crate) nodes: Vec<Executor>,
+    /// By the number of the node; none for a former node.
+    pub(crate) nodes: Vec<Option<Executor>>,
     /// The component to which each use is pinned.
     pub(crate) uses: Vec<(UseRef, Digest)>,
     /// The schema of its input. If the schema is refused now, runs that started earlier continue,
@@ -62,6 +62,13 @@ pub(crate) struct Prepared {
     pub(crate) hears_incidents: bool,
     /// The initial values of `vars`, as JSON.
     pub(crate) vars: Vec<(String, Bytes)>,
+}
+
+impl Prepared {
+    /// The executor of a node.
+    pub(crate) fn executor(&self, node: NodeIx) -> Option<&Executor> {
+        self.nodes.get(node.at())?.as_ref()
+    }
 }
 
 /// The executor of a node.
@@ -255,7 +262,7 @@ impl Catalog {
             let plugin = executor.plugin.as_ref();
             plugin.is_some_and(|plugin| plugins.is_replaced(plugin))
         };
-        let stays = |prepared: &Arc<Prepared>| !prepared.nodes.iter().any(is_replaced);
+        let stays = |prepared: &Arc<Prepared>| !prepared.nodes.iter().flatten().any(is_replaced);
         self.known.lock().retain(|_, prepared| stays(prepared));
         self.latest.lock().retain(|_, prepared| stays(prepared));
     }

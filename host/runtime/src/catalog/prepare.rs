@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_engine::{Analysis, Facts, Graph, PlanKind};
+use windlass_engine::{Analysis, Facts, Graph, NodeIx, Plan, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::http::Respond;
 use windlass_model::schema::{Refused, Schema};
@@ -420,15 +420,14 @@ fn build(
     let graph =
         Graph::compile(bound, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
     let schemas = schemas(uses);
-    let nodes = graph
-        .nodes()
-        .map(|(_, plan)| {
-            let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
-            let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
-            executor.refused = refusal(&plan.kind, denied);
-            executor
-        })
-        .collect();
+    let executor = |plan: &Plan| {
+        let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
+        let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
+        executor.refused = refusal(&plan.kind, denied);
+        executor
+    };
+    let numbers = (0..).map(NodeIx).take(graph.node_count());
+    let nodes = numbers.map(|at| graph.node(at).map(executor)).collect();
     let vars = definition
         .vars
         .iter()
