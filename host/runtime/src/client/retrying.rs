@@ -68,7 +68,7 @@ impl WorkflowClient {
         patience: Duration,
     ) -> Result<Standing, Error> {
         self.ask(move |inner| inner.retry(id, &retry)).await?;
-        self.until(id, patience, |row| row.status.is_final()).await
+        self.until(id, patience, Status::is_final).await
     }
 }
 
