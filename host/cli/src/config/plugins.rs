@@ -47,9 +47,7 @@ pub(crate) struct Plugins {
     /// `ALL_PROXY` for both, each like `http://USER:PASSWORD@proxy.example:3128`, also in lower case.
     /// `NO_PROXY` lists the direct destinations: names (with all names below them), addresses and
     /// networks, separated by commas, or `*`. Requests to `localhost` and to loopback addresses are
-    /// always direct. A proxy speaks HTTP. A variable that names another one, like
-    /// `all_proxy=socks5://…`, is told at the start of `serve` and by `windlass doctor` (WL-P024);
-    /// requests that need it fail, and none of them goes out directly.
+    /// always direct. A proxy speaks HTTP; SOCKS is not offered.
     pub(crate) http: Http,
     /// Digests of components that are neither loaded nor called, not even by runs that began with
     /// them. The denials of all files and variables add up.
