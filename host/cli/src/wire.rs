@@ -36,7 +36,7 @@ use crate::private;
 use crate::web;
 use place::StoreLocation;
 
-pub(crate) use plugins::{cache, library_in_use, plugin_directories};
+pub(crate) use plugins::{cache, library_in_use, plugin_directories, proxy_faults};
 pub(crate) use resources::{CommandResources, HostResources};
 
 /// The variable that may contain the keyring itself.

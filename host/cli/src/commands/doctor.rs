@@ -90,6 +90,7 @@ impl Arguments {
         }
         add("library", library(&machine));
         add("plugins", plugins(&machine, context.output));
+        add("proxies", proxies());
         add("cache", cache(&machine));
         add("guests", guests());
         context.output.list(&findings, || {
@@ -157,6 +158,18 @@ fn about_machine() -> String {
         std::env::consts::OS,
         std::env::consts::ARCH
     )
+}
+
+fn proxies() -> Checked {
+    let faults = wire::proxy_faults();
+    match faults.as_slice() {
+        [] => Ok("no variable names a proxy that cannot be used".to_owned()),
+        faults => Err((
+            Health::Warning,
+            faults.join("; "),
+            "Requests that need it fail; `windlass explain WL-P024` says what to do.",
+        )),
+    }
 }
 
 fn limits() -> Checked {

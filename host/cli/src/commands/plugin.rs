@@ -73,10 +73,10 @@ pub(crate) struct CallArguments {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The configuration: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
-    #[arg(short, long, value_name = "INPUT")]
+    #[arg(short, long, value_name = "INPUT", allow_negative_numbers = true)]
     with: Vec<String>,
     /// The input: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
-    #[arg(short, long, value_name = "INPUT")]
+    #[arg(short, long, value_name = "INPUT", allow_negative_numbers = true)]
     input: Vec<String>,
 }
 

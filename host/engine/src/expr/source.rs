@@ -212,7 +212,7 @@ impl Source {
 
 /// The inside of `{{ … }}` and its offset, if the whole text is a single expression, with nothing
 /// but comments and white space around it.
-fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<(&'a str, usize)> {
+pub(super) fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<(&'a str, usize)> {
     let Stmt::Template(template) = ast else {
         return None;
     };
@@ -301,7 +301,7 @@ fn missing(path: &Path, values: &Values) -> Option<String> {
 }
 
 /// Shortens long text for messages.
-pub(super) fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     const CHARS: usize = 120;
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(CHARS) {

@@ -10,6 +10,7 @@ use windlass_model::template::is_template;
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
+use super::constants::Constants;
 use super::environment::RESULT_BYTES;
 use super::error::{ExprError, ExprErrorKind};
 use super::needs::{About, Cause, Needs};
@@ -249,50 +250,65 @@ impl Compiler {
 
 /// The parts of a value that are known before a run: members with expressions are absent, items with
 /// expressions are `null`, and the list has the JSON pointers to both. The properties named in `raw`
-/// contain no expressions.
-pub fn known_parts(value: &Json, raw: &[String]) -> (Json, Vec<String>) {
-    let mut unknown = Vec::new();
-    let known = match value {
-        Json::Object(map) => known_members(map, raw, "", &mut unknown),
-        other => known_value(other, "", &mut unknown).unwrap_or_default(),
+/// contain no expressions. An expression that needs no value is known, unless its result has an
+/// object.
+pub fn known_parts(value: &Json, raw: &[String], constants: &Constants) -> (Json, Vec<String>) {
+    let mut parts = Parts {
+        constants,
+        unknown: Vec::new(),
     };
-    (known, unknown)
+    let known = match value {
+        Json::Object(map) => parts.members(map, raw, ""),
+        other => parts.value(other, "").unwrap_or_default(),
+    };
+    (known, parts.unknown)
 }
 
-fn known_value(value: &Json, pointer: &str, unknown: &mut Vec<String>) -> Option<Json> {
-    match value {
-        Json::String(text) if is_template(text) => {
-            unknown.push(pointer.to_owned());
-            None
+struct Parts<'a> {
+    constants: &'a Constants,
+    unknown: Vec<String>,
+}
+
+impl Parts<'_> {
+    fn value(&mut self, value: &Json, pointer: &str) -> Option<Json> {
+        match value {
+            Json::String(text) if is_template(text) => {
+                let known = self.constants.plain(text);
+                if known.is_none() {
+                    self.unknown.push(pointer.to_owned());
+                }
+                known
+            }
+            Json::Array(items) => {
+                let item = |(index, item)| {
+                    let known = self.value(item, &format!("{pointer}/{index}"));
+                    known.unwrap_or_default()
+                };
+                Some(items.iter().enumerate().map(item).collect())
+            }
+            Json::Object(map) => Some(self.members(map, &[], pointer)),
+            other => Some(other.clone()),
         }
-        Json::Array(items) => {
-            let item = |(index, item)| {
-                known_value(item, &format!("{pointer}/{index}"), unknown).unwrap_or_default()
+    }
+
+    fn members(
+        &mut self,
+        map: &serde_json::Map<String, Json>,
+        raw: &[String],
+        pointer: &str,
+    ) -> Json {
+        let mut members = serde_json::Map::new();
+        for (key, value) in map {
+            let known = match raw.contains(key) {
+                true => Some(value.clone()),
+                false => self.value(value, &format!("{pointer}/{}", escaped(key))),
             };
-            Some(items.iter().enumerate().map(item).collect())
+            if let Some(known) = known {
+                members.insert(key.clone(), known);
+            }
         }
-        Json::Object(map) => Some(known_members(map, &[], pointer, unknown)),
-        other => Some(other.clone()),
+        Json::Object(members)
     }
-}
-
-fn known_members(
-    map: &serde_json::Map<String, Json>,
-    raw: &[String],
-    pointer: &str,
-    unknown: &mut Vec<String>,
-) -> Json {
-    let mut members = serde_json::Map::new();
-    for (key, value) in map {
-        let known = match raw.contains(key) {
-            true => Some(value.clone()),
-            false => known_value(value, &format!("{pointer}/{}", escaped(key)), unknown),
-        };
-        if let Some(known) = known {
-            members.insert(key.clone(), known);
-        }
-    }
-    Json::Object(members)
 }
 
 /// A key as a step of a JSON pointer.
@@ -309,15 +325,16 @@ mod tests {
     fn members_with_expressions_are_unknown() {
         let with = json!({
             "filter": "{{ .a }}", "url": "{{ vars.url }}", "n": 3,
-            "headers": { "a/b": "{{ x }}", "c": "d" }, "list": ["a", "{% if x %}", { "k": "{{ y }}" }],
+            "headers": { "a/b": "{{ x }}", "c": "d" }, "sum": "{{ 1 + 2 }}", "list": ["a", "{% if x %}", { "k": "{{ y }}" }],
         });
-        let (known, unknown) = known_parts(&with, &["filter".to_owned()]);
+        let (known, unknown) = known_parts(&with, &["filter".to_owned()], &Constants::default());
         let expected = json!({
             "filter": "{{ .a }}", "n": 3, "headers": { "c": "d" }, "list": ["a", null, {}],
+            "sum": 3,
         });
         assert_eq!(known, expected);
         assert_eq!(unknown, ["/headers/a~1b", "/list/1", "/list/2/k", "/url"]);
-        let whole = known_parts(&json!("{{ vars.config }}"), &[]);
+        let whole = known_parts(&json!("{{ vars.config }}"), &[], &Constants::default());
         assert_eq!(whole, (Json::Null, vec![String::new()]));
     }
 }

@@ -69,6 +69,14 @@ impl Values {
         Self::default()
     }
 
+    /// No values, and at most so much work for all evaluations together.
+    pub(super) fn with_work(work: u64) -> Self {
+        Self {
+            spent: Spent::leaving(work),
+            ..Self::default()
+        }
+    }
+
     /// Sets the input of the run, as JSON.
     ///
     /// # Errors

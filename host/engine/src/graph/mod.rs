@@ -22,7 +22,7 @@ use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
-pub use analysis::{Analysis, Facts, analyse};
+pub use analysis::{Analysis, Facts, Start, analyse};
 pub use checks::ports;
 pub(crate) use race_losers::NodeSet;
 pub use warnings::warnings;

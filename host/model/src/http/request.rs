@@ -203,12 +203,12 @@ fn is_number(text: &str) -> bool {
 
 /// JSON Schema of the requests that start a trigger, as far as it is known.
 pub fn request_schema(method: &str, path: &str, intake: &Intake) -> Value {
-    let texts = json!({ "type": ["string", "array"], "items": { "type": "string" } });
-    let texts = json!({ "type": "object", "additionalProperties": texts });
+    let text = json!({ "type": ["string", "array"], "items": { "type": "string" } });
+    let texts = json!({ "type": "object", "additionalProperties": text });
     let mut properties = json!({
         "method": { "type": "string", "const": method },
         "path": { "type": "string" },
-        "query": object(intake.query.as_ref()).unwrap_or_else(|| texts.clone()),
+        "query": object(intake.query.as_ref(), &text).unwrap_or_else(|| texts.clone()),
         "headers": texts,
         "body": true,
         "raw": { "type": ["string", "object"] },
@@ -222,7 +222,8 @@ pub fn request_schema(method: &str, path: &str, intake: &Intake) -> Value {
             json!({ "type": "object", "properties": members, "required": names,
                 "additionalProperties": false })
         };
-        let params = object(intake.params.as_ref()).unwrap_or_else(untyped);
+        let params = object(intake.params.as_ref(), &json!({ "type": "string" }));
+        let params = params.unwrap_or_else(untyped);
         if let Some(properties) = properties.as_object_mut() {
             properties.insert("params".to_owned(), params);
         }
@@ -236,11 +237,51 @@ pub fn request_schema(method: &str, path: &str, intake: &Intake) -> Value {
     })
 }
 
-/// A schema of an object.
-fn object(schema: Option<&Value>) -> Option<Value> {
+/// Keywords that may tell the type of a value.
+const TYPING: [&str; 9] = [
+    "type",
+    "enum",
+    "const",
+    "default",
+    "$ref",
+    "$dynamicRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+];
+
+/// A schema of an object of texts, some of which stand for values of other types. The others remain
+/// texts.
+fn object(schema: Option<&Value>, text: &Value) -> Option<Value> {
     let mut schema = schema?.clone();
-    if let Some(keywords) = schema.as_object_mut() {
-        keywords.insert("type".to_owned(), Value::from("object"));
+    let Some(keywords) = schema.as_object_mut() else {
+        return Some(schema);
+    };
+    keywords.insert("type".to_owned(), Value::from("object"));
+    let declared = keywords
+        .get_mut("properties")
+        .and_then(Value::as_object_mut);
+    for member in declared.into_iter().flat_map(|all| all.values_mut()) {
+        let typed = |member: &Value| TYPING.iter().any(|key| member.get(key).is_some());
+        match member {
+            Value::Bool(true) => *member = text.clone(),
+            Value::Object(_) if !typed(member) => {
+                for (key, value) in text.as_object().into_iter().flatten() {
+                    if let Some(member) = member.as_object_mut() {
+                        member.entry(key.clone()).or_insert_with(|| value.clone());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let others = [
+        "additionalProperties",
+        "patternProperties",
+        "unevaluatedProperties",
+    ];
+    if !others.iter().any(|key| keywords.contains_key(*key)) {
+        keywords.insert("additionalProperties".to_owned(), text.clone());
     }
     Some(schema)
 }

@@ -1,16 +1,14 @@
 //! Triggers that can never start their workflow: the knowledge about a request or an event, before
 //! it comes, against the schema of the input.
 //!
-//! Only what no request and no event can change is a mistake: a member that is always missing, and a value that
-//! is never of the wanted type.
+//! Only what no request and no event can change is a mistake: a member that is always missing, and a
+//! value that is never of the wanted type.
 
-use serde_json::{Map, Value, json};
-use windlass_engine::expr::{Cause, cause_paths, known_parts};
-use windlass_model::definition::StartTrigger;
-use windlass_model::http::request_schema;
+use serde_json::Value;
+use windlass_engine::Start;
+use windlass_engine::expr::{Cause, Constants, cause_paths, known_parts};
 use windlass_model::nearest::did_you_mean;
-use windlass_model::schema::{Schema, type_name};
-use windlass_model::template::is_template;
+use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic, Place, codes};
 
 use crate::entry;
@@ -21,65 +19,32 @@ const BUDGET: usize = 2_000;
 /// How deep a value is looked into.
 const DEPTH: usize = 64;
 
-/// What starts the runs of a trigger, as far as it is known.
-struct Known<'a> {
-    cause: Cause,
-    /// JSON Schema of it.
-    schema: Value,
-    /// The template of the input, if there is one.
-    input: Option<&'a Value>,
-}
-
 /// The triggers whose requests or events can never be the input, and the mistakes in their
 /// expressions.
 pub(super) fn mistakes(definition: &Definition) -> Vec<Diagnostic> {
     let mut wrong = entry::compile(definition).err().unwrap_or_default();
+    let constants = Constants::default();
     for (key, trigger) in &definition.triggers {
-        let Some((cause, input)) = entry::template(trigger) else {
+        let Some(start) = Start::of(trigger) else {
             continue;
         };
-        let schema = match trigger {
-            StartTrigger::Http {
-                method,
-                path,
-                intake,
-                ..
-            } => request_schema(method, path, intake),
-            StartTrigger::Event { name, matches, .. } => event_schema(name, matches),
-            StartTrigger::Cron { .. } | StartTrigger::Every { .. } => continue,
-        };
-        let known = Known {
-            cause,
-            schema,
-            input,
-        };
-        if let (Cause::Request, Some(input)) = (cause, input) {
+        if let (Cause::Request, Some(input)) = (start.cause, start.template) {
             let place = format!("/triggers/{key}/input");
-            missing_members(input, &known.schema, &place, &mut wrong);
+            missing_members(input, &start.schema, &place, &mut wrong);
         }
         if let Some(schema) = &definition.input {
-            wrong.extend(never_fits(key, schema, &known));
+            wrong.extend(never_fits(key, schema, &start, &constants));
         }
     }
     wrong
 }
 
-/// JSON Schema of the events that start a trigger, as far as they are known.
-fn event_schema(name: &str, matches: &Value) -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": "string", "const": name },
-            "match": { "type": type_name(matches), "const": matches },
-            "correlation": { "type": ["string", "null"] },
-            "input": true,
-        },
-        "required": ["name", "match", "correlation", "input"],
-        "additionalProperties": false,
-    })
-}
-
-fn never_fits(key: &str, schema: &Value, known: &Known<'_>) -> Vec<Diagnostic> {
+fn never_fits(
+    key: &str,
+    schema: &Value,
+    start: &Start<'_>,
+    constants: &Constants,
+) -> Vec<Diagnostic> {
     let wrong = |place: String, reason: &str, help: Option<String>| {
         let message = format!("the trigger `{key}` can start nothing: {reason}");
         let mut found = Diagnostic::new(codes::HOOK_INPUT, message, Place::at(place));
@@ -90,12 +55,9 @@ fn never_fits(key: &str, schema: &Value, known: &Known<'_>) -> Vec<Diagnostic> {
         root: schema,
         budget: BUDGET,
     };
-    let Some(input) = known.input else {
-        if known.cause == Cause::Event {
-            // The input of an event may be anything.
-            return Vec::new();
-        }
-        let found = compare.conflict(schema, &known.schema, "", 0);
+    let given = start.input();
+    let Some(input) = start.template else {
+        let found = compare.conflict(schema, &given, "", 0);
         let advice = || {
             let required = schema.get("required").and_then(Value::as_array);
             let names = required.into_iter().flatten().filter_map(Value::as_str);
@@ -116,12 +78,12 @@ fn never_fits(key: &str, schema: &Value, known: &Known<'_>) -> Vec<Diagnostic> {
         return found.map(wrong).into_iter().collect();
     };
     let place = format!("/triggers/{key}/input");
-    let (constant, unknown) = known_parts(input, &[]);
+    let (known, unknown) = known_parts(input, &[], constants);
     if unknown.is_empty() {
         let Ok(compiled) = Schema::compile(schema) else {
             return Vec::new();
         };
-        let found = match compiled.completed(constant, &place) {
+        let found = match compiled.completed(known, &place) {
             Ok(whole) => compiled.check(&whole, &place),
             Err(found) => vec![*found],
         };
@@ -129,62 +91,11 @@ fn never_fits(key: &str, schema: &Value, known: &Known<'_>) -> Vec<Diagnostic> {
         let found = found.map(|it| wrong(it.place.pointer, &it.message, it.help));
         return found.collect();
     }
-    let made = made(input, known, 0);
-    let found = compare.conflict(schema, &made, "", 0);
+    let found = compare.conflict(schema, &given, "", 0);
     found
         .map(|(at, reason)| wrong(format!("{place}{at}"), &reason, None))
         .into_iter()
         .collect()
-}
-
-/// The schema of what a template makes of the cause of a run.
-fn made(template: &Value, known: &Known<'_>, depth: usize) -> Value {
-    match template {
-        Value::Object(members) if depth < DEPTH => {
-            let of =
-                |(name, value): (&String, &Value)| (name.clone(), made(value, known, depth + 1));
-            let properties: Map<String, Value> = members.iter().map(of).collect();
-            let names: Vec<&String> = members.keys().collect();
-            json!({ "type": "object", "properties": properties, "required": names,
-                "additionalProperties": false })
-        }
-        Value::Array(_) => json!({ "type": "array" }),
-        Value::String(text) if is_template(text) => match path_of(text, known.cause.name()) {
-            Some(path) => reached(&path, &known.schema).unwrap_or(Value::Bool(true)),
-            None if is_single(text) => Value::Bool(true),
-            None => json!({ "type": "string" }),
-        },
-        constant => json!({ "const": constant, "type": type_name(constant) }),
-    }
-}
-
-/// Whether a text may be one expression, which keeps its type.
-fn is_single(text: &str) -> bool {
-    let text = text.trim();
-    text.starts_with("{{") && text.ends_with("}}")
-}
-
-/// The members of `{{ root.a.b }}`, if a text is nothing else.
-fn path_of<'t>(text: &'t str, root: &str) -> Option<Vec<&'t str>> {
-    let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
-    let inner = inner.trim_matches('-').trim();
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let mut names = inner.chars().all(plain).then(|| inner.split('.'))?;
-    (names.next() == Some(root)).then(|| names.collect())
-}
-
-/// The schema of a member, as far as one is declared.
-fn reached(path: &[&str], whole: &Value) -> Option<Value> {
-    let mut schema = whole;
-    for name in path {
-        let declared = schema.get("properties").and_then(|all| all.get(name));
-        schema = declared.or_else(|| {
-            let rest = schema.get("additionalProperties");
-            rest.filter(|rest| rest.is_object())
-        })?;
-    }
-    // A reference leads into another schema.
-    (!schema.to_string().contains("\"$ref\"")).then(|| schema.clone())
 }
 
 /// Adds the mistakes of expressions that read a parameter which the path does not have.
@@ -309,6 +220,11 @@ impl<'a> Compare<'a> {
             if declared.is_none() && rest == Some(&Value::Bool(false)) && always.contains(name) {
                 let reason = format!("there is no property `{name}`{}", inside(at));
                 return Some((at.to_owned(), reason));
+            }
+            // A member that may be missing gets its default.
+            let has_default = declared.is_some_and(|schema| schema.get("default").is_some());
+            if has_default && !always.contains(name) {
+                continue;
             }
             let Some((schema, given)) = declared.or(rest).zip(of(given, name)) else {
                 continue;
