@@ -183,7 +183,7 @@ fn default_charset<'d>(
 ///
 /// Its media type occurs with different values.
 pub(crate) fn is_plain_form(headers: &HeaderMap) -> Result<bool, Box<Problem>> {
-    Ok(MediaType::of(&*media_text(headers)?).essence == FORM)
+    Ok(MediaType::of(&media_text(headers)?).essence == FORM)
 }
 
 fn malformed(detail: &str) -> Box<Problem> {

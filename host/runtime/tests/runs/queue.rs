@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use windlass_model::{Body, Payload};
 use windlass_runtime::{Topology, WorkflowClient, client};
+use windlass_store::Reader as _;
 use windlass_store::letters::{LetterQuery, Lettered};
 use windlass_store::read::RunQuery;
-use windlass_store::{Reader as _, Store as _};
 
 use crate::rig::Setup;
 
