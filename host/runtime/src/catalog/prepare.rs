@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_engine::{Analysis, Facts, Graph, PlanKind};
+use windlass_engine::{Analysis, Facts, Graph, NodeIx, Plan, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::http::Respond;
 use windlass_model::schema::{Refused, Schema};
@@ -22,8 +22,8 @@ use super::{Executor, Prepared};
 use super::{answers, texts};
 use crate::codes;
 use crate::components;
+use crate::entry;
 use crate::error::Error;
-use crate::hook;
 use crate::shard::INCIDENT;
 
 /// The plugins and node types that a definition uses.
@@ -294,7 +294,7 @@ pub(super) fn assemble(
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
     let mut wrong = checks::configurations(definition, &uses).by_schema();
-    wrong.extend(hook::compile(definition).err().unwrap_or_default());
+    wrong.extend(entry::compile(definition).err().unwrap_or_default());
     // A component that is newer than the workflow may decide where its predecessor did not: the
     // edges would then be taken for no answer.
     let decided = ports(definition, &uses).into_iter();
@@ -420,15 +420,14 @@ fn build(
     let graph =
         Graph::compile(bound, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
     let schemas = schemas(uses);
-    let nodes = graph
-        .nodes()
-        .map(|(_, plan)| {
-            let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
-            let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
-            executor.refused = refusal(&plan.kind, denied);
-            executor
-        })
-        .collect();
+    let executor = |plan: &Plan| {
+        let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
+        let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
+        executor.refused = refusal(&plan.kind, denied);
+        executor
+    };
+    let numbers = (0..).map(NodeIx).take(graph.node_count());
+    let nodes = numbers.map(|at| graph.node(at).map(executor)).collect();
     let vars = definition
         .vars
         .iter()
@@ -447,7 +446,7 @@ fn build(
                     .map(|(asked, digest)| (asked.clone(), *digest)),
             )
             .collect(),
-        hooks: hook::compile(definition).unwrap_or_default(),
+        entries: entry::compile(definition).unwrap_or_default(),
         hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,
         nodes,
