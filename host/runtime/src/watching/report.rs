@@ -29,6 +29,16 @@ impl FolderReport for FolderLog {
                 file = %file.display(),
                 "published"
             );
+            for found in &published.warnings {
+                let place = &found.place.pointer;
+                tracing::warn!(
+                    code = %found.code,
+                    file = %file.display(),
+                    place,
+                    message = found.message,
+                    "published with a warning"
+                );
+            }
         }
         for (file, workflow, version) in &found.retracted {
             tracing::info!(workflow, version, file = %file.display(), "retracted");
