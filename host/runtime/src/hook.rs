@@ -80,6 +80,13 @@ impl Hook {
         }
     }
 
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        let typed = [&self.query, &self.params].into_iter().flatten();
+        let input = self.input.as_ref().map_or(0, Template::weight);
+        typed.map(Typed::weight).sum::<usize>() + input
+    }
+
     /// The input of the run that a request starts, which is JSON.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ pub mod client;
 mod clock;
 pub mod codes;
 mod components;
+#[cfg(test)]
+mod counting;
 pub mod definitions;
 mod derived;
 mod error;
@@ -49,6 +51,7 @@ pub use catalog::{
 };
 pub use client::WorkflowClient;
 pub use clock::{SystemClock, new_run_id};
+pub use derived::check_chosen;
 pub use error::Error;
 pub use links::Links;
 pub use observe::{Observed, Observer};

@@ -10,6 +10,7 @@ use super::{Intake, parameter_names};
 use crate::Diagnostic;
 use crate::json_text::Members;
 use crate::schema::{Refused, Schema};
+use crate::weight;
 
 /// How many references are followed from one subschema to the next.
 const REFERENCES: usize = 16;
@@ -32,6 +33,11 @@ impl Typed {
             schema: Schema::compile(schema)?,
             source: schema.clone(),
         })
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        self.schema.weight() + weight::json(&self.source)
     }
 
     /// The values that texts by name stand for, as JSON. `pointer` is their place.
