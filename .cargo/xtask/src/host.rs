@@ -57,7 +57,7 @@ impl Profile {
             directory: "debug",
             selection: &selection::PROGRAMS,
             environment: Vec::new(),
-            usually: Some([15, 2]),
+            usually: Some([17, 2]),
         }
     }
 

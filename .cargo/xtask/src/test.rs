@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "CRATE")]
     package: Vec<String>,
 
-    /// Let the random suites try many more seeds. Takes hours.
+    /// Let the random suites try more seeds. Takes about half an hour on two processors.
     #[arg(long)]
     long: bool,
 }

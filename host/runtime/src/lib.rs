@@ -13,14 +13,12 @@ pub mod client;
 mod clock;
 pub mod codes;
 mod components;
-#[cfg(test)]
-mod counting;
 pub mod definitions;
 mod derived;
+mod entry;
 mod error;
 mod exclusive;
 mod guest_view;
-mod hook;
 pub mod keyring;
 mod links;
 mod observe;

@@ -43,29 +43,50 @@ pub(crate) struct Waiters {
     list: Arc<Mutex<Waiting>>,
 }
 
+/// The name by which a waiter knows its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Name {
+    No(RunNo),
+    Id(RunId),
+}
+
+impl From<RunNo> for Name {
+    fn from(no: RunNo) -> Self {
+        Self::No(no)
+    }
+}
+
+impl From<RunId> for Name {
+    fn from(id: RunId) -> Self {
+        Self::Id(id)
+    }
+}
+
 /// A waiter for a run, until it is dropped.
 pub(crate) struct Waiter {
-    run: RunNo,
+    run: Name,
     ended: oneshot::Receiver<Ended>,
     list: Arc<Mutex<Waiting>>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// The runs in a shard: their end or departure will be reported.
-    here: FxHashSet<RunNo>,
-    waiting: FxHashMap<RunNo, Vec<oneshot::Sender<Ended>>>,
+    /// The runs in a shard, by both names: their end or departure will be reported.
+    here: FxHashSet<Name>,
+    waiting: FxHashMap<Name, Vec<oneshot::Sender<Ended>>>,
 }
 
 impl Waiters {
-    /// Adds a waiter that is notified if the run ends in this process.
-    pub(crate) fn add(&self, run: RunNo) -> Waiter {
+    /// Adds a waiter that is notified if the run ends in this process. The run need not exist yet.
+    pub(crate) fn add(&self, run: impl Into<Name>) -> Waiter {
+        let run = run.into();
         let ended = self.list.lock().add(run);
         self.waiter(run, ended)
     }
 
     /// Adds a waiter for a run that is in a shard now, so that the store need not be read first.
-    pub(crate) fn add_if_here(&self, run: RunNo) -> Option<Waiter> {
+    pub(crate) fn add_if_here(&self, run: impl Into<Name>) -> Option<Waiter> {
+        let run = run.into();
         let ended = {
             let mut list = self.list.lock();
             list.here.contains(&run).then(|| list.add(run))
@@ -73,24 +94,29 @@ impl Waiters {
         ended.map(|ended| self.waiter(run, ended))
     }
 
-    fn waiter(&self, run: RunNo, ended: oneshot::Receiver<Ended>) -> Waiter {
+    fn waiter(&self, run: Name, ended: oneshot::Receiver<Ended>) -> Waiter {
         let list = Arc::clone(&self.list);
         Waiter { run, ended, list }
     }
 
     /// Reports that a run has entered a shard.
-    pub(crate) fn came(&self, run: RunNo) {
-        self.list.lock().here.insert(run);
+    pub(crate) fn came(&self, no: RunNo, id: RunId) {
+        self.list.lock().here.extend([Name::No(no), Name::Id(id)]);
     }
 
     /// Reports that a run has left its shard. Its end, if it has ended, is reported after that.
-    pub(crate) fn left(&self, run: RunNo) {
-        self.list.lock().here.remove(&run);
+    pub(crate) fn left(&self, no: RunNo, id: RunId) {
+        let mut list = self.list.lock();
+        list.here.remove(&Name::No(no));
+        list.here.remove(&Name::Id(id));
     }
 
-    pub(crate) fn tell(&self, run: RunNo, ended: &Ended) {
-        let waiting = self.list.lock().waiting.remove(&run);
-        for sender in waiting.into_iter().flatten() {
+    pub(crate) fn tell(&self, no: RunNo, id: RunId, ended: &Ended) {
+        let waiting = {
+            let mut list = self.list.lock();
+            [Name::No(no), Name::Id(id)].map(|name| list.waiting.remove(&name))
+        };
+        for sender in waiting.into_iter().flatten().flatten() {
             // The waiter may be gone.
             let _ = sender.send(ended.clone());
         }
@@ -98,7 +124,7 @@ impl Waiters {
 }
 
 impl Waiting {
-    fn add(&mut self, run: RunNo) -> oneshot::Receiver<Ended> {
+    fn add(&mut self, run: Name) -> oneshot::Receiver<Ended> {
         let (sender, receiver) = oneshot::channel();
         self.waiting.entry(run).or_default().push(sender);
         receiver
@@ -132,23 +158,27 @@ mod tests {
     use super::*;
 
     const RUN: RunNo = RunNo(7);
+    const ID: RunId = RunId(uuid::Uuid::from_u128(7));
 
     #[test]
     fn whoever_waits_for_a_run_that_is_here_is_told_by_it() {
         let waiters = Waiters::default();
         assert!(waiters.add_if_here(RUN).is_none(), "it may be over already");
-        waiters.came(RUN);
+        assert!(waiters.add_if_here(ID).is_none(), "it may be over already");
+        let mut before = waiters.add(ID);
+        waiters.came(RUN, ID);
         let mut early = waiters.add_if_here(RUN).unwrap();
+        let mut named = waiters.add_if_here(ID).unwrap();
         let mut other = waiters.add(RUN);
         assert!(early.ended.try_recv().is_err());
-        waiters.left(RUN);
-        assert!(
-            waiters.add_if_here(RUN).is_none(),
-            "a message may be missed"
-        );
-        waiters.tell(RUN, &Ended::GivenBack);
-        assert!(matches!(early.ended.try_recv(), Ok(Ended::GivenBack)));
-        assert!(matches!(other.ended.try_recv(), Ok(Ended::GivenBack)));
+        waiters.left(RUN, ID);
+        for gone in [waiters.add_if_here(RUN), waiters.add_if_here(ID)] {
+            assert!(gone.is_none(), "a message may be missed");
+        }
+        waiters.tell(RUN, ID, &Ended::GivenBack);
+        for waiter in [&mut before, &mut early, &mut named, &mut other] {
+            assert!(matches!(waiter.ended.try_recv(), Ok(Ended::GivenBack)));
+        }
     }
 
     #[test]
@@ -158,14 +188,17 @@ mod tests {
         for _ in 0..100 {
             drop(waiters.add(RUN));
         }
-        assert_eq!(waiters.list.lock().waiting[&RUN].len(), 1);
+        assert_eq!(waiters.list.lock().waiting[&Name::No(RUN)].len(), 1);
         drop(other);
         // Each waiter adds itself again once it is notified.
         for run in (0..100).map(RunNo) {
-            let told = waiters.add(run);
-            waiters.tell(run, &Ended::GivenBack);
-            drop((waiters.add(run), told));
+            let told = (waiters.add(run), waiters.add(ID));
+            waiters.tell(run, ID, &Ended::GivenBack);
+            drop((waiters.add(run), waiters.add(ID), told));
         }
         assert!(waiters.list.lock().waiting.is_empty());
+        waiters.came(RUN, ID);
+        waiters.left(RUN, ID);
+        assert!(waiters.list.lock().here.is_empty());
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use windlass_runtime::Error;
 use crate::app::App;
 use crate::codes;
 use crate::connections::{Asks, Busy, Connection};
+use crate::header;
 use crate::permissions::Caller;
 use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
@@ -127,7 +129,7 @@ fn allowed(
     request: &Request,
 ) -> Result<(Caller, Option<ForeignPage>), Box<Problem>> {
     let (headers, uri) = (request.headers(), request.uri());
-    let caller = app.caller(bearer(headers));
+    let caller = app.caller(bearer(headers)?);
     if !caller.may(rule.permission) {
         let detail = "the request does not have the token of this host";
         return Err(
@@ -185,10 +187,11 @@ fn admitted(
     Ok(())
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?;
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Box<Problem>> {
+    let value = header::one(headers, AUTHORIZATION.as_str())?;
+    let credentials = value.and_then(|value| value.to_str().ok()?.split_once(' '));
+    let bearer = credentials.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    Ok(bearer.map(|(_, token)| token.trim()))
 }
 
 /// The reason why requests are refused for now.

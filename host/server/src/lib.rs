@@ -21,6 +21,7 @@ mod extract;
 mod form;
 mod former_paths;
 mod gate;
+mod header;
 mod hooks;
 mod host;
 mod in_process;

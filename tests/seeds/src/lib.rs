@@ -50,7 +50,7 @@ fn number(variable: &str) -> Option<u64> {
 impl Seeds {
     /// The numbers of suites without deliberate mistakes: normally as many as proptest tries by
     /// itself.
-    pub const USUAL: Self = Self::new(256, 10_000);
+    pub const USUAL: Self = Self::new(256, 2_000);
 
     /// A suite with these numbers of seeds.
     pub const fn new(normal: u64, long: u64) -> Self {

@@ -13,7 +13,7 @@ use windlass_model::{Diagnostic, Place};
 use super::codes;
 use super::environment::RESULT_BYTES;
 use super::error::{ExprError, ExprErrorKind};
-use super::needs::{About, Needs};
+use super::needs::{About, Cause, Needs};
 use super::source::Source;
 use super::values::Values;
 use super::write;
@@ -55,14 +55,13 @@ impl Template {
         Self::about(About::Run, value, raw, pointer)
     }
 
-    /// Compiles a value at `pointer` over a request, which its expressions see as `request`, and
-    /// nothing else.
+    /// Compiles a value at `pointer` over the cause of a run: its expressions see nothing else.
     ///
     /// # Errors
     ///
     /// All mistakes in its expressions.
-    pub fn of_request(value: &Json, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
-        Self::about(About::Request, value, &[], pointer)
+    pub fn of_cause(cause: Cause, value: &Json, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
+        Self::about(About::Cause(cause), value, &[], pointer)
     }
 
     fn about(

@@ -10,14 +10,15 @@ impl Graph {
     /// An estimate of the memory that the graph takes on the heap, in bytes, those parts included
     /// that are computed later.
     pub fn weight(&self) -> usize {
-        let races = self.nodes.iter().filter(|plan| plan.is_race()).count();
+        let plans = || self.nodes.iter().flatten();
+        let races = plans().filter(|plan| plan.is_race()).count();
         let reach = block(self.nodes.len().div_ceil(64) * 8);
-        let tables = list::<Plan>(self.nodes.capacity())
+        let tables = list::<Option<Plan>>(self.nodes.capacity())
             + list::<NodeIx>(self.by_name.capacity() + self.nodes.len())
             + list::<Edge>(self.edges.capacity())
             + list::<Loop>(self.loops.capacity())
             + list::<Body>(self.bodies.capacity());
-        let nodes = self.nodes.iter().map(Plan::weight);
+        let nodes = plans().map(Plan::weight);
         let edges = self.edges.iter().map(|edge| {
             let when = match &edge.when {
                 When::If(condition) => condition.weight(),

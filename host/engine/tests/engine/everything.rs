@@ -20,7 +20,7 @@ use crate::kit::{self, Stored, Turn};
 use crate::mistake::{self, Mistake};
 use crate::wild::{Dice, Wild, wild};
 
-const SEEDS: Seeds = Seeds::new(300, 10_000);
+const SEEDS: Seeds = Seeds::new(300, 3_000);
 
 /// The step after which no node takes an edge, and no list has items.
 const LIVELY: usize = 120;

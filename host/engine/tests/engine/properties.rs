@@ -16,7 +16,7 @@ use crate::kit;
 use crate::mistake::{self, Mistake};
 use crate::wild::{Dice, Wild, wild};
 
-const SEEDS: Seeds = Seeds::new(500, 10_000);
+const SEEDS: Seeds = Seeds::new(500, 3_000);
 
 /// The step after which no node takes an edge any more.
 const LIVELY: usize = 80;

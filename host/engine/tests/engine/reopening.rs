@@ -15,7 +15,7 @@ use crate::kit;
 use crate::mistake::{self, Mistake};
 use crate::wild::{Dice, Wild, wild};
 
-const SEEDS: Seeds = Seeds::new(256, 10_000);
+const SEEDS: Seeds = Seeds::new(256, 3_000);
 
 const END: usize = 2_000;
 

@@ -376,6 +376,18 @@ impl Schema {
     }
 }
 
+/// The name that JSON Schema gives to the type of a value; a whole number is a `number`, too.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// The name of a schema for the check of its defaults.
 const WHOLE: &str = "json-schema:///schema";
 

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use windlass_engine::Graph;
+use windlass_engine::{Graph, NodeIx};
 use windlass_model::definition::UseRef;
 use windlass_model::metrics::{Histogram, Metrics};
 use windlass_model::schema::{Refused, Schema};
@@ -31,8 +31,8 @@ use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use crate::codes;
+use crate::entry::Entry;
 use crate::error::Error;
-use crate::hook::Hook;
 use crate::transfer::malformed;
 
 pub use file::check_file;
@@ -48,21 +48,28 @@ pub(crate) struct Prepared {
     pub(crate) pins: Arc<PinsRow>,
     pub(crate) name: Arc<str>,
     pub(crate) graph: Graph,
-    /// By node.
-    pub(crate) nodes: Vec<Executor>,
+    /// By the number of the node; none for a former node.
+    pub(crate) nodes: Vec<Option<Executor>>,
     /// The component to which each use is pinned.
     pub(crate) uses: Vec<(UseRef, Digest)>,
     /// The schema of its input. If the schema is refused now, runs that started earlier continue,
     /// and no run starts.
     pub(crate) input: Option<Result<Schema, Refused>>,
-    /// The triggers that make an input of a request, by key.
-    pub(crate) hooks: BTreeMap<String, Hook>,
+    /// The triggers by `http`, and those that make an input of an event, by key.
+    pub(crate) entries: BTreeMap<String, Entry>,
     /// Whether an incident starts its runs: incidents of these runs are not announced.
     pub(crate) hears_incidents: bool,
     /// The initial values of `vars`, as JSON.
     pub(crate) vars: Vec<(String, Bytes)>,
     /// An estimate of the memory that all of this takes, in bytes, except for components.
     pub(crate) weight: u64,
+}
+
+impl Prepared {
+    /// The executor of a node.
+    pub(crate) fn executor(&self, node: NodeIx) -> Option<&Executor> {
+        self.nodes.get(node.at())?.as_ref()
+    }
 }
 
 /// The executor of a node.
@@ -265,7 +272,7 @@ impl Catalog {
             let plugin = executor.plugin.as_ref();
             plugin.is_some_and(|plugin| plugins.is_replaced(plugin))
         };
-        let stays = |prepared: &Prepared| !prepared.nodes.iter().any(is_replaced);
+        let stays = |prepared: &Prepared| !prepared.nodes.iter().flatten().any(is_replaced);
         self.0.lock().retain(stays);
     }
 

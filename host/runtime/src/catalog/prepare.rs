@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use windlass_engine::{Analysis, Facts, Graph, PlanKind};
+use windlass_engine::{Analysis, Facts, Graph, NodeIx, Plan, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::http::Respond;
 use windlass_model::schema::{Refused, Schema};
@@ -23,8 +23,8 @@ use super::{Executor, Prepared};
 use super::{answers, texts};
 use crate::codes;
 use crate::components;
+use crate::entry::{self, Entry};
 use crate::error::Error;
-use crate::hook::{self, Hook};
 use crate::shard::INCIDENT;
 
 /// The texts in the name of a node type.
@@ -298,7 +298,7 @@ pub(super) fn assemble(
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
     let mut wrong = checks::configurations(definition, &uses).by_schema();
-    wrong.extend(hook::compile(definition).err().unwrap_or_default());
+    wrong.extend(entry::compile(definition).err().unwrap_or_default());
     // A component that is newer than the workflow may decide where its predecessor did not: the
     // edges would then be taken for no answer.
     let decided = ports(definition, &uses).into_iter();
@@ -424,15 +424,14 @@ fn build(
     let graph =
         Graph::compile(bound, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
     let schemas = schemas(uses);
-    let nodes = graph
-        .nodes()
-        .map(|(_, plan)| {
-            let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
-            let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
-            executor.refused = refusal(&plan.kind, denied);
-            executor
-        })
-        .collect();
+    let executor = |plan: &Plan| {
+        let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
+        let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
+        executor.refused = refusal(&plan.kind, denied);
+        executor
+    };
+    let numbers = (0..).map(NodeIx).take(graph.node_count());
+    let nodes = numbers.map(|at| graph.node(at).map(executor)).collect();
     let vars = definition
         .vars
         .iter()
@@ -451,7 +450,7 @@ fn build(
                     .map(|(asked, digest)| (asked.clone(), *digest)),
             )
             .collect(),
-        hooks: hook::compile(definition).unwrap_or_default(),
+        entries: entry::compile(definition).unwrap_or_default(),
         hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,
         nodes,
@@ -469,7 +468,7 @@ impl Prepared {
     /// types.
     fn weigh(&self) -> u64 {
         let documents = self.definition.json.len() + self.pins.json.len();
-        let executors = self.nodes.iter().map(|executor| {
+        let executors = self.nodes.iter().flatten().map(|executor| {
             let names = 2 * block(executor.name.len());
             let completed = executor
                 .completed
@@ -483,20 +482,20 @@ impl Prepared {
             Some(Ok(schema)) => schema.weight(),
             Some(Err(_)) | None => 0,
         };
-        let hooks = self.hooks.iter();
-        let hooks = hooks.map(|(key, hook)| block(key.capacity()) + hook.weight());
+        let entries = self.entries.iter();
+        let entries = entries.map(|(key, entry)| block(key.capacity()) + entry.weight());
         let vars = self.vars.iter();
         let vars = vars.map(|(name, json)| block(name.capacity()) + block(json.len()));
         let sum = size_of::<Self>()
             + documents
             + self.graph.weight()
-            + list::<Executor>(self.nodes.capacity())
+            + list::<Option<Executor>>(self.nodes.capacity())
             + executors.sum::<usize>()
             + list::<(UseRef, Digest)>(self.uses.capacity())
             + self.uses.len() * USE_BYTES
             + input
-            + tree::<(String, Hook)>(self.hooks.len())
-            + hooks.sum::<usize>()
+            + tree::<(String, Entry)>(self.entries.len())
+            + entries.sum::<usize>()
             + list::<(String, Bytes)>(self.vars.capacity())
             + vars.sum::<usize>();
         sum as u64

@@ -1,7 +1,5 @@
-//! The weights of prepared definitions, compared with the memory that they take, and the bound on
-//! their sum.
+//! The bound on the weight of prepared definitions.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -10,9 +8,8 @@ use windlass_model::{Clock, Digest};
 use windlass_plugins::{Host, Options};
 use windlass_store::rows::DefinitionRow;
 
-use super::{Catalog, Prepared, prepare};
+use super::Catalog;
 use crate::clock::SystemClock;
-use crate::counting::held;
 
 /// A plugin whose configuration has a schema.
 const DESCRIPTION: &str = r#"{
@@ -61,21 +58,6 @@ fn row(definition: &Value) -> DefinitionRow {
     }
 }
 
-/// Prepares a definition, and counts the memory that it takes.
-fn prepared(definition: &Value, host: &Host) -> (Prepared, u64) {
-    let text = row(definition);
-    let before = held();
-    let row = DefinitionRow {
-        json: bytes::Bytes::copy_from_slice(&text.json),
-        ..text.clone()
-    };
-    let (parsed, pins) = prepare::resolve(&row, host).unwrap();
-    let prepared = prepare::assemble(&parsed, row, pins, host).unwrap();
-    drop(parsed);
-    let counted = held() - before;
-    (prepared, u64::try_from(counted).unwrap())
-}
-
 fn workflow(nodes: Map<String, Value>, edges: Vec<Value>) -> Value {
     json!({ "workflow": "heavy", "nodes": nodes, "edges": edges })
 }
@@ -86,131 +68,6 @@ fn chain(count: usize, node: impl Fn(usize) -> Value) -> Value {
     let edges =
         (1..count).map(|to| json!({ "from": format!("n{}", to - 1), "to": format!("n{to}") }));
     workflow(nodes, edges.collect())
-}
-
-/// One node that assigns these values to variables.
-fn assigning(values: impl Iterator<Item = Value>) -> Value {
-    let set: Map<String, Value> = values
-        .enumerate()
-        .map(|(at, value)| (format!("v{at}"), value))
-        .collect();
-    chain(1, |_| json!({ "set": set }))
-}
-
-/// Definitions of many forms, small in their text and large in memory, or the other way round.
-fn forms() -> Vec<(&'static str, Value)> {
-    let mut zeros = "{{ [0".to_owned();
-    for _ in 0..400 {
-        zeros.push_str(",0");
-    }
-    zeros.push_str("] }}");
-    let mut sum = "{{ input.a".to_owned();
-    for at in 0..70 {
-        write!(sum, " + vars.v{at}.some_member|default(1)").unwrap();
-    }
-    sum.push_str(" }}");
-    let schema: Map<String, Value> = (0..2_000)
-        .map(|at| {
-            let part = json!({ "type": "string", "minLength": at % 7, "enum": ["a", "b"] });
-            (format!("member{at}"), part)
-        })
-        .collect();
-    let nested = (0..50).fold(
-        json!({ "type": "integer" }),
-        |inner, _| json!({ "type": "object", "properties": { "a": inner }, "required": ["a"] }),
-    );
-    let patterns: Vec<Value> = (0..40)
-        .map(|at| json!({ "pattern": format!("^[a-z]{{{at}}}x+$") }))
-        .collect();
-    let mut with_schema = chain(1, |_| json!({ "set": { "a": 1 } }));
-    with_schema["input"] = json!({ "type": "object", "properties": schema });
-    let mut with_nested = chain(1, |_| json!({ "set": { "a": 1 } }));
-    with_nested["input"] = nested;
-    let mut with_patterns = chain(1, |_| json!({ "set": { "a": 1 } }));
-    with_patterns["input"] = json!({ "allOf": patterns });
-    let mut conditions = chain(2_000, |_| json!({ "set": { "a": 1 } }));
-    for edge in conditions["edges"].as_array_mut().unwrap() {
-        edge["when"] = json!("vars.a > 0 and input.kind == 'x'");
-    }
-    vec![
-        ("one node", chain(1, |_| json!({ "set": { "a": 1 } }))),
-        (
-            "many nodes",
-            chain(10_000, |_| json!({ "set": { "a": 1 } })),
-        ),
-        (
-            "many calls",
-            chain(
-                5_000,
-                |at| json!({ "workflow": format!("child{}", at % 9) }),
-            ),
-        ),
-        ("many waits", chain(5_000, |_| json!({ "wait": "1s" }))),
-        (
-            "plugin nodes",
-            chain(
-                2_000,
-                |_| json!({ "use": "heavy/work", "with": { "n": "{{ vars.n }}" } }),
-            ),
-        ),
-        (
-            "plugin defaults",
-            chain(2_000, |_| json!({ "use": "heavy/work", "with": {} })),
-        ),
-        (
-            "a large constant",
-            assigning(std::iter::once(json!("x".repeat(1_000_000)))),
-        ),
-        (
-            "large constants",
-            assigning((0..1_000).map(|_| json!("x".repeat(1_000)))),
-        ),
-        (
-            "paths",
-            assigning((0..5_000).map(|_| json!("{{ input.a }}"))),
-        ),
-        ("lists of zeros", assigning((0..500).map(|_| json!(zeros)))),
-        ("sums", assigning((0..200).map(|_| json!(sum)))),
-        (
-            "texts",
-            assigning((0..2_000).map(|_| json!("Dear {{ input.name }}, it is {{ vars.v1 }}."))),
-        ),
-        (
-            "expressions below each other",
-            assigning(std::iter::once(json!(vec!["{{ vars.v0 }}"; 20_000]))),
-        ),
-        (
-            "expressions below a long key",
-            assigning(std::iter::once(
-                json!({ "k".repeat(1_000): vec!["{{ vars.v0 }}"; 5_000] }),
-            )),
-        ),
-        ("conditions", conditions),
-        ("a wide schema", with_schema),
-        ("a deep schema", with_nested),
-        ("patterns", with_patterns),
-    ]
-}
-
-#[test]
-fn a_weight_is_what_a_definition_takes() {
-    let bench = bench();
-    // What is made once for all definitions counts for none.
-    for (_, form) in forms() {
-        drop(prepared(&form, &bench.host));
-    }
-    let mut wrong = String::new();
-    for (name, form) in forms() {
-        let text = form.to_string().len();
-        let (prepared, counted) = prepared(&form, &bench.host);
-        let weight = prepared.weight;
-        let line = format!("{name}: {text} bytes of text, {counted} counted, {weight} estimated");
-        println!("{line}");
-        if weight < counted || weight > 3 * counted + 65_536 {
-            writeln!(wrong, "{line}").unwrap();
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong}");
 }
 
 /// Definitions of the same weight, more than fit.

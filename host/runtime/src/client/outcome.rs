@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use windlass_model::{RunId, RunNo, Status};
+use windlass_model::{RunId, Status};
 use windlass_store::rows::RunRow;
 
 use super::workflow::{ClientInner, WorkflowClient};
 use crate::error::Error;
 use crate::runtime::result_of;
-use crate::wait::{RunResult, Waiter};
+use crate::wait::{Ended, RunResult};
 
 /// The time between the first and the second read of a run without a notification.
 const SOON: Duration = Duration::from_millis(5);
@@ -46,48 +46,83 @@ impl WorkflowClient {
     ///
     /// There is no such run, or the store fails.
     pub async fn result(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
-        self.until(id, patience, |row| row.status.is_final()).await
+        let clock = &self.inner.clock;
+        let end = clock.monotonic().saturating_add(patience);
+        if let Some(result) = self.ends_here(id, patience).await {
+            return Ok(Standing {
+                id,
+                status: result.status,
+                result: Some(result),
+                done: true,
+            });
+        }
+        let left = end.saturating_sub(clock.monotonic());
+        self.until(id, left, Status::is_final).await
     }
 
-    /// Waits until `holds` is true of a run, or `patience` has passed.
+    /// Waits until `holds` is true of the status of a run, or `patience` has passed. The end of a run
+    /// ends the wait, too.
+    ///
+    /// A run that is in this process tells its end, so it is read again rarely. Any other run may
+    /// change in another process, whose hints may be missing, so it is read again soon.
     pub(super) async fn until(
         &self,
         id: RunId,
         patience: Duration,
-        holds: impl Fn(&RunRow) -> bool + Send,
+        holds: impl Fn(Status) -> bool + Send,
     ) -> Result<Standing, Error> {
         let clock = &self.inner.clock;
         let end = clock.monotonic().saturating_add(patience);
         let mut pause = SOON;
-        let mut no = None;
+        let standing = |status, result| Standing {
+            id,
+            status,
+            result,
+            done: holds(status),
+        };
         loop {
             let heard = self.inner.heard();
             let heard = heard.notified();
-            let waiter = no.and_then(|no| self.inner.waiter(no));
+            // Registered before the run is read: no end is missed.
+            let waiter = self.inner.runtime().map(|runtime| {
+                let waiters = &runtime.shared.listeners.waiters;
+                waiters.add(id)
+            });
             let (row, result) = self.ask(move |inner| inner.look(id)).await?;
-            no = Some(row.no);
-            let done = holds(&row);
+            let now = standing(row.status, result);
             let left = end.saturating_sub(clock.monotonic());
-            if done || row.status.is_final() || left.is_zero() {
-                return Ok(Standing {
-                    id,
-                    status: row.status,
-                    result,
-                    done,
-                });
+            if now.done || row.status.is_final() || left.is_zero() {
+                return Ok(now);
             }
             let ended = async {
                 match waiter {
-                    Some(waiter) => drop(waiter.await),
+                    Some(waiter) => waiter.await.ok(),
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = heard => {}
-                () = ended => {}
+                ended = ended => {
+                    if let Some(Ended::Finally(result)) = ended
+                        && holds(result.status)
+                    {
+                        return Ok(standing(result.status, Some(result)));
+                    }
+                }
                 _ = tokio::time::timeout(pause.min(left), std::future::pending::<()>()) => {}
             }
             pause = pause.saturating_mul(2).min(LATER);
+        }
+    }
+
+    /// The end of a run, if the run is in this process now and ends here before the time is up.
+    /// Reads nothing.
+    async fn ends_here(&self, id: RunId, patience: Duration) -> Option<RunResult> {
+        let waiters = &self.inner.runtime()?.shared.listeners.waiters;
+        let waiter = waiters.add_if_here(id)?;
+        match tokio::time::timeout(patience, waiter).await {
+            Ok(Ok(Ended::Finally(result))) => Some(result),
+            _ => None,
         }
     }
 }
@@ -100,11 +135,5 @@ impl ClientInner {
             .ok_or_else(|| Error::NotFound(id.to_string()))?;
         let result = result_of(store, row.clone())?;
         Ok((row, result))
-    }
-
-    /// Waits for the end of a run, if this process runs workflows.
-    fn waiter(&self, no: RunNo) -> Option<Waiter> {
-        self.runtime()
-            .map(|runtime| runtime.shared.listeners.waiters.add(no))
     }
 }

@@ -64,9 +64,7 @@ impl OwnedRun {
         base: &Base,
     ) -> Result<CallContext, Unread> {
         let asked = self.asked(to.seq).ok_or_else(gone)?;
-        let node = asked
-            .node
-            .and_then(|node| self.prepared.nodes.get(node.at()));
+        let node = asked.node.and_then(|node| self.prepared.executor(node));
         let open = self.state.run_of(to.seq);
         let resumption = match open {
             Some(open) if open.phase > 0 => Some(Arc::new(Resumption {
@@ -273,8 +271,8 @@ impl OwnedRun {
         }
         let mut json = vec![b'{'];
         for (node, run) in &open.from {
-            let nodes = &self.prepared.nodes;
-            let Some(name) = nodes.get(node.at()).map(|node| Arc::clone(&node.name)) else {
+            let executor = self.prepared.executor(*node);
+            let Some(name) = executor.map(|node| Arc::clone(&node.name)) else {
                 continue;
             };
             if json.len() > 1 {

@@ -98,8 +98,8 @@ impl OwnedRun {
             id: Some(derived::child(self.id, first, phase.saturating_add(1))),
             correlation: self.correlation.as_deref().map(str::to_owned),
         };
-        let input = request.accepted(prepared)?;
-        let (new, _) = request.new_run(prepared, input, &self.numbers, None, now_ms)?;
+        let accepted = request.accepted(prepared)?;
+        let (new, _) = accepted.new_run(prepared, &self.numbers, None, now_ms)?;
         Ok(new)
     }
 

@@ -104,11 +104,11 @@ impl ShardState {
     /// Stops a run here: it is given back, and later results of its guests are dropped. The
     /// store decides about commits that are in progress.
     pub(super) fn shut_out(&mut self, no: RunNo, epoch: Epoch, shared: &RuntimeShared) {
-        let Some((_, fence)) = self.drop_owned(no, epoch, shared) else {
+        let Some((id, fence)) = self.drop_owned(no, epoch, shared) else {
             return;
         };
         self.release(fence);
-        shared.listeners.waiters.tell(no, &Ended::GivenBack);
+        shared.listeners.waiters.tell(no, id, &Ended::GivenBack);
         // The run is given back by then. The holder of its lock may need more time.
         let again_ms = shared.base.now().wall_ms.saturating_add(AGAIN_MS);
         shared.intake.scheduler.send(Event::Due(again_ms));

@@ -192,11 +192,12 @@ impl ShardState {
         if claimed.row.version == BORN_VERSION {
             shared.base.metrics.runs_started.add(1);
         }
+        let id = owned.id;
         // An earlier burst of the run is void: the epoch has moved on.
         if let Some(old) = self.owned.insert(no, owned) {
             self.dismiss(old, shared);
         }
-        shared.listeners.waiters.came(no);
+        shared.listeners.waiters.came(no, id);
         self.ask(no, shared);
         for trigger in &claimed.claimed {
             self.make_ready(no, trigger.seq, shared);
@@ -402,8 +403,9 @@ impl ShardState {
             let mut seqs: Vec<Seq> = owned.held.keys().copied().collect();
             seqs.sort_unstable();
             shared.base.metrics.runs_started.add(1);
+            let id = owned.id;
             self.owned.insert(no, owned);
-            shared.listeners.waiters.came(no);
+            shared.listeners.waiters.came(no, id);
             self.ask(no, shared);
             for seq in seqs {
                 self.make_ready(no, seq, shared);
@@ -519,7 +521,7 @@ impl ShardState {
                 message: error.message.clone(),
                 help: error.help.clone(),
             };
-            return shared.listeners.waiters.tell(no, &ended);
+            return shared.listeners.waiters.tell(no, id, &ended);
         };
         tracing::error!(run = %id, trigger = %seq, code = %error.code, %error, "the store refuses a step");
         let now = shared.base.clock.monotonic();
@@ -528,7 +530,7 @@ impl ShardState {
         } else {
             tracing::error!(run = %id, trigger = %seq, "the store refuses even to park a trigger: nothing more is done with the run until the host is started again");
         }
-        shared.listeners.waiters.tell(no, &Ended::GivenBack);
+        shared.listeners.waiters.tell(no, id, &Ended::GivenBack);
     }
 
     /// Drops a run, if it is still in this burst.
@@ -551,7 +553,7 @@ impl ShardState {
             held.leaves(owned.no, *seq, shared);
         }
         self.unlock(&mut owned);
-        shared.listeners.waiters.left(owned.no);
+        shared.listeners.waiters.left(owned.no, owned.id);
     }
 
     fn forget(&mut self, shared: &RuntimeShared) {
@@ -560,8 +562,9 @@ impl ShardState {
         self.ready.clear();
         self.early.clear(&shared.intake);
         for (no, owned) in std::mem::take(&mut self.owned) {
+            let id = owned.id;
             self.dismiss(owned, shared);
-            shared.listeners.waiters.tell(no, &Ended::GivenBack);
+            shared.listeners.waiters.tell(no, id, &Ended::GivenBack);
         }
     }
 
@@ -596,10 +599,10 @@ impl ShardState {
             !owned.leaving && !owned.is_running() && owned.unacknowledged == 0
         });
         if idle && let Some(owned) = self.owned.remove(&no) {
-            let fence = owned.fence();
+            let (id, fence) = (owned.id, owned.fence());
             self.dismiss(owned, shared);
             self.release(fence);
-            shared.listeners.waiters.tell(no, &Ended::GivenBack);
+            shared.listeners.waiters.tell(no, id, &Ended::GivenBack);
         }
     }
 
@@ -617,6 +620,7 @@ impl RuntimeShared {
             let (run, status) = (result.id, result.status);
             observer.observe(&crate::observe::Observed::Ended { run, status });
         }
-        self.listeners.waiters.tell(no, &Ended::Finally(result));
+        let id = result.id;
+        self.listeners.waiters.tell(no, id, &Ended::Finally(result));
     }
 }

@@ -70,9 +70,8 @@ impl Process {
             correlation: None,
         };
         let now_ms = self.clock.wall_ms();
-        let (new, _) = request
-            .new_run(prepared, request.input.clone(), &numbers, None, now_ms)
-            .unwrap();
+        let accepted = request.accepted(prepared).unwrap();
+        let (new, _) = accepted.new_run(prepared, &numbers, None, now_ms).unwrap();
         let id = new.id;
         let (_, plan) = prepared.graph.nodes().next().unwrap();
         self.store.write(new).unwrap().unwrap();

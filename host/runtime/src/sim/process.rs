@@ -378,9 +378,8 @@ impl Process {
             .unwrap();
         let numbers = self.parts.membership.numbers();
         let (owner, now_ms) = (Some(numbers.incarnation()), shared.base.clock.wall_ms());
-        let Ok((new, state)) =
-            request.new_run(&prepared, request.input.clone(), &numbers, owner, now_ms)
-        else {
+        let accepted = request.accepted(&prepared).unwrap();
+        let Ok((new, state)) = accepted.new_run(&prepared, &numbers, owner, now_ms) else {
             return;
         };
         let (reply, answer) = oneshot::channel();

@@ -85,9 +85,8 @@ impl Host {
             correlation: None,
         };
         let now_ms = self.clock.wall_ms();
-        let (new, _) = request
-            .new_run(prepared, request.input.clone(), &numbers, None, now_ms)
-            .unwrap();
+        let accepted = request.accepted(prepared).unwrap();
+        let (new, _) = accepted.new_run(prepared, &numbers, None, now_ms).unwrap();
         let no = new.no;
         self.store.write(new).unwrap().unwrap();
         no

@@ -5,7 +5,7 @@ use super::seeds::{self, Running};
 use super::world::{Mutation, World};
 use windlass_test_seeds::Seeds;
 
-const SEEDS: Seeds = Seeds::new(150, 20_000);
+const SEEDS: Seeds = Seeds::new(150, 2_500);
 
 fn run(seed: u64, mutation: Option<Mutation>) -> Result<Report, String> {
     let _running = Running(seed);
@@ -78,13 +78,14 @@ fn what_is_taken_back_and_does_not_start_is_noticed() {
 }
 
 /// Simulations of hosts that die of triggers.
-const POISONED: Seeds = Seeds::new(60, 20_000);
+const POISONED: Seeds = Seeds::new(60, 300);
 
 fn run_poisoned(seed: u64, mutation: Option<Mutation>) -> Result<Report, String> {
     let _running = Running(seed);
     World::poisoned(seed, mutation).run()
 }
 
+/// Takes half a minute: a host dies up to 14 times in each simulation.
 #[test]
 fn a_trigger_that_kills_hosts_is_lost_and_its_neighbours_end_with_their_results() {
     let seeds = POISONED.range();

@@ -236,10 +236,10 @@ fn a_deleted_run_does_not_come_back() {
 }
 
 /// How often a run meets a request about it. Several rounds try each kind of request.
-const LIVES: Seeds = Seeds::new(2_000, 20_000);
+const LIVES: Seeds = Seeds::new(2_000, 4_000);
 
 /// How often a resumption meets a cancellation.
-const RACES: Seeds = Seeds::new(500, 5_000);
+const RACES: Seeds = Seeds::new(500, 1_000);
 
 /// A run begins and ends while a user pauses, continues, cancels or deletes it at the same moment:
 /// the run ends in an allowed status, and no waiter waits for ever.

@@ -412,7 +412,7 @@ fn any_bytes_in_a_run_never_panic() {
 }
 
 /// How often an import meets a running run.
-const RACES: Seeds = Seeds::new(500, 5_000);
+const RACES: Seeds = Seeds::new(500, 1_000);
 
 /// A run is answered, runs and ends while a user imports an older export of it at the same moment:
 /// one of the two comes first.

@@ -343,6 +343,10 @@ impl Running {
 
     /// Queues stimuli with this name.
     pub(crate) fn enqueue(&self, name: &str, count: usize) {
+        self.enqueue_with(name, count, &Payload::null());
+    }
+
+    pub(crate) fn enqueue_with(&self, name: &str, count: usize, input: &Payload) {
         let matches = stimulus::canonical(&serde_json::Value::Null);
         for _ in 0..count {
             let new = NewStimulus {
@@ -352,7 +356,7 @@ impl Running {
                 matches: matches.clone().into(),
                 correlation: None,
                 run: None,
-                input: Payload::null(),
+                input: input.clone(),
                 blobs: Vec::new(),
                 delivery: Delivery::Start,
                 ttl_ms: 0,

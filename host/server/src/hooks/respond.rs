@@ -167,9 +167,7 @@ fn look(
         Some(place) => place,
         None => {
             let definition = app.definition(row.definition)?;
-            let names = definition.as_ref().map(|all| all.node_names());
-            let at = names.and_then(|names| names.iter().position(|name| *name == node));
-            let at = at.and_then(|at| u32::try_from(at).ok());
+            let at = definition.as_ref().and_then(|all| all.number_of(node));
             (row.definition, at)
         }
     };

@@ -256,7 +256,7 @@ pub(super) fn what_waits_too_long_is_dead(harness: &dyn Harness) {
 }
 
 /// Instances whose bookmark one thread commits while another thread sends the matching stimulus.
-const RACES: Seeds = Seeds::new(500, 5_000);
+const RACES: Seeds = Seeds::new(500, 1_000);
 
 pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Harness) {
     let (one, other) = (Member::join(harness), Member::join(harness));

@@ -28,7 +28,7 @@ use crate::{MemoryStore, Result, Store, Write, Wrote};
 
 /// Histories. Their deliberate mistakes are the mutants of the shared statements in
 /// `sqlite/tests/mutating.rs`.
-pub(crate) const HISTORIES: Seeds = Seeds::new(48, 1_000);
+pub(crate) const HISTORIES: Seeds = Seeds::new(48, 96);
 
 /// One operation of a history. The numbers choose among the existing members, runs and rows.
 #[derive(Clone, Debug)]
@@ -117,6 +117,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// Takes up to a minute on PostgreSQL: each operation of each history is a transaction.
 pub(super) fn random_histories_agree_with_the_model(harness: &dyn Harness) {
     let clock = Arc::new(TestClock::default());
     let model = MemoryStore::new(Arc::clone(&clock) as Arc<dyn windlass_model::Clock>);

@@ -299,7 +299,7 @@ pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
 }
 
 /// How often two callers, or a caller and a run, act at the same moment.
-pub(super) const RACES: Seeds = Seeds::new(500, 5_000);
+pub(super) const RACES: Seeds = Seeds::new(500, 1_000);
 
 /// A commit ends a run while another caller deletes it. In either order the run is
 /// deleted, and every caller gets a correct answer.

@@ -490,6 +490,7 @@ pub(super) fn what_is_taken_out_is_bounded(harness: &dyn Harness) {
     }
 }
 
+/// Takes up to half a minute on PostgreSQL: each round imports a run while its owner commits.
 pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);

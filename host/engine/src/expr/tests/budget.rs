@@ -12,7 +12,7 @@ use super::oracle;
 use super::random::Random;
 
 /// Random templates, in the process whose memory is limited.
-const TEMPLATES: Seeds = Seeds::new(150, 15_000);
+const TEMPLATES: Seeds = Seeds::new(150, 300);
 
 /// The address space of the process that evaluates hostile templates. An evaluation holds at most
 /// 64 MiB; the test program, its threads and the input take the rest.

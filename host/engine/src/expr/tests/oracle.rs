@@ -13,7 +13,7 @@ use super::super::{ExprError, ExprErrorKind, FUEL, Template, Values, names, writ
 use super::random::Random;
 
 /// Random templates.
-const TEMPLATES: Seeds = Seeds::new(20_000, 200_000);
+const TEMPLATES: Seeds = Seeds::new(20_000, 40_000);
 
 /// The environment in which MiniJinja evaluates texts.
 pub(super) fn environment() -> Environment<'static> {

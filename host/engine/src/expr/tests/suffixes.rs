@@ -11,7 +11,7 @@ use super::super::{Condition, Template};
 use super::random::Random;
 
 /// Pairs of an expression and a suffix.
-const PAIRS: Seeds = Seeds::new(100_000, 1_000_000);
+const PAIRS: Seeds = Seeds::new(100_000, 200_000);
 
 /// How an expression ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -87,7 +87,7 @@ pub fn analyse<'a>(
 ) -> Analysis {
     let flat = Flat::of(definition);
     let mut analysis = Analysis::default();
-    if flat.nodes.len() > limits::NODES || flat.edges.len() > limits::EDGES {
+    if flat.count() > limits::NODES || flat.edges.len() > limits::EDGES {
         return analysis;
     }
     let ways = ways(&flat);

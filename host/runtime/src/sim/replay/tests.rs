@@ -12,12 +12,12 @@ use crate::sim::history::{Event, History, Written};
 use crate::sim::seeds;
 use crate::sim::world::World;
 
-const ON_SQLITE: Seeds = Seeds::new(40, 1_600);
-const TORN: Seeds = Seeds::new(10, 600);
-const IN_POSTGRES: Seeds = Seeds::new(16, 160);
+const ON_SQLITE: Seeds = Seeds::new(40, 200);
+const TORN: Seeds = Seeds::new(10, 80);
+const IN_POSTGRES: Seeds = Seeds::new(16, 24);
 
 /// Simulations of hosts that die of triggers.
-const POISONED: Seeds = Seeds::new(8, 400);
+const POISONED: Seeds = Seeds::new(8, 24);
 
 /// Kinds of writes of which each changes rows that can be read.
 const KINDS: [&str; 10] = [

@@ -27,10 +27,10 @@ use windlass_runtime::BurstBounds;
 use windlass_store::{Durability, MemoryStore, SqliteOptions, SqliteStore};
 use windlass_test_seeds::Seeds;
 
-const SEEDS: Seeds = Seeds::new(600, 20_000);
+const SEEDS: Seeds = Seeds::new(600, 1_500);
 
 /// Seeds with processes that leave in the middle.
-const REOPENED: Seeds = Seeds::new(60, 600);
+const REOPENED: Seeds = Seeds::new(60, 120);
 
 /// The number of concurrent runs.
 const AT_ONCE: usize = 24;

@@ -89,11 +89,14 @@ fn check(races: usize, about: About) {
     );
 }
 
+/// Takes half a minute: thousands of transactions race on a server that
+/// other tests share.
 #[test]
 fn stimuli_of_many_names_meet_their_bookmarks_once() {
     check(500, |held| (held.fence.run.to_string(), None));
 }
 
+/// Takes up to half a minute, as the test above.
 #[test]
 fn stimuli_of_one_name_meet_their_bookmarks_once() {
     // The transactions take the lock of one hash in turn, and each holds it until it is durable.

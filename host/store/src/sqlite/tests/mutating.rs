@@ -397,6 +397,7 @@ fn is_unseen(text: &str, seen: &BTreeSet<&str>) -> bool {
     !seen.iter().any(|sql| same(sql))
 }
 
+/// Takes half a minute: each mutant of each statement runs the cases that execute it.
 #[test]
 fn a_mistake_in_a_shared_statement_is_noticed() {
     let checks = checks();

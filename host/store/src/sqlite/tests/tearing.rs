@@ -22,7 +22,7 @@ use crate::write::Unpark;
 use crate::{MemoryStore, Store, Write, Writer as _, Wrote};
 
 /// The histories, the number of changes in each, and of power cuts in each change.
-const HISTORIES: Seeds = Seeds::new(6, 60);
+const HISTORIES: Seeds = Seeds::new(6, 20);
 const CHANGES: u32 = 12;
 const CUTS: u32 = 3;
 
