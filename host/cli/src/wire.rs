@@ -330,6 +330,8 @@ impl Setup {
             exports: self.exports()?,
             topology: self.topology()?,
             max_steps: scheduler.max_steps,
+            max_descendants: scheduler.max_descendants,
+            definition_bytes: scheduler.definition_cache.0,
             observer: None,
             plugin_folders: None,
         })

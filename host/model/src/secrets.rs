@@ -11,6 +11,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use crate::template::is_template;
+use crate::weight;
 
 /// The member of a reference with the name.
 const MEMBER: &str = "secret";
@@ -33,6 +34,15 @@ pub struct Reference {
     pub prefix: Box<str>,
     /// The text that replaces the name in the configuration.
     pub handle: Box<str>,
+}
+
+impl Reference {
+    /// An estimate of the memory that it takes, in bytes.
+    pub fn weight(&self) -> usize {
+        let texts = [&self.name, &self.prefix, &self.handle];
+        let texts = texts.into_iter().map(|text| weight::block(text.len()));
+        size_of::<Self>() + texts.sum::<usize>()
+    }
 }
 
 /// Replaces the name in each literal reference of a value by a handle, which the number makes

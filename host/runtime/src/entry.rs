@@ -56,6 +56,13 @@ pub(crate) fn template(trigger: &StartTrigger) -> Option<(Cause, Option<&Value>)
 }
 
 impl Entry {
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        let typed = [&self.taking.query, &self.taking.params];
+        let typed = typed.into_iter().flatten().map(Typed::weight);
+        typed.sum::<usize>() + self.input.as_ref().map_or(0, Template::weight)
+    }
+
     fn compile(key: &str, trigger: &StartTrigger) -> Result<Self, Vec<Diagnostic>> {
         let mut wrong = Vec::new();
         let taking = match trigger {

@@ -49,6 +49,7 @@ pub use catalog::{
 };
 pub use client::WorkflowClient;
 pub use clock::{SystemClock, new_run_id};
+pub use derived::check_chosen;
 pub use error::Error;
 pub use links::Links;
 pub use observe::{Observed, Observer};

@@ -126,7 +126,7 @@ impl Names {
             created: moment(row.created_ms),
             finished: row.finished_ms.map(moment),
             failure: row.failure.as_ref().map(Failure::from),
-            parent: row.parent.map(|parent| parent.id.0),
+            parent: row.parent.as_ref().map(|parent| parent.id.0),
         })
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 use windlass_model::nearest::{did_you_mean, nearest};
-use windlass_model::{Code, Diagnostic};
+use windlass_model::{Code, Diagnostic, weight};
 
 use super::codes::{SHADOWED_NAME, UNKNOWN_FILTER, UNKNOWN_NAME};
 use super::{foreign, names};
@@ -55,6 +55,14 @@ impl Needs {
         self.run |= other.run;
         self.workflow |= other.workflow;
         self.trigger |= other.trigger;
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        [&self.vars, &self.nodes, &self.links]
+            .into_iter()
+            .map(weight::names)
+            .sum()
     }
 
     /// Whether no value is needed.

@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use serde_json::Value as Json;
 use windlass_model::template::is_template;
+use windlass_model::weight::{block, list};
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
@@ -82,11 +83,27 @@ impl Template {
             return Err(compiler.diagnostics);
         }
         let mut template = compiler.template;
-        template.constant = match template.parts.as_slice() {
-            [Part::Json(text)] => Some(Bytes::copy_from_slice(text)),
-            _ => None,
-        };
+        if let [Part::Json(text)] = template.parts.as_mut_slice() {
+            template.constant = Some(Bytes::copy_from_slice(text));
+            template.parts = Vec::new();
+        }
+        for part in &mut template.parts {
+            if let Part::Json(text) = part {
+                text.shrink_to_fit();
+            }
+        }
+        template.parts.shrink_to_fit();
         Ok(template)
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Json(text) => block(text.capacity()),
+            Part::Source(source) => block(size_of::<Source>()) + source.weight(),
+        });
+        let constant = self.constant.as_ref().map_or(0, |text| block(text.len()));
+        list::<Part>(self.parts.capacity()) + parts.sum::<usize>() + constant + self.needs.weight()
     }
 
     /// The result of a template without expressions.

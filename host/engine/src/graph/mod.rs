@@ -13,6 +13,7 @@ mod nesting;
 mod race_losers;
 mod table;
 mod warnings;
+mod weight;
 
 use std::sync::OnceLock;
 

@@ -525,6 +525,10 @@ struct Options {
     activation: Option<Activation>,
     /// When the results of nodes are committed. Default: `every-node`.
     commit: Option<Commit>,
+    /// How many descendants a run without a parent may have in its life. Default: as configured,
+    /// which is also the most.
+    #[schemars(range(min = 1))]
+    descendants: Option<u32>,
     /// The effect of a failed node on the run.
     incidents: Option<Incidents>,
     /// How long a run may take.

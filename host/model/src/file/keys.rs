@@ -122,4 +122,11 @@ pub(super) const BASIC_SCHEME: &[&str] = &["secret", "secrets", "user"];
 /// The keys of an answering node.
 pub(super) const RESPOND: &[&str] = &["node", "within"];
 
-pub(super) const OPTIONS: &[&str] = &["activation", "commit", "incidents", "timeout", "retention"];
+pub(super) const OPTIONS: &[&str] = &[
+    "activation",
+    "commit",
+    "descendants",
+    "incidents",
+    "timeout",
+    "retention",
+];

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Intake, parameter_names};
 use crate::Diagnostic;
 use crate::schema::{Refused, Schema, type_name};
+use crate::weight;
 
 /// How many references are followed from one subschema to the next.
 const REFERENCES: usize = 16;
@@ -31,6 +32,11 @@ impl Typed {
             schema: Schema::compile(schema)?,
             source: schema.clone(),
         })
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        self.schema.weight() + weight::json(&self.source)
     }
 
     /// The values that texts by name stand for, as JSON. `pointer` is their place.

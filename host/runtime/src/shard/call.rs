@@ -78,6 +78,7 @@ impl OwnedRun {
         Ok(CallContext {
             run: self.id,
             workflow: Arc::clone(&self.prepared.name),
+            flow: Arc::clone(&self.flow),
             node: node.map(|node| Arc::clone(&node.name)),
             priority: self.priority(to.seq),
             seq: to.seq,

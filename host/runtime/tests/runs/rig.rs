@@ -37,6 +37,8 @@ pub(crate) struct Setup {
     pub(crate) deadline: Duration,
     /// The number of consecutive crashes after which calls are postponed.
     pub(crate) quarantine_after: Option<u32>,
+    /// The limit of descendants of a run.
+    pub(crate) max_descendants: u32,
 }
 
 impl Default for Setup {
@@ -48,6 +50,7 @@ impl Default for Setup {
             components: &[],
             deadline: windlass_plugins::Limits::default().deadline,
             quarantine_after: Some(10),
+            max_descendants: 10_000,
         }
     }
 }
@@ -154,6 +157,8 @@ impl Setup {
             })),
             topology: windlass_runtime::Topology::Local,
             max_steps: 10_000,
+            max_descendants: self.max_descendants,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         })
@@ -381,6 +386,8 @@ impl Running {
             exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             topology,
             max_steps: 10_000,
+            max_descendants: 10_000,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         };

@@ -37,6 +37,9 @@ fn furnished() -> OnDisk {
         trigger: parent.trigger.no,
         seq: windlass_model::Seq(1),
         depth: 1,
+        root: parent.fence.run,
+        flow: "w".into(),
+        undoes: false,
     });
     let step = Commit {
         children: vec![child],
