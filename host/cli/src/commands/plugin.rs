@@ -21,7 +21,7 @@ use crate::app::Context;
 use crate::commands::took;
 use crate::error::{Expected, sentence};
 use crate::exit::Exit;
-use crate::output::{Output, table};
+use crate::output::{self, Output, table};
 use crate::wire::{self, Machine, compile};
 use crate::{codes, failure, input};
 
@@ -179,7 +179,7 @@ fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
             context.output.warn(&format!(
                 "[{}] {}: {}",
                 error.code,
-                file.display(),
+                output::file(file),
                 error.message
             ));
         }
@@ -332,7 +332,11 @@ impl Inspect {
     fn text(&self, plugin: &Plugin, output: &Output) -> String {
         let paint = output.data;
         let about = &plugin.description;
-        let mut text = format!("{} {}\n", paint.strong(plugin.name()), about.title);
+        let mut text = format!(
+            "{} {}\n",
+            paint.strong(plugin.name()),
+            output::name(&about.title)
+        );
         let mut line = |name: &str, value: String| {
             if !value.is_empty() {
                 // Writing into a string cannot fail.
@@ -340,7 +344,7 @@ impl Inspect {
             }
         };
         line("about", about.description.clone());
-        line("file", plugin.file.display().to_string());
+        line("file", output::file(&plugin.file));
         line("digest", plugin.digest.to_string());
         let effects = match plugin.purity {
             Purity::Pure => "none: its imports prove that it is pure",
