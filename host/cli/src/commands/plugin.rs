@@ -14,6 +14,7 @@ use windlass_model::secrets::Reference;
 use windlass_model::{Body, LogLine, Outcome, Payload, RunId, Seq};
 use windlass_plugins::{
     Call, CallContext, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing, bind_secrets,
+    secret_handles,
 };
 
 use super::not_by_host;
@@ -435,9 +436,12 @@ impl CallArguments {
         let data = input::parse_for(&self.input, Some(&node.input))?;
         let secrets = bind_secrets(&mut config);
         check(&node, &mut config, &data)?;
+        let config = bytes::Bytes::from(config.to_string());
+        let (config, secrets) = secret_handles(config, &secrets)
+            .map_err(|failure| anyhow::Error::msg(failure.message.clone()))?;
         let call = Call {
             node_type: Arc::clone(&node.id),
-            config: Payload::of(&config),
+            config: Payload::json(config),
             input: Payload::of(&data),
             cx: cx(secrets),
             slot_key: 0,
