@@ -10,7 +10,7 @@ mod text;
 
 use std::sync::Arc;
 
-pub use http::{Http, POOLS, Slots};
+pub use http::{Answers, Http, POOLS, Slots};
 pub use series::{Counter, Family, Gauge, Histogram};
 
 use crate::TriggerType;
@@ -272,12 +272,17 @@ impl Metrics {
             ("client", http.clients_limited.get()),
         ];
         text.labelled(&http::LIMITED, limited);
+        text.gauge(&http::ANSWERS, &http.answers.used);
+        text.gauge(&http::ANSWERS_LIMIT, &http.answers.limit);
+        text.gauge(&http::ANSWERS_PEAK, &http.answers.peak);
+        text.counter(&http::ANSWERS_REFUSED, &http.answers.refused);
+        text.counter(&http::ANSWERS_GIVEN_UP, &http.answers.given_up);
         text.into_string()
     }
 }
 
 /// Every metric, in the order of the text.
-pub const ALL: [About; 26] = [
+pub const ALL: [About; 31] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     TRIGGERS_DUE,
@@ -304,6 +309,11 @@ pub const ALL: [About; 26] = [
     http::SLOTS_USED,
     http::REFUSED,
     http::LIMITED,
+    http::ANSWERS,
+    http::ANSWERS_LIMIT,
+    http::ANSWERS_PEAK,
+    http::ANSWERS_REFUSED,
+    http::ANSWERS_GIVEN_UP,
 ];
 
 #[cfg(test)]

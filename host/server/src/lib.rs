@@ -5,9 +5,10 @@
 //! answers with JSON, or with a problem that has a code. The document that describes all of it is
 //! [`openapi`], generated from the handlers.
 //!
-//! Everything is bounded ([`Bounds`]): connections, requests by pools, bodies, times; and rates, if
-//! an operator sets them.
+//! Everything is bounded ([`Bounds`]): connections, requests by pools, bodies, the memory of answers,
+//! times; and rates, if an operator sets them.
 
+mod answers;
 mod api;
 mod app;
 pub mod codes;
@@ -37,6 +38,7 @@ mod pools;
 mod problem;
 mod proxies;
 mod rates;
+mod raw;
 mod routes;
 mod rules;
 mod service;

@@ -121,6 +121,7 @@ pub(super) const BOUNDS: &[Bound] = &[
     time("scheduler.scan-interval", S, D),
     count("scheduler.spare-workers", 0, 1_024),
     count("scheduler.workers", 0, 1_024),
+    size("server.answers", MIB, 64 * GIB),
     count("server.blocking", 1, 1_024),
     size("server.body-rate", 0, GIB),
     count("server.client-burst", 1, 4_000_000_000),
@@ -129,9 +130,11 @@ pub(super) const BOUNDS: &[Bound] = &[
     count("server.hook-burst", 1, 4_000_000_000),
     count("server.hooks", 1, 1_000_000),
     count("server.hooks-waiting", 0, 1_000_000),
+    size("server.max-answer", 0, GIB),
     size("server.max-body", 0, GIB),
     time("server.max-wait", 0, D),
     count("server.requests", 1, 1_000_000),
+    time("server.stall-timeout", 1, D),
     count("server.streams", 0, 1_000_000),
     time("server.timeout", 1, D),
     count("server.waiting", 0, 1_000_000),
@@ -147,6 +150,7 @@ impl Bound {
     }
 
     /// The bounds as text, like `1s to 1d`.
+    #[cfg(test)]
     pub(super) fn text(&self) -> String {
         format!("{} to {}", self.show(self.least), self.show(self.most))
     }

@@ -178,15 +178,29 @@ impl Template {
     }
 }
 
+/// The most mistakes of one template, and bytes of their pointers: then its other expressions are
+/// not looked at.
+const MISTAKES: usize = 100;
+const POINTERS_BYTES: usize = 1024 * 1024;
+
 #[derive(Default)]
 struct Compiler {
     about: About,
     template: Template,
     diagnostics: Vec<Diagnostic>,
+    /// Bytes of the pointers of the mistakes.
+    pointers: usize,
 }
 
 impl Compiler {
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() >= MISTAKES || self.pointers > POINTERS_BYTES
+    }
+
     fn value(&mut self, value: &Json, pointer: &mut String) {
+        if self.is_full() {
+            return;
+        }
         match value {
             Json::String(text) if is_template(text) => self.text(text, pointer),
             Json::Array(items) => {
@@ -221,7 +235,8 @@ impl Compiler {
             let length = pointer.len();
             pointer.push('/');
             pointer.push_str(&escaped(key));
-            if is_template(key) {
+            if is_template(key) && !self.is_full() {
+                self.pointers += pointer.len();
                 let message = "the name of a property cannot be an expression";
                 let place = Place::at(pointer.as_str());
                 self.diagnostics.push(
@@ -247,7 +262,10 @@ impl Compiler {
                 self.template.needs.merge(&needs);
                 self.template.parts.push(Part::Source(Box::new(source)));
             }
-            Err(diagnostics) => self.diagnostics.extend(diagnostics),
+            Err(diagnostics) => {
+                self.pointers += pointer.len().saturating_mul(diagnostics.len());
+                self.diagnostics.extend(diagnostics);
+            }
         }
     }
 

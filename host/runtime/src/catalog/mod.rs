@@ -24,7 +24,7 @@ use windlass_engine::{Graph, NodeIx};
 use windlass_model::definition::UseRef;
 use windlass_model::metrics::{Histogram, Metrics};
 use windlass_model::schema::{Refused, Schema};
-use windlass_model::secrets::Reference;
+use windlass_model::secrets::Marked;
 use windlass_model::{Class, Digest, Failure, TriggerType};
 use windlass_plugins::Plugin;
 use windlass_store::Store;
@@ -87,7 +87,7 @@ pub(crate) struct Executor {
     /// The configuration, if it has no expressions, and its schema adds defaults to it.
     pub(crate) completed: Option<Bytes>,
     /// The secrets that the definition of the node refers to.
-    pub(crate) secrets: Arc<[Reference]>,
+    pub(crate) secrets: Arc<[Marked]>,
     /// Whether the plugin can read memory or blobs.
     pub(crate) reads: bool,
     /// Whether an execution can be repeated without a trace if the host dies before its commit is

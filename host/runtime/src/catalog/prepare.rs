@@ -8,7 +8,7 @@ use windlass_engine::{Analysis, Facts, Graph, NodeIx, Plan, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::http::Respond;
 use windlass_model::schema::{Refused, Schema};
-use windlass_model::secrets::{self, Reference};
+use windlass_model::secrets::{self, Marked};
 use windlass_model::weight::{block, list, tree};
 use windlass_model::{Class, Definition, Diagnostic, Digest, Failure, Place};
 use windlass_plugins::{Host, NodeType, Plugin, Purity, bind_secrets};
@@ -474,7 +474,7 @@ impl Prepared {
                 .completed
                 .as_ref()
                 .map_or(0, |json| block(json.len()));
-            let secrets = executor.secrets.iter().map(Reference::weight);
+            let secrets = executor.secrets.iter().map(Marked::weight);
             // The histograms of an execution.
             names + completed + secrets.sum::<usize>() + block(size_of::<super::Times>())
         });
@@ -503,9 +503,9 @@ impl Prepared {
 }
 
 /// The secret references of a definition, by node.
-type References = HashMap<String, Arc<[Reference]>>;
+type References = HashMap<String, Arc<[Marked]>>;
 
-/// The definition with handles in place of the names in its secret references, if it has any.
+/// The definition with marks in place of the names in its secret references, if it has any.
 fn bind_references(definition: &Definition) -> (Option<Definition>, References) {
     let mut references = References::new();
     let refers = |(_, _, node): (_, _, &Node)| match &node.kind {
@@ -574,7 +574,7 @@ fn executor(
     kind: &PlanKind,
     uses: &Uses,
     schemas: &Schemas<'_>,
-    secrets: Arc<[Reference]>,
+    secrets: Arc<[Marked]>,
 ) -> Executor {
     let name = Arc::from(name);
     let found = match kind {

@@ -152,12 +152,12 @@ pub(crate) async fn hook(
         patience_ms,
     };
     // Take the slot before anything is written: a request without a slot has no effect.
-    let waiting = call.enter(room)?;
+    let waiting = call.enter(room.as_ref())?;
     let done = call.start().await?;
     if done.sent.started.is_empty() && done.sent.resumed.is_empty() {
         return Err(nothing(&done.sent, &method, &path));
     }
-    call.answer(done, waiting).await
+    call.answer(done, waiting, room.as_ref()).await
 }
 
 /// A verified request, with the triggers that it may start.
@@ -200,7 +200,7 @@ impl Call {
         }
     }
 
-    fn enter(&self, room: Option<Extension<Room>>) -> Result<Option<Waiting>, Box<Problem>> {
+    fn enter(&self, room: Option<&Extension<Room>>) -> Result<Option<Waiting>, Box<Problem>> {
         match room {
             Some(Extension(room)) if self.most_ms() > 0 => {
                 room.wait(&self.app, Pool::HooksWaiting).map(Some)
@@ -305,10 +305,18 @@ impl Call {
         self,
         called: Called,
         waiting: Option<Waiting>,
+        room: Option<&Extension<Room>>,
     ) -> Result<Response, Box<Problem>> {
         let patience = Duration::from_millis(self.most_ms());
         if let Some((id, node)) = &called.responds {
-            let answer = hooks::answer(&self.app, *id, node, patience).await?;
+            let answer = hooks::answer(
+                &self.app,
+                room.map(|Extension(room)| room),
+                *id,
+                node,
+                patience,
+            )
+            .await?;
             drop(waiting);
             let accepted = || (StatusCode::ACCEPTED, Json(&called.sent)).into_response();
             return Ok(answer.unwrap_or_else(accepted));
@@ -321,7 +329,7 @@ impl Call {
             let standing = self.app.client.result(RunId(id), patience).await?;
             drop(waiting);
             if standing.done {
-                return Ok(answer(&self.app, standing).await?.into_response());
+                return Ok(answer(&self.app, room, standing).await?.into_response());
             }
         }
         Ok((StatusCode::ACCEPTED, Json(called.sent)).into_response())

@@ -140,6 +140,23 @@ fn what_contradicts_itself_is_found() {
 }
 
 #[test]
+fn objects_that_the_layout_does_not_have_are_found() {
+    let objects = ["the database has the tables and indexes of its layout alone"];
+    for sql in [
+        "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM run; END",
+        "CREATE TEMP TABLE x (a); CREATE VIEW \"v\nw\" AS SELECT 1",
+        "CREATE TABLE mine (a)",
+        "CREATE INDEX mine ON run (no)",
+        "ALTER TABLE blob RENAME TO blobs; CREATE VIEW blob AS SELECT * FROM blobs",
+        "DROP INDEX blob_loose_since",
+        "ALTER TABLE run ADD COLUMN mine",
+    ] {
+        check(sql, &objects);
+    }
+    check("ANALYZE", &[]);
+}
+
+#[test]
 fn a_damaged_file_is_found() {
     let disk = furnished();
     let connection = Connection::open(disk.path()).unwrap();
