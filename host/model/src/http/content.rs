@@ -45,7 +45,7 @@ pub struct Taking {
     pub query: Option<Typed>,
     /// The types of the parameters.
     pub params: Option<Typed>,
-    /// Whether `raw` has the body as it was sent, whatever its media type.
+    /// Whether `raw` has the body as it was sent, with any media type.
     pub raw: bool,
     /// Whether the payload of a form is the body.
     pub payload: bool,

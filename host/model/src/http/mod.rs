@@ -146,7 +146,7 @@ pub struct Intake {
     pub query: Option<Value>,
     /// JSON Schema of the parameters of the path, as for the query.
     pub params: Option<Value>,
-    /// Whether the request has its body as it was sent, in `raw`, whatever its media type.
+    /// Whether the request has its body as it was sent, in `raw`, with any media type.
     pub raw: bool,
     /// The input: a template over `request`. None: the request itself.
     pub input: Option<Value>,
