@@ -235,10 +235,10 @@ fn filter<'t>(name: &'t str, left: Expr<'t>, right: Expr<'t>, span: Span) -> Exp
 }
 
 fn compared<'t>(left: Expr<'t>, op: CompareOpKind, right: Expr<'t>, span: Span) -> Expr<'t> {
-    let equal = |op| Expr::BinOp(Spanned::new(BinOp { op, left, right }, span));
+    let equal = |op, left, right| Expr::BinOp(Spanned::new(BinOp { op, left, right }, span));
     match op {
-        CompareOpKind::Eq => equal(BinOpKind::Eq),
-        CompareOpKind::Ne => equal(BinOpKind::Ne),
+        CompareOpKind::Eq => equal(BinOpKind::Eq, left, right),
+        CompareOpKind::Ne => equal(BinOpKind::Ne, left, right),
         CompareOpKind::Lt => filter("<", left, right, span),
         CompareOpKind::Lte => filter("<=", left, right, span),
         CompareOpKind::Gt => filter(">", left, right, span),
