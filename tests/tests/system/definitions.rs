@@ -223,6 +223,8 @@ fn a_host_logs_the_warnings_about_a_file_that_it_publishes() {
         lines
             .clone()
             .any(|line| line.contains("published workflow=\"often\""))
-            && lines.clone().any(|line| line.contains("WARN") && line.contains("WL-D124"))
+            && lines
+                .clone()
+                .any(|line| line.contains("WARN") && line.contains("WL-D124"))
     });
 }
