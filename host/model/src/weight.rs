@@ -1,7 +1,7 @@
 //! Estimates of the memory that values take, for caches that are bounded by it.
 //!
-//! A weight counts the bytes that a value has on the heap, without the value itself. It is an upper
-//! estimate: tests compare it with what an allocator hands out.
+//! A weight counts the bytes that a value has on the heap, without the value itself. It is an
+//! estimate from the structure of the value, and rather too high than too low.
 
 use std::collections::BTreeSet;
 
