@@ -59,7 +59,7 @@ pub use consumer::{Consumer, Disposition, Trigger};
 pub use context::Context;
 pub use data::{Ignored, Incoming, Nothing, Outgoing, Raw};
 pub use describe::Resources;
-pub use duration::parse_duration;
+pub use duration::{NoDuration, parse_duration};
 pub use error::{Error, Failure, Position, Result};
 pub use node::{Node, Outcome};
 pub use {schemars, serde, serde_json};

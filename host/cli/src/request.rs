@@ -22,7 +22,7 @@ pub(crate) struct RequestArguments {
     /// The workflow file, or the name of a published workflow; `-` is standard input
     workflow: PathBuf,
     /// Input of the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
-    #[arg(short, long, value_name = "INPUT")]
+    #[arg(short, long, value_name = "INPUT", allow_negative_numbers = true)]
     input: Vec<String>,
     /// The id of the run, a UUID. A second request with the same id returns the same run
     #[arg(long, value_name = "UUID")]
@@ -163,6 +163,9 @@ impl Request {
             id: self.id,
             correlation: self.correlation,
         };
+        if let Some(id) = self.id {
+            windlass_runtime::check_chosen(id)?;
+        }
         Ok((request, source))
     }
 }

@@ -420,6 +420,9 @@ pub struct Options {
     pub timeout_ms: Option<u64>,
     /// How long a finished run is kept; none: as the configuration says.
     pub retention_ms: Option<u64>,
+    /// How many descendants a run without a parent may have; none: as the configuration says. The
+    /// lower number counts.
+    pub descendants: Option<u32>,
 }
 
 /// The effect of a failed node on the run.

@@ -48,6 +48,8 @@ pub const NO_CONSUMER: Code = Code::new("WL-P021");
 pub const NO_LIBRARY: Code = Code::new("WL-P022");
 /// The configuration denies the component.
 pub const DENIED: Code = Code::new("WL-P023");
+/// A variable of the environment names a proxy that cannot be used. A warning.
+pub const NO_PROXY: Code = Code::new("WL-P024");
 
 /// The guest crashed.
 pub const TRAP: Code = Code::new("WL-R030");

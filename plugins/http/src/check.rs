@@ -74,9 +74,9 @@ fn url(text: &str) -> Option<String> {
 
 fn timeout(text: &str) -> Option<String> {
     match windlass::parse_duration(text) {
-        Some(Duration::ZERO) => Some("timeout: a request without any time always fails".to_owned()),
-        Some(_) => None,
-        None => Some(not_a_duration(text)),
+        Ok(Duration::ZERO) => Some("timeout: a request without any time always fails".to_owned()),
+        Ok(_) => None,
+        Err(why) => Some(not_a_duration(text, why)),
     }
 }
 

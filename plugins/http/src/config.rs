@@ -1,6 +1,7 @@
 //! The configuration of a request.
 
 use std::collections::BTreeMap;
+use windlass::NoDuration;
 use windlass::prelude::*;
 use windlass::schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -91,13 +92,13 @@ impl Config {
         let timeout = windlass::parse_duration(text);
         timeout
             .map(Some)
-            .ok_or_else(|| Error::invalid(not_a_duration(text)))
+            .map_err(|why| Error::invalid(not_a_duration(text, why)))
     }
 }
 
 /// The mistake in a text that is no duration.
-pub(crate) fn not_a_duration(text: &str) -> String {
-    format!("timeout: {text:?} is no duration; write it like 200ms, 5s, 1m30s or PT5S")
+pub(crate) fn not_a_duration(text: &str, why: NoDuration) -> String {
+    format!("timeout: {text:?} {why}")
 }
 
 /// The source of a header's value.

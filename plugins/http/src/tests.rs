@@ -291,8 +291,16 @@ fn a_mistake_is_found_before_anything_runs() {
         );
         assert!(!finding.message.contains("hunter2"), "{}", finding.message);
     };
-    for wrong in ["1 s", "5", "1.5s", "-5s", "soon", ""] {
-        finds(json!({ "timeout": wrong }), "/timeout", "is no duration");
+    for (wrong, why) in [
+        ("1 s", "is not a duration"),
+        ("5", "has no unit"),
+        ("1.5s", "is not a duration"),
+        ("-5s", "is negative"),
+        ("99999999w", "at most `36600d`"),
+        ("P1Y", "has years or months"),
+        ("", "is not a duration"),
+    ] {
+        finds(json!({ "timeout": wrong }), "/timeout", why);
     }
     finds(json!({ "timeout": "0s" }), "/timeout", "without any time");
     finds(json!({ "method": "GET /" }), "/method", "is no method");

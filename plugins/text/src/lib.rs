@@ -1,5 +1,6 @@
 //! Text: `text/template` renders a MiniJinja template.
 
+mod operators;
 mod plain;
 mod unknown;
 
@@ -219,6 +220,47 @@ mod tests {
                 "1.0",
             ),
             ("{% set x %}{{ f }}{% endset %}{{ x }}", "false"),
+            (
+                "{{ 'x' ~ true ~ none }} {{ false ~ '' }}",
+                "xtruenull false",
+            ),
+            (
+                "{{ 'x' ~ [true, none, 'a'] ~ {'k': false} }}",
+                "x[true,null,\"a\"]{\"k\":false}",
+            ),
+            ("{{ ['x' ~ true, -1 ~ 2 ~ 1.5] }}", "[\"xtrue\",\"-121.5\"]"),
+            (
+                "{{ ('x' ~ true) == 'xtrue' and 'x' ~ none == 'xnull' }}",
+                "true",
+            ),
+            (
+                "{{ ('x' ~ true) | upper }} {{ ('x' ~ none) ~ (1 + 1) }}",
+                "XTRUE xnull2",
+            ),
+            (
+                "{{ true in 'is true' }} {{ none in 'None' }} {{ true not in 'True' }}",
+                "true false true",
+            ),
+            (
+                "{{ 2 in [1, 2] }} {{ 'k' in o }} {{ 'a' not in l }}",
+                "true true false",
+            ),
+            (
+                "{{ 1 < 2 < 3 }} {{ 1 < 3 < 2 }} {{ 'a' < 'b' == 'b' }}",
+                "true false true",
+            ),
+            (
+                "{{ [3, 1] | max }} {{ ['b', 'a'] | sort }} {{ 2 is gt 1 }}",
+                "3 [\"a\",\"b\"] true",
+            ),
+            (
+                "{{ [{'a': 2}, {'a': 1}] | sort(attribute='a') | map(attribute='a') }}",
+                "[1,2]",
+            ),
+            (
+                "{% set x = 'a' ~ true %}{{ x }}{% if 'a' ~ none == 'anull' %}y{% endif %}",
+                "atruey",
+            ),
             ("{# c #}x{{ 1 }}", "x1"),
             ("{# c #}x", "x"),
         ] {
@@ -228,6 +270,36 @@ mod tests {
             "{{ missing ~ 'x' }}",
             json!({}),
             "the template is wrong in line 1: undefined value: `missing` is undefined",
+        );
+    }
+
+    #[test]
+    fn values_of_different_kinds_have_no_order() {
+        for (expression, name, kinds) in [
+            ("'5' > 100", ">", "a text and a number"),
+            ("n < 1", "<", "null and a number"),
+            ("t >= 1", ">=", "a boolean and a number"),
+            ("1 < 2 < '3'", "<", "a number and a text"),
+            ("'a' is gt(1)", ">", "a text and a number"),
+            ("[1, '2'] | max", "max", "a number and a text"),
+            ("[none, 1] | sort", "sort", "null and a number"),
+            (
+                "[{'a': 1}, {'a': '2'}] | min(attribute='a')",
+                "min",
+                "a number and a text",
+            ),
+        ] {
+            let expected = format!(
+                "the template is wrong in line 1: invalid operation: `{name}` cannot order {kinds}"
+            );
+            let text = format!("{{{{ {expression} }}}}");
+            check_invalid(&text, json!({ "t": true, "n": null }), &expected);
+        }
+        check_invalid(
+            "{{ 1 in 5 }}",
+            json!({}),
+            "the template is wrong in line 1: invalid operation: `in` looks into a text, a list or \
+             an object",
         );
     }
 

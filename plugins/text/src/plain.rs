@@ -1,17 +1,17 @@
-//! Values as text, as in JSON: `true`, `false`, `null`, lists and objects. MiniJinja itself writes
-//! those of Python.
+//! Values as text, as in JSON: `true`, `false`, `null`, lists and objects, where MiniJinja itself
+//! writes those of Python; and the order of values, which only those of one kind have.
 
 use minijinja::filters;
 use minijinja::formatting::{FormatStyle, format};
-use minijinja::machinery::{
-    CodeGenerator, Instruction, Instructions, eval, make_string_output, parse,
-};
+use minijinja::machinery::{CodeGenerator, eval, make_string_output, parse};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, StringInput, ValueKind, ValueOrKwargs};
-use minijinja::{AutoEscape, Environment, Error, Output, State, Value, escape_formatter};
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, Output, State, Value, escape_formatter, tests,
+};
 
-/// The filter behind the operator `~`. No template can contain this name.
-const JOINED: &str = "~";
+use crate::operators::{CONTAINED, JOINED, ORDERS, as_filters};
+
 /// The name of a template in MiniJinja's errors.
 const NAME: &str = "<string>";
 
@@ -47,6 +47,64 @@ pub(crate) fn set(environment: &mut Environment<'_>) {
             Ok::<_, Error>(format!("{}{}", left.as_str(), right.as_str()))
         },
     );
+    environment.add_filter(
+        CONTAINED,
+        |state: &State<'_, '_>, value: &Value, container: &Value| {
+            defined(state, value)?;
+            defined(state, container)?;
+            match container.kind() {
+                // A text contains the text of a value.
+                ValueKind::String => {
+                    let value = text(value);
+                    let value = StringInput::new(state, &value)?;
+                    let container = StringInput::new(state, container)?;
+                    Ok(container.as_str().contains(value.as_str()))
+                }
+                ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
+                    tests::is_in(state, value, container)
+                }
+                _ => {
+                    let message = "`in` looks into a text, a list or an object";
+                    Err(Error::new(ErrorKind::InvalidOperation, message))
+                }
+            }
+        },
+    );
+    for name in ORDERS {
+        let test = move |state: &State<'_, '_>, left: &Value, right: &Value| {
+            ordered(state, name, left, right)
+        };
+        environment.add_filter(name, test);
+        environment.add_test(name, test);
+    }
+    for (name, means) in [
+        ("lt", "<"),
+        ("lessthan", "<"),
+        ("le", "<="),
+        ("gt", ">"),
+        ("greaterthan", ">"),
+        ("ge", ">="),
+    ] {
+        environment.add_test(
+            name,
+            move |state: &State<'_, '_>, left: &Value, right: &Value| {
+                ordered(state, means, left, right)
+            },
+        );
+    }
+    for (name, filter) in [
+        ("max", filters::max as Ordering),
+        ("min", filters::min),
+        ("sort", filters::sort),
+    ] {
+        environment.add_filter(
+            name,
+            move |state: &mut State<'_, '_>, value: Value, options: Kwargs| {
+                of_one_kind(state, name, &value, &options)?;
+                filter(state, value, options)
+            },
+        );
+    }
     environment.add_filter("join", join);
     environment.add_filter(
         "format",
@@ -93,6 +151,78 @@ pub(crate) fn set(environment: &mut Environment<'_>) {
             filters::replace(state, value, from, to)
         },
     );
+}
+
+/// A filter that orders the items of a list.
+type Ordering = fn(&State<'_, '_>, Value, Kwargs) -> Result<Value, Error>;
+
+/// Fails if a value is undefined.
+fn defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+    match value.is_undefined() {
+        true => StringInput::new(state, value).map(drop),
+        false => Ok(()),
+    }
+}
+
+fn ordered(state: &State<'_, '_>, name: &str, left: &Value, right: &Value) -> Result<bool, Error> {
+    defined(state, left)?;
+    defined(state, right)?;
+    one_kind(name, left, right)?;
+    Ok(match name {
+        "<" => left < right,
+        "<=" => left <= right,
+        ">" => left > right,
+        _ => left >= right,
+    })
+}
+
+/// Fails if two values have no order.
+fn one_kind(name: &str, left: &Value, right: &Value) -> Result<(), Error> {
+    let kind = |value: &Value| match value.kind() {
+        ValueKind::None => "null",
+        ValueKind::Bool => "a boolean",
+        ValueKind::Number => "a number",
+        ValueKind::String => "a text",
+        ValueKind::Seq | ValueKind::Iterable => "a list",
+        ValueKind::Map => "an object",
+        _ => "a value",
+    };
+    let (left, right) = (kind(left), kind(right));
+    if left == right && left != "null" {
+        return Ok(());
+    }
+    let message = format!("`{name}` cannot order {left} and {right}");
+    Err(Error::new(ErrorKind::InvalidOperation, message))
+}
+
+/// Fails if two items of a list, or two members of its items, have no order.
+fn of_one_kind(
+    state: &mut State<'_, '_>,
+    name: &str,
+    list: &Value,
+    options: &Kwargs,
+) -> Result<(), Error> {
+    let items = match options.peek::<Option<&str>>("attribute")? {
+        // Several attributes are ordered as lists.
+        Some(attribute) if attribute.contains(',') => return Ok(()),
+        Some(attribute) => {
+            let options = Kwargs::from_iter([
+                ("attribute", Value::from(attribute)),
+                ("default", Value::UNDEFINED),
+            ]);
+            state.apply_filter("map", &[list.clone(), options.into()])?
+        }
+        None => list.clone(),
+    };
+    // MiniJinja refuses a value that is no list.
+    let Ok(items) = items.try_iter() else {
+        return Ok(());
+    };
+    let mut items = items.filter(|item| !item.is_undefined());
+    let Some(first) = items.next() else {
+        return Ok(());
+    };
+    items.try_for_each(|item| one_kind(name, &first, &item))
 }
 
 /// An argument of `format`: a value, or those with names.
@@ -151,19 +281,17 @@ fn join(
     )
 }
 
-/// Renders a template, with `~` as the other ways to write values.
+/// Renders a template, with the operators of this module.
 pub(crate) fn render<'t>(
     environment: &Environment<'t>,
     template: &'t str,
     syntax: SyntaxConfig,
     variables: Value,
 ) -> Result<String, Error> {
-    let tree = parse(template, NAME, syntax)?;
+    let tree = as_filters(&parse(template, NAME, syntax)?);
     let mut generator = CodeGenerator::new(NAME, template);
     generator.compile_stmt(&tree);
-    let (mut instructions, mut blocks) = generator.finish();
-    replace_operator(&mut instructions);
-    blocks.values_mut().for_each(replace_operator);
+    let (instructions, blocks) = generator.finish();
     let mut text = String::new();
     {
         let mut out = make_string_output(&mut text);
@@ -177,15 +305,4 @@ pub(crate) fn render<'t>(
         )?;
     }
     Ok(text)
-}
-
-fn replace_operator(instructions: &mut Instructions<'_>) {
-    let mut at = 0;
-    while let Some(instruction) = instructions.get_mut(at) {
-        if matches!(instruction, Instruction::StringConcat) {
-            // This local id stands for a filter that is looked up each time.
-            *instruction = Instruction::ApplyFilter(JOINED, Some(2), u8::MAX);
-        }
-        at += 1;
-    }
 }

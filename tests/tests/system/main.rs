@@ -29,6 +29,7 @@ mod former_names;
 mod grants;
 mod hostile;
 mod http;
+mod http_answers;
 mod http_bounds;
 mod http_hostile;
 mod http_pools;

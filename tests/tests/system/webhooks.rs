@@ -365,6 +365,30 @@ fn a_trigger_with_a_constant_answer_is_checked_before_it_is_published() {
             "/nodes/answer/set/headers/X-A",
         ),
         (json!({ "state": 1 }), "/nodes/answer/set/state"),
+        (
+            json!({ "status": "{{ 90 + 9 }}" }),
+            "/nodes/answer/set/status",
+        ),
+        (
+            json!({ "headers": { "a b": "x" } }),
+            "/nodes/answer/set/headers/a b",
+        ),
+        (
+            json!({ "headers": { "X-A": "x\ny" } }),
+            "/nodes/answer/set/headers/X-A",
+        ),
+        (
+            json!({ "headers": { "X-A": ["x", "é"] } }),
+            "/nodes/answer/set/headers/X-A",
+        ),
+        (
+            json!({ "body": { "base64": "?" } }),
+            "/nodes/answer/set/body",
+        ),
+        (
+            json!({ "status": 204, "body": "x" }),
+            "/nodes/answer/set/body",
+        ),
     ] {
         let answer = put(set.clone());
         assert_eq!(answer.status, 422, "{set}: {answer:?}");
@@ -373,7 +397,8 @@ fn a_trigger_with_a_constant_answer_is_checked_before_it_is_published() {
         assert_eq!(found["pointer"], place, "{set}: {found}");
     }
     let fits = json!({
-        "status": 503, "headers": { "Retry-After": 5, "X-B": "{{ input.body }}" }, "body": "later",
+        "status": 503, "headers": { "Retry-After": 5, "X-B": "{{ input.body }}", "Location": "/é" },
+        "body": "later",
     });
     assert_eq!(put(fits).status, 200);
     let answer = web.post("/hooks/ask", &json!("b"));

@@ -49,7 +49,7 @@ pub(crate) struct Resume {
     #[arg(allow_hyphen_values = true)]
     bookmark: String,
     /// Input for the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
-    #[arg(short, long, value_name = "INPUT")]
+    #[arg(short, long, value_name = "INPUT", allow_negative_numbers = true)]
     input: Vec<String>,
 }
 

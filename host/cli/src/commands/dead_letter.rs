@@ -68,7 +68,13 @@ pub(crate) struct Delete {
 #[derive(Debug, Args)]
 pub(crate) struct Purge {
     /// Delete those older than this
-    #[arg(long, value_parser = duration, default_value = "7d", value_name = "DURATION")]
+    #[arg(
+        long,
+        value_parser = duration,
+        default_value = "7d",
+        value_name = "DURATION",
+        allow_hyphen_values = true
+    )]
     older_than: u64,
     /// Confirm the deletion, which cannot be undone
     #[arg(long)]

@@ -17,7 +17,7 @@ use bundle::Bundle;
 use crate::app::Context;
 use crate::commands::{plugin, took};
 use crate::exit::Exit;
-use crate::output::{Output, Paint};
+use crate::output::{self, Output, Paint};
 use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine, compile};
 
@@ -90,6 +90,7 @@ impl Arguments {
         }
         add("library", library(&machine));
         add("plugins", plugins(&machine, context.output));
+        add("proxies", proxies());
         add("cache", cache(&machine));
         add("guests", guests());
         context.output.list(&findings, || {
@@ -144,7 +145,7 @@ fn line(finding: &Finding, paint: Paint) -> String {
     format!(
         "{mark} {:<10}  {}{}\n",
         finding.check,
-        finding.message,
+        output::name(&finding.message),
         help.unwrap_or_default()
     )
 }
@@ -157,6 +158,18 @@ fn about_machine() -> String {
         std::env::consts::OS,
         std::env::consts::ARCH
     )
+}
+
+fn proxies() -> Checked {
+    let faults = wire::proxy_faults();
+    match faults.as_slice() {
+        [] => Ok("no variable names a proxy that cannot be used".to_owned()),
+        faults => Err((
+            Health::Warning,
+            faults.join("; "),
+            "Requests that need it fail; `windlass explain WL-P024` says what to do.",
+        )),
+    }
 }
 
 fn limits() -> Checked {

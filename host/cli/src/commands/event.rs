@@ -41,7 +41,7 @@ pub(crate) struct Send {
     /// The name of the event
     name: String,
     /// JSON that has to equal the `match` of a trigger or a wait [default: null]
-    #[arg(long = "match", value_name = "JSON")]
+    #[arg(long = "match", value_name = "JSON", allow_negative_numbers = true)]
     matches: Option<String>,
     /// Only for runs that wait with this correlation
     #[arg(long, value_name = "TEXT")]
@@ -57,7 +57,13 @@ pub(crate) struct Send {
     #[arg(long, value_parser = delivery, value_name = "HOW")]
     delivery: Option<Delivery>,
     /// How long the event is kept if no run waits for it yet, like `1h`
-    #[arg(long, value_parser = duration, default_value = "1h", value_name = "DURATION")]
+    #[arg(
+        long,
+        value_parser = duration,
+        default_value = "1h",
+        value_name = "DURATION",
+        allow_hyphen_values = true
+    )]
     ttl: u64,
 }
 
@@ -78,7 +84,7 @@ fn json_argument(flag: &str, text: &str) -> Result<Value, Expected> {
     serde_json::from_str(text).map_err(|error| {
         Expected::new(
             codes::INPUT,
-            format!("`{flag} {text}` is not JSON: {error}"),
+            format!("`{flag} {text}` is not JSON: {}", input::reason(&error)),
         )
         .help("Put texts in double quotes, and the whole in single quotes for the shell.")
     })

@@ -129,6 +129,9 @@ pub(super) fn host(
     if let Err((what, help)) = wire::library_in_use(&machine.config) {
         tracing::warn!(help, "{what}");
     }
+    for fault in wire::proxy_faults() {
+        tracing::warn!(code = %windlass_plugins::codes::NO_PROXY, "{fault}");
+    }
     let report = hosting.report();
     let folders = wire::plugin_directories(&machine.config);
     let folders = PluginFolders::load(&host, folders, Arc::clone(&report));

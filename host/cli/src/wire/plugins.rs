@@ -73,6 +73,11 @@ fn denied(section: &Plugins) -> Result<BTreeSet<Digest>, Expected> {
     read_all("plugins.deny", &section.deny, "digest")
 }
 
+/// The variables of this process that name proxies which cannot be used, each with the reason.
+pub(crate) fn proxy_faults() -> Vec<String> {
+    plugins::Proxies::of_process().faults()
+}
+
 /// The options of the plugin host.
 pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     let section = &config.plugins;

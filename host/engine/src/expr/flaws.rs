@@ -7,11 +7,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use minijinja::Value;
 use minijinja::machinery::ast::{BinOpKind, CallArg, CompareOpKind, Expr, UnaryOpKind};
-use minijinja::value::ValueKind;
-use windlass_model::schema::members::Kind;
 
+use super::known::{self, Known, Operand};
 use super::machine::ORDERINGS;
 use super::names;
 use super::readings::Step;
@@ -30,112 +28,6 @@ pub(crate) struct Flaw {
     pub(crate) fails: bool,
 }
 
-/// The knowledge about the value of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    Anything,
-    Number,
-    Zero,
-    Boolean,
-    Text,
-    List,
-    Map,
-    None,
-}
-
-impl Known {
-    fn is_number(self) -> bool {
-        matches!(
-            self,
-            Self::Number | Self::Zero | Self::Boolean | Self::Anything
-        )
-    }
-
-    /// The values of a kind of JSON.
-    pub(crate) fn of_kind(kind: Kind) -> Self {
-        match kind {
-            Kind::Null => Self::None,
-            Kind::Boolean => Self::Boolean,
-            Kind::Number => Self::Number,
-            Kind::Text => Self::Text,
-            Kind::List => Self::List,
-            Kind::Object => Self::Map,
-        }
-    }
-
-    /// The kind in words.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Anything => "a value",
-            Self::Number | Self::Zero => "a number",
-            Self::Boolean => "a boolean",
-            Self::Text => "a text",
-            Self::List => "a list",
-            Self::Map => "an object",
-            Self::None => "null",
-        }
-    }
-
-    /// Whether two values have an order.
-    fn has_order(self, other: Self) -> bool {
-        let any = |known| self == known || other == known;
-        !any(Self::None) && (any(Self::Anything) || self.name() == other.name())
-    }
-
-    fn of_constant(value: &Value) -> Self {
-        match value.kind() {
-            ValueKind::Bool => Self::Boolean,
-            ValueKind::Number if f64::try_from(value.clone()).is_ok_and(|it| it == 0.0) => {
-                Self::Zero
-            }
-            ValueKind::Number => Self::Number,
-            ValueKind::String => Self::Text,
-            ValueKind::Seq | ValueKind::Iterable => Self::List,
-            ValueKind::Map => Self::Map,
-            ValueKind::None => Self::None,
-            _ => Self::Anything,
-        }
-    }
-
-    fn of(expr: &Expr<'_>) -> Self {
-        match expr {
-            Expr::Const(constant) => Self::of_constant(&constant.value),
-            Expr::UnaryOp(e) => match e.op {
-                UnaryOpKind::Not => Self::Boolean,
-                UnaryOpKind::Neg => Self::Number,
-            },
-            Expr::BinOp(e) => match e.op {
-                BinOpKind::Concat => Self::Text,
-                BinOpKind::Sub
-                | BinOpKind::Div
-                | BinOpKind::FloorDiv
-                | BinOpKind::Rem
-                | BinOpKind::Pow => Self::Number,
-                BinOpKind::In
-                | BinOpKind::Eq
-                | BinOpKind::Ne
-                | BinOpKind::Lt
-                | BinOpKind::Lte
-                | BinOpKind::Gt
-                | BinOpKind::Gte => Self::Boolean,
-                BinOpKind::Add | BinOpKind::Mul | BinOpKind::ScAnd | BinOpKind::ScOr => {
-                    Self::Anything
-                }
-            },
-            Expr::Compare(_) | Expr::Test(_) => Self::Boolean,
-            Expr::Filter(e) => match e.name {
-                "capitalize" | "join" | "lower" | "string" | "title" | "tojson" | "trim"
-                | "upper" => Self::Text,
-                "count" | "float" | "int" | "length" => Self::Number,
-                _ => Self::Anything,
-            },
-            Expr::List(_) => Self::List,
-            Expr::Map(_) => Self::Map,
-            _ => Self::Anything,
-        }
-    }
-}
-
 /// An operation on two values that may fail with all that they can be.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
@@ -152,38 +44,37 @@ enum Op {
     Binary(BinOpKind),
     /// A test or a filter that orders its values.
     Order(Box<str>),
-}
-
-/// A side of an operation.
-#[derive(Clone, Debug)]
-struct Operand {
-    known: Known,
-    /// The path that it is.
-    path: Option<(Box<str>, Vec<Step>)>,
-}
-
-impl Operand {
-    fn of(expr: &Expr<'_>, locals: &BTreeSet<String>) -> Self {
-        Self {
-            known: Known::of(expr),
-            path: constant_path(expr).filter(|(root, _)| !locals.contains(&**root)),
-        }
-    }
+    /// `-` before its only operand, which is both sides here.
+    Negate,
 }
 
 impl Operation {
     /// Whether more is known if the values of its paths are.
     pub(super) fn has_path(&self) -> bool {
-        self.operands.iter().any(|operand| operand.path.is_some())
+        self.operands.iter().any(Operand::has_path)
     }
 
-    /// Its flaw, if it fails with all values. `kinds` are those of a path; none if they are unknown.
-    pub(crate) fn flaw(&self, kinds: &mut dyn FnMut(&str, &[Step]) -> Vec<Known>) -> Option<Flaw> {
-        let mut known = |operand: &Operand| match &operand.path {
-            Some((root, steps)) => kinds(root, steps),
-            None => vec![operand.known],
-        };
-        let (left, right) = (known(&self.operands[0]), known(&self.operands[1]));
+    /// Takes the values of these paths for unknown.
+    pub(super) fn forget(&mut self, paths: &[known::Path]) {
+        for operand in &mut self.operands {
+            operand.forget(paths);
+        }
+    }
+
+    /// The roots of the paths of its operands.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &str> {
+        self.operands.iter().flat_map(Operand::roots)
+    }
+
+    /// Its flaw, if it fails with all values. `kinds` are those of a path; anything if they are
+    /// unknown. `runs` says in which runs the paths have these kinds.
+    pub(crate) fn flaw(
+        &self,
+        runs: &str,
+        kinds: &mut dyn FnMut(&str, &[Step]) -> Vec<Known>,
+    ) -> Option<Flaw> {
+        let [left, right] = &self.operands;
+        let (left, right) = (left.knowns(kinds), right.knowns(kinds));
         let mut found = None;
         for left in left {
             for right in &right {
@@ -194,13 +85,16 @@ impl Operation {
         let (rule, help) = found?;
         let written = &self.written;
         Some(Flaw {
-            message: format!("`{written}` fails in every run: {rule}"),
+            message: format!("`{written}` fails {runs}: {rule}"),
             help: help.to_owned(),
             at: self.at.clone(),
             fails: true,
         })
     }
 }
+
+/// The runs in which an operation fails, if nothing is known about their inputs.
+pub(crate) const EVERY_RUN: &str = "in every run";
 
 impl Op {
     /// The rule that the operands break, and the remedy.
@@ -211,6 +105,16 @@ impl Op {
             Self::Binary(BinOpKind::Gt) => ">",
             Self::Binary(BinOpKind::Gte) => ">=",
             Self::Order(name) => name,
+            Self::Negate => {
+                let help = match left {
+                    Known::Text => {
+                        "a text of digits becomes a number with `x | int` or `x | float`"
+                    }
+                    _ => "write a number behind it",
+                };
+                let is_wrong = left == Known::Boolean || !left.is_number();
+                return is_wrong.then(|| ("`-` takes a number".to_owned(), help));
+            }
             Self::Binary(op) => {
                 let (rule, help) = failing(*op, left, right)?;
                 return Some((rule.to_owned(), help));
@@ -238,35 +142,6 @@ impl Op {
     }
 }
 
-/// A path whose steps are all constant.
-fn constant_path(expr: &Expr<'_>) -> Option<(Box<str>, Vec<Step>)> {
-    let mut steps = Vec::new();
-    let mut at = expr;
-    loop {
-        match at {
-            Expr::Var(var) => {
-                steps.reverse();
-                return Some((var.id.into(), steps));
-            }
-            Expr::GetAttr(e) => {
-                steps.push(Step::Member(e.name.into()));
-                at = &e.expr;
-            }
-            Expr::GetItem(e) => {
-                let Expr::Const(key) = &e.subscript_expr else {
-                    return None;
-                };
-                steps.push(match key.value.as_str() {
-                    Some(name) => Step::Member(name.into()),
-                    None => Step::Item,
-                });
-                at = &e.expr;
-            }
-            _ => return None,
-        }
-    }
-}
-
 /// The operations at the top of an expression. `locals` are names that the text sets.
 pub(super) fn operations(text: &str, expr: &Expr<'_>, locals: &BTreeSet<String>) -> Vec<Operation> {
     let written = |op, left: &Expr<'_>, right: &Expr<'_>, end: u32| {
@@ -281,6 +156,16 @@ pub(super) fn operations(text: &str, expr: &Expr<'_>, locals: &BTreeSet<String>)
     };
     let end = expr.span().end_offset;
     match expr {
+        Expr::UnaryOp(e) if matches!(e.op, UnaryOpKind::Neg) => {
+            let at = expr.span().start_offset as usize..end as usize;
+            let operand = Operand::of(&e.expr, locals);
+            vec![Operation {
+                op: Op::Negate,
+                operands: [operand.clone(), operand],
+                written: shorten(text.get(at.clone()).unwrap_or_default()),
+                at,
+            }]
+        }
         Expr::BinOp(e) => vec![written(Op::Binary(e.op), &e.left, &e.right, end)],
         Expr::Compare(e) => {
             let lefts = std::iter::once(&e.expr).chain(e.ops.iter().map(|op| &op.expr));
@@ -375,28 +260,6 @@ fn balanced(text: &str, part: Range<usize>) -> Range<usize> {
         }
     }
     start..part.end
-}
-
-/// The operator with one operand at the top of an expression, if it fails with all values.
-pub(super) fn of_operator(text: &str, expr: &Expr<'_>) -> Option<Flaw> {
-    let Expr::UnaryOp(e) = expr else {
-        return None;
-    };
-    if !matches!(e.op, UnaryOpKind::Neg) || Known::of(&e.expr).is_number() && !is_boolean(&e.expr) {
-        return None;
-    }
-    let at = expr.span().start_offset as usize..expr.span().end_offset as usize;
-    let written = shorten(text.get(at.clone()).unwrap_or_default());
-    Some(Flaw {
-        message: format!("`{written}` fails in every run: `-` takes a number"),
-        help: "write a number behind it".to_owned(),
-        at,
-        fails: true,
-    })
-}
-
-fn is_boolean(expr: &Expr<'_>) -> bool {
-    Known::of(expr) == Known::Boolean
 }
 
 /// The rule that the operands break, and the remedy.

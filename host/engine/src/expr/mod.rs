@@ -11,11 +11,13 @@
 
 mod codes;
 mod condition;
+mod constants;
 mod environment;
 mod error;
 mod flaws;
 mod foreign;
 mod grammar;
+mod known;
 mod machine;
 mod names;
 mod needs;
@@ -33,14 +35,18 @@ mod tests;
 
 pub use codes::*;
 pub use condition::Condition;
+pub(crate) use constants::Constant;
+pub use constants::Constants;
 pub use environment::{RESULT_BYTES, TOKENS};
 pub use error::{ExprError, ExprErrorKind};
-pub(crate) use flaws::{Flaw, Known, Operation};
+pub(crate) use flaws::{EVERY_RUN, Flaw, Operation};
+pub(crate) use known::{Known, Operand};
 pub use machine::{FUEL, Interrupt, MEMORY, WORK};
-pub use needs::Needs;
 pub(crate) use needs::unknown_name;
+pub use needs::{Cause, Needs};
 pub(crate) use places::place_of;
-pub use readings::request_paths;
-pub(crate) use readings::{Findings, Reading, Step, of_condition, of_template};
+pub use readings::cause_paths;
+pub(crate) use readings::{Findings, Reading, Step, of_condition, of_template, result};
+pub(crate) use source::shorten;
 pub use template::{Alias, Template, known_parts};
 pub use values::{InvalidJson, PARSED, Values};

@@ -11,10 +11,12 @@ use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt, UnaryOpKind};
 use serde_json::Value as Json;
 use windlass_model::template::is_template;
 
-use super::flaws::{self, Flaw, Known, Operation, Plain};
-use super::needs::{self, bodies};
+use super::constants::Constant;
+use super::flaws::{self, EVERY_RUN, Flaw, Operation, Plain};
+use super::known::{self, Known, Operand};
+use super::needs::{self, Cause, bodies};
 use super::read;
-use super::source::check_length;
+use super::source::{check_length, single};
 use super::template::escaped;
 
 /// One look-up of a value.
@@ -63,12 +65,23 @@ pub(crate) struct Findings {
     pub(crate) flaws: Vec<(String, Flaw)>,
     /// Operations that may be flaws if more is known about the values of their paths.
     pub(crate) operations: Vec<(String, Operation)>,
+    /// Texts without readings and flaws.
+    pub(crate) constants: Vec<(String, Constant)>,
 }
 
 impl Findings {
     /// Adds the findings of one text. `offset` is where the walked part of it begins.
-    fn add(&mut self, pointer: &str, offset: usize, walk: Walk<'_>) {
+    fn add(&mut self, pointer: &str, offset: usize, walk: Walk<'_>, bare: bool) {
+        let text = walk.text;
         let (readings, flaws, operations) = walk.finish();
+        if readings.is_empty() && flaws.is_empty() && (bare || is_template(text)) {
+            let constant = Constant {
+                text: text.to_owned(),
+                bare,
+                at: offset..offset.saturating_add(text.len()),
+            };
+            self.constants.push((pointer.to_owned(), constant));
+        }
         let readings = readings.into_iter();
         self.readings
             .extend(readings.map(|it| (pointer.to_owned(), it)));
@@ -100,19 +113,19 @@ pub(crate) fn of_template(value: &Json, raw: &[String], pointer: &str, out: &mut
         Json::String(text) => {
             let mut walk = Walk::of(text);
             walk.plain.part(text, 0);
-            out.add(pointer, 0, walk);
+            out.add(pointer, 0, walk, false);
         }
         _ => {}
     }
 }
 
-/// The members of `request` that the expressions of a template at `pointer` read without testing
-/// them, each with the pointer of its text.
-pub fn request_paths(value: &Json, pointer: &str) -> Vec<(String, Vec<String>)> {
+/// The members of the cause of a run that the expressions of a template at `pointer` read without
+/// testing them, each with the pointer of its text.
+pub fn cause_paths(cause: Cause, value: &Json, pointer: &str) -> Vec<(String, Vec<String>)> {
     let mut found = Findings::default();
     of_template(value, &[], pointer, &mut found);
-    let of_request = found.readings.into_iter();
-    let of_request = of_request.filter(|(_, it)| &*it.root == "request" && !it.guarded);
+    let of_cause = found.readings.into_iter();
+    let of_cause = of_cause.filter(|(_, it)| *it.root == *cause.name() && !it.guarded);
     let members = |reading: &Reading| {
         let names = reading.steps.iter().map_while(|step| match step {
             Step::Member(name) => Some(name.to_string()),
@@ -120,7 +133,7 @@ pub fn request_paths(value: &Json, pointer: &str) -> Vec<(String, Vec<String>)> 
         });
         names.collect()
     };
-    of_request
+    of_cause
         .map(|(pointer, reading)| (pointer, members(&reading)))
         .collect()
 }
@@ -135,7 +148,8 @@ pub(crate) fn of_condition(text: &str, pointer: &str) -> Findings {
     if let Ok(expr) = read::expression(trimmed) {
         let mut walk = Walk::of(trimmed);
         walk.expr(&expr, false);
-        found.add(pointer, text.len() - text.trim_start().len(), walk);
+        let offset = text.len() - text.trim_start().len();
+        found.add(pointer, offset, walk, true);
     }
     found
 }
@@ -148,9 +162,28 @@ fn of_text(text: &str, pointer: &str, out: &mut Findings) {
         let mut walk = Walk::of(text);
         walk.locals = needs::Findings::of_stmt(text, &stmt, needs::About::Run).locals;
         walk.stmt(&stmt);
-        out.add(pointer, 0, walk);
+        out.add(pointer, 0, walk, false);
     }
 }
+
+/// What the result of a text with expressions can be. None: it has mistakes.
+pub(crate) fn result(text: &str) -> Option<Operand> {
+    check_length(text, false, "").ok()?;
+    let trimmed = text.trim();
+    let stmt = read::text(trimmed).ok()?;
+    match single(&stmt, trimmed) {
+        Some((inner, _)) => {
+            let expr = read::expression(inner).ok()?;
+            Some(Operand::of(&expr, &BTreeSet::new()))
+        }
+        None => Some(Operand::Known(Known::Text)),
+    }
+}
+
+/// Tests of the kind of a value.
+const KIND_TESTS: [&str; 9] = [
+    "boolean", "float", "int", "integer", "iterable", "mapping", "number", "sequence", "string",
+];
 
 #[derive(Default)]
 struct Walk<'t> {
@@ -158,6 +191,8 @@ struct Walk<'t> {
     readings: Vec<Reading>,
     flaws: Vec<Flaw>,
     operations: Vec<Operation>,
+    /// Paths whose kind the text tests.
+    tested: Vec<known::Path>,
     plain: Plain,
     locals: BTreeSet<String>,
 }
@@ -183,6 +218,10 @@ impl<'t> Walk<'t> {
         let mut seen = BTreeSet::new();
         self.readings.retain(|reading| seen.insert(reading.clone()));
         self.flaws.extend(self.plain.finish());
+        for operation in &mut self.operations {
+            operation.forget(&self.tested);
+        }
+        self.operations.retain(Operation::has_path);
         (self.readings, self.flaws, self.operations)
     }
 
@@ -231,9 +270,8 @@ impl<'t> Walk<'t> {
 
     /// `guarded` tells whether a missing value is handled.
     fn expr(&mut self, expr: &Expr<'_>, guarded: bool) {
-        self.flaws.extend(flaws::of_operator(self.text, expr));
         for operation in flaws::operations(self.text, expr, &self.locals) {
-            match operation.flaw(&mut |_, _| vec![Known::Anything]) {
+            match operation.flaw(EVERY_RUN, &mut |_, _| vec![Known::Anything]) {
                 Some(flaw) => self.flaws.push(flaw),
                 None if operation.has_path() => self.operations.push(operation),
                 None => {}
@@ -276,6 +314,9 @@ impl<'t> Walk<'t> {
                 self.args(&e.args);
             }
             Expr::Test(e) => {
+                if KIND_TESTS.contains(&e.name) {
+                    self.tested.extend(known::constant_path(&e.expr));
+                }
                 self.expr(&e.expr, true);
                 self.args(&e.args);
             }

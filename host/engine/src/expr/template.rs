@@ -7,12 +7,14 @@
 use bytes::Bytes;
 use serde_json::Value as Json;
 use windlass_model::template::is_template;
+use windlass_model::weight::{block, list};
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
+use super::constants::Constants;
 use super::environment::RESULT_BYTES;
 use super::error::{ExprError, ExprErrorKind};
-use super::needs::{About, Needs};
+use super::needs::{About, Cause, Needs};
 use super::source::Source;
 use super::values::Values;
 use super::write;
@@ -54,14 +56,13 @@ impl Template {
         Self::about(About::Run, value, raw, pointer)
     }
 
-    /// Compiles a value at `pointer` over a request, which its expressions see as `request`, and
-    /// nothing else.
+    /// Compiles a value at `pointer` over the cause of a run: its expressions see nothing else.
     ///
     /// # Errors
     ///
     /// All mistakes in its expressions.
-    pub fn of_request(value: &Json, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
-        Self::about(About::Request, value, &[], pointer)
+    pub fn of_cause(cause: Cause, value: &Json, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
+        Self::about(About::Cause(cause), value, &[], pointer)
     }
 
     fn about(
@@ -82,11 +83,27 @@ impl Template {
             return Err(compiler.diagnostics);
         }
         let mut template = compiler.template;
-        template.constant = match template.parts.as_slice() {
-            [Part::Json(text)] => Some(Bytes::copy_from_slice(text)),
-            _ => None,
-        };
+        if let [Part::Json(text)] = template.parts.as_mut_slice() {
+            template.constant = Some(Bytes::copy_from_slice(text));
+            template.parts = Vec::new();
+        }
+        for part in &mut template.parts {
+            if let Part::Json(text) = part {
+                text.shrink_to_fit();
+            }
+        }
+        template.parts.shrink_to_fit();
         Ok(template)
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Json(text) => block(text.capacity()),
+            Part::Source(source) => block(size_of::<Source>()) + source.weight(),
+        });
+        let constant = self.constant.as_ref().map_or(0, |text| block(text.len()));
+        list::<Part>(self.parts.capacity()) + parts.sum::<usize>() + constant + self.needs.weight()
     }
 
     /// The result of a template without expressions.
@@ -161,15 +178,29 @@ impl Template {
     }
 }
 
+/// The most mistakes of one template, and bytes of their pointers: then its other expressions are
+/// not looked at.
+const MISTAKES: usize = 100;
+const POINTERS_BYTES: usize = 1024 * 1024;
+
 #[derive(Default)]
 struct Compiler {
     about: About,
     template: Template,
     diagnostics: Vec<Diagnostic>,
+    /// Bytes of the pointers of the mistakes.
+    pointers: usize,
 }
 
 impl Compiler {
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() >= MISTAKES || self.pointers > POINTERS_BYTES
+    }
+
     fn value(&mut self, value: &Json, pointer: &mut String) {
+        if self.is_full() {
+            return;
+        }
         match value {
             Json::String(text) if is_template(text) => self.text(text, pointer),
             Json::Array(items) => {
@@ -204,7 +235,8 @@ impl Compiler {
             let length = pointer.len();
             pointer.push('/');
             pointer.push_str(&escaped(key));
-            if is_template(key) {
+            if is_template(key) && !self.is_full() {
+                self.pointers += pointer.len();
                 let message = "the name of a property cannot be an expression";
                 let place = Place::at(pointer.as_str());
                 self.diagnostics.push(
@@ -230,7 +262,10 @@ impl Compiler {
                 self.template.needs.merge(&needs);
                 self.template.parts.push(Part::Source(Box::new(source)));
             }
-            Err(diagnostics) => self.diagnostics.extend(diagnostics),
+            Err(diagnostics) => {
+                self.pointers += pointer.len().saturating_mul(diagnostics.len());
+                self.diagnostics.extend(diagnostics);
+            }
         }
     }
 
@@ -250,50 +285,65 @@ impl Compiler {
 
 /// The parts of a value that are known before a run: members with expressions are absent, items with
 /// expressions are `null`, and the list has the JSON pointers to both. The properties named in `raw`
-/// contain no expressions.
-pub fn known_parts(value: &Json, raw: &[String]) -> (Json, Vec<String>) {
-    let mut unknown = Vec::new();
-    let known = match value {
-        Json::Object(map) => known_members(map, raw, "", &mut unknown),
-        other => known_value(other, "", &mut unknown).unwrap_or_default(),
+/// contain no expressions. An expression that needs no value is known, unless its result has an
+/// object.
+pub fn known_parts(value: &Json, raw: &[String], constants: &Constants) -> (Json, Vec<String>) {
+    let mut parts = Parts {
+        constants,
+        unknown: Vec::new(),
     };
-    (known, unknown)
+    let known = match value {
+        Json::Object(map) => parts.members(map, raw, ""),
+        other => parts.value(other, "").unwrap_or_default(),
+    };
+    (known, parts.unknown)
 }
 
-fn known_value(value: &Json, pointer: &str, unknown: &mut Vec<String>) -> Option<Json> {
-    match value {
-        Json::String(text) if is_template(text) => {
-            unknown.push(pointer.to_owned());
-            None
+struct Parts<'a> {
+    constants: &'a Constants,
+    unknown: Vec<String>,
+}
+
+impl Parts<'_> {
+    fn value(&mut self, value: &Json, pointer: &str) -> Option<Json> {
+        match value {
+            Json::String(text) if is_template(text) => {
+                let known = self.constants.plain(text);
+                if known.is_none() {
+                    self.unknown.push(pointer.to_owned());
+                }
+                known
+            }
+            Json::Array(items) => {
+                let item = |(index, item)| {
+                    let known = self.value(item, &format!("{pointer}/{index}"));
+                    known.unwrap_or_default()
+                };
+                Some(items.iter().enumerate().map(item).collect())
+            }
+            Json::Object(map) => Some(self.members(map, &[], pointer)),
+            other => Some(other.clone()),
         }
-        Json::Array(items) => {
-            let item = |(index, item)| {
-                known_value(item, &format!("{pointer}/{index}"), unknown).unwrap_or_default()
+    }
+
+    fn members(
+        &mut self,
+        map: &serde_json::Map<String, Json>,
+        raw: &[String],
+        pointer: &str,
+    ) -> Json {
+        let mut members = serde_json::Map::new();
+        for (key, value) in map {
+            let known = match raw.contains(key) {
+                true => Some(value.clone()),
+                false => self.value(value, &format!("{pointer}/{}", escaped(key))),
             };
-            Some(items.iter().enumerate().map(item).collect())
+            if let Some(known) = known {
+                members.insert(key.clone(), known);
+            }
         }
-        Json::Object(map) => Some(known_members(map, &[], pointer, unknown)),
-        other => Some(other.clone()),
+        Json::Object(members)
     }
-}
-
-fn known_members(
-    map: &serde_json::Map<String, Json>,
-    raw: &[String],
-    pointer: &str,
-    unknown: &mut Vec<String>,
-) -> Json {
-    let mut members = serde_json::Map::new();
-    for (key, value) in map {
-        let known = match raw.contains(key) {
-            true => Some(value.clone()),
-            false => known_value(value, &format!("{pointer}/{}", escaped(key)), unknown),
-        };
-        if let Some(known) = known {
-            members.insert(key.clone(), known);
-        }
-    }
-    Json::Object(members)
 }
 
 /// A key as a step of a JSON pointer.
@@ -310,15 +360,16 @@ mod tests {
     fn members_with_expressions_are_unknown() {
         let with = json!({
             "filter": "{{ .a }}", "url": "{{ vars.url }}", "n": 3,
-            "headers": { "a/b": "{{ x }}", "c": "d" }, "list": ["a", "{% if x %}", { "k": "{{ y }}" }],
+            "headers": { "a/b": "{{ x }}", "c": "d" }, "sum": "{{ 1 + 2 }}", "list": ["a", "{% if x %}", { "k": "{{ y }}" }],
         });
-        let (known, unknown) = known_parts(&with, &["filter".to_owned()]);
+        let (known, unknown) = known_parts(&with, &["filter".to_owned()], &Constants::default());
         let expected = json!({
             "filter": "{{ .a }}", "n": 3, "headers": { "c": "d" }, "list": ["a", null, {}],
+            "sum": 3,
         });
         assert_eq!(known, expected);
         assert_eq!(unknown, ["/headers/a~1b", "/list/1", "/list/2/k", "/url"]);
-        let whole = known_parts(&json!("{{ vars.config }}"), &[]);
+        let whole = known_parts(&json!("{{ vars.config }}"), &[], &Constants::default());
         assert_eq!(whole, (Json::Null, vec![String::new()]));
     }
 }

@@ -13,6 +13,7 @@ mod nesting;
 mod race_losers;
 mod table;
 mod warnings;
+mod weight;
 
 use std::sync::OnceLock;
 
@@ -22,7 +23,7 @@ use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
-pub use analysis::{Analysis, Facts, analyse};
+pub use analysis::{Analysis, Facts, Start, analyse};
 pub use checks::ports;
 pub(crate) use race_losers::NodeSet;
 pub use warnings::warnings;

@@ -486,6 +486,16 @@ fn an_order_of_values_of_different_kinds_is_known_where_the_kinds_are() {
         about(hook, good, "");
     }
     let event = "triggers: { h: { http: { path: /a } }, e: { event: x } }";
-    about(event, "input.query.total > 100", "");
+    about(event, "input.body.total > 100", "");
+    check(
+        &format!(
+            "{event}\n{nodes}\nedges: [{{ from: a, to: b, when: \"input.query.total > 100\" }}]"
+        ),
+        &format!(
+            "warning WL-D093 /edges/0: `input.query.total > 100` fails in every run that the trigger \
+             `h` starts: {}",
+            order(">", "a text", "a number")
+        ),
+    );
     about("", "input.query.total > 100", "");
 }

@@ -4,7 +4,8 @@
 //! `tests/cases/newcomers` has the files, and beside each the diagnostics as a person reads them.
 //! `BLESS=1` writes the latter anew; read the difference before you keep it. A file with another
 //! number of mistakes than one says so in its first line: `# mistakes: 2`. Mistakes that only the
-//! plugins of a host find are in `tests/cases/mistakes`.
+//! plugins of a host find are in `tests/cases/mistakes`. `tests/cases/authors` has right files, with
+//! the conditions that authors write.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,21 @@ fn drawn(diagnostic: &Diagnostic, text: &str) -> String {
         writeln!(drawn, "  help: {help}").unwrap();
     }
     drawn
+}
+
+#[test]
+fn nothing_is_said_about_what_authors_write_rightly() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let entries = std::fs::read_dir(root.join("tests/cases/authors")).unwrap();
+    let mut files = 0;
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let found = found(&text, path.file_name().unwrap().to_str().unwrap());
+        let drawing: String = found.iter().map(|it| drawn(it, &text)).collect();
+        assert_eq!(drawing, "", "{}", path.display());
+        files += 1;
+    }
+    assert!(files >= 3, "{files}");
 }
 
 /// How many mistakes the file is meant to have.

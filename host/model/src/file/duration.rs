@@ -76,7 +76,10 @@ impl Fault {
             Self::Malformed => {
                 let help = meant(text).map(|meant| format!("write `{meant}`"));
                 let help = help.unwrap_or_else(|| DURATIONS.to_owned());
-                NoTime::new(format!("`{cut}` is not a duration"), help)
+                match text.trim().is_empty() {
+                    true => NoTime::new("the duration is empty", help),
+                    false => NoTime::new(format!("`{cut}` is not a duration"), help),
+                }
             }
             Self::Negative => NoTime::new(format!("the duration `{cut}` is negative"), DURATIONS),
             Self::TooLong => {
@@ -135,7 +138,12 @@ pub fn instant_ms(text: &str) -> Result<i64, NoTime> {
         };
         return Err(NoTime::new(message, help));
     }
-    Err(NoTime::new(format!("`{cut}` is not an instant"), INSTANTS))
+    let help = match instant_like(text) {
+        Some(false) => "write its offset from UTC behind it: `Z`, or like `+02:00`",
+        Some(true) => "no calendar or clock has this day or time",
+        None => INSTANTS,
+    };
+    Err(NoTime::new(format!("`{cut}` is not an instant"), help))
 }
 
 /// Reads a duration, which begins at `now_ms`, or an instant, into milliseconds since 1970.
@@ -155,16 +163,33 @@ pub fn moment_ms(text: &str, now_ms: i64) -> Result<i64, NoTime> {
     if fault != Fault::Malformed {
         return Err(fault.about(text));
     }
-    if names_instant(text) {
+    if names_instant(text) || wrong.help != INSTANTS {
         return Err(wrong);
     }
-    let message = format!("`{}` is neither a duration nor an instant", cut(text));
+    let message = match text.trim().is_empty() {
+        true => "the duration is empty".to_owned(),
+        false => format!("`{}` is neither a duration nor an instant", cut(text)),
+    };
     let help = match meant(text) {
         Some(meant) => format!("write `{meant}`"),
         None => "write a duration like `5s` or `3d`, or an instant like `2026-01-31T12:00:00Z`"
             .to_owned(),
     };
     Err(NoTime::new(message, help))
+}
+
+/// Whether a text looks like an instant, `2026-01-31T12:00`, and has an offset. None: it does not.
+fn instant_like(text: &str) -> Option<bool> {
+    const FORM: &[u8] = b"0000-00-00T00:00";
+    let (begin, rest) = text.as_bytes().split_at_checked(FORM.len())?;
+    let fits = |(byte, form): (&u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        b'T' => matches!(byte, b'T' | b't' | b' '),
+        form => byte == form,
+    };
+    let looks = begin.iter().zip(FORM).all(fits);
+    let has_offset = rest.iter().any(|byte| b"Zz+-".contains(byte));
+    looks.then_some(has_offset)
 }
 
 /// The last whole second that is an instant in every zone.
@@ -198,7 +223,10 @@ fn length(text: &str) -> Result<u64, Fault> {
 /// The duration that a person probably meant by another notation: `5 minutes`, `30sec`, `1.5h`,
 /// `00:05:00`, `30m1h`. None if the text is none of these.
 fn meant(text: &str) -> Option<String> {
-    let text = text.trim().get(..text.trim().len().min(40))?;
+    let text = text.trim();
+    // The schedules of some programs begin with this word.
+    let text = text.strip_prefix("@every").unwrap_or(text).trim_start();
+    let text = text.get(..text.len().min(40))?;
     if let Some(clock) = clock(text) {
         return Some(clock);
     }
@@ -393,6 +421,7 @@ mod tests {
             ("1.5h", Some("90m")),
             ("00:05:00", Some("5m")),
             ("30m1h", Some("1h30m")),
+            ("@every 5m", Some("5m")),
             ("1 hour, 30 minutes", Some("1h30m")),
             ("1.5.5h", None),
             ("soon", None),
@@ -442,7 +471,7 @@ mod tests {
             ),
             ("5 minutes", "`5 minutes` is not a duration", "write `5m`"),
             ("soon", "`soon` is not a duration", DURATIONS),
-            ("", "`` is not a duration", DURATIONS),
+            ("", "the duration is empty", DURATIONS),
         ] {
             let expected = Err(NoTime::new(message, help));
             assert_eq!(duration_ms(text), expected, "{text}");
@@ -488,6 +517,22 @@ mod tests {
         for text in ["tomorrow", "2026-01-31", "2026-01-31T12:00:00", ""] {
             assert_eq!(read(text), Err(format!("`{text}` is not an instant")));
         }
+        for (text, expected) in [
+            ("2026-01-31T12:00:00", "offset"),
+            ("2026-01-31 12:00", "offset"),
+            ("2026-02-30T12:00:00Z", "no calendar"),
+            ("2026-01-31T25:00:00+02:00", "no calendar"),
+            ("2026-01-31", "instants are like"),
+        ] {
+            let told = instant_ms(text).unwrap_err().to_string();
+            assert!(told.contains(expected), "{told}");
+            let told = moment_ms(text, 0).unwrap_err().to_string();
+            assert_eq!(
+                told.contains(expected),
+                expected != "instants are like",
+                "{told}"
+            );
+        }
         for text in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59+01:00"] {
             let told = instant_ms(text).unwrap_err().to_string();
             let expected = "is out of range: the latest is `9999-12-30T22:00:00Z`";
@@ -506,6 +551,7 @@ mod tests {
                 "2026-01-31",
                 "`2026-01-31` is neither a duration nor an instant",
             ),
+            ("", "the duration is empty"),
             ("5", "the duration `5` has no unit"),
             ("10000w", "the duration `10000w` is too long"),
             ("-1s", "the duration `-1s` is negative"),

@@ -107,6 +107,7 @@ pub fn read(text: &str, name: &str) -> Read {
         .for_each(|diagnostic| map.locate(diagnostic));
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.span.as_ref().map(|span| span.start));
     diagnostics.truncate(DIAGNOSTICS);
+    diagnostics.iter_mut().for_each(Diagnostic::shorten);
     let (definition, partial) = match definition {
         Some((definition, _)) if diagnostics.is_empty() => (Some(definition), None),
         Some((definition, unread)) => (None, Some(Partial { definition, unread })),

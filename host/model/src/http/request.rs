@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Intake, parameter_names};
 use crate::Diagnostic;
-use crate::json_text::Members;
-use crate::schema::{Refused, Schema};
+use crate::schema::{Refused, Schema, type_name};
+use crate::weight;
 
 /// How many references are followed from one subschema to the next.
 const REFERENCES: usize = 16;
@@ -32,6 +32,11 @@ impl Typed {
             schema: Schema::compile(schema)?,
             source: schema.clone(),
         })
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        self.schema.weight() + weight::json(&self.source)
     }
 
     /// The values that texts by name stand for, as JSON. `pointer` is their place.
@@ -158,7 +163,7 @@ impl<'s> Types<'s> {
                 _ => {
                     let listed = schema.get("enum").and_then(Value::as_array);
                     let values = listed.into_iter().flatten().chain(schema.get("const"));
-                    values.for_each(|value| self.named(name_of(value)));
+                    values.for_each(|value| self.named(type_name(value)));
                 }
             }
             self.items.extend(schema.get("items"));
@@ -202,64 +207,14 @@ fn is_number(text: &str) -> bool {
     }
 }
 
-fn name_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// A request as JSON, with typed values in its query and its parameters.
-///
-/// # Errors
-///
-/// They do not fit their schemas, or the request is no object.
-pub fn with_types(
-    request: &[u8],
-    typed: &[(&str, Option<&Typed>)],
-) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let Ok(members) = serde_json::from_slice::<Members<'_>>(request) else {
-        return Ok(request.to_vec());
-    };
-    let mut json = Vec::with_capacity(request.len() + 64);
-    let mut wrong = Vec::new();
-    for (name, value) in &members.0 {
-        json.push(if json.is_empty() { b'{' } else { b',' });
-        json.extend(Value::from(name.as_str()).to_string().into_bytes());
-        json.push(b':');
-        let of = typed
-            .iter()
-            .find(|(of, _)| *of == name.as_str())
-            .and_then(|(_, typed)| *typed);
-        let texts = of.and_then(|of| {
-            let texts: Map<String, Value> = serde_json::from_str(value.get()).ok()?;
-            Some((of, texts))
-        });
-        match texts.map(|(of, texts)| of.read(&texts, &format!("/{name}"))) {
-            Some(Ok(typed)) => json.extend(typed),
-            Some(Err(found)) => wrong.extend(found),
-            None => json.extend_from_slice(value.get().as_bytes()),
-        }
-    }
-    json.push(b'}');
-    match wrong.is_empty() {
-        true => Ok(json),
-        false => Err(wrong),
-    }
-}
-
 /// JSON Schema of the requests that start a trigger, as far as it is known.
 pub fn request_schema(method: &str, path: &str, intake: &Intake) -> Value {
-    let texts = json!({ "type": ["string", "array"], "items": { "type": "string" } });
-    let texts = json!({ "type": "object", "additionalProperties": texts });
+    let text = json!({ "type": ["string", "array"], "items": { "type": "string" } });
+    let texts = json!({ "type": "object", "additionalProperties": text });
     let mut properties = json!({
         "method": { "type": "string", "const": method },
         "path": { "type": "string" },
-        "query": object(intake.query.as_ref()).unwrap_or_else(|| texts.clone()),
+        "query": object(intake.query.as_ref(), &text).unwrap_or_else(|| texts.clone()),
         "headers": texts,
         "body": true,
         "raw": { "type": ["string", "object"] },
@@ -273,7 +228,8 @@ pub fn request_schema(method: &str, path: &str, intake: &Intake) -> Value {
             json!({ "type": "object", "properties": members, "required": names,
                 "additionalProperties": false })
         };
-        let params = object(intake.params.as_ref()).unwrap_or_else(untyped);
+        let params = object(intake.params.as_ref(), &json!({ "type": "string" }));
+        let params = params.unwrap_or_else(untyped);
         if let Some(properties) = properties.as_object_mut() {
             properties.insert("params".to_owned(), params);
         }
@@ -287,11 +243,51 @@ pub fn request_schema(method: &str, path: &str, intake: &Intake) -> Value {
     })
 }
 
-/// A schema of an object.
-fn object(schema: Option<&Value>) -> Option<Value> {
+/// Keywords that may tell the type of a value.
+const TYPING: [&str; 9] = [
+    "type",
+    "enum",
+    "const",
+    "default",
+    "$ref",
+    "$dynamicRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+];
+
+/// A schema of an object of texts, some of which stand for values of other types. The others remain
+/// texts.
+fn object(schema: Option<&Value>, text: &Value) -> Option<Value> {
     let mut schema = schema?.clone();
-    if let Some(keywords) = schema.as_object_mut() {
-        keywords.insert("type".to_owned(), Value::from("object"));
+    let Some(keywords) = schema.as_object_mut() else {
+        return Some(schema);
+    };
+    keywords.insert("type".to_owned(), Value::from("object"));
+    let declared = keywords
+        .get_mut("properties")
+        .and_then(Value::as_object_mut);
+    for member in declared.into_iter().flat_map(|all| all.values_mut()) {
+        let typed = |member: &Value| TYPING.iter().any(|key| member.get(key).is_some());
+        match member {
+            Value::Bool(true) => *member = text.clone(),
+            Value::Object(_) if !typed(member) => {
+                for (key, value) in text.as_object().into_iter().flatten() {
+                    if let Some(member) = member.as_object_mut() {
+                        member.entry(key.clone()).or_insert_with(|| value.clone());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let others = [
+        "additionalProperties",
+        "patternProperties",
+        "unevaluatedProperties",
+    ];
+    if !others.iter().any(|key| keywords.contains_key(*key)) {
+        keywords.insert("additionalProperties".to_owned(), text.clone());
     }
     Some(schema)
 }

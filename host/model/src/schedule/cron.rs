@@ -115,10 +115,9 @@ fn read(expression: &str) -> Result<Cron, Box<Diagnostic>> {
 
 /// The mistake for a word that other systems know.
 fn foreign_word(expression: &str) -> Option<Diagnostic> {
-    const WORDS: [&str; 7] = [
+    const WORDS: [&str; 6] = [
         "@hourly",
         "@daily",
-        "@midnight",
         "@weekly",
         "@monthly",
         "@yearly",
@@ -139,6 +138,7 @@ fn foreign_word(expression: &str) -> Option<Diagnostic> {
              run"
             .to_owned()
         }
+        "@midnight" => "write `@daily`".to_owned(),
         _ => "the words are `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; all other times \
               need five fields, like `0 2 * * *`"
             .to_owned(),
@@ -147,18 +147,78 @@ fn foreign_word(expression: &str) -> Option<Diagnostic> {
     Some(mistake(codes::BAD_CRON, message, None).help(help))
 }
 
+/// The smallest and the largest value of each field, and the unit in which they begin again.
+const RANGES: [(u32, u32, &str); 6] = [
+    (0, 59, "minute"),
+    (0, 59, "hour"),
+    (0, 23, "day"),
+    (1, 31, "month"),
+    (1, 12, "year"),
+    (0, 6, "week"),
+];
+
+const MONTHS: [&str; 12] = [
+    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
+];
+
+const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+
+/// The number of a value of a field, which may be a name.
+fn value(field: &str, text: &str) -> Option<u32> {
+    let (names, first): (&[&str], u32) = match field {
+        "month" => (&MONTHS, 1),
+        "day of week" => (&DAYS, 0),
+        _ => (&[], 0),
+    };
+    let named = names
+        .iter()
+        .position(|name| name.eq_ignore_ascii_case(text));
+    let named = named.and_then(|at| Some(u32::try_from(at).ok()? + first));
+    named.or_else(|| text.parse().ok())
+}
+
+/// The counterpart of a range or a step that other dialects of cron have.
+fn foreign_part(field: &str, text: &str) -> Option<String> {
+    let at = FIELDS.iter().position(|(name, _)| *name == field)?;
+    let (first, last, _) = RANGES.get(at)?;
+    let of_part = |part: &str| {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => (range, format!("/{step}")),
+            None => (part, String::new()),
+        };
+        match range.split_once('-') {
+            None if step.is_empty() => None,
+            None => value(field, range).map(|_| format!("{range}-{last}{step}")),
+            Some((from, to)) => {
+                let is_back = value(field, from)? > value(field, to)? && step.is_empty();
+                let end = match *last {
+                    last if value(field, from) == Some(last) => from.to_owned(),
+                    last => format!("{from}-{last}"),
+                };
+                let begin = match value(field, to) == Some(*first) {
+                    true => to.to_owned(),
+                    false => format!("{first}-{to}"),
+                };
+                is_back.then(|| format!("{end},{begin}"))
+            }
+        }
+    };
+    let parts = text.split(',');
+    let mut meant = false;
+    let parts = parts.map(|part| match of_part(part) {
+        Some(other) => {
+            meant = true;
+            other
+        }
+        None => part.to_owned(),
+    });
+    let whole = parts.collect::<Vec<_>>().join(",");
+    meant.then_some(whole)
+}
+
 /// The steps of a valid expression that go beyond their field, so that only the first value of the
 /// range remains.
 pub(super) fn beyond(expression: &str) -> Vec<Diagnostic> {
-    // The smallest and the largest value of each field, and the unit in which they begin again.
-    const RANGES: [(u32, u32, &str); 6] = [
-        (0, 59, "minute"),
-        (0, 59, "hour"),
-        (0, 23, "day"),
-        (1, 31, "month"),
-        (1, 12, "year"),
-        (0, 6, "week"),
-    ];
     let fields: Vec<&str> = expression.split_whitespace().collect();
     let without = RANGES.len().saturating_sub(fields.len());
     let mut found = Vec::new();
@@ -174,8 +234,8 @@ pub(super) fn beyond(expression: &str) -> Vec<Diagnostic> {
             };
             let bounds = match range.split_once('-') {
                 _ if matches!(range, "*" | "?") => Some((*first, *last)),
-                Some((from, to)) => from.parse().ok().zip(to.parse().ok()),
-                None => range.parse().ok().map(|from| (from, *last)),
+                Some((from, to)) => value(name, from).zip(value(name, to)),
+                None => value(name, range).map(|from| (from, *last)),
             };
             let Some((from, to)) = bounds else {
                 continue;
@@ -183,12 +243,20 @@ pub(super) fn beyond(expression: &str) -> Vec<Diagnostic> {
             if from > to || step <= to - from {
                 continue;
             }
+            let written = range
+                .split('-')
+                .next()
+                .filter(|it| value(name, it).is_some());
+            let from = written.map_or_else(|| from.to_string(), str::to_owned);
+            let is_whole = to == *last;
             let start = field.as_ptr() as usize - expression.as_ptr() as usize;
-            let message = format!(
-                "`{part}` in the field {name} is `{from}` alone: the field ends with {last} and \
-                 begins again with each {whole}"
-            );
+            let why = match is_whole {
+                true => format!("the field ends with {last} and begins again with each {whole}"),
+                false => "its range ends before the next step".to_owned(),
+            };
+            let message = format!("`{part}` in the field {name} is `{from}` alone: {why}");
             let unit = match name {
+                _ if !is_whole => "",
                 "seconds" => "s",
                 "minutes" => "m",
                 "hours" => "h",
@@ -232,21 +300,25 @@ fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Box<Diagnos
         }
     };
     for ((span, field), (name, takes)) in fields.into_iter().zip(FIELDS.iter().skip(without)) {
-        let alone: Vec<&str> = FIELDS
-            .iter()
-            .map(|(other, _)| if other == name { field } else { "*" })
-            .collect();
+        let is_read = |field: &str| {
+            let alone = FIELDS.map(|(other, _)| if other == *name { field } else { "*" });
+            plausible(name, field) && parser.parse(&alone.join(" ")).is_ok()
+        };
         // The library accepts an empty list, and would then try every hour of 3,000 years.
         let is_empty = field.split(',').all(str::is_empty);
-        if is_empty || !plausible(name, field) || parser.parse(&alone.join(" ")).is_err() {
+        if is_empty || !is_read(field) {
             return Err(mistake(
                 codes::BAD_CRON,
                 format!("`{field}` is nothing for the field {name}"),
                 Some(span),
             )
-            .help(format!(
-                "{name}: {takes}; `*` for all, `1,2` for some, `1-5` for a range, `*/5` for every fifth"
-            ))
+            .help(match foreign_part(name, field).filter(|meant| is_read(meant)) {
+                Some(meant) => format!("write `{meant}`"),
+                None => format!(
+                    "{name}: {takes}; `*` for all, `1,2` for some, `1-5` for a range, `*/5` for \
+                     every fifth"
+                ),
+            })
             .into());
         }
     }
@@ -256,10 +328,6 @@ fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Box<Diagnos
 /// Whether the words of a field belong to that field: the library replaces words by numbers before
 /// it splits the fields, so `jan` would be valid as an hour, and `1mon` would be eleven.
 fn plausible(name: &str, field: &str) -> bool {
-    const MONTHS: [&str; 12] = [
-        "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
-    ];
-    const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
     field
         .to_ascii_uppercase()
         .split([',', '-', '/', '#', '+', '*', '?'])
@@ -309,16 +377,27 @@ fn unknown_zone(name: &str) -> Diagnostic {
         );
         return found(message, help);
     }
-    let lower = name.to_lowercase();
+    let lower = name.trim().to_lowercase();
+    if matches!(lower.as_str(), "z" | "zulu" | "utc") {
+        return found(message, "did you mean `UTC`?".to_owned());
+    }
+    // A city without its continent.
+    let city = lower.replace(' ', "_");
+    let names = || zone::zones().available().map(|zone| zone.to_string());
+    let of_city = names().find(|zone| {
+        let (_, last) = zone.rsplit_once('/').unwrap_or_default();
+        last.eq_ignore_ascii_case(&city)
+    });
+    if let Some(zone) = of_city {
+        return found(message, format!("did you mean `{zone}`?"));
+    }
     // Short names have neighbours that mean other hours.
     let most = if name.contains('/') {
         3
     } else {
         name.len() / 5
     };
-    let nearest = zone::zones()
-        .available()
-        .map(|zone| zone.to_string())
+    let nearest = names()
         .map(|zone| {
             (
                 strsim::damerau_levenshtein(&lower, &zone.to_lowercase()),

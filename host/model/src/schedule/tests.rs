@@ -278,6 +278,39 @@ fn mistakes_say_what_and_where() {
         ["WL-D121 /triggers/t/timezone: there is no time zone `Europe/Berln`"]
     );
     assert_eq!(wrong(&cron("x", "y")).len(), 2);
+    let helped = |expression: &str, zone: &str| {
+        let found = check(&cron(expression, zone), "");
+        found[0].help.clone().unwrap_or_default()
+    };
+    for (expression, expected) in [
+        ("5/15 * * * *", "write `5-59/15`"),
+        ("0 22-2 * * *", "write `22-23,0-2`"),
+        ("0 0 * * fri-mon", "write `fri-6,0-mon`"),
+        ("0 23-0 * * *", "write `23,0`"),
+        ("0 0 1 nov-feb *", "write `nov-12,1-feb`"),
+        ("1,5/15 * * * *", "write `1,5-59/15`"),
+        ("@midnight", "write `@daily`"),
+    ] {
+        assert_eq!(helped(expression, "UTC"), expected);
+    }
+    for unhelped in ["99/5 * * * *", "5/0 * * * *", "70-2 * * * *", "-/5 * * * *"] {
+        assert!(
+            helped(unhelped, "UTC").starts_with("minutes: "),
+            "{unhelped}"
+        );
+    }
+    for (zone, expected) in [
+        ("Berlin", "Europe/Berlin"),
+        ("new york", "America/New_York"),
+        ("Z", "UTC"),
+        ("utc ", "UTC"),
+        ("Europe/Berln", "Europe/Berlin"),
+    ] {
+        assert_eq!(
+            helped("@daily", zone),
+            format!("did you mean `{expected}`?")
+        );
+    }
     assert_eq!(wrong(&every(999, Misfire::Skip)).len(), 1);
     assert_eq!(wrong(&every(999, Misfire::CatchUp(0))).len(), 2);
     assert_eq!(wrong(&every(1_000, Misfire::CatchUp(1_000))).len(), 0);
@@ -353,6 +386,18 @@ fn a_step_beyond_its_field_gets_a_warning() {
     assert_eq!(warned("0 0 1 */12 *"), one("*/12", "*/12"));
     assert_eq!(warned("0 0 */31 * *"), one("*/31", "*/31"));
     assert_eq!(warned("0 0 * * */7"), one("*/7", "*/7"));
+    assert_eq!(warned("0 0 * * mon-fri/9"), one("mon-fri/9", "mon-fri/9"));
+    assert_eq!(warned("0 0 1 Jan-mar/3 *"), one("Jan-mar/3", "Jan-mar/3"));
+    let told = |expression: &str| warnings(&cron(expression, "UTC"), "")[0].message.clone();
+    assert_eq!(
+        told("0 0 * * mon-fri/9"),
+        "`mon-fri/9` in the field day of week is `mon` alone: its range ends before the next step"
+    );
+    assert_eq!(
+        told("*/90 * * * *"),
+        "`*/90` in the field minutes is `0` alone: the field ends with 59 and begins again with \
+         each hour"
+    );
     for fine in [
         "*/59 * * * *",
         "*/30 * * * * *",
@@ -363,6 +408,7 @@ fn a_step_beyond_its_field_gets_a_warning() {
         "0 0 * * */6",
         "@hourly",
         "0 0 * * mon-fri",
+        "0 0 * * mon-fri/2",
     ] {
         assert_eq!(warned(fine), [], "{fine}");
     }
@@ -492,6 +538,7 @@ fn a_stored_schedule_is_read_back_and_later_versions_are_refused() {
     );
     assert_eq!(decode(&bytes).unwrap().timing(), ready(&trigger).timing());
     let event = StartTrigger::Event {
+        input: None,
         name: "e".to_owned(),
         matches: Value::Null,
     };

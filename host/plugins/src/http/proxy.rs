@@ -10,6 +10,8 @@ use std::sync::Arc;
 use hyper_util::client::proxy::matcher::Matcher;
 use url::{Host, Url};
 
+use crate::codes;
+
 /// The proxies of requests.
 #[derive(Clone, Default)]
 pub struct Proxies {
@@ -22,7 +24,8 @@ pub struct Proxies {
 /// A variable that names a proxy.
 #[derive(Clone)]
 struct Variable {
-    name: &'static str,
+    /// As it is set: in upper or in lower case.
+    name: Arc<str>,
     proxy: Result<Arc<Proxy>, &'static str>,
 }
 
@@ -36,18 +39,19 @@ pub(super) struct Proxy {
 impl Proxies {
     /// The proxies that variables of the environment name. An empty variable names none.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let value = |name: &str| {
-            let lower = || variable(&name.to_ascii_lowercase()).filter(|it| !it.trim().is_empty());
-            variable(name)
-                .filter(|it| !it.trim().is_empty())
-                .or_else(lower)
+        let set = |name: String| {
+            let value = variable(&name).filter(|it| !it.trim().is_empty())?;
+            Some((name, value))
         };
-        let proxy = |name: &'static str| {
-            let proxy = Proxy::of(value(name)?.trim()).map(Arc::new);
+        let value = |name: &str| set(name.to_owned()).or_else(|| set(name.to_ascii_lowercase()));
+        let proxy = |name: &str| {
+            let (name, address) = value(name)?;
+            let proxy = Proxy::of(address.trim()).map(Arc::new);
+            let name = name.into();
             Some(Variable { name, proxy })
         };
         let all = proxy("ALL_PROXY");
-        let not_direct = value("NO_PROXY").map(|hosts| {
+        let not_direct = value("NO_PROXY").map(|(_, hosts)| {
             let all = "http://proxy.invalid".to_owned();
             Arc::new(
                 Matcher::builder()
@@ -85,17 +89,22 @@ impl Proxies {
         if is_this_machine(url) || self.is_direct(url) {
             return Ok(None);
         }
-        let fault = |why: &&str| {
-            format!(
-                "the proxy that {} names cannot be used: {why}",
-                variable.name
-            )
-        };
-        variable
-            .proxy
-            .as_ref()
-            .map(|proxy| Some(Arc::clone(proxy)))
-            .map_err(fault)
+        match &variable.proxy {
+            Ok(proxy) => Ok(Some(Arc::clone(proxy))),
+            Err(why) => Err(format!("{} ({})", variable.fault(why), codes::NO_PROXY)),
+        }
+    }
+
+    /// The variables that name no proxy that can be used: each with the reason, in one sentence.
+    /// Every request that needs one of them fails.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults: Vec<String> = [&self.http, &self.https]
+            .into_iter()
+            .flatten()
+            .filter_map(|variable| Some(variable.fault(variable.proxy.as_ref().err()?)))
+            .collect();
+        faults.dedup();
+        faults
     }
 
     /// Whether `NO_PROXY` names the host.
@@ -110,9 +119,16 @@ impl Proxies {
     }
 }
 
+impl Variable {
+    fn fault(&self, why: &str) -> String {
+        let name = &self.name;
+        format!("the proxy that the variable {name} names cannot be used: {why}")
+    }
+}
+
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = [&self.http, &self.https].map(|it| it.as_ref().map(|it| it.name));
+        let names = [&self.http, &self.https].map(|it| it.as_ref().map(|it| &it.name));
         f.debug_tuple("Proxies").field(&names).finish()
     }
 }
@@ -145,7 +161,7 @@ impl Proxy {
         match url.scheme() {
             "http" | "https" => {}
             scheme if scheme.starts_with("socks") => {
-                return Err("it speaks SOCKS, and a proxy has to speak HTTP");
+                return Err("it speaks SOCKS, and only HTTP is spoken with a proxy");
             }
             _ => return Err("the scheme of its address is neither http nor https"),
         }
@@ -234,7 +250,9 @@ mod tests {
             "p:8080",
         );
         check(&with("bob:hunter2@p"), "http://x.example/", "p:80");
-        let cannot = |why: &str| format!("the proxy that HTTP_PROXY names cannot be used: {why}");
+        let cannot = |why: &str| {
+            format!("the proxy that the variable HTTP_PROXY names cannot be used: {why} (WL-P024)")
+        };
         check(
             &with("http://bob:hunter2@p:99999"),
             "http://x.example/",
@@ -243,15 +261,55 @@ mod tests {
         check(
             &with("socks5://bob:hunter2@p:1"),
             "http://x.example/",
-            &cannot("it speaks SOCKS, and a proxy has to speak HTTP"),
+            &cannot("it speaks SOCKS, and only HTTP is spoken with a proxy"),
         );
         check(
             &with("ftp://bob:hunter2@p"),
             "http://x.example/",
             &cannot("the scheme of its address is neither http nor https"),
         );
+        check(
+            &[("all_proxy", "socks5://bob:hunter2@p:1")],
+            "http://x.example/",
+            "the proxy that the variable all_proxy names cannot be used: it speaks SOCKS, and only \
+             HTTP is spoken with a proxy (WL-P024)",
+        );
         // A variable that no request needs harms none.
         check(&with("socks5://bob:hunter2@p:1"), "https://x.example/", "-");
+    }
+
+    #[test]
+    fn variables_that_cannot_be_used_are_told_before_a_request() {
+        let faults = |variables: &[(&str, &str)]| {
+            let value = |name: &str| {
+                let found = variables.iter().find(|(other, _)| *other == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            Proxies::of(value).faults()
+        };
+        let socks = "cannot be used: it speaks SOCKS, and only HTTP is spoken with a proxy";
+        for scheme in ["socks", "socks4", "socks4a", "socks5", "socks5h", "SOCKS5"] {
+            let all = format!("{scheme}://bob:hunter2@p:1080");
+            let expected = format!("the proxy that the variable all_proxy names {socks}");
+            assert_eq!(faults(&[("all_proxy", &all)]), [expected]);
+        }
+        assert_eq!(
+            faults(&[("HTTP_PROXY", "http://p"), ("all_proxy", "socks5://p")]),
+            [format!(
+                "the proxy that the variable all_proxy names {socks}"
+            )]
+        );
+        let both = [
+            ("http_proxy", "http://p"),
+            ("https_proxy", "p:1"),
+            ("all_proxy", "socks5://p"),
+        ];
+        assert_eq!(faults(&both), [""; 0]);
+        assert_eq!(
+            faults(&[("http_proxy", "socks5://p"), ("HTTPS_PROXY", "ftp://p")]).len(),
+            2
+        );
+        assert_eq!(faults(&[]), [""; 0]);
     }
 
     #[test]

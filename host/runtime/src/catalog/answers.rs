@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use windlass_engine::expr::known_parts;
+use windlass_engine::expr::{Constants, known_parts};
 use windlass_model::definition::{NodeKind, StartTrigger};
 use windlass_model::http::Respond;
 use windlass_model::{Definition, Diagnostic, Place, codes};
@@ -12,6 +14,7 @@ use windlass_model::{Definition, Diagnostic, Place, codes};
 /// every run.
 pub(super) fn constant(definition: &Definition) -> Vec<Diagnostic> {
     let mut found = Vec::new();
+    let constants = Constants::default();
     let answering: BTreeSet<&str> = definition
         .triggers
         .values()
@@ -35,7 +38,7 @@ pub(super) fn constant(definition: &Definition) -> Vec<Diagnostic> {
             found.push(found_one.help(help));
         };
         for (member, value) in members {
-            let (known, unknown) = known_parts(value, &[]);
+            let (known, unknown) = known_parts(value, &[], &constants);
             let is_whole = unknown.is_empty();
             match member.as_str() {
                 "status" if is_whole => {
@@ -58,11 +61,24 @@ pub(super) fn constant(definition: &Definition) -> Vec<Diagnostic> {
                                 || value
                                     .as_array()
                                     .is_some_and(|all| !is_whole || all.iter().all(is_value));
-                            if !is_one {
-                                let message = format!("the header `{header}` has no text");
+                            let place = || {
                                 let header = header.replace('~', "~0").replace('/', "~1");
-                                let place = format!("/headers/{header}");
-                                wrong(&place, message, "a header is a text or a number");
+                                format!("/headers/{header}")
+                            };
+                            if !is_name(header) {
+                                let message = format!("`{}` is no header", header.escape_debug());
+                                wrong(
+                                    &place(),
+                                    message,
+                                    "the name of a header has letters, digits and `-`",
+                                );
+                            } else if !is_one {
+                                let message = format!("the header `{header}` has no text");
+                                wrong(&place(), message, "a header is a text or a number");
+                            } else if texts(value).any(|text| !is_sent(header, text)) {
+                                let message =
+                                    format!("the header `{header}` cannot be sent with this value");
+                                wrong(&place(), message, "a header is one line of ASCII");
                             }
                         }
                     }
@@ -72,6 +88,28 @@ pub(super) fn constant(definition: &Definition) -> Vec<Diagnostic> {
                         "like `headers: { Location: /orders/7 }`",
                     ),
                 },
+                "body" if is_whole => {
+                    let bytes = known.as_object().filter(|it| it.len() == 1);
+                    let bytes = bytes.and_then(|it| it.get("base64"));
+                    let is_read = |text: &Value| {
+                        let text = text.as_str();
+                        text.is_some_and(|text| STANDARD.decode(text).is_ok())
+                    };
+                    if bytes.is_some_and(|bytes| !is_read(bytes)) {
+                        let message = "the `base64` of its body is not Base64".to_owned();
+                        wrong("/body", message, "bytes are like `{ base64: aGVsbG8= }`");
+                    }
+                    let empty = known.is_null() || known.as_str() == Some("");
+                    let status = members.get("status").and_then(Value::as_u64);
+                    if let Some(status @ (204 | 304)) = status.filter(|_| !empty) {
+                        let message = format!("an answer with the status {status} has no body");
+                        wrong(
+                            "/body",
+                            message,
+                            "leave `body` out, or choose another status",
+                        );
+                    }
+                }
                 "status" | "body" => {}
                 other => wrong(
                     &format!("/{other}"),
@@ -83,4 +121,23 @@ pub(super) fn constant(definition: &Definition) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// Whether a text is a name of a header: a token of RFC 9110.
+fn is_name(name: &str) -> bool {
+    let byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(byte)
+}
+
+/// The texts of a header.
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    let several = value.as_array().into_iter().flatten();
+    several.chain([value]).filter_map(Value::as_str)
+}
+
+/// Whether a header can have this value. An address is encoded.
+fn is_sent(header: &str, text: &str) -> bool {
+    let is_address = ["location", "content-location"].contains(&&*header.to_ascii_lowercase());
+    let no_control = !text.chars().any(|c| c.is_ascii_control() && c != '\t');
+    no_control && (is_address || text.is_ascii())
 }

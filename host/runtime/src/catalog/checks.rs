@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_engine::expr::known_parts;
+use windlass_engine::expr::{Constants, known_parts};
 use windlass_model::codes::SCHEMA_UNKNOWN;
 use windlass_model::definition::{NodeKind, UseRef};
 use windlass_model::nearest::did_you_mean;
@@ -35,6 +35,8 @@ struct Configuration<'a> {
     /// The place of `with`.
     pointer: String,
     known: Value,
+    /// The configuration as it is written.
+    written: &'a Value,
     /// JSON pointers to the parts that contain expressions.
     unknown: Vec<String>,
 }
@@ -89,6 +91,7 @@ pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> 
             all.schemas.insert(asked, schema);
         }
     }
+    let constants = Constants::default();
     for (pointer, _, node) in definition.all_nodes() {
         let NodeKind::Use { node_type, with } = &node.kind else {
             continue;
@@ -97,7 +100,7 @@ pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> 
             continue;
         };
         let raw: Vec<String> = described.raw.iter().cloned().collect();
-        let (mut known, unknown) = known_parts(with, &raw);
+        let (mut known, unknown) = known_parts(with, &raw, &constants);
         secrets::without_prefixes(&mut known);
         let schema = all.schemas.get(node_type);
         let known = with_defaults(known, &unknown, schema);
@@ -107,6 +110,7 @@ pub(super) fn configurations<'a>(definition: &'a Definition, uses: &'a Uses) -> 
             described,
             pointer: format!("{pointer}/with"),
             known,
+            written: with,
             unknown,
         });
     }
@@ -135,9 +139,7 @@ fn with_defaults(known: Value, unknown: &[String], schema: Option<&Schema>) -> V
 /// The nodes of one plugin, in the order of its check.
 #[derive(Default)]
 struct OfPlugin<'a> {
-    pointers: Vec<String>,
-    /// The known parts of their configurations.
-    known: Vec<&'a Value>,
+    nodes: Vec<&'a Configuration<'a>>,
     configured: Vec<Configured>,
 }
 
@@ -181,8 +183,7 @@ impl Configurations<'_> {
             let (_, of) = asked
                 .entry(node.plugin.digest)
                 .or_insert_with(|| (node.plugin, OfPlugin::default()));
-            of.pointers.push(node.pointer.clone());
-            of.known.push(&node.known);
+            of.nodes.push(node);
             of.configured.push(Configured {
                 node_type: Arc::clone(&node.described.id),
                 config: node.known.clone(),
@@ -200,32 +201,35 @@ impl Configurations<'_> {
 fn ask(plugin: &Plugin, of: OfPlugin<'_>, report: &mut Report) {
     let (checked, failure) = plugin.check(of.configured);
     let done = checked.len();
-    for ((pointer, config), findings) in of.pointers.iter().zip(of.known).zip(checked) {
+    for (node, findings) in of.nodes.iter().zip(checked) {
         for finding in findings {
             let list = match finding.is_error {
                 true => &mut report.mistakes,
                 false => &mut report.warnings,
             };
-            list.push(diagnostic(pointer, config, finding));
+            list.push(diagnostic(node, finding));
         }
     }
-    if let (Some(failure), Some(pointer)) = (failure, of.pointers.get(done)) {
+    if let (Some(failure), Some(node)) = (failure, of.nodes.get(done)) {
         let message = format!(
             "the check of {} ended early, so this configuration and {} more are not checked: \
              {failure}",
             plugin.name(),
-            of.pointers.len().saturating_sub(done + 1),
+            of.nodes.len().saturating_sub(done + 1),
         );
-        let place = Place::at(pointer.as_str());
+        let place = Place::at(node.pointer.as_str());
         let warning = Diagnostic::new(codes::WITH_REFUSED, message, place);
         report.warnings.push(warning);
     }
 }
 
-fn diagnostic(pointer: &str, config: &Value, finding: Finding) -> Diagnostic {
+fn diagnostic(node: &Configuration<'_>, finding: Finding) -> Diagnostic {
     // A member that does not exist has the place of the nearest member around it.
-    let place = format!("{pointer}{}", finding.pointer);
-    let text = config.pointer(&finding.pointer).and_then(Value::as_str);
+    let place = format!("{}{}", node.pointer, finding.pointer);
+    // A position in the result of an expression is none in the file.
+    let text = |config: &Value| config.pointer(&finding.pointer).cloned();
+    let written = text(node.written).filter(|written| text(&node.known).as_ref() == Some(written));
+    let text = written.as_ref().and_then(Value::as_str);
     let (message, place) = match finding.position {
         None => (finding.message, Place::at(place)),
         Some(position) => match text.and_then(|text| character(text, &position)) {

@@ -1,18 +1,17 @@
-//! Triggers by `http` that can never start their workflow: the knowledge about a request, before it
-//! comes, against the schema of the input.
+//! Triggers that can never start their workflow: the knowledge about a request or an event, before
+//! it comes, against the schema of the input.
 //!
-//! Only what no request can change is a mistake: a member that is always missing, and a value that
-//! is never of the wanted type.
+//! Only what no request and no event can change is a mistake: a member that is always missing, and a
+//! value that is never of the wanted type.
 
-use serde_json::{Map, Value, json};
-use windlass_engine::expr::known_parts;
-use windlass_model::definition::StartTrigger;
-use windlass_model::http::{Intake, request_schema};
+use serde_json::Value;
+use windlass_engine::Start;
+use windlass_engine::expr::{Cause, Constants, cause_paths, known_parts};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic, Place, codes};
 
-use crate::hook;
+use crate::entry;
 
 /// Subschemas that are looked at for one trigger.
 const BUDGET: usize = 2_000;
@@ -20,32 +19,32 @@ const BUDGET: usize = 2_000;
 /// How deep a value is looked into.
 const DEPTH: usize = 64;
 
-/// The triggers whose requests can never be the input, and the mistakes in their expressions.
+/// The triggers whose requests or events can never be the input, and the mistakes in their
+/// expressions.
 pub(super) fn mistakes(definition: &Definition) -> Vec<Diagnostic> {
-    let mut wrong = hook::compile(definition).err().unwrap_or_default();
+    let mut wrong = entry::compile(definition).err().unwrap_or_default();
+    let constants = Constants::default();
     for (key, trigger) in &definition.triggers {
-        let StartTrigger::Http {
-            method,
-            path,
-            intake,
-            ..
-        } = trigger
-        else {
+        let Some(start) = Start::of(trigger) else {
             continue;
         };
-        let request = request_schema(method, path, intake);
-        if let Some(input) = &intake.input {
+        if let (Cause::Request, Some(input)) = (start.cause, start.template) {
             let place = format!("/triggers/{key}/input");
-            missing_members(input, &request, &place, &mut wrong);
+            missing_members(input, &start.schema, &place, &mut wrong);
         }
         if let Some(schema) = &definition.input {
-            wrong.extend(never_fits(key, schema, &request, intake));
+            wrong.extend(never_fits(key, schema, &start, &constants));
         }
     }
     wrong
 }
 
-fn never_fits(key: &str, schema: &Value, request: &Value, intake: &Intake) -> Vec<Diagnostic> {
+fn never_fits(
+    key: &str,
+    schema: &Value,
+    start: &Start<'_>,
+    constants: &Constants,
+) -> Vec<Diagnostic> {
     let wrong = |place: String, reason: &str, help: Option<String>| {
         let message = format!("the trigger `{key}` can start nothing: {reason}");
         let mut found = Diagnostic::new(codes::HOOK_INPUT, message, Place::at(place));
@@ -56,8 +55,9 @@ fn never_fits(key: &str, schema: &Value, request: &Value, intake: &Intake) -> Ve
         root: schema,
         budget: BUDGET,
     };
-    let Some(input) = &intake.input else {
-        let found = compare.conflict(schema, request, "", 0);
+    let given = start.input();
+    let Some(input) = start.template else {
+        let found = compare.conflict(schema, &given, "", 0);
         let advice = || {
             let required = schema.get("required").and_then(Value::as_array);
             let names = required.into_iter().flatten().filter_map(Value::as_str);
@@ -78,7 +78,7 @@ fn never_fits(key: &str, schema: &Value, request: &Value, intake: &Intake) -> Ve
         return found.map(wrong).into_iter().collect();
     };
     let place = format!("/triggers/{key}/input");
-    let (known, unknown) = known_parts(input, &[]);
+    let (known, unknown) = known_parts(input, &[], constants);
     if unknown.is_empty() {
         let Ok(compiled) = Schema::compile(schema) else {
             return Vec::new();
@@ -91,62 +91,11 @@ fn never_fits(key: &str, schema: &Value, request: &Value, intake: &Intake) -> Ve
         let found = found.map(|it| wrong(it.place.pointer, &it.message, it.help));
         return found.collect();
     }
-    let made = made(input, request, 0);
-    let found = compare.conflict(schema, &made, "", 0);
+    let found = compare.conflict(schema, &given, "", 0);
     found
         .map(|(at, reason)| wrong(format!("{place}{at}"), &reason, None))
         .into_iter()
         .collect()
-}
-
-/// The schema of what a template makes of a request.
-fn made(template: &Value, request: &Value, depth: usize) -> Value {
-    match template {
-        Value::Object(members) if depth < DEPTH => {
-            let of =
-                |(name, value): (&String, &Value)| (name.clone(), made(value, request, depth + 1));
-            let properties: Map<String, Value> = members.iter().map(of).collect();
-            let names: Vec<&String> = members.keys().collect();
-            json!({ "type": "object", "properties": properties, "required": names,
-                "additionalProperties": false })
-        }
-        Value::Array(_) => json!({ "type": "array" }),
-        Value::String(text) if text.contains("{{") || text.contains("{%") => match path_of(text) {
-            Some(path) => reached(&path, request).unwrap_or(Value::Bool(true)),
-            None if is_single(text) => Value::Bool(true),
-            None => json!({ "type": "string" }),
-        },
-        constant => json!({ "const": constant, "type": name_of(constant) }),
-    }
-}
-
-/// Whether a text may be one expression, which keeps its type.
-fn is_single(text: &str) -> bool {
-    let text = text.trim();
-    text.starts_with("{{") && text.ends_with("}}")
-}
-
-/// The members of `{{ request.a.b }}`, if a text is nothing else.
-fn path_of(text: &str) -> Option<Vec<&str>> {
-    let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
-    let inner = inner.trim_matches('-').trim();
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let mut names = inner.chars().all(plain).then(|| inner.split('.'))?;
-    (names.next() == Some("request")).then(|| names.collect())
-}
-
-/// The schema of a member of a request, as far as one is declared.
-fn reached(path: &[&str], request: &Value) -> Option<Value> {
-    let mut schema = request;
-    for name in path {
-        let declared = schema.get("properties").and_then(|all| all.get(name));
-        schema = declared.or_else(|| {
-            let rest = schema.get("additionalProperties");
-            rest.filter(|rest| rest.is_object())
-        })?;
-    }
-    // A reference leads into another schema.
-    (!schema.to_string().contains("\"$ref\"")).then(|| schema.clone())
 }
 
 /// Adds the mistakes of expressions that read a parameter which the path does not have.
@@ -158,7 +107,7 @@ fn missing_members(value: &Value, request: &Value, place: &str, wrong: &mut Vec<
         .flatten()
         .map(|(name, _)| name.as_str())
         .collect();
-    for (pointer, path) in windlass_engine::expr::request_paths(value, place) {
+    for (pointer, path) in cause_paths(Cause::Request, value, place) {
         let ["params", name, ..] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
             continue;
         };
@@ -272,6 +221,11 @@ impl<'a> Compare<'a> {
                 let reason = format!("there is no property `{name}`{}", inside(at));
                 return Some((at.to_owned(), reason));
             }
+            // A member that may be missing gets its default.
+            let has_default = declared.is_some_and(|schema| schema.get("default").is_some());
+            if has_default && !always.contains(name) {
+                continue;
+            }
             let Some((schema, given)) = declared.or(rest).zip(of(given, name)) else {
                 continue;
             };
@@ -335,16 +289,5 @@ fn inside(at: &str) -> String {
     match at {
         "" => String::new(),
         at => format!(" in {}", shown(at)),
-    }
-}
-
-fn name_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }

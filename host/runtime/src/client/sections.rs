@@ -197,9 +197,10 @@ fn waits_for(
         }
         (TriggerState::Pending, TriggerType::Child) => {
             let children = store.children(row.no, None, LOOKED_AT)?;
-            let child = children
-                .iter()
-                .find(|child| child.parent.is_some_and(|parent| parent.seq == trigger.seq));
+            let child = children.iter().find(|child| {
+                let parent = child.parent.as_ref();
+                parent.is_some_and(|parent| parent.seq == trigger.seq)
+            });
             Waits::Child(child.map(|child| child.id))
         }
         (TriggerState::Pending, TriggerType::Retry) => {

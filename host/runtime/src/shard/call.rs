@@ -7,7 +7,7 @@ use bytes::Bytes;
 use windlass_engine::expr::{Alias, ExprErrorKind, Template};
 use windlass_engine::{NodeIx, Open};
 use windlass_model::{Class, Failure, Payload, ScopeNo, Seq, TriggerType, valid};
-use windlass_plugins::{Call, CallContext, Cancel, Resumption};
+use windlass_plugins::{Call, CallContext, Cancel, Resumption, secret_handles};
 use windlass_store::Store;
 
 use super::memory::{Unread, json_of};
@@ -78,6 +78,7 @@ impl OwnedRun {
         Ok(CallContext {
             run: self.id,
             workflow: Arc::clone(&self.prepared.name),
+            flow: Arc::clone(&self.flow),
             node: node.map(|node| Arc::clone(&node.name)),
             priority: self.priority(to.seq),
             seq: to.seq,
@@ -124,6 +125,8 @@ impl OwnedRun {
                 executor.configured(rendered).map_err(Unread::Value)?
             }
         };
+        let (config, secrets) =
+            secret_handles(config, &executor.secrets).map_err(|failure| Unread::Value(*failure))?;
         let input = self.input(open, patch, base)?;
         let cancel = match self.held.get(&to.seq).map(|held| &held.stage) {
             Some(Stage::Running(cancel)) => cancel.clone(),
@@ -136,7 +139,7 @@ impl OwnedRun {
             config: Payload::json(config),
             input,
             cx: CallContext {
-                secrets: Arc::clone(&executor.secrets),
+                secrets,
                 ..self.context(to, cancel, executor.reads, base)?
             },
             slot_key: self.no.0,

@@ -207,6 +207,7 @@ impl OwnedRun {
             bookmarks,
             sends,
             children,
+            tree: self.tree_bound(shared.bursts.max_descendants),
             cancels: rows.cancels,
             dead: step.dead,
             blobs: step.blobs,

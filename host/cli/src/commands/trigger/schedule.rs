@@ -29,7 +29,7 @@ pub(crate) struct Schedule {
     #[command(flatten)]
     when: When,
     /// Merged into the variables before the node runs: JSON, @FILE or KEY=VALUE
-    #[arg(short, long, value_name = "INPUT")]
+    #[arg(short, long, value_name = "INPUT", allow_negative_numbers = true)]
     input: Vec<String>,
     /// Priority among due triggers; higher ones go first
     #[arg(

@@ -46,7 +46,12 @@ pub(crate) struct When {
     #[arg(long, value_parser = instant, value_name = "INSTANT")]
     at: Option<i64>,
     /// After this duration, like 90s or 3d
-    #[arg(long = "in", value_parser = duration, value_name = "DURATION")]
+    #[arg(
+        long = "in",
+        value_parser = duration,
+        value_name = "DURATION",
+        allow_hyphen_values = true
+    )]
     after: Option<u64>,
 }
 

@@ -67,6 +67,13 @@ impl fmt::Debug for Interrupt {
 #[derive(Debug, Default)]
 pub(in crate::expr) struct Spent(AtomicU64);
 
+impl Spent {
+    /// So much that this work is left.
+    pub(in crate::expr) fn leaving(work: u64) -> Self {
+        Self(AtomicU64::new(WORK.saturating_sub(work)))
+    }
+}
+
 impl Clone for Spent {
     fn clone(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))

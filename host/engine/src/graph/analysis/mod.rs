@@ -11,11 +11,14 @@
 //! size, except that the ways between loops take one bit for each pair.
 
 mod cycles;
+mod inputs;
 mod islands;
 mod order;
 mod readings;
 mod sites;
+mod wanted;
 
+pub use inputs::Start;
 use serde_json::Value;
 use windlass_model::definition::UseRef;
 use windlass_model::nearest::nearest;

@@ -1,21 +1,28 @@
 //! Readings of values that cannot be there: outputs of nodes that have not run, variables that
-//! nothing sets, and members that a schema rules out; and the flaws of expressions.
+//! nothing sets, and members that a schema rules out; and expressions that fail, or whose values are
+//! of a kind that their place does not take.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::Value;
-use windlass_model::definition::{ErrorEffect, NodeKind, StartTrigger, UseRef};
+use windlass_model::definition::{ErrorEffect, NodeKind, UseRef};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::schema::members::{self, Found, Kind};
+use windlass_model::template::is_template;
 use windlass_model::{Definition, Diagnostic, Place};
 
 use super::super::flat::{Flat, FlatNode};
 use super::super::{BodyIx, NodeIx};
+use super::inputs::{self, Input};
 use super::order::{self, Order};
-use super::sites::{self, Moment, Site};
+use super::sites::{self, Moment, Site, Sites};
+use super::wanted;
 use super::{Analysis, Facts, MOST, Ways};
 use crate::codes;
-use crate::expr::{Findings, Flaw, Known, Reading, Step, of_template};
+use crate::expr::{
+    Constants, EVERY_RUN, Findings, Flaw, Known, Operation, Reading, Step, of_template, result,
+};
 
 /// Subschemas that all readings of a definition together look at.
 const BUDGET: usize = 2_000_000;
@@ -39,11 +46,10 @@ pub(super) fn check<'a>(
     let raw = |node_type: &UseRef| facts(node_type).map(|facts| facts.raw);
     let sites = sites::all(flat, &raw);
     flaws(&sites.flaws, analysis);
-    if sites.readings.is_empty() {
-        return;
-    }
+    let constants = Constants::default();
+    failures(&sites, &constants, analysis);
     let mut check = Check {
-        texts: are_requests(definition),
+        inputs: inputs::all(definition),
         flat,
         order: ways.map(|ways| Order::of(flat, ways)),
         input: definition.input.as_ref(),
@@ -55,13 +61,16 @@ pub(super) fn check<'a>(
     };
     check.find_items();
     for (pointer, body, operation) in &sites.operations {
+        if check.analysis.is_full() {
+            break;
+        }
+        check.operation(pointer, *body, operation);
+    }
+    for place in wanted::places(flat) {
         if check.analysis.mistakes.len() >= MOST {
             break;
         }
-        let flaw = operation.flaw(&mut |root, steps| check.kinds(root, steps, *body));
-        if let Some(flaw) = flaw {
-            flaws(&[(pointer.clone(), flaw)], check.analysis);
-        }
+        check.wanted(&place, &constants);
     }
     for site in &sites.readings {
         if check.analysis.is_full() {
@@ -82,12 +91,7 @@ pub(super) fn check<'a>(
 /// Operators that fail with every value, and texts that look like expressions.
 fn flaws(flaws: &[(String, Flaw)], analysis: &mut Analysis) {
     for (pointer, flaw) in flaws {
-        let place = Place::inside(pointer.as_str(), flaw.at.clone());
-        let code = match flaw.fails {
-            true => codes::ALWAYS_FAILS,
-            false => codes::LOOKS_LIKE_EXPRESSION,
-        };
-        let found = Diagnostic::new(code, flaw.message.as_str(), place).help(flaw.help.as_str());
+        let found = diagnostic(pointer, flaw);
         match flaw.fails {
             true => analysis.mistake(found),
             false => analysis.warning(found),
@@ -95,27 +99,32 @@ fn flaws(flaws: &[(String, Flaw)], analysis: &mut Analysis) {
     }
 }
 
-/// The parts of a request in which every value is a text, or a list of texts.
-const TEXTS: [&str; 3] = ["headers", "params", "query"];
+fn diagnostic(pointer: &str, flaw: &Flaw) -> Diagnostic {
+    let place = Place::inside(pointer, flaw.at.clone());
+    let code = match flaw.fails {
+        true => codes::ALWAYS_FAILS,
+        false => codes::LOOKS_LIKE_EXPRESSION,
+    };
+    Diagnostic::new(code, flaw.message.as_str(), place).help(flaw.help.as_str())
+}
 
-/// Whether the input of every run that a trigger starts is a request, or nothing that is written in
-/// the definition.
-fn are_requests(definition: &Definition) -> bool {
-    let mut requests = false;
-    for trigger in definition.triggers.values() {
-        match trigger {
-            // Its input is made by an expression, or has values of other types.
-            StartTrigger::Http { intake, .. } if !intake.is_plain() => return false,
-            StartTrigger::Http { .. } => requests = true,
-            StartTrigger::Event { .. } => return false,
-            StartTrigger::Cron { timing, .. } | StartTrigger::Every { timing, .. } => {
-                if !timing.input.is_null() {
-                    return false;
-                }
-            }
+/// Expressions that need no value and fail.
+fn failures(sites: &Sites, constants: &Constants, analysis: &mut Analysis) {
+    for (pointer, constant) in &sites.constants {
+        if analysis.mistakes.len() >= MOST {
+            break;
         }
+        let Some(error) = constants.failure(constant) else {
+            continue;
+        };
+        let message = format!(
+            "`{}` fails in every run: {}",
+            error.expression, error.message
+        );
+        let place = Place::inside(pointer.as_str(), constant.at.clone());
+        let found = Diagnostic::new(codes::ALWAYS_FAILS, message, place);
+        analysis.mistake(found.help("the expression reads no value, so its result never changes"));
     }
-    requests
 }
 
 /// The variables that begin with a value or are set by a node.
@@ -163,8 +172,8 @@ fn outputs<'a>(flat: &Flat<'a>, facts: &dyn Fn(&UseRef) -> Option<Facts<'a>>) ->
 }
 
 struct Check<'a, 'b> {
-    /// Whether the input is a request.
-    texts: bool,
+    /// The inputs that triggers give.
+    inputs: Vec<Input<'a>>,
     flat: &'b Flat<'a>,
     order: Option<Order<'b>>,
     input: Option<&'a Value>,
@@ -224,8 +233,101 @@ impl<'a> Check<'a, '_> {
         }
     }
 
-    /// What the value of a path can be.
-    fn kinds(&mut self, root: &str, steps: &[Step], body: BodyIx) -> Vec<Known> {
+    /// An operation that fails in all runs is a mistake. If it fails only in those that one of
+    /// several triggers starts, that is a warning.
+    fn operation(&mut self, pointer: &str, body: BodyIx, operation: &Operation) {
+        let reads_input = operation.roots().any(|root| self.is_input(root, body));
+        if reads_input && self.budget == 0 {
+            return;
+        }
+        let mut found: Vec<Option<Flaw>> = Vec::new();
+        if !reads_input || self.inputs.is_empty() {
+            found.push(operation.flaw(EVERY_RUN, &mut |root, steps| {
+                self.kinds(root, steps, body, None)
+            }));
+        } else {
+            let several = self.inputs.len() > 1;
+            for at in 0..self.inputs.len() {
+                let runs = match self.inputs.get(at) {
+                    Some(input) if several => {
+                        format!("in every run that the trigger `{}` starts", input.trigger)
+                    }
+                    _ => EVERY_RUN.to_owned(),
+                };
+                let mut kinds =
+                    |root: &str, steps: &[Step]| self.kinds(root, steps, body, Some(at));
+                found.push(operation.flaw(&runs, &mut kinds));
+            }
+        }
+        let always = found.iter().all(Option::is_some);
+        if always && found.len() > 1 {
+            found = vec![operation.flaw(EVERY_RUN, &mut |root, steps| {
+                self.kinds(root, steps, body, Some(0))
+            })];
+        }
+        for flaw in found.into_iter().flatten() {
+            let found = diagnostic(pointer, &flaw);
+            match always {
+                true => self.analysis.mistake(found),
+                false => self.analysis.warning(found),
+            }
+        }
+    }
+
+    /// A value whose place takes only values of some kinds.
+    fn wanted(&mut self, place: &wanted::Place<'_>, constants: &Constants) {
+        let Some(text) = place.value.as_str().filter(|text| is_template(text)) else {
+            return;
+        };
+        if let Some(value) = constants.value(text) {
+            let refused = value
+                .ok()
+                .and_then(|value| place.wanted.refusal(text, &value));
+            if let Some((code, message, help)) = refused {
+                let at = Place::at(place.pointer.as_str());
+                self.analysis
+                    .mistake(Diagnostic::new(code, message, at).help(help));
+            }
+            return;
+        }
+        let Some(result) = result(text).filter(|_| self.budget > 0) else {
+            return;
+        };
+        let inputs: Vec<Option<usize>> = match self.inputs.len() {
+            0 => vec![None],
+            several => (0..several).map(Some).collect(),
+        };
+        let mut known = Vec::new();
+        for input in inputs {
+            known.extend(
+                result.knowns(&mut |root, steps| self.kinds(root, steps, place.body, input)),
+            );
+        }
+        if let Some((code, message, help)) = place.wanted.refusal_of_all(text, &known) {
+            let at = Place::at(place.pointer.as_str());
+            self.analysis
+                .mistake(Diagnostic::new(code, message, at).help(help));
+        }
+    }
+
+    /// Whether paths from this root lead into the input.
+    fn is_input(&self, root: &str, body: BodyIx) -> bool {
+        let item = || {
+            self.items
+                .get(&body)
+                .is_some_and(|list| &*list.root == "input")
+        };
+        root == "input" || root == "item" && item()
+    }
+
+    /// What the value of a path can be in the runs that one of the triggers starts.
+    fn kinds(
+        &mut self,
+        root: &str,
+        steps: &[Step],
+        body: BodyIx,
+        input: Option<usize>,
+    ) -> Vec<Known> {
         let reading = Reading {
             root: root.into(),
             steps: steps.to_vec(),
@@ -233,19 +335,7 @@ impl<'a> Check<'a, '_> {
         };
         let reading = self.based(reading, body);
         let found = match &*reading.root {
-            "input" => {
-                let part = reading.member(0).filter(|name| TEXTS.contains(name));
-                if self.texts && part.is_some() && reading.member(1).is_some() {
-                    return match reading.steps.get(2..) {
-                        Some([]) if part == Some("params") => vec![Known::Text],
-                        Some([]) => vec![Known::Text, Known::List],
-                        Some([Step::Item]) => vec![Known::Text],
-                        _ => vec![Known::Anything],
-                    };
-                }
-                self.input
-                    .and_then(|schema| self.kinds_in(schema, &reading, 0))
-            }
+            "input" => self.kinds_of_input(&reading, input),
             "nodes" if reading.member(1) == Some("output") => {
                 let name = reading.member(0).unwrap_or_default();
                 let found = self.flat.find(name);
@@ -255,6 +345,10 @@ impl<'a> Check<'a, '_> {
                     Some(Output::Schema(schema)) => {
                         let schema = *schema;
                         self.kinds_in(schema, &reading, 2)
+                    }
+                    Some(Output::List) if reading.steps.len() == 2 => Some(vec![Kind::List]),
+                    Some(Output::Members(_)) if reading.steps.len() == 2 => {
+                        Some(vec![Kind::Object])
                     }
                     _ => None,
                 }
@@ -272,6 +366,23 @@ impl<'a> Check<'a, '_> {
             Some(kinds) => kinds.into_iter().map(Known::of_kind).collect(),
             None => vec![Known::Anything],
         }
+    }
+
+    /// The kinds of a member of the input that both the trigger and the schema allow. A workflow
+    /// whose schema refuses all that a trigger gives has another mistake.
+    fn kinds_of_input(&mut self, reading: &Reading, input: Option<usize>) -> Option<Vec<Kind>> {
+        let given = input.and_then(|at| {
+            let schema = Rc::clone(&self.inputs.get(at)?.schema);
+            self.kinds_in(&schema, reading, 0)
+        });
+        let wanted = self.input;
+        let wanted = wanted.and_then(|schema| self.kinds_in(schema, reading, 0));
+        let (Some(given), Some(wanted)) = (&given, &wanted) else {
+            return given.or(wanted);
+        };
+        let both = given.iter().filter(|kind| wanted.contains(kind));
+        let both: Vec<Kind> = both.copied().collect();
+        Some(both).filter(|both| !both.is_empty())
     }
 
     fn kinds_in(&mut self, schema: &Value, reading: &Reading, skip: usize) -> Option<Vec<Kind>> {

@@ -4,7 +4,7 @@ use windlass_model::definition::{NodeKind, UseRef, When};
 
 use super::super::flat::{Flat, FlatNode};
 use super::super::{BodyIx, NodeIx};
-use crate::expr::{Findings, Flaw, Operation, Reading, of_condition, of_template};
+use crate::expr::{Constant, Findings, Flaw, Operation, Reading, of_condition, of_template};
 
 /// A reading in its place.
 pub(super) struct Site {
@@ -37,6 +37,8 @@ pub(super) struct Sites {
     pub(super) flaws: Vec<(String, Flaw)>,
     /// Operations on values of paths, each with the place of its text and the body of its values.
     pub(super) operations: Vec<(String, BodyIx, Operation)>,
+    /// Texts that need no value, each with its place.
+    pub(super) constants: Vec<(String, Constant)>,
 }
 
 impl Sites {
@@ -49,6 +51,7 @@ impl Sites {
                 moment,
             }));
         self.flaws.extend(found.flaws);
+        self.constants.extend(found.constants);
         let operations = found.operations.into_iter();
         self.operations
             .extend(operations.map(|(pointer, operation)| (pointer, body, operation)));

@@ -168,8 +168,8 @@ fn a_proxy_that_cannot_be_used_is_named_by_its_variable() {
     ) {
         Err(HttpError::Other(why)) => assert_eq!(
             why,
-            "the proxy that HTTP_PROXY names cannot be used: it speaks SOCKS, and a proxy has to \
-             speak HTTP"
+            "the proxy that the variable HTTP_PROXY names cannot be used: it speaks SOCKS, and only \
+             HTTP is spoken with a proxy (WL-P024)"
         ),
         other => panic!("{other:?}"),
     }
