@@ -1,6 +1,7 @@
 //! Names and values from outside that try to control a terminal, or to begin another line of a list
 //! or of the log.
 
+use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::{Value, json};
@@ -18,6 +19,18 @@ const NAME: &str = "bad\nnext\u{1b}[2J\u{202e}";
 fn assert_clean(what: &[&str], text: &str) {
     let hidden = |c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c);
     assert!(!text.chars().any(hidden), "{what:?}: {text:?}");
+}
+
+/// A workflow file, which may have such characters only as escapes.
+fn escaped(workflow: &Value) -> String {
+    let mut text = String::new();
+    for unit in workflow.to_string().encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(byte @ b' '..=b'~') => text.push(char::from(byte)),
+            _ => drop(write!(text, "\\u{unit:04x}")),
+        }
+    }
+    text
 }
 
 fn text_of(item: &Value, key: &str) -> String {
@@ -63,7 +76,7 @@ fn no_list_and_no_log_line_can_be_forged() {
             "correlation": "{{ input }}",
         } },
     });
-    let waiting = place.workflow("waiting", &waiting);
+    let waiting = place.file("waiting.json", escaped(&waiting));
     let failing = json!({
         "workflow": "failing",
         "nodes": { "it": { "fail": { "message": "{{ input }}", "data": { "{{ input }}": "{{ input }}" } } } },

@@ -107,7 +107,7 @@ fn a_failed_run_is_retried_with_the_repaired_workflow() {
     let none = retry(&["--definition", "latest"]);
     assert_eq!(none.exit, Some(40), "{none:#?}");
     assert!(
-        none.stderr.contains("no version of `sum` is published"),
+        none.stderr.contains("No version of `sum` is published"),
         "{none:#?}"
     );
     place.ask(&["workflow", "publish", &sum(&place, "2")]);
