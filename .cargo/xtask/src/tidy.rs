@@ -145,6 +145,7 @@ pub(crate) fn run() -> Result<()> {
     frozen(&root, &mut wrong)?;
     pages(&root, &files, &mut wrong)?;
     ignored_tests(&root, &files, &mut wrong)?;
+    log_fields(&root, &files, &mut wrong)?;
     no_binaries(&root, &files, &mut wrong)?;
     shown_node(&root, &mut wrong)?;
     crate::statements::twice(&root, &files, &mut wrong)?;
@@ -330,6 +331,40 @@ fn ignored_tests(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Res
         }
     }
     Ok(())
+}
+
+/// Fields that an event of the log has already, so that the log in JSON would have them twice.
+const OWN_FIELDS: [&str; 4] = ["message", "level", "target", "timestamp"];
+
+/// No event of the log has a field twice.
+fn log_fields(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
+    let macros = ["trace!(", "debug!(", "info!(", "warn!(", "error!("];
+    for file in sources(files) {
+        let text = read(root, file)?;
+        for event in text.split(concat!("trac", "ing::")).skip(1) {
+            let Some(event) = macros.iter().find_map(|name| event.strip_prefix(name)) else {
+                continue;
+            };
+            let event = event.split(");").next().unwrap_or_default();
+            let fields = event.split([',', '(']).map(str::trim_start);
+            let twice = |field: &str| {
+                let name = field.trim_start_matches(['%', '?']);
+                let is_own = |own: &&&str| name.strip_prefix(**own).is_some_and(is_end);
+                OWN_FIELDS.iter().find(is_own).copied()
+            };
+            if let Some(name) = fields.filter_map(twice).next() {
+                let file = file.display();
+                wrong.push(format!("{file}: an event of the log has `{name}` twice"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the name of a field ends here: its value follows, or it is a name of a variable.
+fn is_end(rest: &str) -> bool {
+    let rest = rest.trim();
+    rest.is_empty() || rest.starts_with('=')
 }
 
 /// What earlier versions have written and built, which today's sources cannot make.

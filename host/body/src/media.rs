@@ -1,4 +1,7 @@
-//! Media types, as `Content-Type` writes them (RFC 9110, section 8.3).
+//! Media types, as `Content-Type` writes them (RFC 9110, section 8.3), and other headers with
+//! parameters.
+
+use std::borrow::Cow;
 
 /// The parts of a media type that decide how a body is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +58,25 @@ impl MediaType {
         kept.push("charset=utf-8");
         kept.join("; ")
     }
+}
+
+/// The parameters of a header, like those of `Content-Disposition`, in their order: names in lower
+/// case, and values without their quotes. A part without `=` is none.
+///
+/// A backslash before a quotation mark is removed, and any other one stays: browsers write paths
+/// of Windows with single backslashes.
+pub fn parameters(value: &str) -> impl Iterator<Item = (String, Cow<'_, str>)> {
+    parts(value).skip(1).filter_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        let value = value.trim();
+        let inner = value.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        let value = match inner {
+            Some(inner) if inner.contains("\\\"") => Cow::Owned(inner.replace("\\\"", "\"")),
+            Some(inner) => Cow::Borrowed(inner),
+            None => Cow::Borrowed(value),
+        };
+        Some((name.trim().to_ascii_lowercase(), value))
+    })
 }
 
 /// The parts between semicolons that stand in no quoted text.
@@ -116,6 +138,25 @@ mod tests {
             let read = MediaType::of(text);
             assert_eq!(read.essence, essence, "{text}");
             assert_eq!(read.charset.as_deref(), charset, "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_unquoted_and_their_names_in_lower_case() {
+        for (value, expected) in [
+            ("form-data", vec![]),
+            (
+                "form-data; Name=a;filename = b",
+                vec![("name", "a"), ("filename", "b")],
+            ),
+            ("x; a=\" b;c \"; d=e=f", vec![("a", " b;c "), ("d", "e=f")]),
+            (r#"x; a="\"b\"; c\d""#, vec![("a", r#""b"; c\d"#)]),
+            ("x; a; =b; c=", vec![("", "b"), ("c", "")]),
+            ("x; a=\"", vec![("a", "\"")]),
+        ] {
+            let read: Vec<_> = parameters(value).collect();
+            let read: Vec<_> = read.iter().map(|(name, it)| (&**name, &**it)).collect();
+            assert_eq!(read, expected, "{value}");
         }
     }
 

@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use windlass_display::Problems;
+use windlass_display::{Problems, visible};
+use windlass_model::file::DIAGNOSTICS;
 use windlass_model::{Code, Diagnostic};
 use windlass_runtime::codes as runtime_codes;
 
@@ -36,7 +37,7 @@ impl Expected {
         let exit = Exit::of(&code);
         Self {
             code,
-            message: message.into(),
+            message: visible::line(&message.into(), false).into_owned(),
             note: None,
             help: None,
             exit,
@@ -74,6 +75,11 @@ impl Expected {
         let count = problems.diagnostics.len();
         let message = match count {
             1 => format!("{} has a mistake", problems.name),
+            DIAGNOSTICS.. => {
+                problems.diagnostics.truncate(DIAGNOSTICS);
+                let name = &problems.name;
+                format!("{name} has at least {count} mistakes, of which {DIAGNOSTICS} are shown")
+            }
             _ => format!("{} has {count} mistakes", problems.name),
         };
         let code = problems
@@ -83,7 +89,7 @@ impl Expected {
         let exit = Exit::of(&code);
         Self {
             code,
-            message,
+            message: visible::line(&message, false).into_owned(),
             note: None,
             help: None,
             exit,
@@ -229,7 +235,13 @@ fn of_locks(error: &windlass_locks::Error) -> Expected {
 }
 
 fn of_plugins(error: &windlass_plugins::Error) -> Expected {
-    Expected::new(error.code.clone(), error.to_string())
+    // Each fault is a line.
+    let mut lines = error.message.split('\n');
+    let first = lines.next().unwrap_or_default();
+    let rest: Vec<&str> = lines.collect();
+    let text = format!("{}: {first}", error.subject);
+    let note = (!rest.is_empty()).then(|| rest.join("\n"));
+    Expected::new(error.code.clone(), text).note(note)
 }
 
 /// A message with a capital letter at its beginning. A first word that is a name (a path, an

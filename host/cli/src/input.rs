@@ -129,8 +129,9 @@ fn one(argument: &str, schema: Option<&Value>) -> Result<Value, Expected> {
         None => Err(Expected::new(
             codes::INPUT,
             format!(
-                "The input `{}` is neither JSON nor `key=value`: {wrong}",
-                shortened(argument)
+                "The input `{}` is neither JSON nor `key=value`: {}",
+                shortened(argument),
+                reason(&wrong)
             ),
         )
         .help(
@@ -173,10 +174,29 @@ fn file(path: &str) -> Result<Value, Expected> {
         )
         .help("Look at the path and the permissions of the file.")
     })?;
-    serde_json::from_str(&text).map_err(|error| {
-        Expected::new(codes::INPUT, format!("{path} is not JSON: {error}"))
-            .help("An input file holds one JSON document.")
+    // A byte order mark is no part of the text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    serde_json::from_str(text).map_err(|error| {
+        let reason = reason(&error);
+        Expected::new(
+            codes::INPUT,
+            format!("{path} cannot be read as JSON: {reason}"),
+        )
+        .help("An input file holds one JSON document.")
     })
+}
+
+/// The levels of lists and objects that the reader of JSON takes.
+const DEPTH: usize = 127;
+
+/// Why a text is not read as JSON.
+pub(crate) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    // The library has no other sign of it.
+    match text.strip_prefix("recursion limit exceeded") {
+        Some(place) => format!("its lists and objects nest deeper than {DEPTH} levels{place}"),
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -286,5 +306,31 @@ mod tests {
         check(&["=1"], Err("neither JSON nor"));
         check(&["1", "a=2"], Err("only be merged"));
         check(&["@/no/such/file"], Err("cannot be read"));
+        let deep = "[".repeat(128);
+        check(
+            &[&deep],
+            Err("nest deeper than 127 levels at line 1 column 128"),
+        );
+    }
+
+    #[test]
+    fn a_file_is_one_document_of_json_with_or_without_a_byte_order_mark() {
+        use serde_json::json;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("input.json");
+        let argument = format!("@{}", path.display());
+        for (text, expected) in [
+            ("{\"a\":1}", Ok(json!({ "a": 1 }))),
+            ("\u{feff}{\"a\":1}", Ok(json!({ "a": 1 }))),
+            ("\u{feff}", Err("cannot be read as JSON: EOF")),
+            (
+                "\u{feff}\u{feff}1",
+                Err("cannot be read as JSON: expected value"),
+            ),
+            ("{} {}", Err("cannot be read as JSON: trailing")),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            check(&[&argument], expected);
+        }
     }
 }

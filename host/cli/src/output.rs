@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 use std::io::{ErrorKind, IsTerminal as _, Write as _, stderr, stdout};
+use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::{Deserialize as _, Serialize};
@@ -155,10 +156,11 @@ impl Output {
         }
     }
 
-    /// Prints a document on stdout, with a line break at its end. On a terminal, control sequences
-    /// in it are made visible; a pipe gets every byte.
+    /// Prints a document on stdout, with a line break at its end. Control sequences in JSON are
+    /// escaped, which does not change its values. Those in a text are made visible on a terminal; a
+    /// pipe gets every byte of it.
     pub(crate) fn document(&self, text: &str) -> anyhow::Result<()> {
-        if stdout().is_terminal() {
+        if self.format != Format::Text || stdout().is_terminal() {
             write_data(&self.safe(self.data, text))
         } else {
             write_data(text)
@@ -188,10 +190,21 @@ impl Output {
         let _ = writeln!(stderr().lock(), "{text}");
     }
 
-    /// A warning, on stderr.
+    /// A warning, on stderr. Further lines are indented, so that none looks like another message.
     pub(crate) fn warn(&self, text: &str) {
+        let text = text.replace('\n', "\n  ");
         self.note(&format!("{} {text}", self.notes.warning("warning:")));
     }
+}
+
+/// A foreign name on one line, for a text for people.
+pub(crate) fn name(text: &str) -> Cow<'_, str> {
+    visible::line(text, false)
+}
+
+/// The name of a file on one line.
+pub(crate) fn file(path: &Path) -> String {
+    name(&path.display().to_string()).into_owned()
 }
 
 /// Writes to stdout, with a line break at the end.

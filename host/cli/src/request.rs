@@ -163,6 +163,9 @@ impl Request {
             id: self.id,
             correlation: self.correlation,
         };
+        if let Some(id) = self.id {
+            windlass_runtime::check_chosen(id)?;
+        }
         Ok((request, source))
     }
 }

@@ -77,12 +77,15 @@ pub(crate) fn place(name: String, text: &Arc<str>, error: anyhow::Error) -> anyh
     match error.downcast::<Expected>() {
         Ok(Expected {
             problems: Some(found),
+            note,
             ..
         }) => {
             let map = windlass_model::file::read(text, &name).map;
             let mut diagnostics = found.diagnostics;
             diagnostics.iter_mut().for_each(|it| map.locate(it));
-            Expected::of_file(problems(name, Arc::clone(text), diagnostics)).into()
+            Expected::of_file(problems(name, Arc::clone(text), diagnostics))
+                .note(note)
+                .into()
         }
         Ok(other) => other.into(),
         Err(error) => error,
@@ -204,5 +207,25 @@ impl Source {
             text: Arc::clone(&self.text),
             diagnostics,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_model::diagnostic::Place;
+
+    use super::*;
+
+    #[test]
+    fn the_note_of_an_answer_stays_below_the_mistakes() {
+        let text: Arc<str> = "workflow: a\nnodes: { b: { use: c/d } }\n".into();
+        let found = Diagnostic::new(codes::USAGE, "it is wrong", Place::at("/nodes/b/use"));
+        let answer = Expected::of_file(problems(String::new(), "".into(), vec![found]));
+        let answer = answer.note(Some("read this, too".to_owned()));
+        let placed = place("a.yaml".to_owned(), &text, answer.into());
+        let placed = placed.downcast::<Expected>().unwrap();
+        assert_eq!(placed.note.as_deref(), Some("read this, too"));
+        let problems = placed.problems.unwrap();
+        assert!(problems.diagnostics[0].place.span.is_some(), "{problems:?}");
     }
 }

@@ -31,7 +31,7 @@ use crate::codes;
 use crate::config::{self, Config};
 use crate::error::Expected;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::private;
 use crate::web;
 use place::StoreLocation;
@@ -229,11 +229,11 @@ impl Setup {
                 LoadEvent::Failed { file, error, .. } => output.warn(&format!(
                     "[{}] {}: {}",
                     error.code,
-                    file.display(),
+                    output::file(&file),
                     error.message
                 )),
                 LoadEvent::Ignored { path, why } => {
-                    output.warn(&format!("{} is ignored: {why}", path.display()));
+                    output.warn(&format!("{} is ignored: {why}", output::file(&path)));
                 }
                 LoadEvent::Loaded { .. } | LoadEvent::Removed { .. } => {}
             }
@@ -330,6 +330,8 @@ impl Setup {
             exports: self.exports()?,
             topology: self.topology()?,
             max_steps: scheduler.max_steps,
+            max_descendants: scheduler.max_descendants,
+            definition_bytes: scheduler.definition_cache.0,
             observer: None,
             plugin_folders: None,
         })

@@ -7,7 +7,7 @@ use windlass_model::Diagnostic;
 
 use crate::Problems;
 use crate::snippet::{Lines, Snippet};
-use crate::visible::visible;
+use crate::visible::{self, line};
 
 /// The diagnostics of a file, each with its lines.
 pub fn drawn(problems: &Problems, colour: bool) -> String {
@@ -44,11 +44,11 @@ fn drawn_as(problems: &Problems, colour: bool, severity: Severity) -> String {
 /// Characters of a message that are shown.
 const MESSAGE: usize = 4_000;
 
-/// A foreign message, cut to the shown length.
+/// A foreign message on one line, cut to the shown length.
 fn message(text: &str) -> String {
     match text.char_indices().nth(MESSAGE) {
-        Some((end, _)) => visible(text.get(..end).unwrap_or_default()).into_owned() + "…",
-        None => visible(text).into_owned(),
+        Some((end, _)) => line(text.get(..end).unwrap_or_default(), false).into_owned() + "…",
+        None => line(text, false).into_owned(),
     }
 }
 
@@ -77,7 +77,7 @@ impl<'a> Shown<'a> {
             .chain(related)
             .filter_map(|(place, word)| Some((place.span.clone()?, word)))
             .unzip();
-        let name = visible(&problems.name).into_owned();
+        let name = line(&problems.name, false).into_owned();
         let snippet = Snippet::new(name.clone(), &problems.text, lines, &spans);
         let labels = snippet
             .labels()
@@ -96,7 +96,7 @@ impl<'a> Shown<'a> {
             name,
             snippet,
             message: message(&text),
-            help: diagnostic.help.as_deref().map(message),
+            help: diagnostic.help.as_deref().map(visible::lines),
             severity,
         }
     }

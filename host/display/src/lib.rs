@@ -13,10 +13,10 @@ mod places;
 mod snippet;
 #[cfg(test)]
 mod tests;
-pub mod visible;
 
 pub use drawing::{drawn, warnings};
 pub use places::diagnostics;
+pub use windlass_model::visible;
 
 /// The mistakes in a file.
 #[derive(Clone, Debug)]

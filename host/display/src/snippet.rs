@@ -27,6 +27,9 @@ const MARGIN: usize = 40;
 /// Bytes of a label in a longer line.
 const LABEL: usize = 80;
 
+/// Bytes around a shown part in which an address is noticed that reaches into it.
+const NEAR: usize = 4 * 1024;
+
 /// Replaces the parts of a line that were cut out.
 const CUT: &str = " … ";
 
@@ -76,8 +79,12 @@ impl Snippet {
 
     fn line(&mut self, text: &str, number: usize, line: &Range<usize>, spans: &[Span]) {
         let windows = windows(text, number, line, spans);
-        let logins = logins(text.get(line.clone()).unwrap_or_default());
         for (index, window) in windows.iter().enumerate() {
+            // A long line is not searched for each of its labels.
+            let from = text.floor_char_boundary(window.start.saturating_sub(NEAR));
+            let to = text.ceil_char_boundary(window.end.saturating_add(NEAR));
+            let near = from.max(line.start)..to.min(line.end);
+            let logins = logins(text.get(near.clone()).unwrap_or_default());
             if index > 0 || window.start > line.start {
                 self.text.push_str(CUT);
             }
@@ -85,7 +92,7 @@ impl Snippet {
             let last = index + 1 == windows.len();
             for (at, c) in content.char_indices() {
                 self.mark(number, window.start + at, spans);
-                let column = (window.start + at).saturating_sub(line.start);
+                let column = (window.start + at).saturating_sub(near.start);
                 if logins.iter().any(|login| login.contains(&column)) {
                     self.text.push('*');
                 } else if is_hidden(c) {

@@ -129,6 +129,22 @@ fn control_characters_are_shown() {
 }
 
 #[test]
+fn a_quoted_line_break_begins_no_line() {
+    let hostile = "a\nerror[WL-X001]:\u{2028}gone\r\tb";
+    let mut wrong = diagnostic(hostile, 0..4);
+    wrong.related.push((at(1..2), hostile.to_owned()));
+    let mut problems = problems("text of the file\n", vec![wrong]);
+    problems.name = hostile.to_owned();
+    let shown = drawn(&problems, false);
+    let begins = |line: &str| line.trim_start().starts_with("error[");
+    assert!(!shown.lines().any(begins), "{shown}");
+    assert!(
+        shown.contains("a␊error[WL-X001]:<U+2028>gone␍␉b"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn only_colours_of_this_program_reach_a_terminal() {
     for kept in ["\x1b[31mred\x1b[0m", "\x1b[36;1;4mlink\x1b[0m", "a\tb\nc"] {
         assert_eq!(coloured(kept), kept);

@@ -17,7 +17,7 @@ pub use apply::{
 };
 pub use graph::{
     Analysis, Body, BodyIx, EdgeIx, ErrorRule, Facts, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx,
-    Plan, PlanKind, analyse, input_schema, ports, warnings,
+    Plan, PlanKind, Start, analyse, ports, warnings,
 };
 pub use state::{
     Collect, Corrupt, Misfit, Missing, Open, OpenRow, Refused, Round, RunState, Scope, Section,

@@ -3,7 +3,7 @@
 //! The host's files contain inputs, outputs and tokens of its user, and code that is run. Files are
 //! created with mode 0600 and directories with 0700, regardless of the umask: permissions that are
 //! removed later would exist for a moment. Existing files keep their permissions, since an operator
-//! may have set them.
+//! may have set them. No file is made or written behind a link: it would be elsewhere.
 
 // Every crate with system calls depends on this one, so the build says this first.
 #[cfg(windows)]
@@ -31,11 +31,27 @@ const OTHERS: u32 = 0o077;
 /// The mode bits of other users, except that the group may read.
 const OTHERS_MOUNTED: u32 = 0o037;
 
-/// Options that create a file for its user alone.
+/// Options that create a file for its user alone, and open no link.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.mode(0o600);
+    no_link(options.mode(0o600));
     options
+}
+
+/// Refuses a link in the place of a file that a library is about to make: a file behind the link
+/// would be elsewhere, with the permissions that the library gives it. A link to a file with content
+/// is accepted, since no file is made then.
+///
+/// # Errors
+///
+/// The place is a link to nothing or to an empty file ([`io::ErrorKind::InvalidInput`]).
+pub fn check_place(path: &Path) -> io::Result<()> {
+    let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    if is_link && std::fs::metadata(path).map_or(true, |found| found.len() == 0) {
+        let text = "it is a link, and nothing is made behind a link";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(())
 }
 
 /// Makes a directory for its user alone, and those above it, unless they exist.
@@ -52,8 +68,9 @@ pub fn make_directory(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// The system refuses.
+/// The name is a link to nothing or to an empty file ([`check_place`]), or the system refuses.
 pub fn make(path: &Path) -> io::Result<()> {
+    check_place(path)?;
     match options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
@@ -69,7 +86,7 @@ pub fn make(path: &Path) -> io::Result<()> {
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = options();
     options.read(true).write(true).create(true).truncate(false);
-    let file = no_link(&mut options).open(path)?;
+    let file = options.open(path)?;
     let metadata = file.metadata()?;
     let user = rustix::process::geteuid().as_raw();
     if metadata.uid() != user {
@@ -259,6 +276,35 @@ mod tests {
         assert_eq!((mode(&file), mode(dir.path())), (0o644, 0o755));
         assert_eq!(std::fs::read(&file).unwrap(), b"content");
         assert_eq!(open_to_others(&file).unwrap(), 0o044);
+    }
+
+    #[test]
+    fn nothing_is_made_behind_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let [link, elsewhere] = ["link", "elsewhere"].map(|name| dir.path().join(name));
+        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+        let refused = |result: io::Result<()>| result.unwrap_err().kind();
+        assert_eq!(refused(check_place(&link)), io::ErrorKind::InvalidInput);
+        assert_eq!(refused(make(&link)), io::ErrorKind::InvalidInput);
+        for create in [true, false] {
+            let mut options = options();
+            assert!(options.write(true).create(create).open(&link).is_err());
+        }
+        assert!(open_lock(&link).is_err());
+        assert!(!elsewhere.exists());
+        std::fs::write(&elsewhere, "").unwrap();
+        assert!(make(&link).is_err(), "an empty file is as good as none");
+        std::fs::write(&elsewhere, "content").unwrap();
+        make(&link).unwrap();
+        write(&link, b"own").unwrap();
+        assert_eq!(std::fs::read(&elsewhere).unwrap(), b"content");
+        assert_eq!(
+            std::fs::read(&link).unwrap(),
+            b"own",
+            "the link is replaced"
+        );
+        check_place(dir.path()).unwrap();
+        check_place(&dir.path().join("none")).unwrap();
     }
 
     #[test]

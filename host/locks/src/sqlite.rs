@@ -84,6 +84,8 @@ fn connect(path: &Path) -> Result<Connection, Error> {
             Error::refused(format!("cannot make {}: {error}", parent.display()))
         })?;
     }
+    windlass_files::check_place(path)
+        .map_err(|error| Error::refused(format!("cannot make {}: {error}", path.display())))?;
     // SQLite reports a bad place with a better message.
     let _ = windlass_files::make(path);
     let connection = Connection::open(path).and_then(|connection| {

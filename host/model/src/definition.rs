@@ -35,7 +35,9 @@ pub struct Definition {
     pub options: Options,
     /// The names of nodes in the order of their numbers. Empty: in the order of the names. Only the
     /// definition of a run that continued with a newer version has it: the nodes keep the numbers
-    /// that they had. No file has it.
+    /// that they had. It also has the names of former nodes, which the newer version lacks, so that
+    /// the records of their executions keep their names. At most [`crate::limits::NODES`] names.
+    /// No file has it.
     pub node_order: Vec<String>,
 }
 
@@ -60,17 +62,35 @@ impl Definition {
         all
     }
 
-    /// The names of all nodes, those of bodies included. A node's index in this list is its number:
-    /// those of `node_order` come first, and then all others in the order of their names.
+    /// The names of all nodes, those of bodies and former ones included. A node's index in this list
+    /// is its number: those of `node_order` come first, and then all others in the order of their
+    /// names.
     pub fn node_names(&self) -> Vec<&str> {
         let all = self.all_nodes();
         let mut names: BTreeSet<&str> = all.into_iter().map(|(_, name, _)| name).collect();
         let mut ordered = Vec::with_capacity(names.len());
         for name in &self.node_order {
-            ordered.extend(names.take(name.as_str()));
+            names.remove(name.as_str());
+            ordered.push(name.as_str());
         }
         ordered.extend(names);
         ordered
+    }
+
+    /// The names in `node_order` that no node has any more.
+    pub fn former_nodes(&self) -> BTreeSet<&str> {
+        let mut former: BTreeSet<&str> = self.node_order.iter().map(String::as_str).collect();
+        for (_, name, _) in self.all_nodes() {
+            former.remove(name);
+        }
+        former
+    }
+
+    /// The number of a node. `None`: there is no such node, or only a former one.
+    pub fn number_of(&self, name: &str) -> Option<u32> {
+        let at = self.node_names().iter().position(|node| *node == name)?;
+        let is_former = self.former_nodes().contains(name);
+        u32::try_from(at).ok().filter(|_| !is_former)
     }
 }
 
@@ -400,6 +420,9 @@ pub struct Options {
     pub timeout_ms: Option<u64>,
     /// How long a finished run is kept; none: as the configuration says.
     pub retention_ms: Option<u64>,
+    /// How many descendants a run without a parent may have; none: as the configuration says. The
+    /// lower number counts.
+    pub descendants: Option<u32>,
 }
 
 /// The effect of a failed node on the run.

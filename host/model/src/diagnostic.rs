@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::Code;
+use crate::{Code, visible};
 
 /// One mistake. A file is checked to its end, so there may be many.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,17 @@ pub struct Place {
     pub within: Option<Range<usize>>,
 }
 
+/// The most bytes of a pointer that is shown.
+const POINTER_BYTES: usize = 1_000;
+
 impl Place {
+    /// Leaves the middle of a long pointer out.
+    pub(crate) fn shorten(&mut self) {
+        if let Some(short) = visible::shortened(&self.pointer, POINTER_BYTES, POINTER_BYTES / 2) {
+            self.pointer = short;
+        }
+    }
+
     /// A place with a pointer and no span.
     pub fn at(pointer: impl Into<String>) -> Self {
         Self {
@@ -59,22 +69,35 @@ impl Place {
 }
 
 impl Diagnostic {
-    /// A mistake at a place.
+    /// A mistake at a place. The message may quote foreign text: it becomes a
+    /// [`sentence`](visible::sentence).
     pub fn new(code: Code, message: impl Into<String>, place: Place) -> Self {
         Self {
             code,
-            message: message.into(),
+            message: visible::sentence(message),
             help: None,
             place,
             related: Vec::new(),
         }
     }
 
-    /// Adds the remedy.
+    /// Adds the remedy. It may have lines, for example of a file to write.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(visible::lines(help));
         self
+    }
+
+    /// Shortens what has no bound: the remedy and the explanations, if they were not given by
+    /// [`Self::help`], and the pointers. A shortened pointer leads nowhere, so the spans have to be
+    /// known.
+    pub fn shorten(&mut self) {
+        self.help = self.help.take().map(visible::lines);
+        self.place.shorten();
+        for (place, word) in &mut self.related {
+            place.shorten();
+            *word = visible::sentence(std::mem::take(word));
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::{RawValue, Value};
 
@@ -21,8 +21,17 @@ impl JsonText {
     ///
     /// The bytes are not one JSON value, or [`Value`] refuses them.
     pub fn checked(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice::<Readable>(bytes)?;
+        Self::check(bytes)?;
         Self::stored(bytes)
+    }
+
+    /// Checks bytes without keeping them.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not one JSON value, or [`Value`] refuses them.
+    pub fn check(bytes: &[u8]) -> Result<(), serde_json::Error> {
+        serde_json::from_slice::<Readable>(bytes).map(drop)
     }
 
     /// A text that was checked before it was stored.
@@ -156,7 +165,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Readable, A::Error> {
-        while map.next_entry::<IgnoredAny, Readable>()?.is_some() {}
+        while map.next_entry::<Readable, Readable>()?.is_some() {}
         Ok(Readable)
     }
 }
@@ -197,6 +206,8 @@ mod tests {
             b"\"\xff\"",
             b"\"\n\"",
             b"1e",
+            br#""\ud800""#,
+            br#"{"\ud800":1}"#,
             b"{\"a\":1,}",
             &deep(128),
             &deep(1_000_000),

@@ -32,6 +32,8 @@ pub mod stimulus;
 pub mod template;
 pub mod trigger;
 pub mod valid;
+pub mod visible;
+pub mod weight;
 
 pub use clock::Clock;
 pub use code::Code;

@@ -10,7 +10,7 @@ mod text;
 
 use std::sync::Arc;
 
-pub use http::{Http, POOLS, Slots};
+pub use http::{Answers, Http, POOLS, Slots};
 pub use series::{Counter, Family, Gauge, Histogram};
 
 use crate::TriggerType;
@@ -133,6 +133,18 @@ const PLUGIN_MEMORY_REFUSED: About = About {
     labels: &[],
     help: "How often a call of a plugin found no memory to grow, and was made again or failed.",
 };
+const DEFINITIONS: About = About {
+    name: "windlass_definitions_bytes",
+    kind: "gauge",
+    labels: &[],
+    help: "Memory that workflows hold that are ready to run, estimated.",
+};
+const DEFINITIONS_LIMIT: About = About {
+    name: "windlass_definitions_limit_bytes",
+    kind: "gauge",
+    labels: &[],
+    help: "Memory beyond which workflows are dropped that no run in memory uses.",
+};
 const DEAD_TRIGGERS: About = About {
     name: "windlass_dead_triggers",
     kind: "gauge",
@@ -175,6 +187,10 @@ pub struct Metrics {
     pub plugin_memory_waiting: Gauge,
     /// Calls.
     pub plugin_memory_refused: Counter,
+    /// Bytes.
+    pub definitions: Gauge,
+    /// Bytes.
+    pub definitions_limit: Gauge,
     /// In the store.
     pub dead_triggers: Gauge,
     /// The HTTP server.
@@ -201,6 +217,8 @@ impl Default for Metrics {
             plugin_memory_limit: Gauge::default(),
             plugin_memory_waiting: Gauge::default(),
             plugin_memory_refused: Counter::default(),
+            definitions: Gauge::default(),
+            definitions_limit: Gauge::default(),
             dead_triggers: Gauge::default(),
             http: Http::default(),
         }
@@ -240,6 +258,8 @@ impl Metrics {
         text.gauge(&PLUGIN_MEMORY_LIMIT, &self.plugin_memory_limit);
         text.gauge(&PLUGIN_MEMORY_WAITING, &self.plugin_memory_waiting);
         text.counter(&PLUGIN_MEMORY_REFUSED, &self.plugin_memory_refused);
+        text.gauge(&DEFINITIONS, &self.definitions);
+        text.gauge(&DEFINITIONS_LIMIT, &self.definitions_limit);
         text.gauge(&DEAD_TRIGGERS, &self.dead_triggers);
         let http = &self.http;
         text.gauge(&http::CONNECTIONS, &http.connections);
@@ -252,12 +272,17 @@ impl Metrics {
             ("client", http.clients_limited.get()),
         ];
         text.labelled(&http::LIMITED, limited);
+        text.gauge(&http::ANSWERS, &http.answers.used);
+        text.gauge(&http::ANSWERS_LIMIT, &http.answers.limit);
+        text.gauge(&http::ANSWERS_PEAK, &http.answers.peak);
+        text.counter(&http::ANSWERS_REFUSED, &http.answers.refused);
+        text.counter(&http::ANSWERS_GIVEN_UP, &http.answers.given_up);
         text.into_string()
     }
 }
 
 /// Every metric, in the order of the text.
-pub const ALL: [About; 24] = [
+pub const ALL: [About; 31] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     TRIGGERS_DUE,
@@ -275,6 +300,8 @@ pub const ALL: [About; 24] = [
     PLUGIN_MEMORY_LIMIT,
     PLUGIN_MEMORY_WAITING,
     PLUGIN_MEMORY_REFUSED,
+    DEFINITIONS,
+    DEFINITIONS_LIMIT,
     DEAD_TRIGGERS,
     http::CONNECTIONS,
     http::EVICTED,
@@ -282,6 +309,11 @@ pub const ALL: [About; 24] = [
     http::SLOTS_USED,
     http::REFUSED,
     http::LIMITED,
+    http::ANSWERS,
+    http::ANSWERS_LIMIT,
+    http::ANSWERS_PEAK,
+    http::ANSWERS_REFUSED,
+    http::ANSWERS_GIVEN_UP,
 ];
 
 #[cfg(test)]

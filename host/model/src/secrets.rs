@@ -3,14 +3,16 @@
 //! A reference is an object `{ secret: NAME }` that a definition contains literally. A `prefix` beside
 //! the name stands before the value where the host inserts it, as `Bearer ` does. The result of
 //! an expression is data, and data must not name secrets. So the host replaces the name in each
-//! literal reference by a handle before anything is rendered, and a request for a secret has to
-//! contain the handle: data that looks like a reference contains none.
+//! literal reference by a mark before anything is rendered, and each mark by a handle of this one
+//! call after it is rendered. A request for a secret has to contain the handle: data of the call was
+//! there before the handle, and so contains none.
 
 use std::ops::Range;
 
 use serde_json::{Map, Value};
 
 use crate::template::is_template;
+use crate::weight;
 
 /// The member of a reference with the name.
 const MEMBER: &str = "secret";
@@ -21,45 +23,91 @@ const PREFIX: &str = "prefix";
 /// How long a prefix may be, in bytes.
 const PREFIX_BYTES: usize = 128;
 
-/// Separates the name of a secret from the number that makes it a handle.
+/// Separates the name of a secret from the number that makes it a handle. A mark has no name.
 const SEPARATOR: char = '#';
 
-/// A secret that a definition refers to.
+/// A secret that a call may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// The name of the secret.
     pub name: Box<str>,
     /// The text before its value where the host inserts it. Default: empty.
     pub prefix: Box<str>,
-    /// The text that replaces the name in the configuration.
+    /// The text that stands in the configuration of this call, and of no other.
     pub handle: Box<str>,
 }
 
-/// Replaces the name in each literal reference of a value by a handle, which the number makes
+/// A secret that a definition refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marked {
+    name: Box<str>,
+    prefix: Box<str>,
+    /// The text that replaces the name until a call is made.
+    mark: Box<str>,
+    /// How often the definition refers to it.
+    count: usize,
+}
+
+impl Marked {
+    /// An estimate of the memory that it takes, in bytes.
+    pub fn weight(&self) -> usize {
+        let texts = [&self.name, &self.prefix, &self.mark];
+        let texts = texts.into_iter().map(|text| weight::block(text.len()));
+        size_of::<Self>() + texts.sum::<usize>()
+    }
+}
+
+/// Replaces the name in each literal reference of a value by a mark, which the number makes
 /// impossible to guess, and removes its prefix. Returns the references, each secret once for each
 /// prefix.
-pub fn bind(value: &mut Value, number: u128) -> Vec<Reference> {
-    let mut references: Vec<Reference> = Vec::new();
+pub fn bind(value: &mut Value, number: u128) -> Vec<Marked> {
+    let mut found: Vec<Marked> = Vec::new();
     each(value, &mut |members, name, prefix| {
-        let known = references.iter();
-        let known = known.filter(|known| *known.name == *name && *known.prefix == *prefix);
-        let handle = match known.map(|known| known.handle.clone()).next() {
-            Some(handle) => handle,
+        let mut known = found.iter_mut();
+        let mark = match known.find(|known| *known.name == *name && *known.prefix == *prefix) {
+            Some(known) => {
+                known.count += 1;
+                known.mark.clone()
+            }
             None => {
-                let number = number.wrapping_add(references.len() as u128);
-                let handle: Box<str> = format!("{name}{SEPARATOR}{number:032x}").into();
-                references.push(Reference {
+                let number = number.wrapping_add(found.len() as u128);
+                let mark: Box<str> = format!("{SEPARATOR}{number:032x}").into();
+                found.push(Marked {
                     name: name.into(),
                     prefix: prefix.into(),
-                    handle: handle.clone(),
+                    mark: mark.clone(),
+                    count: 1,
                 });
-                handle
+                mark
             }
         };
         members.remove(PREFIX);
-        members.insert(MEMBER.to_owned(), Value::from(&*handle));
+        members.insert(MEMBER.to_owned(), Value::from(&*mark));
     });
-    references
+    found
+}
+
+/// Replaces the marks in a rendered configuration by handles of one call, which the number makes
+/// impossible to guess. None: the configuration has other marks than its definition, so some of them
+/// are data.
+pub fn handles(config: &str, marked: &[Marked], number: u128) -> Option<(String, Vec<Reference>)> {
+    let mut config = config.to_owned();
+    let mut references = Vec::with_capacity(marked.len());
+    for (at, of) in marked.iter().enumerate() {
+        let mark = format!("\"{}\"", of.mark);
+        if config.matches(&mark).count() != of.count {
+            return None;
+        }
+        let number = number.wrapping_add(at as u128);
+        let handle = format!("{}{SEPARATOR}{number:032x}", of.name);
+        config = config.replace(&mark, &Value::from(handle.as_str()).to_string());
+        references.push(Reference {
+            name: of.name.clone(),
+            prefix: of.prefix.clone(),
+            handle: handle.into(),
+        });
+    }
+    Some((config, references))
 }
 
 /// Removes the prefixes of the references in a value: plugins do not see them.
@@ -161,6 +209,14 @@ mod tests {
         format!("{name}#00000000000000000000000000000abc")
     }
 
+    /// A configuration with handles, and the references.
+    fn called(value: &Value, number: u128) -> (Value, Vec<Reference>) {
+        let mut bound = value.clone();
+        let marked = bind(&mut bound, NUMBER);
+        let (config, references) = handles(&bound.to_string(), &marked, number).unwrap();
+        (serde_json::from_str(&config).unwrap(), references)
+    }
+
     #[test]
     fn only_what_stands_there_literally_is_a_reference() {
         let value = json!({
@@ -175,8 +231,7 @@ mod tests {
             },
             "secret": { "secret": "" },
         });
-        let mut bound = value.clone();
-        let mut references = bind(&mut bound, NUMBER);
+        let (config, mut references) = called(&value, 7);
         references.sort_by(|a, b| a.name.cmp(&b.name));
         let told = references.iter().map(|it| (&*it.name, &*it.prefix));
         assert_eq!(told.collect::<Vec<_>>(), [("mail", ""), ("price", "")]);
@@ -187,20 +242,48 @@ mod tests {
         let mut wanted = value.clone();
         wanted["headers"]["a"] = handle_of("price");
         wanted["headers"]["f"] = json!([handle_of("mail"), handle_of("price")]);
-        assert_eq!(bound, wanted);
+        assert_eq!(config, wanted);
         assert!(are_in(&value));
-        assert!(!are_in(&bound), "a handle is no reference");
+        assert!(!are_in(&config), "a handle is no reference");
         assert_eq!(bind(&mut json!({ "secret": "a" }), NUMBER).len(), 1);
         assert!(bind(&mut json!("secret"), NUMBER).is_empty());
         assert!(!are_in(&json!([1, { "secret": 2 }])));
     }
 
     #[test]
+    fn a_handle_is_of_one_call() {
+        let value = json!({ "a": { "secret": "a \"b\" \\" } });
+        let ((first, old), (second, new)) = (called(&value, 1), called(&value, 2));
+        assert_ne!(first, second);
+        assert_ne!(old[0].handle, new[0].handle);
+        assert_eq!(second["a"]["secret"], *new[0].handle);
+        assert_eq!(&*new[0].name, "a \"b\" \\");
+    }
+
+    #[test]
+    fn a_mark_that_is_data_is_noticed() {
+        let mut bound = json!({ "a": { "secret": "k" }, "b": { "secret": "k" } });
+        let marked = bind(&mut bound, NUMBER);
+        let with = |data: Value| {
+            let mut rendered = bound.clone();
+            rendered["data"] = data;
+            handles(&rendered.to_string(), &marked, 1)
+        };
+        let mark = &*marked[0].mark;
+        assert!(with(json!("harmless")).is_some());
+        for data in [json!(mark), json!({ "secret": mark }), json!({ mark: 1 })] {
+            assert!(with(data.clone()).is_none(), "{data}");
+        }
+        // Within a longer text it is no reference, and it stays.
+        let (config, _) = with(json!(format!("x{mark}"))).unwrap();
+        assert!(config.contains(mark));
+    }
+
+    #[test]
     fn a_prefix_is_kept_from_the_configuration() {
         let reference = |prefix: &str| json!({ "secret": "gh", "prefix": prefix });
         let value = json!([reference("Bearer "), reference("token "), { "secret": "gh" }, reference("token ")]);
-        let mut bound = value.clone();
-        let mut references = bind(&mut bound, NUMBER);
+        let (bound, mut references) = called(&value, 7);
         let of = |at: usize| bound[at]["secret"].as_str().unwrap();
         assert_eq!(of(1), of(3));
         assert_ne!(of(0), of(1));

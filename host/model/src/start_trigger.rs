@@ -8,12 +8,14 @@ use crate::http::{Intake, Respond, Verify};
 /// A trigger that starts a workflow. It takes effect when the workflow is published.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartTrigger {
-    /// A stimulus. Its input becomes the run's input.
+    /// A stimulus.
     Event {
         /// The name of the stimulus.
         name: String,
         /// The value that its `match` has to equal. Default: `null`.
         matches: Value,
+        /// The input of the run: a template over `event`. None: the input of the stimulus.
+        input: Option<Value>,
     },
     /// A request to the host's web server.
     Http {

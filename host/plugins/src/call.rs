@@ -54,6 +54,8 @@ pub struct CallContext {
     pub run: RunId,
     /// The name of the workflow.
     pub workflow: Arc<str>,
+    /// The name of the workflow with which the run shares places: that of the root of its tree.
+    pub flow: Arc<str>,
     /// The node that runs.
     pub node: Option<Arc<str>>,
     /// The priority of the trigger, which counts where calls wait for their turn.
@@ -93,6 +95,7 @@ impl CallContext {
     pub fn new(run: RunId, workflow: Arc<str>, seq: Seq) -> Self {
         Self {
             run,
+            flow: Arc::clone(&workflow),
             workflow,
             node: None,
             priority: 0,

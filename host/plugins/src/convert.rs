@@ -232,7 +232,11 @@ impl Reader<'_> {
             node::Body::Text(text) => (text.into_bytes().into(), true),
             node::Body::Blob(text) => {
                 let body = Body::Blob(self.blob(&text)?);
-                return Ok(Payload { content_type, body });
+                let payload = Payload { content_type, body };
+                if let (true, Some(bytes)) = (payload.is_json(), self.written(&text)) {
+                    check_json(bytes, false)?;
+                }
+                return Ok(payload);
             }
         };
         if bytes.len() > self.limits.payload_bytes {
@@ -250,16 +254,19 @@ impl Reader<'_> {
         Ok(payload)
     }
 
+    /// The content of a blob that the call has written.
+    fn written(&self, text: &str) -> Option<&[u8]> {
+        let digest: Digest = text.parse().ok()?;
+        let mut written = self.blobs.finished.iter();
+        let (_, bytes) = written.find(|(known, _)| *known == digest)?;
+        Some(bytes)
+    }
+
     /// Only a blob that the call was given or has written: a digest alone is no right to a blob.
     fn blob(&self, text: &str) -> Result<BlobRef, Failure> {
         let unknown = || nonsense("it refers to a blob that it was not given and has not written");
         let digest: Digest = text.parse().map_err(|_| unknown())?;
-        let written = self
-            .blobs
-            .finished
-            .iter()
-            .find(|(known, _)| *known == digest);
-        if let Some((_, bytes)) = written {
+        if let Some(bytes) = self.written(text) {
             return Ok(BlobRef {
                 digest,
                 size: bytes.len() as u64,
@@ -275,8 +282,8 @@ fn check_json(bytes: &[u8], is_utf8: bool) -> Result<(), Failure> {
     if !is_utf8 && std::str::from_utf8(bytes).is_err() {
         return Err(nonsense("JSON that is not UTF-8"));
     }
-    match serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
-        Ok(_) => Ok(()),
+    match JsonText::check(bytes) {
+        Ok(()) => Ok(()),
         Err(error) => Err(nonsense(&format!("a payload that is not JSON: {error}"))),
     }
 }
@@ -302,4 +309,29 @@ fn nonsense(message: &str) -> Failure {
         codes::RESULT,
         format!("what it returned: {message}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_host_cannot_read_is_refused() {
+        let deep = |levels: usize| [vec![b'['; levels], vec![b']'; levels]].concat();
+        for unreadable in [
+            &deep(128)[..],
+            &deep(1_000_000),
+            br#""\ud800""#,
+            br#"{"\udc00":1}"#,
+            b"",
+            b"1 2",
+        ] {
+            let failure = check_json(unreadable, false).unwrap_err();
+            assert_eq!(failure.code, codes::RESULT);
+        }
+        for readable in [&deep(127)[..], br#"{"a":1,"a":"\ud83d\ude00"}"#, b"1e999"] {
+            assert!(check_json(readable, true).is_ok());
+            assert!(serde_json::from_slice::<serde_json::Value>(readable).is_ok());
+        }
+    }
 }

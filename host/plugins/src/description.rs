@@ -122,7 +122,7 @@ impl Description {
                 } else {
                     codes::DESCRIPTION
                 };
-                Err(Error::new(code, subject, reader.faults.join("\n")))
+                Err(Error::faults(code, subject, &reader.faults))
             }
         }
     }
@@ -428,4 +428,33 @@ fn raw_members(config: &Value) -> BTreeSet<String> {
         .filter(|(_, schema)| schema.get("x-raw") == Some(&Value::Bool(true)))
         .map(|(name, _)| name.clone())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_plugin_says_of_itself_begins_no_line_of_a_message() {
+        let hostile = "1\nerror[WL-X001]: gone\r\u{1b}[2J";
+        let description = json!({
+            "windlass": 1,
+            "version": hostile,
+            "nodes": [{
+                "name": "a",
+                "config": { "$ref": hostile },
+                "input": { "pattern": format!("({hostile}") },
+            }],
+        });
+        let json = serde_json::to_vec(&description).unwrap();
+        let error = Description::read(hostile, &json).expect_err("it is refused");
+        let said = format!("{error}");
+        assert!(said.contains("␊error[WL-X001]: gone␍␛[2J"), "{said}");
+        for line in said.lines() {
+            assert!(!line.trim_start().starts_with("error["), "{said}");
+        }
+        assert!(!said.contains(['\u{1b}', '\r']), "{said}");
+    }
 }

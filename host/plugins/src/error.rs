@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windlass_model::Code;
+use windlass_model::{Code, visible};
 
 use crate::codes;
 
@@ -14,16 +14,32 @@ pub struct Error {
     pub code: Code,
     /// The file, folder or digest that the error concerns.
     pub subject: String,
-    /// The fault. Several faults are separated by newlines.
+    /// The fault. Several faults are separated by newlines; nothing else in it is a newline.
     pub message: String,
 }
+
+/// The most faults that an error lists.
+const FAULTS: usize = 50;
 
 impl Error {
     pub(crate) fn new(code: Code, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
-            subject: subject.into(),
-            message: message.into(),
+            subject: visible::line(&subject.into(), false).into_owned(),
+            message: visible::sentence(message),
+        }
+    }
+
+    /// An error with several faults, each of which may quote a plugin.
+    pub(crate) fn faults(code: Code, subject: impl Into<String>, faults: &[String]) -> Self {
+        let mut lines: Vec<String> = faults.iter().take(FAULTS).map(visible::sentence).collect();
+        let more = faults.len().saturating_sub(FAULTS);
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+        Self {
+            message: lines.join("\n"),
+            ..Self::new(code, subject, "")
         }
     }
 

@@ -32,7 +32,7 @@ const FIRST_AGAIN: Duration = Duration::from_secs(1);
 const LAST_AGAIN: Duration = Duration::from_secs(60);
 /// The most ignored entries that are reported.
 const MAX_IGNORED: usize = 100;
-/// The most files of one folder.
+/// The most plugins, ignored files and subfolders of one folder.
 const MAX_FILES: usize = 10_000;
 
 /// The result of a look for one file.
@@ -325,8 +325,13 @@ fn files(dir: &Path) -> std::io::Result<Vec<(PathBuf, Entry)>> {
         entries => entries?,
     };
     let mut files = Vec::new();
-    for entry in entries.take(MAX_FILES) {
+    for entry in entries {
         let entry = entry?;
+        // A list that is cut short would make the other plugins look removed.
+        if files.len() == MAX_FILES {
+            let text = format!("it has more than {MAX_FILES} plugins and subfolders");
+            return Err(std::io::Error::other(text));
+        }
         let file = entry.path();
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;

@@ -65,4 +65,4 @@ pub use proof::{Proof, Proofs, Signed, Standing};
 #[cfg(feature = "doubles")]
 pub use quarantine::Quarantine;
 pub use registry::{Missing, Registry};
-pub use secrets::bind as bind_secrets;
+pub use secrets::{bind as bind_secrets, handles as secret_handles};

@@ -1,9 +1,9 @@
 //! The lines that a guest logs during one call.
 //!
-//! Lines beyond the limits are dropped and counted. Control characters are escaped, so that a line
-//! stays one line and cannot control a terminal.
+//! Lines beyond the limits are dropped and counted. Control characters are made visible, so that a
+//! line stays one line and cannot control a terminal.
 
-use windlass_model::LogLine;
+use windlass_model::{LogLine, visible};
 
 use crate::options::{Limits, Secrets};
 
@@ -65,27 +65,12 @@ impl Log {
     }
 }
 
-/// Writes control characters, and those that change the direction of text, as `\u{..}`.
+/// A text of a guest on one line.
 pub(crate) fn escape(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(hidden) {
-        return text.to_owned();
-    }
-    let mut clean = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if hidden(c) {
-            clean.extend(c.escape_default());
-        } else {
-            clean.push(c);
-        }
-    }
-    clean
+    visible::line(text, false).into_owned()
 }
 
-/// Escapes each line of a text, and keeps the lines.
+/// Cleans each line of a text, and keeps the lines.
 pub(crate) fn escape_lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(escape).collect();
     lines.join("\n")
@@ -107,8 +92,8 @@ mod tests {
     #[test]
     fn control_characters_are_escaped() {
         let lines = check(&["a\nb\u{1b}[31m", "ü ok"], &Limits::default());
-        assert_eq!(lines, ["a\\nb\\u{1b}[31m", "ü ok"]);
-        assert_eq!(escape_lines("a\r\n\u{1b}b\tc\n"), "a\n\\u{1b}b\\tc");
+        assert_eq!(lines, ["a␊b␛[31m", "ü ok"]);
+        assert_eq!(escape_lines("a\r\n\u{1b}b\tc\n"), "a\n␛b␉c");
     }
 
     #[test]

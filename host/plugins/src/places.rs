@@ -73,7 +73,7 @@ struct Held<F: Flow> {
 pub(crate) fn for_fiber(cx: &CallContext, plugin: PluginNo) -> Caller<Arc<str>, PluginNo> {
     Caller {
         priority: cx.priority,
-        flow: Arc::clone(&cx.workflow),
+        flow: Arc::clone(&cx.flow),
         lane: plugin,
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn for_fiber(cx: &CallContext, plugin: PluginNo) -> Caller<Arc<str>, 
 pub(crate) fn for_turn(cx: &CallContext, plugin: PluginNo) -> TurnCaller {
     Caller {
         priority: cx.priority,
-        flow: (plugin, Arc::clone(&cx.workflow)),
+        flow: (plugin, Arc::clone(&cx.flow)),
         lane: plugin,
     }
 }

@@ -4,6 +4,9 @@
 use uuid::{Builder, Uuid};
 use windlass_model::{Digest, RunId, Seq, StimulusId};
 
+use crate::codes;
+use crate::error::Error;
+
 /// The purpose of a derived id. Different purposes never give the same id.
 #[derive(Clone, Copy)]
 #[repr(u8)]
@@ -54,12 +57,51 @@ fn name(bytes: &[u8]) -> Uuid {
     for (byte, hashed) in half.iter_mut().zip(digest.0) {
         *byte = hashed;
     }
-    Builder::from_random_bytes(half).into_uuid()
+    Builder::from_custom_bytes(half).into_uuid()
 }
+
+/// Whether hosts derive ids of this kind: of children, of deliveries, of idempotency keys and of
+/// occurrences of schedules. All are UUIDs of version 8, and no other ids are.
+pub(crate) fn is_derived(id: RunId) -> bool {
+    id.0.get_version_num() == 8
+}
+
+/// Refuses an id that a client may not choose for a run, because a host derives such ids: a later
+/// request with an idempotency key, a parent or a schedule would find the run.
+///
+/// # Errors
+///
+/// [`codes::DERIVED_ID`].
+pub fn check_chosen(id: RunId) -> Result<(), Error> {
+    if !is_derived(id) {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        code: codes::DERIVED_ID,
+        message: format!("no run can be started as {id}: {DERIVED}"),
+        help: Some("use a UUID of another version, like 4 or 7".to_owned()),
+    })
+}
+
+/// What the ids stand for that hosts derive.
+pub(crate) const DERIVED: &str = "ids of this kind stand for an `Idempotency-Key`, a delivery, an \
+                                  occurrence of a schedule or a child";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_client_chooses_a_derived_id() {
+        let run = RunId(Uuid::from_u128(7));
+        for derived in [child(run, Seq(1), 0), delivery("a", "bc", Digest::of(b"1"))] {
+            let refused = check_chosen(derived).unwrap_err();
+            assert_eq!(refused.code(), codes::DERIVED_ID);
+        }
+        assert!(check_chosen(crate::new_run_id()).is_ok());
+        let random = Builder::from_random_bytes([7; 16]).into_uuid();
+        assert!(check_chosen(RunId(random)).is_ok());
+    }
 
     #[test]
     fn names_are_the_same_again_and_differ_from_each_other() {

@@ -53,6 +53,10 @@ pub struct Options {
     pub topology: Topology,
     /// The limit of executions of one run.
     pub max_steps: u64,
+    /// The limit of descendants of a run without a parent.
+    pub max_descendants: u32,
+    /// The memory of prepared definitions, in bytes, except for those of runs in memory.
+    pub definition_bytes: u64,
     /// The observer of runs.
     pub observer: Option<Arc<dyn Observer>>,
     /// Folders whose plugins are loaded while the process runs.

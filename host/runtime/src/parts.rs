@@ -64,8 +64,8 @@ impl Parts {
             store,
             clock,
             metrics: Arc::clone(plugins.metrics()),
+            catalog: Catalog::new(options.definition_bytes, Arc::clone(plugins.metrics())),
             plugins,
-            catalog: Catalog::default(),
             io,
             links,
             exports,
@@ -81,6 +81,7 @@ impl Parts {
         let bursts = Bursts {
             bounds: options.burst,
             max_steps: options.max_steps,
+            max_descendants: options.max_descendants,
             suspects: Suspects::default(),
             overdue: Overdue::new(),
             burst_locks,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::Value;
 use windlass_engine::Command;
 use windlass_model::decimal::canonical;
 use windlass_model::{Diagnostic, Digest, Incarnation, Numbers, Payload, RunId, RunNo, valid};
@@ -39,25 +40,19 @@ pub struct Started {
     pub existing: Option<Box<RunRow>>,
 }
 
-impl StartRequest {
-    /// The identity of a request: equal requests have equal digests. It is of the input that was
-    /// sent, without defaults. Inputs are equal if their values are, however they are written.
-    fn digest(&self) -> Digest {
-        let mut bytes = self.definition.digest.0.to_vec();
-        bytes.extend_from_slice(self.correlation.as_deref().unwrap_or_default().as_bytes());
-        bytes.push(0);
-        if let Some(input) = self.input.inline() {
-            match serde_json::from_slice(input) {
-                Ok(value) => bytes.extend_from_slice(&canonical(&value)),
-                Err(_) => bytes.extend_from_slice(input),
-            }
-        }
-        Digest::of(&bytes)
-    }
+/// A request whose input fits its workflow.
+pub(crate) struct Accepted<'r> {
+    request: &'r StartRequest,
+    /// The input of the run: with the defaults of the schema for the members that it lacks.
+    input: Payload,
+    /// The identity of the request: equal requests have equal digests. Inputs are equal if their
+    /// values are, however they are written.
+    digest: Digest,
+}
 
-    /// Checks the correlation id, and the input against the workflow's schema. The result is the
-    /// input of the run: with the defaults of the schema for the members that it lacks.
-    pub(crate) fn accepted(&self, prepared: &Prepared) -> Result<Payload, Error> {
+impl StartRequest {
+    /// Checks the correlation id, and the input against the workflow's schema.
+    pub(crate) fn accepted(&self, prepared: &Prepared) -> Result<Accepted<'_>, Error> {
         valid::CORRELATION
             .check_optional(self.correlation.as_deref())
             .map_err(|wrong| Error::Refused {
@@ -80,28 +75,39 @@ impl StartRequest {
             diagnostic.code = crate::codes::INPUT_INVALID;
             diagnostic
         };
-        let completed = match schema.map(|schema| schema.complete(json, "")) {
-            Some(Ok(completed)) => completed.map(Payload::json),
-            Some(Err(diagnostic)) => return Err(Error::Input(vec![wrong(*diagnostic)])),
-            None => None,
-        };
-        let completed = completed.unwrap_or_else(|| self.input.clone());
-        let json = completed.inline().map(|json| &**json);
-        let value = serde_json::from_slice(json.unwrap_or_default())
+        let completed = schema.map(|schema| schema.complete(json, "")).transpose();
+        let completed = completed.map_err(|found| Error::Input(vec![wrong(*found)]))?;
+        let json = completed
+            .flatten()
+            .map_or_else(|| json.clone(), Bytes::from);
+        // The only time that the input is parsed before a node reads it.
+        let value = serde_json::from_slice(&json)
             .map_err(|error| input_error(&format!("it is not JSON: {error}")))?;
         let found = schema.map_or_else(Vec::new, |schema| schema.check(&value, ""));
-        if found.is_empty() {
-            Ok(completed)
-        } else {
-            Err(Error::Input(found.into_iter().map(wrong).collect()))
+        if !found.is_empty() {
+            return Err(Error::Input(found.into_iter().map(wrong).collect()));
         }
+        Ok(Accepted {
+            request: self,
+            input: Payload::json(json),
+            digest: self.digest(&value),
+        })
     }
 
-    /// The new run with its accepted input, and the initial state from the engine.
+    fn digest(&self, input: &Value) -> Digest {
+        let mut bytes = self.definition.digest.0.to_vec();
+        bytes.extend_from_slice(self.correlation.as_deref().unwrap_or_default().as_bytes());
+        bytes.push(0);
+        bytes.extend_from_slice(&canonical(input));
+        Digest::of(&bytes)
+    }
+}
+
+impl Accepted<'_> {
+    /// The new run, and the initial state from the engine.
     pub(crate) fn new_run(
         &self,
         prepared: &Prepared,
-        input: Payload,
         numbers: &Numbers,
         owner: Option<Incarnation>,
         now_ms: i64,
@@ -130,18 +136,18 @@ impl StartRequest {
         }
         let vars = prepared.vars.iter();
         let activation = prepared.graph.options().activation;
-        let correlation = self.correlation.as_deref();
+        let correlation = self.request.correlation.as_deref();
         let (reserves, exclusive) = reserving::of(activation, &prepared.name, correlation);
         let new = NewRun {
             no: numbers.run().ok_or_else(used_up)?,
-            id: self.id.unwrap_or_else(new_run_id),
+            id: self.request.id.unwrap_or_else(new_run_id),
             definition: Arc::clone(&prepared.definition),
             pins: Arc::clone(&prepared.pins),
-            correlation: self.correlation.clone(),
-            request: self.digest(),
+            correlation: self.request.correlation.clone(),
+            request: self.digest,
             owner,
             state: Bytes::from(state.encode()),
-            input,
+            input: self.input.clone(),
             vars: vars
                 .map(|(name, json)| (name.clone(), Payload::json(json.clone())))
                 .collect(),
@@ -176,7 +182,7 @@ impl StartRequest {
 
     /// The result of a request if a run with its id exists.
     fn existing(&self, row: Box<RunRow>) -> Result<Started, Error> {
-        if row.request != self.digest() {
+        if row.request != self.digest {
             return Err(Error::Conflict {
                 message: format!("run {} was started with another workflow or input", row.id),
             });

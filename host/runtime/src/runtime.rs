@@ -150,11 +150,11 @@ impl Runtime {
         }
         let shared = &self.shared;
         let prepared = self.prepare(request).await?;
-        let input = request.accepted(&prepared)?;
+        let accepted = request.accepted(&prepared)?;
         let numbers = self.membership.numbers();
         let owner = Some(numbers.incarnation());
         let now_ms = shared.base.clock.wall_ms();
-        let (new, state) = request.new_run(&prepared, input, &numbers, owner, now_ms)?;
+        let (new, state) = accepted.new_run(&prepared, &numbers, owner, now_ms)?;
         let (id, no) = (new.id, new.no);
         let (reply, answer) = oneshot::channel();
         let birth = Birth {
@@ -169,7 +169,7 @@ impl Runtime {
         };
         shard.send(Message::Born(Box::new(birth)));
         let answer = answer.await.map_err(|_| Error::Draining)??;
-        let started = request.answered(answer, (id, no))?;
+        let started = accepted.answered(answer, (id, no))?;
         if started.existing.is_none() {
             shared.intake.claim_too(no);
         }

@@ -69,6 +69,7 @@ pub(crate) struct Intake {
 pub(crate) struct Bursts {
     pub(crate) bounds: BurstBounds,
     pub(crate) max_steps: u64,
+    pub(crate) max_descendants: u32,
     pub(crate) suspects: Suspects,
     /// Set when a drain's deadline has passed.
     pub(crate) overdue: Overdue,

@@ -13,6 +13,7 @@ use windlass_runtime::Runtime;
 use windlass_runtime::client::{Resources, Turns, WorkflowClient};
 use windlass_store::Store;
 
+use crate::answers::Answers;
 use crate::codes;
 use crate::hooks::Hooks;
 use crate::live_feed::LiveFeed;
@@ -40,6 +41,8 @@ pub(crate) struct AppInner {
     pub(crate) client: WorkflowClient,
     /// Slots for requests.
     pub(crate) pools: Pools,
+    /// The memory of answers.
+    pub(crate) answers: Arc<Answers>,
     /// The rate of calls per hook.
     hook_rate: Option<Buckets>,
     /// The rate of calls of hooks and resume links per client.
@@ -76,6 +79,7 @@ impl App {
         Self(Arc::new(AppInner {
             client: client(&options).with_turns(blocking.clone()),
             pools: Pools::new(&bounds, Arc::clone(&options.metrics)),
+            answers: Answers::new(bounds.answers, Arc::clone(&options.metrics)),
             hook_rate: options.callers.hook_rate.map(Buckets::new),
             client_rate: options.callers.client_rate.map(Buckets::new),
             hooks: Hooks::default(),

@@ -6,16 +6,18 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use percent_encoding::percent_decode;
-use serde_json::{Map, Value, json};
-use windlass_body::{MediaType, NotText, Uncounted, decode_text, header_text};
+use serde_json::{Map, Value};
+use windlass_body::{MediaType, NotText, Uncounted, decode_text, header_text, parameters};
 
 use crate::codes;
+use crate::header::one;
 use crate::problem::Problem;
 
 /// The media type of a form without files.
@@ -24,8 +26,14 @@ pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 /// The media type of a form with files.
 const MULTIPART: &str = "multipart/form-data";
 
+/// The field of a form that names the charset of its texts (RFC 7578, section 4.6).
+const CHARSET: &[u8] = b"_charset_";
+
 /// How many fields a form may have.
 pub(crate) const FIELDS: usize = 1000;
+
+/// How long the boundary of a form may be, in bytes (RFC 2046, section 5.1.1).
+const BOUNDARY_BYTES: usize = 70;
 
 /// How often the bytes of a character can be in UTF-8 what they are in another character set.
 const GROWTH: usize = 3;
@@ -52,12 +60,18 @@ pub(crate) enum Field {
 pub(crate) type Fields = Vec<(String, Field)>;
 
 /// The value of `Content-Type`; empty without one.
-pub(crate) fn media_text(headers: &HeaderMap) -> Cow<'_, str> {
-    let media = headers.get(header::CONTENT_TYPE);
-    media.map_or(Cow::Borrowed(""), |value| match value.to_str() {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(header_text(value.as_bytes())),
-    })
+///
+/// # Errors
+///
+/// It occurs with different values.
+pub(crate) fn media_text(headers: &HeaderMap) -> Result<Cow<'_, str>, Box<Problem>> {
+    let media = one(headers, CONTENT_TYPE.as_str())?;
+    Ok(
+        media.map_or(Cow::Borrowed(""), |value| match value.to_str() {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(header_text(value.as_bytes())),
+        }),
+    )
 }
 
 /// The content of a body. JSON is decoded, and not read.
@@ -66,7 +80,7 @@ pub(crate) fn media_text(headers: &HeaderMap) -> Cow<'_, str> {
 ///
 /// The media type is JSON, and the body is no text in the declared character set.
 pub(crate) fn read<'b>(headers: &HeaderMap, bytes: &'b [u8]) -> Result<Content<'b>, Box<Problem>> {
-    let declared = media_text(headers);
+    let declared = media_text(headers)?;
     let media = MediaType::of(&declared);
     if media.is_json() {
         return text(&declared, bytes).map(Content::Json);
@@ -110,36 +124,66 @@ pub(crate) fn text<'b>(media: &str, bytes: &'b [u8]) -> Result<Cow<'b, str>, Box
     })
 }
 
-/// Bytes as a value.
-pub(crate) fn value_of_bytes(bytes: &[u8]) -> Value {
-    json!({ "base64": STANDARD.encode(bytes) })
-}
-
 /// The fields of a form. None: the media type is not that of a form.
 ///
 /// # Errors
 ///
 /// The body is no form, its character set is unknown, or it has too many fields.
 pub(crate) fn fields(headers: &HeaderMap, bytes: &Bytes) -> Result<Option<Fields>, Box<Problem>> {
-    let declared = media_text(headers);
+    let declared = media_text(headers)?;
     let media = MediaType::of(&declared);
-    match media.essence.as_str() {
-        FORM => pairs(&declared, bytes).map(Some),
-        MULTIPART => {
-            let boundary = multer::parse_boundary(&*declared);
-            let boundary = boundary.map_err(|error| malformed(&error.to_string()))?;
-            let read = parts(bytes.clone(), boundary).now_or_never();
-            // Its bytes are all there, so its reader waits for nothing.
-            read.unwrap_or_else(|| Err(malformed("it has no end")))
-                .map(Some)
+    let fields: Result<Fields, _> = match media.essence.as_str() {
+        FORM => {
+            let pairs = pairs(bytes)?;
+            let named = pairs.iter().find(|(name, _)| *name == CHARSET);
+            let default = default_charset(&declared, &media, named.map(|(_, value)| &**value))?;
+            let pairs = pairs.into_iter();
+            pairs.map(|pair| pair_field(pair, &default)).collect()
         }
-        _ => Ok(None),
+        MULTIPART => {
+            let parts = multipart(&declared, bytes)?;
+            let is_charset = |part: &&Part| {
+                let name = disposition(&part.headers, "").map(|(name, _)| name);
+                name.is_ok_and(|name| name.as_bytes() == CHARSET)
+            };
+            let named = parts.iter().find(is_charset).map(|part| &*part.bytes);
+            let default = default_charset(&declared, &media, named)?;
+            let parts = parts.into_iter();
+            parts.map(|part| part.field(&default)).collect()
+        }
+        _ => return Ok(None),
+    };
+    fields.map(Some)
+}
+
+/// The media type by which texts without a charset of their own are read: that of the form, or one
+/// with the charset in the field `_charset_`.
+fn default_charset<'d>(
+    declared: &'d str,
+    media: &MediaType,
+    named: Option<&[u8]>,
+) -> Result<Cow<'d, str>, Box<Problem>> {
+    let named = named.and_then(|named| std::str::from_utf8(named).ok());
+    let named = named.map(str::trim).filter(|named| !named.is_empty());
+    let default = match named.filter(|_| media.charset.is_none()) {
+        Some(named) => Cow::Owned(format!("text/plain; charset={named}")),
+        None => Cow::Borrowed(declared),
+    };
+    match decoded(&default, b"a") {
+        Ok(_) => Ok(default),
+        Err(NotText::Unknown(_)) => text(&default, b"").map(|_| default.clone()),
+        // No form is sent in UTF-16: its sender means UTF-8 (Encoding standard, section 4.3).
+        Err(_) => Ok(Cow::Borrowed("")),
     }
 }
 
 /// Whether a body is a form without files.
-pub(crate) fn is_plain_form(headers: &HeaderMap) -> bool {
-    MediaType::of(&media_text(headers)).essence == FORM
+///
+/// # Errors
+///
+/// Its media type occurs with different values.
+pub(crate) fn is_plain_form(headers: &HeaderMap) -> Result<bool, Box<Problem>> {
+    Ok(MediaType::of(&media_text(headers)?).essence == FORM)
 }
 
 fn malformed(detail: &str) -> Box<Problem> {
@@ -147,8 +191,18 @@ fn malformed(detail: &str) -> Box<Problem> {
     Problem::new(StatusCode::BAD_REQUEST, &codes::BODY, detail)
 }
 
-fn check_count(fields: &Fields) -> Result<(), Box<Problem>> {
-    if fields.len() < FIELDS {
+fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(40).collect()
+}
+
+fn unsupported(detail: &str, help: &str) -> Box<Problem> {
+    let detail = format!("the form cannot be read: {detail}");
+    let reply = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    Problem::new(reply, &codes::MEDIA_TYPE, detail).help(help)
+}
+
+fn check_count(before: usize) -> Result<(), Box<Problem>> {
+    if before < FIELDS {
         return Ok(());
     }
     let detail = format!("the form has more than {FIELDS} fields");
@@ -165,74 +219,167 @@ fn field_text(declared: &str, bytes: &[u8]) -> Option<String> {
     }
 }
 
+/// The name and the value of a field of `application/x-www-form-urlencoded`, decoded.
+type Pair = (Vec<u8>, Vec<u8>);
+
 /// The fields of `application/x-www-form-urlencoded`, as the URL standard reads them.
-fn pairs(declared: &str, bytes: &[u8]) -> Result<Fields, Box<Problem>> {
-    // Refuses an unknown character set.
-    text(declared, b"")?;
-    let mut fields = Fields::new();
+fn pairs(bytes: &[u8]) -> Result<Vec<Pair>, Box<Problem>> {
+    let plain = |part: &[u8]| -> Vec<u8> {
+        let spaced = part
+            .iter()
+            .map(|byte| if *byte == b'+' { b' ' } else { *byte });
+        percent_decode(&spaced.collect::<Vec<u8>>()).collect()
+    };
+    let mut pairs = Vec::new();
     for pair in bytes.split(|byte| *byte == b'&') {
         if pair.is_empty() {
             continue;
         }
-        check_count(&fields)?;
+        check_count(pairs.len())?;
         let at = pair.iter().position(|byte| *byte == b'=');
         let (name, value) = pair.split_at(at.unwrap_or(pair.len()));
-        let plain = |part: &[u8]| -> Vec<u8> {
-            let spaced = part
-                .iter()
-                .map(|byte| if *byte == b'+' { b' ' } else { *byte });
-            percent_decode(&spaced.collect::<Vec<u8>>()).collect()
-        };
-        let name = field_text(declared, &plain(name));
-        let name = name.ok_or_else(|| malformed("the name of a field is no text"))?;
-        let value = plain(value.strip_prefix(b"=").unwrap_or_default());
-        let value = match field_text(declared, &value) {
-            Some(text) => Field::Text(text),
-            None => Field::Bytes(file(&value, [])),
-        };
-        fields.push((name, value));
+        let value = value.strip_prefix(b"=").unwrap_or_default();
+        pairs.push((plain(name), plain(value)));
     }
-    Ok(fields)
+    Ok(pairs)
 }
 
-/// The fields and files of `multipart/form-data` (RFC 7578).
-async fn parts(bytes: Bytes, boundary: String) -> Result<Fields, Box<Problem>> {
-    let stream = futures::stream::iter([Ok::<_, Infallible>(bytes)]);
-    let mut parts = multer::Multipart::new(stream, boundary);
-    let mut fields = Fields::new();
+/// `default` is the media type whose charset the texts have.
+fn pair_field((name, value): Pair, default: &str) -> Result<(String, Field), Box<Problem>> {
+    let name = field_text(default, &name);
+    let name = name.ok_or_else(|| malformed("the name of a field is no text"))?;
+    let text = field_text(default, &value).map(Field::Text);
+    Ok((name, text.unwrap_or_else(|| file(&value, []))))
+}
+
+/// A part of `multipart/form-data`.
+struct Part {
+    headers: HeaderMap,
+    bytes: Bytes,
+}
+
+/// The parts of `multipart/form-data` (RFC 7578).
+fn multipart(declared: &str, bytes: &Bytes) -> Result<Vec<Part>, Box<Problem>> {
     let wrong = |error: multer::Error| malformed(&error.to_string());
-    while let Some(part) = parts.next_field().await.map_err(wrong)? {
-        check_count(&fields)?;
-        let name = part.name().map(str::to_owned);
-        let name = name.ok_or_else(|| malformed("a part has no name"))?;
-        let filename = part.file_name().map(str::to_owned);
-        let media = media_text(part.headers()).into_owned();
-        let bytes = part.bytes().await.map_err(wrong)?;
-        let shown = match media.as_str() {
+    let boundary = multer::parse_boundary(declared).map_err(wrong)?;
+    if boundary.len() > BOUNDARY_BYTES {
+        let detail = format!("its boundary is longer than {BOUNDARY_BYTES} bytes");
+        return Err(malformed(&detail));
+    }
+    let stream = futures::stream::iter([Ok::<_, Infallible>(bytes.clone())]);
+    let mut all = multer::Multipart::new(stream, boundary);
+    let read = async move {
+        let mut parts = Vec::new();
+        while let Some(part) = all.next_field().await.map_err(wrong)? {
+            check_count(parts.len())?;
+            let headers = part.headers().clone();
+            let bytes = part.bytes().await.map_err(wrong)?;
+            parts.push(Part { headers, bytes });
+        }
+        Ok(parts)
+    };
+    // Its bytes are all there, so its reader waits for nothing.
+    let read = read.now_or_never();
+    read.unwrap_or_else(|| Err(malformed("it has no end")))
+}
+
+impl Part {
+    /// The field. `default` is the media type of a text that declares no charset.
+    fn field(self, default: &str) -> Result<(String, Field), Box<Problem>> {
+        let (name, filename) = disposition(&self.headers, default)?;
+        let own = media_text(&self.headers)?;
+        let media = MediaType::of(&own);
+        if media.essence.starts_with("multipart/") {
+            let detail = format!("its part `{}` has parts itself", shown(&name));
+            return Err(unsupported(
+                &detail,
+                "Send each file as a part of the form.",
+            ));
+        }
+        let bytes = transferred(&self.headers, &self.bytes)?;
+        let declared = media.charset.as_ref().map_or(default, |_| &*own);
+        let content_type = match own.as_ref() {
             "" => Value::Null,
-            media => Value::from(media),
+            own => Value::from(own),
         };
-        let value = match filename {
+        let content_type = ("content_type", content_type);
+        let field = match filename {
             Some(filename) => {
-                let members = [("filename", Value::from(filename)), ("content_type", shown)];
-                Field::Bytes(file(&bytes, members))
+                let filename = ("filename", Value::from(filename));
+                file(&bytes, [filename, content_type])
             }
-            None => match field_text(&media, &bytes) {
+            None => match field_text(declared, &bytes) {
                 Some(text) => Field::Text(text),
-                None => Field::Bytes(file(&bytes, [("content_type", shown)])),
+                None => file(&bytes, [content_type]),
             },
         };
-        fields.push((name, value));
+        Ok((name, field))
     }
-    Ok(fields)
 }
 
-fn file<const N: usize>(bytes: &[u8], members: [(&str, Value); N]) -> Map<String, Value> {
+fn file<const N: usize>(bytes: &[u8], members: [(&str, Value); N]) -> Field {
     let base64 = ("base64", Value::from(STANDARD.encode(bytes)));
     let members = members.into_iter().chain([base64]);
-    members
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    let members = members.map(|(name, value)| (name.to_owned(), value));
+    Field::Bytes(members.collect())
+}
+
+/// The name of a part, and that of its file if it is one, in the charset of `default`. A name with
+/// a charset of its own, `filename*` (RFC 8187), counts before one without.
+fn disposition(
+    headers: &HeaderMap,
+    default: &str,
+) -> Result<(String, Option<String>), Box<Problem>> {
+    let value = one(headers, CONTENT_DISPOSITION.as_str())?;
+    let value = value.map(HeaderValue::as_bytes).unwrap_or_default();
+    let value = field_text(default, value).unwrap_or_else(|| header_text(value));
+    let (mut name, mut plain, mut extended) = (None, None, None);
+    for (key, value) in parameters(&value) {
+        let (place, value) = match key.as_str() {
+            "name" => (&mut name, value.into_owned()),
+            "filename" => (&mut plain, value.into_owned()),
+            "filename*" => (&mut extended, with_charset(&value)?),
+            _ => continue,
+        };
+        if place.replace(value).is_some() {
+            return Err(malformed(&format!("a part has two parameters `{key}`")));
+        }
+    }
+    let name = name.ok_or_else(|| malformed("a part has no name"))?;
+    Ok((name, extended.or(plain)))
+}
+
+/// A text with its charset, like `UTF-8''caf%C3%A9` (RFC 8187).
+fn with_charset(value: &str) -> Result<String, Box<Problem>> {
+    let mut pieces = value.splitn(3, '\'');
+    let text = match (pieces.next(), pieces.next(), pieces.next()) {
+        (Some(charset), Some(_), Some(coded)) if !charset.is_empty() => {
+            let bytes: Vec<u8> = percent_decode(coded.as_bytes()).collect();
+            let declared = format!("text/plain; charset={charset}");
+            decoded(&declared, &bytes).ok().map(Cow::into_owned)
+        }
+        _ => None,
+    };
+    text.ok_or_else(|| malformed("`filename*` of a part is not like `UTF-8''name`"))
+}
+
+/// The bytes of a part without its transfer encoding, which mail programs add.
+fn transferred<'b>(headers: &HeaderMap, bytes: &'b [u8]) -> Result<Cow<'b, [u8]>, Box<Problem>> {
+    let coding = one(headers, "content-transfer-encoding")?;
+    let coding = header_text(coding.map(HeaderValue::as_bytes).unwrap_or_default());
+    match coding.trim().to_ascii_lowercase().as_str() {
+        "" | "7bit" | "8bit" | "binary" => Ok(Cow::Borrowed(bytes)),
+        "base64" => {
+            let digits = bytes.iter().filter(|byte| !byte.is_ascii_whitespace());
+            let decoded = STANDARD.decode(digits.copied().collect::<Vec<u8>>());
+            let decoded = decoded.map_err(|_| malformed("a part is not Base64, as it says"))?;
+            Ok(Cow::Owned(decoded))
+        }
+        other => {
+            let detail = format!("a part has the transfer encoding `{}`", shown(other));
+            Err(unsupported(&detail, "Send it as `binary` or as `base64`."))
+        }
+    }
 }
 
 impl From<Field> for Value {
@@ -262,10 +409,12 @@ pub(crate) fn by_name<V: Into<Value>>(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn headers(media: &str) -> HeaderMap {
-        let media = (header::CONTENT_TYPE, media.parse().unwrap());
+        let media = (CONTENT_TYPE, media.parse().unwrap());
         [media].into_iter().collect()
     }
 

@@ -41,7 +41,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Document<T> {
         let (parts, body) = request.into_parts();
         check_media(&parts.headers, JSON)?;
         let bytes = read(&parts.headers, body, app).await?;
-        let text = content::text(&content::media_text(&parts.headers), &bytes)?;
+        let text = content::text(&content::media_text(&parts.headers)?, &bytes)?;
         // A list would be read as the values of the members in their order.
         let first = text.trim_ascii_start().chars().next();
         if first == Some('[') {
@@ -243,7 +243,7 @@ pub(crate) const WORKFLOW: Taken = Taken {
 
 /// Refuses a body whose media type is not accepted.
 pub(crate) fn check_media(headers: &HeaderMap, taken: Taken) -> Result<(), Box<Problem>> {
-    let media = MediaType::of(&content::media_text(headers)).essence;
+    let media = MediaType::of(&content::media_text(headers)?).essence;
     if (taken.takes)(&media) {
         return Ok(());
     }
@@ -339,12 +339,12 @@ pub(crate) fn check_optional(what: &str, text: Option<&str>) -> Result<(), Box<P
     text.map_or(Ok(()), |text| check_text(what, text))
 }
 
-/// The text of a header.
+/// The text of a header that has one value.
 pub(crate) fn text_header<'h>(
     headers: &'h HeaderMap,
     name: &str,
 ) -> Result<Option<&'h str>, Box<Problem>> {
-    let Some(value) = headers.get(name) else {
+    let Some(value) = crate::header::one(headers, name)? else {
         return Ok(None);
     };
     let text = value

@@ -1,29 +1,34 @@
-//! The gate that every request passes before its handler: permission, rates, a slot, a time limit.
+//! The gate that every request passes before its handler: permission, rates, a slot, room for its
+//! answer, a time limit.
 
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use windlass_runtime::Error;
 
+use crate::answers::{self, Charge};
 use crate::app::App;
 use crate::codes;
 use crate::connections::{Asks, Busy, Connection};
+use crate::header;
 use crate::permissions::Caller;
 use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
 use crate::rules::{ForeignPages, Rule, Rules};
 
-/// The slot of a request in progress. A request that waits for long returns it before. The slot
-/// ends with the request. Work that the request leaves in the store, because its client is gone or
+/// The slot of a request in progress, and the room for its answer. A request that waits for long
+/// returns both before. The slot ends with the request. Work that the request leaves in the store, because its client is gone or
 /// its time is over, is bounded by the turns that it holds there.
 #[derive(Clone)]
 pub(crate) struct Room {
     slot: Arc<Mutex<Option<Slot>>>,
+    answer: Arc<Mutex<Option<Charge>>>,
     connection: Option<Connection>,
 }
 
@@ -38,11 +43,23 @@ impl Room {
     pub(crate) fn wait(&self, app: &App, pool: Pool) -> Result<Waiting, Box<Problem>> {
         let slot = app.pools.try_enter(pool)?;
         self.slot.lock().take();
+        self.answer.lock().take();
         let connection = self.connection.as_ref();
         Ok(Waiting {
             _slot: slot,
             _busy: connection.map(|connection| connection.busy(Asks::Work)),
         })
+    }
+
+    /// Takes room for the answer, in bytes, before the handler reads data for it. A request that
+    /// has room already keeps it.
+    pub(crate) async fn for_answer(&self, app: &App, bytes: usize) -> Result<(), Box<Problem>> {
+        if self.answer.lock().is_some() {
+            return Ok(());
+        }
+        let charge = app.answers.make(bytes).await?;
+        *self.answer.lock() = Some(charge);
+        Ok(())
     }
 }
 
@@ -95,7 +112,7 @@ pub(crate) async fn gate(
         || request
             .uri()
             .query()
-            .is_some_and(|query| query.contains("wait="));
+            .is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
     let bounds = app.bounds();
     let most_ms = bounds.timeout_ms + if waits { bounds.wait_ms } else { 0 };
     // Twice the time: a slow body has a limit and an answer of its own.
@@ -103,10 +120,24 @@ pub(crate) async fn gate(
     // A handler that does not ask for the slot drops its clone before it begins.
     let room = Room {
         slot: Arc::new(Mutex::new(Some(slot))),
+        answer: Arc::default(),
         connection,
     };
+    let reads = rule.pool == Pool::Requests && !rule.changes(request.method());
+    if reads
+        && !waits
+        && let Err(problem) = room.for_answer(&app, answers::READ).await
+    {
+        return problem.into_response();
+    }
     request.extensions_mut().insert(room.clone());
     let answered = tokio::time::timeout(most, next.run(request)).await;
+    let answered = match answered {
+        Ok(response) => Ok(app.answers.charge(rule.pool, response).await),
+        Err(late) => Err(late),
+    };
+    // Ends the slot, and the room for making the answer.
+    room.answer.lock().take();
     drop(room);
     match answered {
         Ok(response) => response,
@@ -127,7 +158,7 @@ fn allowed(
     request: &Request,
 ) -> Result<(Caller, Option<ForeignPage>), Box<Problem>> {
     let (headers, uri) = (request.headers(), request.uri());
-    let caller = app.caller(bearer(headers));
+    let caller = app.caller(bearer(headers)?);
     if !caller.may(rule.permission) {
         let detail = "the request does not have the token of this host";
         return Err(
@@ -185,10 +216,11 @@ fn admitted(
     Ok(())
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?;
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Box<Problem>> {
+    let value = header::one(headers, AUTHORIZATION.as_str())?;
+    let credentials = value.and_then(|value| value.to_str().ok()?.split_once(' '));
+    let bearer = credentials.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    Ok(bearer.map(|(_, token)| token.trim()))
 }
 
 /// The reason why requests are refused for now.

@@ -5,9 +5,10 @@
 //! answers with JSON, or with a problem that has a code. The document that describes all of it is
 //! [`openapi`], generated from the handlers.
 //!
-//! Everything is bounded ([`Bounds`]): connections, requests by pools, bodies, times; and rates, if
-//! an operator sets them.
+//! Everything is bounded ([`Bounds`]): connections, requests by pools, bodies, the memory of answers,
+//! times; and rates, if an operator sets them.
 
+mod answers;
 mod api;
 mod app;
 pub mod codes;
@@ -21,6 +22,7 @@ mod extract;
 mod form;
 mod former_paths;
 mod gate;
+mod header;
 mod hooks;
 mod host;
 mod in_process;
@@ -36,6 +38,7 @@ mod pools;
 mod problem;
 mod proxies;
 mod rates;
+mod raw;
 mod routes;
 mod rules;
 mod service;

@@ -2,7 +2,8 @@
 //!
 //! A connection without a request in progress has to send the head of one within a time: a client
 //! that sends a header a byte a minute is cut off like one that sends nothing. A client that gets
-//! an answer has to read some of it within a time, or its connection would be kept for ever.
+//! an answer has to read some of it within a time, or its connection would be kept for ever. While a
+//! client reads nothing, nothing is read from it: its next request waits until it reads.
 //! `connections.rs` decides which connection is closed if there are too many.
 
 use std::io;
@@ -18,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
+use crate::answers::Answers;
 use crate::connections::{Connection, Connections, Entry};
 
 /// The most bytes that a connection may send without completing the head of a request.
@@ -26,7 +28,10 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// How long accepting pauses when the process has no file descriptors left.
 const NO_FILES: Duration = Duration::from_millis(100);
 
-/// How long a connection may be without a request.
+/// How often an answer that its client does not read is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a connection may be without a request, and how long a client may read nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// For the first request, from the start of the connection; for a later one, from its first
@@ -34,6 +39,9 @@ pub(crate) struct Patience {
     pub(crate) head: Duration,
     /// Since the last answer.
     pub(crate) idle: Duration,
+    /// Since a part of an answer was written. If requests wait for room for their answers:
+    /// [`LOOK`].
+    pub(crate) stall: Duration,
 }
 
 /// A listener that bounds its connections.
@@ -41,6 +49,7 @@ pub(crate) struct Listener {
     listener: TcpListener,
     connections: Arc<Connections>,
     patience: Patience,
+    answers: Arc<Answers>,
 }
 
 impl Listener {
@@ -48,11 +57,13 @@ impl Listener {
         listener: TcpListener,
         connections: Arc<Connections>,
         patience: Patience,
+        answers: Arc<Answers>,
     ) -> Self {
         Self {
             listener,
             connections,
             patience,
+            answers,
         }
     }
 
@@ -91,10 +102,12 @@ impl axum::serve::Listener for Listener {
             stream,
             entry: self.connections.enter(address, local),
             patience: self.patience,
+            answers: Arc::clone(&self.answers),
             left: None,
             seen: 0,
             brought: 0,
             stalled: None,
+            unread: false,
         };
         (io, address)
     }
@@ -115,14 +128,25 @@ pub(crate) struct Bounded {
     stream: TcpStream,
     entry: Entry,
     patience: Patience,
+    answers: Arc<Answers>,
     /// Fires when the connection has been without a request for too long.
     left: Option<Pin<Box<Sleep>>>,
     /// How many requests there had been when `left` was set.
     seen: usize,
     /// The bytes that it has sent since.
     brought: usize,
-    /// Fires when the client has read nothing of an answer for too long.
-    stalled: Option<Pin<Box<Sleep>>>,
+    /// The client does not read an answer.
+    stalled: Option<Stalled>,
+    /// Nothing was read from the client because it does not read.
+    unread: bool,
+}
+
+/// The time for which a client has read nothing of an answer.
+struct Stalled {
+    /// Fires at the next look.
+    look: Pin<Box<Sleep>>,
+    /// The time up to that look.
+    until: Duration,
 }
 
 impl Bounded {
@@ -176,17 +200,30 @@ impl Bounded {
             self.entry.moved();
             self.left = None;
             self.stalled = None;
+            if std::mem::take(&mut self.unread) {
+                cx.waker().wake_by_ref();
+            }
             return written;
         }
         if self.entry.poll_closing(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        let idle = self.patience.idle;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(idle)));
-        stalled
-            .as_mut()
-            .poll(cx)
-            .map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let most = self.patience.stall;
+        let look = LOOK.min(most);
+        let stalled = self.stalled.get_or_insert_with(|| Stalled {
+            look: Box::pin(sleep(look)),
+            until: look,
+        });
+        while stalled.look.as_mut().poll(cx).is_ready() {
+            if stalled.until >= most || self.answers.are_awaited() {
+                self.answers.given_up();
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            let more = LOOK.min(most.saturating_sub(stalled.until));
+            stalled.look = Box::pin(sleep(more));
+            stalled.until = stalled.until.saturating_add(more);
+        }
+        Poll::Pending
     }
 }
 
@@ -209,6 +246,11 @@ impl AsyncRead for Bounded {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // A client that does not read gets no further answer. The write that goes on wakes this.
+        if self.stalled.is_some() {
+            self.unread = true;
+            return Poll::Pending;
+        }
         // Bytes that have arrived, but are not read yet, may be a request.
         let closing = self.entry.poll_closing(cx).is_ready();
         if closing && self.brought > 0 {

@@ -9,7 +9,7 @@ use crate::app::AppInner;
 use crate::problem::Problem;
 
 /// Executions per read.
-const READ: u32 = 200;
+const READ: u32 = 50;
 
 /// Passes the executions of a run that are newer than `last` to `take`, the newest first, until
 /// `take` breaks. The caller reads the head of the run before: then its executions are in the

@@ -83,6 +83,14 @@ pub struct Bounds {
     pub body_bytes: usize,
     /// How many bytes of a body have to arrive in each second, after a grace period; 0: no minimum.
     pub body_rate: u64,
+    /// How much memory large answers may hold, in bytes: half of it while they are made, half until
+    /// their clients have read them. Requests without room wait, and are then answered with 503.
+    pub answers: usize,
+    /// The largest body of an answer that a node gives by `respond`, in bytes.
+    pub answer_bytes: usize,
+    /// How long a client may read nothing of an answer, in milliseconds. Then its connection is
+    /// closed; after a second, if requests wait for room for their answers.
+    pub stall_ms: u64,
     /// How long the head of a request may take to arrive, in milliseconds, from the start of the
     /// connection or from its first byte.
     pub header_ms: u64,
@@ -99,6 +107,7 @@ impl Bounds {
     pub(crate) fn in_process() -> Self {
         Self {
             body_bytes: usize::MAX,
+            answers: usize::MAX,
             body_rate: 0,
             timeout_ms: u64::from(u32::MAX),
             wait_ms: u64::from(u32::MAX),
@@ -119,6 +128,9 @@ impl Default for Bounds {
             blocking: 64,
             body_bytes: 1024 * 1024,
             body_rate: 1024,
+            answers: 128 * 1024 * 1024,
+            answer_bytes: 1024 * 1024,
+            stall_ms: 10_000,
             header_ms: 10_000,
             timeout_ms: 30_000,
             wait_ms: 60_000,

@@ -89,6 +89,17 @@ impl PageAsked {
         list: &str,
         rows: Vec<R>,
         place: impl Fn(&R) -> String,
+        item: impl FnMut(R) -> Result<T, Box<Problem>>,
+    ) -> Result<Page<T>, Box<Problem>> {
+        self.part(list, (rows, false), place, item)
+    }
+
+    /// As [`Self::page`], of rows behind which there may be more.
+    pub(crate) fn part<R, T: Serialize>(
+        &self,
+        list: &str,
+        (rows, more): (Vec<R>, bool),
+        place: impl Fn(&R) -> String,
         mut item: impl FnMut(R) -> Result<T, Box<Problem>>,
     ) -> Result<Page<T>, Box<Problem>> {
         let limit = self.limit()? as usize;
@@ -101,7 +112,7 @@ impl PageAsked {
             bytes += size(&item);
             items.push(item);
         }
-        let more = rows.peek().is_some();
+        let more = more || rows.peek().is_some();
         let next = more.then(|| URL_SAFE_NO_PAD.encode(format!("{list}\n{last}")));
         Ok(Page { items, next })
     }
@@ -158,6 +169,15 @@ mod tests {
         assert_eq!(page.items.len(), 2);
         let next = asked(None, page.next);
         assert_eq!(next.after_number("a").unwrap(), Some(1));
+        let page = first.part("a", (vec![1, 2], true), i32::to_string, Ok);
+        let page = page.unwrap();
+        assert_eq!(page.items, [1, 2]);
+        let next = asked(None, page.next);
+        assert_eq!(
+            next.after_number("a").unwrap(),
+            Some(2),
+            "there may be more"
+        );
         let huge = |_| Ok("x".repeat(2 * BYTES));
         let page = first.page("a", vec![1], usize::to_string, huge).unwrap();
         assert_eq!((page.items.len(), page.next), (1, None));

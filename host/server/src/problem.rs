@@ -8,6 +8,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
+use windlass_model::file::DIAGNOSTICS;
 use windlass_model::{Code, Diagnostic};
 
 use crate::codes;
@@ -99,6 +100,8 @@ pub(crate) struct Within {
 
 impl From<&Diagnostic> for Mistake {
     fn from(found: &Diagnostic) -> Self {
+        let mut found = found.clone();
+        found.shorten();
         Self {
             code: found.code.to_string(),
             detail: found.message.clone(),
@@ -182,7 +185,7 @@ impl Problem {
 
     #[must_use]
     fn errors(mut self: Box<Self>, found: &[Diagnostic]) -> Box<Self> {
-        self.errors = found.iter().map(Mistake::from).collect();
+        self.errors = found.iter().take(DIAGNOSTICS).map(Mistake::from).collect();
         self
     }
 

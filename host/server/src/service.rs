@@ -89,10 +89,11 @@ impl Server {
         let patience = Patience {
             head: Duration::from_millis(bounds.header_ms.min(bounds.timeout_ms)),
             idle: Duration::from_millis(bounds.timeout_ms),
+            stall: Duration::from_millis(bounds.stall_ms),
         };
         let metrics = Arc::clone(&app.options.metrics);
         let connections = Connections::new(bounds.connections, metrics);
-        let listener = Listener::new(listener, connections, patience);
+        let listener = Listener::new(listener, connections, patience, Arc::clone(&app.answers));
         let router = self.router().layer(middleware::from_fn(host::demand));
         let router = router.layer(middleware::from_fn(connection));
         let service = router.into_make_service_with_connect_info::<Connection>();

@@ -89,6 +89,8 @@ impl Rig {
             exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             topology: Topology::Local,
             max_steps: 1,
+            max_descendants: 10_000,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         })

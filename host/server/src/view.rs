@@ -18,6 +18,7 @@ use crate::app::AppInner;
 use crate::count::Count;
 use crate::named::{NodeStatus, RunStatus, State, TriggerKind};
 use crate::problem::Problem;
+use crate::raw::Raw;
 
 pub use failure::{Failure, SourcePosition};
 
@@ -27,15 +28,15 @@ pub(crate) fn moment(ms: i64) -> String {
 }
 
 /// The value of a payload, inline or in a blob; a value that is not JSON becomes a text.
-pub(crate) fn value(app: &AppInner, payload: &Payload) -> Result<Value, Box<Problem>> {
+pub(crate) fn value(app: &AppInner, payload: &Payload) -> Result<Raw, Box<Problem>> {
     let bytes = match &payload.body {
         Body::Inline(bytes) => bytes.clone(),
         Body::Blob(blob) => app.store().blob(*blob)?.unwrap_or_default(),
     };
     Ok(if payload.is_json() {
-        read(&bytes)
+        Raw::read(&bytes)
     } else {
-        text(&bytes)
+        Raw::text(&bytes)
     })
 }
 
@@ -43,17 +44,8 @@ pub(crate) fn value(app: &AppInner, payload: &Payload) -> Result<Value, Box<Prob
 pub(crate) fn optional(
     app: &AppInner,
     payload: Option<&Payload>,
-) -> Result<Option<Value>, Box<Problem>> {
+) -> Result<Option<Raw>, Box<Problem>> {
     payload.map(|payload| value(app, payload)).transpose()
-}
-
-/// The value as JSON, or else as text.
-pub(crate) fn read(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).unwrap_or_else(|_| text(bytes))
-}
-
-fn text(bytes: &[u8]) -> Value {
-    Value::String(String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// A run.
@@ -126,7 +118,7 @@ impl Names {
             created: moment(row.created_ms),
             finished: row.finished_ms.map(moment),
             failure: row.failure.as_ref().map(Failure::from),
-            parent: row.parent.map(|parent| parent.id.0),
+            parent: row.parent.as_ref().map(|parent| parent.id.0),
         })
     }
 
@@ -156,7 +148,7 @@ impl Names {
             priority: row.priority,
             attempt: row.attempt,
             deliveries: row.deliveries,
-            payload: row.payload.as_deref().map(read),
+            payload: row.payload.as_deref().map(Raw::read),
         })
     }
 }
@@ -188,7 +180,7 @@ pub(crate) fn seq_text(seq: Seq) -> String {
 struct LogLine {
     /// `trace`, `debug`, `info`, `warn` or `error`.
     level: String,
-    /// The message; control characters are escaped.
+    /// The message; control characters are made visible.
     message: String,
     /// Pairs of a name and a value.
     fields: Vec<Vec<String>>,
@@ -225,8 +217,8 @@ pub(crate) struct Trigger {
     /// How many hosts in a row have died while they had claimed it.
     deliveries: u32,
     /// Its payload.
-    #[schema(required = true)]
-    payload: Option<Value>,
+    #[schema(value_type = Option<Value>, required = true)]
+    payload: Option<Raw>,
 }
 
 /// One execution of a node.
@@ -251,8 +243,8 @@ pub(crate) struct Execution {
     took_us: Count,
     /// Its output.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    output: Option<Value>,
+    #[schema(value_type = Option<Value>, nullable = false)]
+    output: Option<Raw>,
     /// Its failure.
     #[schema(required = true)]
     failure: Option<Failure>,

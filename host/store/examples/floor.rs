@@ -23,7 +23,7 @@ use windlass_model::{
     RunNo, Seq, Status, Token, TriggerNo, TriggerType, Version,
 };
 use windlass_store::rows::{
-    BORN_EPOCH, Created, DefinitionRow, ExecutionRow, NewRun, NewTrigger, PinsRow,
+    BORN_EPOCH, Created, DefinitionRow, ExecutionRow, NewRun, NewTrigger, PinsRow, TreeBound,
 };
 use windlass_store::write::{Commit, Committed, Fence, NewMember, TriggerFence};
 use windlass_store::{
@@ -278,6 +278,7 @@ impl Chain {
             bookmarks: Vec::new(),
             sends: Vec::new(),
             children: Vec::new(),
+            tree: TreeBound::NONE,
             cancels: Vec::new(),
             dead: Vec::new(),
             blobs: Vec::new(),

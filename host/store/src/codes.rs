@@ -34,6 +34,10 @@ pub const MEMBER_LOCK: Code = Code::new("WL-S014");
 pub const LOG_TOO_LONG: Code = Code::new("WL-S015");
 /// A sub-workflow could not be started.
 pub const CHILD_REFUSED: Code = Code::new("WL-S016");
+/// The root of a tree of runs has had as many descendants as it may.
+pub const TOO_MANY_DESCENDANTS: Code = Code::new("WL-S026");
+/// A sub-workflow could not be started, because a run above it is being cancelled.
+pub const CHILD_ENDING: Code = Code::new("WL-S027");
 
 /// The database file is missing or empty, but files beside it show that it existed.
 pub const LEFT_BEHIND: Code = Code::new("WL-S050");

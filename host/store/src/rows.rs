@@ -72,7 +72,7 @@ pub struct RunRow {
 }
 
 /// The parent of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent {
     /// The parent.
     pub run: RunNo,
@@ -85,6 +85,31 @@ pub struct Parent {
     pub seq: Seq,
     /// The depth of the child: 1 if its parent has no parent.
     pub depth: u32,
+    /// The run above all others: the parent, if that has no parent.
+    pub root: RunNo,
+    /// The name of the root's workflow.
+    pub flow: Arc<str>,
+    /// Whether the child undoes a node of its parent, which has failed or is being cancelled. Such a
+    /// child begins although runs above it were asked to end.
+    pub undoes: bool,
+}
+
+/// How many descendants a root run may have in its life, those included that have ended. The lower
+/// number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeBound {
+    /// The bound of the root's workflow. The first child of the root decides for its tree.
+    pub workflow: u32,
+    /// The bound of the host that creates the child.
+    pub host: u32,
+}
+
+impl TreeBound {
+    /// No bound.
+    pub const NONE: Self = Self {
+        workflow: u32::MAX,
+        host: u32::MAX,
+    };
 }
 
 /// A trigger.

@@ -3,6 +3,8 @@
 //! Each rule is a statement that returns a line for each row that violates it. The statements use
 //! only SQL that both SQLite and PostgreSQL understand.
 
+use windlass_model::visible;
+
 use crate::codes;
 use crate::error::Error;
 
@@ -25,6 +27,10 @@ impl Finding {
     pub(crate) fn of(rule: &str, mut lines: Vec<String>) -> Option<Self> {
         let count = lines.len() as u64;
         lines.truncate(EXAMPLES);
+        // Names of foreign objects may contain anything.
+        for line in &mut lines {
+            *line = visible::sentence(std::mem::take(line));
+        }
         (count > 0).then(|| Self {
             rule: rule.to_owned(),
             count,
@@ -121,6 +127,9 @@ pub(crate) const RULES: &[Rule] = rules! {
          WHERE NOT EXISTS (SELECT 1 FROM publication p WHERE p.name = s.workflow \
          AND p.retracted_ms IS NULL)",
 };
+
+/// The rule for the objects of the database.
+pub(crate) const OBJECTS: &str = "the database has the tables and indexes of its layout alone";
 
 /// The rule for rows that are identified by the digest of their content.
 pub(crate) const DIGESTS: &str = "content has the digest that names it";

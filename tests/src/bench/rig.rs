@@ -151,6 +151,8 @@ pub fn start(
         exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
         topology: windlass_runtime::Topology::Local,
         max_steps: 1_000_000,
+        max_descendants: u32::MAX,
+        definition_bytes: 256 << 20,
         observer,
         plugin_folders: None,
     })?)

@@ -164,6 +164,14 @@ impl Line {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// What has arrived, at most this many bytes.
+    pub fn read_some(&mut self, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most];
+        let read = self.stream.read(&mut bytes).unwrap_or(0);
+        bytes.truncate(read);
+        bytes
+    }
+
     /// The next line; none if there is no more.
     pub fn read_line(&mut self) -> Option<String> {
         let mut line = String::new();

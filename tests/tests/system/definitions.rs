@@ -203,3 +203,28 @@ fn what_another_process_is_at_is_in_progress_and_waits_for_whoever_looks_next() 
         assert_eq!(requests(), Vec::new(), "{path} {request}");
     }
 }
+
+#[test]
+fn a_host_logs_the_warnings_about_a_file_that_it_publishes() {
+    let place = Place::new(&[]);
+    let directory = place.path("workflows");
+    std::fs::create_dir(&directory).expect("a directory can be made");
+    let place = place.with("definitions.directory", &directory.display().to_string());
+    let text = json!({
+        "workflow": "often",
+        "triggers": { "tick": { "cron": "*/90 * * * *" } },
+        "nodes": { "only": { "set": { "done": true } } },
+    });
+    std::fs::write(directory.join("often.json"), text.to_string()).expect("a file can be written");
+    let serve = place.serve();
+    until("the warning is logged", || {
+        let log = serve.stderr();
+        let lines = log.lines();
+        lines
+            .clone()
+            .any(|line| line.contains("published workflow=\"often\""))
+            && lines
+                .clone()
+                .any(|line| line.contains("WARN") && line.contains("WL-D124"))
+    });
+}

@@ -179,6 +179,10 @@ fn one_key_is_one_run_however_often_and_at_once_it_is_asked_for() {
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     let other = ask("order-17", &json!({ "workflow": "two", "input": 2 }));
     assert_eq!(other.problem(), code("WL-H014", 409));
+    // No other request takes the place of a key: its run has an id that no client chooses.
+    let chosen = json!({ "workflow": "two", "input": 3, "id": ids[0] });
+    let refused = web.ask("POST", "/api/v1/runs", &[json], &chosen.to_string());
+    assert_eq!(refused.problem(), code("WL-R163", 422));
     // The request is the same, although a new version was published.
     let mut newer = two();
     newer["description"] = json!("newer");

@@ -219,7 +219,7 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[RunId]) -> S
     // Callers come first, so that a failure is reported where it began.
     runs.sort_by_key(|run| run.parent.is_some());
     let mut called: BTreeMap<RunId, usize> = BTreeMap::new();
-    for parent in runs.iter().filter_map(|run| run.parent) {
+    for parent in runs.iter().filter_map(|run| run.parent.as_ref()) {
         *called.entry(parent.id).or_default() += 1;
     }
     let mut effects = BTreeSet::new();

@@ -80,3 +80,113 @@ fn after_an_answer_that_is_none_the_question_stands() {
     assert_eq!(taken.exit, Some(0), "{taken:#?}");
     check_decided(&place, &id, "approve");
 }
+
+/// A workflow whose node fails, or is repaired.
+fn sum(place: &Place, term: &str) -> String {
+    let workflow = json!({
+        "workflow": "sum",
+        "nodes": {
+            "first": { "set": { "n": 1 } },
+            "add": { "set": { "sum": format!("{{{{ input.a + {term} }}}}") } },
+        },
+        "edges": ["first -> add"],
+        "output": "{{ vars.sum }}",
+    });
+    place.workflow("sum", &workflow).display().to_string()
+}
+
+#[test]
+fn a_failed_run_is_retried_with_the_repaired_workflow() {
+    let place = Place::new(&[]);
+    let _serve = place.serve();
+    let file = sum(&place, "'x'");
+    let id = place.ask(&["runs", "start", &file, "--input", "a=1"]);
+    let id = id.trim();
+    assert_eq!(place.look().ended(id).status, Status::Faulted);
+    let retry = |more: &[&str]| place.say(&[&["runs", "retry", id, "--wait"][..], more].concat());
+    let none = retry(&["--definition", "latest"]);
+    assert_eq!(none.exit, Some(40), "{none:#?}");
+    assert!(
+        none.stderr.contains("no version of `sum` is published"),
+        "{none:#?}"
+    );
+    place.ask(&["workflow", "publish", &sum(&place, "2")]);
+    // A plain retry says that there is another version.
+    let plain = retry(&[]);
+    assert_eq!(plain.exit, Some(1), "{plain:#?}");
+    assert!(
+        plain.stderr.contains("Version 1 of `sum` is published"),
+        "{plain:#?}"
+    );
+    for (wrong, exit) in [("newest", 2), ("7", 40)] {
+        let said = retry(&["--definition", wrong]);
+        assert_eq!(said.exit, Some(exit), "{said:#?}");
+    }
+    let done = retry(&["--definition", "latest"]);
+    assert_eq!((done.exit, done.stdout.trim()), (Some(0), "3"), "{done:#?}");
+    let said = "The run continues with version 1 of `sum`; changed nodes: add.";
+    assert!(done.stderr.contains(said), "{done:#?}");
+    let shown = place.say(&["-o", "json", "runs", "show", id]).json();
+    let journal = shown["journal"].as_array().expect("it has a journal");
+    let versions: Vec<_> = journal
+        .iter()
+        .map(|entry| &entry["detail"]["definition"]["version"])
+        .filter(|version| version.is_number())
+        .collect();
+    assert_eq!(versions, [&json!(1)]);
+}
+
+#[test]
+fn a_retry_says_what_differs_and_what_prevents_it() {
+    let place = Place::new(&[]);
+    let _serve = place.serve();
+    let publish = |nodes: serde_json::Value, edges: &[&str]| {
+        let workflow = json!({ "workflow": "bill", "nodes": nodes, "edges": edges });
+        let file = place.workflow("bill", &workflow).display().to_string();
+        place.ask(&["workflow", "publish", &file]);
+        file
+    };
+    let set = |value: &str| json!({ "set": { "n": value } });
+    let file = publish(
+        json!({ "first": set("1"), "add": set("{{ input.a + 'x' }}"), "legacy": set("2") }),
+        &["first -> add", "add -> legacy"],
+    );
+    let id = place.ask(&["runs", "start", &file, "--input", "a=1"]);
+    let id = id.trim();
+    assert_eq!(place.look().ended(id).status, Status::Faulted);
+    let retry = |more: &[&str]| place.say(&[&["runs", "retry", id, "--wait"][..], more].concat());
+
+    publish(
+        json!({ "first": set("1"), "sum": set("3") }),
+        &["first -> sum"],
+    );
+    let refused = retry(&["--definition", "latest"]);
+    assert_eq!(refused.exit, Some(40), "{refused:#?}");
+    for part in ["WL-R132", "version 2 of `bill`", "node `add`", "--from"] {
+        assert!(refused.stderr.contains(part), "{part}: {refused:#?}");
+    }
+    publish(
+        json!({ "add": set("{{ input.a + 1 }}"), "fresh": set("3") }),
+        &["add -> fresh"],
+    );
+    let refused = retry(&["--definition", "3"]);
+    assert!(
+        refused.stderr.contains("the edge that led to it"),
+        "{refused:#?}"
+    );
+    // A start over from the node needs no edge.
+    let done = retry(&["--definition", "3", "--from", "fresh"]);
+    assert_eq!(done.exit, Some(0), "{done:#?}");
+    let said = "The run continues with version 3 of `bill`; changed nodes: add; new nodes: fresh; \
+                removed nodes: first, legacy; also changed: edges.";
+    assert!(done.stderr.contains(said), "{done:#?}");
+    // The removed nodes keep their names.
+    let trace = place.say(&["-o", "json", "runs", "trace", id]).json();
+    let executions = trace.as_array().expect("a list").iter();
+    let nodes: Vec<_> = executions.map(|it| it["node"].clone()).collect();
+    assert_eq!(nodes, ["first", "add", "fresh"], "{trace:#}");
+    let shown = place.ask(&["runs", "show", id]);
+    for part in ["retried", "\"removed_nodes\"", "\"legacy\""] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}

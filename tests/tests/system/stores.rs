@@ -178,6 +178,38 @@ fn a_host_whose_store_is_removed_acknowledges_nothing_and_nobody_makes_another()
 }
 
 #[test]
+fn no_command_takes_a_removed_database_for_a_new_store() {
+    let place = Place::new(&["echo"]);
+    let file = place.workflow("one", &one()).display().to_string();
+    place.ask(&["workflow", "publish", &file]);
+    std::fs::remove_file(place.store()).expect("it can be removed");
+    for command in [
+        &["run", "one"][..],
+        &["run", &file],
+        &["serve"],
+        &["runs", "list"],
+        &["runs", "show", "0190"],
+        &["event", "send", "go"],
+        &["workflow", "list"],
+        &["workflow", "publish", &file],
+        &["store", "check"],
+        &["store", "backup", "copy.db"],
+        &["store", "migrate"],
+        &["lock", "list"],
+    ] {
+        let said = place.say(command);
+        assert_eq!(said.exit, Some(50), "{command:?}: {said:#?}");
+        assert!(said.stderr.contains("WL-S050"), "{command:?}: {said:#?}");
+    }
+    let doctor = place.say(&["doctor"]);
+    assert_eq!(doctor.exit, Some(50), "{doctor:#?}");
+    assert!(
+        doctor.stdout.contains("shows that there was a store"),
+        "{doctor:#?}"
+    );
+}
+
+#[test]
 fn a_host_whose_store_is_cut_short_acknowledges_nothing_and_nobody_makes_another() {
     check_taken_away(|place| cut(place.store()), "WL-S050");
 }

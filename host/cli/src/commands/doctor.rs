@@ -17,7 +17,7 @@ use bundle::Bundle;
 use crate::app::Context;
 use crate::commands::{plugin, took};
 use crate::exit::Exit;
-use crate::output::{Output, Paint};
+use crate::output::{self, Output, Paint};
 use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine, compile};
 
@@ -145,7 +145,7 @@ fn line(finding: &Finding, paint: Paint) -> String {
     format!(
         "{mark} {:<10}  {}{}\n",
         finding.check,
-        finding.message,
+        output::name(&finding.message),
         help.unwrap_or_default()
     )
 }

@@ -84,7 +84,7 @@ fn json_argument(flag: &str, text: &str) -> Result<Value, Expected> {
     serde_json::from_str(text).map_err(|error| {
         Expected::new(
             codes::INPUT,
-            format!("`{flag} {text}` is not JSON: {error}"),
+            format!("`{flag} {text}` is not JSON: {}", input::reason(&error)),
         )
         .help("Put texts in double quotes, and the whole in single quotes for the shell.")
     })

@@ -14,6 +14,7 @@ use windlass_model::secrets::Reference;
 use windlass_model::{Body, LogLine, Outcome, Payload, RunId, Seq};
 use windlass_plugins::{
     Call, CallContext, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing, bind_secrets,
+    secret_handles,
 };
 
 use super::not_by_host;
@@ -21,7 +22,7 @@ use crate::app::Context;
 use crate::commands::took;
 use crate::error::{Expected, sentence};
 use crate::exit::Exit;
-use crate::output::{Output, table};
+use crate::output::{self, Output, table};
 use crate::wire::{self, Machine, compile};
 use crate::{codes, failure, input};
 
@@ -179,7 +180,7 @@ fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
             context.output.warn(&format!(
                 "[{}] {}: {}",
                 error.code,
-                file.display(),
+                output::file(file),
                 error.message
             ));
         }
@@ -332,7 +333,11 @@ impl Inspect {
     fn text(&self, plugin: &Plugin, output: &Output) -> String {
         let paint = output.data;
         let about = &plugin.description;
-        let mut text = format!("{} {}\n", paint.strong(plugin.name()), about.title);
+        let mut text = format!(
+            "{} {}\n",
+            paint.strong(plugin.name()),
+            output::name(&about.title)
+        );
         let mut line = |name: &str, value: String| {
             if !value.is_empty() {
                 // Writing into a string cannot fail.
@@ -340,7 +345,7 @@ impl Inspect {
             }
         };
         line("about", about.description.clone());
-        line("file", plugin.file.display().to_string());
+        line("file", output::file(&plugin.file));
         line("digest", plugin.digest.to_string());
         let effects = match plugin.purity {
             Purity::Pure => "none: its imports prove that it is pure",
@@ -431,9 +436,12 @@ impl CallArguments {
         let data = input::parse_for(&self.input, Some(&node.input))?;
         let secrets = bind_secrets(&mut config);
         check(&node, &mut config, &data)?;
+        let config = bytes::Bytes::from(config.to_string());
+        let (config, secrets) = secret_handles(config, &secrets)
+            .map_err(|failure| anyhow::Error::msg(failure.message.clone()))?;
         let call = Call {
             node_type: Arc::clone(&node.id),
-            config: Payload::of(&config),
+            config: Payload::json(config),
             input: Payload::of(&data),
             cx: cx(secrets),
             slot_key: 0,

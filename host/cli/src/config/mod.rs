@@ -3,6 +3,7 @@
 //! The doc comments of the settings are the reference: the JSON Schema, the commented sample in
 //! `docs/` and the messages about unknown keys are all generated from these types.
 
+mod bounds;
 pub(crate) mod cluster;
 pub(crate) mod layers;
 mod listed;
@@ -151,6 +152,13 @@ pub(crate) struct Scheduler {
     pub(crate) drain: Millis,
     /// Node executions of one run; with more, it faults. Stops endless loops.
     pub(crate) max_steps: u64,
+    /// Descendants that a run without a parent may have in its life; with more, the node that would
+    /// start one fails. Stops workflows that start each other without end. A workflow may set less.
+    pub(crate) max_descendants: u32,
+    /// How much memory the workflows take that are kept ready to run. The one used longest ago is
+    /// dropped first, and read from the store again when a run needs it. Workflows of runs that are
+    /// in memory stay beyond this size, and count.
+    pub(crate) definition_cache: Size,
     /// A directory with newer rules of time zones than those inside the program, in the layout of
     /// `/usr/share/zoneinfo`: the same for all processes on one store. Default: the rules inside the
     /// program.
@@ -299,6 +307,8 @@ impl Default for Scheduler {
             burst_time: Millis(5000),
             drain: Millis(30_000),
             max_steps: 100_000,
+            max_descendants: 10_000,
+            definition_cache: Size(256 << 20),
             zoneinfo: None,
         }
     }

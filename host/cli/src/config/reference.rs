@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::bounds::Bound;
 use super::schema::{properties, schema};
 
 const INTRODUCTION: &str = r#"# Configuration
@@ -24,7 +25,8 @@ Every setting has a default. A setting comes from the first of these sources tha
 5. the default.
 
 `windlass config show --origin` says what holds and where it comes from. An unknown setting is a
-warning that names the nearest one; a wrong value is an error that points into the file.
+warning that names the nearest one; a wrong value is an error that points into the file. The
+bounds of a number, a duration or a size stand in brackets behind its meaning.
 
 Relative paths in a file count from the directory of that file, others from the current one.
 Durations are written `200ms`, `5s`, `10m`, `1h30m`, `7d`; sizes `512B`, `64KiB`, `4MiB`, `1GiB`;
@@ -69,7 +71,14 @@ fn write_section(text: &mut String, path: &str, section: &Value) {
             Some(Value::String(text)) => format!("`{text}`"),
             Some(value) => format!("`{value}`"),
         };
-        writeln!(text, "| `{name}` | {default} | {} |", about(setting)).unwrap();
+        let bounds = Bound::of(&format!("{path}.{name}"));
+        let bounds = bounds.map_or_else(String::new, |bound| format!(" ({})", bound.text()));
+        writeln!(
+            text,
+            "| `{name}` | {default} | {}{bounds} |",
+            about(setting)
+        )
+        .unwrap();
     }
     for (name, table) in known.iter().filter(|(_, setting)| is_table(setting)) {
         write_section(text, &format!("{path}.{name}"), table);

@@ -73,6 +73,15 @@ pub(crate) struct Server {
     /// How many bytes of a body have to arrive in each second, after five seconds; `0B`: only
     /// `timeout` bounds a slow body.
     pub(crate) body_rate: Size,
+    /// How much memory answers over 64 KiB may hold: half of it while they are made, half until their
+    /// clients have read them. A request without room for its answer waits for up to three seconds,
+    /// and is then answered with 503.
+    pub(crate) answers: Size,
+    /// The largest body of an answer that a node gives by `respond`.
+    pub(crate) max_answer: Size,
+    /// How long a client may read nothing of an answer. Then its connection is closed; after a
+    /// second, if requests wait for room for their answers.
+    pub(crate) stall_timeout: Millis,
     /// How long the header of a request may take to arrive: the first one from the start of the
     /// connection, each further one from its first byte.
     pub(crate) header_timeout: Millis,
@@ -106,6 +115,9 @@ impl Default for Server {
             blocking: 64,
             max_body: Size(1024 * 1024),
             body_rate: Size(1024),
+            answers: Size(128 * 1024 * 1024),
+            max_answer: Size(1024 * 1024),
+            stall_timeout: Millis(10_000),
             header_timeout: Millis(10_000),
             timeout: Millis(30_000),
             max_wait: Millis(60_000),

@@ -53,6 +53,11 @@ impl Condition {
         })
     }
 
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        self.source.weight() + self.needs.weight()
+    }
+
     /// The values that it needs.
     pub fn needs(&self) -> &Needs {
         &self.needs

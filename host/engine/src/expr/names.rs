@@ -21,14 +21,17 @@ pub(super) const RUN_BEFORE: &str = "instance";
 /// The failure that a condition of `retry` or `on-error` is about. No other expression sees it.
 pub(super) static ERROR: (&str, &[&str]) = ("error", &["class", "code", "message", DETAILS]);
 
-/// The request that the input of a trigger is made of. No other expression sees it, and it sees
-/// nothing else.
+/// The request that the input of a run is made of by a trigger. No other expression sees it, and
+/// such an expression sees nothing else.
 pub(super) static REQUEST: (&str, &[&str]) = (
     "request",
     &[
         "method", "path", "params", "query", "headers", "body", "raw",
     ],
 );
+
+/// The event that the input of a run is made of, as for [`REQUEST`].
+pub(super) static EVENT: (&str, &[&str]) = ("event", &["name", "match", "correlation", "input"]);
 
 /// The member of [`ERROR`] whose own members depend on the failure: a missing one is no mistake.
 pub(super) const DETAILS: &str = "details";

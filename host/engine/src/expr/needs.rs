@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 use windlass_model::nearest::{did_you_mean, nearest};
-use windlass_model::{Code, Diagnostic};
+use windlass_model::{Code, Diagnostic, weight};
 
 use super::codes::{SHADOWED_NAME, UNKNOWN_FILTER, UNKNOWN_NAME};
 use super::{foreign, names};
@@ -57,6 +57,14 @@ impl Needs {
         self.trigger |= other.trigger;
     }
 
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        [&self.vars, &self.nodes, &self.links]
+            .into_iter()
+            .map(weight::names)
+            .sum()
+    }
+
     /// Whether no value is needed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -99,8 +107,31 @@ pub(super) enum About {
     Run,
     /// A failure in a run.
     Failure,
-    /// A request that starts a run.
+    /// The cause of a run, before the run.
+    Cause(Cause),
+}
+
+/// What starts a run, as the expressions of its trigger see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// `event`: `name`, `match`, `correlation` and `input` of a stimulus.
+    Event,
+    /// `request`: a request to a hook.
     Request,
+}
+
+impl Cause {
+    /// The name that expressions give it.
+    pub fn name(self) -> &'static str {
+        self.root().0
+    }
+
+    fn root(self) -> &'static (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Event => &names::EVENT,
+            Self::Request => &names::REQUEST,
+        }
+    }
 }
 
 /// The findings of a walk over a syntax tree.
@@ -433,7 +464,7 @@ impl Findings {
         let (run, further): (&[_], _) = match self.about {
             About::Run => (&names::ROOTS, None),
             About::Failure => (&names::ROOTS, Some(&names::ERROR)),
-            About::Request => (&[], Some(&names::REQUEST)),
+            About::Cause(cause) => (&[], Some(cause.root())),
         };
         run.iter().chain(further)
     }
@@ -468,11 +499,23 @@ impl Findings {
             let message = "there is no `error` here".to_owned();
             return self.mistake(UNKNOWN_NAME, message, Some(help.to_owned()), at);
         }
-        if root == names::REQUEST.0 {
-            let help = "`request` is there only in the `input` of a trigger by `http`, and `input` \
-                        is what a run has of it";
-            let message = "there is no `request` here".to_owned();
-            return self.mistake(UNKNOWN_NAME, message, Some(help.to_owned()), at);
+        if let Some((name, kind)) = [(Cause::Event, "event"), (Cause::Request, "http")]
+            .map(|(cause, kind)| (cause.name(), kind))
+            .into_iter()
+            .find(|(name, _)| *name == root)
+        {
+            let help = match self.about {
+                About::Cause(cause) => {
+                    let seen = cause.name();
+                    format!("the `input` of this trigger sees `{seen}`, and nothing else")
+                }
+                _ => format!(
+                    "`{name}` is there only in the `input` of a trigger by `{kind}`, and `input` is \
+                     what a run has of it"
+                ),
+            };
+            let message = format!("there is no `{name}` here");
+            return self.mistake(UNKNOWN_NAME, message, Some(help), at);
         }
         let roots = || self.roots().map(|(name, _)| *name);
         let known = roots().chain(self.locals.iter().map(String::as_str));

@@ -14,7 +14,7 @@ use windlass_model::template::is_template;
 use super::constants::Constant;
 use super::flaws::{self, EVERY_RUN, Flaw, Operation, Plain};
 use super::known::{self, Known, Operand};
-use super::needs::{self, bodies};
+use super::needs::{self, Cause, bodies};
 use super::read;
 use super::source::{check_length, single};
 use super::template::escaped;
@@ -119,13 +119,13 @@ pub(crate) fn of_template(value: &Json, raw: &[String], pointer: &str, out: &mut
     }
 }
 
-/// The members of `request` that the expressions of a template at `pointer` read without testing
-/// them, each with the pointer of its text.
-pub fn request_paths(value: &Json, pointer: &str) -> Vec<(String, Vec<String>)> {
+/// The members of the cause of a run that the expressions of a template at `pointer` read without
+/// testing them, each with the pointer of its text.
+pub fn cause_paths(cause: Cause, value: &Json, pointer: &str) -> Vec<(String, Vec<String>)> {
     let mut found = Findings::default();
     of_template(value, &[], pointer, &mut found);
-    let of_request = found.readings.into_iter();
-    let of_request = of_request.filter(|(_, it)| &*it.root == "request" && !it.guarded);
+    let of_cause = found.readings.into_iter();
+    let of_cause = of_cause.filter(|(_, it)| *it.root == *cause.name() && !it.guarded);
     let members = |reading: &Reading| {
         let names = reading.steps.iter().map_while(|step| match step {
             Step::Member(name) => Some(name.to_string()),
@@ -133,7 +133,7 @@ pub fn request_paths(value: &Json, pointer: &str) -> Vec<(String, Vec<String>)> 
         });
         names.collect()
     };
-    of_request
+    of_cause
         .map(|(pointer, reading)| (pointer, members(&reading)))
         .collect()
 }

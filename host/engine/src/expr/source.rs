@@ -5,6 +5,7 @@ use std::ops::Range;
 use minijinja::machinery::{Token, ast::Stmt, tokenize};
 use minijinja::{ErrorKind, Value};
 use windlass_model::nearest::did_you_mean;
+use windlass_model::weight::{block, list};
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
@@ -16,6 +17,13 @@ use super::needs::{About, Findings, Mistake, Needs, Path, path};
 use super::read::{self, say};
 use super::values::Values;
 use super::write::WriteError;
+
+/// The most that a byte of an expression takes in the compiled tree: `[0,0,0]` has a value for each
+/// second one.
+const TREE_BYTES: usize = 24;
+
+/// How much of the pointer to an expression is kept for errors, in bytes.
+const POINTER_BYTES: usize = 512;
 
 /// One expression or text, compiled.
 #[derive(Debug)]
@@ -110,6 +118,21 @@ impl Source {
         let findings = Findings::of_stmt(text, &ast, about);
         let code = |found: &Findings| Code::Tree(Tree::of_text(text, &ast, &found.locals));
         finish(code, findings, written, 0)
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let texts = block(self.written.len()) + block(self.pointer.len());
+        let paths = self.paths.iter().map(|path| {
+            let rest = path.rest.iter().map(|name| block(name.len()));
+            let own = list::<Box<str>>(path.rest.len()) + block(path.root.len());
+            rest.sum::<usize>() + own
+        });
+        let tree = match &self.code {
+            Code::Path => 0,
+            Code::Tree(_) => self.written.len().saturating_mul(TREE_BYTES),
+        };
+        texts + list::<Path>(self.paths.len()) + paths.sum::<usize>() + tree
     }
 
     /// The path, if the source is a single path.
@@ -247,7 +270,7 @@ fn finish(
     if findings.mistakes.is_empty() {
         let source = Source {
             written: written.text.into(),
-            pointer: written.pointer.into(),
+            pointer: shown(written.pointer).into(),
             code: code(&findings),
             paths: findings.paths.into(),
         };
@@ -256,6 +279,14 @@ fn finish(
     let mistakes = findings.mistakes.into_iter();
     let diagnostic = |it: Mistake| written.mistake(it.code, &it.message, it.help, offset, &it.at);
     Err(mistakes.map(diagnostic).collect())
+}
+
+/// A pointer as far as errors show it. Pointers contain names from outside, and a long name may be
+/// above many expressions.
+fn shown(pointer: &str) -> &str {
+    pointer
+        .get(..pointer.floor_char_boundary(POINTER_BYTES))
+        .unwrap_or_default()
 }
 
 /// Refuses code so long that parsing it could overflow the stack.

@@ -7,13 +7,14 @@
 use bytes::Bytes;
 use serde_json::Value as Json;
 use windlass_model::template::is_template;
+use windlass_model::weight::{block, list};
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
 use super::constants::Constants;
 use super::environment::RESULT_BYTES;
 use super::error::{ExprError, ExprErrorKind};
-use super::needs::{About, Needs};
+use super::needs::{About, Cause, Needs};
 use super::source::Source;
 use super::values::Values;
 use super::write;
@@ -55,14 +56,13 @@ impl Template {
         Self::about(About::Run, value, raw, pointer)
     }
 
-    /// Compiles a value at `pointer` over a request, which its expressions see as `request`, and
-    /// nothing else.
+    /// Compiles a value at `pointer` over the cause of a run: its expressions see nothing else.
     ///
     /// # Errors
     ///
     /// All mistakes in its expressions.
-    pub fn of_request(value: &Json, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
-        Self::about(About::Request, value, &[], pointer)
+    pub fn of_cause(cause: Cause, value: &Json, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
+        Self::about(About::Cause(cause), value, &[], pointer)
     }
 
     fn about(
@@ -83,11 +83,27 @@ impl Template {
             return Err(compiler.diagnostics);
         }
         let mut template = compiler.template;
-        template.constant = match template.parts.as_slice() {
-            [Part::Json(text)] => Some(Bytes::copy_from_slice(text)),
-            _ => None,
-        };
+        if let [Part::Json(text)] = template.parts.as_mut_slice() {
+            template.constant = Some(Bytes::copy_from_slice(text));
+            template.parts = Vec::new();
+        }
+        for part in &mut template.parts {
+            if let Part::Json(text) = part {
+                text.shrink_to_fit();
+            }
+        }
+        template.parts.shrink_to_fit();
         Ok(template)
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Json(text) => block(text.capacity()),
+            Part::Source(source) => block(size_of::<Source>()) + source.weight(),
+        });
+        let constant = self.constant.as_ref().map_or(0, |text| block(text.len()));
+        list::<Part>(self.parts.capacity()) + parts.sum::<usize>() + constant + self.needs.weight()
     }
 
     /// The result of a template without expressions.
@@ -162,15 +178,29 @@ impl Template {
     }
 }
 
+/// The most mistakes of one template, and bytes of their pointers: then its other expressions are
+/// not looked at.
+const MISTAKES: usize = 100;
+const POINTERS_BYTES: usize = 1024 * 1024;
+
 #[derive(Default)]
 struct Compiler {
     about: About,
     template: Template,
     diagnostics: Vec<Diagnostic>,
+    /// Bytes of the pointers of the mistakes.
+    pointers: usize,
 }
 
 impl Compiler {
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() >= MISTAKES || self.pointers > POINTERS_BYTES
+    }
+
     fn value(&mut self, value: &Json, pointer: &mut String) {
+        if self.is_full() {
+            return;
+        }
         match value {
             Json::String(text) if is_template(text) => self.text(text, pointer),
             Json::Array(items) => {
@@ -205,7 +235,8 @@ impl Compiler {
             let length = pointer.len();
             pointer.push('/');
             pointer.push_str(&escaped(key));
-            if is_template(key) {
+            if is_template(key) && !self.is_full() {
+                self.pointers += pointer.len();
                 let message = "the name of a property cannot be an expression";
                 let place = Place::at(pointer.as_str());
                 self.diagnostics.push(
@@ -231,7 +262,10 @@ impl Compiler {
                 self.template.needs.merge(&needs);
                 self.template.parts.push(Part::Source(Box::new(source)));
             }
-            Err(diagnostics) => self.diagnostics.extend(diagnostics),
+            Err(diagnostics) => {
+                self.pointers += pointer.len().saturating_mul(diagnostics.len());
+                self.diagnostics.extend(diagnostics);
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use windlass_model::Failure;
 
 use super::machine::{Interrupt, Spent};
 use super::names;
+use super::needs::Cause;
 use super::parse::{self, Unread};
 
 /// The limit of all parsed values together, in bytes. JSON takes much less than its parsed form: an
@@ -59,7 +60,7 @@ struct ValuesInner {
     workflow: Option<Fields<1>>,
     trigger: Option<Fields<2>>,
     error: Option<Fields<4>>,
-    request: Option<Value>,
+    cause: Option<(&'static str, Value)>,
 }
 
 impl Values {
@@ -177,14 +178,15 @@ impl Values {
         Ok(())
     }
 
-    /// Sets the request that the input of a run is made of, as JSON.
+    /// Sets what starts a run, as JSON.
     ///
     /// # Errors
     ///
     /// The bytes are not JSON.
-    pub fn request(&mut self, json: &[u8]) -> Result<(), InvalidJson> {
-        let value = self.parse(json, || "request".to_owned())?;
-        self.inner().request = Some(value);
+    pub fn cause(&mut self, cause: Cause, json: &[u8]) -> Result<(), InvalidJson> {
+        let name = cause.name();
+        let value = self.parse(json, || name.to_owned())?;
+        self.inner().cause = Some((name, value));
         Ok(())
     }
 
@@ -301,8 +303,10 @@ impl Object for ValuesInner {
             "workflow" => self.workflow.clone().map(Value::from_object),
             "trigger" => self.trigger.clone().map(Value::from_object),
             "error" => self.error.clone().map(Value::from_object),
-            "request" => self.request.clone(),
-            _ => None,
+            key => {
+                let cause = self.cause.as_ref().filter(|(name, _)| *name == key);
+                cause.map(|(_, value)| value.clone())
+            }
         }
     }
 }

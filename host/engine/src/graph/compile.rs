@@ -61,7 +61,7 @@ pub(super) fn compile(
     let mut nodes = plans(&flat, &shape, &all_loops, &needs, compiled);
     let entries = || bodies.iter().flat_map(|body| &body.entries);
     for entry in entries() {
-        if let Some(plan) = nodes.get_mut(entry.at()) {
+        if let Some(Some(plan)) = nodes.get_mut(entry.at()) {
             plan.entry = true;
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn compile(
 fn sizes(flat: &Flat<'_>) -> Result<(), Vec<Diagnostic>> {
     let mut found = Vec::new();
     for (what, pointer, len, most) in [
-        ("nodes", "/nodes", flat.nodes.len(), limits::NODES),
+        ("nodes", "/nodes", flat.count(), limits::NODES),
         ("edges", "/edges", flat.edges.len(), limits::EDGES),
     ] {
         if len > most {
@@ -163,7 +163,7 @@ fn lost(end: &str, name: &str, flat: &Flat<'_>, body: BodyIx) -> String {
 }
 
 pub(super) fn shape(flat: &Flat<'_>, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
-    let mut out = vec![Vec::new(); flat.nodes.len()];
+    let mut out = vec![Vec::new(); flat.count()];
     let mut into = out.clone();
     for (edge, (from, to)) in (0..).map(EdgeIx).zip(&ends) {
         if let Some(out) = out.get_mut(from.at()) {
@@ -173,13 +173,11 @@ pub(super) fn shape(flat: &Flat<'_>, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
             into.push(edge);
         }
     }
+    let is_led_to = |at: NodeIx| into.get(at.at()).is_some_and(|into| !into.is_empty());
     let roots = flat
         .nodes()
-        .zip(&into)
-        .filter(|((at, node), into)| {
-            (node.node.start || into.is_empty()) && !flat.is_compensating(*at)
-        })
-        .map(|((at, _), _)| at)
+        .filter(|(at, node)| (node.node.start || !is_led_to(*at)) && !flat.is_compensating(*at))
+        .map(|(at, _)| at)
         .collect();
     Shape {
         ends,
@@ -225,12 +223,12 @@ fn plans(
     found: &Found,
     needs: &Needs,
     compiled: Vec<Option<Compiled>>,
-) -> Vec<Plan> {
+) -> Vec<Option<Plan>> {
     let keys = flat.nodes.iter().filter_map(|n| n.node.mutex.as_deref());
     let keys: BTreeSet<&str> = keys.collect();
     let mutexes: BTreeMap<&str, MutexIx> = keys.into_iter().zip((0..).map(MutexIx)).collect();
-    flat.nodes()
-        .zip(compiled)
+    let all = flat.nodes().zip(compiled);
+    let all: Vec<(NodeIx, Plan)> = all
         .filter_map(|((at, flat_node), compiled)| {
             let (reentries, inbound): (Vec<_>, Vec<_>) = shape
                 .into(at)
@@ -255,7 +253,7 @@ fn plans(
             for condition in retry_when.iter().chain(rules) {
                 failing.merge(condition.needs());
             }
-            Some(Plan {
+            let plan = Plan {
                 name: name.to_owned(),
                 kind,
                 body: flat_node.body,
@@ -292,9 +290,17 @@ fn plans(
                 needs: own_needs,
                 failing,
                 race_losers: OnceLock::new(),
-            })
+            };
+            Some((at, plan))
         })
-        .collect()
+        .collect();
+    let mut plans: Vec<Option<Plan>> = std::iter::repeat_with(|| None).take(flat.count()).collect();
+    for (at, plan) in all {
+        if let Some(place) = plans.get_mut(at.at()) {
+            *place = Some(plan);
+        }
+    }
+    plans
 }
 
 fn ports(flat: &Flat<'_>, out: &[EdgeIx]) -> Vec<Port> {
@@ -317,7 +323,7 @@ fn edges(
     flat: &Flat<'_>,
     shape: &Shape,
     found: &Found,
-    nodes: &mut [Plan],
+    nodes: &mut [Option<Plan>],
     conditions: Vec<When>,
 ) -> Vec<Edge> {
     let mut slots: Vec<(u32, u32)> = vec![(0, 0); nodes.len()];
@@ -327,7 +333,7 @@ fn edges(
         let (from, to) = (shape.from(at), shape.to(at));
         let backward = found.backward.get(at.at());
         let mut port = 0;
-        if let Some(plan) = nodes.get_mut(from.at()) {
+        if let Some(Some(plan)) = nodes.get_mut(from.at()) {
             let known = plan
                 .ports
                 .binary_search_by(|port| port.name.cmp(&edge.port));
@@ -397,9 +403,13 @@ fn leaves(found: &Found, from: NodeIx, to: NodeIx) -> Option<LoopIx> {
     left
 }
 
+fn plan_of(nodes: &[Option<Plan>], at: NodeIx) -> Option<&Plan> {
+    nodes.get(at.at())?.as_ref()
+}
+
 fn find_loops<'a>(
     found: &Found,
-    nodes: &[Plan],
+    nodes: &[Option<Plan>],
     edges: &[Edge],
     entries: impl Iterator<Item = &'a NodeIx>,
 ) -> Vec<Loop> {
@@ -409,10 +419,7 @@ fn find_loops<'a>(
         .map(|around| {
             let several = around.entries.len() > 1;
             let joins = around.nodes.iter().copied().filter(|node| {
-                several
-                    && nodes
-                        .get(node.at())
-                        .is_some_and(|plan| plan.inbound.len() > 1)
+                several && plan_of(nodes, *node).is_some_and(|plan| plan.inbound.len() > 1)
             });
             Loop {
                 parent: around.parent,
@@ -428,7 +435,7 @@ fn find_loops<'a>(
             left.exits.push(at);
         }
     }
-    let entered = entries.filter_map(|entry| nodes.get(entry.at())?.innermost);
+    let entered = entries.filter_map(|entry| plan_of(nodes, *entry)?.innermost);
     for at in edges.iter().filter_map(|edge| edge.enters).chain(entered) {
         let around = loops.get_mut(at.at());
         if let Some(arrivals) = around.and_then(|around| around.arrivals.as_mut()) {

@@ -10,6 +10,9 @@ use super::flat::{Flat, FlatNode};
 use super::{BodyIx, ErrorRule, PlanKind, Repeat, When};
 use crate::expr::{self, Condition, Needs, Template};
 
+/// The most mistakes in expressions: then further expressions are not looked at.
+const MISTAKES: usize = 200;
+
 pub(super) struct Expressions<'a> {
     pub(super) flat: &'a Flat<'a>,
     pub(super) found: Vec<Diagnostic>,
@@ -191,7 +194,15 @@ impl Expressions<'_> {
         (retry_when, rules.collect())
     }
 
+    /// Whether further expressions are not looked at.
+    fn is_full(&self) -> bool {
+        self.found.len() >= MISTAKES
+    }
+
     fn condition(&mut self, text: &str, pointer: &str, body: BodyIx) -> Option<Condition> {
+        if self.is_full() {
+            return None;
+        }
         self.compiled(Condition::compile(text, pointer), text, pointer, body)
     }
 
@@ -225,7 +236,8 @@ impl Expressions<'_> {
             let node = flat.find(name).map(|(_, node)| node.name);
             node.map(|node| format!("the output of node `{node}` is `nodes.{node}.output`"))
         };
-        for mut diagnostic in found {
+        let room = MISTAKES.saturating_sub(self.found.len());
+        for mut diagnostic in found.into_iter().take(room) {
             diagnostic.help = meant(&diagnostic).or(diagnostic.help);
             self.found.push(diagnostic);
         }
@@ -242,6 +254,9 @@ impl Expressions<'_> {
         pointer: &str,
         body: BodyIx,
     ) -> Option<Template> {
+        if self.is_full() {
+            return None;
+        }
         match Template::compile(value, raw, pointer) {
             Ok(template) => {
                 let place = |root: &str, name: Option<&str>| {

@@ -1,7 +1,8 @@
 //! A definition as flat lists: the bodies of its for-each nodes stand beside each other.
 //!
-//! Nodes are in the order of their numbers ([`Definition::node_names`]). Edges are in the
-//! order of the file, those of inner bodies after those of outer bodies.
+//! Nodes are in the order of their numbers ([`Definition::node_names`]); former nodes have a number
+//! and are in no list. Edges are in the order of the file, those of inner bodies after those of outer
+//! bodies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +14,8 @@ use super::{BodyIx, EdgeIx, NodeIx};
 /// The flat definition.
 pub(super) struct Flat<'a> {
     pub(super) nodes: Vec<FlatNode<'a>>,
+    /// By number: the position of the node in `nodes`. None for a former node.
+    places: Vec<Option<usize>>,
     /// The position of each node in `nodes`, by its name.
     by_name: BTreeMap<&'a str, usize>,
     pub(super) edges: Vec<FlatEdge<'a>>,
@@ -24,6 +27,7 @@ pub(super) struct Flat<'a> {
 }
 
 pub(super) struct FlatNode<'a> {
+    pub(super) at: NodeIx,
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
     pub(super) body: BodyIx,
@@ -49,6 +53,7 @@ impl<'a> Flat<'a> {
     pub(super) fn of(definition: &'a Definition) -> Self {
         let mut flat = Self {
             nodes: Vec::new(),
+            places: Vec::new(),
             by_name: BTreeMap::new(),
             edges: Vec::new(),
             bodies: vec![FlatBody {
@@ -104,6 +109,7 @@ impl<'a> Flat<'a> {
                 names.insert(
                     name,
                     FlatNode {
+                        at: NodeIx(0),
                         name,
                         node,
                         body,
@@ -112,22 +118,31 @@ impl<'a> Flat<'a> {
                 );
             }
         }
-        let order = &definition.node_order;
-        flat.nodes
-            .extend(order.iter().filter_map(|name| names.remove(name.as_str())));
-        flat.nodes.extend(names.into_values());
+        let ordered = definition.node_order.iter();
+        let ordered = ordered.map(|name| names.remove(name.as_str()));
+        let ordered: Vec<_> = ordered.collect();
+        let all = ordered.into_iter().chain(names.into_values().map(Some));
+        for (at, node) in (0..).map(NodeIx).zip(all) {
+            flat.places.push(node.is_some().then_some(flat.nodes.len()));
+            flat.nodes.extend(node.map(|node| FlatNode { at, ..node }));
+        }
         let places = flat.nodes.iter().enumerate();
         flat.by_name = places.map(|(at, node)| (node.name, at)).collect();
         flat
     }
 
+    /// How many numbers of nodes there are, those of former nodes included.
+    pub(super) fn count(&self) -> usize {
+        self.places.len()
+    }
+
     /// Every node with its number.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeIx, &FlatNode<'a>)> {
-        (0..).map(NodeIx).zip(&self.nodes)
+        self.nodes.iter().map(|node| (node.at, node))
     }
 
     pub(super) fn node(&self, at: NodeIx) -> Option<&FlatNode<'a>> {
-        self.nodes.get(at.at())
+        self.nodes.get((*self.places.get(at.at())?)?)
     }
 
     pub(super) fn name(&self, at: NodeIx) -> &'a str {
@@ -139,9 +154,8 @@ impl<'a> Flat<'a> {
     }
 
     pub(super) fn find(&self, name: &str) -> Option<(NodeIx, &FlatNode<'a>)> {
-        let at = *self.by_name.get(name)?;
-        let ix = u32::try_from(at).ok().map(NodeIx)?;
-        Some((ix, self.nodes.get(at)?))
+        let node = self.nodes.get(*self.by_name.get(name)?)?;
+        Some((node.at, node))
     }
 
     pub(super) fn body(&self, at: BodyIx) -> Option<&FlatBody<'a>> {

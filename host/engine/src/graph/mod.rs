@@ -13,6 +13,7 @@ mod nesting;
 mod race_losers;
 mod table;
 mod warnings;
+mod weight;
 
 use std::sync::OnceLock;
 
@@ -22,7 +23,7 @@ use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
-pub use analysis::{Analysis, Facts, analyse, input_schema};
+pub use analysis::{Analysis, Facts, Start, analyse};
 pub use checks::ports;
 pub(crate) use race_losers::NodeSet;
 pub use warnings::warnings;
@@ -75,7 +76,8 @@ index! {
 /// A compiled workflow.
 #[derive(Debug)]
 pub struct Graph {
-    pub(crate) nodes: Vec<Plan>,
+    /// By number; none for a former node.
+    pub(crate) nodes: Vec<Option<Plan>>,
     /// Every node, in the order of their names.
     pub(crate) by_name: Vec<NodeIx>,
     pub(crate) edges: Vec<Edge>,
@@ -324,9 +326,14 @@ impl Graph {
         compile::compile(definition, raw)
     }
 
-    /// A node.
+    /// A node. `None` for the number of a former node.
     pub fn node(&self, node: NodeIx) -> Option<&Plan> {
-        self.nodes.get(node.at())
+        self.nodes.get(node.at())?.as_ref()
+    }
+
+    /// How many numbers of nodes there are, those of former nodes included.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
     }
 
     /// The node with this name.
@@ -338,7 +345,8 @@ impl Graph {
 
     /// Every node, in the order of their numbers.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeIx, &Plan)> {
-        (0..).map(NodeIx).zip(&self.nodes)
+        let all = (0..).map(NodeIx).zip(&self.nodes);
+        all.filter_map(|(at, plan)| Some((at, plan.as_ref()?)))
     }
 
     /// An edge.

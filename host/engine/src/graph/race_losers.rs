@@ -1,6 +1,6 @@
 //! The nodes from which a node can be reached in one round.
 
-use super::{EdgeIx, Graph, LoopIx, NodeIx};
+use super::{EdgeIx, Graph, LoopIx, NodeIx, Plan};
 
 /// A set of nodes.
 #[derive(Debug, Default)]
@@ -73,8 +73,8 @@ impl Graph {
     pub(crate) fn forward(&self) -> &[NodeIx] {
         self.forward.get_or_init(|| {
             let forward = |edge: &&EdgeIx| self.edge(**edge).is_some_and(|edge| !edge.backward);
-            let mut missing: Vec<usize> =
-                self.nodes.iter().map(|plan| plan.inbound.len()).collect();
+            let inbound = |plan: &Option<Plan>| plan.as_ref().map_or(0, |plan| plan.inbound.len());
+            let mut missing: Vec<usize> = self.nodes.iter().map(inbound).collect();
             let mut order: Vec<NodeIx> = self
                 .nodes()
                 .filter(|(_, plan)| plan.inbound.is_empty())

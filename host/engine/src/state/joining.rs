@@ -83,9 +83,20 @@ impl RunState {
             .quietly(scope)
             .map(|local| std::mem::take(&mut local.joins));
         for joining in joins.unwrap_or_default().values() {
-            for (page, _) in joining.pages() {
-                self.drop_page(page);
-            }
+            self.drop_pages(joining);
+        }
+    }
+
+    /// Deletes the join of a node in the root scope.
+    pub(super) fn drop_join(&mut self, node: NodeIx) {
+        if let Some(joining) = self.root.joins.remove(&node) {
+            self.drop_pages(&joining);
+        }
+    }
+
+    fn drop_pages(&mut self, joining: &Joining) {
+        for (page, _) in joining.pages() {
+            self.drop_page(page);
         }
     }
 

@@ -112,6 +112,11 @@ impl Local {
 }
 
 impl RunState {
+    /// Whether the run has failed or is cancelled, and its completed nodes are being undone.
+    pub fn is_undoing(&self) -> bool {
+        self.undoing.is_some()
+    }
+
     /// Adds an open execution that was read back from its trigger row.
     pub fn restore(&mut self, graph: &Graph, open: Open) {
         if open.seq.is_external() {

@@ -26,6 +26,8 @@ mod player;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod refitting;
+#[cfg(test)]
 mod reopening;
 #[cfg(test)]
 mod runs;

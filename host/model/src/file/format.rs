@@ -92,7 +92,7 @@ struct Workflow {
 #[schemars(extend("oneOf" = [{"required": ["event"]}, {"required": ["cron"]}, {"required": ["every"]}, {"required": ["http"]}]))]
 #[schemars(extend("dependentRequired" = {"match": ["event"], "timezone": ["cron"]}))]
 struct Trigger {
-    /// A stimulus of this name. Its input becomes the run's input.
+    /// A stimulus of this name: its input becomes the run's input, unless `input` makes one of it.
     event: Option<EventName>,
     /// The value that the `match` of the stimulus has to equal: a constant.
     r#match: Option<Value>,
@@ -112,8 +112,8 @@ struct Trigger {
     overlap: Option<Overlap>,
     /// Delay each occurrence by a part of this, which is always the same for one occurrence.
     jitter: Option<Duration>,
-    /// The input of the runs: of a schedule a constant, of a trigger by `http` a value that may hold
-    /// expressions over `request`.
+    /// The input of the runs: of a schedule a constant, of a trigger by `http` or `event` a value
+    /// that may hold expressions over `request` or `event`.
     input: Option<Value>,
 }
 
@@ -525,6 +525,10 @@ struct Options {
     activation: Option<Activation>,
     /// When the results of nodes are committed. Default: `every-node`.
     commit: Option<Commit>,
+    /// How many descendants a run without a parent may have in its life. Default: as configured,
+    /// which is also the most.
+    #[schemars(range(min = 1))]
+    descendants: Option<u32>,
     /// The effect of a failed node on the run.
     incidents: Option<Incidents>,
     /// How long a run may take.

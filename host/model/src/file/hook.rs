@@ -51,6 +51,8 @@ pub(super) fn request(reader: &mut Reader, tree: &Tree) -> StartTrigger {
             known_parameters(reader, tree, params, path)
         });
     }
+    let raw = tree.get("raw");
+    let raw = raw.is_some_and(|tree| reader.at("raw", |reader| reader.boolean(tree)));
     let verify = tree.get("verify");
     let verify = verify.and_then(|tree| reader.at("verify", |reader| verified(reader, tree)));
     let respond = tree.get("respond");
@@ -63,6 +65,7 @@ pub(super) fn request(reader: &mut Reader, tree: &Tree) -> StartTrigger {
         intake: Intake {
             query,
             params,
+            raw,
             input: None,
         },
     }

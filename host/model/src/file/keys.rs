@@ -83,7 +83,7 @@ pub(super) const TRIGGER_KINDS: &[&str] = &["event", "cron", "every", "http"];
 
 /// Keys of a trigger, by its kind, the kind included.
 pub(super) const TRIGGERS: &[(&str, &[&str])] = &[
-    ("event", &["event", "match"]),
+    ("event", &["event", "match", "input"]),
     (
         "cron",
         &["cron", "timezone", "misfire", "overlap", "jitter", "input"],
@@ -93,7 +93,9 @@ pub(super) const TRIGGERS: &[(&str, &[&str])] = &[
 ];
 
 /// The keys of a trigger by `http`.
-pub(super) const HTTP: &[&str] = &["method", "path", "query", "params", "verify", "respond"];
+pub(super) const HTTP: &[&str] = &[
+    "method", "path", "query", "params", "raw", "verify", "respond",
+];
 
 /// The schemes for verification: `verify` has exactly one of these.
 pub(super) const SCHEMES: &[&str] = &[
@@ -120,4 +122,11 @@ pub(super) const BASIC_SCHEME: &[&str] = &["secret", "secrets", "user"];
 /// The keys of an answering node.
 pub(super) const RESPOND: &[&str] = &["node", "within"];
 
-pub(super) const OPTIONS: &[&str] = &["activation", "commit", "incidents", "timeout", "retention"];
+pub(super) const OPTIONS: &[&str] = &[
+    "activation",
+    "commit",
+    "descendants",
+    "incidents",
+    "timeout",
+    "retention",
+];

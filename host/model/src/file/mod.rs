@@ -107,6 +107,7 @@ pub fn read(text: &str, name: &str) -> Read {
         .for_each(|diagnostic| map.locate(diagnostic));
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.span.as_ref().map(|span| span.start));
     diagnostics.truncate(DIAGNOSTICS);
+    diagnostics.iter_mut().for_each(Diagnostic::shorten);
     let (definition, partial) = match definition {
         Some((definition, _)) if diagnostics.is_empty() => (Some(definition), None),
         Some((definition, unread)) => (None, Some(Partial { definition, unread })),
@@ -174,20 +175,26 @@ pub fn with_node_order(json: &[u8], order: &[String]) -> Result<Vec<u8>, Vec<Dia
     read_canonical(&json).map(|_| json)
 }
 
-/// Reads the order of the nodes: each name once, and each is that of a node.
+/// Reads the order of the nodes: each name once, those of all nodes among them.
 fn node_order(
     order: serde_json::Value,
     definition: &Definition,
 ) -> Result<Vec<String>, Vec<Diagnostic>> {
     let read: Result<Vec<String>, _> = serde_json::from_value(order);
     let order = read.unwrap_or_default();
-    let all = definition.all_nodes().into_iter();
-    let mut names: BTreeSet<&str> = all.map(|(_, name, _)| name).collect();
-    let count = names.len();
-    if order.len() == count && order.iter().all(|name| names.remove(name.as_str())) {
+    let names: BTreeSet<&str> = order.iter().map(String::as_str).collect();
+    let all = definition.all_nodes();
+    let is_whole = names.len() == order.len()
+        && all.iter().all(|(_, name, _)| names.contains(name))
+        && names.iter().all(|name| reader::is_name(name, false));
+    if is_whole && order.len() <= limits::NODES {
         return Ok(order);
     }
-    let message = format!("`{NODE_ORDER}` names each of the {count} nodes once");
+    let message = format!(
+        "`{NODE_ORDER}` names each of the {} nodes once, and has at most {} names",
+        all.len(),
+        limits::NODES
+    );
     let place = Place::at(format!("/{NODE_ORDER}"));
     Err(vec![Diagnostic::new(codes::WRONG_TYPE, message, place)])
 }

@@ -14,6 +14,9 @@ use crate::schema::escape;
 use crate::template::is_template;
 use crate::{Code, Diagnostic, Place, codes};
 
+/// Bytes of the pointers of all mistakes, before pointers without a span are shortened.
+const POINTERS_BYTES: usize = 8 * 1024 * 1024;
+
 /// Bytes of one name.
 const NAME_BYTES: usize = 128;
 
@@ -28,6 +31,8 @@ pub(super) struct Reader {
     pub(super) edges: usize,
     pub(super) unread: Unread,
     pointer: String,
+    /// Bytes of the pointers of all mistakes.
+    pointers: usize,
     /// The first position of each node name.
     names: BTreeMap<String, Place>,
     /// The names of all nodes, for messages about values that are read before them.
@@ -63,6 +68,9 @@ impl Reader {
         message: impl Into<String>,
         node: &Node,
     ) -> Report<'_> {
+        if self.is_full() {
+            return Report(None);
+        }
         let place = Place {
             pointer: self.pointer.clone(),
             span: shown(node),
@@ -78,6 +86,9 @@ impl Reader {
         message: impl Into<String>,
         pointer: &str,
     ) -> Report<'_> {
+        if self.is_full() {
+            return Report(None);
+        }
         let place = Place::at(format!("{}{pointer}", self.pointer));
         self.push(Diagnostic::new(code, message, place))
     }
@@ -89,6 +100,9 @@ impl Reader {
         message: impl Into<String>,
         entry: &Entry,
     ) -> Report<'_> {
+        if self.is_full() {
+            return Report(None);
+        }
         let pointer = format!("{}/{}", self.pointer, escape(&entry.key));
         let place = Place {
             pointer,
@@ -101,6 +115,9 @@ impl Reader {
     /// Reports the mistake that another part has found in the value at this position, in the text
     /// of `within`. A span is relative to the beginning of that text.
     pub(super) fn adopt(&mut self, mut found: Diagnostic, within: Option<&Node>) {
+        if self.is_full() {
+            return;
+        }
         found.place.pointer.insert_str(0, &self.pointer);
         let text = within.and_then(|node| match &node.kind {
             // The positions in the text are those in the file only if nothing is escaped.
@@ -115,11 +132,20 @@ impl Reader {
         self.push(found);
     }
 
-    fn push(&mut self, diagnostic: Diagnostic) -> Report<'_> {
-        // Keep one more than is shown, so that a file whose only mistakes are beyond the bound is
-        // still refused.
-        if self.diagnostics.len() > super::DIAGNOSTICS {
+    /// Whether further mistakes are not reported. Keeps one more than is shown, so that a file
+    /// whose only mistakes are beyond the bound is still refused.
+    pub(super) fn is_full(&self) -> bool {
+        self.diagnostics.len() > super::DIAGNOSTICS
+    }
+
+    fn push(&mut self, mut diagnostic: Diagnostic) -> Report<'_> {
+        if self.is_full() {
             return Report(None);
+        }
+        // The pointer of a place without a span is still needed to find the span.
+        self.pointers += diagnostic.place.pointer.len();
+        if diagnostic.place.span.is_some() || self.pointers > POINTERS_BYTES {
+            diagnostic.place.shorten();
         }
         self.diagnostics.push(diagnostic);
         Report(self.diagnostics.last_mut())
@@ -152,6 +178,9 @@ impl Reader {
     ) {
         let known_key = |key: &str| known.contains(&key) || key == super::keys::MERGE;
         for entry in entries.iter().filter(|entry| !known_key(&entry.key)) {
+            if self.is_full() {
+                return;
+            }
             let help = match (
                 foreign::key(what, &entry.key),
                 nearest(&entry.key, known.iter().copied()),

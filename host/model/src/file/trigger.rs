@@ -73,16 +73,17 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
             if let Some(value) = matches {
                 reader.at("match", |reader| matched(reader, value));
             }
-            let matches = matches.map_or(Value::Null, Tree::to_value);
-            StartTrigger::Event { name, matches }
+            StartTrigger::Event {
+                name,
+                matches: matches.map_or(Value::Null, Tree::to_value),
+                input: tree.get("input").map(Tree::to_value),
+            }
         }
         "cron" => cron(reader, tree),
         "http" => {
             let mut request = reader.at("http", |reader| hook::request(reader, &first.value));
-            if let (Some(value), StartTrigger::Http { intake, .. }) =
-                (tree.get("input"), &mut request)
-            {
-                intake.input = Some(value.to_value());
+            if let StartTrigger::Http { intake, .. } = &mut request {
+                intake.input = tree.get("input").map(Tree::to_value);
             }
             request
         }

@@ -206,6 +206,7 @@ fn options(reader: &mut Reader, node: &Node) -> Options {
             }
             "timeout" => options.timeout_ms = Some(reader.duration(value)),
             "retention" => options.retention_ms = Some(reader.duration(value)),
+            "descendants" => options.descendants = Some(reader.count(value)),
             "activation" => {
                 let choices = [
                     ("always", Activation::Always),

@@ -1,10 +1,12 @@
 //! Requests as stimuli: how a request and the triggers by `http` are matched.
 
+mod content;
 mod request;
 
 use serde_json::{Value, json};
 
-pub use self::request::{Typed, request_schema, with_types};
+pub use self::content::{Body, Request, Taking, value_of_bytes};
+pub use self::request::{Typed, request_schema};
 use crate::Digest;
 
 /// The name of the stimulus of every request.
@@ -144,6 +146,8 @@ pub struct Intake {
     pub query: Option<Value>,
     /// JSON Schema of the parameters of the path, as for the query.
     pub params: Option<Value>,
+    /// Whether the request has its body as it was sent, in `raw`, with any media type.
+    pub raw: bool,
     /// The input: a template over `request`. None: the request itself.
     pub input: Option<Value>,
 }

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Intake, parameter_names};
 use crate::Diagnostic;
-use crate::json_text::Members;
-use crate::schema::{Refused, Schema};
+use crate::schema::{Refused, Schema, type_name};
+use crate::weight;
 
 /// How many references are followed from one subschema to the next.
 const REFERENCES: usize = 16;
@@ -32,6 +32,11 @@ impl Typed {
             schema: Schema::compile(schema)?,
             source: schema.clone(),
         })
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        self.schema.weight() + weight::json(&self.source)
     }
 
     /// The values that texts by name stand for, as JSON. `pointer` is their place.
@@ -158,7 +163,7 @@ impl<'s> Types<'s> {
                 _ => {
                     let listed = schema.get("enum").and_then(Value::as_array);
                     let values = listed.into_iter().flatten().chain(schema.get("const"));
-                    values.for_each(|value| self.named(name_of(value)));
+                    values.for_each(|value| self.named(type_name(value)));
                 }
             }
             self.items.extend(schema.get("items"));
@@ -199,56 +204,6 @@ fn is_number(text: &str) -> bool {
         Ok(_) if whole => text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok(),
         Ok(_) => text.parse::<f64>().is_ok_and(f64::is_finite),
         Err(_) => false,
-    }
-}
-
-fn name_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// A request as JSON, with typed values in its query and its parameters.
-///
-/// # Errors
-///
-/// They do not fit their schemas, or the request is no object.
-pub fn with_types(
-    request: &[u8],
-    typed: &[(&str, Option<&Typed>)],
-) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let Ok(members) = serde_json::from_slice::<Members<'_>>(request) else {
-        return Ok(request.to_vec());
-    };
-    let mut json = Vec::with_capacity(request.len() + 64);
-    let mut wrong = Vec::new();
-    for (name, value) in &members.0 {
-        json.push(if json.is_empty() { b'{' } else { b',' });
-        json.extend(Value::from(name.as_str()).to_string().into_bytes());
-        json.push(b':');
-        let of = typed
-            .iter()
-            .find(|(of, _)| *of == name.as_str())
-            .and_then(|(_, typed)| *typed);
-        let texts = of.and_then(|of| {
-            let texts: Map<String, Value> = serde_json::from_str(value.get()).ok()?;
-            Some((of, texts))
-        });
-        match texts.map(|(of, texts)| of.read(&texts, &format!("/{name}"))) {
-            Some(Ok(typed)) => json.extend(typed),
-            Some(Err(found)) => wrong.extend(found),
-            None => json.extend_from_slice(value.get().as_bytes()),
-        }
-    }
-    json.push(b'}');
-    match wrong.is_empty() {
-        true => Ok(json),
-        false => Err(wrong),
     }
 }
 

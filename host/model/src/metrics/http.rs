@@ -39,6 +39,37 @@ pub(super) const LIMITED: About = About {
     help: "Requests that were answered with 429 because of the rate of their `hook` or `client`.",
 };
 
+pub(super) const ANSWERS: About = About {
+    name: "windlass_http_answers_bytes",
+    kind: "gauge",
+    labels: &[],
+    help: "Memory of answers that are made or that their clients have not read.",
+};
+pub(super) const ANSWERS_LIMIT: About = About {
+    name: "windlass_http_answers_limit_bytes",
+    kind: "gauge",
+    labels: &[],
+    help: "Memory that all answers together may hold.",
+};
+pub(super) const ANSWERS_PEAK: About = About {
+    name: "windlass_http_answers_peak_bytes",
+    kind: "gauge",
+    labels: &[],
+    help: "The most memory that all answers together have held since the start.",
+};
+pub(super) const ANSWERS_REFUSED: About = About {
+    name: "windlass_http_answers_refused_total",
+    kind: "counter",
+    labels: &[],
+    help: "Requests that were answered with 503 because there was no memory for their answer.",
+};
+pub(super) const ANSWERS_GIVEN_UP: About = About {
+    name: "windlass_http_answers_given_up_total",
+    kind: "counter",
+    labels: &[],
+    help: "Connections that the HTTP server closed because their clients did not read an answer.",
+};
+
 /// The metrics of the HTTP server.
 #[derive(Debug, Default)]
 pub struct Http {
@@ -48,6 +79,8 @@ pub struct Http {
     pub evicted: Counter,
     /// Indexed by the position of the pool in [`POOLS`].
     pub pools: [Slots; POOLS.len()],
+    /// The budget of answers.
+    pub answers: Answers,
     /// Requests refused because of the rate of their hook.
     pub hooks_limited: Counter,
     /// Requests refused because of the rate of their client.
@@ -73,6 +106,21 @@ pub struct Slots {
     pub used: Gauge,
     /// Requests that found no free slot.
     pub refused: Counter,
+}
+
+/// The metrics of the budget of answers.
+#[derive(Debug, Default)]
+pub struct Answers {
+    /// Bytes that are charged.
+    pub used: Gauge,
+    /// Bytes that may be charged.
+    pub limit: Gauge,
+    /// The most bytes that have been charged.
+    pub peak: Gauge,
+    /// Requests that found no room.
+    pub refused: Counter,
+    /// Answers that their clients did not read.
+    pub given_up: Counter,
 }
 
 impl Http {

@@ -65,6 +65,11 @@ impl Gauge {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Sets the value to a higher one; a lower one changes nothing.
+    pub fn raise(&self, to: u64) {
+        self.0.fetch_max(to, Ordering::Relaxed);
+    }
+
     /// Subtracts an amount that was added before.
     pub fn sub(&self, less: u64) {
         self.0.fetch_sub(less, Ordering::Relaxed);

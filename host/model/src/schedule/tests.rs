@@ -538,6 +538,7 @@ fn a_stored_schedule_is_read_back_and_later_versions_are_refused() {
     );
     assert_eq!(decode(&bytes).unwrap().timing(), ready(&trigger).timing());
     let event = StartTrigger::Event {
+        input: None,
         name: "e".to_owned(),
         matches: Value::Null,
     };

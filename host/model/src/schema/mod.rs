@@ -30,7 +30,7 @@ use self::defaults::{Beyond, Defaults};
 use self::plan::Plan;
 use self::unique::UniqueItems;
 use crate::nearest::did_you_mean;
-use crate::{Code, Diagnostic, Place, codes, limits};
+use crate::{Code, Diagnostic, Place, codes, limits, weight};
 
 /// The most mistakes reported for one value.
 const MISTAKES: usize = 50;
@@ -38,6 +38,12 @@ const MISTAKES: usize = 50;
 /// Steps up to which all mistakes of a value are collected: the validator collects them before it
 /// returns the first one, and each takes some hundred bytes.
 const GATHERED: u64 = 50_000;
+
+/// What a compiled subschema takes, besides its pointer and its keywords' values.
+const PART_BYTES: usize = 1_024;
+
+/// How often the values of a schema are in memory.
+const SOURCES: usize = 3;
 
 /// The most characters of a foreign name or text in a message.
 const SHOWN: usize = 120;
@@ -133,6 +139,14 @@ impl Schema {
             defaults,
             source: schema.clone(),
         })
+    }
+
+    /// An estimate of the memory that it takes on the heap, in bytes.
+    pub fn weight(&self) -> usize {
+        let pointers = self.plan.pointers.iter();
+        let pointers: usize = pointers.map(|pointer| PART_BYTES + pointer.len()).sum();
+        // The validator and the defaults keep parts of the source again.
+        pointers + self.plan.programs + SOURCES * weight::json(&self.source)
     }
 
     /// Checks that the defaults fit the subschemas that they are for.
@@ -359,6 +373,18 @@ impl Schema {
         properties
             .map(|map| map.keys().map(String::as_str).collect())
             .unwrap_or_default()
+    }
+}
+
+/// The name that JSON Schema gives to the type of a value; a whole number is a `number`, too.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 

@@ -228,7 +228,7 @@ impl Client {
             .filter_map(|(name, value)| {
                 let name = name.as_str();
                 // A placeholder of a secret is not a name of a header.
-                if secrets.redact(name) != name {
+                if secrets.are_in_name(name) {
                     return None;
                 }
                 let mut value = header_text(value.as_bytes());

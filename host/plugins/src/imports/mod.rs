@@ -100,7 +100,7 @@ impl Imports {
             imports.names.sort();
             return Ok(imports);
         }
-        Err(Error::new(codes::IMPORTS, subject, unknown.join("\n")))
+        Err(Error::faults(codes::IMPORTS, subject, &unknown))
     }
 }
 

@@ -14,11 +14,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use url::Url;
-use windlass_model::secrets::Reference;
-use windlass_model::{JsonText, Payload};
+use windlass_model::secrets::{Marked, Reference};
+use windlass_model::{Class, Failure, JsonText, Payload};
 
+use crate::codes;
 use crate::http::grant::Grant;
 use redact::Redactor;
 
@@ -98,11 +100,33 @@ struct Value {
 /// Identifies a version of a file.
 type Stamp = (Option<SystemTime>, u64, u64);
 
-/// Replaces the secret names in a configuration by handles, and returns the references. Only
-/// references that the workflow file itself contains are replaced: data of a run cannot guess a
-/// handle, so it cannot refer to a secret.
-pub fn bind(config: &mut serde_json::Value) -> Arc<[Reference]> {
+/// Replaces the secret names in a configuration by marks, and returns the references. Only
+/// references that the workflow file itself contains are replaced.
+pub fn bind(config: &mut serde_json::Value) -> Arc<[Marked]> {
     windlass_model::secrets::bind(config, rand::random()).into()
+}
+
+/// Replaces the marks in the rendered configuration of a call by handles that are valid in this call
+/// alone: data of a run cannot guess a handle, and one that it has seen is of another call.
+///
+/// # Errors
+///
+/// Data contains a mark: the failure of the call.
+pub fn handles(
+    config: Bytes,
+    marked: &[Marked],
+) -> Result<(Bytes, Arc<[Reference]>), Box<Failure>> {
+    if marked.is_empty() {
+        return Ok((config, Arc::default()));
+    }
+    let text = std::str::from_utf8(&config).ok();
+    let called =
+        text.and_then(|text| windlass_model::secrets::handles(text, marked, rand::random()));
+    let (config, references) = called.ok_or_else(|| {
+        let message = "data in the configuration looks like a reference to a secret";
+        Box::new(Failure::new(Class::Invalid, codes::INVALID, message))
+    })?;
+    Ok((config.into(), references.into()))
 }
 
 impl Secrets {
@@ -168,6 +192,11 @@ impl Secrets {
             || text.to_owned(),
             |clean| String::from_utf8_lossy(&clean).into_owned(),
         )
+    }
+
+    /// Whether the name of a header contains a secret. Names are in lower case.
+    pub(crate) fn are_in_name(&self, name: &str) -> bool {
+        self.now().is_some_and(|now| now.redactor.is_in_name(name))
     }
 
     /// Removes secrets from a text.
@@ -384,6 +413,28 @@ mod tests {
         let url = "https://prices.example".parse().unwrap();
         assert!(nowhere.usable("price", "orders", &url).is_none());
         assert!(nowhere.for_workflow("price", "orders").is_some());
+    }
+
+    #[test]
+    fn each_call_has_handles_of_its_own() {
+        let mut config = serde_json::json!({ "a": { "secret": "price" }, "b": "{{ input }}" });
+        let marked = bind(&mut config);
+        let call = |data: &str| {
+            let mut config = config.clone();
+            config["b"] = data.into();
+            let config = Bytes::from(config.to_string());
+            handles(config.clone(), &marked).map(|called| (config, called))
+        };
+        let (before, (first, given)) = call("x").unwrap();
+        let told = given[0].handle.to_string();
+        let (_, (_, next)) = call(&told).unwrap();
+        assert!(next.iter().all(|reference| *reference.handle != *told));
+        assert!(first != before && !before.windows(5).any(|part| part == b"price"));
+        // The mark does not leave the host, and is no handle in any case.
+        let mark = config["a"]["secret"].as_str().unwrap();
+        assert_eq!(call(mark).unwrap_err().class, Class::Invalid);
+        let (same, none) = handles(before.clone(), &[]).unwrap();
+        assert!(same == before && none.is_empty());
     }
 
     #[test]

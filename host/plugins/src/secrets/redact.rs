@@ -24,6 +24,8 @@ const PLACES: usize = 8;
 pub(super) struct Redactor {
     /// The encodings that change the whole text, with the secret of each.
     encoded: Option<(AhoCorasick, Vec<usize>)>,
+    /// The values and their encodings, without regard to case: names of headers have none.
+    names: Option<AhoCorasick>,
     secrets: Vec<Plain>,
     /// Bytes with which a value can begin.
     begins: Vec<bool>,
@@ -49,11 +51,13 @@ impl Redactor {
             ..Self::default()
         };
         let (mut patterns, mut of) = (Vec::new(), Vec::new());
+        let mut values = Vec::new();
         for (name, value) in secrets.filter(|(_, value)| value.len() >= SHORTEST) {
             for pattern in encodings(value.as_bytes()) {
                 patterns.push(pattern);
                 of.push(redactor.secrets.len());
             }
+            values.push(value.as_bytes().to_vec());
             let units: Vec<Unit> = value.chars().map(Unit::of).collect();
             if let Some(first) = units.first() {
                 for begin in first.utf8.iter().take(1).chain(b"%\\") {
@@ -73,8 +77,22 @@ impl Redactor {
         if !patterns.is_empty() {
             // Only patterns of gigabytes cannot be built, and a secret is a small file.
             redactor.encoded = built.ok().map(|finder| (finder, of));
+            values.append(&mut patterns);
+            let names = AhoCorasick::builder()
+                .ascii_case_insensitive(true)
+                .build(&values);
+            redactor.names = names.ok();
         }
         redactor
+    }
+
+    /// Whether a name contains a value, in any case and encoding.
+    pub(super) fn is_in_name(&self, name: &str) -> bool {
+        let Some(names) = &self.names else {
+            return false;
+        };
+        let is_in = |name: &[u8]| names.is_match(name);
+        is_in(name.as_bytes()) || name.contains('%') && is_in(&unescaped(name.as_bytes()))
     }
 
     fn may_begin(&mut self, byte: u8) {
@@ -301,6 +319,29 @@ impl Unit {
     }
 }
 
+/// A text without percent-encoding.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *byte == b'%');
+        let escaped = digits
+            .and_then(hexadecimal)
+            .and_then(|it| u8::try_from(it).ok());
+        match escaped {
+            Some(escaped) => {
+                plain.push(escaped);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                plain.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+    plain
+}
+
 fn hexadecimal(digits: &[u8]) -> Option<u16> {
     digits.iter().try_fold(0_u16, |number, digit| {
         let digit = char::from(*digit).to_digit(16)?;
@@ -400,6 +441,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_value_is_found_in_a_name_in_any_case() {
+        let redactor = redactor("AbC-dEf_123");
+        for name in [
+            "x-abc-def_123",
+            "abc-def_123-x",
+            "x-%41%62c-def_123",
+            &STANDARD_NO_PAD.encode("xxAbC-dEf_123").to_lowercase(),
+            &"AbC-dEf_123"
+                .bytes()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>(),
+        ] {
+            assert!(redactor.is_in_name(name), "{name}");
+        }
+        for name in ["x-abc-def-123", "content-type", "%", "%4", "%zz", ""] {
+            assert!(!redactor.is_in_name(name), "{name}");
+        }
+        assert!(!Redactor::default().is_in_name("abc-def_123"));
     }
 
     #[test]

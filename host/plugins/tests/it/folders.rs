@@ -221,6 +221,25 @@ fn a_folder_that_cannot_be_read_holds_what_it_held() {
     assert!(matches!(folder.next(), LoadEvent::Removed { .. }));
 }
 
+#[test]
+fn a_folder_with_too_many_entries_holds_what_it_held() {
+    let folder = folder();
+    std::fs::copy(built("echo"), folder.dir.join("x.wasm")).unwrap();
+    assert!(matches!(folder.next(), LoadEvent::Loaded { .. }));
+    let other = |at: u32| folder.dir.join(format!("{at}.WASM"));
+    for at in 0..10_001 {
+        std::fs::write(other(at), b"").unwrap();
+    }
+    std::fs::remove_file(folder.dir.join("x.wasm")).unwrap();
+    folder.look();
+    assert!(folder.events.borrow().is_empty());
+    assert_eq!(folder.packages().len(), 1);
+    for at in 0..10_001 {
+        std::fs::remove_file(other(at)).unwrap();
+    }
+    assert!(matches!(folder.next(), LoadEvent::Removed { .. }));
+}
+
 /// The target of the linked folder.
 fn real(rig: &Rig) -> PathBuf {
     rig.dir.path().join("real")

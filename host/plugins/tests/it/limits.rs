@@ -133,7 +133,7 @@ fn a_flood_of_lines_is_cut_and_counted() {
         .iter()
         .map(|line| line.message.as_str())
         .collect();
-    let control = "\\u{1b}[2J\\nfake: line\\r\\u{0}";
+    let control = "␛[2J␊fake: line␍␀";
     assert_eq!(lines, [control, "1 lines over the limit were dropped"]);
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::codes as engine;
 use windlass_model::definition::{Edge, Node, NodeKind};
-use windlass_model::file::{Partial, Read};
+use windlass_model::file::{DIAGNOSTICS, Partial, Read};
 use windlass_model::nearest::nearest;
 use windlass_model::{Code, Diagnostic, codes as model};
 use windlass_plugins::Host;
@@ -73,8 +73,11 @@ pub fn check_file(read: &Read, plugins: &Host, others: Option<&dyn Others>) -> R
         },
     };
     for list in [&mut report.mistakes, &mut report.warnings] {
+        list.truncate(2 * DIAGNOSTICS);
         list.iter_mut().for_each(|found| read.map.locate(found));
         list.sort_by_key(|found| found.place.span.as_ref().map(|span| span.start));
+        list.truncate(DIAGNOSTICS);
+        list.iter_mut().for_each(Diagnostic::shorten);
     }
     report
 }

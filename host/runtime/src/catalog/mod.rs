@@ -6,10 +6,13 @@
 mod answers;
 mod checks;
 mod file;
+mod kept;
 mod outside;
 mod pins;
 mod prepare;
 mod requests;
+#[cfg(test)]
+mod tests;
 mod texts;
 
 use std::collections::BTreeMap;
@@ -17,31 +20,27 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
-use windlass_engine::Graph;
+use windlass_engine::{Graph, NodeIx};
 use windlass_model::definition::UseRef;
 use windlass_model::metrics::{Histogram, Metrics};
 use windlass_model::schema::{Refused, Schema};
-use windlass_model::secrets::Reference;
+use windlass_model::secrets::Marked;
 use windlass_model::{Class, Digest, Failure, TriggerType};
 use windlass_plugins::Plugin;
 use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use crate::codes;
+use crate::entry::Entry;
 use crate::error::Error;
-use crate::hook::Hook;
 use crate::transfer::malformed;
 
 pub use file::check_file;
+use kept::Kept;
 pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check, warnings_before_run};
 pub(crate) use prepare::{is_pure, uses};
-
-/// The limit of prepared definitions that are kept. Those in use stay in memory through other
-/// references.
-const KEPT: usize = 1_000;
 
 /// A definition, prepared to run.
 pub(crate) struct Prepared {
@@ -49,19 +48,28 @@ pub(crate) struct Prepared {
     pub(crate) pins: Arc<PinsRow>,
     pub(crate) name: Arc<str>,
     pub(crate) graph: Graph,
-    /// By node.
-    pub(crate) nodes: Vec<Executor>,
+    /// By the number of the node; none for a former node.
+    pub(crate) nodes: Vec<Option<Executor>>,
     /// The component to which each use is pinned.
     pub(crate) uses: Vec<(UseRef, Digest)>,
     /// The schema of its input. If the schema is refused now, runs that started earlier continue,
     /// and no run starts.
     pub(crate) input: Option<Result<Schema, Refused>>,
-    /// The triggers that make an input of a request, by key.
-    pub(crate) hooks: BTreeMap<String, Hook>,
+    /// The triggers by `http`, and those that make an input of an event, by key.
+    pub(crate) entries: BTreeMap<String, Entry>,
     /// Whether an incident starts its runs: incidents of these runs are not announced.
     pub(crate) hears_incidents: bool,
     /// The initial values of `vars`, as JSON.
     pub(crate) vars: Vec<(String, Bytes)>,
+    /// An estimate of the memory that all of this takes, in bytes, except for components.
+    pub(crate) weight: u64,
+}
+
+impl Prepared {
+    /// The executor of a node.
+    pub(crate) fn executor(&self, node: NodeIx) -> Option<&Executor> {
+        self.nodes.get(node.at())?.as_ref()
+    }
 }
 
 /// The executor of a node.
@@ -79,21 +87,24 @@ pub(crate) struct Executor {
     /// The configuration, if it has no expressions, and its schema adds defaults to it.
     pub(crate) completed: Option<Bytes>,
     /// The secrets that the definition of the node refers to.
-    pub(crate) secrets: Arc<[Reference]>,
+    pub(crate) secrets: Arc<[Marked]>,
     /// Whether the plugin can read memory or blobs.
     pub(crate) reads: bool,
     /// Whether an execution can be repeated without a trace if the host dies before its commit is
     /// durable: it has no outside effects, and reads only durable data.
     pub(crate) pure: bool,
-    /// Execution times in microseconds, by the type of the trigger.
-    times: [OnceLock<Arc<Histogram>>; TriggerType::ALL.len()],
+    /// Execution times in microseconds, by the type of the trigger. Made by the first execution.
+    times: OnceLock<Box<Times>>,
 }
+
+/// Histograms, by the type of the trigger.
+type Times = [OnceLock<Arc<Histogram>>; TriggerType::ALL.len()];
 
 impl Executor {
     /// The histogram for an execution. It is looked up when the first execution ends.
     pub(crate) fn times(&self, kind: TriggerType, metrics: &Metrics) -> Option<&Histogram> {
         let place = TriggerType::ALL.iter().position(|other| *other == kind)?;
-        let times = self.times.get(place)?;
+        let times = self.times.get_or_init(Box::default).get(place)?;
         Some(times.get_or_init(|| metrics.execution(kind, &self.name)))
     }
 
@@ -127,18 +138,28 @@ impl Executor {
     }
 }
 
-/// The definitions prepared so far.
-#[derive(Default)]
-pub(crate) struct Catalog {
-    known: Mutex<FxHashMap<(Digest, Digest), Arc<Prepared>>>,
-    /// By definition, the version last prepared for a new run.
-    latest: Mutex<FxHashMap<Digest, Arc<Prepared>>>,
+/// The definitions prepared so far, bounded by the memory that they take.
+pub(crate) struct Catalog(Mutex<Kept>);
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self(Mutex::new(Kept::new(Self::DEFAULT_BYTES, None)))
+    }
 }
 
 impl Catalog {
+    /// The memory of the prepared definitions of a process that runs none.
+    const DEFAULT_BYTES: u64 = 64 << 20;
+
+    /// A catalog whose definitions take at most so many bytes, except for those that runs in memory
+    /// use.
+    pub(crate) fn new(bytes: u64, metrics: Arc<Metrics>) -> Self {
+        Self(Mutex::new(Kept::new(bytes, Some(metrics))))
+    }
+
     /// A definition that is already prepared.
     pub(crate) fn known(&self, definition: Digest, pins: Digest) -> Option<Arc<Prepared>> {
-        self.known.lock().get(&(definition, pins)).cloned()
+        self.0.lock().known((definition, pins))
     }
 
     /// A prepared definition. If it is not cached, it is prepared from the store, which is slow.
@@ -223,11 +244,7 @@ impl Catalog {
                 &parsed, definition, pins, plugins,
             )?)),
         };
-        let mut latest = self.latest.lock();
-        if latest.len() >= KEPT {
-            latest.clear();
-        }
-        latest.insert(digest, Arc::clone(&prepared));
+        self.0.lock().set_latest(&prepared);
         Ok(prepared)
     }
 
@@ -238,7 +255,7 @@ impl Catalog {
         definition: Digest,
         plugins: &windlass_plugins::Host,
     ) -> Option<Arc<Prepared>> {
-        let latest = self.latest.lock().get(&definition).cloned()?;
+        let latest = self.0.lock().latest(definition)?;
         let registry = plugins.registry();
         let same = latest.uses.iter().all(|(asked, digest)| {
             registry
@@ -255,17 +272,11 @@ impl Catalog {
             let plugin = executor.plugin.as_ref();
             plugin.is_some_and(|plugin| plugins.is_replaced(plugin))
         };
-        let stays = |prepared: &Arc<Prepared>| !prepared.nodes.iter().any(is_replaced);
-        self.known.lock().retain(|_, prepared| stays(prepared));
-        self.latest.lock().retain(|_, prepared| stays(prepared));
+        let stays = |prepared: &Prepared| !prepared.nodes.iter().flatten().any(is_replaced);
+        self.0.lock().retain(stays);
     }
 
     pub(crate) fn keep(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {
-        let mut known = self.known.lock();
-        if known.len() >= KEPT {
-            known.retain(|_, kept| Arc::strong_count(kept) > 1);
-        }
-        let key = (prepared.definition.digest, prepared.pins.digest);
-        Arc::clone(known.entry(key).or_insert(prepared))
+        self.0.lock().keep(prepared)
     }
 }

@@ -1,14 +1,15 @@
 //! Prepares a definition to run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use windlass_engine::{Analysis, Facts, Graph, PlanKind};
+use windlass_engine::{Analysis, Facts, Graph, NodeIx, Plan, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::http::Respond;
 use windlass_model::schema::{Refused, Schema};
-use windlass_model::secrets::{self, Reference};
+use windlass_model::secrets::{self, Marked};
+use windlass_model::weight::{block, list, tree};
 use windlass_model::{Class, Definition, Diagnostic, Digest, Failure, Place};
 use windlass_plugins::{Host, NodeType, Plugin, Purity, bind_secrets};
 use windlass_store::Store;
@@ -22,9 +23,12 @@ use super::{Executor, Prepared};
 use super::{answers, texts};
 use crate::codes;
 use crate::components;
+use crate::entry::{self, Entry};
 use crate::error::Error;
-use crate::hook;
 use crate::shard::INCIDENT;
+
+/// The texts in the name of a node type.
+const USE_BYTES: usize = 256;
 
 /// The plugins and node types that a definition uses.
 pub(super) type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
@@ -294,7 +298,7 @@ pub(super) fn assemble(
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
     let mut wrong = checks::configurations(definition, &uses).by_schema();
-    wrong.extend(hook::compile(definition).err().unwrap_or_default());
+    wrong.extend(entry::compile(definition).err().unwrap_or_default());
     // A component that is newer than the workflow may decide where its predecessor did not: the
     // edges would then be taken for no answer.
     let decided = ports(definition, &uses).into_iter();
@@ -420,21 +424,20 @@ fn build(
     let graph =
         Graph::compile(bound, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
     let schemas = schemas(uses);
-    let nodes = graph
-        .nodes()
-        .map(|(_, plan)| {
-            let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
-            let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
-            executor.refused = refusal(&plan.kind, denied);
-            executor
-        })
-        .collect();
+    let executor = |plan: &Plan| {
+        let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
+        let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
+        executor.refused = refusal(&plan.kind, denied);
+        executor
+    };
+    let numbers = (0..).map(NodeIx).take(graph.node_count());
+    let nodes = numbers.map(|at| graph.node(at).map(executor)).collect();
     let vars = definition
         .vars
         .iter()
         .map(|(name, value)| (name.clone(), Bytes::from(value.to_string())))
         .collect();
-    Ok(Prepared {
+    let mut prepared = Prepared {
         name: Arc::from(definition.name.as_str()),
         definition: Arc::new(row),
         pins: Arc::new(pins),
@@ -447,19 +450,62 @@ fn build(
                     .map(|(asked, digest)| (asked.clone(), *digest)),
             )
             .collect(),
-        hooks: hook::compile(definition).unwrap_or_default(),
+        entries: entry::compile(definition).unwrap_or_default(),
         hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,
         nodes,
         input: definition.input.as_ref().map(Schema::compile),
         vars,
-    })
+        weight: 0,
+    };
+    let schemas = schemas.values().map(|schema| schema.weight());
+    prepared.weight = prepared.weigh() + schemas.sum::<usize>() as u64;
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// An estimate of the memory that it takes in bytes, without components and the schemas of node
+    /// types.
+    fn weigh(&self) -> u64 {
+        let documents = self.definition.json.len() + self.pins.json.len();
+        let executors = self.nodes.iter().flatten().map(|executor| {
+            let names = 2 * block(executor.name.len());
+            let completed = executor
+                .completed
+                .as_ref()
+                .map_or(0, |json| block(json.len()));
+            let secrets = executor.secrets.iter().map(Marked::weight);
+            // The histograms of an execution.
+            names + completed + secrets.sum::<usize>() + block(size_of::<super::Times>())
+        });
+        let input = match &self.input {
+            Some(Ok(schema)) => schema.weight(),
+            Some(Err(_)) | None => 0,
+        };
+        let entries = self.entries.iter();
+        let entries = entries.map(|(key, entry)| block(key.capacity()) + entry.weight());
+        let vars = self.vars.iter();
+        let vars = vars.map(|(name, json)| block(name.capacity()) + block(json.len()));
+        let sum = size_of::<Self>()
+            + documents
+            + self.graph.weight()
+            + list::<Option<Executor>>(self.nodes.capacity())
+            + executors.sum::<usize>()
+            + list::<(UseRef, Digest)>(self.uses.capacity())
+            + self.uses.len() * USE_BYTES
+            + input
+            + tree::<(String, Entry)>(self.entries.len())
+            + entries.sum::<usize>()
+            + list::<(String, Bytes)>(self.vars.capacity())
+            + vars.sum::<usize>();
+        sum as u64
+    }
 }
 
 /// The secret references of a definition, by node.
-type References = HashMap<String, Arc<[Reference]>>;
+type References = HashMap<String, Arc<[Marked]>>;
 
-/// The definition with handles in place of the names in its secret references, if it has any.
+/// The definition with marks in place of the names in its secret references, if it has any.
 fn bind_references(definition: &Definition) -> (Option<Definition>, References) {
     let mut references = References::new();
     let refers = |(_, _, node): (_, _, &Node)| match &node.kind {
@@ -528,7 +574,7 @@ fn executor(
     kind: &PlanKind,
     uses: &Uses,
     schemas: &Schemas<'_>,
-    secrets: Arc<[Reference]>,
+    secrets: Arc<[Marked]>,
 ) -> Executor {
     let name = Arc::from(name);
     let found = match kind {
@@ -546,7 +592,7 @@ fn executor(
             secrets: Arc::default(),
             reads: false,
             pure: true,
-            times: Default::default(),
+            times: OnceLock::new(),
         };
     };
     Executor {
@@ -559,7 +605,7 @@ fn executor(
         secrets,
         reads: plugin.reads,
         pure: is_pure(plugin),
-        times: Default::default(),
+        times: OnceLock::new(),
     }
 }
 

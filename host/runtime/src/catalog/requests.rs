@@ -1,19 +1,17 @@
-//! Triggers by `http` that can never start their workflow: the knowledge about a request, before it
-//! comes, against the schema of the input.
+//! Triggers that can never start their workflow: the knowledge about a request or an event, before
+//! it comes, against the schema of the input.
 //!
-//! Only what no request can change is a mistake: a member that is always missing, and a value that
-//! is never of the wanted type.
+//! Only what no request and no event can change is a mistake: a member that is always missing, and a
+//! value that is never of the wanted type.
 
 use serde_json::Value;
-use windlass_engine::expr::{Constants, known_parts};
-use windlass_engine::input_schema;
-use windlass_model::definition::StartTrigger;
-use windlass_model::http::{Intake, request_schema};
+use windlass_engine::Start;
+use windlass_engine::expr::{Cause, Constants, cause_paths, known_parts};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic, Place, codes};
 
-use crate::hook;
+use crate::entry;
 
 /// Subschemas that are looked at for one trigger.
 const BUDGET: usize = 2_000;
@@ -21,38 +19,30 @@ const BUDGET: usize = 2_000;
 /// How deep a value is looked into.
 const DEPTH: usize = 64;
 
-/// The triggers whose requests can never be the input, and the mistakes in their expressions.
+/// The triggers whose requests or events can never be the input, and the mistakes in their
+/// expressions.
 pub(super) fn mistakes(definition: &Definition) -> Vec<Diagnostic> {
-    let mut wrong = hook::compile(definition).err().unwrap_or_default();
+    let mut wrong = entry::compile(definition).err().unwrap_or_default();
     let constants = Constants::default();
     for (key, trigger) in &definition.triggers {
-        let StartTrigger::Http {
-            method,
-            path,
-            intake,
-            ..
-        } = trigger
-        else {
+        let Some(start) = Start::of(trigger) else {
             continue;
         };
-        if let Some(input) = &intake.input {
-            let request = request_schema(method, path, intake);
+        if let (Cause::Request, Some(input)) = (start.cause, start.template) {
             let place = format!("/triggers/{key}/input");
-            missing_members(input, &request, &place, &mut wrong);
+            missing_members(input, &start.schema, &place, &mut wrong);
         }
         if let Some(schema) = &definition.input {
-            let given = input_schema(method, path, intake);
-            wrong.extend(never_fits(key, schema, (&given, intake), &constants));
+            wrong.extend(never_fits(key, schema, &start, &constants));
         }
     }
     wrong
 }
 
-/// `given` is the schema of the inputs that the trigger gives.
 fn never_fits(
     key: &str,
     schema: &Value,
-    (given, intake): (&Value, &Intake),
+    start: &Start<'_>,
     constants: &Constants,
 ) -> Vec<Diagnostic> {
     let wrong = |place: String, reason: &str, help: Option<String>| {
@@ -65,8 +55,9 @@ fn never_fits(
         root: schema,
         budget: BUDGET,
     };
-    let Some(input) = &intake.input else {
-        let found = compare.conflict(schema, given, "", 0);
+    let given = start.input();
+    let Some(input) = start.template else {
+        let found = compare.conflict(schema, &given, "", 0);
         let advice = || {
             let required = schema.get("required").and_then(Value::as_array);
             let names = required.into_iter().flatten().filter_map(Value::as_str);
@@ -100,7 +91,7 @@ fn never_fits(
         let found = found.map(|it| wrong(it.place.pointer, &it.message, it.help));
         return found.collect();
     }
-    let found = compare.conflict(schema, given, "", 0);
+    let found = compare.conflict(schema, &given, "", 0);
     found
         .map(|(at, reason)| wrong(format!("{place}{at}"), &reason, None))
         .into_iter()
@@ -116,7 +107,7 @@ fn missing_members(value: &Value, request: &Value, place: &str, wrong: &mut Vec<
         .flatten()
         .map(|(name, _)| name.as_str())
         .collect();
-    for (pointer, path) in windlass_engine::expr::request_paths(value, place) {
+    for (pointer, path) in cause_paths(Cause::Request, value, place) {
         let ["params", name, ..] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
             continue;
         };

@@ -1,8 +1,8 @@
 //! Continues a run with another version of its workflow.
 //!
-//! The nodes of the run keep their numbers: a definition with new nodes is stored for the run with
-//! the order of its nodes. So records of executions keep their meaning, and the state of the engine
-//! only has to find its edges, joins and loops in the new graph.
+//! The nodes of the run keep their numbers: a definition with other nodes is stored for the run with
+//! the order of its nodes, those that it lacks included. So records of executions keep their meaning,
+//! and the state of the engine only has to find its edges, joins and loops in the new graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_engine::{Graph, Missing, NodeIx, RunState};
 use windlass_model::definition::{Edge, Node, NodeKind};
-use windlass_model::{Definition, Digest, ExecutionNo, ExecutionStatus, file};
+use windlass_model::{Definition, Digest, ExecutionNo, ExecutionStatus, file, limits};
 use windlass_store::rows::{DefinitionRow, RunRow};
 
 use super::drafts::of_version;
@@ -187,6 +187,7 @@ impl Altered {
         let before = nodes_of(&self.before_read);
         let now = nodes_of(&self.now_read);
         let added = now.keys().filter(|name| !before.contains_key(*name));
+        let removed = before.keys().filter(|name| !now.contains_key(*name));
         let changed = now.iter().filter(|(name, node)| {
             let before = before.get(*name);
             before.is_some_and(|before| !is_same(before, node))
@@ -222,6 +223,7 @@ impl Altered {
             "before": self.before.definition.digest.to_string(),
             "now": self.now.definition.digest.to_string(),
             "new_nodes": some(added.copied()),
+            "removed_nodes": some(removed.copied()),
             "changed_nodes": some(changed.map(|(name, _)| *name)),
             "changed": parts.map(|(part, _)| *part).collect::<Vec<_>>(),
         })
@@ -241,11 +243,9 @@ fn numbered_alike(
     let names = now_read.node_names();
     let mut left: BTreeSet<&str> = names.iter().copied().collect();
     let mut order: Vec<String> = Vec::with_capacity(names.len());
+    // A node that the new version lacks keeps its number: records of its executions name it.
     for name in before_read.node_names() {
-        if !left.remove(name) {
-            let why = format!("node `{name}`: the new version does not have it");
-            return Err(refused(&why));
-        }
+        left.remove(name);
         order.push(name.to_owned());
     }
     let new = now_read
@@ -259,6 +259,11 @@ fn numbered_alike(
     order.extend(left.into_iter().map(str::to_owned));
     if order == names {
         return Ok((published, now_read));
+    }
+    if order.len() > limits::NODES {
+        let most = limits::NODES;
+        let why = format!("with the nodes of its earlier versions, the run would have over {most}");
+        return Err(refused(&why));
     }
     let json = file::with_node_order(&published.json, &order).map_err(Error::Definition)?;
     let definition = DefinitionRow {

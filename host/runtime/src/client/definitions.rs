@@ -194,7 +194,7 @@ pub(crate) fn busy(name: &str) -> Error {
 
 fn bindings(definition: &Definition) -> Vec<NewBinding> {
     let of = |(key, trigger): (&String, &StartTrigger)| match trigger {
-        StartTrigger::Event { name, matches } => {
+        StartTrigger::Event { name, matches, .. } => {
             let matches = Bytes::from(stimulus::canonical(matches));
             Some(NewBinding {
                 key: key.clone(),

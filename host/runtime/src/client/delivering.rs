@@ -5,7 +5,10 @@
 //! record of the delivery. A repeated delivery finds the run while it is kept, and its tombstone
 //! afterwards. No other record is stored.
 
-use windlass_model::{Digest, Payload, RunId, TriggerType};
+use std::sync::Arc;
+
+use windlass_model::http;
+use windlass_model::{Digest, RunId, TriggerType};
 use windlass_store::Writer as _;
 use windlass_store::rows::Created;
 
@@ -25,8 +28,10 @@ pub struct Delivery {
     pub trigger: String,
     /// Identifies repeated deliveries; none: every request counts as a new delivery.
     pub delivery: Option<Digest>,
-    /// The request: JSON. The trigger says how it becomes the input of the run.
-    pub request: Payload,
+    /// The request. The trigger says how it becomes the input of the run.
+    pub request: Arc<http::Request>,
+    /// The parameters of its path.
+    pub params: http::Parameters,
 }
 
 /// The run that a request has started.
@@ -73,6 +78,7 @@ impl ClientInner {
             trigger,
             delivery,
             request,
+            params,
         } = delivery;
         let id = delivery.map(|delivery| derived::delivery(&workflow, &trigger, delivery));
         // Looked up before anything is prepared, so that a duplicate costs one read.
@@ -89,20 +95,22 @@ impl ClientInner {
         let prepared = self
             .catalog()
             .prepare(definition.clone(), &*self.resources().plugins()?)?;
-        let input = match prepared.hooks.get(&trigger) {
-            Some(hook) => hook.input(&request)?,
-            None => request,
-        };
+        let entry = prepared.entries.get(&trigger).ok_or_else(|| {
+            Error::Unreadable(format!(
+                "the workflow {workflow} has no trigger `{trigger}`"
+            ))
+        })?;
+        let input = entry.of_request(&request, &params)?;
         let request = StartRequest {
             definition,
             input,
             id,
             correlation: None,
         };
-        let input = request.accepted(&prepared)?;
+        let accepted = request.accepted(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();
-            let (mut new, _) = request.new_run(&prepared, input.clone(), numbers, None, now_ms)?;
+            let (mut new, _) = accepted.new_run(&prepared, numbers, None, now_ms)?;
             for trigger in &mut new.triggers {
                 trigger.kind = TriggerType::Event;
             }

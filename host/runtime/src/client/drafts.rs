@@ -5,7 +5,8 @@
 //! transaction.
 
 use bytes::Bytes;
-use windlass_model::limits::WORKFLOW_BYTES;
+use windlass_model::limits::{WORKFLOW_BYTES, WORKFLOW_NAME_BYTES};
+use windlass_model::visible::is_hidden;
 use windlass_model::{Definition, Diagnostic, Digest, file};
 use windlass_plugins::Host;
 use windlass_store::Store;
@@ -264,7 +265,9 @@ fn name_in(text: &str) -> Option<&str> {
         .lines()
         .find_map(|line| line.strip_prefix("workflow:"))?;
     let name = rest.split('#').next()?.trim().trim_matches(['"', '\'']);
-    (!name.is_empty()).then_some(name)
+    let is_name = (1..=WORKFLOW_NAME_BYTES).contains(&name.len());
+    // Nothing in the name of a workflow is hidden, so this text is none.
+    (is_name && !name.chars().any(|c| c.is_control() || is_hidden(c))).then_some(name)
 }
 
 fn refused(message: String, help: &str) -> Error {

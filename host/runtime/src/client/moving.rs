@@ -102,7 +102,8 @@ impl ClientInner {
                 "wait until they have, or cancel them",
             ));
         }
-        if let Some(parent) = taken.row.parent.filter(|_| !taken.row.status.is_final()) {
+        let going = !taken.row.status.is_final();
+        if let Some(parent) = taken.row.parent.as_ref().filter(|_| going) {
             return Err(no_export(
                 format!("run {id} is a child, and run {} waits for it", parent.id),
                 "wait until it has ended, and export its parent",

@@ -143,9 +143,13 @@ impl ClientInner {
         };
         let catalog = self.catalog();
         let prepared = catalog.load(store, &*self.resources().host()?, run.definition, run.pins)?;
-        let node = prepared.graph.node(NodeIx(node));
+        let Some(plan) = prepared.graph.node(NodeIx(node)) else {
+            let id = run.id;
+            let message = format!("run {id} continued with a version that lacks the letter's node");
+            return Err(no_retry(message, None));
+        };
         let retry = Retry {
-            from: node.map(|plan| plan.name.clone()),
+            from: Some(plan.name.clone()),
             ..Retry::default()
         };
         self.retry_for(run.id, &retry, Some((no, dead))).map(Some)

@@ -82,15 +82,17 @@ pub fn sections(
     row: &RunRow,
     definition: &Definition,
 ) -> Result<Vec<Section>, Error> {
-    let mut nodes: Vec<(&str, Option<&str>)> = definition
+    let mutexes: BTreeMap<&str, &str> = definition
         .all_nodes()
         .into_iter()
-        .map(|(_, name, node)| (name, node.mutex.as_deref()))
+        .filter_map(|(_, name, node)| Some((name, node.mutex.as_deref()?)))
         .collect();
-    if row.status.is_final() || nodes.iter().all(|(_, mutex)| mutex.is_none()) {
+    if row.status.is_final() || mutexes.is_empty() {
         return Ok(Vec::new());
     }
-    nodes.sort_unstable();
+    let names = definition.node_names();
+    let nodes = names.iter().map(|name| (*name, mutexes.get(name).copied()));
+    let nodes: Vec<(&str, Option<&str>)> = nodes.collect();
     let triggers = store.triggers(row.no)?;
     let open = triggers
         .iter()
@@ -195,9 +197,10 @@ fn waits_for(
         }
         (TriggerState::Pending, TriggerType::Child) => {
             let children = store.children(row.no, None, LOOKED_AT)?;
-            let child = children
-                .iter()
-                .find(|child| child.parent.is_some_and(|parent| parent.seq == trigger.seq));
+            let child = children.iter().find(|child| {
+                let parent = child.parent.as_ref();
+                parent.is_some_and(|parent| parent.seq == trigger.seq)
+            });
             Waits::Child(child.map(|child| child.id))
         }
         (TriggerState::Pending, TriggerType::Retry) => {

@@ -110,15 +110,14 @@ impl ClientInner {
 
     fn create(&self, request: &StartRequest, due: Due) -> Result<Started, Error> {
         let prepared = self.prepared(request.definition.clone())?;
-        let input = request.accepted(&prepared)?;
+        let accepted = request.accepted(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();
             let begin_ms = match due {
                 Due::Now | Due::WhenTold => now_ms,
                 Due::At(at_ms) => at_ms,
             };
-            let (mut new, _) =
-                request.new_run(&prepared, input.clone(), numbers, None, begin_ms)?;
+            let (mut new, _) = accepted.new_run(&prepared, numbers, None, begin_ms)?;
             new.created_ms = now_ms;
             if matches!(due, Due::WhenTold) {
                 for trigger in &mut new.triggers {
@@ -126,7 +125,7 @@ impl ClientInner {
                 }
             }
             let (id, no) = (new.id, new.no);
-            let started = request.answered(self.store.write(new)?, (id, no))?;
+            let started = accepted.answered(self.store.write(new)?, (id, no))?;
             if let (None, Some(runtime)) = (&started.existing, self.runtime()) {
                 runtime.shared.intake.claim_too(no);
             }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_keys::link::Target;
 use windlass_model::limits::MATCH_BYTES;
 use windlass_model::stimulus::{self, BookmarkTag, Stimulus};
-use windlass_model::{Digest, Numbers, StimulusId, StimulusNo, TriggerType, valid};
+use windlass_model::{Body, Digest, Numbers, Payload, StimulusId, StimulusNo, TriggerType, valid};
 use windlass_store::published::BindingRow;
 use windlass_store::rows::{DefinitionRow, NewRun};
 use windlass_store::stimuli::{BookmarkRow, ClaimFor, NewStimulus, Send, SendOutcome, Sent};
@@ -196,15 +196,29 @@ fn started(
             "the store has no definition {digest}, though it is published"
         ))
     })?;
+    let prepared = prepare(definition.clone())?;
+    let input = match &stimulus.input.body {
+        Body::Inline(bytes) => bytes.clone(),
+        // A large input of a stimulus that was queued.
+        Body::Blob(blob) => store.blob(*blob)?.ok_or_else(|| {
+            Error::Unreadable(format!(
+                "the store has no blob {}, though a stimulus refers to it",
+                blob.digest
+            ))
+        })?,
+    };
+    let input = match prepared.entries.get(&binding.binding.key) {
+        Some(entry) => entry.of_event(stimulus, &input)?,
+        None => Payload::json(input),
+    };
     let request = StartRequest {
-        definition: definition.clone(),
-        input: stimulus.input.clone(),
+        definition,
+        input,
         id: None,
         correlation: stimulus.correlation.clone(),
     };
-    let prepared = prepare(definition)?;
-    let input = request.accepted(&prepared)?;
-    let (mut new, _) = request.new_run(&prepared, input, numbers, None, now_ms)?;
+    let accepted = request.accepted(&prepared)?;
+    let (mut new, _) = accepted.new_run(&prepared, numbers, None, now_ms)?;
     for trigger in &mut new.triggers {
         trigger.kind = TriggerType::Event;
     }

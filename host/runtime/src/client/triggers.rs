@@ -132,14 +132,14 @@ fn definition(store: &dyn Store, digest: Digest) -> Result<Definition, Error> {
     windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)
 }
 
-/// Nodes are numbered by name, over all bodies together.
 fn position(definition: &Definition, name: &str) -> Result<u32, Error> {
-    let names = definition.node_names();
-    let at = names.binary_search(&name).ok();
-    at.and_then(|at| u32::try_from(at).ok())
-        .ok_or_else(|| Error::Refused {
+    definition.number_of(name).ok_or_else(|| {
+        let all = definition.all_nodes();
+        let names = all.iter().map(|(_, name, _)| *name);
+        Error::Refused {
             code: codes::NO_SUCH_NODE,
             message: format!("the workflow `{}` has no node `{name}`", definition.name),
-            help: did_you_mean(name, names.iter().copied()),
-        })
+            help: did_you_mean(name, names),
+        }
+    })
 }

@@ -1,10 +1,12 @@
 //! The files of the directories: which exist, and which have changed since the last look.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::DirEntry;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The limit of files in one directory.
+/// The limit of workflow files in one directory.
 const MAX_FILES: usize = 10_000;
 
 /// The limit of ignored entries that are reported.
@@ -25,6 +27,8 @@ pub(super) struct Files {
     pub(super) gone: BTreeSet<PathBuf>,
     /// The ignored entries that were reported.
     ignored: BTreeSet<PathBuf>,
+    /// The directories that could not be read at the last look, with the reported reason.
+    unread: BTreeMap<PathBuf, String>,
     /// Whether the sources that earlier processes published have been read.
     pub(super) begun: bool,
 }
@@ -51,9 +55,12 @@ pub(super) enum Content {
 /// The files and directories that exist.
 #[derive(Default)]
 pub(super) struct Present {
-    /// The directories that can be read.
+    /// The directories that were read to their ends.
     pub(super) directories: Vec<PathBuf>,
     pub(super) files: BTreeMap<PathBuf, Stamp>,
+    /// The directories that exist and were not read to their ends, with the reason. None of their
+    /// files is in `files`.
+    unread: BTreeMap<PathBuf, String>,
     /// Entries that look like workflow files or contain some, and that are not read.
     ignored: Vec<Ignored>,
 }
@@ -75,18 +82,18 @@ enum Entry {
 
 impl Present {
     /// Reads the directories. A missing directory proves nothing about its files: its disk may be
-    /// unmounted.
+    /// unmounted. Nor does a directory that was not read to its end.
     pub(super) fn of(directories: &[PathBuf]) -> Self {
         let mut present = Self::default();
         for directory in directories {
-            if let Ok(entries) = std::fs::read_dir(directory) {
-                for entry in entries.filter_map(entry).take(MAX_FILES) {
-                    match entry {
-                        Entry::File(path, stamp) => drop(present.files.insert(path, stamp)),
-                        Entry::Ignored(ignored) => present.ignored.push(ignored),
-                    }
+            match entries(directory) {
+                Ok((files, ignored)) => {
+                    present.files.extend(files);
+                    present.ignored.extend(ignored);
+                    present.directories.push(directory.clone());
                 }
-                present.directories.push(directory.clone());
+                Err(Unread::Missing) => {}
+                Err(Unread::Because(why)) => drop(present.unread.insert(directory.clone(), why)),
             }
         }
         present
@@ -119,8 +126,9 @@ impl Files {
             .iter()
             .any(|(file, stamp)| !self.knows(file, stamp, again));
         let ignored = present.ignored.iter().any(|it| self.is_news(it));
+        let unread = self.unread != present.unread;
         let gone = !self.gone.is_empty() || self.seen.keys().any(|file| present.lacks(file));
-        new || ignored || gone || !self.begun
+        new || ignored || unread || gone || !self.begun
     }
 
     /// Whether a file is unchanged. With `again`, a file that could not be published counts as
@@ -150,6 +158,17 @@ impl Files {
         heir.map(|(file, seen)| (file.clone(), seen.stamp))
     }
 
+    /// The directories that were not read, with the reason: all of them, or those that the last look
+    /// read or reported with another reason.
+    pub(super) fn unread(&mut self, present: &Present, all: bool) -> Vec<(PathBuf, String)> {
+        let before = std::mem::replace(&mut self.unread, present.unread.clone());
+        let unread = present.unread.iter();
+        unread
+            .filter(|(directory, why)| all || before.get(*directory) != Some(*why))
+            .map(|(directory, why)| (directory.clone(), why.clone()))
+            .collect()
+    }
+
     /// The ignored entries that were not reported yet.
     pub(super) fn ignored(&mut self, present: Present) -> Vec<Ignored> {
         let mut ignored = present.ignored;
@@ -164,6 +183,41 @@ impl Files {
     }
 }
 
+/// Why a directory was not read.
+enum Unread {
+    Missing,
+    Because(String),
+}
+
+impl From<std::io::Error> for Unread {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Self::Missing,
+            _ => Self::Because(error.to_string()),
+        }
+    }
+}
+
+/// The workflow files of a directory, and the ignored entries.
+fn entries(directory: &Path) -> Result<(BTreeMap<PathBuf, Stamp>, Vec<Ignored>), Unread> {
+    let (mut files, mut ignored) = (BTreeMap::new(), Vec::new());
+    for found in std::fs::read_dir(directory)? {
+        match entry(&found?) {
+            Some(Entry::File(path, stamp)) => {
+                if files.len() == MAX_FILES {
+                    // Which files come first is up to the file system, so none of them is read.
+                    let why = format!("it has more than {MAX_FILES} workflow files");
+                    return Err(Unread::Because(why));
+                }
+                files.insert(path, stamp);
+            }
+            Some(Entry::Ignored(entry)) if ignored.len() < MAX_FILES => ignored.push(entry),
+            Some(Entry::Ignored(_)) | None => {}
+        }
+    }
+    Ok((files, ignored))
+}
+
 /// Whether there are files with the ending of a workflow right in a folder.
 fn has_workflows(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
@@ -175,8 +229,7 @@ fn has_workflows(folder: &Path) -> bool {
     })
 }
 
-fn entry(entry: std::io::Result<std::fs::DirEntry>) -> Option<Entry> {
-    let entry = entry.ok()?;
+fn entry(entry: &DirEntry) -> Option<Entry> {
     let path = entry.path();
     if entry.file_name().as_encoded_bytes().starts_with(b".") {
         return None;
@@ -191,18 +244,24 @@ fn entry(entry: std::io::Result<std::fs::DirEntry>) -> Option<Entry> {
             .then(|| ignored(path, "files in subfolders are not read"))
             .flatten();
     }
-    let data = std::fs::metadata(&path).ok()?;
-    if data.is_dir() {
-        return ignored(path, "files in subfolders are not read");
-    }
-    if !data.is_file() {
-        return None;
-    }
+    let stamp = match std::fs::metadata(&path) {
+        Ok(data) if data.is_dir() => return ignored(path, "files in subfolders are not read"),
+        Ok(data) if !data.is_file() => return None,
+        Ok(data) => (data.modified().ok(), data.len()),
+        // It was removed meanwhile, or is a link to nothing.
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        // The file is there, and reading it tells why it cannot be published.
+        Err(_) => (None, 0),
+    };
     if !ending.is_some_and(is) {
         return ignored(
             path,
             "the endings of workflow files are `.yaml`, `.yml` and `.json`, in small letters",
         );
     }
-    Some(Entry::File(path, (data.modified().ok(), data.len())))
+    // The store keeps the path of a file as text: two such files could have the same.
+    if path.to_str().is_none() {
+        return ignored(path, "its path is not UTF-8");
+    }
+    Some(Entry::File(path, stamp))
 }

@@ -40,7 +40,8 @@ pub struct Reloaded {
     pub retracted: Vec<(PathBuf, String, u32)>,
     /// Directories that have lost all their files at once: their workflows are not retracted.
     pub emptied: Vec<PathBuf>,
-    /// The files that cannot be published, and why. The earlier versions stay published.
+    /// The files that cannot be published, and why. The earlier versions stay published. Also the
+    /// directories that cannot be read: none of their files counts as removed.
     pub failed: Vec<Failed>,
     /// Entries of the directories that are not read, each in one report.
     pub ignored: Vec<Ignored>,
@@ -49,7 +50,7 @@ pub struct Reloaded {
 /// A file that cannot be published.
 #[derive(Debug)]
 pub struct Failed {
-    /// The file.
+    /// The file or directory.
     pub file: PathBuf,
     /// Its text, as far as it could be read.
     pub text: Arc<str>,
@@ -152,6 +153,9 @@ impl Definitions {
         });
         self.drop_gone(&mut files, &mut reloaded)?;
         files.begun = true;
+        let unread = files.unread(&present, force);
+        let unread = unread.into_iter();
+        reloaded.failed.extend(unread.map(unread_directory));
         reloaded.ignored = files.ignored(present);
         Ok(reloaded)
     }
@@ -385,6 +389,24 @@ impl std::convert::From<Error> for NotPublished {
 impl std::convert::From<windlass_store::Error> for NotPublished {
     fn from(error: windlass_store::Error) -> Self {
         Self::Other(error.into())
+    }
+}
+
+fn unread_directory((file, why): (PathBuf, String)) -> Failed {
+    let error = Error::Refused {
+        code: codes::SOURCE_UNREADABLE,
+        message: format!("the directory {} cannot be read: {why}", file.display()),
+        help: Some(
+            "what its files published stays published, and changes in it are not noticed until the \
+             directory can be read"
+                .to_owned(),
+        ),
+    };
+    Failed {
+        file,
+        text: Arc::from(""),
+        error,
+        again: false,
     }
 }
 

@@ -17,7 +17,7 @@ use windlass_model::{
 };
 use windlass_store::rows::{
     BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, JournalRow, NewRun, NewTrigger,
-    PinsRow,
+    PinsRow, TreeBound,
 };
 use windlass_store::write::{Commit, Committed, Fence, Finish, NewMember, TriggerFence};
 use windlass_store::{MemoryStore, Reader as _, Store, Write, Writer as _};
@@ -172,6 +172,7 @@ nodes:
             bookmarks: Vec::new(),
             sends: Vec::new(),
             children: Vec::new(),
+            tree: TreeBound::NONE,
             cancels: Vec::new(),
             dead: Vec::new(),
             blobs: Vec::new(),

@@ -107,10 +107,10 @@ impl Maker for Ready {
             .base
             .catalog
             .prepare(definition, &shared.base.plugins)?;
-        let input = request.accepted(&prepared)?;
+        let accepted = request.accepted(&prepared)?;
         let numbers = self.membership.numbers();
         // Its time-outs count from the due time, which includes the jitter.
-        let (mut new, _) = request.new_run(&prepared, input, &numbers, None, occurrence.due_ms)?;
+        let (mut new, _) = accepted.new_run(&prepared, &numbers, None, occurrence.due_ms)?;
         new.created_ms = shared.base.clock.wall_ms();
         for trigger in &mut new.triggers {
             trigger.kind = occurrence.kind();

@@ -13,7 +13,7 @@ use windlass_model::{
 };
 use windlass_store::published::{NewPublication, NewSchedule, ScheduleQuery};
 use windlass_store::read::RunQuery;
-use windlass_store::rows::{DefinitionRow, NewRun, NewTrigger, PinsRow, RunRow};
+use windlass_store::rows::{DefinitionRow, NewRun, NewTrigger, PinsRow, RunRow, TreeBound};
 use windlass_store::write::{
     Claim, ClaimScope, Commit, Committed, Fence, Finish, NewMember, TriggerFence,
 };
@@ -166,6 +166,7 @@ impl Member {
                 sends: Vec::new(),
                 dead: Vec::new(),
                 children: Vec::new(),
+                tree: TreeBound::NONE,
                 cancels: Vec::new(),
                 blobs: Vec::new(),
                 journal: Vec::new(),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use windlass_engine::expr::{Alias, ExprErrorKind, Template};
 use windlass_engine::{NodeIx, Open};
 use windlass_model::{Class, Failure, Payload, ScopeNo, Seq, TriggerType, valid};
-use windlass_plugins::{Call, CallContext, Cancel, Resumption};
+use windlass_plugins::{Call, CallContext, Cancel, Resumption, secret_handles};
 use windlass_store::Store;
 
 use super::memory::{Unread, json_of};
@@ -64,9 +64,7 @@ impl OwnedRun {
         base: &Base,
     ) -> Result<CallContext, Unread> {
         let asked = self.asked(to.seq).ok_or_else(gone)?;
-        let node = asked
-            .node
-            .and_then(|node| self.prepared.nodes.get(node.at()));
+        let node = asked.node.and_then(|node| self.prepared.executor(node));
         let open = self.state.run_of(to.seq);
         let resumption = match open {
             Some(open) if open.phase > 0 => Some(Arc::new(Resumption {
@@ -80,6 +78,7 @@ impl OwnedRun {
         Ok(CallContext {
             run: self.id,
             workflow: Arc::clone(&self.prepared.name),
+            flow: Arc::clone(&self.flow),
             node: node.map(|node| Arc::clone(&node.name)),
             priority: self.priority(to.seq),
             seq: to.seq,
@@ -126,6 +125,8 @@ impl OwnedRun {
                 executor.configured(rendered).map_err(Unread::Value)?
             }
         };
+        let (config, secrets) =
+            secret_handles(config, &executor.secrets).map_err(|failure| Unread::Value(*failure))?;
         let input = self.input(open, patch, base)?;
         let cancel = match self.held.get(&to.seq).map(|held| &held.stage) {
             Some(Stage::Running(cancel)) => cancel.clone(),
@@ -138,7 +139,7 @@ impl OwnedRun {
             config: Payload::json(config),
             input,
             cx: CallContext {
-                secrets: Arc::clone(&executor.secrets),
+                secrets,
                 ..self.context(to, cancel, executor.reads, base)?
             },
             slot_key: self.no.0,
@@ -272,8 +273,8 @@ impl OwnedRun {
         }
         let mut json = vec![b'{'];
         for (node, run) in &open.from {
-            let nodes = &self.prepared.nodes;
-            let Some(name) = nodes.get(node.at()).map(|node| Arc::clone(&node.name)) else {
+            let executor = self.prepared.executor(*node);
+            let Some(name) = executor.map(|node| Arc::clone(&node.name)) else {
                 continue;
             };
             if json.len() > 1 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass_engine::{Open, waited_too_long};
 use windlass_model::{Class, Failure, Payload, Resumption, Status, TriggerNo, TriggerType};
-use windlass_store::rows::{NewRun, Parent};
+use windlass_store::rows::{NewRun, Parent, TreeBound};
 
 use super::Message;
 use super::execute::Begun;
@@ -98,8 +98,8 @@ impl OwnedRun {
             id: Some(derived::child(self.id, first, phase.saturating_add(1))),
             correlation: self.correlation.as_deref().map(str::to_owned),
         };
-        let input = request.accepted(prepared)?;
-        let (new, _) = request.new_run(prepared, input, &self.numbers, None, now_ms)?;
+        let accepted = request.accepted(prepared)?;
+        let (new, _) = accepted.new_run(prepared, &self.numbers, None, now_ms)?;
         Ok(new)
     }
 
@@ -116,8 +116,19 @@ impl OwnedRun {
             trigger,
             seq,
             depth: self.depth.saturating_add(1),
+            root: self.root,
+            flow: Arc::clone(&self.flow),
+            undoes: self.state.is_undoing(),
         });
         child
+    }
+
+    /// How many descendants the root of this run may have. The workflow of the root decides when
+    /// the first child of the root is created.
+    pub(super) fn tree_bound(&self, host: u32) -> TreeBound {
+        let own = self.prepared.graph.options().descendants;
+        let workflow = own.filter(|_| self.depth == 0).unwrap_or(u32::MAX);
+        TreeBound { workflow, host }
     }
 }
 

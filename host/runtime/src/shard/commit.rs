@@ -207,6 +207,7 @@ impl OwnedRun {
             bookmarks,
             sends,
             children,
+            tree: self.tree_bound(shared.bursts.max_descendants),
             cancels: rows.cancels,
             dead: step.dead,
             blobs: step.blobs,
@@ -401,7 +402,7 @@ impl OwnedRun {
         if graph.options().commit != CommitStrategy::Burst {
             return false;
         }
-        let node = self.prepared.nodes.get(open.node.at());
+        let node = self.prepared.executor(open.node);
         let route = graph.node(open.node).and_then(|plan| plan.route.as_deref());
         let consumer = shared.base.plugins.registry().consumer(open.kind, route);
         node.is_some_and(|node| node.pure) && consumer.is_some_and(|plugin| is_pure(&plugin))

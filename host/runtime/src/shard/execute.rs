@@ -174,7 +174,7 @@ impl OwnedRun {
         let settled = match kind {
             PlanKind::Use { with, .. } => {
                 let prepared = Arc::clone(&self.prepared);
-                let executor = prepared.nodes.get(open.node.at()).ok_or_else(gone)?;
+                let executor = prepared.executor(open.node).ok_or_else(gone)?;
                 if let Some(failure) = &executor.refused {
                     return Ok(Begun::Settled(Settled::Failed(Failure::clone(failure))));
                 }

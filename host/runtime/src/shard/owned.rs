@@ -13,7 +13,7 @@ use windlass_model::{
 };
 use windlass_plugins::Cancel;
 use windlass_plugins::call::Effects;
-use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewRun, Suspicion, TriggerRow};
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewRun, Parent, Suspicion, TriggerRow};
 use windlass_store::write::{ClaimedRun, Fence, Removed, TriggerFence};
 
 use super::burst::Burst;
@@ -28,6 +28,10 @@ pub(crate) struct OwnedRun {
     pub(crate) id: RunId,
     /// The number of its parents.
     pub(crate) depth: u32,
+    /// The run above all others: itself, if it has no parent.
+    pub(crate) root: RunNo,
+    /// The name of the root's workflow: the runs of a tree share the places of that workflow.
+    pub(crate) flow: Arc<str>,
     pub(crate) epoch: Epoch,
     /// The version that the next commit expects, counting commits in progress.
     pub(crate) version: Version,
@@ -180,6 +184,11 @@ impl HeldTrigger {
     }
 }
 
+/// The name of the workflow with which a run shares places.
+fn flow(parent: Option<&Parent>, prepared: &Prepared) -> Arc<str> {
+    Arc::clone(parent.map_or(&prepared.name, |parent| &parent.flow))
+}
+
 impl OwnedRun {
     /// A run that was just claimed.
     pub(crate) fn from_claim(
@@ -220,7 +229,9 @@ impl OwnedRun {
         Ok(Self {
             no: row.no,
             id: row.id,
-            depth: row.parent.map_or(0, |parent| parent.depth),
+            depth: row.parent.as_ref().map_or(0, |parent| parent.depth),
+            root: row.parent.as_ref().map_or(row.no, |parent| parent.root),
+            flow: flow(row.parent.as_ref(), &prepared),
             epoch: row.epoch,
             version: row.version,
             correlation: row.correlation.as_deref().map(Arc::from),
@@ -255,7 +266,9 @@ impl OwnedRun {
         Self {
             no: new.no,
             id: new.id,
-            depth: new.parent.map_or(0, |parent| parent.depth),
+            depth: new.parent.as_ref().map_or(0, |parent| parent.depth),
+            root: new.parent.as_ref().map_or(new.no, |parent| parent.root),
+            flow: flow(new.parent.as_ref(), &prepared),
             epoch: BORN_EPOCH,
             version: BORN_VERSION,
             correlation: new.correlation.as_deref().map(Arc::from),

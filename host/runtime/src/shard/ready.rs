@@ -35,7 +35,7 @@ impl Ready {
         }
         let caller = Caller {
             priority: owned.priority(seq),
-            flow: Arc::clone(&owned.prepared.name),
+            flow: Arc::clone(&owned.flow),
             lane: (),
         };
         self.rest.push(caller, entry, now_ms());

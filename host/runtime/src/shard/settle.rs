@@ -152,7 +152,7 @@ impl OwnedRun {
             record.skipped = skipped(&step.commands);
             self.keep_or_refute(record, &step.commands);
             self.observe(record, shared);
-            let executor = graph.nodes.get(NodeIx(record.node).at());
+            let executor = graph.executor(NodeIx(record.node));
             let times = executor.and_then(|it| it.times(record.kind, &shared.base.metrics));
             if let Some(times) = times {
                 times.record(record.took_us);

@@ -122,7 +122,7 @@ impl ShardState {
         };
         let node = asked
             .node
-            .and_then(|node| owned.prepared.nodes.get(node.at()))
+            .and_then(|node| owned.prepared.executor(node))
             .map(|node| Arc::clone(&node.name));
         let cancel = Cancel::default();
         let cx = match owned.context(to, cancel.clone(), consumer.reads, &shared.base) {

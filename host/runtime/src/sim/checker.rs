@@ -9,10 +9,13 @@ use std::sync::Arc;
 use windlass_model::{
     Class, Epoch, ExecutionStatus, Incarnation, RunId, RunNo, Seq, Status, TriggerType, Version,
 };
+use windlass_store::external::Touched;
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
 use windlass_store::published::{Plan, Planned};
-use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, NewRun, Suspicion};
+use windlass_store::rows::{
+    BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, NewRun, Parent, Suspicion,
+};
 use windlass_store::stimuli::{ClaimFor, SendOutcome, Sent};
 use windlass_store::write::{Claim, ClaimScope, Claims, Commit, Fenced};
 use windlass_store::{Write, Wrote};
@@ -51,6 +54,11 @@ pub(super) struct Checker {
     /// The number of children that were called, and of items of lists with an output.
     pub(super) children: u64,
     pub(super) items: u64,
+    /// The number of children that were not created, because of the bound on descendants or because
+    /// a run above them was being cancelled.
+    pub(super) unborn: u64,
+    /// By root, the descendants that it has had.
+    trees: BTreeMap<RunNo, u32>,
     /// The rows that wait for a child: each has one.
     called: BTreeSet<(RunNo, Seq)>,
     pub(super) published: Published,
@@ -73,6 +81,9 @@ struct Member {
 struct CheckedRun {
     id: RunId,
     workflow: windlass_model::Digest,
+    parent: Option<Parent>,
+    /// Whether it was asked to end.
+    ending: bool,
     owner: Option<Incarnation>,
     epoch: Epoch,
     version: Version,
@@ -150,8 +161,9 @@ impl Checker {
             }
             (Write::Commit(commit), Some(Wrote::Commit(Ok(_)))) => {
                 self.committed(life, commit);
-                commit.children.iter().for_each(|child| self.created(child));
+                self.bears(commit);
                 self.nested(commit);
+                commit.cancels.iter().for_each(|run| self.asks_to_end(*run));
             }
             (Write::Send(send), Some(Wrote::Send(SendOutcome::Sent(sent)))) => {
                 let starts = send.starts.iter().map(|(_, new)| new);
@@ -177,6 +189,11 @@ impl Checker {
             (Write::Plan(plan), Some(Wrote::Plan(Ok(planned)))) => self.planned(plan, *planned),
             (Write::Life(op), Some(Wrote::Life(lived))) => self.lived(op, *lived),
             (Write::Commit(_), Some(Wrote::Commit(Err(Fenced)))) => self.fenced += 1,
+            (Write::Control(control), Some(Wrote::Control(Touched::Done)))
+                if matches!(control.kind, TriggerType::Cancel | TriggerType::Delete) =>
+            {
+                self.asks_to_end(control.run);
+            }
             (Write::Release(release), Some(Wrote::Release(Ok(())))) => {
                 if let Some(run) = self.runs.get_mut(&release.fence.run) {
                     run.owner = None;
@@ -203,6 +220,7 @@ impl Checker {
         match (op, lived) {
             (LifeOp::Delete { run, .. }, Lived::Done) => {
                 self.doomed.insert(*run);
+                self.asks_to_end(*run);
             }
             (LifeOp::Delete { run, at_ms, .. }, Lived::Gone(no)) => {
                 self.doomed.insert(*run);
@@ -218,6 +236,7 @@ impl Checker {
                 let ended = matches!(run.end, Some(Status::Faulted | Status::Cancelled));
                 let fits = ended && run.version == new.version;
                 run.end = None;
+                run.ending = false;
                 run.version.0 += 1;
                 // A retried node has a new node run.
                 let triggers = new.triggers.iter().map(|trigger| trigger.seq);
@@ -227,6 +246,50 @@ impl Checker {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Notes the children of a step, except for those that must not be created. If the store creates
+    /// one of these, the claim of a run that nobody created is noticed; if the store omits one of the
+    /// others, that run never ends.
+    fn bears(&mut self, commit: &Commit) {
+        for child in &commit.children {
+            let Some(parent) = &child.parent else {
+                continue;
+            };
+            let born = self.trees.get(&parent.root).copied().unwrap_or_default();
+            let bound = commit.tree.workflow.min(commit.tree.host);
+            if born >= bound || (!parent.undoes && self.is_ending_above(parent.run)) {
+                self.unborn += 1;
+                continue;
+            }
+            self.trees.insert(parent.root, born + 1);
+            self.created(child);
+        }
+    }
+
+    /// Whether a run or a run above it was asked to end, below the first that undoes a node.
+    fn is_ending_above(&self, mut no: RunNo) -> bool {
+        while let Some(run) = self.runs.get(&no) {
+            let deleted = run.end.is_some() && self.doomed.contains(&run.id);
+            if run.forgotten || deleted {
+                return false;
+            }
+            if run.ending {
+                return true;
+            }
+            match &run.parent {
+                Some(parent) if !parent.undoes => no = parent.run,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn asks_to_end(&mut self, id: RunId) {
+        let run = self.ids.get(&id).and_then(|no| self.runs.get_mut(no));
+        if let Some(run) = run.filter(|run| run.end.is_none()) {
+            run.ending = true;
         }
     }
 
@@ -288,6 +351,8 @@ impl Checker {
         let run = CheckedRun {
             id: new.id,
             workflow: new.definition.digest,
+            parent: new.parent.clone(),
+            ending: false,
             owner: new.owner,
             epoch: BORN_EPOCH,
             version: BORN_VERSION,
@@ -309,7 +374,7 @@ impl Checker {
         for child in &commit.children {
             self.children += 1;
             let no = commit.fence.run;
-            match child.parent {
+            match &child.parent {
                 Some(parent) if parent.run == no => {
                     if !self.called.insert((no, parent.seq)) {
                         let seq = parent.seq;

@@ -124,6 +124,7 @@ pub(super) struct Birthplace<'a> {
     pub(super) workers: usize,
     pub(super) burst: BurstBounds,
     pub(super) max_steps: u64,
+    pub(super) max_descendants: u32,
     /// The lock server, if the store is not the provider.
     pub(super) locks: Option<&'a Arc<Mutex<Server>>>,
     /// Whether a workflow with schedules is published.
@@ -191,6 +192,8 @@ impl Process {
             beside: Some(Box::new(|name| Ok(graphs::by_name(name)))),
             topology: from.topology(),
             max_steps: from.max_steps,
+            max_descendants: from.max_descendants,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         };
@@ -375,9 +378,8 @@ impl Process {
             .unwrap();
         let numbers = self.parts.membership.numbers();
         let (owner, now_ms) = (Some(numbers.incarnation()), shared.base.clock.wall_ms());
-        let Ok((new, state)) =
-            request.new_run(&prepared, request.input.clone(), &numbers, owner, now_ms)
-        else {
+        let accepted = request.accepted(&prepared).unwrap();
+        let Ok((new, state)) = accepted.new_run(&prepared, &numbers, owner, now_ms) else {
             return;
         };
         let (reply, answer) = oneshot::channel();

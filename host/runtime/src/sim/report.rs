@@ -6,6 +6,8 @@ pub(super) struct Report {
     pub(super) moves: u64,
     pub(super) runs: u64,
     pub(super) children: u64,
+    /// Children that were not created: the bound on descendants, or a cancellation above them.
+    pub(super) unborn: u64,
     pub(super) items: u64,
     pub(super) commits: u64,
     pub(super) fenced: u64,
@@ -39,6 +41,7 @@ impl Report {
         self.moves += other.moves;
         self.runs += other.runs;
         self.children += other.children;
+        self.unborn += other.unborn;
         self.items += other.items;
         self.commits += other.commits;
         self.fenced += other.fenced;

@@ -54,6 +54,8 @@ impl Host {
             exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             topology: Topology::Local,
             max_steps: 1_000,
+            max_descendants: 10_000,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         };
@@ -83,9 +85,8 @@ impl Host {
             correlation: None,
         };
         let now_ms = self.clock.wall_ms();
-        let (new, _) = request
-            .new_run(prepared, request.input.clone(), &numbers, None, now_ms)
-            .unwrap();
+        let accepted = request.accepted(prepared).unwrap();
+        let (new, _) = accepted.new_run(prepared, &numbers, None, now_ms).unwrap();
         let no = new.no;
         self.store.write(new).unwrap().unwrap();
         no

@@ -19,6 +19,7 @@ fn whatever_goes_wrong_every_run_ends_once() {
     if SEEDS.are_all(&seeds) {
         assert!(all.put_off > 0, "no call was put off");
         assert!(all.refused > 0, "no step was refused");
+        assert!(all.unborn > 0, "every child was created");
         let troubles = all.troubles_of_schedules;
         assert!(troubles > 0, "no schedule was in trouble");
     }

@@ -47,6 +47,9 @@ const CRASHES: u64 = 0x6372_6173_6938;
 /// Separates the random numbers of poisonous triggers from all others.
 const POISON: u64 = 0x706f_6973_6f6e;
 
+/// Separates the random bound on descendants from all other random numbers.
+const DESCENDANTS: u64 = 0x6465_7363_656e;
+
 /// Separates the random selection of refused steps from all others.
 const REFUSALS: u64 = 0x7265_6675_7365;
 
@@ -97,6 +100,7 @@ pub(super) struct World {
     workers: usize,
     burst: BurstBounds,
     max_steps: u64,
+    max_descendants: u32,
     habits: Habits,
     /// The lock server for bursts, if the store is not the provider.
     locks: Option<Arc<Mutex<Server>>>,
@@ -154,6 +158,16 @@ struct Habits {
     slowness_ms: u64,
 }
 
+/// The bound on the descendants of a run: a low one in some of the simulations.
+fn descendants(seed: u64) -> u32 {
+    let mut dice = Dice(seed ^ DESCENDANTS);
+    if dice.once_in(3) {
+        u32::try_from(dice.below(2)).unwrap_or(1)
+    } else {
+        10_000
+    }
+}
+
 impl World {
     pub(super) fn new(seed: u64, mutation: Option<Mutation>) -> Self {
         let mut dice = Dice(seed);
@@ -208,6 +222,7 @@ impl World {
                 time_ms: *dice.pick(&[1, 50, 5_000]),
             },
             max_steps: dice.between(20, 200),
+            max_descendants: descendants(seed),
             habits,
             locks,
             calm: false,
@@ -319,6 +334,7 @@ impl World {
         self.check_end()?;
         let checker = self.checker.lock();
         self.report.children = checker.children;
+        self.report.unborn = checker.unborn;
         self.report.items = checker.items;
         self.report.commits = checker.commits;
         self.report.forgotten = checker.forgotten;
@@ -365,6 +381,7 @@ impl World {
                 workers: self.workers,
                 burst: self.burst,
                 max_steps: self.max_steps,
+                max_descendants: self.max_descendants,
                 locks: self.locks.as_ref(),
                 plans: self.publisher.is_some(),
                 forgets: self.forgets,

@@ -330,7 +330,7 @@ impl Desk<'_> {
     ) -> Result<Vec<ExecutionRow>, Error> {
         let (mut new, mut previous) = (Vec::with_capacity(records.len()), None);
         for record in records {
-            if record.node as usize >= prepared.nodes.len() {
+            if record.node as usize >= prepared.graph.node_count() {
                 return Err(malformed("a record names a node that does not exist"));
             }
             let no = self.numbers.execution().ok_or_else(used_up)?;

@@ -60,7 +60,7 @@ pub(crate) fn written(
         input: Value::of(&taken.input),
         output: taken.output.as_ref().map(Value::of),
         failure: row.failure.clone(),
-        parent: row.parent.map(|parent| parent.id),
+        parent: row.parent.as_ref().map(|parent| parent.id),
     };
     let named = |digest, json: &Bytes| {
         let json = text(json)?;

@@ -29,6 +29,16 @@ impl FolderReport for FolderLog {
                 file = %file.display(),
                 "published"
             );
+            for found in &published.warnings {
+                let place = &found.place.pointer;
+                tracing::warn!(
+                    code = %found.code,
+                    file = %file.display(),
+                    place,
+                    message = found.message,
+                    "published with a warning"
+                );
+            }
         }
         for (file, workflow, version) in &found.retracted {
             tracing::info!(workflow, version, file = %file.display(), "retracted");
@@ -49,7 +59,7 @@ impl FolderReport for FolderLog {
                 tracing::info!(plugin = plugin.name(), digest = %plugin.digest, file = %file.display(), "loaded");
             }
             LoadEvent::Failed { file, error, .. } => {
-                tracing::warn!(code = %error.code, file = %file.display(), message = error.message, "not loaded");
+                tracing::warn!(code = %error.code, file = %file.display(), error = error.message, "not loaded");
             }
             LoadEvent::Ignored { path, why } => {
                 tracing::warn!(path = %path.display(), why, "ignored");
@@ -68,7 +78,7 @@ fn complain(failed: &Failed) {
     } = failed;
     let file = file.display();
     let Error::Definition(diagnostics) = error else {
-        tracing::warn!(code = %error.code(), %file, message = %error, "not published");
+        tracing::warn!(code = %error.code(), %file, %error, "not published");
         return;
     };
     for found in diagnostics {
@@ -79,7 +89,7 @@ fn complain(failed: &Failed) {
             %file,
             line,
             column,
-            message = found.message,
+            error = found.message,
             "not published"
         );
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::{Payload, RunId, Status};
-use windlass_runtime::client::{Retry, Standing, WithVersion};
+use windlass_runtime::client::{Retry, Schedule, Standing, WithVersion};
 use windlass_runtime::{Error, StartRequest, WorkflowClient};
 use windlass_store::Reader as _;
-use windlass_store::rows::RunRow;
+use windlass_store::rows::{ExecutionRow, RunRow};
 
 use crate::rig::{Running, Setup, definition, json as read};
 
@@ -86,7 +86,7 @@ impl Tried {
     }
 }
 
-fn output(standing: &Standing) -> Value {
+fn output_of(standing: &Standing) -> Value {
     let result = standing.result.as_ref().unwrap();
     assert_eq!(result.status, Status::Completed, "{:?}", result.failure);
     read(result.output.as_ref().unwrap())
@@ -98,7 +98,7 @@ fn completes(old: &str, new: &str, from: Option<&str>, expected: &Value) {
     for client in [0, 1] {
         let tried = Tried::by(old, client);
         let done = tried.with(new, from).unwrap();
-        assert_eq!(output(&done), *expected);
+        assert_eq!(output_of(&done), *expected);
     }
 }
 
@@ -203,14 +203,38 @@ fn a_version_can_be_named_and_each_repair_builds_on_the_one_before() {
 #[test]
 fn what_has_no_equal_place_is_refused_with_its_node() {
     let good = OLD.replace("input.a + 'x'", "input.a + 1");
+    // A node with another name is another node.
     refuses(
         OLD,
         &good
             .replace("first: {", "other: {")
             .replace("first ->", "other ->"),
         None,
-        "node `first`: the new version does not have it",
+        "node `other`: it is new, and the run would never reach it",
     );
+    refuses(
+        OLD,
+        &good
+            .replace("bad: {", "other: {")
+            .replace("-> bad", "-> other")
+            .replace("bad ->", "other ->"),
+        None,
+        "node `bad`: the run ended in it, and the new version does not have it",
+    );
+    // The run would end without `last` in silence.
+    let elsewhere = good.replace("bad -> last]", "first -> last]");
+    refuses(
+        OLD,
+        &elsewhere,
+        None,
+        "node `last`: no node that runs again leads to it",
+    );
+    // The finished `list` would run again.
+    let again = good.replace(
+        "first -> list, list -> bad,",
+        "first -> list, list -> bad, bad -> list,",
+    );
+    refuses(OLD, &again, None, "node `bad`: it is in another loop");
     // A way from a node that has ended would never be taken.
     let edge = good.replace("bad -> last]", "bad -> last, first -> last]");
     refuses(
@@ -248,6 +272,152 @@ fn what_has_no_equal_place_is_refused_with_its_node() {
     let tried = Tried::new(OLD);
     let none = tried.retry(None, WithVersion::Latest).unwrap_err();
     assert!(none.to_string().contains("no version of `w`"), "{none}");
+}
+
+#[test]
+fn nodes_that_do_not_run_again_may_be_removed() {
+    let good = OLD.replace("input.a + 'x'", "input.a + 1");
+    let output = "output: \"{{ vars.m }}\"\n";
+    // It has run.
+    let without_first = good
+        .replace("  first: { set: { n: 1 } }\n", "")
+        .replace("first -> list, ", "");
+    completes(OLD, &format!("{without_first}{output}"), None, &json!(2));
+    // It has not run yet.
+    let without_last = good
+        .replace("  last: { set: { z: 1 } }\n", "")
+        .replace(", bad -> last", "");
+    completes(OLD, &format!("{without_last}{output}"), None, &json!(2));
+    // A for-each with its nodes.
+    let (before, rest) = good.split_once("  list:\n").unwrap();
+    let (_, after) = rest.split_once("  bad:").unwrap();
+    let without_list = format!("{before}  bad:{after}");
+    let removed = without_list.replace("first -> list, list -> bad,", "");
+    refuses(
+        OLD,
+        &removed,
+        None,
+        "node `bad`: the edge that led to it does not exist any more",
+    );
+    completes(OLD, &format!("{removed}{output}"), Some("bad"), &json!(2));
+    let led = without_list.replace("first -> list, list -> bad,", "first -> bad,");
+    completes(OLD, &format!("{led}{output}"), Some("first"), &json!(2));
+    // A start over abandons the node that failed.
+    let without_bad = good
+        .replace("  bad: { set: { m: \"{{ input.a + 1 }}\" } }\n", "")
+        .replace("list -> bad, bad -> last", "list -> last");
+    completes(
+        OLD,
+        &format!("{without_bad}output: 7\n"),
+        Some("list"),
+        &json!(7),
+    );
+
+    // The records of a removed node keep its name, and a later version may have it again.
+    let tried = Tried::new(OLD);
+    let bad = without_first.replace("input.a + 1", "input.a + 'y'");
+    let failed = tried.with(&bad, None).unwrap();
+    assert_eq!(failed.status, Status::Faulted);
+    assert_eq!(tried.report()["removed_nodes"], json!(["first"]));
+    let before = ["first", "list", "inner", "inner", "list", "bad", "bad"];
+    assert_eq!(tried.executed(), before);
+    let missing = tried.retry(Some("first"), WithVersion::Latest).unwrap_err();
+    let text = missing.to_string();
+    assert!(text.contains("no node `first`"), "{text}");
+    let back = good.replace("first -> list,", "bad -> first,");
+    let back = back.replace("list -> bad,", "list -> bad, first -> last,");
+    let done = tried.with(&format!("{back}{output}"), None).unwrap();
+    assert_eq!(output_of(&done), json!(2));
+    assert_eq!(tried.report()["new_nodes"], json!(["first"]));
+    let executed = tried.executed();
+    assert_eq!(
+        executed.get(before.len()..).unwrap(),
+        ["bad", "first", "last"]
+    );
+}
+
+#[test]
+fn what_is_removed_in_the_middle_of_a_round_is_refused() {
+    let join = r#"
+workflow: j
+nodes:
+  first: { set: { n: 1 } }
+  x: { set: { m: 1 } }
+  bad: { set: { k: "{{ input.a + 'x' }}" } }
+  both: { set: { z: 1 } }
+  last: { set: { y: 1 } }
+edges: [first -> x, x -> both, first -> bad, bad -> both, both -> last]
+"#;
+    let good = join.replace("input.a + 'x'", "input.a + 1");
+    let without_x = good
+        .replace("  x: { set: { m: 1 } }\n", "")
+        .replace("first -> x, x -> both, ", "");
+    refuses(
+        join,
+        &without_x,
+        None,
+        "node `both`: some of its edges are decided",
+    );
+    // The join itself may go.
+    let without_both = good
+        .replace("  both: { set: { z: 1 } }\n", "")
+        .replace("x -> both, ", "")
+        .replace("bad -> both, both -> last", "bad -> last");
+    completes(join, &format!("{without_both}output: 7\n"), None, &json!(7));
+    // Its other way would not be taken any more.
+    let by_x = without_both.replace("bad -> last", "bad -> last, x -> last");
+    refuses(join, &by_x, None, "node `last`: its edge from `x` is new");
+}
+
+#[test]
+fn a_run_with_other_numbers_has_its_nodes_by_their_names() {
+    let new = OLD.replace("input.a + 'x'", "input.a + 1").replace(
+        "last: {",
+        "aaa: { mutex: m, event: go }\n  abb: { mutex: m, set: { q: 1 } }\n  last: {",
+    );
+    let new = new.replace("bad -> last]", "bad -> aaa, bad -> abb, aaa -> last]");
+    let tried = Tried::new(OLD);
+    tried.running.publish(&new);
+    let retry = Retry {
+        definition: Some(WithVersion::Latest),
+        ..Retry::default()
+    };
+    let retried = tried.client.retry(tried.id, retry, Duration::ZERO);
+    tried.running.block_on(retried).unwrap();
+    let row = tried.row();
+    tried.running.suspended(row.no);
+    let row = tried.row();
+    let stored = tried.running.store.definition(row.definition).unwrap();
+    let read = windlass_model::file::read_canonical(&stored.unwrap().json).unwrap();
+    let store = tried.running.store.as_ref();
+    let sections = windlass_runtime::client::sections(store, &row, &read).unwrap();
+    let section = sections.first().expect("a section is waited for");
+    let holder = section.holder.as_ref().unwrap();
+    let waiting = section.waiting.first().unwrap();
+    let names = (&*section.mutex, &*holder.execution.node, &*waiting.node);
+    assert_eq!(names, ("m", "aaa", "abb"));
+    // A trigger from outside runs the node of that name.
+    let schedule = |node: &str| Schedule {
+        id: None,
+        run: tried.id,
+        node: node.to_owned(),
+        due_ms: None,
+        payload: None,
+        priority: 0,
+    };
+    let scheduled = tried.client.schedule(schedule("last"));
+    tried.running.block_on(scheduled).unwrap();
+    let node = read.number_of("last");
+    let ran = |run: &ExecutionRow| Some(run.node) == node;
+    tried.running.until("`last` runs", |store| {
+        store.executions(row.no, None, 100).unwrap().iter().any(ran)
+    });
+    let missing = tried.client.schedule(schedule("nobody"));
+    let missing = tried.running.block_on(missing).unwrap_err();
+    assert!(
+        missing.to_string().contains("no node `nobody`"),
+        "{missing}"
+    );
 }
 
 #[test]

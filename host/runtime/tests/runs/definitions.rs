@@ -392,6 +392,73 @@ fn after_a_restart_the_file_that_had_the_workflow_has_it() {
     watched.check((0, 0, 1), &[("a", Some(1))]);
 }
 
+#[test]
+fn a_directory_that_is_not_read_to_its_end_loses_no_workflow() {
+    let mut watched = Watched::new();
+    watched.write("a.yaml", &workflow("a", "first"));
+    watched.write("b.yaml", &workflow("b", "first"));
+    watched.check((2, 0, 0), &[("a", Some(1)), ("b", Some(1))]);
+    let extra = |at: u32| watched.directory.path().join(format!("{at}.yaml"));
+    for at in 0..10_000 {
+        write(&extra(at), "");
+    }
+    watched.remove("b.yaml");
+    // The error is told once by each process, and by each request.
+    watched.check((0, 0, 1), &[("a", Some(1)), ("b", Some(1))]);
+    watched.restart();
+    watched.check((0, 0, 1), &[("a", Some(1)), ("b", Some(1))]);
+    let Upkept::Done(reloaded) = watched.definitions.reload().unwrap() else {
+        panic!("no other process is at it");
+    };
+    let failed: Vec<_> = reloaded
+        .failed
+        .iter()
+        .map(|it| it.error.to_string())
+        .collect();
+    assert!(
+        failed[0].contains("more than 10000 workflow files"),
+        "{failed:?}"
+    );
+    assert!(reloaded.retracted.is_empty(), "{reloaded:?}");
+    let extra = |at: u32| watched.directory.path().join(format!("{at}.yaml"));
+    for at in 0..10_000 {
+        std::fs::remove_file(extra(at)).unwrap();
+    }
+    watched.check((0, 1, 0), &[("a", Some(1)), ("b", None)]);
+    // A file stands where the directory was.
+    let (path, aside) = (watched.directory.path(), tempfile::tempdir().unwrap());
+    std::fs::rename(path, aside.path().join("it")).unwrap();
+    write(path, "");
+    watched.check((0, 0, 1), &[("a", Some(1))]);
+    std::fs::remove_file(path).unwrap();
+    std::fs::rename(aside.path().join("it"), path).unwrap();
+    watched.check((0, 0, 0), &[("a", Some(1))]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_whose_name_is_not_utf8_is_ignored_and_told_once() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let watched = Watched::new();
+    let name = std::ffi::OsStr::from_bytes(b"\xff.yaml");
+    write(
+        &watched.directory.path().join(name),
+        &workflow("a", "first"),
+    );
+    write(&watched.directory.path().join("b.YML"), "");
+    let look = || match watched.definitions.look(false).unwrap() {
+        Upkept::Done(found) => found.ignored,
+        Upkept::AlreadyInProgress => panic!("no other process is at it"),
+    };
+    let ignored = look();
+    let reasons: Vec<_> = ignored.iter().map(|it| it.why).collect();
+    assert_eq!(reasons.len(), 2, "{ignored:?}");
+    assert!(reasons.contains(&"its path is not UTF-8"), "{ignored:?}");
+    assert_eq!(version(&watched.running, "a"), None);
+    assert!(look().is_empty());
+}
+
 fn published(
     running: &Running,
     workflow: &str,

@@ -28,6 +28,7 @@ mod random;
 mod refused;
 mod rig;
 mod sections;
+mod trees;
 mod unread;
 mod vouching;
 mod waiting;

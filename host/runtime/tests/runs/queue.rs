@@ -1,8 +1,11 @@
 //! A queued stimulus is sent once, or becomes a dead letter that can be replayed.
 
+use serde_json::{Value, json};
+use windlass_model::{Body, Payload};
 use windlass_runtime::{Topology, WorkflowClient, client};
 use windlass_store::Reader as _;
 use windlass_store::letters::{LetterQuery, Lettered};
+use windlass_store::read::RunQuery;
 
 use crate::rig::Setup;
 
@@ -35,6 +38,46 @@ fn what_two_processes_send_from_one_queue_starts_once() {
     assert_eq!(counts.runs, MANY as u64);
     assert_eq!(counts.dead_letters, 0);
     drop(second);
+}
+
+#[test]
+fn a_large_event_of_the_queue_starts_runs_with_its_whole_input() {
+    let running = Setup::default().start();
+    running.publish(STARTED);
+    running.publish(
+        "
+workflow: made
+triggers: { go: { event: go, input: { size: '{{ event.input | length }}', of: '{{ event.name }}' } } }
+nodes: { only: { set: { size: '{{ input.size }}', of: '{{ input.of }}' } } }
+output: '{{ input }}'
+",
+    );
+    let large = "x".repeat(200_000);
+    let input = Payload::of(&json!(large));
+    running.enqueue_with("go", 1, &input);
+    running.wake();
+    running.until("both have ended", |store| {
+        let counts = store.counts().unwrap();
+        assert_eq!(counts.dead_letters, 0);
+        (counts.queued, counts.runs, counts.unfinished) == (0, 2, 0)
+    });
+    let query = RunQuery {
+        limit: 10,
+        ..RunQuery::default()
+    };
+    let runs = running.store.runs(&query).unwrap().into_iter();
+    let inputs = runs.map(|run| {
+        let input = running.store.input(run.no).unwrap().unwrap();
+        let bytes = match input.body {
+            Body::Inline(bytes) => bytes,
+            Body::Blob(blob) => running.store.blob(blob).unwrap().unwrap(),
+        };
+        serde_json::from_slice(&bytes).unwrap()
+    });
+    let mut inputs: Vec<Value> = inputs.collect();
+    inputs.sort_by_key(Value::is_string);
+    let made = json!({ "size": 200_000, "of": "go" });
+    assert_eq!(inputs, [made, json!(large)]);
 }
 
 #[test]

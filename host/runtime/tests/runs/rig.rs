@@ -37,6 +37,8 @@ pub(crate) struct Setup {
     pub(crate) deadline: Duration,
     /// The number of consecutive crashes after which calls are postponed.
     pub(crate) quarantine_after: Option<u32>,
+    /// The limit of descendants of a run.
+    pub(crate) max_descendants: u32,
 }
 
 impl Default for Setup {
@@ -48,6 +50,7 @@ impl Default for Setup {
             components: &[],
             deadline: windlass_plugins::Limits::default().deadline,
             quarantine_after: Some(10),
+            max_descendants: 10_000,
         }
     }
 }
@@ -154,6 +157,8 @@ impl Setup {
             })),
             topology: windlass_runtime::Topology::Local,
             max_steps: 10_000,
+            max_descendants: self.max_descendants,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         })
@@ -338,6 +343,10 @@ impl Running {
 
     /// Queues stimuli with this name.
     pub(crate) fn enqueue(&self, name: &str, count: usize) {
+        self.enqueue_with(name, count, &Payload::null());
+    }
+
+    pub(crate) fn enqueue_with(&self, name: &str, count: usize, input: &Payload) {
         let matches = stimulus::canonical(&serde_json::Value::Null);
         for _ in 0..count {
             let new = NewStimulus {
@@ -347,7 +356,7 @@ impl Running {
                 matches: matches.clone().into(),
                 correlation: None,
                 run: None,
-                input: Payload::null(),
+                input: input.clone(),
                 blobs: Vec::new(),
                 delivery: Delivery::Start,
                 ttl_ms: 0,
@@ -377,6 +386,8 @@ impl Running {
             exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             topology,
             max_steps: 10_000,
+            max_descendants: 10_000,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         };

@@ -167,7 +167,7 @@ fn an_import_takes_no_id_that_a_start_derives() {
     let key = of_key("order 7");
     let file = exported(&here, key);
     let forged = Bytes::from(bare(&file).to_string());
-    let child = RunId(Builder::from_random_bytes([7; 16]).into_uuid());
+    let child = RunId(Builder::from_custom_bytes([7; 16]).into_uuid());
     let free = Bytes::from(bare(&exported(&here, drawn())).to_string());
     for (document, place) in [
         (&forged, ImportTarget::Free),

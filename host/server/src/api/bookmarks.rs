@@ -17,7 +17,8 @@ use crate::extract::{Document, Named, QueryParams, check_optional};
 use crate::page::{Page, PageAsked};
 use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
-use crate::view::{Sent, moment, read};
+use crate::raw::Raw;
+use crate::view::{Sent, moment};
 
 /// A bookmark at which a run waits. The token is not shown: only its recipients have it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,7 +31,8 @@ pub(crate) struct Bookmark {
     name: String,
     /// The value that the event's `match` has to equal.
     #[serde(rename = "match")]
-    matches: Value,
+    #[schema(value_type = Value)]
+    matches: Raw,
     /// The correlation that an event may name.
     #[schema(required = true)]
     correlation: Option<String>,
@@ -39,8 +41,8 @@ pub(crate) struct Bookmark {
     /// Resuming it deletes it.
     auto_burn: bool,
     /// Data that the node has stored with it.
-    #[schema(required = true)]
-    metadata: Option<Value>,
+    #[schema(value_type = Option<Value>, required = true)]
+    metadata: Option<Raw>,
     /// The time at which the wait began.
     created: String,
     /// The time at which the wait ends by itself: by the bookmark, or by the `wait-timeout` of the
@@ -60,11 +62,11 @@ fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
         no: Count::of_row(row.no.0),
         run: row.run_id.0,
         name: bookmark.name.clone(),
-        matches: read(&bookmark.matches),
+        matches: Raw::read(&bookmark.matches),
         correlation: bookmark.correlation.clone(),
         private: bookmark.private,
         auto_burn: bookmark.auto_burn,
-        metadata: bookmark.metadata.as_deref().map(read),
+        metadata: bookmark.metadata.as_deref().map(Raw::read),
         created: moment(bookmark.created_ms),
         expires: expires_ms.map(moment),
         link,

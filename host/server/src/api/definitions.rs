@@ -7,7 +7,6 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::Digest;
@@ -18,7 +17,8 @@ use crate::app::{App, AppInner};
 use crate::extract::{Named, QueryParams, check_optional};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
-use crate::view::{moment, read};
+use crate::raw::Raw;
+use crate::view::moment;
 use crate::workflow_file::WorkflowFile;
 
 /// The most versions of one workflow that a request reads.
@@ -132,8 +132,8 @@ pub(crate) struct Starter {
     event: Option<String>,
     /// The value that the event's `match` has to equal.
     #[serde(rename = "match")]
-    #[schema(required = true)]
-    matches: Option<Value>,
+    #[schema(value_type = Option<Value>, required = true)]
+    matches: Option<Raw>,
     /// The next due time of its schedule.
     #[schema(required = true)]
     next: Option<String>,
@@ -154,7 +154,7 @@ pub(crate) struct DefinitionShown {
     triggers: Vec<Starter>,
     /// The definition.
     #[schema(value_type = WorkflowFile)]
-    file: Value,
+    file: Raw,
 }
 
 /// Selects a version.
@@ -205,7 +205,9 @@ fn shown(
     let shown = DefinitionShown {
         version: version(&row),
         triggers,
-        file: stored.map(|stored| read(&stored.json)).unwrap_or_default(),
+        file: stored
+            .map(|stored| Raw::read(&stored.json))
+            .unwrap_or_default(),
     };
     Ok((shown, row.definition))
 }
@@ -221,7 +223,7 @@ fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
     let events = bindings.into_iter().map(|row| Starter {
         key: row.binding.key,
         event: Some(row.binding.name),
-        matches: Some(read(&row.binding.matches)),
+        matches: Some(Raw::read(&row.binding.matches)),
         next: None,
         last: None,
         run: None,

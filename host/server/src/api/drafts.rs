@@ -126,7 +126,7 @@ pub(crate) async fn save(
     check_media(&headers, WORKFLOW)?;
     let expected = revision(&headers)?;
     let bytes = extract::read(&headers, request.into_body(), &app).await?;
-    let text = content::text(&content::media_text(&headers), &bytes)?.into_owned();
+    let text = content::text(&content::media_text(&headers)?, &bytes)?.into_owned();
     let saved = app
         .ask(move |app| {
             let name = Some(name);

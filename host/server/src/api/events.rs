@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,6 +28,7 @@ use crate::app::App;
 use crate::codes;
 use crate::content::{self, Content};
 use crate::extract::{self, Taken, check_text};
+use crate::header;
 use crate::problem::Problem;
 use crate::view::Sent;
 
@@ -132,7 +133,7 @@ pub(crate) async fn take(
 ) -> Result<Response, Box<Problem>> {
     let (parts, body) = request.into_parts();
     let bytes = extract::read(&parts.headers, body, &app).await?;
-    let media = content::media_text(&parts.headers);
+    let media = content::media_text(&parts.headers)?;
     if MediaType::of(&media).essence == BATCH {
         return batch(&app, &content::text(&media, &bytes)?).await;
     }
@@ -298,7 +299,7 @@ fn wrong(detail: impl Into<String>) -> Box<Problem> {
 
 /// The event in its structured form, from either kind of message.
 fn read(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Box<Problem>> {
-    let media = content::media_text(headers);
+    let media = content::media_text(headers)?;
     if MediaType::of(&media).essence == STRUCTURED {
         return extract::json(content::text(&media, bytes)?.as_bytes());
     }
@@ -348,10 +349,8 @@ fn data(
 /// The value of an attribute in a header: ASCII, perhaps in quotes, with percent signs before the
 /// bytes of other characters (HTTP binding 1.0.2, section 3.1.3.2).
 fn attribute_text(headers: &HeaderMap, name: &HeaderName) -> Result<String, Box<Problem>> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next().filter(|_| values.next().is_none());
-    let value = value.ok_or_else(|| wrong(format!("the header `{name}` occurs several times")))?;
-    let value = value.to_str();
+    let value = header::one(headers, name.as_str())?;
+    let value = value.map_or(Ok(""), HeaderValue::to_str);
     let value = value.map_err(|_| wrong(format!("the header `{name}` is not ASCII")))?;
     let value = match value.strip_prefix('"') {
         Some(rest) => unquoted(rest).map(Cow::Owned),
@@ -430,8 +429,10 @@ mod tests {
             let read = attribute_text(&headers(&[("ce-subject", value)]), &name);
             assert_eq!(read.ok().as_deref(), wanted, "{value:?}");
         }
-        let twice = headers(&[("ce-id", b"1"), ("ce-id", b"1")]);
-        assert!(attribute_text(&twice, &HeaderName::from_static("ce-id")).is_err());
+        let id = HeaderName::from_static("ce-id");
+        let twice = |other: &'static [u8]| headers(&[("ce-id", b"1"), ("ce-id", other)]);
+        assert_eq!(attribute_text(&twice(b"1"), &id).unwrap(), "1");
+        assert!(attribute_text(&twice(b"2"), &id).is_err());
     }
 
     #[test]

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{LetterNo, RunId, RunNo};
@@ -18,7 +17,8 @@ use crate::extract::{Document, Named, QueryParams, duration_text, no_time};
 use crate::named::{DeadLetterKind, DeliveryKind, TriggerKind};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
-use crate::view::{Failure, moment, node_name, read, seq_text};
+use crate::raw::Raw;
+use crate::view::{Failure, moment, node_name, seq_text};
 
 /// Dead letters that one transaction deletes.
 const SLICE: u32 = 500;
@@ -75,8 +75,8 @@ pub(crate) struct DeadLetterBody {
     priority: Option<i32>,
     /// The payload of the trigger.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    payload: Option<Value>,
+    #[schema(value_type = Option<Value>, nullable = false)]
+    payload: Option<Raw>,
     /// The id of the stimulus.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -87,8 +87,8 @@ pub(crate) struct DeadLetterBody {
     name: Option<String>,
     /// The `match` of the stimulus.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    matches: Option<Value>,
+    #[schema(value_type = Option<Value>, nullable = false)]
+    matches: Option<Raw>,
     /// The correlation that the stimulus names.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -99,8 +99,8 @@ pub(crate) struct DeadLetterBody {
     delivery: Option<&'static str>,
     /// The input of the stimulus.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    input: Option<Value>,
+    #[schema(value_type = Option<Value>, nullable = false)]
+    input: Option<Raw>,
 }
 
 fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
@@ -114,16 +114,16 @@ fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
                 .map(|node| node_of(app, dead.run, node))
                 .transpose()?,
             priority: Some(dead.priority),
-            payload: dead.payload.as_deref().map(read),
+            payload: dead.payload.as_deref().map(Raw::read),
             ..DeadLetterBody::default()
         },
         LetterBody::Stimulus(stimulus) => DeadLetterBody {
             id: Some(stimulus.id.0),
             name: Some(stimulus.name.clone()),
-            matches: Some(read(&stimulus.matches)),
+            matches: Some(Raw::read(&stimulus.matches)),
             correlation: stimulus.correlation.clone(),
             delivery: Some(stimulus.delivery.name()),
-            input: stimulus.input.inline().map(|bytes| read(bytes)),
+            input: stimulus.input.inline().map(|bytes| Raw::read(bytes)),
             ..DeadLetterBody::default()
         },
     };

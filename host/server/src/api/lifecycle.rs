@@ -26,7 +26,7 @@ type Patience = (Duration, Option<Waiting>);
 
 pub(crate) fn patience(
     app: &App,
-    room: Option<Extension<Room>>,
+    room: Option<&Extension<Room>>,
     wait: &Wait,
 ) -> Result<Patience, Box<Problem>> {
     let wait_ms = wait_ms(wait.wait.as_deref(), app.bounds().wait_ms)?;
@@ -47,10 +47,10 @@ async fn change<F>(
 where
     F: Future<Output = Result<Standing, Error>> + Send,
 {
-    let (patience, _stream) = patience(&app, room, &wait)?;
+    let (patience, _stream) = patience(&app, room.as_ref(), &wait)?;
     let id = RunId(id.uuid()?);
     let standing = ask(app.client.clone(), id, patience).await?;
-    answer(&app, standing).await
+    answer(&app, room.as_ref(), standing).await
 }
 
 /// Cancel a run: executions are interrupted, and waits are dropped.
@@ -178,7 +178,7 @@ pub(crate) async fn delete(
     id: Named,
     QueryParams(wait): QueryParams<Wait>,
 ) -> Result<StatusCode, Box<Problem>> {
-    let (patience, _stream) = patience(&app, room, &wait)?;
+    let (patience, _stream) = patience(&app, room.as_ref(), &wait)?;
     let gone = app.client.delete(RunId(id.uuid()?), patience).await?;
     Ok(if gone {
         StatusCode::NO_CONTENT

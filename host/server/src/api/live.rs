@@ -16,12 +16,14 @@ use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures::Stream;
 use futures::stream::unfold;
+use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
 use windlass_model::{Definition, ExecutionNo, RunId, Status};
 use windlass_store::rows::{ExecutionRow, RunRow};
 
 use super::runs::find;
+use crate::answers::Charge;
 use crate::app::{App, AppInner};
 use crate::extract::{Named, text_header};
 use crate::gate::{Room, Waiting};
@@ -29,10 +31,20 @@ use crate::live_feed::{Update, Watching};
 use crate::newer::newer;
 use crate::pools::Pool;
 use crate::problem::Problem;
+use crate::raw::Raw;
 use crate::view::{Execution, Failure, optional};
 
 /// Executions that one look sends. If there are more, only the newest are sent.
 const AT_ONCE: usize = 1_000;
+
+/// The size of the executions that one look sends, in bytes.
+const LOOK_BYTES: usize = 256 * 1024;
+
+/// The size of an execution without its failure, in bytes.
+const NODE_BYTES: usize = 256;
+
+/// The room for the events of one look, in bytes: the executions, and the output of the run.
+const LOOK_ROOM: usize = 512 * 1024;
 
 /// The shortest time between two looks at the store.
 const SOON: Duration = Duration::from_millis(10);
@@ -82,6 +94,8 @@ pub(crate) async fn events(
         last,
         status: None,
         ready: VecDeque::new(),
+        bytes: 0,
+        charge: None,
         pause: SOON,
         ended: false,
         _stream: stream,
@@ -103,8 +117,10 @@ struct Follow {
     last: Option<ExecutionNo>,
     /// The status that was sent last.
     status: Option<Status>,
-    /// Events to send.
+    /// Events to send, their size in bytes, and the charge of it.
     ready: VecDeque<Event>,
+    bytes: usize,
+    charge: Option<Charge>,
     /// How long to wait for an update before the next look.
     pause: Duration,
     /// No further event comes.
@@ -120,8 +136,17 @@ struct Found {
     executions: Vec<ExecutionRow>,
     /// There were more executions than are sent at once.
     gap: bool,
-    /// The outcome of the run, if it has ended.
-    end: Option<serde_json::Value>,
+    /// The outcome of the run, if it has ended, as JSON.
+    end: Option<String>,
+}
+
+/// The outcome of a run.
+#[derive(Serialize)]
+struct End {
+    id: RunId,
+    status: &'static str,
+    output: Option<Raw>,
+    failure: Option<Failure>,
 }
 
 impl Follow {
@@ -134,38 +159,56 @@ impl Follow {
             if self.ended || *self.closing.borrow() {
                 return None;
             }
-            let (id, last) = (self.id, self.last);
+            let making = self.room().await?;
+            let (id, last, status) = (self.id, self.last, self.status);
             match self.app.ask(move |app| look(app, id, last)).await {
                 Ok(found) => self.take(found),
                 // The run was deleted, or the store failed: the stream ends, and the client can ask
                 // again.
                 Err(_) => return None,
             }
+            drop(making);
+            // The events wait in memory until the client reads them. Without room they are read
+            // again later.
+            self.charge = self.app.answers.try_keep(std::mem::take(&mut self.bytes));
+            if self.charge.is_none() {
+                self.ready.clear();
+                (self.last, self.status, self.ended) = (last, status, false);
+                self.pause = LATE;
+            }
             if self.ready.is_empty() && !self.ended {
+                self.charge = None;
                 self.wait().await;
             }
         }
     }
 
+    /// Room for the events of a look; none if there is none in time.
+    async fn room(&mut self) -> Option<Charge> {
+        self.charge = None;
+        self.app.answers.make(LOOK_ROOM).await.ok()
+    }
+
     /// Makes events of the result of a look.
     fn take(&mut self, found: Found) {
         if found.gap {
-            self.push("gap", None, &json!({ "left_out": true }));
+            let gap = json!({ "left_out": true });
+            self.push("gap", None, gap.to_string());
         }
         let definition = self.definition.clone();
         for row in &found.executions {
             self.last = Some(row.no);
             let node = Execution::brief(definition.as_deref(), row);
-            let node = serde_json::to_value(node).unwrap_or_default();
-            self.push("node", Some(row.no), &node);
+            let node = serde_json::to_string(&node).unwrap_or_default();
+            self.push("node", Some(row.no), node);
         }
         if self.status != Some(found.row.status) {
             self.status = Some(found.row.status);
             let status = json!({ "status": found.row.status.name() });
-            self.push("status", None, &status);
+            self.push("status", None, status.to_string());
         }
         if let Some(end) = found.end {
-            self.push("end", None, &end);
+            self.push("end", None, end);
             self.ended = true;
         }
         if !self.ready.is_empty() {
@@ -173,8 +216,9 @@ impl Follow {
         }
     }
 
-    fn push(&mut self, name: &str, no: Option<ExecutionNo>, data: &serde_json::Value) {
-        let event = Event::default().event(name).data(data.to_string());
+    fn push(&mut self, name: &str, no: Option<ExecutionNo>, data: String) {
+        self.bytes = self.bytes.saturating_add(data.len());
+        let event = Event::default().event(name).data(data);
         self.ready.push_back(match no {
             Some(no) => event.id(no.to_string()),
             None => event,
@@ -190,7 +234,7 @@ impl Follow {
             beat = tokio::time::timeout(pause, self.watching.next()) => match beat {
                 Ok(Some(Update::Started { node, attempt })) => {
                     let started = json!({ "node": &*node, "attempt": attempt });
-                    self.push("started", None, &started);
+                    self.push("started", None, started.to_string());
                 }
                 // The change is about to be committed: the next looks come soon.
                 Ok(_) => self.pause = SOON,
@@ -201,13 +245,27 @@ impl Follow {
     }
 }
 
+/// The size of a failure in an event, in bytes.
+fn weight(failure: &windlass_model::Failure) -> usize {
+    let details = failure.details.as_ref();
+    let details = details.map_or(0, |details| details.as_str().len());
+    let stack = failure
+        .origin
+        .as_ref()
+        .and_then(|origin| origin.stack.as_ref());
+    failure.message.len() + details + stack.map_or(0, String::len)
+}
+
 /// The state of a run, and its executions after `last`.
 fn look(app: &AppInner, id: RunId, last: Option<ExecutionNo>) -> Result<Found, Box<Problem>> {
     // Read the head first: all executions that precede its status are in the store then.
     let row = find(app, id)?;
     let (mut executions, mut gap) = (Vec::new(), false);
+    let mut bytes = 0_usize;
     newer(app, row.no, last, |execution| {
-        if executions.len() >= AT_ONCE {
+        let failure = execution.failure.as_ref();
+        bytes = bytes.saturating_add(failure.map_or(0, weight) + NODE_BYTES);
+        if executions.len() >= AT_ONCE || bytes > LOOK_BYTES && !executions.is_empty() {
             gap = true;
             return ControlFlow::Break(());
         }
@@ -224,12 +282,13 @@ fn look(app: &AppInner, id: RunId, last: Option<ExecutionNo>) -> Result<Found, B
         false => None,
         true => {
             let output = app.store().output(row.no)?;
-            Some(json!({
-                "id": id,
-                "status": row.status.name(),
-                "output": optional(app, output.as_ref())?,
-                "failure": row.failure.as_ref().map(Failure::from),
-            }))
+            let end = End {
+                id,
+                status: row.status.name(),
+                output: optional(app, output.as_ref())?,
+                failure: row.failure.as_ref().map(Failure::from),
+            };
+            Some(serde_json::to_string(&end).map_err(|error| Problem::bug(&error))?)
         }
     };
     Ok(Found {

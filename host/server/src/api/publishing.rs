@@ -73,7 +73,7 @@ pub(crate) async fn publish(
     check_media(&headers, WORKFLOW)?;
     let expected = Expected::read(&headers)?;
     let bytes = extract::read(&headers, request.into_body(), &app).await?;
-    let text = content::text(&content::media_text(&headers), &bytes)?.into_owned();
+    let text = content::text(&content::media_text(&headers)?, &bytes)?.into_owned();
     let (published, digest) = app
         .ask(move |app| {
             let row = definition(app, Some(&name), &text)?;

@@ -59,10 +59,11 @@ pub(crate) async fn resume(
         (Given::Form(fields), None) => (Value::Object(fields), Map::new()),
         (Given::Json(value), _) => (value, Map::new()),
     };
-    let accept = headers.get(header::ACCEPT);
-    let browser = accept
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/html"));
+    let mut accept = headers.get_all(header::ACCEPT).iter();
+    let browser = accept.any(|value| {
+        let accept = value.to_str().ok();
+        accept.is_some_and(|accept| accept.contains("text/html"))
+    });
     let sent = match (app.client.resume(target, Payload::of(&input)).await, &asked) {
         (Ok(sent), _) => sent,
         (Err(error), Some(form)) if browser && error.code() == windlass_runtime::codes::ANSWER => {
@@ -115,7 +116,7 @@ enum Given {
 }
 
 fn given(headers: &HeaderMap, bytes: &Bytes) -> Result<Given, Box<Problem>> {
-    if content::is_plain_form(headers) {
+    if content::is_plain_form(headers)? {
         let fields = content::fields(headers, bytes)?.unwrap_or_default();
         // For a repeated name, the last value: a box that is ticked follows its default.
         let fields = fields.into_iter();
@@ -127,7 +128,7 @@ fn given(headers: &HeaderMap, bytes: &Bytes) -> Result<Given, Box<Problem>> {
         return Ok(Given::Json(Value::Null));
     }
     extract::check_media(headers, extract::JSON)?;
-    let text = content::text(&content::media_text(headers), bytes)?;
+    let text = content::text(&content::media_text(headers)?, bytes)?;
     extract::json(text.as_bytes()).map(Given::Json)
 }
 

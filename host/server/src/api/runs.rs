@@ -1,10 +1,11 @@
 //! Reading runs, and waiting for them.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{ExecutionNo, RunId, RunNo, ScopeNo, Status};
@@ -14,14 +15,16 @@ use windlass_store::read::RunQuery;
 use windlass_store::rows::{ExecutionRow, RunRow};
 
 use super::lifecycle::patience;
+use crate::answers;
 use crate::app::{App, AppInner};
 use crate::extract::{Named, QueryParams, check_optional};
 use crate::gate::Room;
 use crate::named::RunStatus;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
+use crate::raw::Raw;
 use crate::view::sections::Section;
-use crate::view::{Execution, Failure, Names, Run, Trigger, moment, optional, read};
+use crate::view::{Execution, Failure, Names, Run, Trigger, moment, optional};
 
 /// Selects runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -100,13 +103,14 @@ pub(crate) struct RunShown {
     /// The run as lists show it.
     run: Run,
     /// Its input.
-    #[schema(required = true)]
-    input: Option<Value>,
+    #[schema(value_type = Option<Value>, required = true)]
+    input: Option<Raw>,
     /// Its variables.
-    vars: Map<String, Value>,
+    #[schema(value_type = Map<String, Value>)]
+    vars: BTreeMap<String, Raw>,
     /// Its output.
-    #[schema(required = true)]
-    output: Option<Value>,
+    #[schema(value_type = Option<Value>, required = true)]
+    output: Option<Raw>,
     /// Its pending triggers and waits.
     triggers: Vec<Trigger>,
     /// The critical sections for which its executions wait.
@@ -127,7 +131,8 @@ pub(crate) struct Entry {
     /// The kind of event, like `incident`.
     kind: String,
     /// The details of the event.
-    detail: Value,
+    #[schema(value_type = Value)]
+    detail: Raw,
 }
 
 /// Show a run.
@@ -145,7 +150,7 @@ pub(crate) async fn show(
 fn shown(app: &AppInner, id: RunId) -> Result<RunShown, Box<Problem>> {
     let (row, store) = (find(app, id)?, app.store());
     let mut names = Names::default();
-    let mut vars = Map::new();
+    let mut vars = BTreeMap::new();
     for (name, payload) in store.vars(row.no, ScopeNo::ROOT)? {
         vars.insert(name, crate::view::value(app, &payload)?);
     }
@@ -157,7 +162,7 @@ fn shown(app: &AppInner, id: RunId) -> Result<RunShown, Box<Problem>> {
     let journal = journal.iter().map(|entry| Entry {
         at: moment(entry.at_ms),
         kind: entry.kind.clone(),
-        detail: read(&entry.detail),
+        detail: Raw::read(&entry.detail),
     });
     let mutexes = match names.definition(app, row.definition)? {
         Some(definition) => client::sections(store, &row, definition)?,
@@ -205,14 +210,46 @@ pub(crate) async fn executions(
         {
             return Err(Problem::parameter("`cursor` leads nowhere any more"));
         }
-        let rows = app.store().executions(row.no, before, page.look()?)?;
+        let (rows, more) = executions_of(app, row.no, before, page.look()?)?;
         let place = |row: &ExecutionRow| row.no.to_string();
-        page.page(&list, rows, place, |row| {
+        page.part(&list, (rows, more), place, |row| {
             Execution::whole(app, definition.as_ref(), &row)
         })
     })
     .await
     .map(Json)
+}
+
+/// Executions per read, and their size in bytes after which no more of them are read.
+const READ: u32 = 50;
+const READ_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The executions of a page. Fewer if they are large; then there may be more behind them.
+fn executions_of(
+    app: &AppInner,
+    run: RunNo,
+    mut before: Option<ExecutionNo>,
+    most: u32,
+) -> Result<(Vec<ExecutionRow>, bool), Box<Problem>> {
+    let (mut rows, mut bytes) = (Vec::new(), 0_u64);
+    while rows.len() < most as usize {
+        let left = most.saturating_sub(u32::try_from(rows.len()).unwrap_or(most));
+        let read = app.store().executions(run, before, left.min(READ))?;
+        let ends = read.len() < left.min(READ) as usize;
+        before = read.last().map(|row| row.no).or(before);
+        let sizes = read
+            .iter()
+            .filter_map(|row| Some(row.output.as_ref()?.len()));
+        bytes = sizes.fold(bytes, u64::saturating_add);
+        rows.extend(read);
+        if ends {
+            return Ok((rows, false));
+        }
+        if bytes > READ_BYTES {
+            return Ok((rows, true));
+        }
+    }
+    Ok((rows, false))
 }
 
 /// A wait for an outcome.
@@ -235,8 +272,8 @@ pub(crate) struct Outcome {
     /// Whether the requested or awaited change has happened.
     done: bool,
     /// The output, if the run completed.
-    #[schema(required = true)]
-    output: Option<Value>,
+    #[schema(value_type = Option<Value>, required = true)]
+    output: Option<Raw>,
     /// The failure, if the run faulted.
     #[schema(required = true)]
     failure: Option<Failure>,
@@ -272,16 +309,23 @@ pub(crate) async fn result(
     QueryParams(wait): QueryParams<Wait>,
 ) -> Result<(StatusCode, Json<Outcome>), Box<Problem>> {
     let id = RunId(id.uuid()?);
-    let (patience, _stream) = patience(&app, room, &wait)?;
+    let (patience, _stream) = patience(&app, room.as_ref(), &wait)?;
     let standing = app.client.result(id, patience).await?;
-    answer(&app, standing).await
+    answer(&app, room.as_ref(), standing).await
 }
 
 /// The response for a standing.
 pub(crate) async fn answer(
     app: &App,
+    room: Option<&Extension<Room>>,
     standing: Standing,
 ) -> Result<(StatusCode, Json<Outcome>), Box<Problem>> {
+    let has_output = (standing.result.as_ref()).is_some_and(|result| result.output.is_some());
+    if let Some(Extension(room)) = room
+        && has_output
+    {
+        room.for_answer(app, answers::READ).await?;
+    }
     let status = if standing.done {
         StatusCode::OK
     } else {

@@ -33,7 +33,8 @@ pub(crate) struct Start {
     /// The input. Default: `null`.
     #[serde(default)]
     input: Value,
-    /// The id of the run. The same request with the same id returns the same run.
+    /// The id of the run: a UUID of any version except 8. The same request with the same id returns
+    /// the same run.
     id: Option<Uuid>,
     /// The subject of the run, for people and for searches.
     correlation: Option<String>,
@@ -86,6 +87,9 @@ pub(crate) async fn start(
     if key.is_some() && body.id.is_some() {
         let detail = "the request has both an `Idempotency-Key` and an `id`: leave one out";
         return Err(Problem::body(detail));
+    }
+    if let Some(id) = body.id {
+        windlass_runtime::check_chosen(RunId(id))?;
     }
     let due_ms = due(&app, body.at.as_deref(), body.after.as_deref())?;
     if due_ms.is_some() && body.create_only {

@@ -17,7 +17,8 @@ use crate::extract::{
 use crate::named::{DeliveryKind, StimulusState};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
-use crate::view::{Failure, Sent, moment, read, value};
+use crate::raw::Raw;
+use crate::view::{Failure, Sent, moment, value};
 
 /// How long a stimulus is buffered by default, in milliseconds.
 pub(crate) const TTL_MS: u64 = 3_600_000;
@@ -96,7 +97,8 @@ pub(crate) struct WaitingStimulus {
     name: String,
     /// Its `match`.
     #[serde(rename = "match")]
-    matches: Value,
+    #[schema(value_type = Value)]
+    matches: Raw,
     /// Only for runs that wait with this correlation.
     #[schema(required = true)]
     correlation: Option<String>,
@@ -110,7 +112,8 @@ pub(crate) struct WaitingStimulus {
     #[schema(value_type = DeliveryKind)]
     delivery: &'static str,
     /// Its input.
-    input: Value,
+    #[schema(value_type = Value)]
+    input: Raw,
     /// The time at which it was sent.
     sent: String,
     /// The time at which a buffered stimulus expires.
@@ -142,7 +145,7 @@ fn item(app: &AppInner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Proble
         state: queued.map_or("buffered", |_| "queued"),
         id: stimulus.id.0,
         name: stimulus.name.clone(),
-        matches: read(&stimulus.matches),
+        matches: Raw::read(&stimulus.matches),
         correlation: stimulus.correlation.clone(),
         run: stimulus.run.map(|id| id.0),
         source,

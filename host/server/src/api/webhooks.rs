@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_model::http;
-use windlass_model::{Delivery, Digest, RunId, Stimulus};
+use windlass_model::{Delivery, Digest, Payload, RunId, Stimulus};
 use windlass_runtime::client::{self, new_stimulus_id};
 
 use super::runs::{Outcome, answer};
@@ -24,7 +24,7 @@ use crate::codes;
 use crate::content::by_name;
 use crate::extract::{self, wait_ms};
 use crate::gate::{ForeignPage, Room, Waiting, foreign_page};
-use crate::hooks::{self, Found, Input, Of};
+use crate::hooks::{self, Found};
 use crate::permissions::Caller;
 use crate::pools::Pool;
 use crate::problem::Problem;
@@ -138,16 +138,13 @@ pub(crate) async fn hook(
             false => (0..found.direct.len()).map(|at| (at, None)).collect(),
         }
     };
-    let of = Of {
-        method: &method,
-        asked: &asked,
-        path: &path,
-    };
     // Only a verified body is inflated.
     let bytes = extract::inflated(&parts.headers, bytes, &app).await?;
-    let input = Input::new(&of, query, &parts.headers, &bytes)?;
+    let request = hooks::request((&method, &path), query, &parts.headers, &bytes)?;
     let call = Call {
         app,
+        matches: http::matches(&asked, &path),
+        request: Arc::new(request),
         found,
         accepted,
         waits: wait.is_some(),
@@ -155,17 +152,20 @@ pub(crate) async fn hook(
         patience_ms,
     };
     // Take the slot before anything is written: a request without a slot has no effect.
-    let waiting = call.enter(room)?;
-    let done = call.start(&input).await?;
+    let waiting = call.enter(room.as_ref())?;
+    let done = call.start().await?;
     if done.sent.started.is_empty() && done.sent.resumed.is_empty() {
         return Err(nothing(&done.sent, &method, &path));
     }
-    call.answer(done, waiting).await
+    call.answer(done, waiting, room.as_ref()).await
 }
 
 /// A verified request, with the triggers that it may start.
 struct Call {
     app: App,
+    /// The match of the stimulus.
+    matches: Value,
+    request: Arc<http::Request>,
     found: Arc<Found>,
     /// The indices of direct triggers that accept the request, each with the delivery.
     accepted: Vec<(usize, Option<Digest>)>,
@@ -200,7 +200,7 @@ impl Call {
         }
     }
 
-    fn enter(&self, room: Option<Extension<Room>>) -> Result<Option<Waiting>, Box<Problem>> {
+    fn enter(&self, room: Option<&Extension<Room>>) -> Result<Option<Waiting>, Box<Problem>> {
         match room {
             Some(Extension(room)) if self.most_ms() > 0 => {
                 room.wait(&self.app, Pool::HooksWaiting).map(Some)
@@ -214,12 +214,12 @@ impl Call {
     ///
     /// The runs of direct triggers record the delivery, so the stimulus precedes them: if a request
     /// is interrupted in between, its repetition sends the stimulus again and leaves nothing out.
-    async fn start(&self, input: &Input) -> Result<Called, Box<Problem>> {
+    async fn start(&self) -> Result<Called, Box<Problem>> {
         let (mut called, mut plain_sent) = (Called::default(), Sent::default());
         if let Some(plain) = self.found.plain
             && self.is_new().await?
         {
-            self.send(plain, input, &mut plain_sent).await?;
+            self.send(plain, &mut plain_sent).await?;
         }
         let mut is_new = self.accepted.is_empty();
         let mut refused = None;
@@ -232,7 +232,8 @@ impl Call {
                 workflow: direct.workflow.clone(),
                 trigger: direct.key.clone(),
                 delivery: *delivery,
-                request: input.payload(&direct.params, direct.rules.verify.as_ref()),
+                request: Arc::clone(&self.request),
+                params: direct.params.clone(),
             };
             let delivered = match self.app.client.deliver(delivery).await {
                 Ok(delivered) => delivered,
@@ -279,18 +280,13 @@ impl Call {
         Ok(true)
     }
 
-    async fn send(
-        &self,
-        plain: Digest,
-        input: &Input,
-        sent: &mut Sent,
-    ) -> Result<(), Box<Problem>> {
+    async fn send(&self, plain: Digest, sent: &mut Sent) -> Result<(), Box<Problem>> {
         let stimulus = Stimulus {
             name: http::STIMULUS.to_owned(),
-            matches: input.matches(),
+            matches: self.matches.clone(),
             correlation: None,
             run: None,
-            input: input.payload(&Vec::new(), None),
+            input: Payload::json(self.request.json(&Vec::new())),
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,
         };
@@ -309,10 +305,18 @@ impl Call {
         self,
         called: Called,
         waiting: Option<Waiting>,
+        room: Option<&Extension<Room>>,
     ) -> Result<Response, Box<Problem>> {
         let patience = Duration::from_millis(self.most_ms());
         if let Some((id, node)) = &called.responds {
-            let answer = hooks::answer(&self.app, *id, node, patience).await?;
+            let answer = hooks::answer(
+                &self.app,
+                room.map(|Extension(room)| room),
+                *id,
+                node,
+                patience,
+            )
+            .await?;
             drop(waiting);
             let accepted = || (StatusCode::ACCEPTED, Json(&called.sent)).into_response();
             return Ok(answer.unwrap_or_else(accepted));
@@ -325,7 +329,7 @@ impl Call {
             let standing = self.app.client.result(RunId(id), patience).await?;
             drop(waiting);
             if standing.done {
-                return Ok(answer(&self.app, standing).await?.into_response());
+                return Ok(answer(&self.app, room, standing).await?.into_response());
             }
         }
         Ok((StatusCode::ACCEPTED, Json(called.sent)).into_response())

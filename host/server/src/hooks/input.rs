@@ -1,21 +1,20 @@
-//! The input of a run that a request starts.
+//! The parts of a request that starts runs.
 //!
 //! The text of a JSON body goes into the input unchanged, so a number keeps all its digits. A body
 //! with a repeated member is written again with the last of the two: otherwise the schema of the
 //! input and a node could read different values from one text.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use windlass_body::header_text;
-use windlass_model::Payload;
-use windlass_model::http::{self, Parameters, Verify};
+use windlass_model::http::{Body, Request, value_of_bytes};
 
 use crate::content::{self, Content, Field, Fields};
 use crate::extract;
@@ -27,155 +26,65 @@ const KEPT_BACK: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 /// How deep lists and objects may nest in a JSON body: the input of the run is an object around it.
 pub(crate) const DEPTH: usize = extract::DEPTH - 1;
 
-/// The method and the path of a request.
-pub(crate) struct Of<'r> {
-    /// The method as it was sent.
-    pub(crate) method: &'r str,
-    /// The method of the triggers that the request may start: `GET` for a `HEAD`.
-    pub(crate) asked: &'r str,
-    pub(crate) path: &'r str,
-}
-
-/// The parts of a request, without the parameters of its path.
-pub(crate) struct Input {
-    method: String,
-    asked: String,
-    path: String,
+/// Reads the parts of a request. The body has no content coding any more.
+///
+/// # Errors
+///
+/// The body is not what its media type says, or it nests too deeply.
+pub(crate) fn request(
+    (method, path): (&str, &str),
     query: Map<String, Value>,
-    headers: Map<String, Value>,
-    body: Body,
+    all: &HeaderMap,
+    bytes: &Bytes,
+) -> Result<Request, Box<Problem>> {
+    Ok(Request {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query,
+        headers: headers(all),
+        body: body(all, bytes)?,
+    })
 }
 
-/// The body of a request, as JSON text.
-#[derive(Debug)]
-struct Body {
-    text: Bytes,
-    /// A form without files as it was sent.
-    raw: Option<Value>,
-    /// The only field of a form, `payload`, if it is JSON: GitHub sends JSON in a form as well.
-    payload: Option<Bytes>,
-}
-
-impl Input {
-    /// Reads the parts of a request. The body has no content coding any more.
-    ///
-    /// # Errors
-    ///
-    /// The body is not what its media type says, or it nests too deeply.
-    pub(crate) fn new(
-        of: &Of<'_>,
-        query: Map<String, Value>,
-        all: &HeaderMap,
-        body: &Bytes,
-    ) -> Result<Self, Box<Problem>> {
-        Ok(Self {
-            method: of.method.to_owned(),
-            asked: of.asked.to_owned(),
-            path: of.path.to_owned(),
-            query,
-            headers: headers(all),
-            body: Body::read(all, body)?,
-        })
+/// JSON as it is, text as text, a form as its fields, and any other body in Base64.
+fn body(headers: &HeaderMap, bytes: &Bytes) -> Result<Body, Box<Problem>> {
+    let of = |json: Bytes| Body {
+        json,
+        payload: None,
+        sent: bytes.clone(),
+        is_form: false,
+    };
+    if bytes.is_empty() {
+        return Ok(of(Bytes::from_static(b"null")));
     }
-
-    /// The match of the stimulus.
-    pub(crate) fn matches(&self) -> Value {
-        http::matches(&self.asked, &self.path)
-    }
-
-    /// The input of a run that is started with these parameters, by a trigger that verified the
-    /// request or not.
-    pub(crate) fn payload(&self, params: &Parameters, verify: Option<&Verify>) -> Payload {
-        let payload = self.body.payload.as_ref();
-        let payload = payload.filter(|_| matches!(verify, Some(Verify::Github { .. })));
-        let body = payload.unwrap_or(&self.body.text);
-        let mut text = Vec::with_capacity(body.len() + 1024);
-        let mut member = |name: &str, write: &dyn Fn(&mut Vec<u8>)| {
-            text.push(if text.is_empty() { b'{' } else { b',' });
-            put(&mut text, &name);
-            text.push(b':');
-            write(&mut text);
-        };
-        member("method", &|text| put(text, &self.method));
-        member("path", &|text| put(text, &self.path));
-        if !params.is_empty() {
-            let params: Map<String, Value> = params
-                .iter()
-                .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
-                .collect();
-            member("params", &|text| put(text, &params));
-        }
-        member("query", &|text| put(text, &self.query));
-        member("headers", &|text| put(text, &self.headers));
-        member("body", &|text| text.extend_from_slice(body));
-        if let Some(raw) = &self.body.raw {
-            member("raw", &|text| put(text, raw));
-        }
-        text.push(b'}');
-        Payload::json(text)
-    }
-}
-
-impl Body {
-    /// JSON as it is, text as text, a form as its fields, and any other body in Base64.
-    fn read(headers: &HeaderMap, bytes: &Bytes) -> Result<Self, Box<Problem>> {
-        if bytes.is_empty() {
-            return Ok(Self::of(Bytes::from_static(b"null")));
-        }
-        if let Some(fields) = content::fields(headers, bytes)? {
-            return Ok(Self::form(headers, bytes, fields));
-        }
-        let value = match content::read(headers, bytes)? {
-            Content::Json(text) => {
-                let text = match text.len() == bytes.len() {
-                    true => bytes.clone(),
-                    false => Bytes::copy_from_slice(text.as_bytes()),
-                };
-                return Ok(Self::of(json_text(&text)?));
-            }
-            Content::Text(text) => Value::from(text),
-            Content::Bytes(bytes) => content::value_of_bytes(bytes),
-        };
-        Ok(Self::of(written(&value)))
-    }
-
-    fn form(headers: &HeaderMap, bytes: &[u8], fields: Fields) -> Self {
-        let is_plain = content::is_plain_form(headers);
-        let payload = match fields.as_slice() {
-            [(name, Field::Text(text))] if is_plain && name == "payload" => {
-                json_text(&Bytes::copy_from_slice(text.as_bytes())).ok()
-            }
-            _ => None,
-        };
-        let raw = is_plain.then(|| match std::str::from_utf8(bytes) {
-            Ok(text) => Value::from(text),
-            Err(_) => content::value_of_bytes(bytes),
+    if let Some(fields) = content::fields(headers, bytes)? {
+        let is_form = content::is_plain_form(headers)?;
+        return Ok(Body {
+            payload: is_form.then(|| payload(&fields)).flatten(),
+            is_form,
+            ..of(written(&Value::Object(content::by_name(fields))))
         });
-        Self {
-            text: written(&content::by_name(fields)),
-            raw,
-            payload,
-        }
     }
+    Ok(match content::read(headers, bytes)? {
+        Content::Json(Cow::Borrowed(text)) if text.len() == bytes.len() => of(json_text(bytes)?),
+        Content::Json(text) => of(json_text(&Bytes::copy_from_slice(text.as_bytes()))?),
+        Content::Text(text) => of(written(&Value::from(text))),
+        Content::Bytes(bytes) => of(written(&value_of_bytes(bytes))),
+    })
+}
 
-    fn of(text: Bytes) -> Self {
-        Self {
-            text,
-            raw: None,
-            payload: None,
+/// The JSON in the only field of a form.
+fn payload(fields: &Fields) -> Option<Bytes> {
+    match fields.as_slice() {
+        [(name, Field::Text(text))] if name == "payload" => {
+            json_text(&Bytes::copy_from_slice(text.as_bytes())).ok()
         }
+        _ => None,
     }
 }
 
-/// Appends a value whose serialisation cannot fail: texts, and maps of texts as keys.
-fn put(text: &mut Vec<u8>, value: &impl Serialize) {
-    text.extend(serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()));
-}
-
-fn written(value: &impl Serialize) -> Bytes {
-    let mut text = Vec::new();
-    put(&mut text, value);
-    text.into()
+fn written(value: &Value) -> Bytes {
+    value.to_string().into()
 }
 
 /// The headers: text, or a list of texts for a repeated header.
@@ -202,10 +111,7 @@ fn json_text(bytes: &Bytes) -> Result<Bytes, Box<Problem>> {
     if read.and_then(|()| reader.end()).is_ok() && !repeats.get() {
         return Ok(bytes.clone());
     }
-    let value: Value = extract::json(bytes)?;
-    let mut text = Vec::with_capacity(bytes.len());
-    put(&mut text, &value);
-    Ok(text.into())
+    Ok(written(&extract::json(bytes)?))
 }
 
 /// Reads a value to its end without keeping it.
@@ -289,21 +195,28 @@ impl<'de> Visitor<'de> for Members<'_> {
 #[cfg(test)]
 mod tests {
     use axum::http::header;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use serde_json::json;
+    use windlass_model::http::{Parameters, Taking};
 
     use super::*;
 
-    const POST: Of<'_> = Of {
-        method: "POST",
-        asked: "POST",
-        path: "/a",
-    };
+    const POST: (&str, &str) = ("POST", "/a");
 
-    fn text(media: &str, body: &[u8]) -> Result<String, Box<Problem>> {
-        let headers = [(header::CONTENT_TYPE, media.parse().unwrap())];
-        let headers: HeaderMap = headers.into_iter().collect();
-        let body = Body::read(&headers, &Bytes::copy_from_slice(body))?;
-        Ok(String::from_utf8(body.text.to_vec()).unwrap())
+    fn of_media(media: &str) -> HeaderMap {
+        let media = (header::CONTENT_TYPE, media.parse().unwrap());
+        [media].into_iter().collect()
+    }
+
+    fn text(media: &str, bytes: &[u8]) -> Result<String, Box<Problem>> {
+        let body = body(&of_media(media), &Bytes::copy_from_slice(bytes))?;
+        Ok(String::from_utf8(body.json.to_vec()).unwrap())
+    }
+
+    fn taken(request: &Request, taking: &Taking) -> Value {
+        let json = request.taken(&Vec::new(), taking).unwrap();
+        serde_json::from_slice(&json).unwrap()
     }
 
     #[test]
@@ -359,49 +272,37 @@ mod tests {
         let wrong = text("application/json", &deep(DEPTH + 1)).unwrap_err();
         let wrong = format!("{wrong:?}");
         assert!(wrong.contains("126 levels"), "{wrong}");
-        let media = (header::CONTENT_TYPE, "application/json".parse().unwrap());
-        let all: HeaderMap = [media].into_iter().collect();
-        let input = Input::new(&POST, Map::new(), &all, &deep(DEPTH).into()).unwrap();
-        let payload = input.payload(&Vec::new(), None);
-        serde_json::from_slice::<Value>(payload.inline().unwrap()).unwrap();
+        let all = of_media("application/json");
+        let request = request(POST, Map::new(), &all, &deep(DEPTH).into()).unwrap();
+        taken(&request, &Taking::default());
     }
 
     #[test]
     fn a_form_of_github_is_its_payload_where_github_is_verified() {
-        let github = Verify::Github {
-            secrets: vec!["k".to_owned()],
+        let github = Taking {
+            payload: true,
+            ..Taking::default()
         };
-        let bearer = Verify::Bearer {
-            secrets: vec!["k".to_owned()],
-        };
-        let media = (header::CONTENT_TYPE, content::FORM.parse().unwrap());
-        let all: HeaderMap = [media].into_iter().collect();
-        let check = |body: &'static str, verify: Option<&Verify>, wanted: Value| {
-            let input = Input::new(
-                &POST,
-                Map::new(),
-                &all,
-                &Bytes::from_static(body.as_bytes()),
-            );
-            let payload = input.unwrap().payload(&Vec::new(), verify);
-            let text = payload.inline().unwrap();
-            let read: Value = serde_json::from_slice(text).unwrap();
+        let check = |body: &'static str, taking: &Taking, wanted: Value| {
+            let bytes = Bytes::from_static(body.as_bytes());
+            let request = request(POST, Map::new(), &of_media(content::FORM), &bytes);
+            let read = taken(&request.unwrap(), taking);
             assert_eq!(read["body"], wanted, "{body}");
             assert_eq!(read["raw"], body);
         };
+        let other = Taking::default();
         let payload = "payload=%7B%22n%22%3A+1%7D";
-        check(payload, Some(&github), json!({ "n": 1 }));
-        check(payload, Some(&bearer), json!({ "payload": "{\"n\": 1}" }));
-        check(payload, None, json!({ "payload": "{\"n\": 1}" }));
-        check("payload=%7B", Some(&github), json!({ "payload": "{" }));
+        check(payload, &github, json!({ "n": 1 }));
+        check(payload, &other, json!({ "payload": "{\"n\": 1}" }));
+        check("payload=%7B", &github, json!({ "payload": "{" }));
         check(
             "a=1&payload=2",
-            Some(&github),
+            &github,
             json!({ "a": "1", "payload": "2" }),
         );
         check(
             "payload=1&payload=2",
-            Some(&github),
+            &github,
             json!({ "payload": ["1", "2"] }),
         );
     }
@@ -435,15 +336,13 @@ mod tests {
             .into_iter()
             .collect();
         let body = Bytes::from_static(b"text \"quoted\"");
-        let of = Of {
-            path: "/a\"",
-            ..POST
-        };
-        let input = Input::new(&of, query, &all, &body).unwrap();
+        let request = request(("POST", "/a\""), query, &all, &body).unwrap();
         let params = vec![("id".to_owned(), "\"1".to_owned())];
         let text = |params: &Parameters| {
-            let payload = input.payload(params, None);
-            serde_json::from_slice::<Value>(payload.inline().unwrap()).unwrap()
+            let plain = request.json(params);
+            let taken = request.taken(params, &Taking::default()).unwrap();
+            assert_eq!(plain, taken);
+            serde_json::from_slice::<Value>(&plain).unwrap()
         };
         let mut wanted = json!({
             "method": "POST", "path": "/a\"", "query": { "a\"": ["1", "2"] },
@@ -452,5 +351,38 @@ mod tests {
         assert_eq!(text(&Vec::new()), wanted);
         wanted["params"] = json!({ "id": "\"1" });
         assert_eq!(text(&params), wanted);
+    }
+
+    #[test]
+    fn a_body_is_there_as_it_was_sent_where_the_trigger_says_so() {
+        let raw = Taking {
+            raw: true,
+            ..Taking::default()
+        };
+        let check = |media: &str, body: &[u8], wanted: Value| {
+            let bytes = Bytes::copy_from_slice(body);
+            let request = request(POST, Map::new(), &of_media(media), &bytes).unwrap();
+            assert_eq!(taken(&request, &raw)["raw"], wanted, "{media}");
+            let plain = taken(&request, &Taking::default());
+            assert_eq!(
+                plain.get("raw").is_some(),
+                media == content::FORM,
+                "{media}"
+            );
+        };
+        let parts = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--b--";
+        let media = "multipart/form-data; boundary=b";
+        check(media, parts.as_bytes(), json!(parts));
+        let file = parts.replace("name=a", "name=a; filename=x").into_bytes();
+        let file = [&file[..59], b"\xff", &file[60..]].concat();
+        check(media, &file, json!({ "base64": STANDARD.encode(&file) }));
+        check("application/json", b" {\"a\" :1.0}", json!(" {\"a\" :1.0}"));
+        check(
+            "text/plain; charset=latin1",
+            b"\xe9",
+            json!({ "base64": "6Q==" }),
+        );
+        check(content::FORM, b"a=1", json!("a=1"));
+        check("text/plain", b"", json!(""));
     }
 }

@@ -24,7 +24,7 @@ use windlass_model::definition::StartTrigger;
 use windlass_model::http::{Respond, Verify};
 
 pub(crate) use find::{Direct, Found, find, methods};
-pub(crate) use input::{Input, Of};
+pub(crate) use input::request;
 pub(crate) use respond::{answer, node_of};
 pub(crate) use verifying::accepted;
 

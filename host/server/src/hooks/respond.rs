@@ -2,9 +2,10 @@
 //!
 //! The output of the node is data that may contain a stranger's text. So the answer runs no script
 //! in a browser, sets no cookie and no policy for the whole host, and has bounds: [`HEADERS`]
-//! headers of [`HEADER_BYTES`] each.
+//! headers of [`HEADER_BYTES`] each and [`HEADERS_BYTES`] together, and a body of `max-answer`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -14,13 +15,16 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use windlass_model::http::Respond;
-use windlass_model::{Digest, ExecutionNo, ExecutionStatus, RunId};
+use windlass_model::{Digest, ExecutionNo, ExecutionStatus, Payload, RunId};
 
 use super::Direct;
 use crate::app::{App, AppInner};
 use crate::codes;
+use crate::gate::Room;
 use crate::newer::newer;
 use crate::problem::Problem;
 use crate::view;
@@ -28,10 +32,17 @@ use crate::view;
 /// How many headers an answer may have.
 const HEADERS: usize = 32;
 
-const TOO_MANY: &str = "it has more than 32 headers";
+const TOO_MANY: &str = "it has more than 32 headers, or more than 16 KiB of them";
 
 /// How long a header of an answer may be, in bytes.
 const HEADER_BYTES: usize = 4096;
+
+/// How long the names and values of all headers of an answer may be together, in bytes.
+const HEADERS_BYTES: usize = 16 * 1024;
+
+const NO_STATUS: &str = "its `status` is no whole number from 200 to 599";
+
+const TOO_LONG: &str = "its `body` is longer than `max-answer` of [server]";
 
 /// The shortest time between two looks at the store.
 const SOON: Duration = Duration::from_millis(5);
@@ -85,8 +96,8 @@ pub(crate) fn node_of<'d>(
 
 /// The result of a look at the store.
 enum Look {
-    /// The output of the node.
-    Given(Value),
+    /// The output of the node; none if it has no value.
+    Given(Option<Payload>),
     /// The run has ended without an output of the node.
     Ended,
     /// The run has not ended; with the newest execution that was read.
@@ -101,6 +112,7 @@ enum Look {
 /// fails.
 pub(crate) async fn answer(
     app: &App,
+    room: Option<&Room>,
     id: RunId,
     node: &str,
     patience: Duration,
@@ -121,11 +133,8 @@ pub(crate) async fn answer(
         };
         known = Some(place);
         match look {
-            Look::Given(value) => {
-                return match read(&value, app.bounds().body_bytes) {
-                    Ok(answer) => Ok(Some(answer)),
-                    Err(wrong) => Err(unanswered(node, wrong)),
-                };
+            Look::Given(output) => {
+                return given(app, room, node, output).await.map(Some);
             }
             Look::Ended => return Err(unanswered(node, "the run has ended without it")),
             Look::Later(newest) => seen = newest,
@@ -167,9 +176,7 @@ fn look(
         Some(place) => place,
         None => {
             let definition = app.definition(row.definition)?;
-            let names = definition.as_ref().map(|all| all.node_names());
-            let at = names.and_then(|names| names.iter().position(|name| *name == node));
-            let at = at.and_then(|at| u32::try_from(at).ok());
+            let at = definition.as_ref().and_then(|all| all.number_of(node));
             (row.definition, at)
         }
     };
@@ -182,21 +189,47 @@ fn look(
         ControlFlow::Continue(())
     })?;
     let look = match given {
-        Some(Some(output)) => Look::Given(view::value(app, &output)?),
-        Some(None) => Look::Given(Value::Null),
+        Some(output) => Look::Given(output),
         None if row.status.is_final() => Look::Ended,
         None => Look::Later(newest.or(last)),
     };
     Ok(Some((look, place)))
 }
 
+/// Makes the answer of an output, within the bound of an answer and in the room for it.
+async fn given(
+    app: &App,
+    room: Option<&Room>,
+    node: &str,
+    output: Option<Payload>,
+) -> Result<Response, Box<Problem>> {
+    let most = app.bounds().answer_bytes;
+    let output = output.unwrap_or_else(Payload::null);
+    // Base64 is a third longer than its bytes, and escapes make a text up to six times as long.
+    let largest = most.saturating_mul(6).saturating_add(HEADERS_BYTES * 6);
+    if output.len() > largest as u64 {
+        return Err(unanswered(node, TOO_LONG));
+    }
+    if let Some(room) = room {
+        room.for_answer(app, output_room(&output, most)).await?;
+    }
+    let read = app.ask(move |app| {
+        let output = view::value(app, &output)?;
+        Ok(read(output.json(), most))
+    });
+    read.await?.map_err(|wrong| unanswered(node, wrong))
+}
+
+/// The room for an answer, in bytes: the output, and the body that is made of it.
+fn output_room(output: &Payload, most: usize) -> usize {
+    let size = usize::try_from(output.len()).unwrap_or(usize::MAX);
+    size.saturating_add(most.min(size))
+}
+
 fn unanswered(node: &str, wrong: &str) -> Box<Problem> {
     let detail = format!("the node `{node}` gave no answer that can be sent: {wrong}");
     Problem::new(StatusCode::BAD_GATEWAY, &codes::NO_ANSWER, detail)
 }
-
-/// The only member of a body that is bytes.
-const BYTES: &str = "base64";
 
 /// Characters of an address that have to be encoded (RFC 3986, appendix A). An existing encoding
 /// stays as it is, since `%` is none of them.
@@ -212,34 +245,36 @@ const NOT_IN_ADDRESS: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Makes an answer of an output: `{ status, headers, body }`, each optional. The bound of its body
-/// is that of a request's body.
-fn read(output: &Value, most_bytes: usize) -> Result<Response, &'static str> {
-    let Value::Object(members) = output else {
-        return Err("its output is no object with `status`, `headers` and `body`");
-    };
-    let known = |name: &String| ["status", "headers", "body"].contains(&name.as_str());
+/// Makes an answer of an output: `{ status, headers, body }`, each optional. `most_bytes` bounds its
+/// body. A body that is JSON is not parsed: it could take many times its size.
+fn read(output: &RawValue, most_bytes: usize) -> Result<Response, &'static str> {
+    let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(output.get())
+        .map_err(|_| "its output is no object with `status`, `headers` and `body`")?;
+    let known = |name: &Cow<'_, str>| ["status", "headers", "body"].contains(&name.as_ref());
     if !members.keys().all(known) {
         return Err("its output has more than `status`, `headers` and `body`");
     }
-    let status = status(members.get("status"))?;
-    let mut headers = headers(members.get("headers"))?;
-    let (media, body) = match members.get("body") {
-        None | Some(Value::Null) => (None, Vec::new()),
-        Some(Value::Object(members)) if members.len() == 1 && members.contains_key(BYTES) => {
-            let text = members.get(BYTES).and_then(Value::as_str);
-            let bytes = text.and_then(|text| STANDARD.decode(text).ok());
-            let bytes = bytes.ok_or("its `body` has a `base64` that is not Base64")?;
-            (Some("application/octet-stream"), bytes)
+    let member = |name: &str, otherwise| match members.get(name) {
+        Some(raw) if raw.get().len() > HEADERS_BYTES * 6 => Err(otherwise),
+        Some(raw) => Ok(serde_json::from_str::<Value>(raw.get()).ok()),
+        None => Ok(None),
+    };
+    let status = status(member("status", NO_STATUS)?.as_ref())?;
+    let mut headers = headers(member("headers", TOO_MANY)?.as_ref())?;
+    let (media, body) = match members.get("body").map(|body| body.get()) {
+        None | Some("null") => (None, Vec::new()),
+        Some(raw) if raw.starts_with('"') => {
+            let text = serde_json::from_str(raw).map_err(|_| "its body cannot be written")?;
+            let text: String = text;
+            (Some("text/plain; charset=utf-8"), text.into_bytes())
         }
-        Some(Value::String(text)) => (Some("text/plain; charset=utf-8"), text.as_bytes().to_vec()),
-        Some(json) => {
-            let text = serde_json::to_vec(json).map_err(|_| "its body cannot be written")?;
-            (Some("application/json"), text)
-        }
+        Some(raw) => match encoded(raw)? {
+            Some(bytes) => (Some("application/octet-stream"), bytes),
+            None => (Some("application/json"), raw.as_bytes().to_vec()),
+        },
     };
     if body.len() > most_bytes {
-        return Err("its `body` is longer than the body of a request may be");
+        return Err(TOO_LONG);
     }
     let is_bodiless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
     if is_bodiless && !body.is_empty() {
@@ -260,15 +295,33 @@ fn read(output: &Value, most_bytes: usize) -> Result<Response, &'static str> {
     Ok((status, headers, Body::from(body)).into_response())
 }
 
+/// The bytes of a body `{ base64 }`; none if the body is another value.
+fn encoded(raw: &str) -> Result<Option<Vec<u8>>, &'static str> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Encoded<'a> {
+        #[serde(borrow)]
+        base64: &'a RawValue,
+    }
+    // A list of one value would be read as the members in their order.
+    let members = raw.starts_with('{').then(|| serde_json::from_str(raw));
+    let Some(Ok(Encoded { base64 })) = members else {
+        return Ok(None);
+    };
+    let text: Option<String> = serde_json::from_str(base64.get()).ok();
+    let bytes = text.and_then(|text| STANDARD.decode(text).ok());
+    let bytes = bytes.ok_or("its `body` has a `base64` that is not Base64")?;
+    Ok(Some(bytes))
+}
+
 fn status(value: Option<&Value>) -> Result<StatusCode, &'static str> {
-    const WRONG: &str = "its `status` is no whole number from 200 to 599";
     let Some(value) = value else {
         return Ok(StatusCode::OK);
     };
     let number = value.as_u64().filter(|number| (200..600).contains(number));
     let number = number.and_then(|number| u16::try_from(number).ok());
     let status = number.and_then(|number| StatusCode::from_u16(number).ok());
-    status.ok_or(WRONG)
+    status.ok_or(NO_STATUS)
 }
 
 fn headers(value: Option<&Value>) -> Result<HeaderMap, &'static str> {
@@ -282,6 +335,7 @@ fn headers(value: Option<&Value>) -> Result<HeaderMap, &'static str> {
         return Err(TOO_MANY);
     }
     let mut headers = HeaderMap::with_capacity(members.len() + 3);
+    let mut bytes = 0;
     for (name, value) in members {
         let name = HeaderName::from_bytes(name.as_bytes());
         let name = name.map_err(|_| "a header has a name that cannot be sent")?;
@@ -303,7 +357,8 @@ fn headers(value: Option<&Value>) -> Result<HeaderMap, &'static str> {
             };
             let value = text.and_then(|text| header_value(&name, &text));
             let value = value.ok_or("a header has a value that cannot be sent")?;
-            if headers.len() == HEADERS {
+            bytes += name.as_str().len() + value.len();
+            if headers.len() == HEADERS || bytes > HEADERS_BYTES {
                 return Err(TOO_MANY);
             }
             headers.append(name.clone(), value);
@@ -330,6 +385,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn read(output: &Value, most_bytes: usize) -> Result<Response, &'static str> {
+        let output = serde_json::value::to_raw_value(output).unwrap();
+        super::read(&output, most_bytes)
+    }
 
     #[test]
     fn an_output_becomes_an_answer_that_runs_nothing() {
@@ -429,6 +489,7 @@ mod tests {
             json!({ "body": { "base64": "A".repeat(136) } }),
             json!({ "headers": { "x": "a", "X": "b" } }),
             json!({ "headers": { "x": "y".repeat(HEADER_BYTES + 1) } }),
+            json!({ "headers": { "x": vec!["y".repeat(HEADER_BYTES); 5] } }),
         ] {
             assert!(read(&wrong, 100).is_err(), "{wrong}");
         }

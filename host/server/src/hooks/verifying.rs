@@ -9,8 +9,9 @@ use windlass_model::http::Verify;
 use super::Direct;
 use crate::app::AppInner;
 use crate::codes;
+use crate::header;
 use crate::problem::Problem;
-use crate::verify::{problem_of_secret, verify};
+use crate::verify::{headers_of, problem_of_secret, verify};
 
 /// The indices of the triggers that accept a request, each with the delivery that identifies
 /// duplicates. Each trigger verifies for itself: a request that one of them refuses still starts
@@ -19,8 +20,9 @@ use crate::verify::{problem_of_secret, verify};
 ///
 /// # Errors
 ///
-/// No trigger accepts the request and no plain trigger or wait gets it: it is not from the sender,
-/// or a secret cannot be used. The error does not tell which check failed.
+/// A header that one of them reads has different values. Or no trigger accepts the request and no
+/// plain trigger or wait gets it: it is not from the sender, or a secret cannot be used. The error
+/// does not tell which check failed.
 pub(crate) fn accepted(
     app: &AppInner,
     direct: &[Direct],
@@ -28,6 +30,10 @@ pub(crate) fn accepted(
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Vec<(usize, Option<Digest>)>, Box<Problem>> {
+    let schemes = direct.iter().filter_map(|of| of.rules.verify.as_ref());
+    for name in schemes.flat_map(headers_of) {
+        header::one(headers, name)?;
+    }
     let (mut accepted, mut broken) = (Vec::new(), false);
     for (at, trigger) in direct.iter().enumerate() {
         let Some(by) = &trigger.rules.verify else {

@@ -2,10 +2,13 @@
 
 use std::io::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
+use windlass_model::decimal::Decimal;
 
 use super::*;
 
@@ -305,6 +308,379 @@ fn what_a_request_brings_reaches_the_run() {
     assert_eq!(refused(&[unknown], b"1"), (415, "WL-H004".to_owned()));
 }
 
+/// A case of `tests/cases/bodies.jsonl`.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    about: String,
+    headers: CaseHeaders,
+    text: Option<String>,
+    base64: Option<String>,
+    /// A beginning, a text with the number of its repetitions, and an end.
+    repeat: Option<(String, String, usize, String)>,
+    /// The body in the input of the run.
+    is: Option<Value>,
+    /// The status, the code, and words of the detail.
+    refused: Option<(u16, String, String)>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum CaseHeaders {
+    ByName(std::collections::BTreeMap<String, String>),
+    List(Vec<(String, String)>),
+}
+
+impl Case {
+    fn body(&self) -> Vec<u8> {
+        match (&self.text, &self.base64, &self.repeat) {
+            (Some(text), None, None) => text.as_bytes().to_vec(),
+            (None, Some(base64), None) => STANDARD.decode(base64).unwrap(),
+            (None, None, Some((begin, part, times, end))) => {
+                format!("{begin}{}{end}", part.repeat(*times)).into_bytes()
+            }
+            _ => panic!("{}: one of `text`, `base64` and `repeat`", self.about),
+        }
+    }
+}
+
+#[test]
+fn a_body_is_read_as_its_sender_means_it_or_refused() {
+    let rig = Rig::new(Bounds {
+        body_bytes: 1 << 23,
+        ..Bounds::default()
+    });
+    rig.publish(&workflow("w", json!({ "h": { "http": { "path": "/x" } } })));
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/cases/bodies.jsonl"
+    );
+    let cases = std::fs::read_to_string(path).unwrap();
+    let mut wrong = Vec::new();
+    for line in cases.lines() {
+        let case: Case = serde_json::from_str(line).unwrap();
+        let headers: Vec<(&str, &str)> = match &case.headers {
+            CaseHeaders::ByName(all) => all.iter().map(|(a, b)| (&**a, &**b)).collect(),
+            CaseHeaders::List(all) => all.iter().map(|(a, b)| (&**a, &**b)).collect(),
+        };
+        let answered = rig.send(("POST", "/hooks/x"), &headers, case.body());
+        let is_right = match (&case.is, &case.refused) {
+            (Some(is), None) => answered.status == 202 && rig.input_of(&answered)["body"] == *is,
+            (None, Some((status, code, words))) => {
+                let problem = answered.json();
+                answered.status == *status
+                    && problem["code"] == **code
+                    && problem["detail"].as_str().unwrap().contains(words)
+            }
+            _ => panic!("{}: one of `is` and `refused`", case.about),
+        };
+        if !is_right {
+            let got = match answered.status {
+                202 => rig.input_of(&answered)["body"].clone(),
+                _ => answered.json(),
+            };
+            let got: String = got.to_string().chars().take(300).collect();
+            wrong.push(format!("{}: {} {got}", case.about, answered.status));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_number_of_an_event_keeps_its_digits() {
+    let rig = Rig::new(Bounds::default());
+    let taken = json!({ "n": "{{ event.input.data.n }}", "x": "{{ event.input.x }}" });
+    rig.publish(&workflow("w", json!({ "e": { "event": "t" } })));
+    let made = json!({ "e": { "event": "t", "input": taken } });
+    rig.publish(&workflow("made", made));
+    let attributes = r#""specversion":"1.0","id":"1","source":"/s","type":"t""#;
+    let inputs = |sent: &Value| {
+        let started = sent["started"].as_array().unwrap();
+        let inputs = started.iter().map(|id| {
+            let path = format!("/api/v1/runs/{}", id.as_str().unwrap());
+            let run = rig.send_as_token(("GET", &path), "", "");
+            run.json()["input"].clone()
+        });
+        let is_whole = |input: &Value| input.get("specversion").is_some();
+        let (whole, made): (Vec<Value>, Vec<Value>) = inputs.partition(is_whole);
+        assert_eq!((whole.len(), made.len()), (1, 1), "{sent}");
+        (whole[0].clone(), made[0].clone())
+    };
+    for number in [
+        "9007199254740993",
+        "18446744073709551616",
+        "-123456789012345678901234567890",
+        "0.1000000000000000055511151231257827",
+        "12345678901234567890.5",
+        "1.10",
+        "-0.0",
+        "1e+400",
+    ] {
+        let exact: Value = serde_json::from_str(number).unwrap();
+        let structured = format!(r#"{{{attributes},"x":{number},"data":{{"n":{number}}}}}"#);
+        let send = |media: &str, body: String| {
+            let answered = rig.send_as_token(("POST", "/events"), media, body);
+            assert_eq!(answered.status, 202, "{number}: {answered:?}");
+            answered.json()
+        };
+        let one = send("application/cloudevents+json", structured.clone());
+        let batch = send(
+            "application/cloudevents-batch+json",
+            format!("[{structured}]"),
+        );
+        for sent in [&one, &batch["events"][0]["sent"]] {
+            let (whole, made) = inputs(sent);
+            assert_eq!((&whole["x"], &whole["data"]["n"]), (&exact, &exact));
+            assert_eq!(whole["x"].to_string(), number);
+            let (n, x) = (made["n"].to_string(), made["x"].to_string());
+            assert_eq!(Decimal::read(&n), Decimal::read(number), "{n} {number}");
+            assert_eq!(n, x);
+        }
+        let bearer = format!("Bearer {TOKEN}");
+        let headers = [
+            ("authorization", bearer.as_str()),
+            JSON,
+            ("ce-specversion", "1.0"),
+            ("ce-id", "1"),
+            ("ce-source", "/s"),
+            ("ce-type", "t"),
+            ("ce-x", number),
+        ];
+        let body = format!(r#"{{"n":{number}}}"#);
+        let binary = rig.send(("POST", "/events"), &headers, body);
+        assert_eq!(binary.status, 202, "{binary:?}");
+        let (whole, _) = inputs(&binary.json());
+        // An attribute in a header is a text.
+        assert_eq!((&whole["x"], &whole["data"]["n"]), (&json!(number), &exact));
+    }
+}
+
+#[test]
+fn a_header_with_two_values_is_refused_by_its_name() {
+    let rig = Rig::new(Bounds::default());
+    let verify = json!({ "hmac": { "secret": "s", "header": "x-sign", "delivery": "x-id" } });
+    let triggers = json!({
+        "plain": { "http": { "path": "/x" } },
+        "signed": { "http": { "path": "/signed", "verify": verify } },
+        "github": { "http": { "path": "/github", "verify": { "github": { "secret": "s" } } } },
+    });
+    rig.publish(&workflow("w", triggers));
+    let start = json!({ "workflow": "w", "input": 1 }).to_string();
+    let file = "workflow: w\nnodes: { a: { set: { b: 1 } } }\n";
+    let event = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t" }).to_string();
+    let run = format!("/api/v1/runs/{}/events", uuid::Uuid::nil());
+    let yaml = ("content-type", "application/yaml");
+    for (of, media, body, name, values) in [
+        (
+            ("POST", "/api/v1/runs"),
+            JSON,
+            &*start,
+            "idempotency-key",
+            ["a", "b"],
+        ),
+        (
+            ("POST", "/api/v1/runs"),
+            JSON,
+            &start,
+            "authorization",
+            ["", "Bearer x"],
+        ),
+        (
+            ("POST", "/api/v1/runs"),
+            JSON,
+            &start,
+            "content-type",
+            ["", "text/plain"],
+        ),
+        (
+            ("PUT", "/api/v1/definitions/w"),
+            yaml,
+            file,
+            "if-match",
+            ["\"a\"", "\"b\""],
+        ),
+        (
+            ("PUT", "/api/v1/definitions/w"),
+            yaml,
+            file,
+            "if-none-match",
+            ["*", "\"b\""],
+        ),
+        (
+            ("PUT", "/api/v1/drafts/w"),
+            yaml,
+            file,
+            "if-match",
+            ["1", "2"],
+        ),
+        (("GET", &run), JSON, "", "last-event-id", ["1", "2"]),
+        (
+            ("POST", "/hooks/x"),
+            JSON,
+            "1",
+            "content-type",
+            ["", "text/plain"],
+        ),
+        (
+            ("POST", "/hooks/x"),
+            JSON,
+            "1",
+            "authorization",
+            ["", "Basic eDp5"],
+        ),
+        (("POST", "/hooks/signed"), JSON, "1", "x-sign", ["a", "b"]),
+        (("POST", "/hooks/signed"), JSON, "1", "x-id", ["a", "b"]),
+        (
+            ("POST", "/hooks/github"),
+            JSON,
+            "1",
+            "x-hub-signature-256",
+            ["a", "b"],
+        ),
+        (("POST", "/events"), JSON, &event, "ce-id", ["a", "b"]),
+        (
+            ("POST", "/events"),
+            JSON,
+            &event,
+            "content-type",
+            ["", "text/plain"],
+        ),
+    ] {
+        let bearer = format!("Bearer {TOKEN}");
+        let mut headers = vec![("authorization", bearer.as_str()), media];
+        headers.extend(
+            values
+                .iter()
+                .filter(|it| !it.is_empty())
+                .map(|it| (name, *it)),
+        );
+        let refused = rig.send(of, &headers, body.to_owned());
+        assert_eq!(
+            refused.problem(),
+            (400, "WL-H008".to_owned()),
+            "{of:?} {name}"
+        );
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(&format!("`{name}`")), "{name}: {detail}");
+    }
+    // Equal values are one.
+    let key = ("idempotency-key", "a");
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str()), JSON, JSON, key, key];
+    let started = rig.send(("POST", "/api/v1/runs"), &headers, start);
+    assert_eq!(started.status, 201, "{started:?}");
+}
+
+#[test]
+fn a_trigger_makes_the_input_of_an_event() {
+    let rig = Rig::new(Bounds::default());
+    let mut made = workflow(
+        "w",
+        json!({
+            "e": {
+                "event": "paid",
+                "match": { "shop": "berlin" },
+                "input": {
+                    "total": "{{ event.input.total }}",
+                    "who": "{{ event.correlation }}",
+                    "of": "{{ event.name }} {{ event.match.shop }}",
+                },
+            },
+        }),
+    );
+    made["input"] = json!({
+        "type": "object",
+        "required": ["total"],
+        "properties": { "total": { "type": "integer" }, "limit": { "default": 10 } },
+    });
+    rig.publish(&made);
+    let send = |total: &str| {
+        let body = format!(
+            r#"{{"name":"paid","match":{{"shop":"berlin"}},"correlation":"c","input":{{"total":{total}}}}}"#
+        );
+        rig.send_as_token(("POST", "/api/v1/stimuli"), JSON.1, body)
+    };
+    let sent = send("123456789012345678901234567890");
+    assert_eq!(sent.status, 200, "{sent:?}");
+    let id = sent.json()["started"][0].as_str().unwrap().to_owned();
+    let run = rig
+        .send_as_token(("GET", &format!("/api/v1/runs/{id}")), "", "")
+        .json();
+    let total: Value = serde_json::from_str("123456789012345678901234567890").unwrap();
+    let wanted = json!({ "total": total, "who": "c", "of": "paid berlin", "limit": 10 });
+    assert_eq!(run["input"], wanted);
+    let unfit = send("\"5\"");
+    assert_eq!(unfit.problem(), (422, "WL-R070".to_owned()), "{unfit:?}");
+    let missing = rig.send_as_token(
+        ("POST", "/api/v1/stimuli"),
+        JSON.1,
+        r#"{"name":"paid","match":{"shop":"berlin"},"input":5}"#,
+    );
+    assert_eq!(
+        missing.problem(),
+        (422, "WL-R070".to_owned()),
+        "{missing:?}"
+    );
+    let problem = missing.json().to_string();
+    assert!(problem.contains("/triggers/e/input"), "{problem}");
+
+    for (change, place, words) in [
+        (json!({ "total": "{{ event.name }}" }), "/total", "a text"),
+        (
+            json!({ "total": "shop {{ event.match.shop }}" }),
+            "/total",
+            "a text",
+        ),
+        (
+            json!({ "total": "{{ event.match }}" }),
+            "/total",
+            "an object",
+        ),
+        (
+            json!({ "total": "{{ event.correlation }}" }),
+            "/total",
+            "null",
+        ),
+        (
+            json!({ "limit": "{{ event.input.total }}" }),
+            "",
+            "`total` is missing",
+        ),
+        (json!({ "total": 1.5 }), "/total", "expected integer"),
+        (json!("{{ event.name }}"), "", "the whole is a text"),
+    ] {
+        let mut wrong = made.clone();
+        wrong["triggers"]["e"]["input"] = change.clone();
+        let path = "/api/v1/definitions/w";
+        let refused = rig.send_as_token(("PUT", path), JSON.1, wrong.to_string());
+        assert_eq!(refused.status, 422, "{change}: {refused:?}");
+        let found = &refused.json()["errors"][0];
+        assert_eq!(found["code"], "WL-D174", "{change}: {found}");
+        assert_eq!(
+            found["pointer"],
+            format!("/triggers/e/input{place}"),
+            "{change}"
+        );
+        assert!(
+            found["detail"].as_str().unwrap().contains(words),
+            "{change}: {found}"
+        );
+    }
+    for (expression, words) in [
+        ("{{ event.inputs.total }}", "`event` has no `inputs`"),
+        ("{{ request.body }}", "there is no `request` here"),
+        ("{{ input.total }}", "`input`"),
+    ] {
+        let mut wrong = made.clone();
+        wrong["triggers"]["e"]["input"] = json!({ "total": expression });
+        let path = "/api/v1/definitions/w";
+        let refused = rig.send_as_token(("PUT", path), JSON.1, wrong.to_string());
+        assert_eq!(refused.status, 422, "{expression}: {refused:?}");
+        let found = refused.json()["errors"].to_string();
+        assert!(found.contains(words), "{expression}: {found}");
+    }
+}
+
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
@@ -473,7 +849,8 @@ fn a_batch_is_checked_as_a_whole_and_sent_one_by_one() {
     assert_eq!(input.get("data"), None);
     let mut twice = attributes.to_vec();
     twice.push(("ce-id", "10"));
-    assert_eq!(rig.send(("POST", "/events"), &twice, "").problem(), refused);
+    let twice = rig.send(("POST", "/events"), &twice, "").problem();
+    assert_eq!(twice, (400, "WL-H008".to_owned()));
 }
 
 #[test]

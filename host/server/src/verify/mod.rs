@@ -5,8 +5,8 @@
 //!
 //! Bounds: a header counts up to [`HEADER_BYTES`], a header with more than [`SIGNATURES`]
 //! signatures verifies nothing, and the body is hashed once for each secret and once for the digest
-//! of the delivery. A header that a scheme reads occurs once. Two values are refused, since a proxy
-//! in front of the host may have checked the other one.
+//! of the delivery. A header that a scheme reads has one value: with two, a request is not verified,
+//! and the caller can tell by [`headers_of`] which header has them.
 //!
 //! Secrets, tags and passwords are compared in constant time, and every secret is tried with every
 //! signature. How long the answer takes tells which public part of a request was malformed or too
@@ -21,6 +21,7 @@ mod tests;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
 use sha2::{Digest as _, Sha256};
 use windlass_model::Digest;
 use windlass_model::http::Verify;
@@ -85,6 +86,22 @@ pub fn verify(
         }
     };
     Some(Verified { delivery })
+}
+
+/// The names of the headers that a scheme reads.
+pub fn headers_of(by: &Verify) -> Vec<&str> {
+    match by {
+        Verify::Github { .. } => signed::GITHUB.to_vec(),
+        Verify::Stripe { .. } => vec![signed::STRIPE],
+        Verify::Standard { .. } => signed::STANDARD_HEADERS.to_vec(),
+        Verify::Hmac {
+            header, delivery, ..
+        } => std::iter::once(header)
+            .chain(delivery)
+            .map(String::as_str)
+            .collect(),
+        Verify::Bearer { .. } | Verify::Basic { .. } => vec![AUTHORIZATION.as_str()],
+    }
 }
 
 /// The reason why this scheme cannot use a secret, for the log. None for a usable secret. The text

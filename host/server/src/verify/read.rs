@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use windlass_model::http::Encoding;
 
 use super::HEADER_BYTES;
+use crate::header;
 
 /// The result of HMAC-SHA256.
 pub(super) type Tag = [u8; 32];
@@ -48,14 +49,13 @@ fn seconds(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// The value of a header that occurs once.
+/// The value of a header that has one value.
 pub(super) fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?.as_bytes();
-    (values.next().is_none() && value.len() <= HEADER_BYTES).then_some(value)
+    let value = header::one(headers, name).ok()??.as_bytes();
+    (value.len() <= HEADER_BYTES).then_some(value)
 }
 
-/// The value of a header that occurs once or is absent; absent, it is empty.
+/// The value of a header that has one value or is absent; absent, it is empty.
 pub(super) fn one_or_empty<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
     if headers.contains_key(name) {
         one(headers, name)

@@ -15,15 +15,24 @@ use windlass_model::http::Encoding;
 use super::read::{self, Clock, Tag};
 use super::{SIGNATURES, delivery};
 
+/// The headers with GitHub's signature and its id of the delivery.
+pub(super) const GITHUB: [&str; 2] = ["x-hub-signature-256", "x-github-delivery"];
+/// The header with Stripe's time and signatures.
+pub(super) const STRIPE: &str = "stripe-signature";
+/// The headers of Standard Webhooks with the id, the time and the signatures.
+pub(super) const STANDARD_HEADERS: [&str; 3] =
+    ["webhook-id", "webhook-timestamp", "webhook-signature"];
+
 /// The prefix of a secret of Standard Webhooks.
 const STANDARD_PREFIX: &str = "whsec_";
 
 /// GitHub signs the body. It does not sign the id of the delivery, so the id counts only together
 /// with the body: another id does not make the same body a delivery of another body.
 pub(super) fn github(secrets: &[Arc<str>], headers: &HeaderMap, body: &[u8]) -> Option<Digest> {
-    let text = read::one(headers, "x-hub-signature-256")?.strip_prefix(b"sha256=")?;
+    let [signature, id] = GITHUB;
+    let text = read::one(headers, signature)?.strip_prefix(b"sha256=")?;
     let tag = read::tag(text, Encoding::Hex)?;
-    let id = read::one_or_empty(headers, "x-github-delivery")?;
+    let id = read::one_or_empty(headers, id)?;
     any_matches(plain(secrets), &[body], &[tag]).then(|| delivery("github", &[id, body]))
 }
 
@@ -38,7 +47,7 @@ pub(super) fn stripe(
 ) -> Option<Digest> {
     let mut time = None;
     let mut signatures = Vec::new();
-    for item in read::one(headers, "stripe-signature")?.split(|byte| *byte == b',') {
+    for item in read::one(headers, STRIPE)?.split(|byte| *byte == b',') {
         if let Some(text) = item.strip_prefix(b"t=") {
             if time.replace(text).is_some() {
                 return None;
@@ -74,16 +83,17 @@ pub(super) fn standard(
     body: &[u8],
     clock: Clock,
 ) -> Option<Digest> {
-    let id = read::one(headers, "webhook-id")?;
+    let [id, time, signature] = STANDARD_HEADERS;
+    let id = read::one(headers, id)?;
     // If the id could contain a dot, one signed text could be read as another id, time and body.
     if id.is_empty() || id.contains(&b'.') {
         return None;
     }
-    let time = read::one(headers, "webhook-timestamp")?;
+    let time = read::one(headers, time)?;
     if !clock.admits(time) {
         return None;
     }
-    let list = read::one(headers, "webhook-signature")?;
+    let list = read::one(headers, signature)?;
     let signatures: Vec<_> = list
         .split(|byte| *byte == b' ')
         .filter_map(|item| item.strip_prefix(b"v1,"))

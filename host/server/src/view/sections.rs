@@ -1,7 +1,6 @@
 //! The JSON of critical sections for which executions of a run wait.
 
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 use windlass_runtime::client::{self, Waits};
@@ -9,6 +8,7 @@ use windlass_runtime::client::{self, Waits};
 use super::moment;
 use crate::count::Count;
 use crate::named::WaitKind;
+use crate::raw::Raw;
 
 /// A critical section for which executions of a run wait.
 #[derive(Debug, Serialize, ToSchema)]
@@ -70,7 +70,8 @@ pub(crate) struct Awaited {
     name: String,
     /// The value that its `match` has to equal.
     #[serde(rename = "match")]
-    matches: Value,
+    #[schema(value_type = Value)]
+    matches: Raw,
 }
 
 impl From<&client::Section> for Section {
@@ -112,7 +113,7 @@ impl From<&Waits> for WaitsFor {
                     .iter()
                     .map(|(name, matches)| Awaited {
                         name: name.clone(),
-                        matches: super::read(matches.as_bytes()),
+                        matches: Raw::read(matches.as_bytes()),
                     })
                     .collect(),
                 ..of("event")

@@ -260,9 +260,12 @@ fn family(member: &Member) -> (Held, Held, Parent) {
         trigger: held.trigger.no,
         seq: Seq(2),
         depth: 1,
+        root: held.fence.run,
+        flow: "w".into(),
+        undoes: false,
     };
     let mut child = member.draft(1);
-    child.parent = Some(parent);
+    child.parent = Some(parent.clone());
     let no = child.no;
     let step = Commit {
         triggers: vec![row],
@@ -349,6 +352,9 @@ pub(super) fn a_child_that_cannot_begin_has_failed(harness: &dyn Harness) {
         trigger: held.trigger.no,
         seq: Seq(2),
         depth: 1,
+        root: held.fence.run,
+        flow: "w".into(),
+        undoes: false,
     });
     let step = Commit {
         triggers: vec![row],

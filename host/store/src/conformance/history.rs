@@ -90,7 +90,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Kind::Fork),
         1 => Just(Kind::Leaf),
         1 => Just(Kind::Release),
-        8 => (0..4096_usize).prop_map(Kind::Suspend),
+        8 => (0..65_536_usize).prop_map(Kind::Suspend),
         1 => Just(Kind::Finish),
     ];
     let claim = (which.clone(), 0..40_i64, 1..4_u32, 1..4_u32, any::<bool>());

@@ -17,7 +17,7 @@ use crate::external::{
 use crate::letters::{
     DeadTrigger, DeleteLetter, LetterBody, LetterQuery, NewDeadLetter, PurgeLetters, ReplayLetter,
 };
-use crate::rows::{NewRun, Parent};
+use crate::rows::{NewRun, Parent, TreeBound};
 use crate::stimuli::{
     BookmarkQuery, ClaimFor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery,
 };
@@ -294,7 +294,18 @@ pub(super) fn suspend(step: &mut Commit, held: &Held, member: &Member, bits: usi
             trigger: held.trigger.no,
             seq: Seq(2),
             depth: 1,
+            root: if bits >> 7 & 1 == 0 {
+                held.fence.run
+            } else {
+                RunNo(1 + (bits as i64 >> 8 & 1))
+            },
+            flow: "w".into(),
+            undoes: bits >> 9 & 3 == 0,
         });
+        step.tree = TreeBound {
+            workflow: 1 + (bits as u32 >> 11 & 3),
+            host: bits as u32 >> 13 & 7,
+        };
         super::history_kept::reserve(&mut child, bits >> 3);
         step.children = vec![child];
     } else {

@@ -31,7 +31,7 @@ impl Member {
         })
     }
 
-    pub(super) fn asked(&self, run: RunId, kind: TriggerType, at_ms: i64) -> Touched {
+    pub(crate) fn asked(&self, run: RunId, kind: TriggerType, at_ms: i64) -> Touched {
         let no = self.numbers.trigger().unwrap();
         self.write(Control {
             run,

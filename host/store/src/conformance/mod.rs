@@ -36,6 +36,7 @@ mod scoping;
 mod stepping;
 mod taking;
 mod told;
+pub(crate) mod trees;
 mod unheard;
 #[cfg(test)]
 pub(crate) mod upgrading;
@@ -183,6 +184,14 @@ macro_rules! conformance {
                 pending_triggers_are_listed_by_their_time, a_childs_end_wakes_its_parent,
                 a_child_tells_only_who_waits_for_it, a_child_that_cannot_begin_has_failed,
                 a_step_cancels_children, dead_letters_are_tried_again_once;
+            trees: a_root_has_so_many_descendants, the_workflow_of_the_root_bounds_its_tree,
+                a_child_that_is_not_created_is_not_counted,
+                a_cancelled_run_has_no_more_descendants,
+                a_cancellation_below_the_root_stops_only_what_is_below,
+                a_run_that_is_retried_has_descendants_again,
+                a_tree_is_counted_until_its_last_run_is_deleted, trees_leave_each_other_alone,
+                a_run_in_the_place_of_a_root_has_its_descendants,
+                creating_descendants_races_within_the_bound;
             living: what_is_created_begins_when_it_is_told,
                 what_begins_later_begins_at_once_if_it_is_told,
                 nothing_of_a_paused_run_is_claimed,

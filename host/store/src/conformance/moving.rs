@@ -416,6 +416,9 @@ pub(super) fn family(member: &Member) -> (RunId, RunId) {
         trigger: held.trigger.no,
         seq: Seq(2),
         depth: 1,
+        root: parent,
+        flow: "w".into(),
+        undoes: false,
     });
     let child_id = child.id;
     let step = Commit {

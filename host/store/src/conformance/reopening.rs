@@ -17,7 +17,7 @@ use crate::write::Fenced;
 
 impl Member {
     /// A write that reopens a run at this version.
-    fn reopening(&self, run: RunNo, version: Version) -> Reopen {
+    pub(super) fn reopening(&self, run: RunNo, version: Version) -> Reopen {
         Reopen {
             run,
             version,
@@ -178,6 +178,9 @@ pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harn
         trigger: TriggerNo(1),
         seq: windlass_model::Seq(1),
         depth: 1,
+        root: parent,
+        flow: "w".into(),
+        undoes: false,
     });
     let held = Held::born(&new);
     let no = member.create(new);

@@ -14,7 +14,7 @@ use super::Harness;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::rows::{
     BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, NewRun, NewTrigger, PinsRow,
-    RunRow, TriggerRow,
+    RunRow, TreeBound, TriggerRow,
 };
 use crate::write::{
     Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, Mark, NewMember, OrFenced, Reap,
@@ -243,6 +243,7 @@ impl Member {
             bookmarks: Vec::new(),
             sends: Vec::new(),
             children: Vec::new(),
+            tree: TreeBound::NONE,
             cancels: Vec::new(),
             dead: Vec::new(),
             blobs: Vec::new(),

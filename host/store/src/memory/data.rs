@@ -73,6 +73,10 @@ pub(super) struct Data {
     pub(super) triggers: BTreeMap<TriggerNo, TriggerRow>,
     /// Instances that are deleted when they end.
     pub(super) doomed: BTreeSet<RunNo>,
+    /// By root, the descendants that it has had, and how many its workflow allows.
+    pub(super) trees: BTreeMap<RunNo, (u32, u32)>,
+    /// Runs that were asked to end.
+    pub(super) ending: BTreeSet<RunNo>,
     /// Deleted runs, for as long as their ids stay reserved.
     pub(super) tombstones: BTreeMap<RunId, (RunNo, i64)>,
     pub(super) of_run: BTreeSet<(RunNo, TriggerNo)>,
@@ -227,7 +231,7 @@ impl Data {
                     created_ms: new.created_ms,
                     finished_ms: None,
                     failure: None,
-                    parent: new.parent,
+                    parent: new.parent.clone(),
                 },
                 input: new.input.clone(),
                 keep_ms: new.keep_ms,

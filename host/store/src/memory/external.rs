@@ -131,8 +131,7 @@ impl Data {
         }
         if let Some(at_ms) = self.control_at(run, new.kind, new.at_ms) {
             self.check_new(false, [new.no], [])?;
-            let row = control(new.no, new.kind, Bytes::new(), at_ms);
-            self.insert_trigger(run, &row, false);
+            self.insert_control(run, &control(new.no, new.kind, Bytes::new(), at_ms));
         }
         Ok(Touched::Done)
     }
@@ -160,8 +159,15 @@ impl Data {
     fn control_once(&mut self, run: RunNo, kind: TriggerType, detail: Bytes, at_ms: i64) {
         if !self.is_asked_for(run, kind, &detail) {
             let no = self.own_number();
-            self.insert_trigger(run, &control(no, kind, detail, at_ms), false);
+            self.insert_control(run, &control(no, kind, detail, at_ms));
         }
+    }
+
+    fn insert_control(&mut self, run: RunNo, row: &NewTrigger) {
+        if matches!(row.kind, TriggerType::Cancel | TriggerType::Delete) {
+            self.ending.insert(run);
+        }
+        self.insert_trigger(run, row, false);
     }
 
     /// The due time of a control request that is made now; none if the same request is pending. Of

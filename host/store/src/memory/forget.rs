@@ -6,7 +6,7 @@ use windlass_model::{Body, Digest, Payload, RunId, RunNo};
 
 use super::data::Data;
 use crate::retention::{ExpiredRow, Forget, Forgotten, Sweep, Sweepable, Swept};
-use crate::rows::NewBlob;
+use crate::rows::{NewBlob, RunRow};
 
 impl Data {
     pub(super) fn forget(&mut self, forget: &Forget) -> Forgotten {
@@ -22,6 +22,16 @@ impl Data {
     /// Deletes a run with all its rows.
     pub(super) fn remove_run(&mut self, no: RunNo, at_ms: i64) -> Option<RunId> {
         let run = self.runs.remove(&no)?;
+        self.ending.remove(&no);
+        let root = run.row.parent.as_ref().map_or(no, |parent| parent.root);
+        let mut rows = self.runs.values().map(|run| &run.row);
+        let is_of = |row: &RunRow| {
+            let of = row.parent.as_ref().map_or(row.no, |parent| parent.root);
+            of == root
+        };
+        if !rows.any(is_of) {
+            self.trees.remove(&root);
+        }
         self.ids.remove(&run.row.id);
         for trigger in self.triggers_of(no) {
             self.remove_trigger(trigger);

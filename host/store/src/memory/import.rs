@@ -77,7 +77,7 @@ impl Data {
 
     fn open_children(&self, no: RunNo) -> usize {
         let rows = self.runs.values().map(|run| &run.row);
-        let children = rows.filter(|row| row.parent.is_some_and(|of| of.run == no));
+        let children = rows.filter(|row| row.parent.as_ref().is_some_and(|of| of.run == no));
         children.filter(|row| !row.status.is_final()).count()
     }
 
@@ -106,11 +106,17 @@ impl Data {
         }
         self.remove_run(old, import.at_ms);
         let new = import.new.no;
+        if let Some(tree) = self.trees.remove(&old) {
+            self.trees.insert(new, tree);
+        }
         for run in self.runs.values_mut() {
-            if let Some(parent) = &mut run.row.parent
-                && parent.run == old
-            {
-                parent.run = new;
+            let Some(parent) = &mut run.row.parent else {
+                continue;
+            };
+            for of in [&mut parent.run, &mut parent.root] {
+                if *of == old {
+                    *of = new;
+                }
             }
         }
         for row in self.letters.values_mut() {

@@ -97,6 +97,7 @@ impl Data {
                 run.row.pins = pins.digest;
             }
         }
+        self.ending.remove(&no);
         self.put_blobs(no, &new.blobs, new.at_ms);
         for trigger in &new.triggers {
             self.insert_trigger(no, trigger, false);

@@ -327,7 +327,7 @@ impl Data {
     fn children(&self, parent: RunNo, after: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
         let rows = self.runs.values().map(|run| &run.row);
         let rows = rows.filter(|row| {
-            row.parent.is_some_and(|of| of.run == parent)
+            row.parent.as_ref().is_some_and(|of| of.run == parent)
                 && after.is_none_or(|after| row.no > after)
         });
         Ok(rows.take(limit as usize).cloned().collect())

@@ -9,10 +9,10 @@ use windlass_model::{
 };
 
 use super::data::Data;
-use crate::children::{ended, refused};
+use crate::children::{Unborn, ended, refused};
 use crate::error::Result;
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::rows::{Created, NewTrigger, Parent};
+use crate::rows::{Created, NewRun, NewTrigger, Parent};
 use crate::stimuli::{
     BookmarkRow, ClaimFor, Cursor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send,
     SendOutcome, Sent,
@@ -490,18 +490,52 @@ impl Data {
     /// a failure.
     pub(super) fn begin_children(&mut self, commit: &Commit) -> Result<()> {
         for child in &commit.children {
-            let made = matches!(self.create(child)?, Ok(Created::New));
-            if let (false, Some(parent)) = (made, &child.parent) {
-                self.tell(parent, refused(child), commit.at_ms);
+            let unborn = self.create_child(commit, child)?;
+            if let (Some(why), Some(parent)) = (unborn, &child.parent) {
+                self.tell(parent, refused(child, why), commit.at_ms);
             }
         }
         Ok(())
     }
 
+    /// Creates a child of a step, after counting it in the tree of its root. Returns the reason if it
+    /// cannot be created.
+    fn create_child(&mut self, commit: &Commit, child: &NewRun) -> Result<Option<Unborn>> {
+        let Some(parent) = &child.parent else {
+            let created = self.create(child)?;
+            return Ok((!matches!(created, Ok(Created::New))).then_some(Unborn::Taken));
+        };
+        if !parent.undoes && self.is_ending(parent.run) {
+            return Ok(Some(Unborn::Ending));
+        }
+        let tree = self.trees.get(&parent.root).copied();
+        let (born, bound) = tree.unwrap_or((0, commit.tree.workflow));
+        if born >= bound.min(commit.tree.host) {
+            let born = born.into();
+            return Ok(Some(Unborn::Bound { born }));
+        }
+        if !matches!(self.create(child)?, Ok(Created::New)) {
+            return Ok(Some(Unborn::Taken));
+        }
+        self.trees.insert(parent.root, (born + 1, bound));
+        Ok(None)
+    }
+
+    /// Whether a run, or a run above it up to the first that undoes a node, was asked to end.
+    fn is_ending(&self, run: RunNo) -> bool {
+        let above = |no: &RunNo| {
+            let parent = self.runs.get(no)?.row.parent.as_ref();
+            parent.filter(|of| !of.undoes).map(|of| of.run)
+        };
+        let mut up = std::iter::successors(Some(run), above);
+        up.any(|no| self.ending.contains(&no))
+    }
+
     /// Resumes the parent of a run that has ended.
     pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> bool {
         let child = self.runs.get(&commit.fence.run);
-        let Some((id, parent)) = child.and_then(|of| Some((of.row.id, of.row.parent?))) else {
+        let Some((id, parent)) = child.and_then(|of| Some((of.row.id, of.row.parent.clone()?)))
+        else {
             return false;
         };
         if let Some(output) = &finish.output {

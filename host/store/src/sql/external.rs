@@ -11,7 +11,7 @@ use windlass_model::{Digest, RunNo, Seq, TriggerId, TriggerNo, TriggerState, Tri
 use super::row::{digest, flag, int, variant};
 use super::rows::{select_trigger, trigger};
 use super::transaction::{Done, Transaction, extras};
-use super::{hot, lives, params, sql};
+use super::{hot, lives, params, sql, trees};
 use crate::external::{
     CancelTrigger, Control, Fire, NewExternal, PAUSING, Reschedule, Scheduled, Touched,
     TriggerTarget,
@@ -246,6 +246,9 @@ async fn insert_control<X: Transaction>(
     detail: &Bytes,
     at_ms: i64,
 ) -> Done<X, ()> {
+    if matches!(kind, TriggerType::Cancel | TriggerType::Delete) {
+        trees::end(tx, run).await?;
+    }
     let row = rows::control(no, kind, detail.clone(), at_ms);
     tx.insert_trigger(run, &row).await
 }

@@ -5,7 +5,7 @@ use windlass_model::{RunId, RunNo, Status};
 
 use super::row::{bytes, int_if_any, text, uuid};
 use super::transaction::{Done, Head, Transaction, extras};
-use super::{hot, lives, params, sql};
+use super::{hot, lives, params, sql, trees};
 use crate::columns::{json, payload};
 use crate::rows::{Created, NewTrigger};
 use crate::sums::{self, Of};
@@ -156,6 +156,7 @@ async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<
     );
     let cancelled = params![no, Status::Cancelled as u8, import.at_ms];
     tx.later(sql, cancelled).await?;
+    trees::pass_on(tx, no, import.new.no.0).await?;
     // Children and dead letters belong to the run and not to its former state: they move to the new
     // run.
     for sql in [

@@ -22,13 +22,15 @@ pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 const NAMED: usize = 5;
 
 /// The steps of both databases, after their own steps.
-const BOTH: [(Sql, Kind); 3] = [
+const BOTH: [(Sql, Kind); 4] = [
     (sql!(include_str!("schema_troubles.sql")), Kind::Additive),
     (
         sql!(include_str!("schema_component_signatures.sql")),
         Kind::Additive,
     ),
     (sql!(include_str!("schema_requirement.sql")), Kind::Additive),
+    // An older program creates children without counting them.
+    (sql!(include_str!("schema_trees.sql")), Kind::Breaking),
 ];
 
 /// The steps of SQLite alone.

@@ -4,7 +4,7 @@ use windlass_model::{RunId, RunNo, Status, TriggerNo, TriggerType};
 
 use super::row::int_if_any;
 use super::transaction::{Done, Transaction, extras};
-use super::{external, hot, params, sql};
+use super::{external, hot, params, sql, trees};
 use crate::external::Control;
 use crate::lives::{LifeOp, Lived, Reopen};
 use crate::rows::JournalRow;
@@ -122,6 +122,7 @@ async fn write_reopened<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, ()>
     }
     tx.later(sql, head).await?;
     tx.later(hot::UNKEEP, params![no]).await?;
+    trees::unend(tx, no).await?;
     tx.put_blobs(no, &new.blobs, new.at_ms).await?;
     for trigger in &new.triggers {
         tx.insert_trigger(no, trigger).await?;
@@ -147,6 +148,7 @@ pub(crate) async fn insert_journal<X: Transaction>(
 /// Hides the run from all readers, so that no reader finds a partly deleted one. The id
 /// becomes free, because the column gets a value that is not an id.
 pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
+    trees::leave(tx, no).await?;
     for sql in [
         sql!("DELETE FROM origin WHERE instance = ?1"),
         sql!(
@@ -163,6 +165,7 @@ pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
 /// Turns the run into a tombstone: no reader finds it, but its id stays reserved.
 pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     tx.hold(no).await?;
+    trees::leave(tx, no).await?;
     for sql in [
         sql!("DELETE FROM origin WHERE instance = ?1"),
         // The tombstone is kept for the default retention time.

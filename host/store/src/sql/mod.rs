@@ -36,6 +36,7 @@ pub(crate) mod snapshot;
 pub(crate) mod stimuli;
 pub(crate) mod sweeping;
 pub(crate) mod transaction;
+pub(crate) mod trees;
 pub(crate) mod words;
 
 pub(crate) use self::param::{Param, params};

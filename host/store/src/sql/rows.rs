@@ -9,7 +9,7 @@ use windlass_model::{
 use super::Row;
 use super::row::{
     bytes, bytes_if_any, digest, flag, int, int_if_any, json_if_any, short, small, small_if_any,
-    summed, text_if_any, unsigned, uuid, variant,
+    summed, text, text_if_any, unsigned, uuid, variant,
 };
 use crate::error::{Error, Result};
 use crate::rows::{ExecutionRow, Parent, RunRow, Suspicion, TriggerRow};
@@ -23,7 +23,7 @@ macro_rules! select_run {
             "SELECT i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, ",
             "i.owner, i.epoch, i.version, i.state, i.last_run, o.created_ms, i.finished_ms, ",
             "i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, ",
-            "i.extras{, i.state_sum|} ",
+            "o.root, o.flow, o.undoes, i.extras{, i.state_sum|} ",
             "FROM instance i CROSS JOIN origin o ON o.instance = {i.no|ANY (ARRAY[i.no])} ",
             "CROSS JOIN definition d ON d.no = {i.definition|ANY (ARRAY[i.definition])} ",
             "CROSS JOIN pins p ON p.no = {i.pins|ANY (ARRAY[i.pins])} ",
@@ -38,10 +38,10 @@ pub(crate) use select_run;
     not(feature = "postgres"),
     expect(dead_code, reason = "of the other backend")
 )]
-pub(crate) const EXTRAS: usize = 20;
+pub(crate) const EXTRAS: usize = 23;
 
 /// The column of [`select_instance`] with the checksum of the state.
-const STATE_SUM: usize = 21;
+const STATE_SUM: usize = 24;
 
 /// The columns that [`trigger`] reads.
 macro_rules! trigger_columns {
@@ -115,6 +115,9 @@ pub(crate) fn parent(row: &(impl Row + ?Sized), column: usize) -> Result<Option<
         trigger: TriggerNo(int(row, column + 2)?),
         seq: Seq(unsigned(row, column + 3)?),
         depth: small(row, column + 4)?,
+        root: RunNo(int(row, column + 5)?),
+        flow: text(row, column + 6)?.into(),
+        undoes: flag(row, column + 7)?,
     }))
 }
 

@@ -27,6 +27,11 @@ pub(super) fn directory(store: &Path) -> PathBuf {
 pub(super) fn opening(store: &Path) -> Result<File> {
     let directory = directory(store);
     windlass_files::make_directory(&directory).map_err(|error| cannot_make(&directory, &error))?;
+    let is_link = std::fs::symlink_metadata(&directory).is_ok_and(|found| found.is_symlink());
+    if is_link {
+        let error = std::io::Error::other("it is a link, and nothing is made behind a link");
+        return Err(cannot_make(&directory, &error));
+    }
     let path = directory.join("open.lock");
     let file = windlass_files::open_lock(&path).map_err(|error| cannot_make(&path, &error))?;
     for _ in 0..OPENING_TRIES {
@@ -81,7 +86,7 @@ pub(super) fn remove(store: &Path, incarnation: i64) {
 /// Whether the lock shows that the member is dead. A missing file shows nothing: the store may have
 /// been copied without it. Then the lease decides.
 pub(super) fn is_dead(store: &Path, incarnation: i64) -> bool {
-    let Ok(file) = File::options()
+    let Ok(file) = windlass_files::options()
         .read(true)
         .write(true)
         .open(member(store, incarnation))

@@ -379,7 +379,7 @@ impl Mark {
         options: &SqliteOptions,
     ) -> Result<Self> {
         let path = path_of(store);
-        let file = File::options().read(true).write(true).open(&path);
+        let file = windlass_files::options().read(true).write(true).open(&path);
         Ok(Self {
             file: file.map_err(|error| cannot(&path, &error))?,
             store: id_of(connection).map_err(|error| explain(store, &error))?,

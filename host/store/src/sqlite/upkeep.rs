@@ -1,5 +1,6 @@
 //! Operations on a whole store file: its consistency check, its backup and its layout.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use super::{SqliteOptions, SqliteStore};
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::sql::layout::Steps;
-use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, MARKED, RULES, SUMS, older};
+use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, MARKED, OBJECTS, RULES, SUMS, older};
 
 /// The number of damages after which SQLite's check stops.
 const DAMAGES: u32 = 100;
@@ -46,7 +47,8 @@ impl SqliteStore {
         Ok(before)
     }
 
-    /// Checks at one moment that the file is undamaged, that its rows are consistent, and that it
+    /// Checks at one moment that the file is undamaged, that it has the objects of its layout and no
+    /// others, that its rows are consistent, and that it
     /// has all writes that its marker names. Other processes may use the store meanwhile.
     ///
     /// # Errors
@@ -69,6 +71,12 @@ impl SqliteStore {
         let mut findings: Vec<Finding> = Vec::new();
         findings.extend(Finding::of(MARKED, lacking));
         findings.extend(Finding::of("the file is whole", damages));
+        let foreign = foreign_objects(&connection, layout).map_err(told)?;
+        if let Some(finding) = Finding::of(OBJECTS, foreign) {
+            // A view or a trigger decides what the other rules see.
+            findings.push(finding);
+            return Ok(findings);
+        }
         for rule in RULES {
             let broken = lines(&connection, rule.sql).map_err(told)?;
             findings.extend(Finding::of(rule.says, broken));
@@ -182,6 +190,51 @@ fn layout_of(path: &Path, connection: &Connection) -> Result<Layout> {
 fn lines(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| row.get(0))?;
+    rows.collect()
+}
+
+/// The objects of a database that its layout does not have, or has otherwise, and those that are
+/// missing.
+fn foreign_objects(connection: &Connection, layout: Layout) -> rusqlite::Result<Vec<String>> {
+    let own = Connection::open_in_memory()?;
+    for (_, step) in Steps::sqlite(&[]).after(0) {
+        own.execute_batch(step.sql)?;
+    }
+    let (mut wanted, found) = (objects(&own)?, objects(connection)?);
+    // The additive steps of a newer program add objects, and columns to tables.
+    let is_newer = layout.found > layout.current;
+    let mut wrong = Vec::new();
+    for (name, (kind, sql)) in found {
+        match wanted.remove(&name) {
+            Some((wanted, _)) if wanted != kind => {
+                wrong.push(format!("{name} is a {kind}, and should be a {wanted}"));
+            }
+            Some((_, wanted)) if wanted != sql && !is_newer => {
+                wrong.push(format!("the {kind} {name} has been altered"));
+            }
+            Some(_) => {}
+            None if is_newer && ["table", "index"].contains(&kind.as_str()) => {}
+            None => wrong.push(format!("there is a {kind} {name}")),
+        }
+    }
+    let missing = wanted.into_iter();
+    wrong.extend(missing.map(|(name, (kind, _))| format!("the {kind} {name} is missing")));
+    Ok(wrong)
+}
+
+/// The objects of a database by name: the kind of each, and the statement that makes it.
+type Objects = BTreeMap<String, (String, String)>;
+
+fn objects(connection: &Connection) -> rusqlite::Result<Objects> {
+    // SQLite's own objects have no statement or a reserved name.
+    let sql = "SELECT name, type, sql FROM sqlite_schema \
+        WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| {
+        let sql: String = row.get(2)?;
+        let words: Vec<&str> = sql.split_whitespace().collect();
+        Ok((row.get(0)?, (row.get(1)?, words.join(" "))))
+    })?;
     rows.collect()
 }
 

@@ -43,8 +43,9 @@ fn log_of(store: &Path) -> PathBuf {
     beside(real.as_deref().unwrap_or(store), "-wal")
 }
 
-/// Refuses to create a store where one has existed.
+/// Refuses to create a store where one has existed, and behind a link: SQLite would follow it.
 pub(super) fn before_opening(path: &Path) -> Result<()> {
+    no_link(path)?;
     let what = match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => return Ok(()),
         Ok(_) => "is empty",
@@ -59,8 +60,18 @@ pub(super) fn before_opening(path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses to create tables in a database without any, if its marker shows that it had some.
+fn no_link(path: &Path) -> Result<()> {
+    windlass_files::check_place(path).map_err(|error| {
+        let text = format!("{} cannot be made: {error}", path.display());
+        Error::new(codes::CANNOT_OPEN, text)
+            .help("Remove the link, or name the place of the store itself with `--store`.")
+    })
+}
+
+/// Refuses to create tables in a database without any, if its marker shows that it had some, and in
+/// one behind a link.
 pub(super) fn before_laying_out(path: &Path) -> Result<()> {
+    no_link(path)?;
     let left = mark::path_of(path);
     match std::fs::metadata(&left) {
         Ok(found) if found.len() > 0 => Err(left_behind(path, "has no tables", &left)),

@@ -7,7 +7,7 @@ use windlass_model::{
 };
 
 use crate::letters::NewDeadLetter;
-use crate::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger};
+use crate::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger, TreeBound};
 use crate::stimuli::{NewBookmark, NewStimulus};
 
 /// The answer of a verb whose fence may fail.
@@ -104,6 +104,9 @@ pub struct Commit {
     /// Sub-workflows to start. If one cannot be created, its parent's row is resumed with a
     /// failure.
     pub children: Vec<NewRun>,
+    /// How many descendants the root of the tree may have. Each child is counted before it is
+    /// created.
+    pub tree: TreeBound,
     /// Instances to cancel, if they have not ended.
     pub cancels: Vec<RunId>,
     /// Dead letters to write.

@@ -122,6 +122,8 @@ impl Rig {
             exports: Arc::new(ExportKeys::of_test()),
             topology: Topology::Local,
             max_steps: 1_000,
+            max_descendants: 10_000,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         })

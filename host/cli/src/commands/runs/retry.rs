@@ -114,6 +114,7 @@ fn described(name: &str, report: &Value) -> String {
     for (what, key) in [
         ("changed nodes", "changed_nodes"),
         ("new nodes", "new_nodes"),
+        ("removed nodes", "removed_nodes"),
         ("also changed", "changed"),
     ] {
         let names = list(key);

@@ -15,7 +15,7 @@ use crate::api::{mistakes, number, picked, taken, text};
 use crate::app::Context;
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
-use crate::output::{Output, columns_of};
+use crate::output::{self, Output, columns_of};
 use crate::source;
 
 /// How many drafts are listed at most.
@@ -147,7 +147,7 @@ fn tell_saved(
         "warnings": diagnostics(warnings),
     });
     output.show(&item, || {
-        let how = output.data.good("saved");
+        let (how, name) = (output.data.good("saved"), output::name(name));
         match found.diagnostics.len() {
             0 => format!("{name} revision {revision}: {how}"),
             1 => format!("{name} revision {revision}: {how}, with a mistake"),
@@ -209,7 +209,11 @@ impl Discard {
         let output = &context.output;
         let item = json!({ "workflow": self.name, "result": "discarded" });
         output.show(&item, || {
-            format!("{}: {}", self.name, output.data.good("discarded"))
+            format!(
+                "{}: {}",
+                output::name(&self.name),
+                output.data.good("discarded")
+            )
         })?;
         Ok(Exit::Done)
     }
@@ -230,7 +234,7 @@ impl Revert {
 
     /// Reports whether the old version was published or became a draft.
     fn tell(&self, output: &Output, item: &Value) -> anyhow::Result<Exit> {
-        let (name, from) = (&self.name, self.version);
+        let (name, from) = (output::name(&self.name), self.version);
         output.show(item, || {
             let (how, what) = match (item.get("version"), item.get("draft")) {
                 (Some(version), _) => ("published", format!("version {version}")),

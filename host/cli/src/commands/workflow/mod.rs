@@ -18,6 +18,7 @@ use crate::app::Context;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::graph;
+use crate::output;
 use crate::source::{self, Checked, Source};
 use crate::wire::Machine;
 
@@ -135,7 +136,7 @@ impl Validate {
                     items.push(described(&checked));
                     crate::report::warn(output, &checked.warnings);
                     if checked.mistakes.is_none() && output.is_text() {
-                        let (name, count) = (&checked.name, checked.nodes);
+                        let (name, count) = (output::name(&checked.name), checked.nodes);
                         let good = output.data.good("valid");
                         output.print(&format!("{name}: {good}, {count} nodes"))?;
                     }

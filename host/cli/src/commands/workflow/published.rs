@@ -12,7 +12,7 @@ use crate::app::Context;
 use crate::codes;
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
-use crate::output::{Output, columns_of, members};
+use crate::output::{self, Output, columns_of, members};
 use crate::source::{self, Source, name_in};
 
 /// How many versions are listed at most.
@@ -135,7 +135,7 @@ pub(super) fn version_of(item: &Value) -> String {
     let name = item.get("workflow").and_then(Value::as_str);
     let version = item.get("version").and_then(Value::as_u64);
     let (name, version) = (name.unwrap_or_default(), version.unwrap_or_default());
-    format!("{name} version {version}")
+    format!("{} version {version}", output::name(name))
 }
 
 /// A file or a draft to publish.

@@ -11,6 +11,7 @@ use crate::api::{self as answer, Api, items, mistakes, picked};
 use crate::app::Context;
 use crate::error::Expected;
 use crate::exit::Exit;
+use crate::output;
 use crate::source;
 
 /// The arguments of `workflow refresh`.
@@ -46,14 +47,15 @@ impl Refresh {
                 lines.push(format!("{}: {how}", version_of(it)));
             }
             for it in &failed {
-                let (name, error) = (text(it, "workflow"), text(it, "message"));
+                let name = output::name(text(it, "workflow"));
+                let error = output::name(text(it, "message"));
                 lines.push(format!(
                     "{name}: not refreshed: {error} ({})",
                     text(it, "code")
                 ));
             }
             let missing = missing.iter().filter_map(Value::as_str);
-            lines.extend(missing.map(|name| format!("{name}: not published")));
+            lines.extend(missing.map(|it| format!("{}: not published", output::name(it))));
             lines.join("\n")
         })?;
         Ok(if !failed.is_empty() {

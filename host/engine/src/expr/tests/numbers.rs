@@ -337,6 +337,96 @@ fn numbers_keep_their_value() {
 }
 
 #[test]
+fn a_value_that_is_no_number_is_not_made_one() {
+    let input = r#"{"null": null, "large": 1e39, "small": 1e38}"#;
+    for (text, expected) in [
+        ("{{ '5' | int }}", "5"),
+        ("{{ '-5' | int }}", "-5"),
+        ("{{ '+5.9' | int }}", "5"),
+        ("{{ '.5' | float }}", "0.5"),
+        ("{{ '1e3' | int }}", "1000"),
+        ("{{ '9007199254740993.0' | int }}", "9007199254740993"),
+        (
+            "{{ '170141183460469231731687303715884105727' | int }}",
+            "170141183460469231731687303715884105727",
+        ),
+        (
+            "{{ '-170141183460469231731687303715884105728' | int }}",
+            "-170141183460469231731687303715884105728",
+        ),
+        // A float stands for the decimal that it is printed as.
+        ("{{ 1e30 | int }}", "1000000000000000000000000000000"),
+        (
+            "{{ input.small | int }}",
+            "100000000000000000000000000000000000000",
+        ),
+        ("{{ 'ff' | int(base=16) }}", "255"),
+        ("{{ '0xFF' | int(0, 16) }}", "255"),
+        ("{{ '-0b11' | int(base=2) }}", "-3"),
+        ("{{ 'zz' | int(base=36) }}", "1295"),
+        ("{{ true | int }}", "1"),
+        ("{{ true | float }}", "1.0"),
+        ("{{ 'inf' | int(default=3) }}", "3"),
+        ("{{ 'x' | float(1.5) }}", "1.5"),
+        ("{{ input.null | int(default=0) }}", "0"),
+        ("{{ '19' | int(base=8, default=1) }}", "1"),
+    ] {
+        check(text, input, expected);
+    }
+    for (text, filter, told) in [
+        ("'nan' | int", "int", "the text \"nan\""),
+        ("'inf' | int", "int", "the text \"inf\""),
+        ("'-Infinity' | int", "int", "the text \"-Infinity\""),
+        ("'1e400' | int", "int", "the text \"1e400\""),
+        (
+            "'170141183460469231731687303715884105728' | int",
+            "int",
+            "the text \"170141183460469231731687303715884105728\"",
+        ),
+        (
+            "'1e99999999999999999999999999999999' | int",
+            "int",
+            "the text \"1e99999999999999999999999999999999\"",
+        ),
+        ("'5 apples' | int", "int", "the text \"5 apples\""),
+        ("'' | int", "int", "the text \"\""),
+        ("' 5' | int", "int", "the text \" 5\""),
+        ("'19' | int(base=8)", "int", "the text \"19\""),
+        ("'inf' | int(base=20)", "int", "the text \"inf\""),
+        ("input.null | int", "int", "null"),
+        ("input.large | int", "int", "the number 1e+39"),
+        ("'nan' | float", "float", "the text \"nan\""),
+        ("'1e400' | float", "float", "the text \"1e400\""),
+        ("'x' | float", "float", "the text \"x\""),
+        ("input.null | float", "float", "null"),
+    ] {
+        let kind = if filter == "int" {
+            "a whole number of 128 bits"
+        } else {
+            "a float"
+        };
+        let message = format!(
+            "invalid operation: `{filter}` cannot make {kind} of {told}; `{filter}(default=0)` gives \
+             0 then"
+        );
+        check(&format!("{{{{ {text} > 100 }}}}"), input, &message);
+    }
+    let long = format!("{{{{ '{}' | int }}}}", "é".repeat(60));
+    let shown = format!("the text \"{}\"…", "é".repeat(50));
+    let message = format!(
+        "invalid operation: `int` cannot make a whole number of 128 bits of {shown}; \
+         `int(default=0)` gives 0 then"
+    );
+    check(&long, input, &message);
+    check(
+        "{{ '5' | int(base=1) }}",
+        input,
+        "invalid operation: the base of `int` is from 2 to 36, and not 1",
+    );
+    check("{{ input.none | int }}", input, "`input.none` is undefined");
+}
+
+#[test]
 fn a_member_with_the_name_of_numbers_is_a_member() {
     let name = "$serde_json::private::Number";
     let input = format!("{{\"{name}\":\"1\",\"b\":2}}");

@@ -143,7 +143,7 @@ fn ending(flat: &Flat<'_>, shape: &Shape) -> Table<bool> {
         _ => false,
     };
     let mut todo: Vec<NodeIx> = Vec::new();
-    let mut ends: Table<bool> = Table::of(flat.nodes.len());
+    let mut ends: Table<bool> = Table::of(flat.count());
     for (at, node) in flat.nodes().filter(|(_, node)| terminates(node)) {
         todo.push(at);
         // A body can end the run, too.

@@ -15,7 +15,7 @@ use super::Analysis;
 use crate::codes;
 
 pub(super) fn check(flat: &Flat<'_>, shape: &Shape, analysis: &mut Analysis) {
-    let mut parts = Parts::of(flat.nodes.len());
+    let mut parts = Parts::of(flat.count());
     let mut connected: BTreeMap<BodyIx, NodeIx> = BTreeMap::new();
     for (edge, (from, to)) in flat.edges.iter().zip(&shape.ends) {
         parts.join(from.at(), to.at());

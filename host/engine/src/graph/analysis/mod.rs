@@ -18,7 +18,7 @@ mod readings;
 mod sites;
 mod wanted;
 
-pub use inputs::input_schema;
+pub use inputs::Start;
 use serde_json::Value;
 use windlass_model::definition::UseRef;
 use windlass_model::nearest::nearest;
@@ -90,7 +90,7 @@ pub fn analyse<'a>(
 ) -> Analysis {
     let flat = Flat::of(definition);
     let mut analysis = Analysis::default();
-    if flat.nodes.len() > limits::NODES || flat.edges.len() > limits::EDGES {
+    if flat.count() > limits::NODES || flat.edges.len() > limits::EDGES {
         return analysis;
     }
     let ways = ways(&flat);

@@ -51,8 +51,8 @@ impl<'a> Order<'a> {
             ways,
             reached: shape.reach(&shape.roots),
             repeated: shape.reach(&repeating),
-            tree: Tree::of(flat.nodes.len(), ways),
-            reach: Reach::of(flat.nodes.len(), ways),
+            tree: Tree::of(flat.count(), ways),
+            reach: Reach::of(flat.count(), ways),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> Order<'a> {
     }
 
     fn edge_of(&self, vertex: usize) -> Option<EdgeIx> {
-        let at = vertex.checked_sub(1 + self.flat.nodes.len())?;
+        let at = vertex.checked_sub(1 + self.flat.count())?;
         u32::try_from(at).ok().map(EdgeIx)
     }
 

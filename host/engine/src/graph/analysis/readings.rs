@@ -147,9 +147,10 @@ enum Output<'a> {
     List,
 }
 
+/// By the number of the node.
 fn outputs<'a>(flat: &Flat<'a>, facts: &dyn Fn(&UseRef) -> Option<Facts<'a>>) -> Vec<Output<'a>> {
     let mut known: BTreeMap<&UseRef, Option<&'a Value>> = BTreeMap::new();
-    let of = |node: &FlatNode<'a>| match &node.node.kind {
+    let mut of = |node: &FlatNode<'a>| match &node.node.kind {
         NodeKind::Use { node_type, .. } => {
             let schema = known
                 .entry(node_type)
@@ -160,7 +161,14 @@ fn outputs<'a>(flat: &Flat<'a>, facts: &dyn Fn(&UseRef) -> Option<Facts<'a>>) ->
         NodeKind::ForEach(_) => Output::List,
         _ => Output::Unknown,
     };
-    flat.nodes.iter().map(of).collect()
+    let mut outputs: Vec<Output<'a>> = Vec::new();
+    outputs.resize_with(flat.count(), || Output::Unknown);
+    for (at, node) in flat.nodes() {
+        if let Some(output) = outputs.get_mut(at.at()) {
+            *output = of(node);
+        }
+    }
+    outputs
 }
 
 struct Check<'a, 'b> {

@@ -21,6 +21,9 @@ pub(super) struct Http {
     query: Option<Value>,
     /// JSON Schema of the parameters of the path: texts become values of the types that it names.
     params: Option<Value>,
+    /// Whether `raw` of the request has the body as it was sent, with any media type. Default:
+    /// `false`, and only a form without files has it.
+    raw: Option<bool>,
     /// How requests are verified. Without it, every request counts.
     verify: Option<Verify>,
     /// The answer to the sender. Default: `accepted`.

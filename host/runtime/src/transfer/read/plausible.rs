@@ -4,6 +4,7 @@ use windlass_model::RunId;
 
 use super::ImportTarget;
 use crate::codes;
+use crate::derived::{DERIVED, is_derived};
 use crate::error::Error;
 use crate::transfer::document::{Document, Record};
 use crate::transfer::envelope::Seal;
@@ -14,11 +15,6 @@ pub(super) const SKEW_MS: i64 = 10 * 60 * 1000;
 
 /// The longest accepted execution of a node, in microseconds: 1,000 years.
 const LONGEST_US: u64 = 31_536_000_000_000_000;
-
-/// The UUID version of the derived ids of child runs.
-const CHILD: usize = 4;
-/// The UUID version of ids from request keys and from occurrences of schedules.
-const KEY: usize = 8;
 
 impl Document {
     /// Refuses times in the future, negative times, and times that contradict each other.
@@ -74,16 +70,12 @@ pub(super) fn check_id(from: RunId, place: ImportTarget, seal: Seal) -> Result<(
         ImportTarget::As(id) => id,
         ImportTarget::Free | ImportTarget::Replace => from,
     };
-    let derived = [CHILD, KEY].contains(&id.0.get_version_num());
-    if !derived || keeps_its_name(from, id, seal) {
+    if !is_derived(id) || keeps_its_name(from, id, seal) {
         return Ok(());
     }
     Err(Error::Refused {
         code: codes::DERIVED_ID,
-        message: format!(
-            "the run cannot be imported as {id}: ids of this kind stand for an \
-             `Idempotency-Key`, an occurrence of a schedule or a child"
-        ),
+        message: format!("the run cannot be imported as {id}: {DERIVED}"),
         help: Some("give it a new id with `--new-id` (over HTTP `?as=ID`)".to_owned()),
     })
 }

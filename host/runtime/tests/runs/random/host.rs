@@ -86,6 +86,8 @@ impl Machine {
             beside: Some(Box::new(move |name| Ok(beside.lock().get(name).cloned()))),
             topology: Topology::Local,
             max_steps: 2_000,
+            max_descendants: 10_000,
+            definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
         })

@@ -68,7 +68,7 @@ impl Told {
             incidents: incidents.map(|row| incident(&row.detail)).collect(),
             records: records.collect(),
             children,
-            reports_to: row.parent.map(|parent| parent.seq.0),
+            reports_to: row.parent.as_ref().map(|parent| parent.seq.0),
         })
     }
 }

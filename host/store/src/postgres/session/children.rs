@@ -2,10 +2,10 @@
 
 use super::{Done, Session};
 use crate::children::{ended, refused};
-use crate::rows::{Created, Parent};
+use crate::rows::Parent;
 use crate::sql::hot;
 use crate::sql::row::uuid;
-use crate::sql::rows;
+use crate::sql::{rows, trees};
 use crate::write::{Commit, Finish};
 use bytes::Bytes;
 use windlass_model::RunId;
@@ -15,9 +15,10 @@ impl Session<'_> {
     /// a failure.
     pub(super) async fn begin_children(&mut self, commit: &Commit) -> Done<()> {
         for child in &commit.children {
-            let made = matches!(self.create(child).await?, Ok(Created::New));
-            if let (false, Some(parent)) = (made, &child.parent) {
-                self.tell(parent, &refused(child), commit.at_ms).await?;
+            let unborn = trees::create(self, commit, child).await?;
+            if let (Some(why), Some(parent)) = (unborn, &child.parent) {
+                self.tell(parent, &refused(child, why), commit.at_ms)
+                    .await?;
             }
         }
         Ok(())
@@ -28,7 +29,8 @@ impl Session<'_> {
     /// The parent's head is not held: the row exists or does not.
     pub(super) async fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
         let no = commit.fence.run.0;
-        let sql = "SELECT i.id, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth \
+        let sql = "SELECT i.id, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, \
+            o.root, o.flow, o.undoes \
             FROM origin o JOIN instance i ON i.no = ANY (ARRAY[o.instance]) WHERE o.instance = $1";
         let Some(row) = self.one(sql, &[&no]).await? else {
             return Ok(false);

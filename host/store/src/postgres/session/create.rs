@@ -71,8 +71,9 @@ impl Session<'_> {
         let request: &[u8] = &new.request.0;
         let parent = new.parent.as_ref();
         let sql = "INSERT INTO origin (instance, request, correlation, created_ms, input, \
-            input_meta, parent, parent_id, parent_trigger, parent_seq, depth, keep_ms) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+            input_meta, parent, parent_id, parent_trigger, parent_seq, depth, root, flow, \
+            undoes, keep_ms) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
         self.later(
             sql,
             &[
@@ -87,6 +88,9 @@ impl Session<'_> {
                 &parent.map(|parent| parent.trigger.0),
                 &parent.map(|parent| parent.seq.0.cast_signed()),
                 &parent.map(|parent| i64::from(parent.depth)),
+                &parent.map(|parent| parent.root.0),
+                &parent.map(|parent| &*parent.flow),
+                &parent.map(|parent| parent.undoes),
                 &new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
             ],
         )

@@ -36,6 +36,17 @@ fn what_contradicts_itself_is_found() {
             .buffered
     );
     check(&database, "", &[]);
+    let objects = ["the database has the tables and indexes of its layout alone"];
+    for (sql, back) in [
+        (
+            "create rule r as on delete to run do instead nothing",
+            "drop rule r on run",
+        ),
+        ("create view v as select 1", "drop view v"),
+    ] {
+        check(&database, sql, &objects);
+        check(&database, back, &[]);
+    }
     check(
         &database,
         "update instance set owner = null",

@@ -6,9 +6,10 @@ use windlass_model::RunId;
 
 use super::{Done, Session};
 use crate::children::{ended, refused};
-use crate::rows::{Created, Parent};
+use crate::rows::Parent;
 use crate::sql::hot;
-use crate::sql::rows;
+use crate::sql::transaction::now;
+use crate::sql::{rows, trees};
 use crate::write::{Commit, Finish};
 
 impl Session<'_> {
@@ -16,9 +17,9 @@ impl Session<'_> {
     /// a failure.
     pub(super) fn begin_children(&mut self, commit: &Commit) -> Done<()> {
         for child in &commit.children {
-            let made = matches!(self.create(child)?, Ok(Created::New));
-            if let (false, Some(parent)) = (made, &child.parent) {
-                self.tell(parent, &refused(child), commit.at_ms)?;
+            let unborn = now(trees::create(self, commit, child))?;
+            if let (Some(why), Some(parent)) = (unborn, &child.parent) {
+                self.tell(parent, &refused(child, why), commit.at_ms)?;
             }
         }
         Ok(())
@@ -27,8 +28,8 @@ impl Session<'_> {
     /// Resumes the parent of a run that has ended. True if a parent's row was changed.
     pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
         let no = commit.fence.run.0;
-        let sql = "SELECT parent, parent_id, parent_trigger, parent_seq, depth FROM origin \
-            WHERE instance = ?1";
+        let sql = "SELECT parent, parent_id, parent_trigger, parent_seq, depth, root, flow, \
+            undoes FROM origin WHERE instance = ?1";
         let parent = self
             .connection
             .prepare_cached(sql)?

@@ -1,12 +1,14 @@
 //! The rows that remain in the file after deletions, and the size of the file.
 
 use rusqlite::Connection;
-use windlass_model::{Digest, Payload, RunNo, ScopeNo};
+use windlass_model::{Digest, Payload, RunNo, ScopeNo, TriggerType};
 
 use super::{OnDisk, on_disk};
 use crate::Reader as _;
 use crate::conformance::forgetting::full;
-use crate::conformance::world::{DONE, Member};
+use crate::conformance::trees::nothing;
+use crate::conformance::world::{DONE, DUE, Member};
+use crate::external::Touched;
 use crate::retention::{Forget, Sweep, Sweepable, Swept};
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
 
@@ -77,10 +79,19 @@ fn nothing_is_left_of_the_forgotten_in_any_table() {
     member.create(new);
     let held = member.claim_all(10);
     assert_eq!(member.commit(member.last(&held[0])), DONE);
+    let root = member.born();
+    let child = member.bear(member.bearing(&root, nothing)).unwrap();
+    let child = member.take(child);
+    let id = member.head(root.fence.run).id;
+    assert_eq!(member.asked(id, TriggerType::Cancel, 50), Touched::Done);
+    assert_eq!(member.commit(member.last(&child)), DUE);
+    let mut last = member.last(&root.next());
+    last.executions.clear();
+    assert_eq!(member.commit(last), DONE);
     let connection = Connection::open(disk.path()).unwrap();
     let before = rows(&connection);
     for table in [
-        "instance", "origin", "run", "var", "scope", "item", "journal", "blob",
+        "instance", "origin", "run", "var", "scope", "item", "journal", "blob", "tree", "ending",
     ] {
         let filled = before
             .iter()

@@ -56,6 +56,21 @@ const HARMLESS: &[(&str, &str)] = &[
          AND token = ?2 AND state = 1 AND suspicion >= 1 AND suspicion <= 2048",
         "no host marks a guilty trigger, which fails when it is claimed",
     ),
+    (
+        "left out: DELETE FROM tree WHERE root IN (SELECT coalesce(root, instance) FROM origin \
+         WHERE instance = ?1) AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.root = tree.root \
+         AND o.instance <> ?1) AND NOT EXISTS (SELECT 1 FROM origin o \
+         WHERE o.instance = tree.root AND o.instance <> ?1)",
+        "nobody asks about a tree without runs; another test looks at the table",
+    ),
+    (
+        "without root IN (SELECT coalesce(root, instance) FROM origin WHERE instance = ?1): \
+         DELETE FROM tree WHERE root IN (SELECT coalesce(root, instance) FROM origin \
+         WHERE instance = ?1) AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.root = tree.root \
+         AND o.instance <> ?1) AND NOT EXISTS (SELECT 1 FROM origin o \
+         WHERE o.instance = tree.root AND o.instance <> ?1)",
+        "every other tree has a run; with it an index is used",
+    ),
 ];
 
 /// The change of a statement.

@@ -44,6 +44,35 @@ fn visit(path: &Path) -> crate::Result<()> {
 }
 
 #[test]
+fn no_store_is_made_behind_a_link() {
+    let disk = on_disk();
+    let elsewhere = disk.directory.path().join("elsewhere");
+    std::os::unix::fs::symlink(&elsewhere, disk.path()).unwrap();
+    for left in [false, true] {
+        let error = visit(&disk.path()).unwrap_err();
+        assert_eq!(error.code, codes::CANNOT_OPEN, "{error}");
+        assert_eq!(elsewhere.exists(), left, "nothing is made");
+        File::create(&elsewhere).unwrap();
+    }
+    assert_eq!(fs::metadata(&elsewhere).unwrap().len(), 0);
+    // A store that is there is opened.
+    let other = filled();
+    fs::remove_file(disk.path()).unwrap();
+    std::os::unix::fs::symlink(other.path(), disk.path()).unwrap();
+    visit(&disk.path()).unwrap();
+}
+
+#[test]
+fn the_directory_of_locks_is_no_link() {
+    let disk = on_disk();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let members = disk.directory.path().join("windlass.db-members");
+    std::os::unix::fs::symlink(elsewhere.path(), members).unwrap();
+    assert!(visit(&disk.path()).is_err());
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn an_empty_file_is_laid_out() {
     let disk = on_disk();
     File::create(disk.path()).unwrap();

@@ -37,6 +37,9 @@ fn furnished() -> OnDisk {
         trigger: parent.trigger.no,
         seq: windlass_model::Seq(1),
         depth: 1,
+        root: parent.fence.run,
+        flow: "w".into(),
+        undoes: false,
     });
     let step = Commit {
         children: vec![child],
@@ -134,6 +137,23 @@ fn what_contradicts_itself_is_found() {
             "a value has the checksum with which it was written",
         ],
     );
+}
+
+#[test]
+fn objects_that_the_layout_does_not_have_are_found() {
+    let objects = ["the database has the tables and indexes of its layout alone"];
+    for sql in [
+        "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM run; END",
+        "CREATE TEMP TABLE x (a); CREATE VIEW \"v\nw\" AS SELECT 1",
+        "CREATE TABLE mine (a)",
+        "CREATE INDEX mine ON run (no)",
+        "ALTER TABLE blob RENAME TO blobs; CREATE VIEW blob AS SELECT * FROM blobs",
+        "DROP INDEX blob_loose_since",
+        "ALTER TABLE run ADD COLUMN mine",
+    ] {
+        check(sql, &objects);
+    }
+    check("ANALYZE", &[]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Each filter charges for the data that it reads, computes and makes, in proportion. The results
 //! of MiniJinja's own filters (`own`) are at most a small multiple of their input.
 
+mod convert;
 mod lists;
 mod numbers;
 mod order;
@@ -53,11 +54,11 @@ pub(super) const NAMES: &[(&str, Apply)] = &[
     ("default", words::default),
     ("dictsort", order::dictsort),
     ("first", lists::first),
-    ("float", |m, args| numbers::own(m, "float", args)),
+    ("float", convert::float),
     ("format", words::format),
     ("groupby", order::groupby),
     ("indent", words::indent),
-    ("int", |m, args| numbers::own(m, "int", args)),
+    ("int", convert::int),
     ("items", lists::items),
     ("join", words::join),
     ("last", lists::last),

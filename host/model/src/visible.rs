@@ -1,8 +1,9 @@
-//! Prints foreign text so that it cannot control a terminal.
+//! Cleans foreign text, so that it cannot control a terminal or begin a line of its own.
 //!
-//! Workflow files, answers of servers and lines of guests may contain any characters. A terminal
-//! executes control characters, and characters that change the direction of a text hide its
-//! content. Both are replaced by a visible form: a picture of the character, or its number.
+//! Workflow files, names of files, plugins, answers of servers and lines of guests may contain any
+//! characters. A terminal executes control characters, and characters that change the direction of a
+//! text hide its content. Both are replaced by a visible form: a picture of the character, or its
+//! number. Everything that prints, logs or quotes foreign text uses this module.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -38,6 +39,44 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 pub fn line(text: &str, colours: bool) -> Cow<'_, str> {
     let moves = |c| is_hidden(c) || matches!(c, '\n' | '\t');
     shown(text, moves, |rest| colours.then(|| colour(rest)).flatten())
+}
+
+/// The most bytes of a [`sentence`].
+pub const SENTENCE_BYTES: usize = 2_000;
+
+/// The bytes of the end of a sentence that stay when its middle is left out.
+const END_BYTES: usize = 500;
+
+/// A sentence that may quote foreign text: one line, with its hidden characters made visible, and
+/// without its middle if it is longer than [`SENTENCE_BYTES`].
+pub fn sentence(text: impl Into<String>) -> String {
+    let text = text.into();
+    let text = shortened(&text, SENTENCE_BYTES, END_BYTES).unwrap_or(text);
+    match line(&text, false) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(clean) => clean,
+    }
+}
+
+/// As [`sentence`], for a text of several lines.
+pub fn lines(text: impl Into<String>) -> String {
+    let text = text.into();
+    let text = shortened(&text, SENTENCE_BYTES, END_BYTES).unwrap_or(text);
+    match visible(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(clean) => clean,
+    }
+}
+
+/// A text without its middle, if it is longer than so many bytes; `end` of them are its end.
+pub fn shortened(text: &str, most: usize, end: usize) -> Option<String> {
+    if text.len() <= most {
+        return None;
+    }
+    let head = text.floor_char_boundary(most.saturating_sub(end));
+    let tail = text.ceil_char_boundary(text.len().saturating_sub(end));
+    let (head, tail) = (text.get(..head)?, text.get(tail..)?);
+    Some(format!("{head} … {tail}"))
 }
 
 /// As [`visible`], for a text that may contain colours of this program.
@@ -99,4 +138,27 @@ fn shown(
         }
     }
     Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_is_one_line_of_bounded_length() {
+        assert_eq!(sentence("a `b` is wrong"), "a `b` is wrong");
+        assert_eq!(sentence("a\n\x1b[2J\u{202e}"), "a␊␛[2J<U+202E>");
+        assert_eq!(lines("a\n\x1b[2J\u{202e}"), "a\n␛[2J<U+202E>");
+        assert!(lines("é\n".repeat(1_000_000)).len() <= SENTENCE_BYTES + 10);
+        let long = format!("there is no key `{}` here", "é".repeat(1_000_000));
+        let short = sentence(long);
+        assert!(short.len() <= SENTENCE_BYTES + 10, "{}", short.len());
+        assert!(short.starts_with("there is no key `é") && short.ends_with("é` here"));
+        assert!(short.contains(" … "));
+        let clean = sentence("\n".repeat(1_000_000));
+        assert!(clean.len() < 3 * SENTENCE_BYTES + 10, "{}", clean.len());
+        assert_eq!(shortened("abc", 3, 1), None);
+        assert_eq!(shortened("abcd", 3, 1).as_deref(), Some("ab … d"));
+        assert_eq!(shortened("ééé", 3, 1).as_deref(), Some("é … "));
+    }
 }

@@ -1,0 +1,419 @@
+//! The memory of answers, from before an answer is made until its last byte is written.
+//!
+//! A client that does not read keeps its answer in memory. So an answer is charged until the
+//! connection has written its bytes or closes, unless it is tiny. There is room of four kinds:
+//!
+//! * for making answers: a request that reads data takes it before it reads, and returns it when its
+//!   answer is made. It is held for milliseconds, so that readers of small data pass soon.
+//! * for large answers that are not written yet. An answer that finds no room waits; where several
+//!   wait already, and after a time, its request is answered with 503. While answers wait,
+//!   `listen.rs` gives up those that stall.
+//! * for small answers, and for those about metrics, so that large ones do not delay them.
+//!
+//! A connection holds at most one answer: the server does not read the next request of a connection
+//! whose client does not read (`listen.rs`), and hyper makes no answer before the previous one is
+//! written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::response::{IntoResponse as _, Response};
+use futures::StreamExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use windlass_model::metrics::Metrics;
+
+use crate::pools::Pool;
+use crate::problem::Problem;
+
+/// Answers up to this size, in bytes, are not charged: the number of connections bounds them.
+const TINY: usize = 4 * 1024;
+
+/// The largest small answer, in bytes. The buffers of a socket take it at once, unless its client
+/// has left other answers unread.
+const SMALL: usize = 64 * 1024;
+
+/// The room for small answers, in bytes.
+const SMALL_ROOM: usize = 32 * 1024 * 1024;
+
+/// The room for answers about metrics, in bytes.
+const HEALTH_ROOM: usize = 4 * 1024 * 1024;
+
+/// The room that a request takes before it reads data for its answer, in bytes: a page of a list
+/// with its last item, or a run with its data.
+pub(crate) const READ: usize = 8 * 1024 * 1024;
+
+/// How long a request waits for room.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The unit of charges, in bytes.
+const UNIT: usize = 1024;
+
+/// The budget of the answers of a server.
+pub(crate) struct Answers {
+    making: Room,
+    large: Room,
+    small: Room,
+    health: Room,
+    /// How long a request waits for room.
+    patience: Duration,
+    /// Made answers that may wait for room: they hold half of the room for making others.
+    may_wait: usize,
+    /// Made answers that wait for room.
+    waiting: AtomicUsize,
+    metrics: Arc<Metrics>,
+}
+
+struct Room {
+    units: u32,
+    free: Arc<Semaphore>,
+}
+
+impl Room {
+    fn new(bytes: usize) -> Self {
+        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX).max(1);
+        let free = Arc::new(Semaphore::new(units as usize));
+        Self { units, free }
+    }
+
+    /// The units of so many bytes. An answer beyond the whole room takes all of it.
+    fn units(&self, bytes: usize) -> u32 {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        units.min(self.units)
+    }
+
+    fn bytes(&self) -> usize {
+        self.units as usize * UNIT
+    }
+}
+
+/// Charged bytes, until this is dropped.
+pub(crate) struct Charge {
+    permit: OwnedSemaphorePermit,
+    metrics: Arc<Metrics>,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let bytes = self.permit.num_permits() * UNIT;
+        self.metrics.http.answers.used.sub(bytes as u64);
+    }
+}
+
+/// The bytes of an answer, with their charge.
+struct Charged {
+    bytes: Bytes,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Counts a waiting answer until it is dropped.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Answers {
+    /// Half of the bytes are for making answers, and half for large answers that are made.
+    pub(crate) fn new(bytes: usize, metrics: Arc<Metrics>) -> Arc<Self> {
+        let may_wait = bytes / 2 / READ / 2;
+        Self::patient(bytes, PATIENCE, may_wait, metrics)
+    }
+
+    fn patient(
+        bytes: usize,
+        patience: Duration,
+        may_wait: usize,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        let half = bytes / 2;
+        let rooms = [half, half, SMALL_ROOM, HEALTH_ROOM].map(Room::new);
+        let limit = rooms
+            .iter()
+            .fold(0, |sum: usize, room| sum.saturating_add(room.bytes()));
+        metrics.http.answers.limit.set(limit as u64);
+        let [making, large, small, health] = rooms;
+        Arc::new(Self {
+            making,
+            large,
+            small,
+            health,
+            patience,
+            may_wait,
+            waiting: AtomicUsize::new(0),
+            metrics,
+        })
+    }
+
+    /// Whether made answers wait for room.
+    pub(crate) fn are_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > 0
+    }
+
+    /// Counts an answer that was given up because its client did not read.
+    pub(crate) fn given_up(&self) {
+        self.metrics.http.answers.given_up.add(1);
+    }
+
+    /// Takes room for making an answer, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// There was no room in time.
+    pub(crate) async fn make(&self, bytes: usize) -> Result<Charge, Box<Problem>> {
+        self.in_time(&self.making, bytes).await
+    }
+
+    /// Takes room for data that wait for a client, if there is room.
+    pub(crate) fn try_keep(&self, bytes: usize) -> Option<Charge> {
+        self.try_take(self.room_of(bytes), bytes)
+    }
+
+    /// The room of an answer.
+    fn room_of(&self, bytes: usize) -> &Room {
+        if bytes <= SMALL {
+            &self.small
+        } else {
+            &self.large
+        }
+    }
+
+    async fn in_time(&self, room: &Room, bytes: usize) -> Result<Charge, Box<Problem>> {
+        // Most requests find room at once, and need no timer.
+        if let Some(charge) = self.try_take(room, bytes) {
+            return Ok(charge);
+        }
+        match tokio::time::timeout(self.patience, self.take(room, bytes)).await {
+            Ok(Some(charge)) => Ok(charge),
+            _ => Err(self.refused()),
+        }
+    }
+
+    fn refused(&self) -> Box<Problem> {
+        self.metrics.http.answers.refused.add(1);
+        Problem::busy("answers that their clients have not read take all the room for answers")
+    }
+
+    fn try_take(&self, room: &Room, bytes: usize) -> Option<Charge> {
+        let free = Arc::clone(&room.free);
+        let permit = free.try_acquire_many_owned(room.units(bytes)).ok()?;
+        Some(self.charged(permit))
+    }
+
+    async fn take(&self, room: &Room, bytes: usize) -> Option<Charge> {
+        let free = Arc::clone(&room.free);
+        let permit = free.acquire_many_owned(room.units(bytes)).await.ok()?;
+        Some(self.charged(permit))
+    }
+
+    fn charged(&self, permit: OwnedSemaphorePermit) -> Charge {
+        let answers = &self.metrics.http.answers;
+        answers.used.add((permit.num_permits() * UNIT) as u64);
+        answers.peak.raise(answers.used.get());
+        Charge {
+            permit,
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
+    /// Charges an answer until it is written. The caller keeps the room for making it meanwhile.
+    pub(crate) async fn charge(self: &Arc<Self>, pool: Pool, response: Response) -> Response {
+        let (parts, body) = response.into_parts();
+        let Some(size) = body.size_hint().exact() else {
+            return Response::from_parts(parts, self.stream(body));
+        };
+        if size <= TINY as u64 {
+            return Response::from_parts(parts, body);
+        }
+        // The body of a known size is in memory already.
+        let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+            return Problem::bug(&"an answer has broken off").into_response();
+        };
+        let bytes = compact(bytes);
+        let room = match pool {
+            Pool::Health => &self.health,
+            _ => self.room_of(bytes.len()),
+        };
+        let charge = match self.try_take(room, bytes.len()) {
+            Some(charge) => Ok(charge),
+            None => {
+                let before = self.waiting.fetch_add(1, Ordering::AcqRel);
+                let _waits = Waits(&self.waiting);
+                match before < self.may_wait {
+                    true => self.in_time(room, bytes.len()).await,
+                    // Those that wait hold their answers.
+                    false => Err(self.refused()),
+                }
+            }
+        };
+        match charge {
+            Ok(charge) => Response::from_parts(parts, Body::from(owned(bytes, charge))),
+            Err(problem) => problem.into_response(),
+        }
+    }
+
+    /// A stream whose parts are charged until they are written. A part without room waits.
+    fn stream(self: &Arc<Self>, body: Body) -> Body {
+        let answers = Arc::clone(self);
+        Body::from_stream(body.into_data_stream().then(move |part| {
+            let answers = Arc::clone(&answers);
+            async move {
+                let part = part?;
+                let charge = answers.take(answers.room_of(part.len()), part.len()).await;
+                Ok::<_, axum::Error>(match charge {
+                    Some(charge) => owned(part, charge),
+                    None => part,
+                })
+            }
+        }))
+    }
+}
+
+/// The bytes with their charge, which ends when the last of them are written.
+fn owned(bytes: Bytes, charge: Charge) -> Bytes {
+    Bytes::from_owner(Charged {
+        bytes,
+        _charge: charge,
+    })
+}
+
+/// The same bytes without the room for more that a growing buffer leaves behind them.
+fn compact(bytes: Bytes) -> Bytes {
+    match bytes.try_into_mut() {
+        Ok(grown) if grown.capacity() - grown.len() > grown.len() / 8 => {
+            Bytes::copy_from_slice(&grown)
+        }
+        Ok(grown) => grown.freeze(),
+        Err(bytes) => bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    /// A budget with room for one answer of this size in bytes, which is large.
+    const LARGE: usize = 100 * UNIT;
+
+    const MAY_WAIT: usize = 2;
+
+    fn answers(large: usize) -> (Arc<Answers>, Arc<Metrics>) {
+        let metrics = Arc::new(Metrics::default());
+        let patience = Duration::from_millis(10);
+        let answers = Answers::patient(2 * large, patience, MAY_WAIT, Arc::clone(&metrics));
+        (answers, metrics)
+    }
+
+    fn response(bytes: usize) -> Response {
+        vec![b'x'; bytes].into_response()
+    }
+
+    fn sent(answers: &Arc<Answers>, bytes: usize) -> Response {
+        let sent = answers.charge(Pool::Requests, response(bytes));
+        sent.now_or_never().expect("there is room")
+    }
+
+    fn used(metrics: &Metrics) -> u64 {
+        metrics.http.answers.used.get()
+    }
+
+    #[test]
+    fn an_answer_is_charged_until_its_last_byte_is_gone() {
+        let (answers, metrics) = answers(2 * LARGE);
+        let tiny = sent(&answers, TINY);
+        assert_eq!(used(&metrics), 0, "the connections bound it");
+        drop(tiny);
+        let answer = sent(&answers, LARGE + 1);
+        assert_eq!(used(&metrics), (LARGE + UNIT) as u64);
+        let body = to_bytes(answer.into_body(), usize::MAX).now_or_never();
+        let body = body.unwrap().unwrap();
+        assert_eq!(body.len(), LARGE + 1);
+        let rest = body.slice(LARGE..);
+        drop(body);
+        assert_eq!(used(&metrics), (LARGE + UNIT) as u64, "a part holds all");
+        drop(rest);
+        assert_eq!(used(&metrics), 0);
+        assert_eq!(metrics.http.answers.peak.get(), (LARGE + UNIT) as u64);
+    }
+
+    #[test]
+    fn an_answer_larger_than_the_whole_room_takes_all_of_it() {
+        let (answers, metrics) = answers(LARGE);
+        let answer = sent(&answers, 5 * LARGE);
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(used(&metrics), LARGE as u64);
+        let small = sent(&answers, SMALL);
+        assert_eq!(small.status(), StatusCode::OK, "it has its own room");
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_room_waits_and_is_then_told_when_to_come_again() {
+        let (answers, metrics) = answers(LARGE);
+        let full = sent(&answers, LARGE);
+        assert!(!answers.are_awaited());
+        let refused = answers.charge(Pool::Requests, response(LARGE)).await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(refused.headers().contains_key("retry-after"));
+        assert_eq!(metrics.http.answers.refused.get(), 1);
+        let scraped = answers.charge(Pool::Health, response(LARGE)).await;
+        assert_eq!(scraped.status(), StatusCode::OK, "it has its own room");
+        let mut waits: Vec<_> = (0..=MAY_WAIT)
+            .map(|_| Box::pin(answers.charge(Pool::Requests, response(LARGE))))
+            .collect();
+        let mut last = waits.pop().unwrap();
+        for wait in &mut waits {
+            assert!(wait.as_mut().now_or_never().is_none());
+        }
+        assert!(answers.are_awaited());
+        let refused = last.as_mut().now_or_never().expect("too many wait");
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(full);
+        assert_eq!(waits.remove(0).await.status(), StatusCode::OK);
+        drop(waits);
+        assert!(!answers.are_awaited());
+    }
+
+    #[tokio::test]
+    async fn answers_are_made_within_their_room() {
+        let (answers, metrics) = answers(2 * READ);
+        let first = answers.make(READ).await.unwrap();
+        let second = answers.make(READ).await.unwrap();
+        assert!(answers.make(READ).await.is_err());
+        assert!(!answers.are_awaited(), "nothing is given up for it");
+        drop(first);
+        assert!(answers.make(READ).await.is_ok());
+        drop(second);
+        assert_eq!(used(&metrics), 0);
+    }
+
+    #[test]
+    fn the_parts_of_a_stream_are_charged_one_by_one() {
+        let (answers, metrics) = answers(2 * LARGE);
+        let part = || Ok::<_, axum::Error>(Bytes::from(vec![b'x'; LARGE]));
+        let body = Body::from_stream(futures::stream::iter([part(), part(), part()]));
+        let stream = answers.charge(Pool::Requests, Response::new(body));
+        let stream = stream.now_or_never().unwrap();
+        let mut parts = stream.into_body().into_data_stream();
+        let first = parts.next().now_or_never().unwrap();
+        let second = parts.next().now_or_never().unwrap();
+        assert!(first.is_some() && second.is_some());
+        assert_eq!(used(&metrics), 2 * LARGE as u64);
+        assert!(parts.next().now_or_never().is_none(), "there is no room");
+        drop(first);
+        assert!(parts.next().now_or_never().unwrap().is_some());
+        drop((second, parts));
+        assert_eq!(used(&metrics), 0);
+    }
+}
