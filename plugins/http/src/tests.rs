@@ -489,7 +489,7 @@ fn a_wrong_configuration_is_invalid_before_anything_is_sent() {
     );
     check(
         json!({ "url": "http://a.example", "timeout": "5 weeks" }),
-        "write it like",
+        "is not a duration",
     );
     check(
         json!({ "url": "http://a.example", "json": 1, "body": 1 }),

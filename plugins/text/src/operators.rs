@@ -13,7 +13,7 @@ use minijinja::machinery::ast::{
 /// The filter behind the operator `~`. No template can contain this name, or another one of these.
 pub(crate) const JOINED: &str = "~";
 /// The filter behind the operator `in`.
-pub(crate) const CONTAINED: &str = "in ";
+pub(crate) const CONTAINED: &str = "~in";
 /// The filters behind the operators of order.
 pub(crate) const ORDERS: [&str; 4] = ["<", "<=", ">", ">="];
 
