@@ -17,7 +17,7 @@ pub(crate) const CONTAINED: &str = "~in";
 /// The filters behind the operators of order.
 pub(crate) const ORDERS: [&str; 4] = ["<", "<=", ">", ">="];
 
-/// A copy of a template whose operators are filters. MiniJinja lets nobody change a tree.
+/// A copy of a template whose operators are filters. MiniJinja has no way to change a tree.
 pub(crate) fn as_filters<'t>(stmt: &Stmt<'t>) -> Stmt<'t> {
     match stmt {
         Stmt::Template(s) => Stmt::Template(like(s, |s| Template {

@@ -1,4 +1,4 @@
-//! What is known of the value of an expression before a run: its kind, or the paths on which it
+//! The knowledge about the value of an expression before a run: its kind, or the paths on which it
 //! depends.
 
 use std::collections::BTreeSet;
@@ -192,7 +192,7 @@ fn collect(expr: &Expr<'_>, locals: &BTreeSet<String>, out: &mut Vec<Operand>) {
     }
 }
 
-/// What an expression gives whatever its operands are.
+/// The result of an expression for all values of its operands.
 pub(super) fn of(expr: &Expr<'_>) -> Known {
     match expr {
         Expr::Const(constant) => Known::of_constant(&constant.value),

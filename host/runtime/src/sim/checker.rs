@@ -250,7 +250,7 @@ impl Checker {
     }
 
     /// Notes the children of a step, except for those that must not be created. If the store creates
-    /// one of these, the claim of a run that nobody created is noticed; if the store omits one of the
+    /// one of these, the claim of an unknown run is noticed; if the store omits one of the
     /// others, that run never ends.
     fn bears(&mut self, commit: &Commit) {
         for child in &commit.children {

@@ -67,7 +67,7 @@ fn compile(host: Weak<Host>, replaced: impl Fn() + Send + 'static) -> std::io::R
             Ok(None) => bell.stop(),
             Err(error) => {
                 tracing::warn!(
-                    code = %error.code, file = error.subject, message = error.message,
+                    code = %error.code, file = error.subject, error = error.message,
                     "the code in the program stays in use"
                 );
                 bell.stop();

@@ -35,7 +35,7 @@ impl FolderReport for FolderLog {
                     code = %found.code,
                     file = %file.display(),
                     place,
-                    message = found.message,
+                    warning = found.message,
                     "published with a warning"
                 );
             }

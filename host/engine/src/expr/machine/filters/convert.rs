@@ -1,7 +1,7 @@
 //! The filters that make numbers of other values.
 //!
-//! MiniJinja takes `nan` and `inf` for numbers, makes 0 of null, and rounds what is too large for
-//! the kind of number. Here a value that is no such number fails, or gives the default.
+//! MiniJinja takes `nan` and `inf` for numbers, makes 0 of null, and rounds values that are too large
+//! for the kind of number. Here a value that is no such number fails, or gives the default.
 
 use minijinja::value::{Kwargs, ValueKind, from_args};
 use minijinja::{ErrorKind, Value};
