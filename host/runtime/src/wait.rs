@@ -104,6 +104,12 @@ impl Waiters {
         self.list.lock().here.extend([Name::No(no), Name::Id(id)]);
     }
 
+    /// Reports that the commit which ends a run is on its way. Clients that ask from now on read the
+    /// store, where the run may be deleted before its end is reported here.
+    pub(crate) fn ends(&self, id: RunId) {
+        self.list.lock().here.remove(&Name::Id(id));
+    }
+
     /// Reports that a run has left its shard. Its end, if it has ended, is reported after that.
     pub(crate) fn left(&self, no: RunNo, id: RunId) {
         let mut list = self.list.lock();
@@ -170,6 +176,8 @@ mod tests {
         let mut early = waiters.add_if_here(RUN).unwrap();
         let mut named = waiters.add_if_here(ID).unwrap();
         let mut other = waiters.add(RUN);
+        waiters.ends(ID);
+        assert!(waiters.add_if_here(ID).is_none(), "it may be deleted");
         assert!(early.ended.try_recv().is_err());
         waiters.left(RUN, ID);
         for gone in [waiters.add_if_here(RUN), waiters.add_if_here(ID)] {

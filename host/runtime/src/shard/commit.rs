@@ -173,6 +173,9 @@ impl OwnedRun {
         let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
         if ended.is_some() {
+            shared.listeners.waiters.ends(self.id);
+        }
+        if ended.is_some() {
             self.let_go(shared);
             let unheard = self.unwritten(&rows);
             let unheard = unheard.map(|dead| NewDeadLetter::stale(dead, now_ms));

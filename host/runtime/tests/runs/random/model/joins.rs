@@ -129,9 +129,18 @@ impl State {
     }
 
     /// Cancels every execution that could still reach a race in the round that was won. Executions
-    /// that lead there only through a join that has run, or that misses an edge, continue.
+    /// that lead there only through a join that has run, or that misses an edge, continue. Of several
+    /// races, one to which no other race leads comes first.
     pub(super) fn cancel_losers(&mut self, net: &Net<'_>) -> bool {
-        let won = self.won.clone();
+        let mut left = self.won.clone();
+        let mut won = Vec::with_capacity(left.len());
+        while !left.is_empty() {
+            let leads =
+                |from: &(u32, At), to: &(u32, At)| from.0 == to.0 && net.leads(from.1, to.1);
+            let is_first = |race: &(u32, At)| !left.iter().any(|other| leads(other, race));
+            let first = left.iter().position(is_first).unwrap_or_default();
+            won.push(left.remove(first));
+        }
         won.into_iter()
             .any(|(scope, race)| self.cancel_losers_of(net, scope, race))
     }

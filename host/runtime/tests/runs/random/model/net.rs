@@ -145,6 +145,20 @@ impl<'a> Net<'a> {
         self.edges.get(edge).unwrap()
     }
 
+    /// Whether a node leads to another one over edges that are not backward.
+    pub(crate) fn leads(&self, from: At, to: At) -> bool {
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![to]);
+        while let Some(at) = todo.pop() {
+            let into = self.place(at).into.iter().map(|edge| self.link(*edge));
+            for link in into.filter(|link| !link.backward) {
+                if seen.insert(link.from) {
+                    todo.push(link.from);
+                }
+            }
+        }
+        from != to && seen.contains(&from)
+    }
+
     /// The nodes at which a body begins.
     pub(crate) fn entries(&self, body: usize) -> Vec<At> {
         let own = (0..self.nodes.len()).filter(|at| self.place(*at).body == body);
