@@ -99,7 +99,7 @@ fn goes_past_a_crowd(change: impl Fn(&mut CallContext)) {
 
 #[test]
 fn a_workflow_with_a_backlog_does_not_delay_another_in_the_same_plugin() {
-    goes_past_a_crowd(|cx| cx.workflow = "calm".into());
+    goes_past_a_crowd(|cx| cx.flow = "calm".into());
 }
 
 #[test]
