@@ -66,11 +66,13 @@ fn no_list_and_no_log_line_can_be_forged() {
     place.file("plugins/other.WASM", "");
     let serve = place.serve();
     place.file(&format!("plugins/{NAME}.wasm"), "none");
+    // A file may not have the controls beyond ASCII, even as escapes.
+    let hostile = HOSTILE.replace('\u{9b}', "");
     let waiting = json!({
         "workflow": "waiting",
-        "description": HOSTILE,
+        "description": hostile,
         "nodes": { "it": {
-            "title": HOSTILE,
+            "title": hostile,
             "event": "{{ input }}",
             "match": "{{ { input: input } }}",
             "correlation": "{{ input }}",

@@ -113,7 +113,7 @@ fn a_failed_run_is_retried_with_the_repaired_workflow() {
     place.ask(&["workflow", "publish", &sum(&place, "2")]);
     // A plain retry says that there is another version.
     let plain = retry(&[]);
-    assert_eq!(plain.exit, Some(1), "{plain:#?}");
+    assert_eq!(plain.exit, Some(10), "{plain:#?}");
     assert!(
         plain.stderr.contains("Version 1 of `sum` is published"),
         "{plain:#?}"

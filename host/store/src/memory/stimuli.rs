@@ -515,6 +515,8 @@ impl Data {
             return Ok(Some(Unborn::Bound { born }));
         }
         if !matches!(self.create(child)?, Ok(Created::New)) {
+            // The bound of the tree is fixed by the first attempt.
+            self.trees.insert(parent.root, (born, bound));
             return Ok(Some(Unborn::Taken));
         }
         self.trees.insert(parent.root, (born + 1, bound));

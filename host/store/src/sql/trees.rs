@@ -75,10 +75,9 @@ pub(crate) async fn unend<X: Transaction>(tx: &mut X, run: i64) -> Done<X, ()> {
 async fn is_ending<X: Transaction>(tx: &mut X, parent: &Parent) -> Done<X, bool> {
     let sql = sql!(
         "WITH RECURSIVE up (no) AS (SELECT CAST(?1 AS bigint) UNION ALL \
-        SELECT o.parent FROM up CROSS JOIN origin o \
-        ON o.instance = {up.no|ANY (ARRAY[up.no])} \
-        WHERE o.parent IS NOT NULL AND NOT o.undoes) \
-        SELECT 1 FROM up CROSS JOIN ending e ON e.instance = {up.no|ANY (ARRAY[up.no])} LIMIT 1"
+        SELECT (SELECT o.parent FROM origin o WHERE o.instance = up.no AND NOT o.undoes) \
+        FROM up WHERE up.no IS NOT NULL) \
+        SELECT 1 FROM up WHERE (SELECT 1 FROM ending e WHERE e.instance = up.no) IS NOT NULL LIMIT 1"
     );
     let found = tx.one(sql, params![parent.run.0], |_| Ok(())).await?;
     Ok(found.is_some())

@@ -149,7 +149,7 @@ fn objects_that_the_layout_does_not_have_are_found() {
         "CREATE INDEX mine ON run (no)",
         "ALTER TABLE blob RENAME TO blobs; CREATE VIEW blob AS SELECT * FROM blobs",
         "DROP INDEX blob_loose_since",
-        "ALTER TABLE run ADD COLUMN mine",
+        "ALTER TABLE run ADD COLUMN mine INTEGER",
     ] {
         check(sql, &objects);
     }
