@@ -66,8 +66,8 @@ fn no_list_and_no_log_line_can_be_forged() {
     place.file("plugins/other.WASM", "");
     let serve = place.serve();
     place.file(&format!("plugins/{NAME}.wasm"), "none");
-    // A file may not have the controls beyond ASCII, even as escapes.
-    let hostile = HOSTILE.replace('\u{9b}', "");
+    // A file may not have the controls from U+007F on, even as escapes.
+    let hostile = HOSTILE.replace(['\u{7f}', '\u{9b}'], "");
     let waiting = json!({
         "workflow": "waiting",
         "description": hostile,

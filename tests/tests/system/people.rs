@@ -118,7 +118,7 @@ fn a_failed_run_is_retried_with_the_repaired_workflow() {
         plain.stderr.contains("Version 1 of `sum` is published"),
         "{plain:#?}"
     );
-    for (wrong, exit) in [("newest", 2), ("7", 40)] {
+    for (wrong, exit) in [("newest", 2), ("7", 41)] {
         let said = retry(&["--definition", wrong]);
         assert_eq!(said.exit, Some(exit), "{said:#?}");
     }
