@@ -81,7 +81,7 @@ fn no_list_and_no_log_line_can_be_forged() {
     let waiting = place.file("waiting.json", escaped(&waiting));
     let failing = json!({
         "workflow": "failing",
-        "nodes": { "it": { "fail": { "message": "{{ input }}", "data": { "{{ input }}": "{{ input }}" } } } },
+        "nodes": { "it": { "fail": { "message": "{{ input }}", "data": { "it": "{{ input }}" } } } },
     });
     let failing = place.workflow("failing", &failing).display().to_string();
     let echo = json!({ "workflow": "echo", "nodes": { "it": { "set": { "a": 1 } } }, "output": "{{ input }}" });
