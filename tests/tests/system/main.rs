@@ -21,7 +21,6 @@ mod definitions;
 mod disks;
 mod draining;
 mod effects;
-mod escapes;
 mod features;
 mod files;
 mod firing;
