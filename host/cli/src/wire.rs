@@ -154,6 +154,16 @@ impl Setup {
     pub(crate) fn postgres(&self) -> PostgresOptions {
         let mut options = PostgresOptions::new(Arc::clone(&self.clock));
         options.metrics = Arc::clone(&self.metrics);
+        // Where a dead process keeps locks elsewhere until their leases end, its runs wait, too.
+        let locks = self.config.locks.provider;
+        let held_on = !matches!(
+            locks,
+            config::LockBackend::Store | config::LockBackend::File
+        );
+        if !(self.config.cluster.enabled && held_on) {
+            let state = crate::private::state();
+            options.members = state.map(|directory| directory.join("members"));
+        }
         // A process that is stopped within a transaction must not hold it longer than its own
         // lease.
         options.idle_in_transaction_ms = self.config.scheduler.lease.0 / 3;

@@ -31,6 +31,7 @@ pub mod transfer;
 pub mod upkeep;
 pub mod write;
 
+mod boot;
 mod children;
 mod columns;
 mod error;

@@ -104,9 +104,6 @@ fn a_death_at_the_end_of_a_drain_loses_nothing() {
     check("drain-over", 1);
 }
 
-/// The death of a host is not noticed at once here: its work is free when its lease is over.
-///
-/// So the test takes several leases.
 #[test]
 fn a_death_during_a_drain_on_a_database_loses_nothing() {
     let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {

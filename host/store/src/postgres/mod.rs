@@ -20,6 +20,7 @@ mod lane;
 mod lanes;
 mod layout;
 mod listen;
+mod local;
 mod options;
 mod pool;
 mod read;
@@ -44,6 +45,7 @@ use self::connect::Target;
 use self::fault::explain;
 use self::lane::WriteConnection;
 use self::lanes::Lanes;
+use self::local::Members;
 pub use self::options::PostgresOptions;
 use self::pool::ReadPool;
 use self::shared::PostgresShared;
@@ -113,8 +115,11 @@ impl PostgresStore {
             handle.clone(),
             Arc::clone(&health),
         )?;
+        let members = options.members.as_ref();
+        let members = members.and_then(|directory| Members::new(directory, target.place()));
         let shared = Arc::new(PostgresShared {
             target,
+            members,
             tracers: std::iter::repeat_with(nonce).take(lanes.count()).collect(),
             lanes,
             health,
@@ -302,7 +307,8 @@ fn end(shared: &PostgresShared, pool: &ReadPool) {
     // If this fails, the leases expire.
     if !joined.is_empty() {
         let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1)";
-        let _ = pool.rows(sql, params![joined]);
+        let numbers: Vec<i64> = joined.iter().map(|(incarnation, _)| *incarnation).collect();
+        let _ = pool.rows(sql, params![numbers]);
     }
     // Lanes of processes that died long ago have left traces. A younger trace may be one that a
     // living lane is about to look for.

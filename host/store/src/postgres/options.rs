@@ -1,5 +1,6 @@
 //! The options of a PostgreSQL store.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use windlass_model::Clock;
@@ -40,6 +41,9 @@ pub struct PostgresOptions {
     pub patience_ms: u64,
     /// Whether opening a store of an older layout migrates it; otherwise opening is refused.
     pub migrates: bool,
+    /// The directory of the files by whose locks the processes of this user on one machine notice
+    /// the death of another one at once. None: they wait for the end of its lease.
+    pub members: Option<PathBuf>,
     /// The monotonic clock of this process's leases; the store keeps leases on the database's
     /// clock.
     pub clock: Arc<dyn Clock>,
@@ -69,6 +73,7 @@ impl PostgresOptions {
             reconnect_ms: 10_000,
             patience_ms: 0,
             migrates: true,
+            members: None,
             clock,
             ahead: None,
             metrics: Arc::default(),

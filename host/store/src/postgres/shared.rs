@@ -9,6 +9,7 @@ use windlass_model::{Clock, Digest};
 
 use super::connect::Target;
 use super::lanes::Lanes;
+use super::local::{MemberFile, Members};
 use super::options::PostgresOptions;
 use super::session::Scan;
 use crate::health::Health;
@@ -43,7 +44,9 @@ pub(super) struct PostgresShared {
     /// The progress of the sweep of documents.
     pub(super) documents: Mutex<SweepCursor>,
     /// The members that joined through this store object and have not left: dead once it is closed.
-    pub(super) joined: Mutex<Vec<i64>>,
+    pub(super) joined: Mutex<Vec<(i64, Option<MemberFile>)>>,
+    /// The lock files of members.
+    pub(super) members: Option<Members>,
     /// Faults that a test injects into the next commits, the last first.
     #[cfg(test)]
     pub(super) troubles: Mutex<Vec<super::tests::troubles::Trouble>>,

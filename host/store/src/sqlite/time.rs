@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use windlass_model::Clock;
 
+use crate::boot::boot;
+
 /// The machine's monotonic time, advanced by the given clock.
 ///
 /// The machine's clock is read once, so that all processes agree about zero; from there on the
@@ -45,12 +47,6 @@ impl MachineTime {
     pub(super) fn passed_ms(&self) -> u64 {
         clock_ms(&*self.clock)
     }
-}
-
-/// Identifies this boot of the machine.
-pub(super) fn boot() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    boot.trim().to_owned()
 }
 
 fn clock_ms(clock: &dyn Clock) -> u64 {

@@ -10,6 +10,7 @@ use windlass_model::Incarnation;
 use super::{Done, Session, get};
 use crate::codes;
 use crate::error::Error;
+use crate::postgres::local::{Members, Who};
 use crate::sql::layout::{self, Requirement};
 use crate::sql::{holding, hot};
 use crate::write::{Duty, Fenced, Leave, NewMember, OrFenced, Reap, Reaped, Renew, Renewed};
@@ -82,7 +83,15 @@ impl Session<'_> {
                 .help("Export the runs, and import them into a new store.")
                 .into());
         }
-        self.aftermath.joined.push(incarnation);
+        // Other processes see the row only after the commit, and the lock is held by then.
+        let file = self.shared.members.as_ref().and_then(|members| {
+            members.join(Who {
+                incarnation,
+                pid,
+                joined_ms: member.joined_ms,
+            })
+        });
+        self.aftermath.joined.push((incarnation, file));
         Ok(Incarnation(incarnation))
     }
 
@@ -127,13 +136,18 @@ impl Session<'_> {
     pub(super) async fn reap(&mut self, reap: &Reap) -> Done<Reaped> {
         let (asking, limit) = (reap.incarnation, reap.limit);
         let sql = "WITH gone AS (DELETE FROM member WHERE incarnation <> $1 \
-                AND until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 \
+                AND (until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 \
+                OR incarnation || '-' || pid || '-' || joined_ms = ANY($3::text[])) \
                 RETURNING incarnation), \
             noted AS (INSERT INTO grave (incarnation) SELECT incarnation FROM gone \
                 ON CONFLICT DO NOTHING) \
             SELECT incarnation FROM gone";
         let ahead_ms = self.shared.ahead_ms();
-        for row in self.rows(sql, &[&asking.0, &ahead_ms]).await? {
+        let members = self.shared.members.as_ref();
+        let (dead, files) = members.map(Members::dead).unwrap_or_default();
+        self.aftermath.proved.extend(files);
+        let gone = self.rows(sql, &[&asking.0, &ahead_ms, &dead]).await?;
+        for row in gone {
             let dead: i64 = get(&row, 0)?;
             self.aftermath.gone.push(dead);
             holding::conclude(self, dead).await?;

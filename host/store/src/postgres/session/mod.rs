@@ -44,6 +44,7 @@ mod transaction;
 mod triggers;
 mod walk;
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use tokio_postgres::Row;
@@ -56,6 +57,7 @@ use self::pipeline::Later;
 pub(super) use self::walk::Scan;
 use super::connect::Connection;
 use super::fault::{Fault, explain};
+use super::local::MemberFile;
 use super::shared::PostgresShared;
 use super::values::get;
 use crate::codes;
@@ -157,7 +159,9 @@ const HEAD: &str = "SELECT status, owner, epoch, version, extras FROM instance \
 /// Changes of the store object's memory, applied after the commit.
 #[derive(Default)]
 pub(super) struct Aftermath {
-    pub(super) joined: Vec<i64>,
+    pub(super) joined: Vec<(i64, Option<MemberFile>)>,
+    /// Lock files that are not needed any more.
+    pub(super) proved: Vec<PathBuf>,
     pub(super) gone: Vec<i64>,
     pub(super) definitions: Vec<(Digest, i64)>,
     pub(super) pins: Vec<(Digest, i64)>,
@@ -275,8 +279,11 @@ impl<'a> Session<'a> {
         }
         let mut joined = self.shared.joined.lock();
         joined.extend(after.joined);
-        joined.retain(|member| !after.gone.contains(member));
+        joined.retain(|(member, _)| !after.gone.contains(member));
         drop(joined);
+        for path in after.proved {
+            let _ = std::fs::remove_file(path);
+        }
         self.shared.reaps.fetch_add(after.reaps, Ordering::Relaxed);
         // A walk compares this counter to detect missed rows, so it counts only committed ones.
         self.shared

@@ -6,6 +6,7 @@ mod agreeing;
 mod bloat;
 mod encrypted;
 mod lanes;
+mod local;
 mod opening;
 mod pipeline;
 pub(super) mod plans;

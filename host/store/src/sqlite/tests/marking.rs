@@ -281,7 +281,7 @@ fn what_was_not_flushed_may_be_missing_after_the_machine_ended() {
     let left = on_disk();
     with_mark_of(&left, &disk, &before);
     let connection = rusqlite::Connection::open(left.path()).unwrap();
-    let refused = mark::check(&left.path(), &connection, &crate::sqlite::time::boot());
+    let refused = mark::check(&left.path(), &connection, &crate::boot::boot());
     assert_eq!(refused.unwrap_err().code, codes::WENT_BACK);
     mark::check(&left.path(), &connection, "another run of the machine").unwrap();
 }
