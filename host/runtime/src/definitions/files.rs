@@ -27,6 +27,8 @@ pub(super) struct Files {
     pub(super) gone: BTreeSet<PathBuf>,
     /// The ignored entries that were reported.
     ignored: BTreeSet<PathBuf>,
+    /// Files from which earlier processes published, in directories that were not read yet.
+    unclear: BTreeSet<PathBuf>,
     /// The directories that could not be read at the last look, with the reported reason.
     unread: BTreeMap<PathBuf, String>,
     /// Whether the sources that earlier processes published have been read.
@@ -58,6 +60,8 @@ pub(super) struct Present {
     /// The directories that were read to their ends.
     pub(super) directories: Vec<PathBuf>,
     pub(super) files: BTreeMap<PathBuf, Stamp>,
+    /// The directories that do not exist.
+    missing: BTreeSet<PathBuf>,
     /// The directories that exist and were not read to their ends, with the reason. None of their
     /// files is in `files`.
     unread: BTreeMap<PathBuf, String>,
@@ -92,7 +96,7 @@ impl Present {
                     present.ignored.extend(ignored);
                     present.directories.push(directory.clone());
                 }
-                Err(Unread::Missing) => {}
+                Err(Unread::Missing) => drop(present.missing.insert(directory.clone())),
                 Err(Unread::Because(why)) => drop(present.unread.insert(directory.clone(), why)),
             }
         }
@@ -107,6 +111,12 @@ impl Present {
             .iter()
             .any(|it| Some(it.as_path()) == directory);
         known && !self.files.contains_key(file)
+    }
+
+    /// Whether the directory of a file was not read.
+    fn is_unclear(&self, file: &Path) -> bool {
+        let directory = file.parent();
+        directory.is_some_and(|it| self.missing.contains(it) || self.unread.contains_key(it))
     }
 
     /// Whether a directory has no files.
@@ -127,8 +137,23 @@ impl Files {
             .any(|(file, stamp)| !self.knows(file, stamp, again));
         let ignored = present.ignored.iter().any(|it| self.is_news(it));
         let unread = self.unread != present.unread;
-        let gone = !self.gone.is_empty() || self.seen.keys().any(|file| present.lacks(file));
+        let mut known = self.seen.keys().chain(&self.unclear);
+        let gone = !self.gone.is_empty() || known.any(|file| present.lacks(file));
         new || ignored || unread || gone || !self.begun
+    }
+
+    /// The known files that are gone. Of the `sources`, files from which any process has published,
+    /// those are remembered whose directory was not read.
+    pub(super) fn lacking(
+        &mut self,
+        present: &Present,
+        sources: &BTreeSet<PathBuf>,
+    ) -> BTreeSet<PathBuf> {
+        let known = self.seen.keys().chain(sources).chain(&self.unclear);
+        let gone = known.filter(|file| present.lacks(file)).cloned().collect();
+        self.unclear.extend(sources.iter().cloned());
+        self.unclear.retain(|file| present.is_unclear(file));
+        gone
     }
 
     /// Whether a file is unchanged. With `again`, a file that could not be published counts as

@@ -169,8 +169,7 @@ impl Definitions {
         reloaded: &mut Reloaded,
     ) {
         files.gone.retain(|file| present.lacks(file));
-        let known = files.seen.keys().chain(sources);
-        let gone: BTreeSet<PathBuf> = known.filter(|file| present.lacks(file)).cloned().collect();
+        let gone = files.lacking(present, sources);
         let mut of: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
         for file in gone {
             let directory = file.parent().unwrap_or(Path::new("")).to_owned();

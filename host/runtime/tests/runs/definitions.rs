@@ -394,7 +394,7 @@ fn after_a_restart_the_file_that_had_the_workflow_has_it() {
 
 #[test]
 fn a_directory_that_is_not_read_to_its_end_loses_no_workflow() {
-    let watched = Watched::new();
+    let mut watched = Watched::new();
     watched.write("a.yaml", &workflow("a", "first"));
     watched.write("b.yaml", &workflow("b", "first"));
     watched.check((2, 0, 0), &[("a", Some(1)), ("b", Some(1))]);
@@ -404,6 +404,8 @@ fn a_directory_that_is_not_read_to_its_end_loses_no_workflow() {
     }
     watched.remove("b.yaml");
     // The error is told once by each process, and by each request.
+    watched.check((0, 0, 1), &[("a", Some(1)), ("b", Some(1))]);
+    watched.restart();
     watched.check((0, 0, 1), &[("a", Some(1)), ("b", Some(1))]);
     let Upkept::Done(reloaded) = watched.definitions.reload().unwrap() else {
         panic!("no other process is at it");
@@ -418,6 +420,7 @@ fn a_directory_that_is_not_read_to_its_end_loses_no_workflow() {
         "{failed:?}"
     );
     assert!(reloaded.retracted.is_empty(), "{reloaded:?}");
+    let extra = |at: u32| watched.directory.path().join(format!("{at}.yaml"));
     for at in 0..10_000 {
         std::fs::remove_file(extra(at)).unwrap();
     }
