@@ -60,6 +60,9 @@ pub(super) struct MemberFile {
 impl Drop for MemberFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
+        // A process that has opened the file already finds no proof in it: the row of this member
+        // may be there for a moment longer.
+        let _ = self.file.set_len(0);
         // Unlocked explicitly: a child process that is being started may have a copy of the file
         // descriptor, and would keep the lock until it runs its own program.
         let _ = self.file.unlock();
