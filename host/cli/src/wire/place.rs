@@ -56,6 +56,10 @@ impl StoreLocation {
                 "An address of PostgreSQL is `postgres://USER@HOST/DATABASE`, with `://` and in \
                  small letters. {OWN_PATH}"
             )),
+            Some(Scheme::Pairs) => refused(format!(
+                "Keys and values of PostgreSQL are not read here: write \
+                 `postgres://USER@HOST/DATABASE?KEY=VALUE`. {OWN_PATH}"
+            )),
             Some(Scheme::Other) => refused(format!("{FORMS} {OWN_PATH}")),
             None => Ok(Self::Sqlite(file_in(Path::new(url)))),
         }
@@ -107,16 +111,24 @@ const OWN_PATH: &str = "A path that looks like an address is written with `./` b
 enum Scheme {
     Postgres,
     Other,
+    /// Keys and values, as libpq and others read them: `host=db user=me`.
+    Pairs,
 }
 
 /// The scheme of a text that is no address of a known store. None: the text is a path.
 fn scheme_of(url: &str) -> Option<Scheme> {
+    if first_key(url).is_some() {
+        return Some(Scheme::Pairs);
+    }
     // The part before the first slash: a colon behind it belongs to a path, except in `://`.
     let (first, rest) = url.split_once('/').unwrap_or((url, ""));
     let (scheme, is_address) = match first.split_once(':') {
         Some((scheme, _)) => (scheme, true),
-        // `postgres//user@host/database`: the colon was forgotten.
-        None => (first, rest.starts_with('/') && is_scheme(first)),
+        // `postgres//user@host/database`: the colon was forgotten, or is another sign.
+        None => {
+            let scheme = first.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            (scheme, rest.starts_with('/') && is_scheme(scheme.trim()))
+        }
     };
     let scheme = scheme.trim();
     let known = ["postgres", "postgresql", "pg", "psql"];
@@ -125,6 +137,33 @@ fn scheme_of(url: &str) -> Option<Scheme> {
         true => Some(Scheme::Other),
         false => None,
     }
+}
+
+/// The key that a text of keys and values begins with, like `host` in `host=db password=…`.
+fn first_key(url: &str) -> Option<&str> {
+    const KEYS: [&str; 16] = [
+        "host",
+        "hostaddr",
+        "port",
+        "dbname",
+        "user",
+        "password",
+        "passfile",
+        "service",
+        "sslmode",
+        "connect_timeout",
+        "application_name",
+        "server",
+        "database",
+        "data source",
+        "user id",
+        "username",
+    ];
+    let (key, _) = url.split_once('=')?;
+    let key = key.trim();
+    KEYS.iter()
+        .any(|it| key.eq_ignore_ascii_case(it))
+        .then_some(key)
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -162,6 +201,9 @@ fn file_in(path: &Path) -> PathBuf {
 /// A URL without its user and its password: `postgres://…@host/db`. Hides too much rather than too
 /// little if a password contains characters that end a part of a URL, or if the URL is malformed.
 pub(crate) fn without_password(url: &str) -> String {
+    if let Some(key) = first_key(url) {
+        return format!("{key}=…");
+    }
     let (scheme, rest) = match (url.split_once("://"), url.split_once(':')) {
         _ if url.starts_with("sqlite:") => return url.to_owned(),
         (Some((scheme, rest)), _) => (format!("{scheme}://"), rest),
@@ -213,6 +255,9 @@ mod tests {
         check("postgres", Some("postgres/windlass.db"));
         check("sqlite:a:b", Some("a:b"));
         check("me@db", Some("me@db/windlass.db"));
+        check("run=5/w", Some("run=5/w/windlass.db"));
+        check("./host=db", Some("./host=db/windlass.db"));
+        check("data;//w", Some("data;//w/windlass.db"));
     }
 
     #[test]
@@ -235,12 +280,25 @@ mod tests {
             " postgres://me:secret@db/w",
             "pg://db",
             "postgres:",
+            "postgres;//me:secret@db/w",
+            "postgresql.//db/w",
+            "postgres：//me:secret@db/w",
         ] {
             refuses(url, postgres);
         }
         for url in [
+            "host=db user=me password=secret",
+            "dbname=w",
+            " password = 'a secret' host=db",
+            "Server=db;Database=w;Password=secret",
+            "host=/run/postgresql",
+        ] {
+            refuses(url, "`postgres://USER@HOST/DATABASE?KEY=VALUE`");
+        }
+        for url in [
             "mysql://me:secret@db.example/w",
             "mysql//db/w",
+            "mysql;//me:secret@db/w",
             "redis:6379",
             "db:5432/w",
             "file:w.db",
