@@ -197,8 +197,25 @@ const LATEST: &str = "9999-12-30T22:00:00Z";
 
 /// Whether a text has the form of an instant, even if that is too early or too late.
 fn names_instant(text: &str) -> bool {
-    jiff::fmt::temporal::Pieces::parse(text)
-        .is_ok_and(|pieces| pieces.time().is_some() && pieces.offset().is_some())
+    has_long_year(text)
+        || jiff::fmt::temporal::Pieces::parse(text)
+            .is_ok_and(|pieces| pieces.time().is_some() && pieces.offset().is_some())
+}
+
+/// Whether a text is like an instant whose year has five digits or more, which no calendar here has.
+fn has_long_year(text: &str) -> bool {
+    const LONGEST: usize = 40;
+    let Some((year, rest)) = text
+        .trim_start_matches(['+', '-'])
+        .split_once('-')
+        .filter(|_| text.len() <= LONGEST)
+    else {
+        return false;
+    };
+    let digits = year.trim_start_matches('0');
+    digits.len() > 4
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && instant_like(&format!("9999-{rest}")) == Some(true)
 }
 
 fn length(text: &str) -> Result<u64, Fault> {
@@ -533,10 +550,33 @@ mod tests {
                 "{told}"
             );
         }
-        for text in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59+01:00"] {
-            let told = instant_ms(text).unwrap_err().to_string();
+        for text in [
+            "9999-12-31T23:59:59Z",
+            "9999-12-31T23:59:59+01:00",
+            "10000-01-01T00:00:00Z",
+            "+010000-01-01T00:00:00Z",
+            "12026-01-31t12:00:00+02:00",
+        ] {
             let expected = "is out of range: the latest is `9999-12-30T22:00:00Z`";
-            assert!(told.ends_with(expected), "{told}");
+            for wrong in [instant_ms(text), moment_ms(text, 0)] {
+                let told = wrong.unwrap_err().to_string();
+                assert!(told.ends_with(expected), "{told}");
+            }
+        }
+        let told = instant_ms("-010000-01-01T00:00:00Z").unwrap_err();
+        assert!(told.help.starts_with("the earliest is"), "{told}");
+        for text in [
+            "10000-01-01",
+            "00010000-01",
+            "10000-01-01T00:00",
+            "1e400-01-01T00:00:00Z",
+        ] {
+            let told = moment_ms(text, 0).unwrap_err();
+            assert!(
+                told.message
+                    .ends_with("is neither a duration nor an instant"),
+                "{told}"
+            );
         }
     }
 
