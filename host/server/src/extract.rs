@@ -70,19 +70,37 @@ pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Problem>>
             _ if text.starts_with("recursion limit exceeded") => return too_deep(DEPTH),
             _ => StatusCode::BAD_REQUEST,
         };
-        let detail = format!("the body cannot be read: {}", without_types(&text));
+        let detail = format!("the body cannot be read: {}", in_words(&text));
         Problem::new(reply, &codes::BODY, detail)
     })
 }
 
-/// The text of an error without the names of our types.
-fn without_types(text: &str) -> String {
-    let Some((before, behind)) = text.split_once("expected struct ") else {
-        return text.to_owned();
+/// The text of an error of the JSON reader in the words of JSON, without the names of our types.
+fn in_words(text: &str) -> String {
+    let words = |text: &str| {
+        let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let (word, rest) = match first {
+            "map" => ("an object", rest),
+            "sequence" => ("a list", rest),
+            "a" if rest == "map" => ("an object", ""),
+            "a" if rest == "sequence" => ("a list", ""),
+            "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => ("an integer", rest),
+            "struct" => ("an object", rest.split_once(' ').unwrap_or_default().1),
+            _ => (first, rest),
+        };
+        format!("{word} {rest}").trim_end().to_owned()
     };
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let rest = behind.trim_start_matches(is_name);
-    format!("{before}expected an object{rest}")
+    // The value that was found may be any text.
+    let parts = text.rsplit_once("expected ");
+    match parts.map(|(before, wanted)| (before.strip_prefix("invalid type: "), before, wanted)) {
+        Some((Some(found), _, wanted)) => {
+            let found = words(found.trim_end_matches(", "));
+            let (wanted, place) = wanted.split_at(wanted.find(" at line ").unwrap_or(wanted.len()));
+            format!("expected {}, found {found}{place}", words(wanted))
+        }
+        Some((None, before, wanted)) => format!("{before}expected {}", words(wanted)),
+        None => text.to_owned(),
+    }
 }
 
 /// How long a body may take to arrive regardless of its rate.
@@ -408,4 +426,46 @@ pub(crate) fn wait_ms(text: Option<&str>, most_ms: u64) -> Result<u64, Box<Probl
             .help("Ask for a shorter wait, and repeat the request while the answer is 202."));
     }
     Ok(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::in_words;
+
+    #[derive(Debug, Deserialize)]
+    struct Start {
+        #[expect(dead_code, reason = "it is only read")]
+        workflow: String,
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_named_in_the_words_of_json() {
+        fn check<T: serde::de::DeserializeOwned + std::fmt::Debug>(json: &str, expected: &str) {
+            let error = serde_json::from_str::<T>(json).unwrap_err().to_string();
+            assert_eq!(in_words(&error), expected);
+        }
+        check::<Vec<u8>>("{}", "expected a list, found an object at line 1 column 0");
+        check::<BTreeMap<String, u8>>("[]", "expected an object, found a list at line 1 column 0");
+        check::<Start>(
+            "5",
+            "expected an object, found integer `5` at line 1 column 1",
+        );
+        check::<Start>(
+            r#"{"workflow":{}}"#,
+            "expected a string, found an object at line 1 column 12",
+        );
+        check::<u8>(
+            r#""map, expected a map""#,
+            r#"expected an integer, found string "map, expected a map" at line 1 column 21"#,
+        );
+        check::<Start>("{}", "missing field `workflow` at line 1 column 2");
+        check::<Start>(
+            "[]",
+            "invalid length 0, expected an object with 1 element at line 1 column 2",
+        );
+    }
 }

@@ -8,11 +8,17 @@ use std::ops::Range;
 use granit_parser::{ErrorKind, ScanError};
 
 use super::reader::cut;
+use super::tree::is_printable;
 use crate::{Code, Diagnostic, Place, codes};
 
 /// The diagnostic of text that is not YAML.
 pub(super) fn yaml_mistake(text: &str, error: &ScanError) -> Diagnostic {
     let at = error.marker().byte_offset().unwrap_or(0).min(text.len());
+    if let ErrorKind::UnexpectedCharacter { character } = error.kind()
+        && !is_printable(*character)
+    {
+        return unprintable(text, at, *character);
+    }
     let line = line_at(text, at);
     if let Some(diagnostic) = equals_sign(text, at, error) {
         return diagnostic;
@@ -22,6 +28,18 @@ pub(super) fn yaml_mistake(text: &str, error: &ScanError) -> Diagnostic {
     let mut diagnostic = Diagnostic::new(code, message, place);
     diagnostic.help = help.map(str::to_owned);
     diagnostic
+}
+
+/// A character that a file may have only as an escape, at an offset or behind it.
+fn unprintable(text: &str, at: usize, character: char) -> Diagnostic {
+    let number = u32::from(character);
+    let rest = text.get(at..).unwrap_or_default();
+    let at = at + rest.find(character).unwrap_or(0);
+    let message = format!("the file contains the character U+{number:04X}, which has to be an escape");
+    let place = Place::spanning(char_at(text, at));
+    Diagnostic::new(codes::SYNTAX, message, place).help(format!(
+        "write it as `\\u{number:04X}` in a text in double quotes"
+    ))
 }
 
 /// Where the mistake begins: parsers notice a quote or brace that does not end only at its end.
@@ -143,14 +161,6 @@ fn explain(line: &str, column: usize, error: &ScanError) -> (Code, String, Optio
             "a value with a colon needs quotes: YAML takes `: ` for the end of a key",
             Some("put the whole value in quotes"),
         ),
-        K::UnexpectedCharacter { character } if character.is_control() => {
-            let message = format!(
-                "the file contains the control character U+{:04X}",
-                u32::from(*character)
-            );
-            let help = "a workflow file is text in UTF-8; write the character as an escape in double quotes, like `\"\\t\"`";
-            return (codes::SYNTAX, message, Some(help));
-        }
         K::MisplacedFlowCollectionEnd | K::MismatchedFlowCollectionEnd { .. } => (
             codes::SYNTAX,
             "a closing `}` or `]` has no partner",

@@ -1,5 +1,6 @@
 //! A document in which every value has its position.
 
+use std::io::Write as _;
 use std::ops::Range;
 
 use serde_json::{Number, Value};
@@ -108,7 +109,7 @@ fn write(node: &Node, root: bool, out: &mut Vec<u8>) {
         Kind::Null => out.extend_from_slice(b"null"),
         Kind::Bool(value) => drop(serde_json::to_writer(&mut *out, value)),
         Kind::Number(value) => drop(serde_json::to_writer(&mut *out, value)),
-        Kind::Text { text, .. } => drop(serde_json::to_writer(&mut *out, text)),
+        Kind::Text { text, .. } => write_text(text, out),
         Kind::List(items) => {
             out.push(b'[');
             for (index, item) in items.iter().enumerate() {
@@ -130,11 +131,36 @@ fn write(node: &Node, root: bool, out: &mut Vec<u8>) {
                 if index > 0 {
                     out.push(b',');
                 }
-                drop(serde_json::to_writer(&mut *out, &entry.key));
+                write_text(&entry.key, out);
                 out.push(b':');
                 write(&entry.value, false, out);
             }
             out.push(b'}');
         }
     }
+}
+
+/// Writes a text as JSON that is YAML, too: JSON allows all characters from U+007F on, and YAML has
+/// some of them only as escapes.
+fn write_text(text: &str, out: &mut Vec<u8>) {
+    // Writing into a vector does not fail.
+    if !text.chars().any(|c| c > '~' && !is_printable(c)) {
+        drop(serde_json::to_writer(out, text));
+        return;
+    }
+    let json = serde_json::to_string(text).unwrap_or_default();
+    for c in json.chars() {
+        match is_printable(c) {
+            true => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            false => drop(write!(out, "\\u{:04x}", u32::from(c))),
+        }
+    }
+}
+
+/// Whether a YAML file may have a character outside of escapes (`c-printable` of YAML 1.2).
+pub(super) fn is_printable(c: char) -> bool {
+    matches!(
+        c,
+        '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..
+    )
 }

@@ -147,7 +147,9 @@ pub(crate) async fn take(
 
 /// Sends the events of a batch.
 async fn batch(app: &App, text: &str) -> Result<Response, Box<Problem>> {
-    let events: Vec<Value> = extract::json(text.as_bytes())?;
+    let Value::Array(events) = extract::json(text.as_bytes())? else {
+        return Err(wrong("the batch is no list of events"));
+    };
     if events.len() > EVENTS {
         return Err(wrong(format!("the batch has more than {EVENTS} events")));
     }
@@ -301,7 +303,13 @@ fn wrong(detail: impl Into<String>) -> Box<Problem> {
 fn read(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Box<Problem>> {
     let media = content::media_text(headers)?;
     if MediaType::of(&media).essence == STRUCTURED {
-        return extract::json(content::text(&media, bytes)?.as_bytes());
+        return match extract::json(content::text(&media, bytes)?.as_bytes())? {
+            Value::Object(event) => Ok(event),
+            Value::Array(_) => Err(wrong(format!(
+                "the event is a list: a batch has the media type `{BATCH}`"
+            ))),
+            _ => Err(wrong("the event is no object")),
+        };
     }
     extract::check_media(headers, MESSAGES)?;
     let mut event = Map::new();

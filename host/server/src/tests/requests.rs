@@ -820,7 +820,32 @@ fn a_batch_is_checked_as_a_whole_and_sent_one_by_one() {
     let many: Vec<_> = (0..257).map(|id| event(&id.to_string(), "paid")).collect();
     assert_eq!(ask(&json!(many)).problem(), refused);
     assert_eq!(runs(), 2, "nothing of a refused batch is sent");
-    assert_eq!(ask(&json!({})).status, 422);
+    for (media, wrong, detail) in [
+        (
+            "application/cloudevents-batch+json",
+            json!({}),
+            "the batch is no list of events",
+        ),
+        (
+            "application/cloudevents-batch+json",
+            json!("x"),
+            "the batch is no list of events",
+        ),
+        (
+            "application/cloudevents+json",
+            json!([event("5", "paid")]),
+            "the event is a list: a batch has the media type `application/cloudevents-batch+json`",
+        ),
+        (
+            "application/cloudevents+json",
+            json!(7),
+            "the event is no object",
+        ),
+    ] {
+        let answered = rig.send_as_token(("POST", "/events"), media, wrong.to_string());
+        assert_eq!(answered.problem(), refused, "{wrong}");
+        assert_eq!(answered.json()["detail"], detail);
+    }
 
     let media = "application/cloudevents+xml";
     let other = rig.send_as_token(("POST", "/events"), media, "<a/>");
