@@ -1,12 +1,13 @@
 //! From text to tree.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag, options};
 
 use super::reader::cut;
-use super::tree::{Entry, Kind, Node};
+use super::tree::{Entry, Kind, Node, is_printable};
 use super::{scalar, syntax};
 use crate::{Diagnostic, Place, codes, limits};
 
@@ -21,6 +22,73 @@ pub(super) fn parse(text: &str, json: bool, diagnostics: &mut Vec<Diagnostic>) -
         diagnostics.push(syntax::json_mistake(text, &error));
         return None;
     }
+    let is_json = || json || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    if !(text.contains(only_in_json) && is_json()) {
+        return parse_yaml(text, diagnostics);
+    }
+    let escaped = Escaped::new(text);
+    let mut found = Vec::new();
+    let mut tree = parse_yaml(&escaped.text, &mut found);
+    if let Some(tree) = &mut tree {
+        tree.move_spans(&|at| escaped.before(at));
+    }
+    for diagnostic in &mut found {
+        let related = diagnostic.related.iter_mut().map(|(place, _)| place);
+        for place in related.chain([&mut diagnostic.place]) {
+            if let Some(span) = &mut place.span {
+                *span = escaped.before(span.start)..escaped.before(span.end);
+            }
+        }
+    }
+    diagnostics.append(&mut found);
+    tree
+}
+
+/// Whether JSON may have a character in its texts that YAML has only as an escape.
+fn only_in_json(c: char) -> bool {
+    c > '~' && !is_printable(c)
+}
+
+/// JSON that is YAML, too.
+struct Escaped {
+    text: String,
+    /// For each character that became an escape: the bytes of the escape, and how many bytes all
+    /// escapes up to it have added.
+    escapes: Vec<(Range<usize>, usize)>,
+}
+
+impl Escaped {
+    fn new(json: &str) -> Self {
+        let (mut text, mut escapes) = (String::with_capacity(json.len()), Vec::new());
+        let mut added = 0;
+        for c in json.chars() {
+            if !only_in_json(c) {
+                text.push(c);
+                continue;
+            }
+            let start = text.len();
+            // Writing into a string does not fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+            added += text.len() - start - c.len_utf8();
+            escapes.push((start..text.len(), added));
+        }
+        Self { text, escapes }
+    }
+
+    /// The place of an offset before the characters became escapes.
+    fn before(&self, at: usize) -> usize {
+        let passed = self.escapes.partition_point(|(escape, _)| escape.end <= at);
+        // An offset inside of an escape is that of its character.
+        let within = self.escapes.get(passed);
+        let at = within.map_or(at, |(escape, _)| at.min(escape.start));
+        let last = passed
+            .checked_sub(1)
+            .and_then(|last| self.escapes.get(last));
+        at - last.map_or(0, |(_, added)| *added)
+    }
+}
+
+fn parse_yaml(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Node> {
     let options = options! {
         disallow_directives: true,
         emit_comments: false,

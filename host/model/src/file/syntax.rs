@@ -35,7 +35,8 @@ fn unprintable(text: &str, at: usize, character: char) -> Diagnostic {
     let number = u32::from(character);
     let rest = text.get(at..).unwrap_or_default();
     let at = at + rest.find(character).unwrap_or(0);
-    let message = format!("the file contains the character U+{number:04X}, which has to be an escape");
+    let message =
+        format!("the file contains the character U+{number:04X}, which has to be an escape");
     let place = Place::spanning(char_at(text, at));
     Diagnostic::new(codes::SYNTAX, message, place).help(format!(
         "write it as `\\u{number:04X}` in a text in double quotes"

@@ -96,6 +96,24 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Moves the positions of the value and all values in it.
+    pub(super) fn move_spans(&mut self, to: &impl Fn(usize) -> usize) {
+        let moved = |span: &Range<usize>| to(span.start)..to(span.end);
+        self.span = moved(&self.span);
+        match &mut self.kind {
+            Kind::List(items) => items.iter_mut().for_each(|item| item.move_spans(to)),
+            Kind::Map(entries) => {
+                for entry in entries {
+                    entry.key_span = moved(&entry.key_span);
+                    entry.value.move_spans(to);
+                }
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text { .. } => {}
+        }
+    }
+}
+
 /// JSON with sorted keys and without the `layout` of an editor.
 pub(super) fn canonical(tree: &Node) -> Vec<u8> {
     let mut out = Vec::new();
