@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use minijinja::machinery::ast::{BinOpKind, CallArg, CompareOpKind, Expr, UnaryOpKind};
 
+use super::foreign;
 use super::known::{self, Known, Operand};
 use super::machine::ORDERINGS;
 use super::names;
@@ -355,7 +356,7 @@ impl Plain {
         }
     }
 
-    /// `{input.x}` or `${input.x}`.
+    /// `{input.x}` or `${input.x}`, or a path of another system: `${secrets.x}`.
     fn other_braces(&mut self, part: &str, brace: usize, offset: usize) {
         const MOST: usize = 8;
         let inside = part.get(brace + 1..).unwrap_or_default();
@@ -363,21 +364,31 @@ impl Plain {
             return;
         };
         let path = inside.trim();
-        let is_path = |c: char| c.is_ascii_alphanumeric() || "_.[]'\"".contains(c);
+        let is_path = |c: char| c.is_ascii_alphanumeric() || "_.[]'\"-".contains(c);
         let Some((root, rest)) = path.split_once('.') else {
             return;
         };
-        let known = names::ROOTS.iter().any(|(name, _)| *name == root);
-        if !known || rest.is_empty() || !path.chars().all(is_path) || self.found.len() == MOST {
+        if rest.is_empty() || !path.chars().all(is_path) || self.found.len() == MOST {
             return;
         }
         let dollar = brace > 0 && part.as_bytes().get(brace - 1) == Some(&b'$');
+        let help = if names::ROOTS.iter().any(|(name, _)| *name == root) {
+            format!("an expression stands in two braces: `{{{{ {path} }}}}`")
+        } else if dollar || matches!(root, "secrets" | "secret") {
+            let remedy = foreign::remedy(foreign::NAMES, root);
+            let Some(remedy) = remedy.filter(|_| !foreign::OF_PROGRAMS.contains(&root)) else {
+                return;
+            };
+            remedy.to_owned()
+        } else {
+            return;
+        };
         let start = brace - usize::from(dollar);
         let end = brace + 1 + inside.len() + 1;
         let written = shorten(part.get(start..end).unwrap_or_default());
         self.found.push(Flaw {
             message: format!("`{written}` is text, and no expression"),
-            help: format!("an expression stands in two braces: `{{{{ {path} }}}}`"),
+            help,
             at: offset + start..offset + end,
             fails: false,
         });
@@ -523,6 +534,11 @@ mod tests {
             "ä ${ nodes.a.output['b'] } {{ input.x }}",
             "${ nodes.a.output['b'] }",
         );
+        check("Bearer ${secrets.gh-token}", "${secrets.gh-token}");
+        check("{secrets.gh}", "{secrets.gh}");
+        check("#{ secret.gh }", "{ secret.gh }");
+        check("${env.HOME}", "${env.HOME}");
+        check("${steps.a.outputs.x}", "${steps.a.outputs.x}");
         for text in [
             "",
             "{\"a\": {\"b\": 1}}",
@@ -532,6 +548,10 @@ mod tests {
             "function() { return input.x; }",
             "{ input }",
             "{input.}",
+            "${secrets}",
+            "${secrets.}",
+            "${this.name} ${JSON.x} ${row.name}",
+            "{env.HOME}",
             "a } b",
             "{% if input.x %}{\"a\": {\"b\": 1}}{% endif %}",
         ] {

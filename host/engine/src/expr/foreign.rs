@@ -164,14 +164,8 @@ pub(super) const WORDS: &[Entry] = &[
 
 /// Names at the beginning of a path, as other systems have them.
 pub(super) const NAMES: &[Entry] = &[
-    (
-        "secrets",
-        "expressions see no secrets: in the `with` of a node write `{ secret: NAME }` as a value",
-    ),
-    (
-        "secret",
-        "expressions see no secrets: in the `with` of a node write `{ secret: NAME }` as a value",
-    ),
+    ("secrets", SECRETS),
+    ("secret", SECRETS),
     (
         "env",
         "expressions see no environment: pass the value as `input` or keep it in `vars`; a secret is `{ secret: NAME }` in the `with` of a node",
@@ -307,6 +301,13 @@ pub(super) const NAMES: &[Entry] = &[
     ),
 ];
 
+/// Those of [`NAMES`] that are also words of programs: a text with one of them may be a program.
+pub(super) const OF_PROGRAMS: &[&str] =
+    &["this", "self", "JSON", "Math", "Object", "Array", "Date"];
+
+const SECRETS: &str = "expressions see no secrets: in the `with` of a node write `{ secret: NAME }` \
+                       as the whole value, or `{ secret: NAME, prefix: \"Bearer \" }`";
+
 const CLOCK: &str = "an expression reads no clock, so that a step that is repeated gives the same \
                      result: pass the time as `input`, or take it from the output of a node";
 
@@ -342,10 +343,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
         "getenv",
         "expressions see no environment: pass the value as `input` or keep it in `vars`",
     ),
-    (
-        "secret",
-        "expressions see no secrets: in the `with` of a node write `{ secret: NAME }` as a value",
-    ),
+    ("secret", SECRETS),
     ("contains", "write `'x' in text`"),
     ("includes", "write `'x' in text`"),
     ("has", "write `'x' in value`, or `value.x is defined`"),
