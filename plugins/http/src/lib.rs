@@ -98,7 +98,7 @@ fn unexpected(config: &Config, response: &Response, now_ms: u64) -> Error {
         config.expected(),
     );
     let details = details(response);
-    if !matches!(status, 408 | 429 | 500..=599) {
+    if !matches!(status, 408 | 425 | 429 | 500..=599) {
         return Error::permanent(message).details(details);
     }
     let after = response.header("retry-after");

@@ -404,6 +404,14 @@ fn an_unexpected_status_fails_by_its_kind() {
         Ok((503, &[], "")),
         Error::retryable(says(503, "")).details(json!({ "status": 503, "body": null })),
     );
+    for status in [408, 425, 500, 599] {
+        check_error(
+            url.clone(),
+            Ok((status, &[], "")),
+            Error::retryable(says(status, ""))
+                .details(json!({ "status": status, "body": null })),
+        );
+    }
     check_error(
         url.clone(),
         Ok((429, &[("Retry-After", "7")], "")),
