@@ -21,6 +21,7 @@ mod definitions;
 mod disks;
 mod draining;
 mod effects;
+mod escapes;
 mod features;
 mod files;
 mod firing;
