@@ -17,7 +17,6 @@ use super::error::{ExprError, ExprErrorKind};
 use super::needs::{About, Cause, Needs};
 use super::source::Source;
 use super::values::Values;
-use super::write;
 
 /// A compiled template.
 #[derive(Debug, Default)]
@@ -149,8 +148,7 @@ impl Template {
                 Part::Json(text) => out.extend_from_slice(text),
                 Part::Source(source) => {
                     let value = source.value(values)?;
-                    write::json(&value, &mut out, RESULT_BYTES)
-                        .map_err(|error| source.unwritten(error, values))?;
+                    source.write(&value, &mut out, values)?;
                 }
             }
         }
