@@ -4,13 +4,13 @@
 //! ([`super::Needs`]), and then used by all of them. Filling costs little more than parsing the
 //! JSON.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
 use windlass_model::Failure;
 
-use super::machine::{Interrupt, Spent};
+use super::machine::{Interrupt, StepBudget};
 use super::names;
 use super::needs::Cause;
 use super::parse::{self, Unread};
@@ -42,8 +42,8 @@ pub enum InvalidJson {
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     inner: Arc<ValuesInner>,
-    /// Evaluations from the same values share their work.
-    spent: Spent,
+    /// Made at the first evaluation, unless the caller sets one.
+    budget: OnceLock<StepBudget>,
     interrupt: Interrupt,
     parsed: usize,
 }
@@ -72,7 +72,7 @@ impl Values {
     /// No values, and at most so much work for all evaluations together.
     pub(super) fn with_work(work: u64) -> Self {
         Self {
-            spent: Spent::leaving(work),
+            budget: OnceLock::from(StepBudget::with_work(work)),
             ..Self::default()
         }
     }
@@ -196,6 +196,26 @@ impl Values {
         Value::from_dyn_object(Arc::clone(&self.inner))
     }
 
+    /// These values with so much work left.
+    #[cfg(test)]
+    pub(super) fn limited(&self, work: u64) -> Self {
+        Self {
+            budget: OnceLock::from(StepBudget::with_work(work)),
+            ..self.clone()
+        }
+    }
+
+    /// These values with an item, with a copy of it as a variable, and with a long text as another.
+    #[cfg(test)]
+    pub(super) fn with(&self, item: Value, copy: Value) -> Self {
+        let mut values = self.clone();
+        let inner = values.inner();
+        inner.item = Some(item);
+        inner.vars.set("copy", copy);
+        inner.vars.set("text", Value::from("ab".repeat(500_000)));
+        values
+    }
+
     /// Sets the interrupt by which the caller cancels evaluations.
     pub fn interrupted_by(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
@@ -205,8 +225,13 @@ impl Values {
         &self.interrupt
     }
 
-    pub(super) fn spent(&self) -> &Spent {
-        &self.spent
+    /// Sets the budget that evaluations share with others of the same step.
+    pub fn within(&mut self, budget: &StepBudget) {
+        self.budget = OnceLock::from(budget.clone());
+    }
+
+    pub(super) fn budget(&self) -> &StepBudget {
+        self.budget.get_or_init(StepBudget::default)
     }
 
     /// Looks up a path without the interpreter. `None` if any name on the path is undefined.
@@ -337,9 +362,18 @@ impl Table {
         }
     }
 
-    fn names(&self) -> Enumerator {
-        Enumerator::Values(self.0.iter().map(|(name, _)| name.clone()).collect())
+    fn name(&self, index: usize) -> Value {
+        let entry = self.0.get(index);
+        entry.map_or(Value::UNDEFINED, |(name, _)| name.clone())
     }
+}
+
+/// Enumerates the names of a table one by one: a copy of all of them would cost as much as the
+/// table is large, whoever looks at the first only.
+fn names_of(of: &Arc<ValuesInner>, table: fn(&ValuesInner) -> &Table) -> Enumerator {
+    let (of, count) = (Arc::clone(of), table(of).0.len());
+    let names = (0..count).map(move |index| table(&of).name(index));
+    Enumerator::Iter(Box::new(names))
 }
 
 #[derive(Debug)]
@@ -355,7 +389,7 @@ impl Object for Vars {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        self.0.vars.names()
+        names_of(&self.0, |values| &values.vars)
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
@@ -386,7 +420,7 @@ impl Object for Nodes {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        self.0.nodes.names()
+        names_of(&self.0, |values| &values.nodes)
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
