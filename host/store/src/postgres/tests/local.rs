@@ -76,7 +76,7 @@ fn where_the_file_proves_nothing_the_lease_decides() {
     std::fs::copy(&file, &copy).unwrap();
     assert_eq!(living.reap(10), 0);
     std::fs::remove_file(&copy).unwrap();
-    // The file of another database, of another boot, of another process, and what is no such file.
+    // The file of another database, of another boot, of another process, and a file with another name.
     let name = name.to_str().unwrap();
     let (who, rest) = name
         .rsplit_once(".lock")
