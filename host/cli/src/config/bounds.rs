@@ -118,6 +118,7 @@ pub(super) const BOUNDS: &[Bound] = &[
     count("scheduler.max-steps", 1, 1_000_000_000_000),
     time("scheduler.near-horizon", 2 * S, 365 * D),
     count("scheduler.reap-runs", 1, 1_000_000),
+    size("scheduler.run-data", 0, 64 * GIB),
     time("scheduler.scan-interval", S, D),
     count("scheduler.spare-workers", 0, 1_024),
     size("scheduler.step-memory", MIB, 64 * GIB),
