@@ -284,9 +284,12 @@ fn reference() -> f64 {
 /// makes a measurement longer, and never shorter.
 fn too_cheap(template: &Template, values: &Values, budget: u64, reference: f64) -> Option<f64> {
     let mut times = price(template, values, budget) / reference;
-    for _ in 0..6 {
+    for tried in 0..6 {
         if times < FACTOR {
             return None;
+        }
+        if tried > 0 && times > 4.0 * FACTOR {
+            break;
         }
         times = times.min(price(template, values, budget) / self::reference());
     }
@@ -373,11 +376,11 @@ fn a_value_that_is_read_without_paying_is_noticed() {
 fn many_variables_are_enumerated_within_the_budget() {
     let (base, reference) = (values(60_000), reference());
     for text in [
-        "{{ ([vars] * 90000)|map('first')|list|length }}",
-        "{{ ([nodes] * 90000)|map('first')|list|length }}",
-        "{{ ([vars] * 90000)|select('iterable')|list|length }}",
-        "{{ ([vars] * 90000)|map('list')|list|length }}",
-        "{{ ([nodes] * 90000)|map('items')|list|length }}",
+        "{{ ([vars] * 1000)|map('first')|list|length }}",
+        "{{ ([nodes] * 1000)|map('first')|list|length }}",
+        "{{ ([vars] * 1000)|select('iterable')|list|length }}",
+        "{{ ([vars] * 1000)|map('list')|list|length }}",
+        "{{ ([nodes] * 1000)|map('items')|list|length }}",
     ] {
         let template = Template::compile(&json!(text), &[], "").unwrap();
         let times = too_cheap(&template, &base, WORK, reference);
