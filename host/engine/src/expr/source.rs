@@ -11,7 +11,7 @@ use windlass_model::weight::{block, list};
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
-use super::environment::{RESULT_BYTES, TOKENS, syntax};
+use super::environment::{TOKENS, syntax};
 use super::error::{ExprError, ExprErrorKind};
 use super::grammar;
 use super::machine::{self, FUEL, Fault, Limit, MEMORY, Tree, WORK, is_detail};
@@ -164,14 +164,15 @@ impl Source {
         result.map_err(|fault| self.stopped(fault, values))
     }
 
-    /// Appends its value as JSON to `out`, which may hold at most [`RESULT_BYTES`] afterwards.
+    /// Appends its value as JSON to `out`, which may hold at most `limit` bytes afterwards.
     pub(super) fn write(
         &self,
         value: &Value,
         out: &mut Vec<u8>,
+        limit: usize,
         values: &Values,
     ) -> Result<(), ExprError> {
-        machine::write(value, out, RESULT_BYTES, values)
+        machine::write(value, out, limit, values)
             .map_err(|fault| self.stopped(fault, values))?
             .map_err(|error| self.unwritten(error, values))
     }

@@ -268,7 +268,7 @@ fn price(template: &Template, values: &Values, budget: u64) -> f64 {
     let rendered = template.render(&values);
     let time = processor_time() - before;
     drop(rendered);
-    let work = budget - values.spent().left();
+    let work = budget - values.budget().work_left();
     time.as_nanos() as f64 / (work + FIXED) as f64
 }
 
@@ -399,7 +399,7 @@ fn keys_with_one_hash_are_paid_for() {
         let values = base.with(source.value(&base).unwrap(), Value::from(0));
         let template = Template::compile(&json!("{{ item[2 ** 100] }}"), &[], "").unwrap();
         template.render(&values).unwrap();
-        WORK - values.spent().left()
+        WORK - values.budget().work_left()
     };
     let (few, many) = (work(10), work(100));
     assert!(many > few + 80 * 32, "{few} and {many}");
