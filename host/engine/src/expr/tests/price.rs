@@ -1,4 +1,4 @@
-//! The work of an expression grows with its time, whatever it is applied to.
+//! The work of an expression grows with its time, for every kind of value.
 //!
 //! Every filter, test, function, operator and statement is applied to every kind of value, small and
 //! large, again and again until a small budget is used up. The processor time of this thread until
@@ -22,7 +22,7 @@ use super::random::{FILTERS, FUNCTIONS, OPERATORS, TESTS};
 /// The budget of one measurement.
 const BUDGET: u64 = 96 * 1024;
 
-/// An evaluation costs something before its first step, which nobody pays for.
+/// The work that takes as long as the begin of an evaluation, which is not charged.
 const FIXED: u64 = 24 * 1024;
 
 /// The parts of all combinations that are tried.
@@ -72,7 +72,7 @@ const KINDS: &[(&str, &str)] = &[
     ("member", "input"),
 ];
 
-/// What is done with a value besides the filters, tests, functions and operators.
+/// Other uses of a value than by filters, tests, functions and operators.
 const OTHERS: &[&str] = &[
     "-item",
     "not item",
