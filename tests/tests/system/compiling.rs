@@ -30,34 +30,50 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [&[id], &leb(content.len())[..], content].concat()
 }
 
-/// A component of one module with so many functions of this body, whose result is a number.
-/// `mark` makes components different.
+/// A component of modules; `mark` makes components different.
+fn component_of(modules: &[u8], mark: usize) -> Vec<u8> {
+    let mark = section(0, &[&[4][..], b"mark", &leb(mark)].concat());
+    [b"\0asm\x0d\0\x01\0", modules, &mark].concat()
+}
+
+/// A component of one module with so many functions of this body, from a number to a number.
 fn functions(count: usize, body: &[u8], mark: usize) -> Vec<u8> {
     let code = [&leb(body.len())[..], body].concat();
     let module = [
         b"\0asm\x01\0\0\0".to_vec(),
-        section(1, &[1, 0x60, 0, 1, 0x7f]),
+        section(1, &[1, 0x60, 1, 0x7f, 1, 0x7f]),
         section(3, &[leb(count), vec![0; count]].concat()),
         section(10, &[leb(count), code.repeat(count)].concat()),
-        section(0, &[&[4][..], b"mark", &leb(mark)].concat()),
     ];
-    [b"\0asm\x0d\0\x01\0".to_vec(), section(1, &module.concat())].concat()
+    component_of(&section(1, &module.concat()), mark)
 }
 
 /// A function of about so many bytes that multiplies a number by three.
 fn product(bytes: usize) -> Vec<u8> {
-    // No locals; 1; times three; end.
+    // No locals; the parameter; times three; end.
     [
-        &[0, 0x41, 1][..],
+        &[0, 0x20, 0][..],
         &[0x41, 3, 0x6c].repeat(bytes / 3),
         &[0x0b],
     ]
     .concat()
 }
 
-/// Takes much memory: each function is nearly as large as it may be.
+/// Takes much memory: each of its modules has two bytes of data, with 15 MiB between them.
 fn large(mark: usize) -> Vec<u8> {
-    functions(6, &product(1000 * KIB), mark)
+    let far = leb(15 * MIB);
+    let data = [
+        &[2, 0, 0x41, 0, 0x0b, 1, 1, 0, 0x41][..],
+        &far,
+        &[0x0b, 1, 1],
+    ]
+    .concat();
+    let module = [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(5, &[&[1, 0][..], &leb(256)].concat()),
+        section(11, &data),
+    ];
+    component_of(&section(1, &module.concat()).repeat(500), mark)
 }
 
 /// Takes long: there are many functions.

@@ -228,7 +228,7 @@ impl Default for Plugins {
             roots: None,
             max_component: Size(64 << 20),
             compile_memory: Size(1 << 30),
-            compile_timeout: Millis(60_000),
+            compile_timeout: Millis(120_000),
             quarantine_after: 10,
             slow: Millis(20),
             threads: 0,

@@ -103,13 +103,14 @@ fn close_others() {
 
 /// Limits this process. None of the limits can be raised again.
 fn limit(memory_bytes: u64, cpu_seconds: u64) -> io::Result<()> {
-    let most = |resource, most: u64| {
+    let between = |resource, soft: u64, hard: u64| {
         let limit = Rlimit {
-            current: Some(most),
-            maximum: Some(most),
+            current: Some(soft),
+            maximum: Some(hard),
         };
         setrlimit(resource, limit)
     };
+    let most = |resource, most| between(resource, most, most);
     // The host ends with the process of its user's choice, and this one before it.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     #[cfg(target_os = "linux")]
@@ -119,7 +120,8 @@ fn limit(memory_bytes: u64, cpu_seconds: u64) -> io::Result<()> {
     }
     let _ = rustix::process::nice(NICER);
     most(Resource::As, memory_bytes.saturating_add(own_memory()))?;
-    most(Resource::Cpu, cpu_seconds)?;
+    // The signal of the first limit says what it is about; that of the second is SIGKILL.
+    between(Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(5))?;
     most(Resource::Core, 0)?;
     most(Resource::Nofile, FILES)?;
     most(Resource::Fsize, 0)?;

@@ -14,7 +14,8 @@ const MAX_FUNCTIONS: u64 = 100_000;
 /// language runtimes have 40,000.
 const MAX_ITEMS: u64 = 300_000;
 /// The body of one function, in bytes. The interpreter's loop of CPython, the largest known one, has
-/// 430,000. The compiler takes up to 2 KiB of memory for a byte.
+/// 430,000. The compiler takes up to 2 KiB of memory for a byte,
+/// and more time for a byte of a longer function.
 const MAX_FUNCTION_BYTES: usize = 1024 * 1024;
 /// The local variables of one function. The largest known number is 500.
 const MAX_LOCALS: u32 = 10_000;
