@@ -40,6 +40,19 @@ const RUNS_STARTED: About = About {
     labels: &[],
     help: "Runs that this process began.",
 };
+const EVALUATIONS_ASIDE: About = About {
+    name: "windlass_evaluations_aside_total",
+    kind: "counter",
+    labels: &[],
+    help: "Expressions that took long, read much or made much, and so were evaluated beside the \
+           threads that run workflows.",
+};
+const EVALUATIONS_WAITING: About = About {
+    name: "windlass_evaluations_waiting",
+    kind: "gauge",
+    labels: &[],
+    help: "Those of them that wait for their turn.",
+};
 const TRIGGERS_DUE: About = About {
     name: "windlass_triggers_due",
     kind: "gauge",
@@ -159,6 +172,10 @@ pub struct Metrics {
     plugin_calls: Family,
     /// Runs that this process started.
     pub runs_started: Counter,
+    /// Expressions that were evaluated beside the workers.
+    pub evaluations_aside: Counter,
+    /// Those of them that wait for their turn.
+    pub evaluations_waiting: Gauge,
     /// In the store.
     pub triggers_due: Gauge,
     /// Microseconds.
@@ -203,6 +220,8 @@ impl Default for Metrics {
             executions: Family::default(),
             plugin_calls: Family::default(),
             runs_started: Counter::default(),
+            evaluations_aside: Counter::default(),
+            evaluations_waiting: Gauge::default(),
             triggers_due: Gauge::default(),
             trigger_lateness: Histogram::of_time(),
             commit: Histogram::of_time(),
@@ -243,6 +262,8 @@ impl Metrics {
         let mut text = text::Text::default();
         text.family(&TRIGGER_EXECUTION, &self.executions);
         text.counter(&RUNS_STARTED, &self.runs_started);
+        text.counter(&EVALUATIONS_ASIDE, &self.evaluations_aside);
+        text.gauge(&EVALUATIONS_WAITING, &self.evaluations_waiting);
         text.gauge(&TRIGGERS_DUE, &self.triggers_due);
         text.histogram(&TRIGGER_LATENESS, &self.trigger_lateness);
         text.histogram(&COMMIT, &self.commit);
@@ -282,9 +303,11 @@ impl Metrics {
 }
 
 /// Every metric, in the order of the text.
-pub const ALL: [About; 31] = [
+pub const ALL: [About; 33] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
+    EVALUATIONS_ASIDE,
+    EVALUATIONS_WAITING,
     TRIGGERS_DUE,
     TRIGGER_LATENESS,
     COMMIT,

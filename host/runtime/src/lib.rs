@@ -17,6 +17,7 @@ pub mod definitions;
 mod derived;
 mod entry;
 mod error;
+mod evaluators;
 mod exclusive;
 mod guest_view;
 pub mod keyring;

@@ -55,6 +55,8 @@ pub struct Options {
     pub max_steps: u64,
     /// The limit of descendants of a run without a parent.
     pub max_descendants: u32,
+    /// The limit of the values that one step makes, in bytes.
+    pub step_bytes: usize,
     /// The memory of prepared definitions, in bytes, except for those of runs in memory.
     pub definition_bytes: u64,
     /// The observer of runs.

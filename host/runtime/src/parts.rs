@@ -11,12 +11,13 @@ use windlass_store::{Sink, Writer as _};
 use crate::burst_locks::BurstLocks;
 use crate::catalog::Catalog;
 use crate::error::Error;
+use crate::evaluators::Evaluators;
 use crate::options::{Options, Scope};
 use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
 use crate::shard::Shard;
-use crate::shared::{Aside, Base, Bursts, Flow, Intake, Listeners, Overdue, RuntimeShared};
+use crate::shared::{Aside, Base, Bursts, Flow, Intake, Listeners, RuntimeShared};
 use crate::suspects::Suspects;
 use crate::wait::Waiters;
 
@@ -70,6 +71,8 @@ impl Parts {
             links,
             exports,
             topology,
+            overdue: Arc::default(),
+            step_bytes: options.step_bytes,
         };
         let intake = Intake {
             scheduler: mailbox.clone(),
@@ -83,10 +86,10 @@ impl Parts {
             max_steps: options.max_steps,
             max_descendants: options.max_descendants,
             suspects: Suspects::default(),
-            overdue: Overdue::new(),
             burst_locks,
             beside,
             aside,
+            evaluators: Evaluators::new(workers),
         };
         let listeners = Listeners {
             waiters: Waiters::default(),

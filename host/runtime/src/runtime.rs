@@ -406,7 +406,7 @@ impl Runtime {
         windlass_model::failpoint::pass("drain-begun");
         let in_time = self.until_empty(deadline).await;
         if !in_time {
-            self.shared.bursts.overdue.raise();
+            self.shared.base.overdue.store(true, Ordering::Release);
             self.shared.broadcast(|| Message::Interrupt);
             windlass_model::failpoint::pass("drain-interrupted");
             self.until_empty(INTERRUPT).await;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use windlass_engine::expr::Interrupt;
 use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, RunNo};
@@ -14,6 +13,7 @@ use windlass_store::Store;
 
 use crate::burst_locks::BurstLocks;
 use crate::catalog::Catalog;
+use crate::evaluators::Evaluators;
 use crate::links::Links;
 use crate::observe::Observer;
 use crate::options::UnpublishedLookup;
@@ -52,6 +52,10 @@ pub(crate) struct Base {
     pub(crate) exports: Arc<ExportKeys>,
     /// Whether this process is the only one on its store.
     pub(crate) topology: Topology,
+    /// Set when a drain's deadline has passed: evaluations are interrupted then.
+    pub(crate) overdue: Arc<AtomicBool>,
+    /// The limit of the values that one step makes, in bytes.
+    pub(crate) step_bytes: usize,
 }
 
 /// The claimed triggers, and whether new executions may begin.
@@ -71,14 +75,14 @@ pub(crate) struct Bursts {
     pub(crate) max_steps: u64,
     pub(crate) max_descendants: u32,
     pub(crate) suspects: Suspects,
-    /// Set when a drain's deadline has passed.
-    pub(crate) overdue: Overdue,
     /// Takes and releases the locks of bursts, if they have any.
     pub(crate) burst_locks: Option<Arc<BurstLocks>>,
     /// Workflows that are not published, by name.
     pub(crate) beside: Option<UnpublishedLookup>,
     /// Runs work that would delay a shard's thread.
     pub(crate) aside: Aside,
+    /// The evaluations that would delay a shard's thread.
+    pub(crate) evaluators: Evaluators,
 }
 
 /// The recipients of observations and of the ends of runs.
@@ -166,29 +170,6 @@ impl Intake {
     /// pending.
     pub(crate) fn begins_nothing(&self) -> bool {
         self.is_draining() || self.pause.is_on()
-    }
-}
-
-/// Whether a drain's deadline has passed: current evaluations are interrupted then.
-pub(crate) struct Overdue {
-    raised: Arc<AtomicBool>,
-    interrupt: Interrupt,
-}
-
-impl Overdue {
-    pub(crate) fn new() -> Self {
-        let raised = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&raised);
-        let interrupt = Interrupt::when(move || seen.load(Ordering::Acquire));
-        Self { raised, interrupt }
-    }
-
-    pub(crate) fn raise(&self) {
-        self.raised.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn interrupt(&self) -> Interrupt {
-        self.interrupt.clone()
     }
 }
 

@@ -90,6 +90,7 @@ impl Rig {
             topology: Topology::Local,
             max_steps: 1,
             max_descendants: 10_000,
+            step_bytes: 64 << 20,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

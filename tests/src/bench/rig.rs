@@ -152,6 +152,7 @@ pub fn start(
         topology: windlass_runtime::Topology::Local,
         max_steps: 1_000_000,
         max_descendants: u32::MAX,
+        step_bytes: 64 << 20,
         definition_bytes: 256 << 20,
         observer,
         plugin_folders: None,

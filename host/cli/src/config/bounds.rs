@@ -122,6 +122,7 @@ pub(super) const BOUNDS: &[Bound] = &[
     count("scheduler.reap-runs", 1, 1_000_000),
     time("scheduler.scan-interval", S, D),
     count("scheduler.spare-workers", 0, 1_024),
+    size("scheduler.step-memory", MIB, 64 * GIB),
     count("scheduler.workers", 0, 1_024),
     size("server.answers", MIB, 64 * GIB),
     count("server.blocking", 1, 1_024),

@@ -155,6 +155,9 @@ pub(crate) struct Scheduler {
     /// Descendants that a run without a parent may have in its life; with more, the node that would
     /// start one fails. Stops workflows that start each other without end. A workflow may set less.
     pub(crate) max_descendants: u32,
+    /// How much memory the values may take that one step makes: the variables of a `set` node, its
+    /// configuration and its input, or the output of its run. With more, the node fails.
+    pub(crate) step_memory: Size,
     /// How much memory the workflows take that are kept ready to run. The one used longest ago is
     /// dropped first, and read from the store again when a run needs it. Workflows of runs that are
     /// in memory stay beyond this size, and count.
@@ -308,6 +311,7 @@ impl Default for Scheduler {
             drain: Millis(30_000),
             max_steps: 100_000,
             max_descendants: 10_000,
+            step_memory: Size(64 << 20),
             definition_cache: Size(256 << 20),
             zoneinfo: None,
         }

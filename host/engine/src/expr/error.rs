@@ -11,8 +11,8 @@ pub enum ExprErrorKind {
     Undefined,
     /// The evaluation took more than [`super::FUEL`] steps.
     Fuel,
-    /// The evaluation took more than [`super::WORK`], together with earlier evaluations from the
-    /// same values.
+    /// The evaluation took more than [`super::WORK`], together with earlier evaluations of the same
+    /// step.
     Work,
     /// The evaluation took more than [`super::MEMORY`].
     Memory,
@@ -22,6 +22,9 @@ pub enum ExprErrorKind {
     Type,
     /// The result is larger than [`super::RESULT_BYTES`], or nests too deeply.
     TooLarge,
+    /// The values that the step makes are larger together than its
+    /// [`StepBudget`](super::StepBudget).
+    Step,
     /// The [`super::Interrupt`] was raised. This is no failure: the caller evaluates again later.
     Interrupted,
     /// Any other mistake.
@@ -44,8 +47,8 @@ pub struct ExprError {
 impl ExprError {
     /// Whether the budget was used up. The expression may still be right.
     pub fn is_over_budget(&self) -> bool {
-        use ExprErrorKind::{Fuel, Memory, TooDeep, TooLarge, Work};
-        matches!(self.kind, Fuel | Memory | TooDeep | TooLarge | Work)
+        use ExprErrorKind::{Fuel, Memory, Step, TooDeep, TooLarge, Work};
+        matches!(self.kind, Fuel | Memory | Step | TooDeep | TooLarge | Work)
     }
 
     /// The class of failure of the execution that needed the result.

@@ -57,6 +57,20 @@ impl Needs {
         self.trigger |= other.trigger;
     }
 
+    /// Whether it needs everything that another expression needs.
+    pub fn covers(&self, other: &Self) -> bool {
+        let all = |own: &BTreeSet<String>, others: &BTreeSet<String>| others.is_subset(own);
+        (self.input || !other.input)
+            && (self.item || !other.item)
+            && (self.index || !other.index)
+            && (self.all_vars || !other.all_vars && all(&self.vars, &other.vars))
+            && (self.all_nodes || !other.all_nodes && all(&self.nodes, &other.nodes))
+            && all(&self.links, &other.links)
+            && (self.run || !other.run)
+            && (self.workflow || !other.workflow)
+            && (self.trigger || !other.trigger)
+    }
+
     /// An estimate of the memory that it takes on the heap, in bytes.
     pub fn weight(&self) -> usize {
         [&self.vars, &self.nodes, &self.links]

@@ -4,6 +4,8 @@
 //! the expressions, serialised once, and the expressions. Rendering copies the text and evaluates
 //! the expressions.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value as Json;
 use windlass_model::template::is_template;
@@ -19,10 +21,10 @@ use super::source::Source;
 use super::values::Values;
 use super::write;
 
-/// A compiled template.
-#[derive(Debug, Default)]
+/// A compiled template. Clones share their parts.
+#[derive(Clone, Debug, Default)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Arc<[Part]>,
     constant: Option<Bytes>,
     needs: Needs,
 }
@@ -82,18 +84,21 @@ impl Template {
         if !compiler.diagnostics.is_empty() {
             return Err(compiler.diagnostics);
         }
-        let mut template = compiler.template;
-        if let [Part::Json(text)] = template.parts.as_mut_slice() {
-            template.constant = Some(Bytes::copy_from_slice(text));
-            template.parts = Vec::new();
+        let (mut parts, mut constant) = (compiler.parts, None);
+        if let [Part::Json(text)] = parts.as_mut_slice() {
+            constant = Some(Bytes::copy_from_slice(text));
+            parts = Vec::new();
         }
-        for part in &mut template.parts {
+        for part in &mut parts {
             if let Part::Json(text) = part {
                 text.shrink_to_fit();
             }
         }
-        template.parts.shrink_to_fit();
-        Ok(template)
+        Ok(Self {
+            parts: parts.into(),
+            constant,
+            needs: compiler.needs,
+        })
     }
 
     /// An estimate of the memory that it takes on the heap, in bytes.
@@ -103,7 +108,7 @@ impl Template {
             Part::Source(source) => block(size_of::<Source>()) + source.weight(),
         });
         let constant = self.constant.as_ref().map_or(0, |text| block(text.len()));
-        list::<Part>(self.parts.capacity()) + parts.sum::<usize>() + constant + self.needs.weight()
+        list::<Part>(self.parts.len()) + parts.sum::<usize>() + constant + self.needs.weight()
     }
 
     /// The result of a template without expressions.
@@ -114,7 +119,7 @@ impl Template {
     /// The value that the template passes on unchanged, if it is nothing else. A caller that has
     /// the bytes of that value can use them instead of rendering.
     pub fn alias(&self) -> Option<Alias> {
-        let [Part::Source(source)] = self.parts.as_slice() else {
+        let [Part::Source(source)] = &*self.parts else {
             return None;
         };
         let path = source.as_path()?;
@@ -134,28 +139,54 @@ impl Template {
         &self.needs
     }
 
-    /// Renders it to JSON text of at most [`RESULT_BYTES`].
+    /// Renders it to JSON text of at most [`RESULT_BYTES`], which is charged to the budget of the
+    /// values.
     ///
     /// # Errors
     ///
-    /// A name in it is undefined, the result is too large, or the evaluation fails otherwise.
+    /// A name in it is undefined, the result is too large, or the evaluation fails otherwise. An
+    /// interrupted evaluation charges nothing.
     pub fn render(&self, values: &Values) -> Result<Bytes, ExprError> {
         if let Some(constant) = &self.constant {
             return Ok(constant.clone());
         }
+        let budget = values.budget();
+        let work = budget.work_left();
+        let rendered = self.rendered(values, budget.made_left().min(RESULT_BYTES));
+        match &rendered {
+            // `rendered` keeps below what is left.
+            Ok(json) => budget.make(json.len()).unwrap_or_default(),
+            Err(error) if error.kind == ExprErrorKind::Interrupted => budget.set_work_left(work),
+            Err(_) => {}
+        }
+        rendered
+    }
+
+    fn rendered(&self, values: &Values, limit: usize) -> Result<Bytes, ExprError> {
+        let over = |error: ExprError| match error.kind {
+            ExprErrorKind::TooLarge if limit < RESULT_BYTES => ExprError {
+                kind: ExprErrorKind::Step,
+                message: format!(
+                    "the values that the node makes take more than {} bytes together",
+                    values.budget().made_most()
+                ),
+                ..error
+            },
+            _ => error,
+        };
         let mut out = Vec::with_capacity(256);
-        for part in &self.parts {
+        for part in &*self.parts {
             match part {
                 Part::Json(text) => out.extend_from_slice(text),
                 Part::Source(source) => {
                     let value = source.value(values)?;
-                    write::json(&value, &mut out, RESULT_BYTES)
-                        .map_err(|error| source.unwritten(error, values))?;
+                    write::json(&value, &mut out, limit)
+                        .map_err(|error| over(source.unwritten(error, values)))?;
                 }
             }
         }
-        if out.len() > RESULT_BYTES {
-            return Err(self.too_large());
+        if out.len() > limit {
+            return Err(over(self.too_large()));
         }
         Ok(Bytes::from(out))
     }
@@ -186,7 +217,8 @@ const POINTERS_BYTES: usize = 1024 * 1024;
 #[derive(Default)]
 struct Compiler {
     about: About,
-    template: Template,
+    parts: Vec<Part>,
+    needs: Needs,
     diagnostics: Vec<Diagnostic>,
     /// Bytes of the pointers of the mistakes.
     pointers: usize,
@@ -259,8 +291,8 @@ impl Compiler {
     fn text(&mut self, text: &str, pointer: &str) {
         match Source::text(text, pointer, self.about) {
             Ok((source, needs)) => {
-                self.template.needs.merge(&needs);
-                self.template.parts.push(Part::Source(Box::new(source)));
+                self.needs.merge(&needs);
+                self.parts.push(Part::Source(Box::new(source)));
             }
             Err(diagnostics) => {
                 self.pointers += pointer.len().saturating_mul(diagnostics.len());
@@ -276,9 +308,9 @@ impl Compiler {
     }
 
     fn literal(&mut self, text: &[u8]) {
-        match self.template.parts.last_mut() {
+        match self.parts.last_mut() {
             Some(Part::Json(before)) => before.extend_from_slice(text),
-            _ => self.template.parts.push(Part::Json(text.to_vec())),
+            _ => self.parts.push(Part::Json(text.to_vec())),
         }
     }
 }

@@ -4,13 +4,13 @@
 //! ([`super::Needs`]), and then used by all of them. Filling costs little more than parsing the
 //! JSON.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
 use windlass_model::Failure;
 
-use super::machine::{Interrupt, Spent};
+use super::machine::{Interrupt, StepBudget};
 use super::names;
 use super::needs::Cause;
 use super::parse::{self, Unread};
@@ -42,8 +42,8 @@ pub enum InvalidJson {
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     inner: Arc<ValuesInner>,
-    /// Evaluations from the same values share their work.
-    spent: Spent,
+    /// Made at the first evaluation, unless the caller sets one.
+    budget: OnceLock<StepBudget>,
     interrupt: Interrupt,
     parsed: usize,
 }
@@ -72,7 +72,7 @@ impl Values {
     /// No values, and at most so much work for all evaluations together.
     pub(super) fn with_work(work: u64) -> Self {
         Self {
-            spent: Spent::leaving(work),
+            budget: OnceLock::from(StepBudget::with_work(work)),
             ..Self::default()
         }
     }
@@ -205,8 +205,13 @@ impl Values {
         &self.interrupt
     }
 
-    pub(super) fn spent(&self) -> &Spent {
-        &self.spent
+    /// Sets the budget that evaluations share with others of the same step.
+    pub fn within(&mut self, budget: &StepBudget) {
+        self.budget = OnceLock::from(budget.clone());
+    }
+
+    pub(super) fn budget(&self) -> &StepBudget {
+        self.budget.get_or_init(StepBudget::default)
     }
 
     /// Looks up a path without the interpreter. `None` if any name on the path is undefined.

@@ -248,6 +248,12 @@ fn plans(
             if let Some(until) = repeat.as_ref().and_then(|repeat| repeat.until.as_ref()) {
                 own_needs.merge(until.needs());
             }
+            let mut before = Needs::default();
+            for template in kind.templates().chain(&input) {
+                if template.alias().is_none() {
+                    before.merge(template.needs());
+                }
+            }
             let mut failing = Needs::default();
             let rules = on_error.iter().filter_map(|rule| rule.when.as_ref());
             for condition in retry_when.iter().chain(rules) {
@@ -287,6 +293,7 @@ fn plans(
                 innermost: found.innermost.get(at.at()),
                 named: needs.all_nodes || needs.nodes.contains(name),
                 linked: needs.links.contains(name),
+                before,
                 needs: own_needs,
                 failing,
                 race_losers: OnceLock::new(),

@@ -161,6 +161,9 @@ pub struct Plan {
     /// Whether an expression names the link that resumes the node, so that the state counts its
     /// visits.
     pub linked: bool,
+    /// The values that its templates need before it is executed. An input or a list that only
+    /// passes on a value needs none.
+    pub before: Needs,
     /// The values that the conditions of its outbound edges and `repeat` need.
     pub needs: Needs,
     /// The values that `retry_when` and the rules of `on_error` need, besides the failure.
@@ -223,6 +226,28 @@ pub enum PlanKind {
         /// The details of the failure.
         data: Option<Template>,
     },
+}
+
+impl PlanKind {
+    /// Its templates, all rendered before the node ends.
+    pub(crate) fn templates(&self) -> impl Iterator<Item = &Template> {
+        let (one, two, three, assigned): (_, _, _, &[(String, Template)]) = match self {
+            Self::Use { with, .. } => (Some(with), None, None, &[]),
+            Self::ForEach { list, .. } => (Some(list), None, None, &[]),
+            Self::Wait(template) => (Some(template), None, None, &[]),
+            Self::Event {
+                name,
+                matches,
+                correlation,
+            } => (Some(name), Some(matches), correlation.as_ref(), &[]),
+            Self::Set(assigned) => (None, None, None, assigned),
+            Self::End { output, .. } => (output.as_ref(), None, None, &[]),
+            Self::Fail { message, data } => (Some(message), data.as_ref(), None, &[]),
+            Self::Workflow { .. } => (None, None, None, &[]),
+        };
+        let few = [one, two, three].into_iter().flatten();
+        few.chain(assigned.iter().map(|(_, template)| template))
+    }
 }
 
 /// The effect of the failures that fit a condition.

@@ -78,6 +78,7 @@ impl Plan {
             + list::<u32>(edges)
             + list::<Port>(self.ports.capacity())
             + ports.sum::<usize>()
+            + self.before.weight()
             + self.needs.weight()
             + self.failing.weight()
     }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use windlass_engine::expr::{Alias, ExprErrorKind, Template};
+use windlass_engine::expr::{Alias, Template};
 use windlass_engine::{NodeIx, Open};
 use windlass_model::{Class, Failure, Payload, ScopeNo, Seq, TriggerType, valid};
 use windlass_plugins::{Call, CallContext, Cancel, Resumption, secret_handles};
-use windlass_store::Store;
 
 use super::memory::{Unread, json_of};
 use super::owned::{OwnedRun, Stage};
@@ -163,7 +162,7 @@ impl OwnedRun {
             Some(template) => self.render_whole(open.scope, template, patch, base),
             None => {
                 let gathers = plan.is_some_and(|plan| plan.gathers);
-                self.default_input(open, gathers, base.store.as_ref())
+                self.default_input(open, gathers, base)
             }
         }
     }
@@ -183,53 +182,8 @@ impl OwnedRun {
         })
     }
 
-    /// Renders a template with the values that it names.
-    pub(super) fn render(
-        &mut self,
-        scope: ScopeNo,
-        template: &Template,
-        patch: &Patch,
-        base: &Base,
-    ) -> Result<Bytes, Unread> {
-        if let Some(constant) = template.constant() {
-            return Ok(constant.clone());
-        }
-        let values = self.values(
-            base.store.as_ref(),
-            scope,
-            template.needs(),
-            patch,
-            &base.links,
-        )?;
-        template.render(&values).map_err(|error| {
-            let (class, code) = match error.kind {
-                // As with an interrupted guest, this is no failure of the run.
-                ExprErrorKind::Interrupted => (Class::Cancelled, codes::RENDER),
-                _ if error.is_over_budget() => (Class::Limit, codes::EXPRESSION_BUDGET),
-                _ => (Class::Invalid, codes::RENDER),
-            };
-            Unread::Value(Failure::new(class, code, error.to_string()))
-        })
-    }
-
-    /// Renders a whole value; a value that is passed on unchanged is never parsed.
-    pub(super) fn render_whole(
-        &mut self,
-        scope: ScopeNo,
-        template: &Template,
-        patch: &Patch,
-        base: &Base,
-    ) -> Result<Payload, Unread> {
-        if let Some(alias) = template.alias()
-            && let Some(payload) = self.aliased(scope, &alias, patch, base)?
-        {
-            return Ok(payload);
-        }
-        self.render(scope, template, patch, base).map(Payload::json)
-    }
-
     /// The value that a template passes on unchanged, if that is possible without parsing.
-    fn aliased(
+    pub(super) fn aliased(
         &mut self,
         scope: ScopeNo,
         alias: &Alias,
@@ -260,8 +214,9 @@ impl OwnedRun {
         &mut self,
         open: &Open,
         gathers: bool,
-        store: &dyn Store,
+        base: &Base,
     ) -> Result<Payload, Unread> {
+        let store = base.store.as_ref();
         if !gathers {
             return match open.from.first() {
                 Some((_, run)) => self.memory.output(store, *run),
@@ -281,9 +236,12 @@ impl OwnedRun {
                 json.push(b',');
             }
             // Node names need no escaping.
-            json.extend_from_slice(format!("\"{name}\":").as_bytes());
+            let key = format!("\"{name}\":");
             let output = self.memory.output(store, *run)?;
-            json.extend_from_slice(&json_of(store, &output)?);
+            let output = json_of(store, &output)?;
+            self.evaluations.make(key.len() + output.len(), base)?;
+            json.extend_from_slice(key.as_bytes());
+            json.extend_from_slice(&output);
         }
         json.push(b'}');
         Ok(Payload::json(json))

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_engine::expr::{Interrupt, Template};
+use windlass_engine::expr::Template;
 use windlass_engine::{Open, PlanKind, waited_too_long};
 use windlass_model::{Bookmark, Class, Clock, Failure, Outcome, Payload, Resumption, TriggerType};
 use windlass_plugins::Returned as Back;
 
 use super::about::{TriggerContext, log_about};
 use super::call::gone;
+use super::evaluate::Evaluations;
 use super::memory::{Unread, json_of, take_apart};
 use super::outcome::{Ran, Settled};
 use super::owned::OwnedRun;
@@ -42,9 +43,8 @@ impl ShardState {
         shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
         let owned = self.owned.get_mut(&to.run)?;
-        let open = owned.state.run_of(to.seq)?.clone();
-        let prepared = Arc::clone(&owned.prepared);
-        let plan = prepared.graph.node(open.node)?;
+        let open = owned.state.run_of(to.seq)?;
+        let plan = owned.prepared.graph.node(open.node)?;
         if let Some(observer) = &shared.listeners.observer {
             observer.observe(&Observed::Started {
                 run: owned.id,
@@ -53,9 +53,28 @@ impl ShardState {
             });
         }
         windlass_model::failpoint::pass_for("execute", &plan.name);
-        owned.interrupt = shared.bursts.overdue.interrupt();
+        self.begin_with(to, patch, Evaluations::default(), shared)
+    }
+
+    /// Begins the node, with the results of its expressions that there are already.
+    pub(super) fn begin_with(
+        &mut self,
+        to: Address,
+        patch: Patch,
+        evaluations: Evaluations,
+        shared: &Arc<RuntimeShared>,
+    ) -> Option<Work> {
+        let owned = self.owned.get_mut(&to.run)?;
+        let open = owned.state.run_of(to.seq)?.clone();
+        let prepared = Arc::clone(&owned.prepared);
+        let plan = prepared.graph.node(open.node)?;
+        (owned.evaluations, owned.node) = (evaluations, Some(open.node));
         let begun = owned.begin_node(to, &open, &plan.kind, &patch, shared);
-        owned.interrupt = Interrupt::default();
+        let evaluations = std::mem::take(&mut owned.evaluations);
+        if evaluations.is_long() {
+            self.evaluate_aside(to, patch, evaluations, shared);
+            return None;
+        }
         match begun {
             Ok(Begun::Work(work)) => return work,
             Ok(Begun::Elsewhere) => {}
@@ -65,12 +84,6 @@ impl ShardState {
                     ..Ran::default()
                 };
                 self.settle(to, settled, ran, shared);
-            }
-            Err(Unread::Value(failure))
-                if shared.intake.is_draining() && failure.class == Class::Cancelled =>
-            {
-                // A shutdown never fails a run.
-                self.interrupted(to, shared);
             }
             Err(Unread::Value(failure)) => {
                 self.settle(to, Settled::Failed(failure), Ran::default(), shared);

@@ -10,7 +10,6 @@ use windlass_store::write::NewItem;
 use super::commit::{Ending, Step};
 use super::memory::Unread;
 use super::owned::OwnedRun;
-use super::work::Patch;
 use crate::codes;
 use crate::shared::{Base, Bursts};
 
@@ -92,7 +91,7 @@ impl OwnedRun {
         let container = self.state.scope(scope).map(|scope| scope.node);
         let body = container.and_then(|node| graph.body(graph.body_of(node)));
         match body.and_then(|body| body.output.as_ref()) {
-            Some(template) => self.render_whole(scope, template, &Patch::new(), base),
+            Some(template) => self.render_after(scope, template, base),
             None => Ok(Payload::null()),
         }
     }
@@ -144,7 +143,7 @@ impl OwnedRun {
         }
         let prepared = Arc::clone(&self.prepared);
         match prepared.graph.output() {
-            Some(template) => self.render_whole(ScopeNo::ROOT, template, &Patch::new(), base),
+            Some(template) => self.render_after(ScopeNo::ROOT, template, base),
             None => Ok(Payload::null()),
         }
     }

@@ -5,17 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use windlass_engine::expr::{InvalidJson, Needs, Values};
-use windlass_engine::{Graph, Open};
-use windlass_keys::link::Target;
-use windlass_model::stimulus::{BookmarkTag, WaitId};
 use windlass_model::{Body, Class, ExecutionNo, Failure, Payload, RunNo, ScopeNo, Seq};
 use windlass_store::Store;
 
 use super::owned::OwnedRun;
-use super::work::Patch;
 use crate::codes;
-use crate::links::Links;
 
 /// The limit of outputs kept in memory when no commit is in progress.
 const KEPT_OUTPUTS: usize = 64;
@@ -291,107 +285,6 @@ pub(crate) fn json_of(store: &dyn Store, payload: &Payload) -> Result<Bytes, Unr
 }
 
 impl OwnedRun {
-    /// The values that compiled expressions name, as seen from a scope; a consumer's patch replaces
-    /// variables.
-    pub(crate) fn values(
-        &mut self,
-        store: &dyn Store,
-        scope: ScopeNo,
-        needs: &Needs,
-        patch: &Patch,
-        links: &Links,
-    ) -> Result<Values, Unread> {
-        let mut values = Values::new();
-        values.interrupted_by(self.interrupt.clone());
-        if needs.is_empty() {
-            return Ok(values);
-        }
-        if needs.input {
-            let input = self.memory.input(store, self.no)?;
-            values.input(&json_of(store, &input)?).map_err(unusable)?;
-        }
-        if needs.item || needs.index {
-            self.fill_item(store, scope, needs, &mut values)?;
-        }
-        if needs.all_vars || !needs.vars.is_empty() {
-            self.fill_vars(store, scope, needs, patch, &mut values)?;
-        }
-        let prepared = Arc::clone(&self.prepared);
-        if needs.all_nodes {
-            for (_, plan) in prepared.graph.nodes() {
-                self.fill_output(store, &prepared.graph, scope, &plan.name, &mut values)?;
-            }
-        } else {
-            for name in &needs.nodes {
-                self.fill_output(store, &prepared.graph, scope, name, &mut values)?;
-            }
-        }
-        for name in &needs.links {
-            self.fill_link(&prepared.graph, scope, name, links, &mut values)?;
-        }
-        if needs.run {
-            values.run(&self.id.to_string(), self.correlation.as_deref());
-        }
-        if needs.workflow {
-            values.workflow(&self.prepared.name);
-        }
-        if needs.trigger {
-            let (kind, attempt) = self.step;
-            values.trigger(kind.name(), attempt);
-        }
-        Ok(values)
-    }
-
-    /// Adds the link for the current or next wait of a node.
-    fn fill_link(
-        &self,
-        graph: &Graph,
-        scope: ScopeNo,
-        name: &str,
-        links: &Links,
-        values: &mut Values,
-    ) -> Result<(), Unread> {
-        let named = graph.nodes().find(|(_, plan)| plan.name == name);
-        let is_called = |open: &Open| {
-            let held = self.held.get(&open.seq);
-            held.is_none_or(|held| held.given.is_some() || held.is_claimed())
-        };
-        let visit = named.and_then(|(node, _)| {
-            let state = &self.state;
-            state.next_visit(graph, scope, node, is_called)
-        });
-        if let Some(visit) = visit {
-            let wait = WaitId::of_visit(self.id, visit.scope, name, visit.visit, visit.phase);
-            let link = links.link(&Target::Wait(wait, BookmarkTag::ANY));
-            let link = link.map_err(|error| {
-                let text = format!("no link can be made: {error}");
-                Unread::Value(Failure::new(Class::Retryable, codes::KEYRING, text))
-            })?;
-            values.link(name, &link);
-        }
-        Ok(())
-    }
-
-    fn fill_item(
-        &mut self,
-        store: &dyn Store,
-        scope: ScopeNo,
-        needs: &Needs,
-        values: &mut Values,
-    ) -> Result<(), Unread> {
-        if needs.item
-            && let Some(item) = self.item(store, scope)?
-        {
-            values.item(&item).map_err(unusable)?;
-        }
-        if needs.index
-            && let Some(around) = self.state.scope(scope)
-        {
-            values.index(around.index);
-        }
-        Ok(())
-    }
-
     /// The item of a scope, as JSON; none outside of every for-each.
     pub(crate) fn item(
         &mut self,
@@ -419,60 +312,4 @@ impl OwnedRun {
         }
         Ok(None)
     }
-
-    fn fill_vars(
-        &mut self,
-        store: &dyn Store,
-        scope: ScopeNo,
-        needs: &Needs,
-        patch: &Patch,
-        values: &mut Values,
-    ) -> Result<(), Unread> {
-        // Of several values with one name the last counts, so outer scopes come first.
-        let around: Vec<ScopeNo> = self.state.around(scope).collect();
-        for scope in around.into_iter().rev() {
-            for (name, payload) in self.memory.vars(store, self.no, scope)? {
-                if needs.all_vars || needs.vars.contains(name) {
-                    values
-                        .var(name, &json_of(store, payload)?)
-                        .map_err(unusable)?;
-                }
-            }
-        }
-        for (name, json) in patch {
-            if needs.all_vars || needs.vars.contains(name) {
-                values.var(name, json).map_err(unusable)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn fill_output(
-        &mut self,
-        store: &dyn Store,
-        graph: &Graph,
-        scope: ScopeNo,
-        name: &str,
-        values: &mut Values,
-    ) -> Result<(), Unread> {
-        let latest = graph
-            .find(name)
-            .and_then(|node| self.state.latest(graph, scope, node));
-        let json = match latest {
-            Some(run) => {
-                let output = self.memory.output(store, run)?;
-                Some(json_of(store, &output)?)
-            }
-            None => None,
-        };
-        values.output(name, json.as_deref()).map_err(unusable)
-    }
-}
-
-pub(super) fn unusable(error: InvalidJson) -> Unread {
-    let class = match error {
-        InvalidJson::Syntax { .. } => Class::Invalid,
-        InvalidJson::TooLarge { .. } => Class::Limit,
-    };
-    Unread::Value(Failure::new(class, codes::RENDER, error.to_string()))
 }

@@ -11,9 +11,11 @@ mod call;
 mod child;
 mod commit;
 mod early;
+mod evaluate;
 mod execute;
 mod external;
 mod finish;
+mod gather;
 mod guard;
 mod mark;
 mod memory;
@@ -42,6 +44,7 @@ use windlass_store::{Sink, Ticket, Wrote};
 use crate::catalog::Prepared;
 use crate::error::Error;
 use child::Resolved;
+use evaluate::Evaluated;
 use mark::GuestMark;
 use work::Returned;
 
@@ -61,6 +64,8 @@ pub(crate) enum Message {
     Born(Box<Birth>),
     /// The prepared workflow of a child.
     Resolved(Box<Resolved>),
+    /// An expression was evaluated on another thread.
+    Evaluated(Box<Evaluated>),
     /// A guest call has returned on another thread.
     Returned(Box<Returned>),
     /// Answers of the store.

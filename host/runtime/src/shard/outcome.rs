@@ -224,8 +224,7 @@ impl OwnedRun {
         let Some(needs) = needs.filter(|needs| !needs.is_empty()) else {
             return Ok(None);
         };
-        let store = base.store.as_ref();
-        match self.values(store, scope, needs, &Patch::new(), &base.links) {
+        match self.values(base, scope, needs, &Patch::new()) {
             Ok(values) => Ok(Some(Ok(values))),
             Err(Unread::Value(failure)) => Ok(Some(Err(failure))),
             Err(Unread::Store(error)) => Err(error),
@@ -260,12 +259,12 @@ impl OwnedRun {
             .filter_map(|(name, payload)| Some((name.clone(), payload.inline()?.clone())))
             .collect();
         let store = base.store.as_ref();
-        let mut values = self.values(store, scope, &plan.needs, &patch, &base.links)?;
+        let mut values = self.values(base, scope, &plan.needs, &patch)?;
         if plan.needs.all_nodes || plan.needs.nodes.contains(&plan.name) {
             let json = super::memory::json_of(store, output)?;
             values
                 .output(&plan.name, Some(&json))
-                .map_err(super::memory::unusable)?;
+                .map_err(|error| Unread::Value(super::gather::unusable(&error)))?;
         }
         Ok(values)
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
-use windlass_engine::expr::Interrupt;
-use windlass_engine::{Open, OpenRow};
+use windlass_engine::expr::StepBudget;
+use windlass_engine::{NodeIx, Open, OpenRow};
 use windlass_model::{
     Digest, Epoch, ExecutionNo, LogLine, Numbers, RunId, RunNo, Seq, Status, Token, TriggerNo,
     TriggerType, Version,
@@ -17,6 +17,7 @@ use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewRun, Parent, Suspicion, 
 use windlass_store::write::{ClaimedRun, Fence, Removed, TriggerFence};
 
 use super::burst::Burst;
+use super::evaluate::Evaluations;
 use super::guard::Guard;
 use super::memory::Memory;
 use crate::catalog::Prepared;
@@ -46,9 +47,13 @@ pub(crate) struct OwnedRun {
     pub(crate) gone: FxHashSet<Seq>,
     /// The type of the trigger of the current step, and the attempt: expressions see both.
     pub(crate) step: (TriggerType, u32),
-    /// Interrupts evaluations before a node begins. Evaluations after a step are never interrupted:
+    /// The node of the current step, before it begins.
+    pub(crate) node: Option<NodeIx>,
+    /// The evaluations of the step before its node begins.
+    pub(crate) evaluations: Evaluations,
+    /// The budget of the evaluations after a node, once there is one. They are never interrupted:
     /// the guest has run already.
-    pub(crate) interrupt: Interrupt,
+    pub(crate) after: Option<StepBudget>,
     /// The number of commits in progress.
     pub(crate) unacknowledged: u32,
     pub(crate) burst: Burst,
@@ -243,7 +248,9 @@ impl OwnedRun {
             held,
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),
-            interrupt: Interrupt::default(),
+            node: None,
+            evaluations: Evaluations::default(),
+            after: None,
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,
@@ -280,7 +287,9 @@ impl OwnedRun {
             held: held.collect(),
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),
-            interrupt: Interrupt::default(),
+            node: None,
+            evaluations: Evaluations::default(),
+            after: None,
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,

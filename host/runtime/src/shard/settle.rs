@@ -67,6 +67,7 @@ impl OwnedRun {
         ran: Ran,
         shared: &RuntimeShared,
     ) -> windlass_store::Result<Option<Step>> {
+        self.after = None;
         let now_ms = shared.base.clock.wall_ms();
         let random = self.spread(to);
         let before = self.state.run_of(to.seq).map(|open| Before {

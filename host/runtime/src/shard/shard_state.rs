@@ -117,6 +117,7 @@ impl ShardState {
             Message::Drain => self.drain(shared),
             Message::Interrupt => self.owned.values().for_each(OwnedRun::interrupt),
             Message::Resolved(resolved) => self.resolved(*resolved, shared),
+            Message::Evaluated(evaluated) => self.evaluated(*evaluated, shared),
             // The worker handles returned calls: they may lead to the next call.
             Message::Returned(_) => {}
         }

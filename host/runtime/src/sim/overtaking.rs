@@ -47,6 +47,7 @@ impl Process {
             topology: Topology::Local,
             max_steps: 1_000,
             max_descendants: 10_000,
+            step_bytes: windlass_engine::expr::STEP_BYTES,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

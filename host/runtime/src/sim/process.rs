@@ -193,6 +193,7 @@ impl Process {
             topology: from.topology(),
             max_steps: from.max_steps,
             max_descendants: from.max_descendants,
+            step_bytes: windlass_engine::expr::STEP_BYTES,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

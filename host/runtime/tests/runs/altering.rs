@@ -342,10 +342,12 @@ workflow: j
 nodes:
   first: { set: { n: 1 } }
   x: { set: { m: 1 } }
+  # `x` runs before `bad` fails.
+  later: { wait: 30ms }
   bad: { set: { k: "{{ input.a + 'x' }}" } }
   both: { set: { z: 1 } }
   last: { set: { y: 1 } }
-edges: [first -> x, x -> both, first -> bad, bad -> both, both -> last]
+edges: [first -> x, x -> both, first -> later, later -> bad, bad -> both, both -> last]
 "#;
     let good = join.replace("input.a + 'x'", "input.a + 1");
     let without_x = good
@@ -428,7 +430,7 @@ nodes:
   x: { set: { m: 1 } }
   bad: { set: { k: "{{ input.a + 'x' }}" } }
   both: { set: { z: 1 } }
-edges: [first -> x, x -> both, first -> bad, bad -> both]
+edges: [first -> x, x -> both, x -> bad, bad -> both]
 output: "{{ [vars.m, vars.k] }}"
 "#;
     let good = join.replace("input.a + 'x'", "input.a + 1");

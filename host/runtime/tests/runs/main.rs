@@ -10,6 +10,7 @@ mod bursts;
 mod clients;
 mod control;
 mod definitions;
+mod evaluations;
 mod expressions;
 mod failing;
 mod flow;

@@ -39,6 +39,8 @@ pub(crate) struct Setup {
     pub(crate) quarantine_after: Option<u32>,
     /// The limit of descendants of a run.
     pub(crate) max_descendants: u32,
+    /// The limit of the values that one step makes, in bytes.
+    pub(crate) step_bytes: usize,
 }
 
 impl Default for Setup {
@@ -51,6 +53,7 @@ impl Default for Setup {
             deadline: windlass_plugins::Limits::default().deadline,
             quarantine_after: Some(10),
             max_descendants: 10_000,
+            step_bytes: 64 << 20,
         }
     }
 }
@@ -158,6 +161,7 @@ impl Setup {
             topology: windlass_runtime::Topology::Local,
             max_steps: 10_000,
             max_descendants: self.max_descendants,
+            step_bytes: self.step_bytes,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
@@ -387,6 +391,7 @@ impl Running {
             topology,
             max_steps: 10_000,
             max_descendants: 10_000,
+            step_bytes: 64 << 20,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

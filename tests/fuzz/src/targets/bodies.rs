@@ -123,6 +123,7 @@ impl Rig {
             topology: Topology::Local,
             max_steps: 1_000,
             max_descendants: 10_000,
+            step_bytes: 64 << 20,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

@@ -8,22 +8,26 @@
 //! * memory: bytes that are allocated. They are not returned before the evaluation ends.
 //!
 //! Between steps the budget checks the [`Interrupt`], by which the caller cancels the evaluation.
+//! The evaluations of one step share a [`StepBudget`].
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::fault::{Fault, Limit, Result};
 
 /// The limit of steps of one expression or text.
 pub const FUEL: u64 = 100_000;
 
-/// The limit of work of all evaluations from the same [`Values`](crate::expr::Values): bytes read
-/// or written, and 32 for each step.
+/// The limit of work of all evaluations within one [`StepBudget`]: bytes read or written, and 32 for
+/// each step.
 pub const WORK: u64 = 128 * 1024 * 1024;
 
 /// The limit of bytes that one expression or text may allocate, its result included.
 pub const MEMORY: usize = 64 * 1024 * 1024;
+
+/// The limit of all values that one step makes, in bytes, unless the host is configured otherwise.
+pub const STEP_BYTES: usize = 64 * 1024 * 1024;
 
 /// The limit of recursion: operands, nested statements and recursive loops together.
 pub(super) const DEPTH: u32 = 320;
@@ -40,20 +44,41 @@ pub(super) const CONTAINER: usize = 96;
 /// The work between two checks of the interrupt: far below a millisecond.
 const LOOK: u64 = 256 * 1024;
 
-/// Cancels an evaluation. An interrupted evaluation has neither a result nor a failure: the step is
-/// repeated later.
-#[derive(Clone, Default)]
-pub struct Interrupt(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+/// Cancels an evaluation. An interrupted evaluation has neither a result nor a failure, and its work
+/// is not charged: it is repeated later.
+#[derive(Clone)]
+pub struct Interrupt {
+    raised: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    memory: usize,
+}
+
+impl Default for Interrupt {
+    fn default() -> Self {
+        Self {
+            raised: None,
+            memory: MEMORY,
+        }
+    }
+}
 
 impl Interrupt {
     /// Interrupts as soon as `raised` returns true. `raised` is called about every 256 KiB of work,
     /// so it has to be cheap and must not block.
     pub fn when(raised: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(raised)))
+        Self {
+            raised: Some(Arc::new(raised)),
+            ..Self::default()
+        }
+    }
+
+    /// Interrupts, too, before an evaluation allocates more than this many bytes.
+    #[must_use]
+    pub fn beyond(self, memory: usize) -> Self {
+        Self { memory, ..self }
     }
 
     fn is_raised(&self) -> bool {
-        self.0.as_ref().is_some_and(|raised| raised())
+        self.raised.as_ref().is_some_and(|raised| raised())
     }
 }
 
@@ -63,20 +88,74 @@ impl fmt::Debug for Interrupt {
     }
 }
 
-/// The work of all evaluations from the same values so far.
-#[derive(Debug, Default)]
-pub(in crate::expr) struct Spent(AtomicU64);
+/// The budget that the evaluations of one step share: their work ([`WORK`]), and the bytes of the
+/// values that they make. Clones share it.
+#[derive(Clone, Debug)]
+pub struct StepBudget(Arc<Left>);
 
-impl Spent {
-    /// So much that this work is left.
-    pub(in crate::expr) fn leaving(work: u64) -> Self {
-        Self(AtomicU64::new(WORK.saturating_sub(work)))
+/// What is left of a step's budget.
+#[derive(Debug)]
+struct Left {
+    work: AtomicU64,
+    made: AtomicUsize,
+    /// The bound of `made`.
+    most: usize,
+}
+
+impl StepBudget {
+    /// A budget for values of `made` bytes together.
+    pub fn new(made: usize) -> Self {
+        Self::of(WORK, made)
+    }
+
+    /// A budget with so much work.
+    pub(in crate::expr) fn with_work(work: u64) -> Self {
+        Self::of(work.min(WORK), STEP_BYTES)
+    }
+
+    fn of(work: u64, most: usize) -> Self {
+        Self(Arc::new(Left {
+            work: AtomicU64::new(work),
+            made: AtomicUsize::new(most),
+            most,
+        }))
+    }
+
+    /// Charges for a value of this many bytes that the step makes, before it is made.
+    ///
+    /// # Errors
+    ///
+    /// The values of the step would take more than the bound, in bytes.
+    pub fn make(&self, bytes: usize) -> std::result::Result<(), usize> {
+        let Some(left) = self.made_left().checked_sub(bytes) else {
+            return Err(self.0.most);
+        };
+        self.0.made.store(left, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The bytes of values that the step can still make.
+    pub fn made_left(&self) -> usize {
+        self.0.made.load(Ordering::Relaxed)
+    }
+
+    /// The bound of the bytes of all values.
+    pub(in crate::expr) fn made_most(&self) -> usize {
+        self.0.most
+    }
+
+    pub(in crate::expr) fn work_left(&self) -> u64 {
+        self.0.work.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::expr) fn set_work_left(&self, work: u64) {
+        self.0.work.store(work, Ordering::Relaxed);
     }
 }
 
-impl Clone for Spent {
-    fn clone(&self) -> Self {
-        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+impl Default for StepBudget {
+    fn default() -> Self {
+        Self::new(STEP_BYTES)
     }
 }
 
@@ -85,22 +164,25 @@ pub(super) struct Budget<'a> {
     steps: u64,
     work: u64,
     memory: usize,
+    /// An evaluation that leaves less memory than this is interrupted.
+    interrupted_below: usize,
     depth: u32,
     next_look: u64,
-    spent: &'a Spent,
+    shared: &'a StepBudget,
     interrupt: &'a Interrupt,
 }
 
 impl<'a> Budget<'a> {
-    pub(super) fn new(spent: &'a Spent, interrupt: &'a Interrupt) -> Self {
-        let work = WORK.saturating_sub(spent.0.load(Ordering::Relaxed));
+    pub(super) fn new(shared: &'a StepBudget, interrupt: &'a Interrupt) -> Self {
+        let work = shared.work_left();
         Self {
             steps: FUEL,
             work,
             memory: MEMORY,
+            interrupted_below: MEMORY.saturating_sub(interrupt.memory),
             depth: 0,
             next_look: work.saturating_sub(LOOK),
-            spent,
+            shared,
             interrupt,
         }
     }
@@ -147,6 +229,9 @@ impl<'a> Budget<'a> {
         let Some(memory) = self.memory.checked_sub(bytes) else {
             return Err(Fault::Limit(Limit::Memory));
         };
+        if memory < self.interrupted_below {
+            return Err(Fault::Interrupted);
+        }
         self.memory = memory;
         self.touch(bytes)
     }
@@ -198,7 +283,6 @@ impl<'a> Budget<'a> {
 
 impl Drop for Budget<'_> {
     fn drop(&mut self) {
-        let spent = WORK.saturating_sub(self.work);
-        self.spent.0.store(spent, Ordering::Relaxed);
+        self.shared.set_work_left(self.work);
     }
 }

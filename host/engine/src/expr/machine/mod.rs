@@ -49,8 +49,7 @@ pub(super) mod apart {
     }
 }
 
-pub(super) use budget::Spent;
-pub use budget::{FUEL, Interrupt, MEMORY, WORK};
+pub use budget::{FUEL, Interrupt, MEMORY, STEP_BYTES, StepBudget, WORK};
 pub(super) use checks::ORDERINGS;
 pub(super) use expression::is_detail;
 pub(super) use fault::{Fault, Limit};
@@ -102,7 +101,7 @@ fn evaluate(tree: &Tree, values: &Values) -> Result<Value> {
     let mut machine = Machine {
         tree,
         values,
-        budget: Budget::new(values.spent(), values.interrupt()),
+        budget: Budget::new(values.budget(), values.interrupt()),
         frames: Vec::new(),
         escape: Escape::None,
         out: String::new(),

@@ -87,6 +87,7 @@ impl Machine {
             topology: Topology::Local,
             max_steps: 2_000,
             max_descendants: 10_000,
+            step_bytes: 64 << 20,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

@@ -1,0 +1,260 @@
+//! The values that expressions name, before they are parsed.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_engine::expr::{InvalidJson, Needs, PARSED, StepBudget, Values};
+use windlass_engine::{Graph, Open};
+use windlass_keys::link::Target;
+use windlass_model::stimulus::{BookmarkTag, WaitId};
+use windlass_model::{Class, Failure, ScopeNo, TriggerType};
+use windlass_store::Store;
+
+use super::memory::{Unread, json_of};
+use super::owned::OwnedRun;
+use super::work::Patch;
+use crate::codes;
+use crate::links::Links;
+use crate::shared::Base;
+
+/// The values that expressions name, as JSON.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    needs: Needs,
+    json: Vec<(Slot, Bytes)>,
+    json_bytes: usize,
+    /// The nodes without an output.
+    silent: Vec<String>,
+    index: Option<u32>,
+    links: Vec<(String, String)>,
+    run: Option<(String, Option<Arc<str>>)>,
+    workflow: Option<Arc<str>>,
+    trigger: Option<(TriggerType, u32)>,
+}
+
+/// The place of a value.
+enum Slot {
+    Input,
+    Item,
+    Var(String),
+    Output(String),
+}
+
+impl Gathered {
+    /// The values that were asked for.
+    pub(super) fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// The bytes of JSON that are to be parsed.
+    pub(super) fn json_bytes(&self) -> usize {
+        self.json_bytes
+    }
+
+    /// Parses the values and adds them.
+    pub(super) fn parse(self, values: &mut Values) -> Result<(), Failure> {
+        for (slot, json) in &self.json {
+            let parsed = match slot {
+                Slot::Input => values.input(json),
+                Slot::Item => values.item(json),
+                Slot::Var(name) => values.var(name, json),
+                Slot::Output(name) => values.output(name, Some(json)),
+            };
+            parsed.map_err(|error| unusable(&error))?;
+        }
+        for name in &self.silent {
+            values
+                .output(name, None)
+                .map_err(|error| unusable(&error))?;
+        }
+        if let Some(index) = self.index {
+            values.index(index);
+        }
+        for (name, link) in &self.links {
+            values.link(name, link);
+        }
+        if let Some((id, correlation)) = &self.run {
+            values.run(id, correlation.as_deref());
+        }
+        if let Some(workflow) = &self.workflow {
+            values.workflow(workflow);
+        }
+        if let Some((kind, attempt)) = self.trigger {
+            values.trigger(kind.name(), attempt);
+        }
+        Ok(())
+    }
+
+    /// Adds JSON. Its parsed form takes at least as many bytes.
+    fn add(&mut self, slot: Slot, json: Bytes) -> Result<(), Unread> {
+        self.json_bytes = self.json_bytes.saturating_add(json.len());
+        if self.json_bytes > PARSED {
+            let name = match slot {
+                Slot::Input => "input".to_owned(),
+                Slot::Item => "item".to_owned(),
+                Slot::Var(name) => format!("vars.{name}"),
+                Slot::Output(name) => format!("nodes.{name}.output"),
+            };
+            return Err(Unread::Value(unusable(&InvalidJson::TooLarge { name })));
+        }
+        self.json.push((slot, json));
+        Ok(())
+    }
+}
+
+impl OwnedRun {
+    /// The values that expressions name after a node was executed.
+    pub(crate) fn values(
+        &mut self,
+        base: &Base,
+        scope: ScopeNo,
+        needs: &Needs,
+        patch: &Patch,
+    ) -> Result<Values, Unread> {
+        let mut values = Values::new();
+        values.within(
+            self.after
+                .get_or_insert_with(|| StepBudget::new(base.step_bytes)),
+        );
+        let gathered = self.gather(base, scope, needs, patch)?;
+        gathered.parse(&mut values).map_err(Unread::Value)?;
+        Ok(values)
+    }
+
+    /// The values that expressions name, as seen from a scope; a consumer's patch replaces
+    /// variables.
+    pub(super) fn gather(
+        &mut self,
+        base: &Base,
+        scope: ScopeNo,
+        needs: &Needs,
+        patch: &Patch,
+    ) -> Result<Gathered, Unread> {
+        let store = base.store.as_ref();
+        let mut gathered = Gathered {
+            needs: needs.clone(),
+            ..Gathered::default()
+        };
+        if needs.is_empty() {
+            return Ok(gathered);
+        }
+        if needs.input {
+            let input = self.memory.input(store, self.no)?;
+            gathered.add(Slot::Input, json_of(store, &input)?)?;
+        }
+        if needs.item
+            && let Some(item) = self.item(store, scope)?
+        {
+            gathered.add(Slot::Item, item)?;
+        }
+        if needs.index {
+            gathered.index = self.state.scope(scope).map(|around| around.index);
+        }
+        if needs.all_vars || !needs.vars.is_empty() {
+            self.gather_vars(store, scope, needs, patch, &mut gathered)?;
+        }
+        let prepared = Arc::clone(&self.prepared);
+        let graph = &prepared.graph;
+        if needs.all_nodes {
+            for (_, plan) in graph.nodes() {
+                self.gather_output(store, graph, scope, &plan.name, &mut gathered)?;
+            }
+        } else {
+            for name in &needs.nodes {
+                self.gather_output(store, graph, scope, name, &mut gathered)?;
+            }
+        }
+        for name in &needs.links {
+            if let Some(link) = self.link_of(graph, scope, name, &base.links)? {
+                gathered.links.push((name.clone(), link));
+            }
+        }
+        if needs.run {
+            gathered.run = Some((self.id.to_string(), self.correlation.clone()));
+        }
+        gathered.workflow = needs.workflow.then(|| Arc::clone(&self.prepared.name));
+        gathered.trigger = needs.trigger.then_some(self.step);
+        Ok(gathered)
+    }
+
+    /// The link for the current or next wait of a node.
+    fn link_of(
+        &self,
+        graph: &Graph,
+        scope: ScopeNo,
+        name: &str,
+        links: &Links,
+    ) -> Result<Option<String>, Unread> {
+        let named = graph.nodes().find(|(_, plan)| plan.name == name);
+        let is_called = |open: &Open| {
+            let held = self.held.get(&open.seq);
+            held.is_none_or(|held| held.given.is_some() || held.is_claimed())
+        };
+        let visit = named.and_then(|(node, _)| {
+            let state = &self.state;
+            state.next_visit(graph, scope, node, is_called)
+        });
+        let Some(visit) = visit else {
+            return Ok(None);
+        };
+        let wait = WaitId::of_visit(self.id, visit.scope, name, visit.visit, visit.phase);
+        let link = links.link(&Target::Wait(wait, BookmarkTag::ANY));
+        link.map(Some).map_err(|error| {
+            let text = format!("no link can be made: {error}");
+            Unread::Value(Failure::new(Class::Retryable, codes::KEYRING, text))
+        })
+    }
+
+    fn gather_vars(
+        &mut self,
+        store: &dyn Store,
+        scope: ScopeNo,
+        needs: &Needs,
+        patch: &Patch,
+        gathered: &mut Gathered,
+    ) -> Result<(), Unread> {
+        // Of several values with one name the last counts, so outer scopes come first.
+        let around: Vec<ScopeNo> = self.state.around(scope).collect();
+        for scope in around.into_iter().rev() {
+            for (name, payload) in self.memory.vars(store, self.no, scope)? {
+                if needs.all_vars || needs.vars.contains(name) {
+                    gathered.add(Slot::Var(name.clone()), json_of(store, payload)?)?;
+                }
+            }
+        }
+        for (name, json) in patch {
+            if needs.all_vars || needs.vars.contains(name) {
+                gathered.add(Slot::Var(name.clone()), json.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn gather_output(
+        &mut self,
+        store: &dyn Store,
+        graph: &Graph,
+        scope: ScopeNo,
+        name: &str,
+        gathered: &mut Gathered,
+    ) -> Result<(), Unread> {
+        let latest = graph
+            .find(name)
+            .and_then(|node| self.state.latest(graph, scope, node));
+        let Some(run) = latest else {
+            gathered.silent.push(name.to_owned());
+            return Ok(());
+        };
+        let output = self.memory.output(store, run)?;
+        gathered.add(Slot::Output(name.to_owned()), json_of(store, &output)?)
+    }
+}
+
+/// The failure of a value that expressions cannot see.
+pub(super) fn unusable(error: &InvalidJson) -> Failure {
+    let class = match error {
+        InvalidJson::Syntax { .. } => Class::Invalid,
+        InvalidJson::TooLarge { .. } => Class::Limit,
+    };
+    Failure::new(class, codes::RENDER, error.to_string())
+}

@@ -1,0 +1,173 @@
+//! Expressions that take long, or make much: they hold up neither other runs, nor a cancellation,
+//! nor a shutdown.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_model::{Payload, RunId, Status};
+use windlass_runtime::StartRequest;
+use windlass_store::Reader as _;
+
+use crate::rig::{Setup, definition};
+
+/// An expression that takes nearly all steps that an expression may take.
+const LONG: &str = "{% for a in range(60) %}{% for b in range(250) %}{% set c = input.n * b %}\
+                    {% endfor %}{% endfor %}{{ input.n }}";
+
+fn long(variables: usize) -> String {
+    let assigned: Vec<String> = (0..variables)
+        .map(|i| format!("v{i}: \"{LONG}\""))
+        .collect();
+    format!(
+        "workflow: long\nnodes:\n  work: {{ set: {{ {} }} }}\noutput: \"{{{{ vars.v0 }}}}\"\n",
+        assigned.join(", ")
+    )
+}
+
+#[test]
+fn a_long_expression_is_evaluated_aside() {
+    let workflow = format!(
+        r#"
+workflow: aside
+vars: {{ n: 1 }}
+nodes:
+  work: {{ set: {{ n: "{{{{ vars.n + 1 }}}}", a: "{LONG}", same: "{{{{ vars.n }}}}", b: "{LONG}" }} }}
+output: "{{{{ [vars.n, vars.a, vars.same, vars.b, nodes.work.output.b] }}}}"
+"#
+    );
+    let ran = Setup::default().run_on(&workflow, Payload::json(r#"{"n":7}"#));
+    assert_eq!(ran.output(), json!([2, "7", 1, "7", "7"]));
+    let aside = "windlass_evaluations_aside_total ";
+    let count = ran
+        .metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(aside));
+    let count: u64 = count.unwrap().parse().unwrap();
+    assert!((1..=4).contains(&count), "{count}");
+}
+
+#[test]
+fn large_values_are_parsed_aside() {
+    let workflow = r#"
+workflow: large
+nodes:
+  work: { set: { last: "{{ input | last }}", length: "{{ input | length }}" } }
+output: "{{ [vars.last, vars.length] }}"
+"#;
+    let input = format!("[{}7]", "1,".repeat(400_000));
+    let ran = Setup::default().run_on(workflow, Payload::json(input));
+    assert_eq!(ran.output(), json!([7, 400_001]));
+    assert!(ran.metrics.contains("windlass_evaluations_aside_total 2\n"));
+}
+
+#[test]
+fn an_expression_that_fails_aside_fails_its_node() {
+    let workflow = format!(
+        r#"
+workflow: fails
+nodes:
+  work: {{ set: {{ a: "{LONG}{{{{ input.n + 'x' }}}}" }}, on-error: route }}
+  after: {{ set: {{ said: "{{{{ nodes.work.output.error.message }}}}" }} }}
+edges: [work.error -> after]
+output: "{{{{ vars.said }}}}"
+"#
+    );
+    let ran = Setup::default().run_on(&workflow, Payload::json(r#"{"n":7}"#));
+    let said = ran.output().to_string();
+    assert!(said.contains("tried to use + operator"), "{said}");
+}
+
+#[test]
+fn the_values_of_one_step_share_a_bound() {
+    let setup = Setup {
+        step_bytes: 1 << 20,
+        ..Setup::default()
+    };
+    let variables: Vec<String> = (0..10)
+        .map(|i| format!("v{i}: \"{{{{ 'a' * 200000 }}}}\""))
+        .collect();
+    let workflow = format!(
+        "workflow: w\nnodes:\n  work: {{ set: {{ {} }} }}\n",
+        variables.join(", ")
+    );
+    let ran = setup.run(&workflow);
+    let failure = ran.result.failure.as_ref().unwrap();
+    assert_eq!(failure.class, windlass_model::Class::Limit);
+    assert!(
+        failure.message.contains("more than 1048576 bytes together"),
+        "{failure}"
+    );
+    // Five of them are below the bound.
+    let few = format!(
+        "workflow: w\nnodes:\n  work: {{ set: {{ {} }} }}\n",
+        variables[..5].join(", ")
+    );
+    assert_eq!(setup.run(&few).result.status, Status::Completed);
+    // Outputs that are gathered for one node count as well.
+    let nodes: Vec<String> = (0..8)
+        .map(|i| format!("n{i}: {{ set: {{ v: \"{{{{ 'a' * 200000 }}}}\" }} }}"))
+        .collect();
+    let edges: Vec<String> = (0..8).map(|i| format!("n{i} -> all")).collect();
+    let gathered = format!(
+        "workflow: w\nnodes:\n  {}\n  all: {{ workflow: none }}\nedges: [{}]\n",
+        nodes.join("\n  "),
+        edges.join(", ")
+    );
+    let ran = setup.run(&gathered);
+    let failure = ran.result.failure.as_ref().unwrap();
+    assert!(
+        failure.message.contains("more than 1048576 bytes together"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn the_expressions_of_one_step_share_their_work() {
+    let ran = Setup::default().run_on(&long(200), Payload::json(r#"{"n":7}"#));
+    let failure = ran.result.failure.as_ref().unwrap();
+    assert!(
+        failure.message.contains("reads and writes more than"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn other_runs_go_on_beside_long_expressions_and_a_cancellation_ends_them() {
+    let running = Setup::default().start();
+    let [client, _] = running.clients();
+    let start = |workflow: &str| {
+        let request = StartRequest {
+            definition: definition(workflow),
+            input: Payload::json(r#"{"n":7}"#),
+            id: None,
+            correlation: None,
+        };
+        running.block_on(client.create_and_run(request)).unwrap()
+    };
+    let slow = long(30);
+    let busy: Vec<RunId> = (0..20).map(|_| start(&slow).id).collect();
+    let quick = start("workflow: quick\nnodes:\n  one: { set: { a: \"{{ input.n }}\" } }\n");
+    let ended = running.block_on(client.result(quick.id, Duration::from_secs(60)));
+    assert_eq!(ended.unwrap().status, Status::Completed);
+    let statuses = || -> Vec<Status> {
+        let row = |id: &RunId| running.store.run(*id).unwrap().unwrap();
+        busy.iter().map(|id| row(id).status).collect()
+    };
+    let now = statuses();
+    let open = now
+        .iter()
+        .filter(|status| matches!(status, Status::Pending | Status::Running))
+        .count();
+    assert!(open > 10, "{now:?}");
+    for id in &busy {
+        running.cancel(*id);
+    }
+    for id in &busy {
+        let ended = running.block_on(client.result(*id, Duration::from_secs(60)));
+        let status = ended.unwrap().status;
+        assert!(
+            matches!(status, Status::Cancelled | Status::Completed),
+            "{status:?}"
+        );
+    }
+}
