@@ -144,16 +144,15 @@ fn a_component_that_does_not_load_is_not_stored() {
 }
 
 fn codes(events: &[LoadEvent]) -> Vec<(&str, &str)> {
-    let code = |event| match event {
-        &LoadEvent::Failed {
-            ref file,
-            ref error,
-            ..
-        } => (name(file), error.code.as_str()),
-        &LoadEvent::Loaded { ref file, .. } => (name(file), "loaded"),
-        _ => ("?", "?"),
-    };
     events.iter().map(code).collect()
+}
+
+fn code(event: &LoadEvent) -> (&str, &str) {
+    match event {
+        LoadEvent::Failed { file, error, .. } => (name(file), error.code.as_str()),
+        LoadEvent::Loaded { file, .. } => (name(file), "loaded"),
+        _ => ("?", "?"),
+    }
 }
 
 fn name(file: &Path) -> &str {
