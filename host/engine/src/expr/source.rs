@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use minijinja::machinery::{Token, ast::Stmt, tokenize};
+use minijinja::value::ValueKind;
 use minijinja::{ErrorKind, Value};
 use windlass_model::nearest::did_you_mean;
+use windlass_model::visible::sentence;
 use windlass_model::weight::{block, list};
 use windlass_model::{Diagnostic, Place};
 
@@ -21,6 +23,9 @@ use super::write::WriteError;
 /// The most that a byte of an expression takes in the compiled tree: `[0,0,0]` has a value for each
 /// second one.
 const TREE_BYTES: usize = 24;
+
+/// How many names beside an undefined one are compared with it for the error.
+const SIBLINGS: usize = 1_000;
 
 /// How much of the pointer to an expression is kept for errors, in bytes.
 const POINTER_BYTES: usize = 512;
@@ -156,14 +161,31 @@ impl Source {
             }
             Code::Tree(tree) => machine::run(tree, values),
         };
-        result.map_err(|fault| match fault {
+        result.map_err(|fault| self.stopped(fault, values))
+    }
+
+    /// Appends its value as JSON to `out`, which may hold at most `limit` bytes afterwards.
+    pub(super) fn write(
+        &self,
+        value: &Value,
+        out: &mut Vec<u8>,
+        limit: usize,
+        values: &Values,
+    ) -> Result<(), ExprError> {
+        machine::write(value, out, limit, values)
+            .map_err(|fault| self.stopped(fault, values))?
+            .map_err(|error| self.unwritten(error, values))
+    }
+
+    fn stopped(&self, fault: Fault, values: &Values) -> ExprError {
+        match fault {
             Fault::Error(error) => self.failed(&error, values),
             Fault::Limit(limit) => self.over(limit),
             Fault::Interrupted => {
                 let message = "the evaluation was interrupted";
                 self.error(ExprErrorKind::Interrupted, message)
             }
-        })
+        }
     }
 
     /// The error of a result that is undefined.
@@ -174,7 +196,7 @@ impl Source {
     }
 
     /// The error of a result that could not be written.
-    pub(super) fn unwritten(&self, error: WriteError, values: &Values) -> ExprError {
+    fn unwritten(&self, error: WriteError, values: &Values) -> ExprError {
         match error.kind {
             ExprErrorKind::Undefined => self.undefined(values),
             kind => self.error(kind, error.message),
@@ -184,7 +206,7 @@ impl Source {
     pub(super) fn error(&self, kind: ExprErrorKind, message: impl Into<String>) -> ExprError {
         ExprError {
             kind,
-            message: message.into(),
+            message: sentence(message),
             expression: shorten(&self.written),
             pointer: self.pointer.to_string(),
         }
@@ -315,12 +337,11 @@ fn missing(path: &Path, values: &Values) -> Option<String> {
         let (before, through) = (path.rest.get(..index)?, path.rest.get(..=index)?);
         if values.lookup(&path.root, through).is_none() {
             let parent = values.lookup(&path.root, before)?;
-            let siblings: Vec<_> = parent
-                .try_iter()
-                .into_iter()
-                .flatten()
-                .take(1_000)
-                .collect();
+            let names = match parent.kind() {
+                ValueKind::Map => parent.try_iter().ok(),
+                _ => None,
+            };
+            let siblings: Vec<_> = names.into_iter().flatten().take(SIBLINGS).collect();
             let hint = did_you_mean(name, siblings.iter().filter_map(Value::as_str));
             let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
             return Some(format!("`{known}.{name}` is undefined{hint}"));

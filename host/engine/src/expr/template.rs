@@ -19,7 +19,6 @@ use super::error::{ExprError, ExprErrorKind};
 use super::needs::{About, Cause, Needs};
 use super::source::Source;
 use super::values::Values;
-use super::write;
 
 /// A compiled template. Clones share their parts.
 #[derive(Clone, Debug, Default)]
@@ -180,8 +179,9 @@ impl Template {
                 Part::Json(text) => out.extend_from_slice(text),
                 Part::Source(source) => {
                     let value = source.value(values)?;
-                    write::json(&value, &mut out, limit)
-                        .map_err(|error| over(source.unwritten(error, values)))?;
+                    source
+                        .write(&value, &mut out, limit, values)
+                        .map_err(over)?;
                 }
             }
         }

@@ -8,6 +8,7 @@ use super::*;
 mod budget;
 mod numbers;
 mod oracle;
+mod price;
 mod random;
 mod suffixes;
 

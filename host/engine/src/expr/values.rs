@@ -196,6 +196,26 @@ impl Values {
         Value::from_dyn_object(Arc::clone(&self.inner))
     }
 
+    /// These values with so much work left.
+    #[cfg(test)]
+    pub(super) fn limited(&self, work: u64) -> Self {
+        Self {
+            budget: OnceLock::from(StepBudget::with_work(work)),
+            ..self.clone()
+        }
+    }
+
+    /// These values with an item, with a copy of it as a variable, and with a long text as another.
+    #[cfg(test)]
+    pub(super) fn with(&self, item: Value, copy: Value) -> Self {
+        let mut values = self.clone();
+        let inner = values.inner();
+        inner.item = Some(item);
+        inner.vars.set("copy", copy);
+        inner.vars.set("text", Value::from("ab".repeat(500_000)));
+        values
+    }
+
     /// Sets the interrupt by which the caller cancels evaluations.
     pub fn interrupted_by(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
@@ -342,9 +362,18 @@ impl Table {
         }
     }
 
-    fn names(&self) -> Enumerator {
-        Enumerator::Values(self.0.iter().map(|(name, _)| name.clone()).collect())
+    fn name(&self, index: usize) -> Value {
+        let entry = self.0.get(index);
+        entry.map_or(Value::UNDEFINED, |(name, _)| name.clone())
     }
+}
+
+/// Enumerates the names of a table one by one: a copy of all of them would cost as much as the
+/// table is large, whoever looks at the first only.
+fn names_of(of: &Arc<ValuesInner>, table: fn(&ValuesInner) -> &Table) -> Enumerator {
+    let (of, count) = (Arc::clone(of), table(of).0.len());
+    let names = (0..count).map(move |index| table(&of).name(index));
+    Enumerator::Iter(Box::new(names))
 }
 
 #[derive(Debug)]
@@ -360,7 +389,7 @@ impl Object for Vars {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        self.0.vars.names()
+        names_of(&self.0, |values| &values.vars)
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
@@ -391,7 +420,7 @@ impl Object for Nodes {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        self.0.nodes.names()
+        names_of(&self.0, |values| &values.nodes)
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {

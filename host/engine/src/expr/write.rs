@@ -8,7 +8,7 @@ use minijinja::value::ValueKind;
 use minijinja::{ErrorKind, Value};
 
 use super::error::ExprErrorKind;
-use super::machine::number::exact;
+use super::machine::number::{exact, size};
 
 /// The depth limit of JSON readers.
 const DEPTH: usize = 120;
@@ -39,9 +39,18 @@ impl WriteError {
     }
 }
 
+/// Pays for one value or name before it is written, with the bytes of its text. False if the budget
+/// is used up.
+pub(super) type Pay<'p> = &'p mut dyn FnMut(usize) -> bool;
+
 /// Appends `value` to `out`, which may hold at most `limit` bytes afterwards.
-pub(super) fn json(value: &Value, out: &mut Vec<u8>, limit: usize) -> Result<(), WriteError> {
-    nested(value, out, limit, 0)
+pub(super) fn json(
+    value: &Value,
+    out: &mut Vec<u8>,
+    limit: usize,
+    pay: Pay<'_>,
+) -> Result<(), WriteError> {
+    nested(value, out, limit, 0, pay)
 }
 
 /// The word for `true`, `false` or `null`.
@@ -54,7 +63,17 @@ pub(super) fn word(value: &Value) -> Option<&'static str> {
     })
 }
 
-fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(), WriteError> {
+fn nested(
+    value: &Value,
+    out: &mut Vec<u8>,
+    limit: usize,
+    depth: usize,
+    pay: Pay<'_>,
+) -> Result<(), WriteError> {
+    let text = value.as_str().map_or(0, str::len).min(limit);
+    if !pay(text.saturating_add(size(value).min(limit))) {
+        return Err(unpaid());
+    }
     if depth > DEPTH {
         return Err(WriteError::new(
             ExprErrorKind::TooLarge,
@@ -73,7 +92,7 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
             }
             string(text, out);
         }
-        ValueKind::Map => map(value, out, limit, depth)?,
+        ValueKind::Map => map(value, out, limit, depth, pay)?,
         ValueKind::Seq | ValueKind::Iterable => {
             out.push(b'[');
             let items = value.try_iter().map_err(failed)?;
@@ -81,7 +100,7 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
                 if index > 0 {
                     out.push(b',');
                 }
-                nested(&item, out, limit, depth + 1)?;
+                nested(&item, out, limit, depth + 1, pay)?;
             }
             out.push(b']');
         }
@@ -118,12 +137,28 @@ fn too_large(limit: usize) -> WriteError {
     WriteError::new(ExprErrorKind::TooLarge, message)
 }
 
-fn map(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(), WriteError> {
+fn unpaid() -> WriteError {
+    WriteError::new(
+        ExprErrorKind::Work,
+        "writing the result takes too much work",
+    )
+}
+
+fn map(
+    value: &Value,
+    out: &mut Vec<u8>,
+    limit: usize,
+    depth: usize,
+    pay: Pay<'_>,
+) -> Result<(), WriteError> {
     out.push(b'{');
     let pairs = value.as_object().and_then(|object| object.try_iter_pairs());
     for (index, (key, item)) in pairs.into_iter().flatten().enumerate() {
         if index > 0 {
             out.push(b',');
+        }
+        if !pay(key.as_str().map_or(0, str::len).min(limit)) {
+            return Err(unpaid());
         }
         match key.as_str() {
             Some(text) if text.len() > limit => return Err(too_large(limit)),
@@ -135,11 +170,14 @@ fn map(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(
                     None => write!(text, "{key}"),
                 };
                 written.map_err(|_| too_large(limit))?;
+                if !pay(text.0.len()) {
+                    return Err(unpaid());
+                }
                 string(&text.0, out);
             }
         }
         out.push(b':');
-        nested(&item, out, limit, depth + 1)?;
+        nested(&item, out, limit, depth + 1, pay)?;
     }
     out.push(b'}');
     Ok(())

@@ -14,7 +14,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use minijinja::Value;
+
 use super::fault::{Fault, Limit, Result};
+use crate::expr::write::{self, WriteError};
 
 /// The limit of steps of one expression or text.
 pub const FUEL: u64 = 100_000;
@@ -34,6 +37,9 @@ pub(super) const DEPTH: u32 = 320;
 
 /// The work of one step, and of reading one value in a list or a map.
 pub(super) const STEP: u64 = 32;
+
+/// The work of writing one value as JSON, beside its text.
+const WRITE: u64 = 16;
 
 /// The memory of a value in a list.
 pub(super) const SLOT: usize = size_of::<minijinja::Value>();
@@ -254,6 +260,28 @@ impl<'a> Budget<'a> {
     /// The bytes that can still be allocated.
     pub(super) fn memory_left(&self) -> usize {
         self.memory
+    }
+
+    /// Appends a value as JSON, of which a byte costs `weight`, to `out`, which may hold at most
+    /// `limit` bytes afterwards.
+    pub(super) fn written(
+        &mut self,
+        value: &Value,
+        out: &mut Vec<u8>,
+        limit: usize,
+        weight: u64,
+    ) -> Result<std::result::Result<(), WriteError>> {
+        let mut fault = None;
+        let mut pay = |bytes: usize| {
+            let bytes = (bytes as u64).saturating_mul(weight);
+            fault = self.work(WRITE.saturating_add(bytes)).err();
+            fault.is_none()
+        };
+        let written = write::json(value, out, limit, &mut pay);
+        match fault {
+            Some(fault) => Err(fault),
+            None => Ok(written),
+        }
     }
 
     /// Enters one more level of recursion; [`Self::leave`] leaves it.

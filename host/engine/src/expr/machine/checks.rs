@@ -64,8 +64,8 @@ pub(super) const NAMES: &[(&str, Decide)] = &[
     ("equalto", equal),
     ("==", equal),
     ("escaped", |_, args| Ok(one(args)?.is_safe())),
-    ("even", |_, args| {
-        let value = one(args)?;
+    ("even", |m, args| {
+        let value = read(m, args)?;
         let even = whole(value).is_some_and(|n| n % 2 == 0);
         Ok(even || number::has_parity(value, true))
     }),
@@ -74,8 +74,8 @@ pub(super) const NAMES: &[(&str, Decide)] = &[
         let (name,): (&str,) = from_args(args)?;
         Ok(super::filters::Filter::named(name).is_known())
     }),
-    ("float", |_, args| {
-        let value = one(args)?;
+    ("float", |m, args| {
+        let value = read(m, args)?;
         Ok(number::is_number(value) && !is_integer(value))
     }),
     ("ge", |m, args| Ok(order(m, "ge", args)?.is_ge())),
@@ -86,8 +86,8 @@ pub(super) const NAMES: &[(&str, Decide)] = &[
         Ok(order(m, "greaterthan", args)?.is_gt())
     }),
     ("in", contained),
-    ("int", |_, args| Ok(is_integer(one(args)?))),
-    ("integer", |_, args| Ok(is_integer(one(args)?))),
+    ("int", |m, args| Ok(is_integer(read(m, args)?))),
+    ("integer", |m, args| Ok(is_integer(read(m, args)?))),
     ("iterable", |_, args| {
         let value = one(args)?;
         Ok(value.kind() == ValueKind::String || value.try_iter().is_ok())
@@ -109,8 +109,8 @@ pub(super) const NAMES: &[(&str, Decide)] = &[
         let value = one(args)?;
         Ok(number::is_number(value) || value.kind() == ValueKind::Bool)
     }),
-    ("odd", |_, args| {
-        let value = one(args)?;
+    ("odd", |m, args| {
+        let value = read(m, args)?;
         let odd = whole(value).is_some_and(|n| n % 2 != 0);
         Ok(odd || number::has_parity(value, false))
     }),
@@ -132,6 +132,14 @@ pub(super) const NAMES: &[(&str, Decide)] = &[
 
 fn one(args: &[Value]) -> Result<&Value> {
     let (value,): (&Value,) = from_args(args)?;
+    Ok(value)
+}
+
+/// The value of a test that reads the digits of an exact number.
+fn read<'v>(machine: &mut Machine<'_>, args: &'v [Value]) -> Result<&'v Value> {
+    let value = one(args)?;
+    let digits = number::size(value);
+    machine.budget.touch_slowly(digits, number::WEIGHT)?;
     Ok(value)
 }
 

@@ -114,8 +114,7 @@ impl Machine<'_> {
         self.budget.work(STEP)?;
         match (Sort::of(a), Sort::of(b)) {
             (Sort::Number, Sort::Number) => {
-                self.budget.touch_slowly(number::size(a), 4)?;
-                self.budget.touch_slowly(number::size(b), 4)?;
+                self.budget.work(number::comparing(a, b))?;
                 return Ok(number::equal(a, b));
             }
             // To MiniJinja, true is 1.
@@ -150,7 +149,7 @@ impl Machine<'_> {
             return Ok(false);
         }
         for (key, value) in x.try_iter_pairs().into_iter().flatten() {
-            self.key(&key)?;
+            self.lookup(Some(y), &key)?;
             let Some(other) = y.get_value(&key) else {
                 return Ok(false);
             };
@@ -193,7 +192,7 @@ impl Machine<'_> {
         places: &[Box<str>],
     ) -> Result<()> {
         let sorts = (Sort::of(a), Sort::of(b));
-        let fits = sorts.0 == sorts.1 && sorts.0 != Sort::Nothing;
+        let fits = sorts.0 == sorts.1 && !matches!(sorts.0, Sort::Nothing | Sort::Other);
         if fits {
             return Ok(());
         }
@@ -218,9 +217,15 @@ impl Machine<'_> {
                 None => Ok(sorts.0.cmp(&sorts.1)),
             };
         }
+        if sorts.0 == Sort::Other {
+            // MiniJinja panics on these.
+            return match by {
+                Some(by) => Err(unordered(by, (a, ""), (b, ""))),
+                None => Ok(Ordering::Equal),
+            };
+        }
         if sorts.0 == Sort::Number {
-            self.budget.touch_slowly(number::size(a), 4)?;
-            self.budget.touch_slowly(number::size(b), 4)?;
+            self.budget.work(number::comparing(a, b))?;
             let order = number::order(a, b)?;
             #[cfg(test)]
             super::apart::note(order != a.cmp(b));
@@ -291,6 +296,7 @@ impl Machine<'_> {
         how: Sorting,
     ) -> Result<Ordering> {
         if a.kind() == ValueKind::Invalid || b.kind() == ValueKind::Invalid {
+            self.budget.work(STEP)?;
             return Ok(Ordering::Equal);
         }
         if !how.exact

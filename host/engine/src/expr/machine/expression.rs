@@ -5,9 +5,9 @@ use minijinja::machinery::ast::BinOpKind;
 use minijinja::value::ValueKind;
 
 use super::Machine;
-use super::budget::CONTAINER;
+use super::budget::{CONTAINER, STEP};
 use super::fault::{Fault, Result};
-use super::object::{Items, Kind, LoopView};
+use super::object::{Items, Kind, LoopView, depth_of};
 use super::tree::{Arg, Compare, Expr, IfExpr, Name, Step, Unary};
 use super::{functions, ops};
 use crate::expr::names;
@@ -58,7 +58,8 @@ impl<'a> Machine<'a> {
 
     fn path(&mut self, root: Name, rest: &[Box<str>]) -> Result<Value> {
         for name in rest {
-            self.budget.touch(name.len().saturating_add(8))?;
+            self.budget.work(STEP)?;
+            self.budget.touch(name.len())?;
         }
         let known = self.tree.names.get(root as usize);
         if let Some(value) = known.and_then(|root| self.values.lookup(root, rest)) {
@@ -157,7 +158,7 @@ impl<'a> Machine<'a> {
             self.budget.step()?;
             value = match op {
                 Unary::Not => Value::from(!self.is_true(&value)?),
-                Unary::Neg => ops::neg(&value)?,
+                Unary::Neg => self.neg(&value)?,
             };
         }
         Ok(value)
@@ -231,7 +232,7 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn item(&mut self, value: &Value, key: &Value) -> Result<Value> {
-        self.key(key)?;
+        self.lookup(value.as_object(), key)?;
         match value.kind() {
             ValueKind::String => {
                 let length = value.as_str().map_or(0, str::len);
@@ -333,6 +334,7 @@ impl<'a> Machine<'a> {
                 return Err(Fault::invalid("non string keys passed to kwargs"));
             };
             self.budget.hold(name.len())?;
+            self.nests(depth_of(&value))?;
             texts.push((name.to_owned(), value));
         }
         values.push(Self::kwargs(texts));

@@ -12,7 +12,7 @@ use super::super::source::shorten;
 use super::checks::Check;
 use super::filters::Filter;
 use super::number;
-use super::object::{Dict, Items, Kind, depth_of};
+use super::object::{Dict, Items, Kind, depth_of, may_collide};
 use super::ops;
 use super::tree::{Arg, Expr, For, IfExpr, LOOP, Name, Root, Step, Stmt, Target, Tree, Unary};
 
@@ -395,13 +395,13 @@ fn literal(kind: Kind, items: &[Expr]) -> Option<Expr> {
 
 fn literal_map(pairs: &[(Expr, Expr)]) -> Option<Expr> {
     let pairs = pairs.iter().map(|pair| match pair {
-        (Expr::Const(key), Expr::Const(value)) if key.as_object().is_none() => {
+        (Expr::Const(key), Expr::Const(value)) if !may_collide(key) => {
             Some((key.clone(), value.clone()))
         }
         _ => None,
     });
     let pairs = pairs.collect::<Option<Vec<_>>>()?;
     let depth = pairs.iter().map(|(_, value)| depth_of(value)).max();
-    let dict = Dict::new(Value::from_pairs(pairs), depth.unwrap_or_default());
+    let dict = Dict::new(Value::from_pairs(pairs), depth.unwrap_or_default(), 0);
     Some(Expr::Const(Value::from_object(dict)))
 }

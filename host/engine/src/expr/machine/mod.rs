@@ -24,7 +24,7 @@ mod tree;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use minijinja::value::{Kwargs, ValueKind};
+use minijinja::value::{DynObject, Kwargs, ValueKind};
 use minijinja::{State, Value};
 
 #[cfg(test)]
@@ -60,9 +60,10 @@ pub(super) use tree::Tree;
 
 use super::environment::ENVIRONMENT;
 use super::values::Values;
+use super::write::WriteError;
 use budget::{Budget, CONTAINER, STEP};
 use fault::Result;
-use object::{Dict, Items, Kind, VALUE_DEPTH, depth_of};
+use object::{Dict, Items, Kind, VALUE_DEPTH, depth_of, may_collide};
 use statement::Frame;
 use text::Escape;
 use tree::Root;
@@ -95,6 +96,18 @@ pub(super) fn run(tree: &Tree, values: &Values) -> Result<Value> {
         let message = "the evaluation panicked, which is a bug in windlass or in MiniJinja";
         Err(Fault::invalid(message))
     })
+}
+
+/// Appends a result as JSON to `out`, which may hold at most `limit` bytes afterwards, within the
+/// work that the evaluations from its values share.
+pub(super) fn write(
+    value: &Value,
+    out: &mut Vec<u8>,
+    limit: usize,
+    values: &Values,
+) -> Result<std::result::Result<(), WriteError>> {
+    let mut budget = Budget::new(values.budget(), values.interrupt());
+    budget.written(value, out, limit, 1)
 }
 
 fn evaluate(tree: &Tree, values: &Values) -> Result<Value> {
@@ -220,13 +233,18 @@ impl Machine<'_> {
         self.budget.charge_values(pairs.len().saturating_mul(4))?;
         self.budget.hold(CONTAINER)?;
         let mut depth = 0;
+        let mut alike = 0_u64;
         for (key, value) in &pairs {
-            self.key(key)?;
+            let own = self.key(key)?;
+            if may_collide(key) {
+                self.budget.work(alike)?;
+                alike = alike.saturating_add(own);
+            }
             depth = depth.max(depth_of(key)).max(depth_of(value));
         }
         self.nests(depth)?;
         let map = Value::from_pairs(pairs);
-        Ok(Value::from_object(Dict::new(map, depth)))
+        Ok(Value::from_object(Dict::new(map, depth, alike)))
     }
 
     fn nests(&self, depth: u16) -> Result<()> {
@@ -236,13 +254,23 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Charges for looking up a key in a map.
-    fn key(&mut self, key: &Value) -> Result<()> {
-        match key.as_str() {
-            Some(text) => self.budget.touch(text.len()),
-            None if key.as_object().is_some() => self.measure(key).map(drop),
-            None => Ok(()),
+    /// Charges for looking up a key in a map or a list.
+    fn lookup(&mut self, of: Option<&DynObject>, key: &Value) -> Result<()> {
+        self.key(key)?;
+        match of.and_then(|of| of.downcast_ref::<Dict>()) {
+            Some(dict) if may_collide(key) => self.budget.work(dict.alike()),
+            _ => Ok(()),
         }
+    }
+
+    /// Charges for reading a key, and returns how much.
+    fn key(&mut self, key: &Value) -> Result<u64> {
+        if key.as_object().is_some() {
+            return Ok(self.measure(key)?.work());
+        }
+        let work = STEP.saturating_add(key.as_str().map_or(0, str::len) as u64);
+        self.budget.work(work)?;
+        Ok(work)
     }
 
     /// The size of a value with all its contents: bytes of text, and a slot for each value.
@@ -261,7 +289,9 @@ impl Machine<'_> {
             size.bytes = size.bytes.saturating_add(text.len());
             return Ok(());
         }
-        size.bytes = size.bytes.saturating_add(number::size(value));
+        let digits = number::size(value);
+        self.budget.touch_slowly(digits, number::WEIGHT)?;
+        size.bytes = size.bytes.saturating_add(digits);
         let Some(object) = value.as_object() else {
             return Ok(());
         };
@@ -294,6 +324,12 @@ struct Size {
 }
 
 impl Size {
+    /// The work of comparing the value with another one.
+    fn work(self) -> u64 {
+        let values = (self.values as u64).saturating_mul(STEP);
+        values.saturating_add((self.bytes as u64).saturating_mul(number::WEIGHT))
+    }
+
     /// The most bytes of the value as text: a float has up to 330 digits, and an escaped character
     /// has four times its bytes, eight times with the quotes around it.
     fn as_text(self) -> usize {

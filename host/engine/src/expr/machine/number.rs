@@ -12,6 +12,7 @@ use minijinja::Value;
 use minijinja::value::{DynObject, Object, ObjectRepr, ValueKind};
 use windlass_model::decimal::Decimal;
 
+use super::budget::STEP;
 use super::fault::{Fault, Result};
 
 /// A number that is neither an integer of 128 bits nor the decimal of a float.
@@ -112,8 +113,26 @@ fn decimal(value: &Value) -> Option<Decimal<'static>> {
     Decimal::of_float(f64::try_from(value.clone()).ok()?)
 }
 
-/// The bytes that a comparison reads.
-pub(super) fn size(value: &Value) -> usize {
+/// The work of reading a digit of an exact number: it is read several times.
+pub(super) const WEIGHT: u64 = 4;
+
+/// The work of comparing two numbers.
+pub(super) fn comparing(a: &Value, b: &Value) -> u64 {
+    let digits = size(a).saturating_add(size(b)) as u64;
+    let digits = digits.saturating_mul(WEIGHT);
+    // Numbers of two types are compared by their digits, which are written for that.
+    let typed = |value: &Value| (value.is_integer(), exact(value).is_some());
+    match typed(a) == typed(b) || small(a, b).is_some() {
+        true => digits,
+        false => digits.saturating_add(WRITTEN),
+    }
+}
+
+/// The work of writing two numbers for their digits.
+const WRITTEN: u64 = 8 * STEP;
+
+/// The bytes of an exact number; none of another value.
+pub(in crate::expr) fn size(value: &Value) -> usize {
     exact(value).map_or(0, |exact| exact.as_str().len())
 }
 
@@ -189,8 +208,26 @@ fn simple(a: &Value, b: &Value) -> Option<Simple> {
             let float = |value: &Value| f64::try_from(value.clone()).ok();
             Some(Simple::Floats(float(a)?, float(b)?))
         }
-        _ => None,
+        _ => small(a, b).map(Simple::Integers),
     }
+}
+
+/// The order of an integer and a float, if the integer is one that floats keep: then no float but
+/// its own is printed as it, and all others are on the side on which they are printed.
+fn small(a: &Value, b: &Value) -> Option<Ordering> {
+    /// Floats keep all integers up to this one.
+    const KEPT: i64 = 1 << 53;
+    let float = |value: &Value| {
+        let float = match value.is_integer() {
+            true => value
+                .as_i64()
+                .filter(|it| it.unsigned_abs() <= KEPT.unsigned_abs())? as f64,
+            false if exact(value).is_some() => return None,
+            false => f64::try_from(value.clone()).ok()?,
+        };
+        Some(float).filter(|float| float.is_finite())
+    };
+    float(a)?.partial_cmp(&float(b)?)
 }
 
 /// Whether an exact number is whole; other values are no exact numbers.

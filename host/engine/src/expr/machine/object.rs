@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use minijinja::Value;
-use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr};
+use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr, ValueKind};
 
 use super::number::exact;
 
@@ -112,13 +112,32 @@ impl Object for Items {
 pub(super) struct Dict {
     map: Value,
     depth: u16,
+    /// The work of comparing a key with all keys that may have its hash.
+    alike: u64,
 }
 
 impl Dict {
-    /// `map` is made of pairs, `depth` is the depth of its deepest key or value.
-    pub(super) fn new(map: Value, depth: u16) -> Self {
+    /// `map` is made of pairs, `depth` is the depth of its deepest key or value, `alike` is the work
+    /// of comparing a key with all keys that [`may_collide`].
+    pub(super) fn new(map: Value, depth: u16, alike: u64) -> Self {
         let depth = depth.saturating_add(1);
-        Self { map, depth }
+        Self { map, depth, alike }
+    }
+
+    pub(super) fn alike(&self) -> u64 {
+        self.alike
+    }
+}
+
+/// Whether many different keys like this one have one hash. MiniJinja hashes a large integer by the
+/// float next to it, the numbers kept as text all alike, and a list by its items; a number that is
+/// not finite does not even equal itself.
+pub(super) fn may_collide(key: &Value) -> bool {
+    match key.kind() {
+        ValueKind::Undefined | ValueKind::None | ValueKind::Bool | ValueKind::String => false,
+        ValueKind::Number if key.is_integer() => key.as_i64().is_none(),
+        ValueKind::Number => !f64::try_from(key.clone()).is_ok_and(f64::is_finite),
+        _ => true,
     }
 }
 
@@ -229,6 +248,10 @@ pub(super) fn depth_of(value: &Value) -> u16 {
     }
     if exact(value).is_some() {
         return 0;
+    }
+    if value.is_kwargs() {
+        // Named arguments do not record their depth. No list and no map may contain them.
+        return VALUE_DEPTH;
     }
     PARSED_DEPTH
 }

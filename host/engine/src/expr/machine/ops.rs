@@ -161,7 +161,7 @@ impl Machine<'_> {
         };
         match container.kind() {
             ValueKind::Map => {
-                self.key(value)?;
+                self.lookup(Some(object), value)?;
                 Ok(object.get_value(value).is_some())
             }
             ValueKind::Seq | ValueKind::Iterable => {
@@ -439,11 +439,26 @@ fn float_floor(a: f64, b: f64) -> (f64, f64) {
     (floored + up, remainder)
 }
 
-/// `-value`
-pub(super) fn neg(value: &Value) -> Result<Value> {
-    if let Some(exact) = number::exact(value) {
-        return Ok(number::negated(exact));
+impl Machine<'_> {
+    /// `-value`
+    pub(super) fn neg(&mut self, value: &Value) -> Result<Value> {
+        let Some(exact) = number::exact(value) else {
+            return neg(value);
+        };
+        self.rewrites(exact)?;
+        Ok(number::negated(exact))
     }
+
+    /// Charges for another exact number with the digits of this one.
+    pub(super) fn rewrites(&mut self, exact: &number::Exact) -> Result<()> {
+        let length = exact.as_str().len();
+        self.budget.touch_slowly(length, 2 * number::WEIGHT)?;
+        self.budget.hold(length.saturating_add(CONTAINER))
+    }
+}
+
+/// `-value` of a value that is no exact number.
+pub(super) fn neg(value: &Value) -> Result<Value> {
     if value.kind() != ValueKind::Number {
         return Err(Fault::Error(Error::from(ErrorKind::InvalidOperation)));
     }

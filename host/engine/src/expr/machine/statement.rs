@@ -38,8 +38,8 @@ impl Running<'_> {
         // MiniJinja does not count the characters of a text before a loop over it.
         #[cfg(test)]
         super::apart::note(self.items.iter().all(|item| {
-            let text = item.as_str();
-            text.is_some_and(|text| text.chars().count() == 1)
+            let mut chars = item.as_str().unwrap_or_default().chars();
+            chars.next().is_some() && chars.next().is_none()
         }));
         let at = |index: Option<usize>| {
             let item = index.and_then(|index| self.items.get(index));
@@ -82,14 +82,16 @@ impl<'a> Machine<'a> {
         Ok(found)
     }
 
-    fn store(&mut self, name: Name, value: Value) {
+    fn store(&mut self, name: Name, value: Value) -> Result<()> {
         let Some(frame) = self.frames.last_mut() else {
-            return;
+            return Ok(());
         };
+        self.budget.touch(frame.locals.len())?;
         match frame.locals.iter_mut().find(|(known, _)| *known == name) {
             Some((_, old)) => *old = value,
             None => frame.locals.push((name, value)),
         }
+        Ok(())
     }
 
     fn push_frame(&mut self, frame: Frame<'a>) -> Result<()> {
@@ -235,10 +237,7 @@ impl<'a> Machine<'a> {
 
     fn assign(&mut self, target: &'a Target, value: Value) -> Result<()> {
         match target {
-            Target::Name(name) => {
-                self.store(*name, value);
-                Ok(())
-            }
+            Target::Name(name) => self.store(*name, value),
             Target::Unpack(targets) => {
                 let Some(object) = value.as_object() else {
                     let message = "value is not iterable";

@@ -153,8 +153,7 @@ impl Machine<'_> {
     fn json_text(&mut self, value: &Value) -> Result<String> {
         let limit = RESULT_BYTES.min(self.budget.memory_left());
         let mut bytes = Vec::new();
-        let written = write::json(value, &mut bytes, limit);
-        self.budget.touch_slowly(bytes.len(), 8)?;
+        let written = self.budget.written(value, &mut bytes, limit, 8)?;
         self.budget.hold(bytes.len().min(limit))?;
         written.map_err(|error| {
             if limit < RESULT_BYTES && bytes.len() > limit {

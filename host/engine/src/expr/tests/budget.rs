@@ -92,6 +92,7 @@ const HOSTILE: &[&str] = &[
     "{% for i in range(90000) %}{{ input.rows | unique | length }}{% endfor %}",
     "{% for i in range(90000) %}{{ input.rows | groupby('a') | length }}{% endfor %}",
     "{% for i in range(90000) %}{{ input.text | float(0) }}{% endfor %}",
+    "{{ input.rows | sort(attribute='a,' * 20000000) }}",
     "{% for i in range(90000) %}{% set v = range(100000) %}{% endfor %}",
     "{% for i in range(90000) %}{{ input | dictsort | length }}{% endfor %}",
     "{% for i in range(90000) %}{% if loop.changed(input.rows) %}{% endif %}{% endfor %}",
@@ -104,6 +105,11 @@ const HOSTILE: &[&str] = &[
     "{{ ([input.text] * 100000) | map('upper') }}",
     "{{ ([input.text] * 100000) | select('in', input.text) | length }}",
     "{{ ([input.rows] * 100000) | sum(start=[]) | length }}",
+    "{{ ([input.big] * 100000) | map('abs') | list | length }}",
+    "{% for i in range(90000) %}{% set x = -input.big %}{% endfor %}",
+    "{% for i in range(90000) %}{% if input.big is odd %}{% endif %}{% endfor %}",
+    "{% for i in range(90000) %}{% if {input.big: 1} is mapping %}{% endif %}{% endfor %}",
+    "{% for i in range(90000) %}{{ 'a' | split(input.text) | length }}{% endfor %}",
     "{% autoescape true %}{{ (input.text ~ '<') | replace('a', '<' | tojson) }}{{ '\"' * 60000000 }}{% endautoescape %}",
 ];
 
@@ -112,7 +118,9 @@ fn hostile_input() -> Json {
     let rows: Vec<_> = (0..3_000_u32)
         .map(|n| json!({"a": n % 7, "n": (n * 7919 % 3001).to_string(), "c": [[n]]}))
         .collect();
-    json!({ "text": text, "width": 100_000_000_000_000_u64, "rows": rows, "same": rows })
+    let digits = format!("1.{}1", "0".repeat(900_000));
+    let big: Json = serde_json::from_str(&digits).unwrap();
+    json!({ "text": text, "width": 100_000_000_000_000_u64, "rows": rows, "same": rows, "big": big })
 }
 
 #[test]
@@ -203,6 +211,13 @@ fn values_that_nest_without_end_are_refused() {
     // Each recursion of the loop nests the value some levels deeper.
     let wrapped = format!("{}x{}", "[".repeat(40), "]".repeat(40));
     let text = format!("{{% for x in [[1]] recursive %}}{{{{ loop([{wrapped}]) }}}}{{% endfor %}}");
+    check_over(&text, &json!({}));
+    let text = format!(
+        "{{% for x in [[1]] recursive %}}{{{{ loop([loop.cycle(a={wrapped})]) }}}}{{% endfor %}}"
+    );
+    check_over(&text, &json!({}));
+    let nested = "{% set x = loop.cycle(a=x) %}".repeat(50);
+    let text = format!("{{% for i in [1] %}}{{% set x = 1 %}}{nested}{{% endfor %}}");
     check_over(&text, &json!({}));
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     let input: Json = serde_json::from_str(&deep).unwrap();

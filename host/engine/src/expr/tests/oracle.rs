@@ -32,7 +32,8 @@ fn format_in_text(
     match value.kind() {
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
             let mut bytes = Vec::new();
-            write::json(value, &mut bytes, RESULT_BYTES).map_err(|error| error.into_minijinja())?;
+            write::json(value, &mut bytes, RESULT_BYTES, &mut |_| true)
+                .map_err(|error| error.into_minijinja())?;
             out.write_str(&String::from_utf8(bytes).unwrap())?;
             Ok(())
         }
@@ -63,7 +64,7 @@ pub(super) fn expected(
         _ => format!("{error:?}"),
     })?;
     let mut bytes = Vec::new();
-    write::json(&value, &mut bytes, RESULT_BYTES).map_err(|error| error.message)?;
+    write::json(&value, &mut bytes, RESULT_BYTES, &mut |_| true).map_err(|error| error.message)?;
     Ok(String::from_utf8(bytes).unwrap())
 }
 

@@ -7,7 +7,7 @@ use super::super::names;
 
 /// Filters with their possible arguments. `$e` is any expression, `$i` a small number, `$s` a text,
 /// `$p` a path, `$f` and `$t` the names of a filter and of a test, `$b` a truth value.
-const FILTERS: &[(&str, &[&str])] = &[
+pub(super) const FILTERS: &[(&str, &[&str])] = &[
     ("abs", &[""]),
     ("attr", &["$s", "$i", "$p", "$e"]),
     ("batch", &["$i", "$i, $e", "$e"]),
@@ -84,7 +84,7 @@ const FILTERS: &[(&str, &[&str])] = &[
     ("zip", &["", "$e", "$e, $e"]),
 ];
 
-const TESTS: &[(&str, &str)] = &[
+pub(super) const TESTS: &[(&str, &str)] = &[
     ("boolean", ""),
     ("defined", ""),
     ("divisibleby", "$i"),
@@ -124,12 +124,12 @@ const TESTS: &[(&str, &str)] = &[
 /// Tests that can be named only in a text: `select('<=', 1)`.
 const SIGNS: &[&str] = &["==", "!=", "<", "<=", ">", ">="];
 
-const FUNCTIONS: &[(&str, &[&str])] = &[
+pub(super) const FUNCTIONS: &[(&str, &[&str])] = &[
     ("range", &["$i", "$i, $i", "$i, $i, $i", "$e"]),
     ("dict", &["", "a=$e", "$e", "{'a': $e}, b=$e", "**$e"]),
 ];
 
-const OPERATORS: &[&str] = &[
+pub(super) const OPERATORS: &[&str] = &[
     "+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in",
     "and", "or",
 ];

@@ -195,7 +195,7 @@ fn merged(machine: &mut Machine<'_>, all: &[&Value]) -> Result<Value> {
         }
         let mut found = Value::UNDEFINED;
         for value in all.iter().rev() {
-            machine.key(key)?;
+            machine.lookup(value.as_object(), key)?;
             found = value.get_item(key)?;
             if !found.is_undefined() {
                 break;

@@ -9,6 +9,9 @@ use super::super::number;
 use super::super::object::{Kind, is_tuple};
 use super::super::ops::is_list;
 
+/// Floats nearer to zero have many decimal digits.
+const TINY: f64 = 1e-20;
+
 /// A filter of MiniJinja that returns a number or fails.
 pub(super) fn own(machine: &mut Machine<'_>, name: &str, args: &[Value]) -> Result<Value> {
     for arg in args {
@@ -20,12 +23,22 @@ pub(super) fn own(machine: &mut Machine<'_>, name: &str, args: &[Value]) -> Resu
         return match name {
             "float" => number::rounded(exact),
             "int" => number::truncated(exact),
-            "abs" => Ok(number::unsigned(exact)),
+            "abs" => {
+                machine.rewrites(exact)?;
+                Ok(number::unsigned(exact))
+            }
             _ => Err(exact.refused(name)),
         };
     }
-    // MiniJinja rounds a float through its decimal digits.
+    // MiniJinja rounds a float through its decimal digits, of which a tiny one has a thousand.
     machine.budget.touch(4_096)?;
+    let float = args
+        .first()
+        .filter(|value| value.kind() == ValueKind::Number);
+    let float = float.and_then(|value| f64::try_from(value.clone()).ok());
+    if name == "round" && float.is_some_and(|float| float != 0.0 && float.abs() < TINY) {
+        machine.budget.touch(32_768)?;
+    }
     Ok(machine.state().apply_filter(name, args)?)
 }
 

@@ -53,7 +53,11 @@ fn sort_keys(
     exact: bool,
 ) -> Result<Vec<Value>> {
     machine.budget.charge_values(items.len())?;
-    machine.budget.touch(attribute.len())?;
+    machine.budget.touch_slowly(attribute.len(), 4)?;
+    let count = attribute.matches(',').count().saturating_add(1);
+    machine
+        .budget
+        .hold(count.saturating_mul(size_of::<&str>()))?;
     let paths: Vec<&str> = attribute
         .split(',')
         .map(str::trim)

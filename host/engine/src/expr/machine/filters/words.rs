@@ -159,8 +159,10 @@ pub(super) fn indent(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
         None => named.get::<Option<bool>>("blank")?.unwrap_or_default(),
     };
     named.assert_all_used()?;
+    machine.budget.touch_slowly(text.len(), 4)?;
     let mut out = String::new();
     for (index, line) in without_newline(&text).split('\n').enumerate() {
+        machine.budget.work(STEP)?;
         if index > 0 {
             machine.push("\n", &mut out)?;
         }
@@ -279,6 +281,9 @@ pub(super) fn split(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
         }
         by => by.and_then(Value::as_str),
     };
+    // A separator is read before the text is searched for it, however short the text is.
+    let length = by.map_or(0, str::len);
+    machine.budget.touch_slowly(length, 4)?;
     let most = most.and_then(|most| usize::try_from(most).ok());
     let most = most.map(|most| most.saturating_add(1));
     match (by, most) {
@@ -411,6 +416,8 @@ fn worded(machine: &mut Machine<'_>, format: &str, args: &[Value]) -> Result<Vec
                 let text = as_text(machine, &value)?;
                 // Most values are not changed, and copying the map is work.
                 if !value.is_undefined() && text.kind() != value.kind() {
+                    let members = map.len().unwrap_or_default();
+                    machine.budget.touch_slowly(members, STEP)?;
                     let pairs = map.as_object().and_then(|object| object.try_iter_pairs());
                     let mut pairs: Vec<(Value, Value)> = pairs.into_iter().flatten().collect();
                     pairs.push((Value::from(key), text));
