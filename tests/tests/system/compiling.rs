@@ -245,9 +245,9 @@ fn a_folder_full_of_such_files_stops_neither_plugins_nor_runs() {
     const BAD: usize = 20;
     let place = place()
         .with("plugins.compile-memory", "128MiB")
-        .with("plugins.compile-timeout", "10s");
+        .with("plugins.compile-timeout", "4s");
     for mark in 0..BAD {
-        let bytes = if mark % 4 == 0 {
+        let bytes = if mark % 10 == 0 {
             slow(mark)
         } else {
             large(mark)
