@@ -26,7 +26,7 @@ const MAX_THREADS: usize = 4;
 /// The bytes that are read at once.
 const PART_BYTES: usize = 64 * 1024;
 
-/// What is kept of the errors of a process.
+/// The most bytes that are kept of the errors of a process.
 const ERRORS_BYTES: u64 = 4 * 1024;
 
 /// Why there is no code.
