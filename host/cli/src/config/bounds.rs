@@ -72,6 +72,8 @@ const fn size(key: &'static str, least: u64, most: u64) -> Bound {
 /// Every setting that is a number, a duration or a size, sorted by its key.
 pub(super) const BOUNDS: &[Bound] = &[
     time("locks.lease", S, D),
+    size("plugins.compile-memory", 64 * MIB, 64 * GIB),
+    time("plugins.compile-timeout", S, D),
     count("plugins.http.concurrency", 1, 100_000),
     time("plugins.http.connect-timeout", 1, D),
     count("plugins.http.lookups", 1, 1_024),
