@@ -12,7 +12,7 @@ use crate::codes;
 /// The bytes of JSON between two marks, at least.
 const STRIDE: usize = 1024;
 
-/// A list, whoever iterates over it. Its items are parts of one text.
+/// A list that several loops may share. Its items are parts of one text.
 #[derive(Debug)]
 pub(crate) struct List {
     json: Bytes,

@@ -55,7 +55,7 @@ pub(crate) struct Memory {
     bytes: usize,
     /// The bytes of lists, those that are held once counted once.
     list_bytes: usize,
-    /// What was kept when data was dropped last.
+    /// The bytes that were left when data was dropped last.
     kept: usize,
     /// The bytes that the metrics of the process count.
     counted: u64,

@@ -173,7 +173,7 @@ fn other_runs_go_on_beside_long_expressions_and_a_cancellation_ends_them() {
 }
 
 #[test]
-fn a_list_is_held_once_whoever_iterates_over_it() {
+fn a_list_is_held_once_for_all_loops_over_it() {
     let workflow = r#"
 workflow: nested
 vars: { x: [] }
