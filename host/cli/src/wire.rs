@@ -342,6 +342,7 @@ impl Setup {
             max_steps: scheduler.max_steps,
             max_descendants: scheduler.max_descendants,
             step_bytes: usize::try_from(scheduler.step_memory.0).unwrap_or(usize::MAX),
+            run_data_bytes: scheduler.run_data.0,
             definition_bytes: scheduler.definition_cache.0,
             observer: None,
             plugin_folders: None,

@@ -44,6 +44,10 @@ pub const CATCH_UP: u32 = 1_000;
 /// Items that a for-each may process at the same time.
 pub const CONCURRENCY: u32 = 1_000;
 
+/// Items of all for-each nodes of a run that are processed at the same time. Beyond it, each for-each
+/// goes on with one.
+pub const SCOPES: usize = 10_000;
+
 /// The highest priority of a trigger, and negated the lowest: a claim looks at each priority
 /// separately.
 pub const PRIORITY: i32 = 100;

@@ -17,6 +17,31 @@ pub fn verify(key: &[u8; KEY_BYTES], parts: &[&[u8]], tag: &[u8]) -> bool {
     with(key, parts).verify_slice(tag).is_ok()
 }
 
+/// A message that is authenticated while it is read.
+pub struct Message(Hmac<Sha256>);
+
+impl Message {
+    /// A message that begins with the concatenation of these parts.
+    pub fn begin(key: &[u8; KEY_BYTES], parts: &[&[u8]]) -> Self {
+        Self(with(key, parts))
+    }
+
+    /// Its next part.
+    pub fn add(&mut self, part: &[u8]) {
+        self.0.update(part);
+    }
+
+    /// The tag of the whole message.
+    pub fn tag(self) -> [u8; 32] {
+        self.0.finalize().into_bytes().into()
+    }
+
+    /// As [`verify`], for the whole message.
+    pub fn verify(self, tag: &[u8]) -> bool {
+        self.0.verify_slice(tag).is_ok()
+    }
+}
+
 /// As [`verify`], for the beginning of a tag.
 pub fn verify_left(key: &[u8; KEY_BYTES], parts: &[&[u8]], tag: &[u8]) -> bool {
     with(key, parts).verify_truncated_left(tag).is_ok()
@@ -48,6 +73,16 @@ mod tests {
         let wanted = "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7";
         assert_eq!(hex.concat(), wanted);
         assert!(verify(&key, &[b"Hi There"], &tag(&key, &[b"Hi There"])));
+    }
+
+    #[test]
+    fn a_message_that_is_read_in_parts_has_the_same_tag() {
+        let key = [7; KEY_BYTES];
+        let mut message = Message::begin(&key, &[b"a", b"b"]);
+        message.add(b"c");
+        assert_eq!(message.tag(), tag(&key, &[b"abc"]));
+        assert!(Message::begin(&key, &[b"abc"]).verify(&tag(&key, &[b"abc"])));
+        assert!(!Message::begin(&key, &[b"ab"]).verify(&tag(&key, &[b"abc"])));
     }
 
     #[test]

@@ -53,6 +53,12 @@ const EVALUATIONS_WAITING: About = About {
     labels: &[],
     help: "Those of them that wait for their turn.",
 };
+const RUN_DATA: About = About {
+    name: "windlass_run_data_bytes",
+    kind: "gauge",
+    labels: &[],
+    help: "Data that runs in memory hold: inputs, variables, outputs and lists.",
+};
 const TRIGGERS_DUE: About = About {
     name: "windlass_triggers_due",
     kind: "gauge",
@@ -176,6 +182,8 @@ pub struct Metrics {
     pub evaluations_aside: Counter,
     /// Those of them that wait for their turn.
     pub evaluations_waiting: Gauge,
+    /// The bytes of data that runs in memory hold.
+    pub run_data: Gauge,
     /// In the store.
     pub triggers_due: Gauge,
     /// Microseconds.
@@ -222,6 +230,7 @@ impl Default for Metrics {
             runs_started: Counter::default(),
             evaluations_aside: Counter::default(),
             evaluations_waiting: Gauge::default(),
+            run_data: Gauge::default(),
             triggers_due: Gauge::default(),
             trigger_lateness: Histogram::of_time(),
             commit: Histogram::of_time(),
@@ -264,6 +273,7 @@ impl Metrics {
         text.counter(&RUNS_STARTED, &self.runs_started);
         text.counter(&EVALUATIONS_ASIDE, &self.evaluations_aside);
         text.gauge(&EVALUATIONS_WAITING, &self.evaluations_waiting);
+        text.gauge(&RUN_DATA, &self.run_data);
         text.gauge(&TRIGGERS_DUE, &self.triggers_due);
         text.histogram(&TRIGGER_LATENESS, &self.trigger_lateness);
         text.histogram(&COMMIT, &self.commit);
@@ -303,11 +313,12 @@ impl Metrics {
 }
 
 /// Every metric, in the order of the text.
-pub const ALL: [About; 33] = [
+pub const ALL: [About; 34] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     EVALUATIONS_ASIDE,
     EVALUATIONS_WAITING,
+    RUN_DATA,
     TRIGGERS_DUE,
     TRIGGER_LATENESS,
     COMMIT,

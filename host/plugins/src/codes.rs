@@ -6,7 +6,7 @@ use windlass_model::Code;
 pub const MALFORMED: Code = Code::new("WL-P001");
 /// The file is larger than a component may be.
 pub const TOO_LARGE: Code = Code::new("WL-P002");
-/// The component has more parts than the host compiles.
+/// The component has more parts, or a larger function, than the host compiles.
 pub const TOO_COMPLEX: Code = Code::new("WL-P003");
 /// The component does not compile.
 pub const COMPILE: Code = Code::new("WL-P004");
@@ -50,6 +50,12 @@ pub const NO_LIBRARY: Code = Code::new("WL-P022");
 pub const DENIED: Code = Code::new("WL-P023");
 /// A variable of the environment names a proxy that cannot be used. A warning.
 pub const NO_PROXY: Code = Code::new("WL-P024");
+/// Compiling the component took more memory or time than it may, or the compiler's process died.
+pub const CUT_OFF: Code = Code::new("WL-P025");
+/// Other components of the folder took too long: this one is compiled later.
+pub const POSTPONED: Code = Code::new("WL-P026");
+/// The process of the compiler cannot be started.
+pub const NO_COMPILER: Code = Code::new("WL-P027");
 
 /// The guest crashed.
 pub const TRAP: Code = Code::new("WL-R030");

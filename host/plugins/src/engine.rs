@@ -1,5 +1,6 @@
 //! The engine: its configuration, and the thread that drives its epochs.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -46,7 +47,14 @@ pub(crate) fn baseline(options: &Options) -> Result<Engine, Error> {
     engine(config, options)
 }
 
-fn engine(mut config: Config, options: &Options) -> Result<Engine, Error> {
+/// Makes an engine that compiles for [`make`], and that reserves no address space: none of its
+/// components is ever instantiated.
+pub(crate) fn compiler() -> Result<Engine, Error> {
+    start(&with_features(Config::new()))
+}
+
+/// The settings that compiled code depends on.
+fn with_features(mut config: Config) -> Config {
     config
         .epoch_interruption(true)
         .concurrency_support(false)
@@ -56,6 +64,11 @@ fn engine(mut config: Config, options: &Options) -> Result<Engine, Error> {
         .wasm_multi_memory(true)
         // Garbage collection, exceptions, function references and threads are not compiled in.
         .wasm_memory64(false);
+    config
+}
+
+fn engine(config: Config, options: &Options) -> Result<Engine, Error> {
+    let mut config = with_features(config);
     if pool_fits() {
         let mut pool = PoolingAllocationConfig::new();
         // A returned instance is free only after its pages are, and meanwhile others begin.
@@ -87,7 +100,18 @@ fn engine(mut config: Config, options: &Options) -> Result<Engine, Error> {
             .async_stack_keep_resident(16 * 1024);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     }
-    Engine::new(&config).map_err(|error| Error::new(codes::ENGINE, "engine", chain(&error)))
+    start(&config)
+}
+
+fn start(config: &Config) -> Result<Engine, Error> {
+    Engine::new(config).map_err(|error| Error::new(codes::ENGINE, "engine", chain(&error)))
+}
+
+/// Identifies the compiler of an engine: its exact version, its settings and the processor.
+pub(crate) fn compiler_id(engine: &Engine) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether the address space is large enough: on some systems, and under some process limits, it is

@@ -5,6 +5,10 @@
 //! A file that the host cannot read or store is tried again, after a second at first and a minute
 //! at last: the cause may be elsewhere (permissions, a full disk), so that the file itself does not
 //! change when it is removed. A folder that cannot be read keeps its plugins.
+//!
+//! Compiling may take as long as the file's author likes, up to the limits of the compiler. So the
+//! files that compile fast are loaded before those that do not, and of the latter a look compiles
+//! only a few that go beyond the limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -13,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use windlass_model::Digest;
+use windlass_model::{Code, Digest};
 
 use crate::codes;
 use crate::error::Error;
@@ -30,6 +34,10 @@ const SUSPICIOUS: Duration = Duration::from_millis(400);
 const FIRST_AGAIN: Duration = Duration::from_secs(1);
 /// The longest such delay.
 const LAST_AGAIN: Duration = Duration::from_secs(60);
+/// How long the compiler may take for a file before other files have their turn.
+const QUICK: Duration = Duration::from_secs(3);
+/// The most files of one look whose compilation may take too much.
+const MOST_CUT_OFF: usize = 3;
 /// The most ignored entries that are reported.
 const MAX_IGNORED: usize = 100;
 /// The most plugins, ignored files and subfolders of one folder.
@@ -112,7 +120,7 @@ struct Seen {
     suspect: Option<Error>,
     /// Another file offers the same version of the same package.
     conflict: bool,
-    /// It could not be read or stored.
+    /// It could not be read, stored or compiled, which may not be its own fault.
     again: Option<Again>,
     /// The last report about it said that it cannot be loaded.
     failed: bool,
@@ -124,7 +132,7 @@ struct Again {
     /// The time, by the monotonic clock.
     at: Duration,
     delay: Duration,
-    /// Why it could not be read or stored. Reported once.
+    /// The reason. Reported once.
     error: Error,
 }
 
@@ -196,6 +204,7 @@ impl Folders {
             }
         }
         let now = host.shared.clock.monotonic();
+        let (mut changed, mut slow) = (Vec::new(), Vec::new());
         for (file, stamp) in present {
             let same = |seen: &&mut Seen| stamp.is_none() || seen.stamp == stamp;
             match self.seen.get_mut(&file).filter(same) {
@@ -203,12 +212,37 @@ impl Folders {
                     if let Some(error) = seen.suspect.take() {
                         seen.failed = true;
                         on_event(failure(host, file, error));
-                    } else if seen.again.as_ref().is_some_and(|again| again.at <= now) {
-                        self.take_in(host, file, stamp, on_event);
+                    } else if let Some(again) = seen.again.as_ref().filter(|it| it.at <= now) {
+                        let was_slow = again.error.code == codes::POSTPONED;
+                        let later = if was_slow { &mut slow } else { &mut changed };
+                        later.push((file, stamp));
                     }
                 }
-                None => self.take_in(host, file, stamp, on_event),
+                None => changed.push((file, stamp)),
             }
+        }
+        // A file that is slow to compile comes after all that are not. A single file does not have
+        // to make room for others.
+        let haste = (changed.len() > 1).then_some(QUICK);
+        for (file, stamp) in changed {
+            let loaded = host.load_file_in(&file, haste);
+            if matches!(&loaded, Err(error) if error.code == codes::POSTPONED) {
+                slow.push((file, stamp));
+            } else {
+                self.take_in(host, file, stamp, loaded, on_event);
+            }
+        }
+        let mut cut_off = 0;
+        for (file, stamp) in slow {
+            let loaded = if cut_off < MOST_CUT_OFF {
+                host.load_file_in(&file, None)
+            } else {
+                Err(postponed(&file))
+            };
+            if matches!(&loaded, Err(error) if error.code == codes::CUT_OFF) {
+                cut_off += 1;
+            }
+            self.take_in(host, file, stamp, loaded, on_event);
         }
         self.looks += 1;
     }
@@ -246,11 +280,13 @@ impl Folders {
         present
     }
 
+    /// Takes in what loading a file has come to.
     fn take_in(
         &mut self,
         host: &Host,
         file: PathBuf,
         stamp: Option<Stamp>,
+        loaded: Result<Arc<Plugin>, Error>,
         on_event: &mut dyn FnMut(LoadEvent),
     ) {
         let seen = self.seen.remove(&file);
@@ -258,9 +294,8 @@ impl Folders {
         let last = seen.and_then(|seen| seen.again);
         let mut again = None;
         let replaced = host.registry().file(&file);
-        let loaded = host
-            .load_file(&file)
-            .and_then(|plugin| host.registry().insert(&file, &plugin).map(|()| plugin));
+        let loaded =
+            loaded.and_then(|plugin| host.registry().insert(&file, &plugin).map(|()| plugin));
         let mut suspect = None;
         let conflict = loaded
             .as_ref()
@@ -286,7 +321,7 @@ impl Folders {
                 if last.as_ref().is_none_or(|last| last.error != error) {
                     on_event(failure(host, file.clone(), error.clone()));
                 }
-                if error.code == codes::FILE {
+                if AGAIN.contains(&error.code) {
                     let now = host.shared.clock.monotonic();
                     again = Some(Again::after(last.as_ref(), error, now));
                 }
@@ -304,6 +339,15 @@ impl Folders {
         );
     }
 }
+
+/// The error of a file that is compiled at a later look.
+fn postponed(file: &Path) -> Error {
+    let message = "other plugins of its folder are slow to compile, so it is compiled later";
+    Error::new(codes::POSTPONED, file.display().to_string(), message)
+}
+
+/// The errors whose causes may be elsewhere than in the file.
+const AGAIN: [Code; 3] = [codes::FILE, codes::POSTPONED, codes::NO_COMPILER];
 
 fn failure(host: &Host, file: PathBuf, error: Error) -> LoadEvent {
     let kept = host.registry().file(&file).map(|plugin| plugin.digest);

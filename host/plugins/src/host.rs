@@ -66,6 +66,9 @@ pub(crate) struct HostShared {
     pub(crate) code_key: load::CodeKey,
     /// The memory budget of guests.
     pub(crate) budget: Arc<Budget>,
+    /// For reading components and wrapping modules, which takes little time.
+    pub(crate) shapes: load::Bench,
+    /// For compiling.
     pub(crate) compiles: load::Bench,
     /// Every living plugin, by its digest.
     pub(crate) plugins: Mutex<FxHashMap<Digest, Weak<Plugin>>>,
@@ -87,6 +90,9 @@ pub struct PoolUse {
     /// Stacks of fibers.
     pub stacks: u64,
 }
+
+/// Components that are read at once, before they are compiled.
+const SHAPES: usize = 2;
 
 /// The packages of the node library.
 const LIBRARY: [&str; 7] = [
@@ -134,6 +140,7 @@ impl Host {
                 options.most_memory(),
                 Arc::clone(&options.metrics),
             ),
+            shapes: load::Bench::new(SHAPES),
             compiles: load::Bench::new(options.pool.compiles),
             code_key,
             plugins: Mutex::default(),
@@ -181,9 +188,19 @@ impl Host {
     ///
     /// A code of [`codes`] that names the fault of the file.
     pub fn load_file(&self, file: &Path) -> Result<Arc<Plugin>, Error> {
+        self.load_file_in(file, None)
+    }
+
+    /// As [`Host::load_file`]. With `haste`, the compiler has less time than it may take, and
+    /// [`codes::POSTPONED`] says that this was too little.
+    pub(crate) fn load_file_in(
+        &self,
+        file: &Path,
+        haste: Option<Duration>,
+    ) -> Result<Arc<Plugin>, Error> {
         let bytes = load::read(file, self.shared.options.max_component_bytes)?;
         let evidence = Evidence::beside(&self.shared, file, &bytes);
-        self.load(file, bytes, evidence)
+        self.load(file, bytes, evidence, haste)
     }
 
     /// As [`Host::load_file`], from memory. `name` replaces the file in messages; no file and no
@@ -208,11 +225,17 @@ impl Host {
         signature: Option<&str>,
     ) -> Result<Arc<Plugin>, Error> {
         let evidence = Evidence::of(&self.shared, &bytes, signature);
-        self.load(Path::new(name), bytes, evidence)
+        self.load(Path::new(name), bytes, evidence, None)
     }
 
-    fn load(&self, file: &Path, bytes: Vec<u8>, evidence: Evidence) -> Result<Arc<Plugin>, Error> {
-        let loaded = load::load(&self.shared, file, bytes, evidence);
+    fn load(
+        &self,
+        file: &Path,
+        bytes: Vec<u8>,
+        evidence: Evidence,
+        haste: Option<Duration>,
+    ) -> Result<Arc<Plugin>, Error> {
+        let loaded = load::load(&self.shared, file, bytes, evidence, haste);
         // The denied file may be seen after its component was loaded in another way.
         if matches!(&loaded, Err(error) if error.code == codes::DENIED) {
             self.registry.keep(|digest| !self.is_denied(digest));

@@ -16,6 +16,7 @@ pub mod call;
 mod check;
 mod classify;
 pub mod codes;
+pub mod compiler;
 mod consumers;
 mod convert;
 pub mod description;

@@ -10,6 +10,7 @@ use windlass_model::metrics::Metrics;
 
 use crate::budget::{INSTANCE_BYTES, machine_memory};
 use crate::bundle::Bundle;
+use crate::compiler::Compiler;
 use crate::http::proxy::Proxies;
 
 pub use crate::http::grant::Grant;
@@ -64,6 +65,8 @@ pub struct Options {
     pub quarantine_after: Option<u32>,
     /// The largest component file, in bytes.
     pub max_component_bytes: u64,
+    /// Where components are compiled.
+    pub compiler: Compiler,
     /// Where calls are measured.
     pub metrics: Arc<Metrics>,
     /// Receives reports about compilations that take long. None: there are no reports.
@@ -125,6 +128,7 @@ impl Options {
             secrets: Secrets::default(),
             quarantine_after: Some(10),
             max_component_bytes: 64 * 1024 * 1024,
+            compiler: Compiler::Here,
             metrics: Arc::default(),
             compiling: None,
         }

@@ -281,7 +281,12 @@ fn noted(shared: &HostShared, digest: &Digest, settings: &Settings) -> Option<Pr
     all.find(|proof| {
         let text = proof.text();
         let tag = windlass_files::read(&note_of(shared, digest, &text), TAG_BYTES);
-        tag.is_ok_and(|tag| shared.code_key.verify(&[NOTE, &digest.0, &text], &tag))
+        tag.is_ok_and(|tag| {
+            shared
+                .code_key
+                .message(&[NOTE, &digest.0, &text])
+                .verify(&tag)
+        })
     })
 }
 
@@ -291,7 +296,7 @@ const TAG_BYTES: u64 = 32;
 fn note(shared: &HostShared, digest: &Digest, proof: &Proof) {
     let text = proof.text();
     let file = note_of(shared, digest, &text);
-    let tag = shared.code_key.tag(&[NOTE, &digest.0, &text]);
+    let tag = shared.code_key.message(&[NOTE, &digest.0, &text]).tag();
     if windlass_files::read(&file, TAG_BYTES).is_ok_and(|there| there == tag) {
         return;
     }

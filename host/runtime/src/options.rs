@@ -57,6 +57,9 @@ pub struct Options {
     pub max_descendants: u32,
     /// The limit of the values that one step makes, in bytes.
     pub step_bytes: usize,
+    /// The data that all runs in memory may hold, in bytes. With more, each keeps only what the
+    /// store does not have yet.
+    pub run_data_bytes: u64,
     /// The memory of prepared definitions, in bytes, except for those of runs in memory.
     pub definition_bytes: u64,
     /// The observer of runs.

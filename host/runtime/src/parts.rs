@@ -73,6 +73,7 @@ impl Parts {
             topology,
             overdue: Arc::default(),
             step_bytes: options.step_bytes,
+            run_data_bytes: options.run_data_bytes,
         };
         let intake = Intake {
             scheduler: mailbox.clone(),

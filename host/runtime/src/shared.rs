@@ -56,6 +56,8 @@ pub(crate) struct Base {
     pub(crate) overdue: Arc<AtomicBool>,
     /// The limit of the values that one step makes, in bytes.
     pub(crate) step_bytes: usize,
+    /// The data that all runs in memory may hold, in bytes.
+    pub(crate) run_data_bytes: u64,
 }
 
 /// The claimed triggers, and whether new executions may begin.

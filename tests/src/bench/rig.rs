@@ -153,6 +153,7 @@ pub fn start(
         max_steps: 1_000_000,
         max_descendants: u32::MAX,
         step_bytes: 64 << 20,
+        run_data_bytes: 128 << 20,
         definition_bytes: 256 << 20,
         observer,
         plugin_folders: None,

@@ -14,6 +14,7 @@ mod author;
 mod clocks;
 mod cluster;
 mod compat;
+mod compiling;
 mod consumers;
 mod crash_points;
 mod databases;

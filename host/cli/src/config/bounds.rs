@@ -72,6 +72,8 @@ const fn size(key: &'static str, least: u64, most: u64) -> Bound {
 /// Every setting that is a number, a duration or a size, sorted by its key.
 pub(super) const BOUNDS: &[Bound] = &[
     time("locks.lease", S, D),
+    size("plugins.compile-memory", 64 * MIB, 64 * GIB),
+    time("plugins.compile-timeout", S, D),
     count("plugins.http.concurrency", 1, 100_000),
     time("plugins.http.connect-timeout", 1, D),
     count("plugins.http.lookups", 1, 1_024),
@@ -118,6 +120,7 @@ pub(super) const BOUNDS: &[Bound] = &[
     count("scheduler.max-steps", 1, 1_000_000_000_000),
     time("scheduler.near-horizon", 2 * S, 365 * D),
     count("scheduler.reap-runs", 1, 1_000_000),
+    size("scheduler.run-data", 0, 64 * GIB),
     time("scheduler.scan-interval", S, D),
     count("scheduler.spare-workers", 0, 1_024),
     size("scheduler.step-memory", MIB, 64 * GIB),

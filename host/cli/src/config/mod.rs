@@ -158,6 +158,9 @@ pub(crate) struct Scheduler {
     /// How much memory the values may take that one step makes: the variables of a `set` node, its
     /// configuration and its input, or the output of its run. With more, the node fails.
     pub(crate) step_memory: Size,
+    /// How much memory the data of runs may take: inputs, variables, outputs and lists. With more,
+    /// a run keeps only the data that the store does not have yet, and reads the rest again.
+    pub(crate) run_data: Size,
     /// How much memory the workflows take that are kept ready to run. The one used longest ago is
     /// dropped first, and read from the store again when a run needs it. Workflows of runs that are
     /// in memory stay beyond this size, and count.
@@ -312,6 +315,7 @@ impl Default for Scheduler {
             max_steps: 100_000,
             max_descendants: 10_000,
             step_memory: Size(64 << 20),
+            run_data: Size(128 << 20),
             definition_cache: Size(256 << 20),
             zoneinfo: None,
         }

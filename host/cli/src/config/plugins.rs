@@ -29,6 +29,11 @@ pub(crate) struct Plugins {
     pub(crate) roots: Option<PathBuf>,
     /// The largest component file.
     pub(crate) max_component: Size,
+    /// How much memory the compiler of a component may take. It is a process of its own. At most
+    /// half of the machine's memory or of the limit of its control group.
+    pub(crate) compile_memory: Size,
+    /// How long compiling a component may take by the clock.
+    pub(crate) compile_timeout: Millis,
     /// How many successive traps of a plugin in one workflow delay its calls there; 0 means never.
     pub(crate) quarantine_after: u32,
     /// How much processor time a call may use before it counts as slow and yields to others.
@@ -222,6 +227,8 @@ impl Default for Plugins {
             code_key: None,
             roots: None,
             max_component: Size(64 << 20),
+            compile_memory: Size(1 << 30),
+            compile_timeout: Millis(120_000),
             quarantine_after: 10,
             slow: Millis(20),
             threads: 0,

@@ -11,10 +11,12 @@ use windlass_model::Digest;
 
 /// The settings that count only in a trusted project, each with all settings below it. Denials are
 /// among them: if a consumer is denied, another one decides about its triggers.
-pub(crate) const SENSITIVE: [&str; 15] = [
+pub(crate) const SENSITIVE: [&str; 17] = [
     "keys",
     "plugins.cache",
     "plugins.code-key",
+    "plugins.compile-memory",
+    "plugins.compile-timeout",
     "plugins.deny",
     "plugins.grants",
     "plugins.library",

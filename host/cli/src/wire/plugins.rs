@@ -8,6 +8,7 @@ use std::str::FromStr;
 use windlass_model::Digest;
 use windlass_plugins as plugins;
 use windlass_plugins::Options;
+use windlass_plugins::compiler::{self, Compiler};
 
 use super::{library, or_cores};
 use crate::codes;
@@ -89,6 +90,12 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     options.slow = section.slow.duration();
     options.quarantine_after = (section.quarantine_after > 0).then_some(section.quarantine_after);
     options.max_component_bytes = section.max_component.0;
+    options.compiler = Compiler::Worker(compiler::Worker {
+        program: own_program(),
+        arguments: vec![compiler::WORD.into()],
+        memory_bytes: section.compile_memory.0.min(plugins::machine_memory() / 2),
+        timeout: section.compile_timeout.duration(),
+    });
     options.memory_bytes = match section.memory {
         Share::Bytes(size) => size.0,
         Share::Percent(percent) => plugins::machine_memory() / 100 * u64::from(percent),
@@ -132,6 +139,14 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
             .insert(package.clone(), settings(package, grant, &section.limits)?);
     }
     Ok(options)
+}
+
+/// The program of this process, even if its file was replaced since.
+fn own_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        return "/proc/self/exe".into();
+    }
+    std::env::current_exe().unwrap_or_default()
 }
 
 /// The largest file of certificates, in bytes: some ten times what a system has.

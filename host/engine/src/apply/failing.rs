@@ -238,6 +238,15 @@ pub(super) fn too_many_steps(max_steps: u64) -> Failure {
     Failure::new(Class::Limit, codes::TOO_MANY_STEPS, message)
 }
 
+/// More open executions than the run may still execute.
+pub(super) fn too_many_open(steps: u64, open: usize, max_steps: u64) -> Failure {
+    let message = format!(
+        "the run has executed {steps} nodes, and {open} executions are open: together more than \
+         the {max_steps} that it may execute"
+    );
+    Failure::new(Class::Limit, codes::TOO_MANY_STEPS, message)
+}
+
 /// A list with more items than the run may still execute nodes.
 pub(super) fn too_long(
     graph: &Graph,

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use windlass_model::definition::OnItemError;
-use windlass_model::{ExecutionNo, Failure, ScopeNo, Seq, TriggerType};
+use windlass_model::{ExecutionNo, Failure, ScopeNo, Seq, TriggerType, limits};
 
 use super::step::Step;
 use super::{Command, Stale, failing};
@@ -95,7 +95,8 @@ impl Step<'_> {
             if late {
                 return self.collect(scope, list, Some(failing::out_of_time(None)));
             }
-            if listing.live.len() >= concurrency {
+            let live = listing.live.len();
+            if live >= concurrency || (live > 0 && self.state.scopes.len() >= limits::SCOPES) {
                 return;
             }
             self.open_scope(scope, list);

@@ -420,6 +420,13 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// The executions so far, and those that are open.
+    fn ahead(&self) -> u64 {
+        self.state
+            .steps
+            .saturating_add(self.state.open.len() as u64)
+    }
+
     /// Settles the step and sets the status of the run.
     pub(super) fn conclude(mut self, max_steps: u64) -> Vec<Command> {
         while !self.state.status.is_final() {
@@ -431,6 +438,9 @@ impl<'a> Step<'a> {
                 self.come_to_an_end();
             } else if self.state.steps >= self.most(max_steps) {
                 self.fault(failing::too_many_steps(max_steps));
+            } else if self.ahead() > self.most(max_steps) {
+                let open = self.state.open.len();
+                self.fault(failing::too_many_open(self.state.steps, open, max_steps));
             } else {
                 self.go_on();
                 break;

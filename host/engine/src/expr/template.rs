@@ -153,7 +153,7 @@ impl Template {
         let work = budget.work_left();
         let rendered = self.rendered(values, budget.made_left().min(RESULT_BYTES));
         match &rendered {
-            // `rendered` keeps below what is left.
+            // `rendered` stays below the rest of the budget.
             Ok(json) => budget.make(json.len()).unwrap_or_default(),
             Err(error) if error.kind == ExprErrorKind::Interrupted => budget.set_work_left(work),
             Err(_) => {}

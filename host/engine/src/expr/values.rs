@@ -199,10 +199,9 @@ impl Values {
     /// These values with so much work left.
     #[cfg(test)]
     pub(super) fn limited(&self, work: u64) -> Self {
-        Self {
-            budget: OnceLock::from(StepBudget::with_work(work)),
-            ..self.clone()
-        }
+        let mut values = self.clone();
+        values.within(&StepBudget::with_work(work));
+        values
     }
 
     /// These values with an item, with a copy of it as a variable, and with a long text as another.
@@ -368,8 +367,8 @@ impl Table {
     }
 }
 
-/// Enumerates the names of a table one by one: a copy of all of them would cost as much as the
-/// table is large, whoever looks at the first only.
+/// Enumerates the names of a table one by one: a copy of all names would cost as much as the table
+/// is large, also for a filter that reads only the first.
 fn names_of(of: &Arc<ValuesInner>, table: fn(&ValuesInner) -> &Table) -> Enumerator {
     let (of, count) = (Arc::clone(of), table(of).0.len());
     let names = (0..count).map(move |index| table(&of).name(index));

@@ -6,52 +6,85 @@
 //! folder is a hash of the compiler's exact version, its settings and the processor's features:
 //! code of another version is compiled again, so a fix in the compiler takes effect.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::Read as _;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{Read, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime};
 
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 use wasmtime::component::Component;
 use windlass_model::Digest;
+use windlass_model::mac::Message;
 
 use super::store;
 use crate::codes;
+use crate::compiler::{self, Compiler, Fault};
 use crate::description;
+use crate::engine;
 use crate::error::{Error, chain};
 use crate::host::HostShared;
 use crate::options::Compiling;
 
-/// The compiled component: from the cache, from the bundle, or compiled now.
-pub(super) fn component(
+/// The compiled component: from the cache, from the bundle, or compiled now. `haste` is the time
+/// that this caller waits for the compiler, if it is less than the compiler may take.
+pub(super) fn component<'a>(
     shared: &HostShared,
     subject: &str,
     digest: &Digest,
-    bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
+    haste: Option<Duration>,
+    bytes: impl FnOnce() -> Result<Cow<'a, [u8]>, Error>,
 ) -> Result<Component, Error> {
     let there = cached(shared, digest, Made::Here);
     if let Some(component) = there.or_else(|| bundled(shared, digest)) {
         return Ok(component);
     }
-    let fault = |message: String| Error::new(codes::COMPILE, subject, message);
-    let bytes = bytes()?;
-    let compiled = reported(shared, subject, bytes.len(), || {
-        compile(shared, subject, &bytes)
-    })?;
-    // Without the cache, the next start is slower; it has no other effect.
-    if let Err(error) = keep(shared, digest, Made::Here, &compiled) {
-        tracing::warn!(%digest, %error, "compiled code could not be kept");
-    } else if let Some(component) = cached(shared, digest, Made::Here) {
-        return Ok(component);
+    if let Some(message) = cut::known(shared, digest) {
+        return Err(Error::new(codes::CUT_OFF, subject, message));
     }
-    #[expect(
-        unsafe_code,
-        reason = "code is taken over as bytes, which cannot be checked"
-    )]
-    // SAFETY: this engine's compiler has just made these bytes.
-    let component = unsafe { Component::deserialize(&shared.engine, &compiled) };
-    component.map_err(|error| fault(chain(&error)))
+    let bytes = bytes()?;
+    let code = reported(shared, subject, bytes.len(), || {
+        compile(shared, subject, digest, &bytes, haste)
+    })?;
+    drop(bytes);
+    let fault = |error: wasmtime::Error| Error::new(codes::COMPILE, subject, chain(&error));
+    let kept = |kept: std::io::Result<()>| {
+        // Without the cache, the next start is slower; it has no other effect.
+        kept.inspect_err(|error| {
+            tracing::warn!(%digest, %error, "compiled code could not be kept");
+        })
+    };
+    match code {
+        Code::File(file, _) => {
+            #[expect(
+                unsafe_code,
+                reason = "compiled code is mapped and run, which cannot be checked"
+            )]
+            // SAFETY: the process that compiles, which is this program, has just made the file for
+            // this component. Only this user can write it, and it is never written again.
+            let component = unsafe { Component::deserialize_file(&shared.engine, file.path()) };
+            let component = component.map_err(fault)?;
+            let _ = kept(keep_file(shared, digest, Made::Here, file));
+            Ok(component)
+        }
+        Code::Memory(code) => {
+            if kept(keep_bytes(shared, digest, Made::Here, &code)).is_ok()
+                && let Some(component) = cached(shared, digest, Made::Here)
+            {
+                return Ok(component);
+            }
+            #[expect(
+                unsafe_code,
+                reason = "code is taken over as bytes, which cannot be checked"
+            )]
+            // SAFETY: this engine's compiler has just made these bytes.
+            let component = unsafe { Component::deserialize(&shared.engine, &code) };
+            component.map_err(fault)
+        }
+    }
 }
 
 /// Does the work, and reports it if it takes long.
@@ -93,17 +126,104 @@ fn reported<T>(shared: &HostShared, subject: &str, bytes: usize, work: impl FnOn
     result
 }
 
-fn compile(shared: &HostShared, subject: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+/// Compiles a component where the options say.
+fn compile(
+    shared: &HostShared,
+    subject: &str,
+    digest: &Digest,
+    bytes: &[u8],
+    haste: Option<Duration>,
+) -> Result<Code, Error> {
+    let Compiler::Worker(worker) = &shared.options.compiler else {
+        return compile_here(shared, subject, bytes).map(Code::Memory);
+    };
+    let mut code = Code::spool(&folder(shared));
+    let compiled = shared.compiles.work(|| {
+        compiler::compile(
+            &shared.io,
+            worker,
+            compiler_of(shared),
+            bytes,
+            haste.unwrap_or(worker.timeout),
+            &mut code,
+        )
+    });
+    let fault = |code, message: String| Err(Error::new(code, subject, message));
+    match compiled.unwrap_or_else(|| Err(Fault::Crashed("in the host".to_owned()))) {
+        Ok(()) => Ok(code),
+        Err(Fault::Refused(reason)) => {
+            fault(codes::COMPILE, format!("it does not compile: {reason}"))
+        }
+        Err(Fault::Crashed(how)) => fault(codes::COMPILE, format!("{CRASHED}: {how}")),
+        Err(Fault::CutOff(message)) => {
+            cut::keep(shared, digest, &message);
+            fault(codes::CUT_OFF, message)
+        }
+        Err(Fault::Late) => fault(codes::POSTPONED, "compiling it takes long".to_owned()),
+        Err(Fault::NotStarted(error)) => fault(
+            codes::NO_COMPILER,
+            format!("the process that compiles it cannot be started: {error}"),
+        ),
+        Err(Fault::Unwritten(error)) => fault(
+            codes::FILE,
+            format!("the code that it compiles to cannot be written: {error}"),
+        ),
+    }
+}
+
+const CRASHED: &str = "the compiler crashed on it";
+
+/// Compiles a component in this process.
+fn compile_here(shared: &HostShared, subject: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let fault = |message: String| Error::new(codes::COMPILE, subject, message);
     shared
         .compiles
         .work(|| shared.engine.precompile_component(bytes))
-        .ok_or_else(|| fault("the compiler crashed on it".to_owned()))?
+        .ok_or_else(|| fault(CRASHED.to_owned()))?
         .map_err(|error| fault(format!("it does not compile: {}", chain(&error))))
 }
 
+/// Compiled code that is not in the cache yet.
+enum Code {
+    /// In a temporary file of the cache, with so many bytes.
+    File(NamedTempFile, u64),
+    Memory(Vec<u8>),
+}
+
+impl Code {
+    /// No code so far. It is written to a file, and kept in memory if that is impossible.
+    fn spool(folder: &Path) -> Self {
+        let file = windlass_files::make_directory(folder).and_then(|()| store::temporary(folder));
+        file.map_or_else(|_| Self::Memory(Vec::new()), |file| Self::File(file, 0))
+    }
+}
+
+impl Write for Code {
+    fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Memory(code) => code.extend_from_slice(part),
+            Self::File(file, written) => match file.write_all(part) {
+                Ok(()) => *written += part.len() as u64,
+                // The disk is full.
+                Err(_) => {
+                    let mut code = Vec::new();
+                    file.seek(SeekFrom::Start(0))?;
+                    file.as_file().take(*written).read_to_end(&mut code)?;
+                    code.extend_from_slice(part);
+                    *self = Self::Memory(code);
+                }
+            },
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Compiles a component of the bundle for this processor and keeps the code. Returns whether there
-/// is new code.
+/// is new code. The bundle is a part of this program, so it is compiled in this process.
 pub(super) fn compile_bundled(
     shared: &HostShared,
     subject: &str,
@@ -115,8 +235,8 @@ pub(super) fn compile_bundled(
     let Some(bytes) = shared.options.bundle.component(digest) else {
         return Ok(false);
     };
-    let compiled = compile(shared, subject, &bytes)?;
-    let kept = keep(shared, digest, Made::Here, &compiled);
+    let compiled = compile_here(shared, subject, &bytes)?;
+    let kept = keep_bytes(shared, digest, Made::Here, &compiled);
     kept.map(|()| true)
         .map_err(|error| Error::file(&folder(shared), "keep compiled code in it", &error))
 }
@@ -169,7 +289,7 @@ fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
     match component {
         Ok(component) => {
             // Without the cache, the next start is slower; it has no other effect.
-            if let Err(error) = keep(shared, digest, Made::Ahead, &code) {
+            if let Err(error) = keep_bytes(shared, digest, Made::Ahead, &code) {
                 tracing::debug!(%digest, %error, "the code in this program could not be kept");
             }
             Some(component)
@@ -185,15 +305,18 @@ fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
 fn cached(shared: &HostShared, digest: &Digest, made: Made) -> Option<Component> {
     let file = place(shared, digest, made.code());
     let tag = std::fs::read(place(shared, digest, made.tag())).ok()?;
-    let code = std::fs::read(&file).ok()?;
-    if !is_own(&file) || !verify(shared, CODE, digest, &code, &tag) {
+    let code = File::open(&file).ok()?;
+    let is_tagged = || {
+        let message = message(shared, CODE, digest);
+        with_content(message, code).is_ok_and(|message| message.verify(&tag))
+    };
+    if !is_own(&file) || !is_tagged() {
         tracing::warn!(
             file = %file.display(),
             "compiled code is damaged or was not made by this user, and is made anew"
         );
         return None;
     }
-    drop(code);
     #[expect(
         unsafe_code,
         reason = "compiled code is mapped and run, which cannot be checked"
@@ -212,8 +335,26 @@ fn cached(shared: &HostShared, digest: &Digest, made: Made) -> Option<Component>
     }
 }
 
-fn keep(shared: &HostShared, digest: &Digest, made: Made, compiled: &[u8]) -> std::io::Result<()> {
+fn keep_bytes(
+    shared: &HostShared,
+    digest: &Digest,
+    made: Made,
+    code: &[u8],
+) -> std::io::Result<()> {
     windlass_files::make_directory(&folder(shared))?;
+    let mut file = store::temporary(&folder(shared))?;
+    file.write_all(code)?;
+    keep_file(shared, digest, made, file)
+}
+
+fn keep_file(
+    shared: &HostShared,
+    digest: &Digest,
+    made: Made,
+    mut code: NamedTempFile,
+) -> std::io::Result<()> {
+    code.seek(SeekFrom::Start(0))?;
+    let made_tag = with_content(message(shared, CODE, digest), code.as_file())?.tag();
     // The tag is deleted before the code is replaced and written after it, so code with a valid tag
     // is complete.
     let tag = place(shared, digest, made.tag());
@@ -221,35 +362,35 @@ fn keep(shared: &HostShared, digest: &Digest, made: Made, compiled: &[u8]) -> st
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    store::write(&place(shared, digest, made.code()), compiled)?;
-    let made = with_parts(shared, CODE, digest, compiled, |parts| {
-        shared.code_key.tag(parts)
-    });
-    store::write(&tag, &made)
+    store::persist(code, &place(shared, digest, made.code()))?;
+    store::write(&tag, &made_tag)
 }
 
 /// The purpose of a tag: a tag for one purpose is not valid for another.
-const CODE: &[u8] = b"windlass compiled code 1";
-const DESCRIPTION: &[u8] = b"windlass description 01 ";
+const CODE: &[u8; 24] = b"windlass compiled code 1";
+const DESCRIPTION: &[u8; 24] = b"windlass description 01 ";
+const CUT: &[u8; 24] = b"windlass cut compiling 1";
 
-/// Whether a host of this user has made this content for a component, with this compiler.
-fn verify(shared: &HostShared, what: &[u8], digest: &Digest, content: &[u8], tag: &[u8]) -> bool {
-    with_parts(shared, what, digest, content, |parts| {
-        shared.code_key.verify(parts, tag)
-    })
+/// The beginning of the message of a tag, up to the content: that a host of this user has made the
+/// content for a component, with this compiler. Every part has a fixed length.
+fn message(shared: &HostShared, purpose: &[u8; 24], digest: &Digest) -> Message {
+    let compiler = compiler_of(shared).to_be_bytes();
+    shared.code_key.message(&[purpose, &compiler, &digest.0])
 }
 
-/// The message of a tag. Every part but the last has a fixed length.
-fn with_parts<T>(
-    shared: &HostShared,
-    what: &[u8],
-    digest: &Digest,
-    content: &[u8],
-    then: impl FnOnce(&[&[u8]]) -> T,
-) -> T {
-    let compiler = compiler(shared).to_be_bytes();
-    then(&[what, &compiler, &digest.0, content])
+/// A message with the content of a file, which is read in parts.
+fn with_content(mut message: Message, mut content: impl Read) -> std::io::Result<Message> {
+    let mut part = vec![0; PART_BYTES];
+    loop {
+        match content.read(&mut part)? {
+            0 => return Ok(message),
+            count => message.add(part.get(..count).unwrap_or_default()),
+        }
+    }
 }
+
+/// The bytes that are read at once.
+const PART_BYTES: usize = 64 * 1024;
 
 /// Whether only this user can write a file.
 fn is_own(file: &Path) -> bool {
@@ -266,25 +407,108 @@ pub(crate) fn description(shared: &HostShared, digest: &Digest) -> Option<Vec<u8
     if let Some(json) = shared.options.bundle.description(digest) {
         return Some(json.to_vec());
     }
-    let file = std::fs::File::open(place(shared, digest, "json")).ok()?;
-    let longest = (TAG_BYTES + description::MAX_BYTES) as u64;
-    let mut kept = Vec::new();
-    file.take(longest + 1).read_to_end(&mut kept).ok()?;
-    let (tag, json) = kept.split_at_checked(TAG_BYTES)?;
     // If it is damaged or another user's, the component is asked again.
-    verify(shared, DESCRIPTION, digest, json, tag).then(|| json.to_vec())
+    note(shared, DESCRIPTION, digest, description::MAX_BYTES)
 }
 
 /// Stores a component's description.
 pub(super) fn keep_description(shared: &HostShared, digest: &Digest, json: &[u8]) {
-    let mut kept = with_parts(shared, DESCRIPTION, digest, json, |parts| {
-        shared.code_key.tag(parts).to_vec()
-    });
-    kept.extend_from_slice(json);
-    let kept = windlass_files::make_directory(&folder(shared))
-        .and_then(|()| store::write(&place(shared, digest, "json"), &kept));
-    if let Err(error) = kept {
+    if let Err(error) = keep_note(shared, DESCRIPTION, digest, json) {
         tracing::warn!(%digest, %error, "the description could not be kept");
+    }
+}
+
+/// The file of a note.
+fn note_place(shared: &HostShared, purpose: &[u8; 24], digest: &Digest) -> PathBuf {
+    let ending = if purpose == CUT { "cut" } else { "json" };
+    place(shared, digest, ending)
+}
+
+/// What a host of this user has noted about a component. None if it is longer than `longest`.
+fn note(
+    shared: &HostShared,
+    purpose: &[u8; 24],
+    digest: &Digest,
+    longest: usize,
+) -> Option<Vec<u8>> {
+    let file = File::open(note_place(shared, purpose, digest)).ok()?;
+    let mut kept = Vec::new();
+    file.take((TAG_BYTES + longest) as u64 + 1)
+        .read_to_end(&mut kept)
+        .ok()?;
+    let (tag, note) = kept.split_at_checked(TAG_BYTES)?;
+    let mut message = message(shared, purpose, digest);
+    message.add(note);
+    (note.len() <= longest && message.verify(tag)).then(|| note.to_vec())
+}
+
+fn keep_note(
+    shared: &HostShared,
+    purpose: &[u8; 24],
+    digest: &Digest,
+    note: &[u8],
+) -> std::io::Result<()> {
+    let mut message = message(shared, purpose, digest);
+    message.add(note);
+    let mut kept = message.tag().to_vec();
+    kept.extend_from_slice(note);
+    windlass_files::make_directory(&folder(shared))?;
+    store::write(&note_place(shared, purpose, digest), &kept)
+}
+
+/// Notes about components whose compilation took too much: another start does not try it again at
+/// once.
+mod cut {
+    use super::*;
+
+    /// How long a note counts: what else the machine does may be a cause, too.
+    const VALID: Duration = Duration::from_secs(60 * 60);
+    /// The longest note, in bytes.
+    const LONGEST: usize = 8 * 1024;
+
+    #[derive(Serialize, Deserialize)]
+    struct Cut {
+        memory_bytes: u64,
+        timeout_ms: u64,
+        at_ms: i64,
+        message: String,
+    }
+
+    impl Cut {
+        /// A compilation that is cut off now, within the limits of the options.
+        fn now(shared: &HostShared, message: &str) -> Option<Self> {
+            let Compiler::Worker(worker) = &shared.options.compiler else {
+                return None;
+            };
+            Some(Self {
+                memory_bytes: worker.memory_bytes,
+                timeout_ms: u64::try_from(worker.timeout.as_millis()).unwrap_or(u64::MAX),
+                at_ms: shared.clock.wall_ms(),
+                message: message.to_owned(),
+            })
+        }
+    }
+
+    /// Why the component was not compiled a while ago, within limits that are no smaller than those
+    /// of today.
+    pub(super) fn known(shared: &HostShared, digest: &Digest) -> Option<String> {
+        let today = Cut::now(shared, "")?;
+        let cut: Cut = serde_json::from_slice(&note(shared, CUT, digest, LONGEST)?).ok()?;
+        let age_ms = u64::try_from(today.at_ms.checked_sub(cut.at_ms)?).ok()?;
+        let counts = Duration::from_millis(age_ms) < VALID
+            && today.memory_bytes <= cut.memory_bytes
+            && today.timeout_ms <= cut.timeout_ms;
+        counts.then_some(cut.message)
+    }
+
+    pub(super) fn keep(shared: &HostShared, digest: &Digest, message: &str) {
+        let Some(json) = Cut::now(shared, message).and_then(|cut| serde_json::to_vec(&cut).ok())
+        else {
+            return;
+        };
+        if let Err(error) = keep_note(shared, CUT, digest, &json) {
+            tracing::warn!(%digest, %error, "it could not be noted that compiling took too much");
+        }
     }
 }
 
@@ -345,17 +569,12 @@ fn is_unused(path: &Path, now: SystemTime) -> bool {
 }
 
 /// Identifies the compiler.
-fn compiler(shared: &HostShared) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    shared
-        .engine
-        .precompile_compatibility_hash()
-        .hash(&mut hasher);
-    hasher.finish()
+fn compiler_of(shared: &HostShared) -> u64 {
+    engine::compiler_id(&shared.engine)
 }
 
 fn folder(shared: &HostShared) -> PathBuf {
-    let compiler = compiler(shared);
+    let compiler = compiler_of(shared);
     shared.options.cache_dir.join(format!("{compiler:016x}"))
 }
 

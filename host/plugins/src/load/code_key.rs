@@ -61,14 +61,10 @@ impl CodeKey {
         Err(unsafe_key("the key of compiled code comes and goes"))
     }
 
-    /// The tag of this user's compiled code.
-    pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; 32] {
-        mac::tag(&self.0, parts)
-    }
-
-    /// Whether one of this user's hosts has made the tag.
-    pub(crate) fn verify(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
-        mac::verify(&self.0, parts, tag)
+    /// A message that begins with these parts; its tag says that one of this user's hosts has made
+    /// it.
+    pub(crate) fn message(&self, parts: &[&[u8]]) -> mac::Message {
+        mac::Message::begin(&self.0, parts)
     }
 }
 

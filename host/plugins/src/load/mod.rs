@@ -1,8 +1,8 @@
 //! Makes a plugin from bytes.
 //!
-//! The bytes may be hostile. Their size and the number of their parts are bounded before the
-//! compiler reads them. A few at a time are compiled, and a panic of the compiler is an error of
-//! the component. The component is asked for its description without capabilities and with a
+//! The bytes may be hostile. Their size, and the number and sizes of their parts, are bounded before
+//! the compiler reads them. A few at a time are compiled, each in a process of its own with limits,
+//! and a failure of the compiler is an error of the component. The component is asked for its description without capabilities and with a
 //! deadline.
 
 pub(crate) mod alone;
@@ -17,10 +17,12 @@ pub(crate) mod store;
 pub(crate) use cache::{clean, description};
 pub(crate) use code_key::CodeKey;
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use wasmtime::component::Component;
@@ -41,7 +43,7 @@ use crate::quarantine::Quarantine;
 use crate::question::{Entry, Version};
 use crate::slot::Slots;
 
-/// Bounds the number of components that are compiled at once.
+/// Bounds the number of components that are worked on at once.
 pub(crate) struct Bench {
     free: Mutex<usize>,
     freed: Condvar,
@@ -83,12 +85,14 @@ pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Makes a plugin from the content of a file.
+/// Makes a plugin from the content of a file. With `haste`, the compiler has less time than it may
+/// take, and [`codes::POSTPONED`] says that this was too little.
 pub(crate) fn load(
     shared: &Arc<HostShared>,
     file: &Path,
     bytes: Vec<u8>,
     evidence: Evidence,
+    haste: Option<Duration>,
 ) -> Result<Arc<Plugin>, Error> {
     let subject = file.display().to_string();
     if let Some(raw) = evidence.raw.filter(|raw| shared.is_denied(raw)) {
@@ -100,7 +104,7 @@ pub(crate) fn load(
         return Err(Error::new(codes::TOO_LARGE, subject, message));
     }
     let bytes = shared
-        .compiles
+        .shapes
         .work(|| shape::component(&subject, bytes))
         .ok_or_else(|| Error::new(codes::WRAP, &subject, "making it a component crashed"))??;
     let digest = Digest::of(&bytes);
@@ -117,8 +121,10 @@ pub(crate) fn load(
             return Ok(plugin);
         }
     }
+    let given = || Ok(Cow::Borrowed(&bytes[..]));
+    let plugin = build(shared, file, digest, haste, given, &evidence)?;
     store::keep(&shared.options, &digest, &bytes)?;
-    build(shared, file, digest, || Ok(bytes), &evidence)
+    Ok(plugin)
 }
 
 /// Denies the component of a denied file as well, and returns the error that names it. The file has
@@ -126,7 +132,7 @@ pub(crate) fn load(
 fn deny(shared: &HostShared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Error {
     let is_read = bytes.len() as u64 <= shared.options.max_component_bytes;
     let made = is_read.then(|| {
-        let made = shared.compiles.work(|| shape::component(subject, bytes));
+        let made = shared.shapes.work(|| shape::component(subject, bytes));
         made.and_then(Result::ok)
     });
     let made = made.flatten().map(|component| Digest::of(&component));
@@ -151,7 +157,8 @@ pub(crate) fn bytes(shared: &HostShared, digest: &Digest) -> Result<Vec<u8>, Err
 /// Makes a plugin of a component in the component store.
 pub(crate) fn stored(shared: &Arc<HostShared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
     let (file, bytes) = store::find(&shared.options, digest)?;
-    build(shared, &file, *digest, || Ok(bytes), &Evidence::default())
+    let bytes = || Ok(Cow::Owned(bytes));
+    build(shared, &file, *digest, None, bytes, &Evidence::default())
 }
 
 /// Makes a plugin of a component in the bundle. `file` replaces its file in messages.
@@ -175,7 +182,8 @@ pub(crate) fn bundled(
     if !store::has(&shared.options, digest, bundle.size(digest)) {
         store::keep(&shared.options, digest, &bytes()?)?;
     }
-    build(shared, file, *digest, bytes, &Evidence::default())
+    let bytes = || bytes().map(Cow::Owned);
+    build(shared, file, *digest, None, bytes, &Evidence::default())
 }
 
 /// Compiles a component of the bundle for this processor, and makes the plugin that replaces the
@@ -193,7 +201,7 @@ pub(crate) fn natively(
         return Ok(None);
     }
     let bytes = || Err(Error::new(codes::COMPILE, &subject, "its code is gone"));
-    let (plugin, _) = make(shared, file, *digest, bytes, &Evidence::default())?;
+    let (plugin, _) = make(shared, file, *digest, None, bytes, &Evidence::default())?;
     plugin.sign(before.signature());
     shared
         .plugins
@@ -203,14 +211,15 @@ pub(crate) fn natively(
 }
 
 /// Makes a plugin and registers it by its digest.
-fn build(
+fn build<'a>(
     shared: &Arc<HostShared>,
     file: &Path,
     digest: Digest,
-    bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
+    haste: Option<Duration>,
+    bytes: impl FnOnce() -> Result<Cow<'a, [u8]>, Error>,
     evidence: &Evidence,
 ) -> Result<Arc<Plugin>, Error> {
-    let (plugin, settings) = make(shared, file, digest, bytes, evidence)?;
+    let (plugin, settings) = make(shared, file, digest, haste, bytes, evidence)?;
     // Two threads may have loaded the same bytes at once: one of them wins, so that a digest has
     // one set of warm instances and one record of behaviour.
     let mut plugins = shared.plugins.lock();
@@ -228,15 +237,16 @@ fn build(
     Ok(plugin)
 }
 
-fn make(
+fn make<'a>(
     shared: &Arc<HostShared>,
     file: &Path,
     digest: Digest,
-    bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
+    haste: Option<Duration>,
+    bytes: impl FnOnce() -> Result<Cow<'a, [u8]>, Error>,
     evidence: &Evidence,
 ) -> Result<(Arc<Plugin>, Settings), Error> {
     let subject = file.display().to_string();
-    let component = cache::component(shared, &subject, &digest, bytes)?;
+    let component = cache::component(shared, &subject, &digest, haste, bytes)?;
     let imports = Imports::of(&shared.engine, &component, &subject)?;
     let entries = entries(&component);
     if entries.execute.is_none() && entries.accept.is_none() {

@@ -1,6 +1,6 @@
 //! Checks the bytes before the compiler reads them, and wraps a core module in a component.
 
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{Encoding, FunctionBody, Parser, Payload};
 use wit_component::ComponentEncoder;
 
 use crate::codes;
@@ -8,10 +8,17 @@ use crate::error::Error;
 
 /// Modules and components inside one component, at any depth.
 const MAX_PARTS: u64 = 512;
-/// Functions with a body. The largest language runtimes have some tens of thousands.
-const MAX_FUNCTIONS: u64 = 200_000;
-/// Types, imports, exports, globals, tables, segments and the like, all together.
-const MAX_ITEMS: u64 = 1_000_000;
+/// Functions with a body. The largest language runtimes have 20,000.
+const MAX_FUNCTIONS: u64 = 100_000;
+/// Types, imports, exports, globals, tables, segments and the like, all together. The largest
+/// language runtimes have 40,000.
+const MAX_ITEMS: u64 = 300_000;
+/// The body of one function, in bytes. The interpreter's loop of CPython, the largest known one, has
+/// 430,000. The compiler takes up to 2 KiB of memory for a byte,
+/// and more time for a byte of a longer function.
+const MAX_FUNCTION_BYTES: usize = 1024 * 1024;
+/// The local variables of one function. The largest known number is 500.
+const MAX_LOCALS: u32 = 10_000;
 
 /// A component from these bytes: unchanged, or wrapped.
 pub(super) fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
@@ -58,6 +65,12 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
                 parts += 1;
             }
             Payload::CodeSectionStart { count, .. } => functions += u64::from(*count),
+            Payload::CodeSectionEntry(body) => {
+                check_function(body).map_err(|fault| {
+                    let message = format!("the function at byte {}: {fault}", body.range().start);
+                    Error::new(codes::TOO_COMPLEX, subject, message)
+                })?;
+            }
             other => items += count(other),
         }
         if parts > MAX_PARTS || functions > MAX_FUNCTIONS || items > MAX_ITEMS {
@@ -69,6 +82,29 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
         }
     }
     encoding.ok_or_else(|| malformed("it has no header".to_owned()))
+}
+
+/// Checks the size of a function. A damaged one is left to the compiler.
+fn check_function(body: &FunctionBody<'_>) -> Result<(), String> {
+    let bytes = body.as_bytes().len();
+    if bytes > MAX_FUNCTION_BYTES {
+        return Err(format!(
+            "it has {bytes} bytes, and the host compiles at most {MAX_FUNCTION_BYTES}"
+        ));
+    }
+    let mut locals = 0_u32;
+    for group in body.get_locals_reader().into_iter().flatten() {
+        let Ok((count, _)) = group else {
+            break;
+        };
+        locals = locals.saturating_add(count);
+    }
+    if locals > MAX_LOCALS {
+        return Err(format!(
+            "it has {locals} local variables, and the host compiles at most {MAX_LOCALS}"
+        ));
+    }
+    Ok(())
 }
 
 fn count(payload: &Payload<'_>) -> u64 {

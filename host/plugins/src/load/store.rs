@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
 use windlass_model::Digest;
 
 use crate::codes;
@@ -62,8 +63,19 @@ fn place(options: &Options, digest: &Digest) -> PathBuf {
 /// Writes a file atomically and durably, even if the system crashes.
 pub(super) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let dir = file.parent().unwrap_or_else(|| Path::new("."));
-    let mut temp = tempfile::Builder::new().prefix(".new-").tempfile_in(dir)?;
+    let mut temp = temporary(dir)?;
     temp.write_all(bytes)?;
+    persist(temp, file)
+}
+
+/// A file in a directory that is removed unless it is given a name.
+pub(super) fn temporary(dir: &Path) -> std::io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix(".new-").tempfile_in(dir)
+}
+
+/// Gives a file of the same directory its name, durably.
+pub(super) fn persist(temp: NamedTempFile, file: &Path) -> std::io::Result<()> {
+    let dir = file.parent().unwrap_or_else(|| Path::new("."));
     temp.as_file().sync_all()?;
     temp.persist(file).map_err(|error| error.error)?;
     // The name is durable once the directory is.

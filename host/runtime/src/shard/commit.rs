@@ -165,6 +165,7 @@ impl OwnedRun {
         let fence = self.fence();
         self.version.0 += 1;
         self.unacknowledged += 1;
+        self.memory.submits();
         let finish = step.finish.as_ref().map(|ending| Finish {
             output: ending.output.clone(),
             failure: ending.failure.clone(),

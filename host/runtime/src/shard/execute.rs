@@ -11,7 +11,7 @@ use windlass_plugins::Returned as Back;
 use super::about::{TriggerContext, log_about};
 use super::call::gone;
 use super::evaluate::Evaluations;
-use super::memory::{Unread, json_of, take_apart};
+use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::OwnedRun;
 use super::shard_state::ShardState;
@@ -291,12 +291,18 @@ impl OwnedRun {
         let store = base.store.as_ref();
         let Some(collect) = &open.collect else {
             let output = self.render_whole(open.scope, list, patch, base)?;
-            let items = take_apart(&json_of(store, &output)?).map_err(|mut failure| {
-                if let Some(node) = self.prepared.graph.node(open.node) {
-                    failure.message = format!("node `{}`: {}", node.name, failure.message);
-                }
-                Unread::Value(failure)
-            })?;
+            let items = self
+                .memory
+                .list(store, &output)
+                .map_err(|unread| match unread {
+                    Unread::Value(mut failure) => {
+                        if let Some(node) = self.prepared.graph.node(open.node) {
+                            failure.message = format!("node `{}`: {}", node.name, failure.message);
+                        }
+                        Unread::Value(failure)
+                    }
+                    unread => unread,
+                })?;
             return Ok(Settled::Listed { output, items });
         };
         if let Some(failure) = &collect.fault {

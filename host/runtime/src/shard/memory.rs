@@ -1,21 +1,31 @@
 //! The data of a run, read from the store only when an expression needs it.
+//!
+//! What a step makes stays here at least until its commit is durable, because the store does not have
+//! it before. Later it stays while the run holds little.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use windlass_model::{Body, Class, ExecutionNo, Failure, Payload, RunNo, ScopeNo, Seq};
+use windlass_model::metrics::Metrics;
+use windlass_model::{Body, Class, Digest, ExecutionNo, Failure, Payload, RunNo, ScopeNo, Seq};
 use windlass_store::Store;
 
+use super::list::List;
 use super::owned::OwnedRun;
 use crate::codes;
 
-/// The limit of outputs kept in memory when no commit is in progress.
-const KEPT_OUTPUTS: usize = 64;
+/// The bytes of data that a run keeps although the store has it. None, but for one list, while the
+/// runs of the process hold more than they may together.
+const KEPT_BYTES: usize = 1024 * 1024;
 
-/// The limit of lists kept in memory when no commit is in progress.
-const KEPT_LISTS: usize = 16;
+/// The bytes of lists that a run keeps although the store has them; the list that was read last stays
+/// in any case.
+const KEPT_LISTS: usize = 16 * 1024 * 1024;
+
+/// What an entry takes beside its data, about.
+const ENTRY_BYTES: usize = 128;
 
 /// The number of items in one read.
 const PAGE: u32 = 256;
@@ -29,11 +39,49 @@ pub(crate) struct Memory {
     input: Option<Payload>,
     vars: FxHashMap<ScopeNo, Vars>,
     /// Outputs by execution. Every output whose commit is in progress is here.
-    outputs: FxHashMap<ExecutionNo, Payload>,
-    /// The items of lists.
-    lists: FxHashMap<ExecutionNo, Arc<[Bytes]>>,
+    outputs: FxHashMap<ExecutionNo, Made<Payload>>,
+    lists: FxHashMap<ExecutionNo, Made<Arc<List>>>,
+    /// The lists by their content, so that each is held once.
+    known: FxHashMap<Content, Weak<List>>,
+    /// The list that was read last.
+    last_list: Option<ExecutionNo>,
     /// Outputs of items, by list and index. Every output whose commit is in progress is here.
-    items: FxHashMap<Seq, BTreeMap<u32, Payload>>,
+    items: FxHashMap<Seq, BTreeMap<u32, Made<Payload>>>,
+    /// The commits of the run so far.
+    submitted: u64,
+    /// Those of them that are durable.
+    durable: u64,
+    /// The bytes of all data but lists.
+    bytes: usize,
+    /// The bytes of lists, those that are held once counted once.
+    list_bytes: usize,
+    /// The bytes that were left when data was dropped last.
+    kept: usize,
+    /// The bytes that the metrics of the process count.
+    counted: u64,
+    metrics: Option<Arc<Metrics>>,
+}
+
+/// Data, and the commit that makes it durable.
+struct Made<T> {
+    by: u64,
+    data: T,
+}
+
+/// The content of a list. A list is alive as long as its text, so no other text has its address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Content {
+    Text(usize, usize),
+    Blob(Digest),
+}
+
+impl Content {
+    fn of(payload: &Payload) -> Self {
+        match &payload.body {
+            Body::Inline(bytes) => Self::Text(bytes.as_ptr() as usize, bytes.len()),
+            Body::Blob(blob) => Self::Blob(blob.digest),
+        }
+    }
 }
 
 /// The variables of one scope.
@@ -42,6 +90,13 @@ struct Vars {
     /// Whether these are all variables; otherwise only those assigned since the store was read.
     all: bool,
     known: FxHashMap<String, Payload>,
+    /// The commit of the last assignment.
+    by: u64,
+}
+
+/// The bytes that a payload holds.
+fn weight(payload: &Payload) -> usize {
+    ENTRY_BYTES + payload.inline().map_or(0, Bytes::len)
 }
 
 /// Why data could not be read.
@@ -61,29 +116,29 @@ impl From<windlass_store::Error> for Unread {
 impl Memory {
     /// The memory of a run that is being created.
     pub(crate) fn born(input: Payload, vars: &[(String, Payload)]) -> Self {
-        let root = Vars {
-            all: true,
-            known: vars.iter().cloned().collect(),
-        };
-        Self {
-            input: Some(input),
-            vars: std::iter::once((ScopeNo::ROOT, root)).collect(),
-            ..Self::default()
-        }
+        let mut memory = Self::default();
+        memory.add_input(input);
+        memory.open_scope(ScopeNo::ROOT);
+        memory.assign(ScopeNo::ROOT, vars);
+        memory
     }
 
     /// Adds a scope without variables.
     pub(crate) fn open_scope(&mut self, scope: ScopeNo) {
         let vars = Vars {
             all: true,
+            by: self.submitted + 1,
             ..Vars::default()
         };
+        self.bytes += ENTRY_BYTES;
         self.vars.insert(scope, vars);
     }
 
     /// Removes a scope.
     pub(crate) fn close_scope(&mut self, scope: ScopeNo) {
-        self.vars.remove(&scope);
+        if let Some(vars) = self.vars.remove(&scope) {
+            self.bytes = self.bytes.saturating_sub(vars.bytes());
+        }
     }
 
     /// The input of the run.
@@ -92,7 +147,13 @@ impl Memory {
             return Ok(input.clone());
         }
         let input = store.input(no)?.unwrap_or_else(Payload::null);
-        Ok(self.input.insert(input).clone())
+        self.add_input(input.clone());
+        Ok(input)
+    }
+
+    fn add_input(&mut self, input: Payload) {
+        self.bytes += weight(&input);
+        self.input = Some(input);
     }
 
     /// The variables of one scope, without those of the scopes around it.
@@ -107,10 +168,9 @@ impl Memory {
             // The commit of an assignment may still be in progress.
             let mut all: FxHashMap<_, _> = store.vars(no, scope)?.into_iter().collect();
             all.extend(vars.known.drain());
-            *vars = Vars {
-                all: true,
-                known: all,
-            };
+            self.bytes = self.bytes.saturating_sub(vars.bytes());
+            (vars.all, vars.known) = (true, all);
+            self.bytes += vars.bytes();
         }
         Ok(&vars.known)
     }
@@ -119,13 +179,24 @@ impl Memory {
     pub(crate) fn assign(&mut self, scope: ScopeNo, assigned: &[(String, Payload)]) {
         if !assigned.is_empty() {
             let vars = self.vars.entry(scope).or_default();
-            vars.known.extend(assigned.iter().cloned());
+            vars.by = self.submitted + 1;
+            for (name, payload) in assigned {
+                self.bytes += weight(payload);
+                if let Some(before) = vars.known.insert(name.clone(), payload.clone()) {
+                    self.bytes = self.bytes.saturating_sub(weight(&before));
+                }
+            }
         }
     }
 
     /// Adds an output whose commit is in progress.
     pub(crate) fn keep(&mut self, run: ExecutionNo, output: Payload) {
-        self.outputs.insert(run, output);
+        self.bytes += weight(&output);
+        let made = Made {
+            by: self.submitted + 1,
+            data: output,
+        };
+        self.outputs.insert(run, made);
     }
 
     /// The output of an execution.
@@ -135,10 +206,15 @@ impl Memory {
         run: ExecutionNo,
     ) -> Result<Payload, Unread> {
         if let Some(output) = self.outputs.get(&run) {
-            return Ok(output.clone());
+            return Ok(output.data.clone());
         }
         let output = store.execution_output(run)?.unwrap_or_else(Payload::null);
-        self.outputs.insert(run, output.clone());
+        self.bytes += weight(&output);
+        let made = Made {
+            by: 0,
+            data: output.clone(),
+        };
+        self.outputs.insert(run, made);
         Ok(output)
     }
 
@@ -150,26 +226,57 @@ impl Memory {
         index: u32,
     ) -> Result<Bytes, Unread> {
         let items = match self.lists.get(&list) {
-            Some(items) => Arc::clone(items),
+            Some(items) => Arc::clone(&items.data),
             None => {
                 let payload = self.output(store, list)?;
-                let items = take_apart(&json_of(store, &payload)?).map_err(Unread::Value)?;
-                self.outputs.remove(&list);
-                self.lists.insert(list, Arc::clone(&items));
+                let items = self.list(store, &payload)?;
+                self.insert_list(list, Arc::clone(&items), 0);
                 items
             }
         };
-        Ok(items.get(index as usize).cloned().unwrap_or_default())
+        self.last_list = Some(list);
+        Ok(items.item(index).unwrap_or_default())
     }
 
-    /// Adds a list that was just made.
-    pub(crate) fn keep_list(&mut self, list: ExecutionNo, items: Arc<[Bytes]>) {
-        self.lists.insert(list, items);
+    /// The list that a payload is. A list that is here already is not read again.
+    pub(crate) fn list(
+        &mut self,
+        store: &dyn Store,
+        payload: &Payload,
+    ) -> Result<Arc<List>, Unread> {
+        let content = Content::of(payload);
+        if let Some(known) = self.known.get(&content).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let list = List::of(json_of(store, payload)?).map_err(Unread::Value)?;
+        self.known.insert(content, Arc::downgrade(&list));
+        Ok(list)
+    }
+
+    /// Adds a list whose commit is in progress.
+    pub(crate) fn keep_list(&mut self, list: ExecutionNo, items: Arc<List>) {
+        self.insert_list(list, items, self.submitted + 1);
+    }
+
+    fn insert_list(&mut self, list: ExecutionNo, items: Arc<List>, by: u64) {
+        // The caller has the other reference of a list that is new here.
+        if Arc::strong_count(&items) <= 2 {
+            self.list_bytes += items.bytes();
+        }
+        self.lists.insert(list, Made { by, data: items });
+        if self.list_bytes > KEPT_LISTS {
+            self.drop_lists(Some(list));
+        }
     }
 
     /// Adds the output of an item, whose commit is in progress.
     pub(crate) fn keep_item(&mut self, list: Seq, index: u32, output: Payload) {
-        self.items.entry(list).or_default().insert(index, output);
+        self.bytes += weight(&output);
+        let made = Made {
+            by: self.submitted + 1,
+            data: output,
+        };
+        self.items.entry(list).or_default().insert(index, made);
     }
 
     /// The outputs of the items of a list, as a JSON array with one value for each item.
@@ -195,6 +302,7 @@ impl Memory {
             while page.next_if(|(at, _)| *at < index).is_some() {}
             let stored = page.next_if(|(at, _)| *at == index);
             let fresh = self.items.get(&list).and_then(|kept| kept.get(&index));
+            let fresh = fresh.map(|made| &made.data);
             match fresh.or(stored.as_ref().map(|(_, output)| output)) {
                 Some(output) => json.extend_from_slice(&json_of(store, output)?),
                 None => json.extend_from_slice(b"null"),
@@ -215,49 +323,83 @@ impl Memory {
 
     /// Removes the list of a for-each that has ended.
     pub(crate) fn forget_list(&mut self, list: Seq) {
-        self.items.remove(&list);
+        let items = self.items.remove(&list).into_iter().flatten();
+        let bytes = items.map(|(_, made)| weight(&made.data)).sum();
+        self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Drops data that the store has. May be called only while no commit is in progress.
-    pub(crate) fn shrink(&mut self) {
-        if self.outputs.len() > KEPT_OUTPUTS {
-            self.outputs.clear();
+    /// Counts a commit of the run that is submitted.
+    pub(crate) fn submits(&mut self) {
+        self.submitted += 1;
+    }
+
+    /// Counts a commit that is durable. Drops data that the store has, if there is much.
+    pub(crate) fn shrink(&mut self, metrics: &Arc<Metrics>, run_data_bytes: u64) {
+        self.durable += 1;
+        let is_much = metrics.run_data.get() >= run_data_bytes;
+        let most = if is_much { 0 } else { KEPT_BYTES };
+        // Data whose commit is in progress cannot be dropped: it is looked at again when there is
+        // that much more.
+        if self.bytes > self.kept.saturating_add(most) {
+            self.drop_durable();
         }
-        if self.lists.len() > KEPT_LISTS {
-            self.lists.clear();
+        if is_much && self.lists.len() > 1 {
+            let last = self.last_list;
+            self.drop_lists(last);
         }
-        self.items.retain(|_, items| items.len() <= KEPT_OUTPUTS);
-        self.vars.retain(|_, vars| vars.all);
+        self.count(metrics);
+    }
+
+    /// Tells the metrics of the process how much it holds.
+    fn count(&mut self, metrics: &Arc<Metrics>) {
+        let now = self.bytes.saturating_add(self.list_bytes) as u64;
+        metrics.run_data.add(now.saturating_sub(self.counted));
+        metrics.run_data.sub(self.counted.saturating_sub(now));
+        self.counted = now;
+        if now > 0 && self.metrics.is_none() {
+            self.metrics = Some(Arc::clone(metrics));
+        }
+    }
+
+    fn drop_durable(&mut self) {
+        let durable = self.durable;
+        self.input.take_if(|_| durable > 0);
+        self.outputs.retain(|_, made| made.by > durable);
+        self.vars.retain(|_, vars| vars.by > durable);
+        self.items.retain(|_, items| {
+            items.retain(|_, made| made.by > durable);
+            !items.is_empty()
+        });
+        let outputs = self.outputs.values().map(|made| weight(&made.data));
+        let items = self.items.values().flat_map(BTreeMap::values);
+        let items = items.map(|made| weight(&made.data));
+        let vars = self.vars.values().map(Vars::bytes);
+        self.bytes = outputs.chain(items).chain(vars).sum();
+        self.kept = self.bytes;
+    }
+
+    /// Drops the lists that the store has, but for one. A list that is held once is counted once.
+    fn drop_lists(&mut self, but: Option<ExecutionNo>) {
+        let durable = self.durable;
+        self.lists
+            .retain(|list, made| Some(*list) == but || made.by > durable);
+        self.known.retain(|_, list| list.strong_count() > 0);
+        let known = self.known.values().filter_map(Weak::upgrade);
+        self.list_bytes = known.map(|list| list.bytes()).sum();
     }
 }
 
-/// The items of a JSON array.
-pub(crate) fn take_apart(json: &[u8]) -> Result<Arc<[Bytes]>, Failure> {
-    let invalid = |what: String| Failure::new(Class::Invalid, codes::RENDER, what);
-    match serde_json::from_slice(json) {
-        Ok(serde_json::Value::Array(items)) => Ok(items
-            .into_iter()
-            .map(|item| Bytes::from(item.to_string()))
-            .collect()),
-        Ok(other) => Err(invalid(format!(
-            "a for-each works on a list, and `for-each` has {}",
-            kind_of(&other)
-        ))),
-        Err(error) => Err(invalid(format!(
-            "the list of a for-each is not JSON: {error}"
-        ))),
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.run_data.sub(self.counted);
+        }
     }
 }
 
-/// The kind of a JSON value that is not a list.
-fn kind_of(value: &serde_json::Value) -> &'static str {
-    match value {
-        serde_json::Value::Null => "the value null",
-        serde_json::Value::Bool(_) => "a boolean",
-        serde_json::Value::Number(_) => "a number",
-        serde_json::Value::String(_) => "a text",
-        serde_json::Value::Object(_) => "a map",
-        serde_json::Value::Array(_) => "a list",
+impl Vars {
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + self.known.values().map(weight).sum::<usize>()
     }
 }
 

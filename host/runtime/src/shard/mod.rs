@@ -17,6 +17,7 @@ mod external;
 mod finish;
 mod gather;
 mod guard;
+mod list;
 mod mark;
 mod memory;
 mod outcome;

@@ -12,6 +12,7 @@ use windlass_model::{
 use windlass_plugins::call::Effects;
 use windlass_store::rows::{ExecutionRow, NewRun};
 
+use super::list::List;
 use super::memory::Unread;
 use super::owned::OwnedRun;
 use super::suspend::expiry;
@@ -43,10 +44,7 @@ pub(super) enum Settled {
     /// It waits for this child.
     Child(Box<NewRun>),
     /// It has made the list of a for-each.
-    Listed {
-        output: Payload,
-        items: Arc<[Bytes]>,
-    },
+    Listed { output: Payload, items: Arc<List> },
     /// It is postponed without an execution.
     Later { until_ms: i64 },
     /// The `timeout` of the run has passed.
@@ -177,7 +175,7 @@ impl OwnedRun {
             Settled::Listed { output, items } => {
                 row.status = ExecutionStatus::Suspended;
                 row.output = Some(output);
-                let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+                let count = items.len();
                 self.memory.keep_list(run, items);
                 Event::Listed { seq, run, count }
             }

@@ -453,8 +453,9 @@ impl ShardState {
                             .push(owned, seq, || shared.base.now().monotonic_ms);
                     }
                 }
+                let base = &shared.base;
+                owned.memory.shrink(&base.metrics, base.run_data_bytes);
                 if owned.unacknowledged == 0 {
-                    owned.memory.shrink();
                     owned.gone.clear();
                 }
                 let cut_short = gone && owned.is_halted() && ended.is_none();

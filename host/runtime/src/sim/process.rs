@@ -194,6 +194,7 @@ impl Process {
             max_steps: from.max_steps,
             max_descendants: from.max_descendants,
             step_bytes: windlass_engine::expr::STEP_BYTES,
+            run_data_bytes: 0,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

@@ -56,6 +56,7 @@ impl Host {
             max_steps: 1_000,
             max_descendants: 10_000,
             step_bytes: windlass_engine::expr::STEP_BYTES,
+            run_data_bytes: 0,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

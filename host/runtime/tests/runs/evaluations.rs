@@ -171,3 +171,33 @@ fn other_runs_go_on_beside_long_expressions_and_a_cancellation_ends_them() {
         );
     }
 }
+
+#[test]
+fn a_list_is_held_once_for_all_loops_over_it() {
+    let workflow = r#"
+workflow: nested
+vars: { x: [] }
+nodes:
+  list: { set: { x: "{{ ['x' * 4000] * 100 }}" } }
+  outer:
+    for-each: "{{ range(50) | list }}"
+    concurrency: 50
+    nodes:
+      inner:
+        for-each: "{{ vars.x }}"
+        concurrency: 20
+        nodes:
+          one: { set: { y: "{{ item | length }}" } }
+        output: "{{ vars.y + index }}"
+    output: "{{ nodes.inner.output | sum }}"
+edges: [list -> outer]
+output: "{{ [nodes.outer.output | length, nodes.outer.output | unique] }}"
+"#;
+    let ran = Setup::default().run(workflow);
+    assert_eq!(ran.output(), json!([50, [404_950]]));
+    assert!(
+        ran.metrics.contains("windlass_run_data_bytes 0\n"),
+        "{}",
+        ran.metrics
+    );
+}

@@ -99,7 +99,7 @@ impl fmt::Debug for Interrupt {
 #[derive(Clone, Debug)]
 pub struct StepBudget(Arc<Left>);
 
-/// What is left of a step's budget.
+/// The rest of a step's budget.
 #[derive(Debug)]
 struct Left {
     work: AtomicU64,

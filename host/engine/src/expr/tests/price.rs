@@ -1,4 +1,4 @@
-//! The work of an expression grows with its time, whatever it is applied to.
+//! The work of an expression grows with its time, for every kind of value.
 //!
 //! Every filter, test, function, operator and statement is applied to every kind of value, small and
 //! large, again and again until a small budget is used up. The processor time of this thread until
@@ -22,7 +22,7 @@ use super::random::{FILTERS, FUNCTIONS, OPERATORS, TESTS};
 /// The budget of one measurement.
 const BUDGET: u64 = 96 * 1024;
 
-/// An evaluation costs something before its first step, which nobody pays for.
+/// The work that takes as long as the begin of an evaluation, which is not charged.
 const FIXED: u64 = 24 * 1024;
 
 /// The parts of all combinations that are tried.
@@ -72,7 +72,7 @@ const KINDS: &[(&str, &str)] = &[
     ("member", "input"),
 ];
 
-/// What is done with a value besides the filters, tests, functions and operators.
+/// Other uses of a value than by filters, tests, functions and operators.
 const OTHERS: &[&str] = &[
     "-item",
     "not item",
@@ -284,9 +284,12 @@ fn reference() -> f64 {
 /// makes a measurement longer, and never shorter.
 fn too_cheap(template: &Template, values: &Values, budget: u64, reference: f64) -> Option<f64> {
     let mut times = price(template, values, budget) / reference;
-    for _ in 0..6 {
+    for tried in 0..6 {
         if times < FACTOR {
             return None;
+        }
+        if tried > 0 && times > 4.0 * FACTOR {
+            break;
         }
         times = times.min(price(template, values, budget) / self::reference());
     }
@@ -373,11 +376,11 @@ fn a_value_that_is_read_without_paying_is_noticed() {
 fn many_variables_are_enumerated_within_the_budget() {
     let (base, reference) = (values(60_000), reference());
     for text in [
-        "{{ ([vars] * 90000)|map('first')|list|length }}",
-        "{{ ([nodes] * 90000)|map('first')|list|length }}",
-        "{{ ([vars] * 90000)|select('iterable')|list|length }}",
-        "{{ ([vars] * 90000)|map('list')|list|length }}",
-        "{{ ([nodes] * 90000)|map('items')|list|length }}",
+        "{{ ([vars] * 1000)|map('first')|list|length }}",
+        "{{ ([nodes] * 1000)|map('first')|list|length }}",
+        "{{ ([vars] * 1000)|select('iterable')|list|length }}",
+        "{{ ([vars] * 1000)|map('list')|list|length }}",
+        "{{ ([nodes] * 1000)|map('items')|list|length }}",
     ] {
         let template = Template::compile(&json!(text), &[], "").unwrap();
         let times = too_cheap(&template, &base, WORK, reference);

@@ -88,6 +88,8 @@ impl Machine {
             max_steps: 2_000,
             max_descendants: 10_000,
             step_bytes: 64 << 20,
+            // Half of the processes keep only what the store does not have.
+            run_data_bytes: u64::from(burst.steps % 2) << 27,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

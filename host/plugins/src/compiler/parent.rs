@@ -1,0 +1,267 @@
+//! Starts the process that compiles a component, and takes its answer.
+
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{ChildStdin, Command};
+use windlass_model::Digest;
+use windlass_model::mac::KEY_BYTES;
+
+use super::{
+    CODE, CRASHED, HEAD_BYTES, MAGIC, MAX_CODE_BYTES, REASON_BYTES, REFUSED, Worker, answer,
+};
+
+/// The processor time of any component, in seconds, and that of each further MiB. The slowest
+/// known runtime takes a fifth of it.
+const CPU_SECONDS: u64 = 10;
+const CPU_SECONDS_MIB: u64 = 10;
+
+/// The most threads of a process.
+const MAX_THREADS: usize = 4;
+
+/// The bytes that are read at once.
+const PART_BYTES: usize = 64 * 1024;
+
+/// The most bytes that are kept of the errors of a process.
+const ERRORS_BYTES: u64 = 4 * 1024;
+
+/// Why there is no code.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The component does not compile.
+    Refused(String),
+    /// The compiler crashed, and said how.
+    Crashed(String),
+    /// It took too much, or its process died.
+    CutOff(String),
+    /// It took longer than this caller waits, which is less than it may take.
+    Late,
+    /// The process cannot be started.
+    NotStarted(String),
+    /// The code cannot be written.
+    Unwritten(io::Error),
+}
+
+/// Compiles a component, and writes the code to `code`. Takes as long as `within` by the clock,
+/// which is no more than the worker's timeout. Blocks.
+///
+/// # Errors
+///
+/// There is no code; what `code` has is worthless.
+pub(crate) fn compile(
+    io: &tokio::runtime::Handle,
+    worker: &Worker,
+    compiler: u64,
+    component: &[u8],
+    within: Duration,
+    code: &mut (dyn Write + Send),
+) -> Result<(), Fault> {
+    let within = within.min(worker.timeout);
+    let exchange = exchange(worker, compiler, component, within, code);
+    match io.block_on(exchange)? {
+        // The compiler may notice by itself that the system gives it no more memory.
+        Ended::Answered(Err(Fault::Refused(reason) | Fault::Crashed(reason)))
+            if reason.contains(NO_MEMORY) =>
+        {
+            Err(Fault::CutOff(no_memory(worker)))
+        }
+        Ended::Answered(answered) => answered,
+        Ended::Late if within < worker.timeout => Err(Fault::Late),
+        Ended::Late => Err(Fault::CutOff(format!(
+            "compiling it takes longer than {within:?} (`compile-timeout` in [plugins])"
+        ))),
+        Ended::Died(status, errors) => Err(Fault::CutOff(died(worker, status, &errors))),
+        Ended::TooMuch => Err(Fault::CutOff(format!(
+            "its code has more than {MAX_CODE_BYTES} bytes"
+        ))),
+    }
+}
+
+enum Ended {
+    Answered(Result<(), Fault>),
+    /// It was ended by the host.
+    Late,
+    /// Without an answer; with its errors.
+    Died(ExitStatus, String),
+    /// Its answer is too long.
+    TooMuch,
+}
+
+/// The processor time that a component may take, in seconds.
+fn cpu_seconds(component: &[u8]) -> u64 {
+    let mib = component.len().div_ceil(1024 * 1024) as u64;
+    CPU_SECONDS + CPU_SECONDS_MIB * mib
+}
+
+async fn exchange(
+    worker: &Worker,
+    compiler: u64,
+    component: &[u8],
+    within: Duration,
+    code: &mut (dyn Write + Send),
+) -> Result<Ended, Fault> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let child = Command::new(&worker.program)
+        .arg0("windlass")
+        .args(&worker.arguments)
+        .arg(worker.memory_bytes.to_string())
+        .arg(cpu_seconds(component).to_string())
+        .arg(compiler.to_string())
+        .env_clear()
+        .env("RAYON_NUM_THREADS", threads.min(MAX_THREADS).to_string())
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Signals of a terminal are for the host, which decides.
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn();
+    let not_started = |error: io::Error| Fault::NotStarted(error.to_string());
+    let mut child = child.map_err(not_started)?;
+    let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(input), Some(mut output), Some(errors)) = (input, output, errors) else {
+        return Err(Fault::NotStarted("it has no pipes".to_owned()));
+    };
+    let key: [u8; KEY_BYTES] = rand::random();
+    let component_digest = Digest::of(component);
+    let talking = async {
+        let answering = async {
+            let received = receive(&mut output, &key, &component_digest, code).await;
+            // A process that goes on after its answer, or whose answer is none, is of no use.
+            if !matches!(received, Ok(Received::Answer(_))) {
+                let _ = child.start_kill();
+            }
+            drop(output);
+            received
+        };
+        let (_, received, errors) =
+            tokio::join!(send(input, &key, component), answering, hear(errors));
+        (received, errors, child.wait().await)
+    };
+    let talked = tokio::time::timeout(within, talking).await;
+    let Ok((received, errors, status)) = talked else {
+        // Dropping would kill it as well, but not wait for its end.
+        let _ = child.kill().await;
+        return Ok(Ended::Late);
+    };
+    let status = status.map_err(not_started)?;
+    match received {
+        Ok(Received::Answer(answered)) if status.success() => Ok(Ended::Answered(answered)),
+        Ok(Received::TooMuch) => Ok(Ended::TooMuch),
+        Err(Unread::Unwritten(error)) => Err(Fault::Unwritten(error)),
+        Ok(_) | Err(Unread::NoAnswer) => Ok(Ended::Died(status, errors)),
+    }
+}
+
+/// Sends the request. An error shows in the answer, which is missing then.
+async fn send(mut input: ChildStdin, key: &[u8], component: &[u8]) -> io::Result<()> {
+    input.write_all(key).await?;
+    input.write_all(component).await?;
+    input.shutdown().await
+}
+
+/// Reads everything, so that the process never waits for its reader, and returns the beginning.
+async fn hear(errors: impl AsyncRead + Unpin) -> String {
+    let mut errors = errors.take(ERRORS_BYTES);
+    let mut kept = Vec::new();
+    let _ = errors.read_to_end(&mut kept).await;
+    let _ = tokio::io::copy(&mut errors.into_inner(), &mut tokio::io::sink()).await;
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+enum Received {
+    Answer(Result<(), Fault>),
+    TooMuch,
+}
+
+enum Unread {
+    /// The answer is cut off, or it is not the answer to this request.
+    NoAnswer,
+    Unwritten(io::Error),
+}
+
+impl From<io::Error> for Unread {
+    fn from(_: io::Error) -> Self {
+        Self::NoAnswer
+    }
+}
+
+async fn receive(
+    output: &mut (impl AsyncRead + Unpin),
+    key: &[u8; KEY_BYTES],
+    component: &Digest,
+    code: &mut (dyn Write + Send),
+) -> Result<Received, Unread> {
+    let mut head = [0; HEAD_BYTES];
+    output.read_exact(&mut head).await?;
+    let (magic, rest) = head.split_at(MAGIC.len());
+    let (kind, length) = rest.split_at(1);
+    let (&[kind], Ok(length)) = (kind, length.try_into()) else {
+        return Err(Unread::NoAnswer);
+    };
+    let length = u64::from_le_bytes(length);
+    if magic != MAGIC || kind > CRASHED || (kind != CODE && length > REASON_BYTES as u64) {
+        return Err(Unread::NoAnswer);
+    }
+    if length > MAX_CODE_BYTES {
+        return Ok(Received::TooMuch);
+    }
+    let mut tag = answer(key, component, kind);
+    let mut reason = Vec::new();
+    let mut body = output.take(length);
+    let mut part = vec![0; PART_BYTES];
+    let mut left = length;
+    while left > 0 {
+        let count = body.read(&mut part).await?;
+        let read = part.get(..count).unwrap_or_default();
+        if read.is_empty() {
+            return Err(Unread::NoAnswer);
+        }
+        tag.add(read);
+        match kind {
+            CODE => code.write_all(read).map_err(Unread::Unwritten)?,
+            _ => reason.extend_from_slice(read),
+        }
+        left -= count as u64;
+    }
+    let output = body.into_inner();
+    let mut sent = [0; 32];
+    output.read_exact(&mut sent).await?;
+    if !tag.verify(&sent) || output.read(&mut part).await? > 0 {
+        return Err(Unread::NoAnswer);
+    }
+    let reason = String::from_utf8_lossy(&reason).into_owned();
+    Ok(Received::Answer(match kind {
+        CODE => Ok(()),
+        REFUSED => Err(Fault::Refused(reason)),
+        _ => Err(Fault::Crashed(reason)),
+    }))
+}
+
+/// A part of the system's error for ENOMEM.
+const NO_MEMORY: &str = "os error 12";
+
+fn no_memory(worker: &Worker) -> String {
+    let mib = worker.memory_bytes / (1024 * 1024);
+    format!("compiling it takes more than {mib} MiB of memory (`compile-memory` in [plugins])")
+}
+
+/// How a process died.
+fn died(worker: &Worker, status: ExitStatus, errors: &str) -> String {
+    let is = |signal: Signal| status.signal() == Some(signal.as_raw());
+    if errors.contains("memory allocation of") {
+        no_memory(worker)
+    } else if is(Signal::XCPU) {
+        "compiling it takes more processor time than a component of its size may".to_owned()
+    } else if let Some(signal) = status.signal() {
+        format!("signal {signal} ended the compiler while it compiled it")
+    } else {
+        let said = errors.trim();
+        format!("the compiler ended without an answer: {status}; {said}")
+    }
+}

@@ -1,0 +1,271 @@
+//! Plugins whose compilation would take much memory or time. They are refused by their size, or cut
+//! off; the host, its other plugins and its runs go on.
+
+use std::path::Path;
+
+use serde_json::json;
+use windlass_model::Status;
+use windlass_tests::harness::{Place, Web, component, until, until_some};
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+/// The memory of a host of the tests, with few plugins and runs, in bytes: some times what it takes.
+const HOST_BYTES: usize = 400 * MIB;
+
+fn leb(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = (value & 0x7f) as u8;
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id], &leb(content.len())[..], content].concat()
+}
+
+/// A component of modules; `mark` makes components different.
+fn component_of(modules: &[u8], mark: usize) -> Vec<u8> {
+    let mark = section(0, &[&[4][..], b"mark", &leb(mark)].concat());
+    [b"\0asm\x0d\0\x01\0", modules, &mark].concat()
+}
+
+/// A component of one module with so many functions of this body, from a number to a number.
+fn functions(count: usize, body: &[u8], mark: usize) -> Vec<u8> {
+    let code = [&leb(body.len())[..], body].concat();
+    let module = [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, &[1, 0x60, 1, 0x7f, 1, 0x7f]),
+        section(3, &[leb(count), vec![0; count]].concat()),
+        section(10, &[leb(count), code.repeat(count)].concat()),
+    ];
+    component_of(&section(1, &module.concat()), mark)
+}
+
+/// A function of about so many bytes that multiplies a number by three.
+fn product(bytes: usize) -> Vec<u8> {
+    // No locals; the parameter; times three; end.
+    [
+        &[0, 0x20, 0][..],
+        &[0x41, 3, 0x6c].repeat(bytes / 3),
+        &[0x0b],
+    ]
+    .concat()
+}
+
+/// Takes much memory: each of its modules has two bytes of data, with 15 MiB between them.
+fn large(mark: usize) -> Vec<u8> {
+    let far = leb(15 * MIB);
+    let data = [
+        &[2, 0, 0x41, 0, 0x0b, 1, 1, 0, 0x41][..],
+        &far,
+        &[0x0b, 1, 1],
+    ]
+    .concat();
+    let module = [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(5, &[&[1, 0][..], &leb(256)].concat()),
+        section(11, &data),
+    ];
+    component_of(&section(1, &module.concat()).repeat(500), mark)
+}
+
+/// Takes long: there are many functions.
+fn slow(mark: usize) -> Vec<u8> {
+    functions(90_000, &product(150), mark)
+}
+
+fn drop_in(place: &Place, name: &str, bytes: &[u8]) {
+    let new = place.file("new", bytes);
+    std::fs::rename(new, place.plugins().join(name)).expect("it is dropped in");
+}
+
+/// A place whose compiled code no other test has.
+fn place() -> Place {
+    let place = Place::new(&["echo"]);
+    let cache = place.path("cache").display().to_string();
+    place.with("plugins.cache", &cache)
+}
+
+/// A host of the place, with a workflow.
+fn serve(place: &Place) -> Web {
+    let host = Web::serve(place);
+    host.publish(&json!({ "workflow": "echoes", "nodes": { "it": { "use": "echo/echo" } } }));
+    host
+}
+
+/// Runs the workflow.
+fn echoes(place: &Place, host: &Web) {
+    let id = host.start("echoes", &json!(null));
+    assert_eq!(place.look().ended(&id).status, Status::Completed);
+}
+
+/// The most memory that a process had, in bytes.
+fn peak(host: &Web) -> usize {
+    let path = format!("/proc/{}/status", host.process.pid());
+    let status = std::fs::read_to_string(path).expect("it runs");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<usize>().ok());
+    kib.expect("the system says it") * KIB
+}
+
+/// The lines of a host's log with a code.
+fn said(host: &Web, code: &str) -> usize {
+    let log = host.process.stderr();
+    log.lines().filter(|line| line.contains(code)).count()
+}
+
+/// The process that compiles for a host.
+fn compiler_of(host: &Web) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").expect("there is one");
+    let ids = processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = format!(" {} ", host.process.pid());
+    ids.filter(|id| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let rest = stat.rsplit(')').next().unwrap_or_default();
+        // The state stands before the parent.
+        !rest.starts_with(" Z") && rest.get(2..).is_some_and(|rest| rest.starts_with(&parent))
+    })
+    .find(|id| {
+        let arguments = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        arguments.starts_with(b"windlass\0compile-worker\0")
+    })
+}
+
+#[test]
+fn a_function_that_is_too_large_is_refused_before_it_is_compiled() {
+    let place = place();
+    drop_in(&place, "large.wasm", &functions(1, &product(1_350_000), 0));
+    drop_in(&place, "larger.wasm", &functions(1, &product(5_400_000), 0));
+    let host = serve(&place);
+    assert_eq!(said(&host, "WL-P003"), 2, "{}", host.process.stderr());
+    assert!(host.process.stderr().contains("at most 1048576"));
+    echoes(&place, &host);
+    assert!(peak(&host) < HOST_BYTES, "{} bytes", peak(&host));
+}
+
+#[test]
+fn what_takes_too_much_to_compile_is_cut_off_and_the_next_start_knows() {
+    for (bytes, limit, value, why) in [
+        (
+            large(1),
+            "plugins.compile-memory",
+            "128MiB",
+            "more than 128 MiB of memory",
+        ),
+        (slow(1), "plugins.compile-timeout", "1s", "longer than 1s"),
+    ] {
+        let place = place().with(limit, value);
+        place.ask(&["plugin", "list"]);
+        drop_in(&place, "bad.wasm", &bytes);
+        for _ in 0..2 {
+            let said = place.say(&["plugin", "list"]);
+            assert!(said.stderr.contains("WL-P025"), "{}", said.stderr);
+            assert!(said.stderr.contains(why), "{}", said.stderr);
+            assert!(said.stdout.contains("echo"), "{}", said.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_compiler_that_is_killed_harms_nothing_else() {
+    let place = place()
+        .with("plugins.compile-timeout", "1h")
+        .with("plugins.compile-memory", "8GiB");
+    let host = serve(&place);
+    drop_in(&place, "bad.wasm", &slow(2));
+    let compiler = until_some("it is compiled", || compiler_of(&host));
+    has_nothing_of_its_host(compiler);
+    echoes(&place, &host);
+    let compiler = rustix::process::Pid::from_raw(i32::try_from(compiler).expect("an id"));
+    let kill = rustix::process::Signal::KILL;
+    rustix::process::kill_process(compiler.expect("an id"), kill).expect("it runs");
+    until("the host says so", || said(&host, "WL-P025") == 1);
+    assert!(
+        host.process.stderr().contains("signal 9"),
+        "{}",
+        host.process.stderr()
+    );
+    echoes(&place, &host);
+    let good = std::fs::read(component("counter")).expect("it is built");
+    drop_in(&place, "bad.wasm", &good);
+    until("the changed file is loaded", || {
+        host.process
+            .stderr()
+            .lines()
+            .any(|line| line.contains("loaded") && line.contains("counter"))
+    });
+    assert_eq!(said(&host, "WL-P025"), 1, "it is not compiled again");
+}
+
+/// Checks the limits, the environment and the files of a process that compiles.
+#[track_caller]
+fn has_nothing_of_its_host(compiler: u32) {
+    let of = Path::new("/proc").join(compiler.to_string());
+    let environment = until_some("the program has begun", || {
+        let environment = std::fs::read(of.join("environ")).expect("it runs");
+        (!environment.is_empty()).then_some(environment)
+    });
+    let environment = String::from_utf8(environment).expect("it is a text");
+    assert!(
+        environment.starts_with("RAYON_NUM_THREADS="),
+        "{environment}"
+    );
+    assert_eq!(environment.matches('\0').count(), 1, "{environment}");
+    until("it has closed and limited everything", || {
+        let limits = std::fs::read_to_string(of.join("limits")).expect("it runs");
+        let is_limited = |name: &str| {
+            let limit = limits.lines().find(|line| line.starts_with(name));
+            limit.is_some_and(|line| !line.contains("unlimited"))
+        };
+        let files = std::fs::read_dir(of.join("fd")).expect("it runs");
+        let files = files.flatten().filter(|file| {
+            file.file_name()
+                .to_str()
+                .and_then(|name| name.parse::<u32>().ok())
+                > Some(2)
+        });
+        is_limited("Max address space")
+            && is_limited("Max cpu time")
+            && is_limited("Max file size")
+            && files.count() == 0
+    });
+}
+
+#[test]
+fn a_folder_full_of_such_files_stops_neither_plugins_nor_runs() {
+    const BAD: usize = 20;
+    let place = place()
+        .with("plugins.compile-memory", "128MiB")
+        .with("plugins.compile-timeout", "4s");
+    for mark in 0..BAD {
+        let bytes = if mark % 10 == 0 {
+            slow(mark)
+        } else {
+            large(mark)
+        };
+        drop_in(&place, &format!("bad-{mark:02}.wasm"), &bytes);
+    }
+    let host = serve(&place);
+    echoes(&place, &host);
+    let good = std::fs::read(component("counter")).expect("it is built");
+    drop_in(&place, "good.wasm", &good);
+    until("a plugin that comes later is loaded", || {
+        host.process
+            .stderr()
+            .lines()
+            .any(|line| line.contains("loaded") && line.contains("counter"))
+    });
+    echoes(&place, &host);
+    until("each of them is cut off", || said(&host, "WL-P025") == BAD);
+    echoes(&place, &host);
+    assert!(peak(&host) < HOST_BYTES, "{} bytes", peak(&host));
+}
