@@ -6,7 +6,7 @@ mod cluster;
 pub(crate) mod compile;
 mod library;
 pub(crate) mod place;
-mod plugins;
+pub(crate) mod plugins;
 mod resources;
 
 use std::path::Path;

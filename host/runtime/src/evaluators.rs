@@ -3,15 +3,15 @@
 //! They wait in one queue, by the policy of [`windlass_fair`], and few of them run at a time: each
 //! may take the memory of all values of a step.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use windlass_fair::{Caller, Queue};
 
 use crate::shared::RuntimeShared;
 
-/// An evaluation, with the message that follows it.
-type Evaluate = Box<dyn FnOnce() + Send>;
+/// An evaluation. It holds its place until the shard has taken its result, so that few results wait.
+type Evaluate = Box<dyn FnOnce(Place) + Send>;
 
 /// The queue of evaluations.
 pub(crate) struct Evaluators {
@@ -49,37 +49,59 @@ impl Evaluators {
             flow,
             lane: (),
         };
-        let mut line = self.line.lock();
         let now_ms = shared.base.now().monotonic_ms;
-        line.waiting.push(caller, evaluate, now_ms);
+        self.line.lock().waiting.push(caller, evaluate, now_ms);
         let metrics = &shared.base.metrics;
         metrics.evaluations_aside.add(1);
         metrics.evaluations_waiting.add(1);
-        if line.running < self.places {
-            line.running += 1;
-            drop(line);
-            let all = Arc::clone(shared);
-            let run = move || all.bursts.evaluators.run(&all);
+        self.begin(shared);
+    }
+
+    /// Begins evaluations, as long as there are places.
+    fn begin(&self, shared: &Arc<RuntimeShared>) {
+        loop {
+            let taken = {
+                let mut line = self.line.lock();
+                if line.running >= self.places {
+                    return;
+                }
+                let now_ms = shared.base.now().monotonic_ms;
+                let Some(taken) = line.waiting.take(now_ms, |()| true, |_| false) else {
+                    return;
+                };
+                line.running += 1;
+                taken
+            };
+            shared.base.metrics.evaluations_waiting.sub(1);
+            let place = Place {
+                flow: taken.caller.flow,
+                shared: Arc::downgrade(shared),
+            };
+            let evaluate = taken.item;
+            let run = move || evaluate(place);
             (shared.bursts.aside)(&shared.base.io, Box::new(run));
         }
     }
+}
 
-    /// Runs evaluations until none waits.
-    fn run(&self, shared: &RuntimeShared) {
-        loop {
-            let now_ms = shared.base.now().monotonic_ms;
-            let taken = {
-                let mut line = self.line.lock();
-                let taken = line.waiting.take(now_ms, |()| true, |_| false);
-                match taken {
-                    Some(_) => shared.base.metrics.evaluations_waiting.sub(1),
-                    None => line.running -= 1,
-                }
-                taken
-            };
-            let Some(taken) = taken else { return };
-            (taken.item)();
-            self.line.lock().waiting.give_back(&taken.caller.flow);
+/// The place of an evaluation. Dropping it lets the next one begin.
+pub(crate) struct Place {
+    flow: Arc<str>,
+    shared: Weak<RuntimeShared>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A process that has ended begins nothing.
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
+        let evaluators = &shared.bursts.evaluators;
+        {
+            let mut line = evaluators.line.lock();
+            line.waiting.give_back(&self.flow);
+            line.running -= 1;
         }
+        evaluators.begin(&shared);
     }
 }

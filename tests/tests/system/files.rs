@@ -81,6 +81,25 @@ fn what_a_host_keeps_is_for_its_user_alone_whatever_the_umask() {
 }
 
 #[test]
+fn the_doctor_compares_the_budgets_with_the_memory() {
+    let place = Place::new(&[]);
+    let memory = |setting: &str| {
+        let said = place.say(&["-o", "json", "--set", setting, "doctor"]);
+        let findings = said.json();
+        let mut findings = findings.as_array().expect("a list").iter();
+        let found = findings.find(|finding| finding["check"] == "memory");
+        found.expect("it looks at memory").clone()
+    };
+    let good = memory("plugins.memory=64MiB");
+    assert_eq!(good["status"], "good", "{good}");
+    let message = good["message"].as_str().expect("a text");
+    assert!(message.contains("plugins 64MiB,"), "{message}");
+    assert!(message.contains("data of runs 128MiB,"), "{message}");
+    let wide = memory("plugins.memory=1000000GiB");
+    assert_eq!(wide["status"], "warning", "{wide}");
+}
+
+#[test]
 fn a_store_that_others_can_read_is_found_by_the_doctor() {
     let place = Place::new(&["echo"]);
     let workflow = json!({ "workflow": "one", "nodes": { "a": { "use": "echo/echo" } } });

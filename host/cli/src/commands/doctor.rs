@@ -16,6 +16,7 @@ use bundle::Bundle;
 
 use crate::app::Context;
 use crate::commands::{plugin, took};
+use crate::config::{Config, Size};
 use crate::exit::Exit;
 use crate::output::{self, Output, Paint};
 use crate::wire::place::StoreLocation;
@@ -78,6 +79,7 @@ impl Arguments {
         };
         add("machine", Ok(about_machine()));
         add("limits", limits());
+        add("memory", memory(&machine.config));
         add("store", store(&machine));
         // A store on a database server has its own disk and locks.
         if !matches!(
@@ -180,6 +182,34 @@ fn limits() -> Checked {
         Some(..1024) => Err((Health::Warning, message, "Raise it with `ulimit -n 4096`.")),
         _ => Ok(message),
     }
+}
+
+/// The budgets of memory, and whether the machine has as much.
+fn memory(config: &Config) -> Checked {
+    let scheduler = &config.scheduler;
+    let budgets = [
+        ("plugins", wire::plugins::memory_bytes(config)),
+        ("compiling a plugin", wire::plugins::compile_bytes(config)),
+        ("workflows that are ready", scheduler.definition_cache.0),
+        ("data of runs", scheduler.run_data.0),
+        ("answers", config.server.answers.0),
+        ("unwritten work", config.store.queue.0),
+    ];
+    let sum = budgets.iter().map(|(_, bytes)| bytes).sum();
+    let has = windlass_plugins::machine_memory();
+    let shown = |bytes: u64| Size((bytes >> 20) << 20);
+    let each = budgets.map(|(name, bytes)| format!("{name} {}", shown(bytes)));
+    let message = format!(
+        "{}; budgets of {} in all: {}",
+        shown(has),
+        shown(sum),
+        each.join(", ")
+    );
+    if sum > has {
+        let help = "Lower `memory` in `[plugins]`: the budgets may be in use at the same time.";
+        return Err((Health::Warning, message, help));
+    }
+    Ok(message)
 }
 
 fn store(machine: &Machine) -> Checked {

@@ -294,4 +294,73 @@ mod tests {
         let text = "plugins.grants.shout.limits.deadline must be at least 10ms, and is 1ms";
         assert!(error.to_string().contains(text), "{error}");
     }
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+
+    /// Settings that bound no memory: rows of a transaction, and numbers after which something
+    /// changes.
+    const NO_MEMORY: [&str; 7] = [
+        "plugins.pool.instance-calls",
+        "plugins.quarantine-after",
+        "retention.slice-rows",
+        "scheduler.burst-steps",
+        "scheduler.claim-runs",
+        "scheduler.claim-triggers",
+        "scheduler.reap-runs",
+    ];
+
+    #[test]
+    fn the_page_of_limits_has_each_setting_that_bounds_something() {
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let is_there = |bound: &&Bound| {
+            let (section, name) = bound.key.rsplit_once('.').unwrap();
+            let (section, alone) = (format!("`[{section}] "), format!("`{name}`"));
+            let first = format!("{section}{name}`");
+            let has =
+                |row: &str| row.contains(&first) || row.contains(&section) && row.contains(&alone);
+            page.lines().any(has)
+        };
+        let counted = BOUNDS.iter().filter(|bound| bound.unit != Unit::Time);
+        let missing = counted.filter(|bound| !is_there(bound));
+        let missing: Vec<&str> = missing.map(|bound| bound.key).collect();
+        assert_eq!(
+            missing, NO_MEMORY,
+            "docs/limits.md has a row for each other setting"
+        );
+    }
+
+    /// The table of the constants of `windlass_model::limits`.
+    fn constants() -> String {
+        let mut table = "| bound | value | constant |\n|---|---|---|\n".to_owned();
+        let mut about = String::new();
+        for line in include_str!("../../../model/src/limits.rs").lines() {
+            if let Some(text) = line.strip_prefix("/// ") {
+                about = format!("{about}{text} ");
+            } else if let Some(constant) = line.strip_prefix("pub const ") {
+                let (name, value) = constant.split_once(": ").unwrap();
+                let (_, value) = value.split_once(" = ").unwrap();
+                let value = value.trim_end_matches(';');
+                table += &format!("| {} | `{value}` | `{name}` |\n", about.trim());
+                about.clear();
+            } else {
+                about.clear();
+            }
+        }
+        table
+    }
+
+    #[test]
+    fn the_page_of_limits_has_the_constants_of_the_formats() {
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let (before, rest) = page.split_once("<!-- constants -->\n").unwrap();
+        let (table, after) = rest.split_once("<!-- end of constants -->\n").unwrap();
+        let made = constants();
+        assert!(made.contains("| `NODES` |"), "{made}");
+        if std::env::var_os("BLESS").is_some() {
+            let (begin, end) = ("<!-- constants -->", "<!-- end of constants -->");
+            let page = format!("{before}{begin}\n{made}{end}\n{after}");
+            return std::fs::write(PAGE, page).unwrap();
+        }
+        assert_eq!(table, made, "run the test again with BLESS=1");
+    }
 }

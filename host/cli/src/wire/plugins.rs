@@ -79,6 +79,20 @@ pub(crate) fn proxy_faults() -> Vec<String> {
     plugins::Proxies::of_process().faults()
 }
 
+/// The memory of all plugins together, in bytes.
+pub(crate) fn memory_bytes(config: &Config) -> u64 {
+    match config.plugins.memory {
+        Share::Bytes(size) => size.0,
+        Share::Percent(percent) => plugins::machine_memory() / 100 * u64::from(percent),
+    }
+}
+
+/// The memory of a process that compiles a component, in bytes.
+pub(crate) fn compile_bytes(config: &Config) -> u64 {
+    let half = plugins::machine_memory() / 2;
+    config.plugins.compile_memory.0.min(half)
+}
+
 /// The options of the plugin host.
 pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     let section = &config.plugins;
@@ -93,13 +107,10 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     options.compiler = Compiler::Worker(compiler::Worker {
         program: own_program(),
         arguments: vec![compiler::WORD.into()],
-        memory_bytes: section.compile_memory.0.min(plugins::machine_memory() / 2),
+        memory_bytes: compile_bytes(config),
         timeout: section.compile_timeout.duration(),
     });
-    options.memory_bytes = match section.memory {
-        Share::Bytes(size) => size.0,
-        Share::Percent(percent) => plugins::machine_memory() / 100 * u64::from(percent),
-    };
+    options.memory_bytes = memory_bytes(config);
     options.pool = plugins::PoolSize {
         instances: section.pool.instances,
         fibers: section.pool.fibers,

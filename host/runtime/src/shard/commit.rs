@@ -59,6 +59,16 @@ impl Step {
         }
     }
 
+    /// The bytes of data that it writes.
+    fn data_bytes(&self) -> usize {
+        let output = self.record.iter().filter_map(|row| row.output.as_ref());
+        let vars = self.vars.iter().map(|(.., value)| value);
+        let items = self.items.iter().map(|item| &item.output);
+        let inline = output.chain(vars).chain(items).filter_map(Payload::inline);
+        let blobs = self.blobs.iter().map(|blob| blob.bytes.len());
+        inline.map(Bytes::len).chain(blobs).sum()
+    }
+
     /// Puts the consumer's requests before those of the node.
     pub(super) fn ask_first(&mut self, asked: Extras) {
         let Extras { effects, blobs, .. } = asked;
@@ -114,6 +124,7 @@ impl ShardState {
         let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
+        let bytes = step.data_bytes();
         let Some((commit, then, ahead)) = owned.commit(to, step, shared) else {
             tracing::error!(run = %owned.id, "the numbers of this membership are used up");
             shared
@@ -127,6 +138,7 @@ impl ShardState {
             epoch: to.epoch,
             then,
         };
+        self.weighs(bytes);
         self.push(pending, commit);
         for seq in ahead {
             self.start_ahead(to.run, seq, shared);

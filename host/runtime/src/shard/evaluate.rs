@@ -23,6 +23,7 @@ use super::owned::{OwnedRun, Stage};
 use super::shard_state::ShardState;
 use super::work::{Address, Patch};
 use crate::codes;
+use crate::evaluators::Place;
 use crate::shared::{Base, RuntimeShared};
 
 /// How long the expressions of one step may occupy the thread of a shard. Others wait meanwhile.
@@ -70,6 +71,7 @@ pub(crate) struct Evaluated {
     to: Address,
     patch: Patch,
     evaluations: Evaluations,
+    place: Place,
 }
 
 impl Evaluations {
@@ -294,7 +296,7 @@ impl ShardState {
         let interrupt =
             Interrupt::when(move || cancel.is_cancelled() || overdue.load(Ordering::Acquire));
         let all = Arc::clone(shared);
-        let evaluate = move || {
+        let evaluate = move |place| {
             // An interrupted step has no result: it begins again, or its trigger is gone.
             let _ = evaluations.evaluate(interrupt);
             if let Some(shard) = all.shard(to.run) {
@@ -302,6 +304,7 @@ impl ShardState {
                     to,
                     patch,
                     evaluations,
+                    place,
                 })));
             }
         };
@@ -315,7 +318,10 @@ impl ShardState {
             to,
             patch,
             evaluations,
+            place,
         } = evaluated;
+        // The next evaluation begins when this step has gone on.
+        let _place = place;
         let owned = self.owned.get_mut(&to.run);
         let Some(owned) = owned.filter(|owned| owned.epoch == to.epoch) else {
             return;

@@ -216,9 +216,9 @@ impl OwnedRun {
         // Of several values with one name the last counts, so outer scopes come first.
         let around: Vec<ScopeNo> = self.state.around(scope).collect();
         for scope in around.into_iter().rev() {
-            for (name, payload) in self.memory.vars(store, self.no, scope)? {
+            for (name, made) in self.memory.vars(store, self.no, scope)? {
                 if needs.all_vars || needs.vars.contains(name) {
-                    gathered.add(Slot::Var(name.clone()), json_of(store, payload)?)?;
+                    gathered.add(Slot::Var(name.clone()), json_of(store, &made.data)?)?;
                 }
             }
         }

@@ -63,9 +63,9 @@ pub(crate) struct Memory {
 }
 
 /// Data, and the commit that makes it durable.
-struct Made<T> {
+pub(crate) struct Made<T> {
     by: u64,
-    data: T,
+    pub(super) data: T,
 }
 
 /// The content of a list. A list is alive as long as its text, so no other text has its address.
@@ -89,8 +89,8 @@ impl Content {
 struct Vars {
     /// Whether these are all variables; otherwise only those assigned since the store was read.
     all: bool,
-    known: FxHashMap<String, Payload>,
-    /// The commit of the last assignment.
+    known: FxHashMap<String, Made<Payload>>,
+    /// The commit that opens the scope.
     by: u64,
 }
 
@@ -162,11 +162,13 @@ impl Memory {
         store: &dyn Store,
         no: RunNo,
         scope: ScopeNo,
-    ) -> Result<&FxHashMap<String, Payload>, Unread> {
+    ) -> Result<&FxHashMap<String, Made<Payload>>, Unread> {
         let vars = self.vars.entry(scope).or_default();
         if !vars.all {
             // The commit of an assignment may still be in progress.
-            let mut all: FxHashMap<_, _> = store.vars(no, scope)?.into_iter().collect();
+            let stored = store.vars(no, scope)?.into_iter();
+            let stored = stored.map(|(name, data)| (name, Made { by: 0, data }));
+            let mut all: FxHashMap<_, _> = stored.collect();
             all.extend(vars.known.drain());
             self.bytes = self.bytes.saturating_sub(vars.bytes());
             (vars.all, vars.known) = (true, all);
@@ -179,11 +181,14 @@ impl Memory {
     pub(crate) fn assign(&mut self, scope: ScopeNo, assigned: &[(String, Payload)]) {
         if !assigned.is_empty() {
             let vars = self.vars.entry(scope).or_default();
-            vars.by = self.submitted + 1;
             for (name, payload) in assigned {
                 self.bytes += weight(payload);
-                if let Some(before) = vars.known.insert(name.clone(), payload.clone()) {
-                    self.bytes = self.bytes.saturating_sub(weight(&before));
+                let made = Made {
+                    by: self.submitted + 1,
+                    data: payload.clone(),
+                };
+                if let Some(before) = vars.known.insert(name.clone(), made) {
+                    self.bytes = self.bytes.saturating_sub(weight(&before.data));
                 }
             }
         }
@@ -340,6 +345,9 @@ impl Memory {
         let most = if is_much { 0 } else { KEPT_BYTES };
         // Data whose commit is in progress cannot be dropped: it is looked at again when there is
         // that much more.
+        if self.durable == self.submitted {
+            self.kept = 0;
+        }
         if self.bytes > self.kept.saturating_add(most) {
             self.drop_durable();
         }
@@ -365,7 +373,12 @@ impl Memory {
         let durable = self.durable;
         self.input.take_if(|_| durable > 0);
         self.outputs.retain(|_, made| made.by > durable);
-        self.vars.retain(|_, vars| vars.by > durable);
+        self.vars.retain(|_, vars| {
+            let before = vars.known.len();
+            vars.known.retain(|_, made| made.by > durable);
+            vars.all &= vars.known.len() == before;
+            vars.by > durable || !vars.known.is_empty()
+        });
         self.items.retain(|_, items| {
             items.retain(|_, made| made.by > durable);
             !items.is_empty()
@@ -399,7 +412,8 @@ impl Drop for Memory {
 
 impl Vars {
     fn bytes(&self) -> usize {
-        ENTRY_BYTES + self.known.values().map(weight).sum::<usize>()
+        let known = self.known.values().map(|made| weight(&made.data));
+        ENTRY_BYTES + known.sum::<usize>()
     }
 }
 
@@ -449,7 +463,7 @@ impl OwnedRun {
         for around in self.state.around(scope) {
             let vars = self.memory.vars(store, self.no, around)?;
             if let Some(found) = vars.get(name) {
-                return Ok(Some(found.clone()));
+                return Ok(Some(found.data.clone()));
             }
         }
         Ok(None)

@@ -22,6 +22,13 @@ use crate::shared::RuntimeShared;
 use crate::suspects::Suspect;
 use crate::wait::{Ended, RunResult};
 
+/// Commits are submitted when this many have gathered, or when no other work is left: so the store
+/// begins early and still gets many at once.
+const BATCH: usize = 32;
+
+/// Commits are submitted when their data has this many bytes.
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
 /// The state of a shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
@@ -34,6 +41,8 @@ pub(crate) struct ShardState {
     deferred: VecDeque<Work>,
     /// Writes that are not submitted yet.
     out: Vec<(Ticket, Write)>,
+    /// The bytes of data in them.
+    out_bytes: usize,
     /// Writes that are submitted, or about to be, and not answered. Answers come in order.
     pending: VecDeque<Pending>,
     /// The ticket of the first of these writes.
@@ -154,13 +163,19 @@ impl ShardState {
         self.ready.len()
     }
 
-    /// The number of writes to be submitted.
-    pub(super) fn waiting(&self) -> usize {
-        self.out.len()
+    /// Counts the data of a write.
+    pub(super) fn weighs(&mut self, bytes: usize) {
+        self.out_bytes = self.out_bytes.saturating_add(bytes);
+    }
+
+    /// Whether so many writes have gathered that they are submitted before the next execution.
+    pub(super) fn is_full(&self) -> bool {
+        self.out.len() >= BATCH || self.out_bytes >= BATCH_BYTES
     }
 
     /// Takes the writes to be submitted.
     pub(crate) fn take_out(&mut self) -> Vec<(Ticket, Write)> {
+        self.out_bytes = 0;
         std::mem::take(&mut self.out)
     }
 

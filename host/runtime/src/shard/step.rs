@@ -28,7 +28,8 @@ pub(crate) const REASON_BYTES: usize = 1024;
 const CONSUMER_BACKOFF_MS: i64 = 1_000;
 
 impl ShardState {
-    /// The next guest call. All work before it that needs no guest is done here.
+    /// The next guest call. All work before it that needs no guest is done here, unless so many
+    /// commits have gathered that they are submitted first.
     pub(crate) fn next(&mut self, shared: &Arc<RuntimeShared>) -> Option<Work> {
         let now_ms = || shared.base.now().monotonic_ms;
         while let Some((no, epoch, seq)) = self.ready.pop(now_ms) {
@@ -40,7 +41,7 @@ impl ShardState {
                 continue;
             }
             let work = self.begin(no, seq, shared);
-            if work.is_some() {
+            if work.is_some() || self.is_full() {
                 return work;
             }
         }

@@ -27,10 +27,6 @@ const PATIENCE_MS: u64 = 20;
 /// How often the watch checks for such guests.
 const LOOK: Duration = Duration::from_millis(PATIENCE_MS / 4);
 
-/// Commits are submitted when this many have gathered, or when no other work is left: so the store
-/// begins early and still gets many at once.
-const BATCH: usize = 32;
-
 /// The stack size of a thread that runs guests. The host needs little of it; the engine bounds a
 /// guest well below this.
 const STACK_BYTES: usize = 4 * 1024 * 1024;
@@ -232,6 +228,9 @@ impl Shard {
                 }
                 other => state.take(other, shared),
             }
+            if state.is_full() {
+                self.flush(&mut state, shared);
+            }
         }
         loop {
             let next = work
@@ -242,7 +241,7 @@ impl Shard {
             let Some(next) = self.hand_out(next, shared) else {
                 continue;
             };
-            if state.waiting() >= BATCH {
+            if state.is_full() {
                 self.flush(&mut state, shared);
             }
             drop(state);
