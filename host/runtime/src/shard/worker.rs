@@ -254,6 +254,11 @@ impl Shard {
             }
             state = self.state.lock();
             work = state.returned(returned, shared);
+            if work.is_none() && state.is_full() {
+                // Messages are processed after each batch: cancellations, new runs and answers of
+                // the store do not wait for all executions that are ready.
+                break;
+            }
         }
         self.flush(&mut state, shared);
         true
