@@ -408,8 +408,7 @@ fn an_unexpected_status_fails_by_its_kind() {
         check_error(
             url.clone(),
             Ok((status, &[], "")),
-            Error::retryable(says(status, ""))
-                .details(json!({ "status": status, "body": null })),
+            Error::retryable(says(status, "")).details(json!({ "status": status, "body": null })),
         );
     }
     check_error(
