@@ -7,7 +7,7 @@
 //! no environment and no files but its input, its output and its errors.
 //!
 //! The request is a random key and the component, until the end of the input. The answer is
-//! [`MAGIC`], one of [`CODE`], [`REFUSED`] and [`CRASHED`], the length of the body in eight bytes, the
+//! `MAGIC`, one of `CODE`, `REFUSED` and `CRASHED`, the length of the body in eight bytes, the
 //! body, and its tag. The tag needs the key and is also over the component, so an answer that is cut
 //! off, that is text of another program, or that is for another component is none.
 
