@@ -1,5 +1,8 @@
 //! Plugins whose compilation would take much memory or time. They are refused by their size, or cut
 //! off; the host, its other plugins and its runs go on.
+//!
+//! The folder of such files takes about a minute: each compilation that is cut off takes as long as
+//! its limit.
 
 use std::path::Path;
 

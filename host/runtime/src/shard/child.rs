@@ -10,7 +10,7 @@ use super::Message;
 use super::execute::Begun;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
-use super::owned::{OwnedRun, Stage};
+use super::owned::OwnedRun;
 use super::shard_state::ShardState;
 use super::work::{Address, Patch};
 use crate::catalog::Prepared;
@@ -141,17 +141,9 @@ impl ShardState {
             patch,
             found,
         } = resolved;
-        let Some(owned) = self
-            .owned
-            .get(&to.run)
-            .filter(|owned| owned.epoch == to.epoch)
-        else {
+        let Some(owned) = self.running(to) else {
             return;
         };
-        let held = owned.held.get(&to.seq);
-        if !held.is_some_and(|held| matches!(held.stage, Stage::Running(_))) {
-            return;
-        }
         if shared.intake.is_draining() {
             return self.interrupted(to, shared);
         }

@@ -54,8 +54,10 @@ pub(crate) struct Evaluations {
 /// The values that the expressions of a step see.
 struct Seen {
     values: Values,
-    /// The values that are there.
-    has: Needs,
+    /// Whether the values are there that the templates of the node need.
+    before: bool,
+    /// Further values that are there.
+    more: Needs,
     budget: StepBudget,
 }
 
@@ -135,7 +137,8 @@ impl Evaluations {
             values.within(&budget);
             Seen {
                 values,
-                has: Needs::default(),
+                before: false,
+                more: Needs::default(),
                 budget,
             }
         })
@@ -231,23 +234,24 @@ impl OwnedRun {
         base: &Base,
     ) -> Result<Result<Payload, Failure>, Unread> {
         let needs = template.needs();
+        let prepared = Arc::clone(&self.prepared);
+        let plan = self.node.and_then(|node| prepared.graph.node(node));
+        let before = plan.map(|plan| &plan.before);
+        let before = before.filter(|before| before.covers(needs));
+        let is_there = |seen: &Seen| seen.before && before.is_some() || seen.more.covers(needs);
         let gathered = match &self.evaluations.seen {
-            Some(seen) if seen.has.covers(needs) => None,
-            Some(_) => Some(self.gather(base, scope, needs, patch)?),
-            None => {
-                let prepared = Arc::clone(&self.prepared);
-                let plan = self.node.and_then(|node| prepared.graph.node(node));
-                let all = plan.map(|plan| &plan.before);
-                let all = all.filter(|all| all.covers(needs)).unwrap_or(needs);
-                Some(self.gather(base, scope, all, patch)?)
-            }
+            Some(seen) if is_there(seen) => None,
+            _ => Some(self.gather(base, scope, before.unwrap_or(needs), patch)?),
         };
         let interrupt = self.evaluations.slice(base);
         let went_aside = self.evaluations.went_aside;
         let seen = self.evaluations.seen(base);
         let mut unparsed = None;
         if let Some(gathered) = gathered {
-            seen.has.merge(gathered.needs());
+            match before {
+                Some(_) => seen.before = true,
+                None => seen.more.merge(needs),
+            }
             if gathered.json_bytes() > INLINE_JSON {
                 unparsed = Some(gathered);
             } else {
@@ -322,12 +326,7 @@ impl ShardState {
         } = evaluated;
         // The next evaluation begins when this step has gone on.
         let _place = place;
-        let owned = self.owned.get_mut(&to.run);
-        let Some(owned) = owned.filter(|owned| owned.epoch == to.epoch) else {
-            return;
-        };
-        let held = owned.held.get(&to.seq);
-        if !held.is_some_and(|held| matches!(held.stage, Stage::Running(_))) {
+        if self.running(to).is_none() {
             return;
         }
         if shared.intake.is_draining() {

@@ -20,7 +20,6 @@ use crate::shared::Base;
 /// The values that expressions name, as JSON.
 #[derive(Default)]
 pub(crate) struct Gathered {
-    needs: Needs,
     json: Vec<(Slot, Bytes)>,
     json_bytes: usize,
     /// The nodes without an output.
@@ -41,11 +40,6 @@ enum Slot {
 }
 
 impl Gathered {
-    /// The values that were asked for.
-    pub(super) fn needs(&self) -> &Needs {
-        &self.needs
-    }
-
     /// The bytes of JSON that are to be parsed.
     pub(super) fn json_bytes(&self) -> usize {
         self.json_bytes
@@ -131,10 +125,7 @@ impl OwnedRun {
         patch: &Patch,
     ) -> Result<Gathered, Unread> {
         let store = base.store.as_ref();
-        let mut gathered = Gathered {
-            needs: needs.clone(),
-            ..Gathered::default()
-        };
+        let mut gathered = Gathered::default();
         if needs.is_empty() {
             return Ok(gathered);
         }

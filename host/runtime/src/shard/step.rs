@@ -55,14 +55,7 @@ impl ShardState {
         shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
         let Returned { to, answer } = returned;
-        let owned = self
-            .owned
-            .get_mut(&to.run)
-            .filter(|owned| owned.epoch == to.epoch)?;
-        let held = owned.held.get_mut(&to.seq)?;
-        if !matches!(held.stage, Stage::Running(_)) {
-            return None;
-        }
+        self.running(to)?;
         match answer {
             Answer::Accepted(back) => self.accepted(to, back, shared),
             Answer::Executed(back, patch) => {
@@ -71,6 +64,14 @@ impl ShardState {
                 None
             }
         }
+    }
+
+    /// The run of an execution in progress, unless the execution or the burst is gone.
+    pub(super) fn running(&mut self, to: Address) -> Option<&mut OwnedRun> {
+        let owned = self.owned.get_mut(&to.run);
+        let owned = owned.filter(|owned| owned.epoch == to.epoch)?;
+        let held = owned.held.get(&to.seq)?;
+        matches!(held.stage, Stage::Running(_)).then_some(owned)
     }
 
     /// Offers a claimed trigger to its consumer.
