@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_keys::export::ExportKeys;
-use windlass_model::{Payload, RunNo, Status, TriggerState};
+use windlass_model::{Payload, RunNo, Status, TriggerState, Version};
 use windlass_periodic::Periodic;
 use windlass_store::rows::RunRow;
 use windlass_store::write::Leave;
@@ -228,20 +228,25 @@ impl Runtime {
         let waiters = &self.shared.listeners.waiters;
         let mut here = patient.then(|| waiters.add_if_here(no)).flatten();
         loop {
-            let waiter = match here.take() {
-                Some(waiter) => waiter,
+            let (waiter, seen) = match here.take() {
+                Some(waiter) => (waiter, None),
                 None => {
                     let waiter = waiters.add(no);
-                    match self.look(no, patient).await? {
+                    let (look, version) = self.look(no, patient).await?;
+                    match look {
                         Look::Ended(result) => return Ok(Some(result)),
                         Look::Suspended if !patient => return Ok(None),
                         Look::Suspended | Look::Running => {}
                     }
-                    waiter
+                    (waiter, Some(version))
                 }
             };
             match tokio::time::timeout(POLL.max(Duration::from_secs(1)), waiter).await {
-                Ok(Ok(Ended::Finally(result))) => return Ok(Some(result)),
+                Ok(Ok(Ended::Finally(end)))
+                    if seen.is_none_or(|version| end.is_after(no, version)) =>
+                {
+                    return Ok(Some(end.result));
+                }
                 Ok(Ok(Ended::Interrupted {
                     code,
                     message,
@@ -267,7 +272,7 @@ impl Runtime {
     ///
     /// Without patience, a suspended run counts as running while one of its triggers is due: it was
     /// resumed, or its time has come, and it only waits for a claim.
-    async fn look(&self, no: RunNo, patient: bool) -> Result<Look, Error> {
+    async fn look(&self, no: RunNo, patient: bool) -> Result<(Look, Version), Error> {
         let store = Arc::clone(&self.shared.base.store);
         let now_ms = self.shared.base.clock.wall_ms();
         let looked = self.shared.base.io.spawn_blocking(move || {
@@ -281,11 +286,13 @@ impl Runtime {
                     row.due_ms <= now_ms && goes_on.contains(&row.state)
                 });
             }
-            Ok(match result_of(store.as_ref(), row)? {
+            let version = row.version;
+            let look = match result_of(store.as_ref(), row)? {
                 Some(result) => Look::Ended(result),
                 None if suspended => Look::Suspended,
                 None => Look::Running,
-            })
+            };
+            Ok((look, version))
         });
         looked.await.map_err(std::io::Error::from)?
     }

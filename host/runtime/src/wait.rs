@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
-use windlass_model::{Code, Failure, Payload, RunId, RunNo, Status};
+use windlass_model::{Code, Failure, Payload, RunId, RunNo, Status, Version};
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,11 +22,27 @@ pub struct RunResult {
     pub failure: Option<Failure>,
 }
 
+/// The end of a run, which is durable, and the state of the run that it made.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) no: RunNo,
+    pub(crate) version: Version,
+    pub(crate) result: RunResult,
+}
+
+impl End {
+    /// Whether this is the end of the run with this number, and after this version of it. The end of
+    /// a run may be reported after the run was retried, or after another run took its id.
+    pub(crate) fn is_after(&self, no: RunNo, version: Version) -> bool {
+        self.no == no && self.version > version
+    }
+}
+
 /// A notification to a waiter in this process.
 #[derive(Clone, Debug)]
 pub(crate) enum Ended {
     /// The run has ended, durably.
-    Finally(RunResult),
+    Finally(End),
     /// The process cannot continue the run; the run itself is not lost.
     Interrupted {
         code: Code,
@@ -72,7 +88,7 @@ pub(crate) struct Waiter {
 #[derive(Default)]
 struct Waiting {
     /// The runs in a shard, by both names: their end or departure will be reported.
-    here: FxHashSet<Name>,
+    here: FxHashMap<Name, RunNo>,
     waiting: FxHashMap<Name, Vec<oneshot::Sender<Ended>>>,
 }
 
@@ -86,12 +102,12 @@ impl Waiters {
 
     /// Adds a waiter for a run that is in a shard now, so that the store need not be read first.
     pub(crate) fn add_if_here(&self, run: impl Into<Name>) -> Option<Waiter> {
-        let run = run.into();
-        let ended = {
-            let mut list = self.list.lock();
-            list.here.contains(&run).then(|| list.add(run))
-        };
-        ended.map(|ended| self.waiter(run, ended))
+        let mut list = self.list.lock();
+        // Its number, since another run may have had its id.
+        let run = Name::No(*list.here.get(&run.into())?);
+        let ended = list.add(run);
+        drop(list);
+        Some(self.waiter(run, ended))
     }
 
     fn waiter(&self, run: Name, ended: oneshot::Receiver<Ended>) -> Waiter {
@@ -101,20 +117,21 @@ impl Waiters {
 
     /// Reports that a run has entered a shard.
     pub(crate) fn came(&self, no: RunNo, id: RunId) {
-        self.list.lock().here.extend([Name::No(no), Name::Id(id)]);
+        let names = [Name::No(no), Name::Id(id)];
+        self.list.lock().here.extend(names.map(|name| (name, no)));
     }
 
     /// Reports that the commit which ends a run is on its way. Clients that ask from now on read the
     /// store, where the run may be deleted before its end is reported here.
-    pub(crate) fn ends(&self, id: RunId) {
-        self.list.lock().here.remove(&Name::Id(id));
+    pub(crate) fn ends(&self, no: RunNo, id: RunId) {
+        self.list.lock().is_not_here(no, Name::Id(id));
     }
 
     /// Reports that a run has left its shard. Its end, if it has ended, is reported after that.
     pub(crate) fn left(&self, no: RunNo, id: RunId) {
         let mut list = self.list.lock();
-        list.here.remove(&Name::No(no));
-        list.here.remove(&Name::Id(id));
+        list.is_not_here(no, Name::No(no));
+        list.is_not_here(no, Name::Id(id));
     }
 
     pub(crate) fn tell(&self, no: RunNo, id: RunId, ended: &Ended) {
@@ -134,6 +151,13 @@ impl Waiting {
         let (sender, receiver) = oneshot::channel();
         self.waiting.entry(run).or_default().push(sender);
         receiver
+    }
+
+    /// Forgets a name of a run, unless another run has it by now.
+    fn is_not_here(&mut self, no: RunNo, name: Name) {
+        if self.here.get(&name) == Some(&no) {
+            self.here.remove(&name);
+        }
     }
 }
 
@@ -176,7 +200,7 @@ mod tests {
         let mut early = waiters.add_if_here(RUN).unwrap();
         let mut named = waiters.add_if_here(ID).unwrap();
         let mut other = waiters.add(RUN);
-        waiters.ends(ID);
+        waiters.ends(RUN, ID);
         assert!(waiters.add_if_here(ID).is_none(), "it may be deleted");
         assert!(early.ended.try_recv().is_err());
         waiters.left(RUN, ID);
@@ -187,6 +211,22 @@ mod tests {
         for waiter in [&mut before, &mut early, &mut named, &mut other] {
             assert!(matches!(waiter.ended.try_recv(), Ok(Ended::GivenBack)));
         }
+    }
+
+    #[test]
+    fn the_end_of_a_run_that_was_replaced_is_not_told_as_the_end_of_its_successor() {
+        let waiters = Waiters::default();
+        let next = RunNo(8);
+        waiters.came(RUN, ID);
+        waiters.ends(RUN, ID);
+        waiters.came(next, ID);
+        let mut waiter = waiters.add_if_here(ID).unwrap();
+        waiters.left(RUN, ID);
+        waiters.tell(RUN, ID, &Ended::GivenBack);
+        assert!(waiter.ended.try_recv().is_err());
+        assert!(waiters.add_if_here(ID).is_some(), "the next run is here");
+        waiters.tell(next, ID, &Ended::GivenBack);
+        assert!(waiter.ended.try_recv().is_ok());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! off; the host, its other plugins and its runs go on.
 //!
 //! The folder of such files takes about a minute: each compilation that is cut off takes as long as
-//! its limit.
+//! its limit. The limit of time leaves room for the other plugins on a machine that is busy.
 
 use std::path::Path;
 
@@ -166,8 +166,10 @@ fn what_takes_too_much_to_compile_is_cut_off_and_the_next_start_knows() {
         ),
         (slow(1), "plugins.compile-timeout", "1s", "longer than 1s"),
     ] {
-        let place = place().with(limit, value);
+        // The other plugin is compiled before the limit is lowered.
+        let place = place();
         place.ask(&["plugin", "list"]);
+        let place = place.with(limit, value);
         drop_in(&place, "bad.wasm", &bytes);
         for _ in 0..2 {
             let said = place.say(&["plugin", "list"]);
@@ -245,16 +247,12 @@ fn has_nothing_of_its_host(compiler: u32) {
 
 #[test]
 fn a_folder_full_of_such_files_stops_neither_plugins_nor_runs() {
-    const BAD: usize = 20;
+    const BAD: usize = 12;
     let place = place()
         .with("plugins.compile-memory", "128MiB")
-        .with("plugins.compile-timeout", "4s");
+        .with("plugins.compile-timeout", "20s");
     for mark in 0..BAD {
-        let bytes = if mark % 10 == 0 {
-            slow(mark)
-        } else {
-            large(mark)
-        };
+        let bytes = if mark == 1 { slow(mark) } else { large(mark) };
         drop_in(&place, &format!("bad-{mark:02}.wasm"), &bytes);
     }
     let host = serve(&place);

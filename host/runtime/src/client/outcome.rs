@@ -103,10 +103,11 @@ impl WorkflowClient {
             tokio::select! {
                 () = heard => {}
                 ended = ended => {
-                    if let Some(Ended::Finally(result)) = ended
-                        && holds(result.status)
+                    if let Some(Ended::Finally(end)) = ended
+                        && end.is_after(row.no, row.version)
+                        && holds(end.result.status)
                     {
-                        return Ok(standing(result.status, Some(result)));
+                        return Ok(standing(end.result.status, Some(end.result)));
                     }
                 }
                 _ = tokio::time::timeout(pause.min(left), std::future::pending::<()>()) => {}
@@ -121,7 +122,7 @@ impl WorkflowClient {
         let waiters = &self.inner.runtime()?.shared.listeners.waiters;
         let waiter = waiters.add_if_here(id)?;
         match tokio::time::timeout(patience, waiter).await {
-            Ok(Ok(Ended::Finally(result))) => Some(result),
+            Ok(Ok(Ended::Finally(end))) => Some(end.result),
             _ => None,
         }
     }

@@ -21,7 +21,7 @@ use super::work::Address;
 use crate::catalog::is_pure;
 use crate::derived;
 use crate::shared::RuntimeShared;
-use crate::wait::RunResult;
+use crate::wait::{End, RunResult};
 
 /// The results of a step, ready to be committed.
 #[derive(Default)]
@@ -186,7 +186,7 @@ impl OwnedRun {
         let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
         if ended.is_some() {
-            shared.listeners.waiters.ends(self.id);
+            shared.listeners.waiters.ends(self.no, self.id);
         }
         if ended.is_some() {
             self.let_go(shared);
@@ -251,13 +251,18 @@ impl OwnedRun {
         })
     }
 
-    fn ended(&mut self, ending: Ending) -> RunResult {
+    /// The end that the commit of this version makes.
+    fn ended(&mut self, ending: Ending) -> End {
         self.state.status = ending.status;
-        RunResult {
-            id: self.id,
-            status: ending.status,
-            output: ending.output,
-            failure: ending.failure,
+        End {
+            no: self.no,
+            version: self.version,
+            result: RunResult {
+                id: self.id,
+                status: ending.status,
+                output: ending.output,
+                failure: ending.failure,
+            },
         }
     }
 

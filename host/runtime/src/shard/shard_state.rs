@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
 use crate::suspects::Suspect;
-use crate::wait::{Ended, RunResult};
+use crate::wait::{End, Ended};
 
 /// Commits are submitted when this many have gathered, or when no other work is left: so the store
 /// begins early and still gets many at once.
@@ -80,7 +80,7 @@ pub(super) enum Then {
         /// The suspect, if the step executed one.
         suspect: Option<Seq>,
         /// The result of the run, if it ended.
-        ended: Option<RunResult>,
+        ended: Option<End>,
         /// Whether a stimulus was queued.
         sent: bool,
     },
@@ -484,7 +484,7 @@ impl ShardState {
                     self.early.given_back(no, epoch, &shared.intake, clock);
                 }
                 if let Some(ended) = ended {
-                    shared.ended(no, ended);
+                    shared.ended(ended);
                 } else if shared.intake.begins_nothing() {
                     self.give_back_if_idle(no, shared);
                 }
@@ -631,13 +631,12 @@ impl ShardState {
 
 impl RuntimeShared {
     /// Reports the durable end of a run.
-    fn ended(&self, no: RunNo, result: RunResult) {
-        self.listeners.standby.ended(result.id);
+    fn ended(&self, end: End) {
+        let (no, run, status) = (end.no, end.result.id, end.result.status);
+        self.listeners.standby.ended(run);
         if let Some(observer) = &self.listeners.observer {
-            let (run, status) = (result.id, result.status);
             observer.observe(&crate::observe::Observed::Ended { run, status });
         }
-        let id = result.id;
-        self.listeners.waiters.tell(no, id, &Ended::Finally(result));
+        self.listeners.waiters.tell(no, run, &Ended::Finally(end));
     }
 }
