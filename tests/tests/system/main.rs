@@ -13,7 +13,6 @@ mod alone;
 mod author;
 mod clocks;
 mod cluster;
-mod compat;
 mod compiling;
 mod consumers;
 mod crash_points;
