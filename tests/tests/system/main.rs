@@ -25,7 +25,6 @@ mod escapes;
 mod features;
 mod files;
 mod firing;
-mod former_names;
 mod grants;
 mod hostile;
 mod http;
