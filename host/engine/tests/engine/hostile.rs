@@ -187,7 +187,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let (graph, sound, stored) = crate::golden::second();
+        let (graph, sound, stored) = crate::golden::parts();
         let mut rows = vec![sound.encode()];
         rows.extend(stored.scopes.values().cloned());
         let row = row.index(rows.len());
