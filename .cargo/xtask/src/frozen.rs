@@ -90,7 +90,10 @@ mod tests {
         write("log/0.2.0/log.wit", "two");
         assert_eq!(check(&root, true).unwrap(), None);
         let list = std::fs::read_to_string(root.join("wit/frozen.txt")).unwrap();
-        let files: Vec<_> = list.lines().filter_map(|line| line.split(' ').next()).collect();
+        let files: Vec<_> = list
+            .lines()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
         assert_eq!(files, ["wit/log/0.1.0/log.wit", "wit/log/0.2.0/log.wit"]);
         std::fs::remove_dir_all(root).unwrap();
     }

@@ -3,7 +3,6 @@
 use crate::{frozen, host, place};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The most lines of a source file.
