@@ -132,7 +132,7 @@ fn a_chain_stays_small() {
         "{:?}",
         open.encode_detail()
     );
-    assert!(state.encode().len() <= 12, "{:?}", state.encode());
+    assert!(state.encode().len() <= 13, "{:?}", state.encode());
 }
 
 proptest! {

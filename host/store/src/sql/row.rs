@@ -19,21 +19,23 @@ pub(crate) enum Value<'r> {
     Bytes(&'r [u8]),
 }
 
+/// Computes a checksum; none for a row without content.
+type Sum<'a> = &'a dyn Fn() -> Result<Option<u32>>;
+
 /// A row that a statement returns.
 pub(crate) trait Row {
     /// The value of a column. The first column is 0.
     fn value(&self, column: usize) -> Result<Value<'_>>;
 
-    /// Whether the column has this checksum; none for a row without content. Only SQLite's rows
-    /// have checksums.
-    fn has_sum(&self, _column: usize, _sum: &dyn Fn() -> Option<u32>) -> Result<bool> {
+    /// Whether the column has this checksum. Only SQLite's rows have checksums.
+    fn has_sum(&self, _column: usize, _sum: Sum<'_>) -> Result<bool> {
         Ok(true)
     }
 }
 
 impl Row for rusqlite::Row<'_> {
-    fn has_sum(&self, column: usize, sum: &dyn Fn() -> Option<u32>) -> Result<bool> {
-        Ok(int_if_any(self, column)? == sum().map(i64::from))
+    fn has_sum(&self, column: usize, sum: Sum<'_>) -> Result<bool> {
+        Ok(int_if_any(self, column)? == sum()?.map(i64::from))
     }
 
     fn value(&self, column: usize) -> Result<Value<'_>> {
@@ -255,9 +257,9 @@ pub(crate) fn holds(
     key: Key,
     name: &str,
 ) -> Result<bool> {
-    let (body, meta) = (content(row, column)?, content(row, column + 1)?);
     row.has_sum(column + 2, &|| {
-        (body.is_some() || meta.is_some()).then(|| sums::sum(of, key, name, body, meta))
+        let (body, meta) = (content(row, column)?, content(row, column + 1)?);
+        Ok((body.is_some() || meta.is_some()).then(|| sums::sum(of, key, name, body, meta)))
     })
 }
 

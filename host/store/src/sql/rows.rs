@@ -83,7 +83,7 @@ pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
     let (no, version) = (int(row, 0)?, int(row, 9)?);
     let state = bytes(row, 10)?;
     Ok(RunRow {
-        sound: row.has_sum(STATE_SUM, &|| Some(of_state(no, version, &state)))?,
+        sound: row.has_sum(STATE_SUM, &|| Ok(Some(of_state(no, version, &state))))?,
         no: RunNo(no),
         id: RunId(uuid(row, 1)?),
         definition: digest(row, 2)?,
