@@ -359,7 +359,7 @@ fn cache(machine: &Machine) -> Checked {
     }
 }
 
-/// Earlier versions created stores with the permissions of the umask.
+/// Another program may have given others a right to the files.
 fn files(machine: &Machine) -> Checked {
     let place = StoreLocation::of(&machine.config);
     let place = place.as_ref().ok().and_then(StoreLocation::file);

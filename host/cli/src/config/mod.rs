@@ -136,12 +136,10 @@ pub(crate) struct Scheduler {
     /// Additional threads that take over while plugins keep workers busy.
     pub(crate) spare_workers: u32,
     /// Runs per claim.
-    #[serde(alias = "claim-instances")]
     pub(crate) claim_runs: u32,
     /// Triggers per run and claim.
     pub(crate) claim_triggers: u32,
     /// Runs of dead processes that one transaction frees.
-    #[serde(alias = "bury-instances")]
     pub(crate) reap_runs: u32,
     /// Steps in flight; at this number, nothing more is claimed.
     pub(crate) in_flight: u32,
