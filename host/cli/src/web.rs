@@ -219,6 +219,7 @@ pub(crate) fn begin(
             hooks_waiting: share(section.hooks_waiting),
             blocking: section.blocking as usize,
             body_bytes: section.max_body.bytes(),
+            bodies: section.bodies.bytes(),
             body_rate: section.body_rate.0,
             answers: section.answers.bytes(),
             answer_bytes: section.max_answer.bytes(),
