@@ -48,13 +48,17 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+fn is_module(line: &str) -> bool {
+    line.starts_with("mod ") && line.ends_with('{')
+}
+
 /// The constants that are numbers in one file.
 fn constants(file: &str, text: &str) -> Vec<Constant> {
     let mut found: Vec<Constant> = Vec::new();
     let (mut about, mut is_behind) = (String::new(), false);
     let mut lines = text.lines().map(str::trim);
     while let Some(line) = lines.next() {
-        if line == "#[cfg(test)]" && lines.clone().next().is_some_and(|it| it.ends_with('{')) {
+        if line == "#[cfg(test)]" && lines.clone().next().is_some_and(is_module) {
             break;
         }
         if let Some(more) = line.strip_prefix("///") {

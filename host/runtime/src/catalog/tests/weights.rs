@@ -51,9 +51,8 @@ fn measured(definition: &Value) -> (u64, u64) {
             &bench.host,
         )
         .unwrap();
-    let row = row(definition);
     let before = LIVE.get();
-    let prepared = catalog.prepare(row.clone(), &bench.host).unwrap();
+    let prepared = catalog.prepare(row(definition), &bench.host).unwrap();
     let taken = LIVE.get() - before;
     (prepared.weight, u64::try_from(taken).unwrap())
 }
