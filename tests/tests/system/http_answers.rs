@@ -200,5 +200,5 @@ fn bodies_stay_within_their_budget_and_small_ones_do_not_wait() {
     let mut line = web.line();
     assert!(line.send(whole.as_bytes()));
     assert_eq!(line.answer().expect("there is room").status, 201);
-    assert_eq!(web.get(&run)["status"], "completed");
+    assert!(web.get(&run)["output"].is_string());
 }
