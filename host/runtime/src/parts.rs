@@ -61,6 +61,7 @@ impl Parts {
         let topology = options.topology;
         let keeper = |locks| BurstLocks::new(Arc::clone(locks), io.clone());
         let burst_locks = topology.burst_locks().map(keeper);
+        plugins.metrics().run_data.set_limit(options.run_data_bytes);
         let base = Base {
             store,
             clock,

@@ -95,6 +95,24 @@ impl Api {
         Err(answer::problem(host.base(), answer).into())
     }
 
+    /// The metrics of the host at an address, in the text format of Prometheus.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer, or wants another token.
+    pub(crate) fn metrics(address: &str, token: Option<String>) -> anyhow::Result<String> {
+        let host = Host::new(address, token)?;
+        let mut url = host.base().clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().push("metrics");
+        }
+        let answer = host.send(Method::GET, url, Content::default())?;
+        if answer.status.is_success() {
+            return Ok(String::from_utf8_lossy(&answer.body).into_owned());
+        }
+        Err(answer::problem(host.base(), answer).into())
+    }
+
     /// The API of this process, on a store that is closed when the API is dropped.
     pub(crate) fn of_process(
         machine: Machine,
