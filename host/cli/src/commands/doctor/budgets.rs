@@ -56,15 +56,13 @@ pub(super) fn table(budgets: &[Budget], paint: Paint) -> String {
         "              {:>9}  {:>9}  {:>9}  memory of\n",
         "in use", "peak", "bound"
     );
-    budgets
-        .iter()
-        .fold(paint.dim(head).to_string(), |text, it| {
-            let [used, peak, limit] = [it.used, it.peak, it.limit].map(shown);
-            text + &format!(
-                "              {used:>9}  {peak:>9}  {limit:>9}  {}\n",
-                it.of
-            )
-        })
+    budgets.iter().fold(paint.dim(head), |text, it| {
+        let [used, peak, limit] = [it.used, it.peak, it.limit].map(shown);
+        text + &format!(
+            "              {used:>9}  {peak:>9}  {limit:>9}  {}\n",
+            it.of
+        )
+    })
 }
 
 /// A size to a unit, rounded up: only nothing is 0.
