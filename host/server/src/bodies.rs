@@ -92,7 +92,7 @@ pub(crate) struct Inflating<'a> {
 }
 
 impl Inflating<'_> {
-    /// The charge of what was not returned.
+    /// The charge of the bytes that were not returned.
     pub(crate) fn into_charge(self) -> Option<Charge> {
         self.held
     }

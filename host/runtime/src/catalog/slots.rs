@@ -1,5 +1,5 @@
 //! Bounds how many large definitions are prepared at once: reading and compiling one takes many
-//! times the memory of its file, besides what is kept.
+//! times the memory of its file, besides the result.
 
 use parking_lot::{Condvar, Mutex};
 

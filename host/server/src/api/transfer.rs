@@ -31,7 +31,7 @@ use crate::problem::Problem;
     ))]
 pub(crate) async fn export(State(app): State<App>, id: Named) -> Result<Response, Box<Problem>> {
     let id = RunId(id.uuid()?);
-    // Nobody knows how large it becomes.
+    // The size of the document is not known yet.
     let large = app.large(usize::MAX).await?;
     let client = app.client.clone();
     let document = whole(large, async move { client.export(id).await }).await?;
