@@ -83,16 +83,8 @@ impl Api {
     ///
     /// It does not, or does not answer.
     pub(crate) fn ready(address: &str) -> anyhow::Result<()> {
-        let host = Host::new(address, None)?;
-        let mut url = host.base().clone();
-        if let Ok(mut parts) = url.path_segments_mut() {
-            parts.pop_if_empty().push("readyz");
-        }
-        let answer = host.send(Method::GET, url, Content::default())?;
-        if answer.status.is_success() {
-            return Ok(());
-        }
-        Err(answer::problem(host.base(), answer).into())
+        Self::page(&Host::new(address, None)?, "readyz")?;
+        Ok(())
     }
 
     /// The metrics of the host at an address, in the text format of Prometheus.
@@ -101,14 +93,19 @@ impl Api {
     ///
     /// It does not answer, or wants another token.
     pub(crate) fn metrics(address: &str, token: Option<String>) -> anyhow::Result<String> {
-        let host = Host::new(address, token)?;
+        let body = Self::page(&Host::new(address, token)?, "metrics")?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// The body of a page that is no part of the API.
+    fn page(host: &Host, name: &str) -> anyhow::Result<Bytes> {
         let mut url = host.base().clone();
         if let Ok(mut parts) = url.path_segments_mut() {
-            parts.pop_if_empty().push("metrics");
+            parts.pop_if_empty().push(name);
         }
         let answer = host.send(Method::GET, url, Content::default())?;
         if answer.status.is_success() {
-            return Ok(String::from_utf8_lossy(&answer.body).into_owned());
+            return Ok(answer.body);
         }
         Err(answer::problem(host.base(), answer).into())
     }
