@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value};
 use windlass_model::{Payload, RunId};
-use windlass_runtime::{StartRequest, UnpublishedLookup};
+use windlass_runtime::{StartRequest, UnpublishedLookup, published_for};
 use windlass_store::Store;
-use windlass_store::rows::DefinitionRow;
 
 use crate::api::{Api, text, truth};
 use crate::codes;
@@ -152,13 +151,16 @@ impl Request {
         let source = match self.workflow {
             Workflow::File(source) => *source,
             Workflow::Published(name) => {
-                let row = definition(store, &name, self.id)?;
+                let row = match published_for(store, &name, self.id) {
+                    Err(windlass_runtime::Error::NoWorkflow(_)) => None,
+                    digest => store.definition(digest?)?,
+                };
                 Source::stored(row.ok_or_else(|| missing(&name))?)?
             }
         };
         let input = input::parse_for(&self.input, source.definition.input.as_ref())?;
         let request = StartRequest {
-            definition: source.row(),
+            workflow: source.row().into(),
             input: Payload::of(&input),
             id: self.id,
             correlation: self.correlation,
@@ -167,26 +169,6 @@ impl Request {
             windlass_runtime::check_chosen(id)?;
         }
         Ok((request, source))
-    }
-}
-
-/// The definition for a run of a published workflow: that of the run with this id, if the run
-/// exists, so that the same request continues it although another version was published meanwhile.
-fn definition(
-    store: &dyn Store,
-    name: &str,
-    id: Option<RunId>,
-) -> Result<Option<DefinitionRow>, windlass_store::Error> {
-    if let Some(id) = id
-        && let Some(run) = store.run(id)?
-        && let Some(row) = store.definition(run.definition)?
-        && row.name == name
-    {
-        return Ok(Some(row));
-    }
-    match store.published(name)? {
-        Some(published) => store.definition(published.definition),
-        None => Ok(None),
     }
 }
 

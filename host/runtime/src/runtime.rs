@@ -6,7 +6,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
 use windlass_keys::export::ExportKeys;
 use windlass_model::{Payload, RunNo, Status, TriggerState, Version};
 use windlass_periodic::Periodic;
@@ -14,19 +13,17 @@ use windlass_store::rows::RunRow;
 use windlass_store::write::Leave;
 use windlass_store::{Listener, Writer as _};
 
-use crate::catalog::Prepared;
 use crate::definitions::{self, Definitions};
 use crate::error::Error;
 use crate::links::Links;
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::pause::{self, Paused};
-use crate::request::{StartRequest, Started};
 use crate::retention;
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
+use crate::shard::Message;
 use crate::shard::worker::WorkerPool;
-use crate::shard::{Birth, Message};
 use crate::shared::RuntimeShared;
 use crate::topology::Topology;
 use crate::wait::{Ended, RunResult};
@@ -132,74 +129,6 @@ impl Runtime {
     ) -> Result<Arc<Definitions>, Error> {
         self.workers
             .publish_from(&self.shared.base, options, report)
-    }
-
-    /// Starts a run in this process. Returns once the run is durable. From then on it will end,
-    /// here or in another process.
-    ///
-    /// # Errors
-    ///
-    /// The definition or the input is wrong, the id is taken, the process is draining, or the store
-    /// fails.
-    pub async fn run(&self, request: &StartRequest) -> Result<Started, Error> {
-        if self.shared.intake.is_draining() {
-            return Err(Error::Draining);
-        }
-        if self.shared.intake.pause.is_on() {
-            return Err(Error::Paused);
-        }
-        let shared = &self.shared;
-        let prepared = self.prepare(request).await?;
-        let accepted = request.accepted(&prepared)?;
-        let numbers = self.membership.numbers();
-        let owner = Some(numbers.incarnation());
-        let now_ms = shared.base.clock.wall_ms();
-        let (new, state) = accepted.new_run(&prepared, &numbers, owner, now_ms)?;
-        let (id, no) = (new.id, new.no);
-        let (reply, answer) = oneshot::channel();
-        let birth = Birth {
-            new,
-            state,
-            prepared,
-            numbers,
-            reply,
-        };
-        let Some(shard) = shared.shard(no) else {
-            return Err(Error::Draining);
-        };
-        shard.send(Message::Born(Box::new(birth)));
-        let answer = answer.await.map_err(|_| Error::Draining)??;
-        let started = accepted.answered(answer, (id, no))?;
-        if started.existing.is_none() {
-            shared.intake.claim_too(no);
-        }
-        Ok(started)
-    }
-
-    /// The prepared definition of the request. Compiling a definition or its plugins is slow, so it
-    /// runs on a thread for blocking tasks.
-    pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
-        let shared = Arc::clone(&self.shared);
-        let definition = &request.definition;
-        if let Some(current) = shared
-            .base
-            .catalog
-            .current(definition.digest, &shared.base.plugins)
-        {
-            return Ok(current);
-        }
-        let definition = definition.clone();
-        // It is never closed.
-        let thread = Arc::clone(&shared.base.catalog.threads)
-            .acquire_owned()
-            .await;
-        let prepared = self.shared.base.io.spawn_blocking(move || {
-            let (store, plugins) = (shared.base.store.as_ref(), &shared.base.plugins);
-            let prepared = shared.base.catalog.prepare_new(definition, store, plugins);
-            drop(thread);
-            prepared
-        });
-        prepared.await.map_err(std::io::Error::from)?
     }
 
     /// Makes this process claim a run that was started before, by itself or by a process that is

@@ -7,12 +7,13 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::Metrics;
-use windlass_model::{Clock, RunNo};
+use windlass_model::{Clock, Digest, RunNo};
 use windlass_periodic::Bell;
 use windlass_store::Store;
 
 use crate::burst_locks::BurstLocks;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Prepared};
+use crate::error::Error;
 use crate::evaluators::Evaluators;
 use crate::links::Links;
 use crate::observe::Observer;
@@ -120,6 +121,12 @@ impl Base {
             wall_ms: self.clock.wall_ms(),
             monotonic_ms: u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX),
         }
+    }
+
+    /// The definition with this digest, which the store has, for runs that start now.
+    pub(crate) fn stored(&self, definition: Digest) -> Result<Arc<Prepared>, Error> {
+        let store = self.store.as_ref();
+        self.catalog.stored(definition, store, &self.plugins)
     }
 }
 

@@ -70,7 +70,7 @@ pub async fn measure(setup: &Setup, steps: u64) -> Result<Record> {
         .await??
     };
     let begin = clock.monotonic();
-    let started = runtime.run(&rig::request(NAME, &workflow)?).await?;
+    let started = rig::start_run(&runtime, &rig::request(NAME, &workflow)?).await?;
     let result = runtime.wait(started.no).await?;
     let elapsed = clock.monotonic().saturating_sub(begin);
     ensure!(

@@ -74,8 +74,8 @@ pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
 }
 
 /// Runs the workflow once.
-pub(super) async fn one(runtime: &Runtime, request: &StartRequest) -> Result<()> {
-    let started = runtime.run(request).await?;
+pub(super) async fn one(runtime: &Arc<Runtime>, request: &StartRequest) -> Result<()> {
+    let started = rig::start_run(runtime, request).await?;
     let result = runtime.wait(started.no).await?;
     if result.status != Status::Completed {
         bail!("a run ended as {}: {:?}", result.status, result.failure);

@@ -109,10 +109,15 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
 }
 
 /// Runs so many runs to their end.
-async fn load(runtime: &Runtime, request: &StartRequest, ended: &Ended, count: u64) -> Result<()> {
+async fn load(
+    runtime: &Arc<Runtime>,
+    request: &StartRequest,
+    ended: &Ended,
+    count: u64,
+) -> Result<()> {
     for _ in 0..count {
         ended.room.acquire().await?.forget();
-        runtime.run(request).await?;
+        rig::start_run(runtime, request).await?;
     }
     let all = u32::try_from(IN_FLIGHT)?;
     // Returned at once: all of them have ended.

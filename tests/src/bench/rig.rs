@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_model::{Clock, Digest, Payload};
 use windlass_plugins::{Isolation, Settings as PluginSettings};
 use windlass_runtime::{
-    BurstBounds, Observer, Options, Runtime, Scope, Settings, StartRequest, WorkflowClient,
+    BurstBounds, Observer, Options, Runtime, Scope, Settings, StartRequest, Started, WorkflowClient,
 };
 use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
@@ -192,11 +192,21 @@ pub fn request(name: &str, workflow: &Value) -> Result<StartRequest> {
         json: json.into(),
     };
     Ok(StartRequest {
-        definition,
+        workflow: definition.into(),
         input: Payload::null(),
         id: None,
         correlation: None,
     })
+}
+
+/// Starts a run. Returns once the run is durable.
+///
+/// # Errors
+///
+/// As [`WorkflowClient::create_and_run`].
+pub async fn start_run(runtime: &Arc<Runtime>, request: &StartRequest) -> Result<Started> {
+    let client = WorkflowClient::local(runtime);
+    Ok(client.create_and_run(request.clone()).await?)
 }
 
 /// Resident memory of this process, in MiB.

@@ -190,11 +190,11 @@ impl Load {
                 let mut request = self.plain.clone();
                 // Each one is different: equal values are stored once.
                 request.input = Payload::of(&json!({ "number": number, "text": self.large }));
-                self.runtime.run(&request).await?;
+                rig::start_run(&self.runtime, &request).await?;
                 Ok(())
             }
             _ => {
-                self.runtime.run(&self.plain).await?;
+                rig::start_run(&self.runtime, &self.plain).await?;
                 Ok(())
             }
         }
@@ -205,7 +205,7 @@ impl Load {
         let matches: Value = json!({ "n": number });
         let mut request = self.waits.clone();
         request.input = Payload::of(&matches);
-        self.runtime.run(&request).await?;
+        rig::start_run(&self.runtime, &request).await?;
         let stimulus = Stimulus {
             name: "go".to_owned(),
             matches,

@@ -66,7 +66,7 @@ impl Starter {
     /// As [`WorkflowClient::create_and_run`].
     pub fn start(&self, workflow: &Value, input: &Value) -> Result<RunId, Error> {
         let request = StartRequest {
-            definition: definition(workflow),
+            workflow: definition(workflow).into(),
             input: Payload::of(input),
             id: None,
             correlation: None,
@@ -135,7 +135,7 @@ impl Starter {
     /// As [`WorkflowClient::create_and_run`].
     pub fn start_as(&self, id: RunId, workflow: &Value, input: &Value) -> Result<(), Error> {
         let request = StartRequest {
-            definition: definition(workflow),
+            workflow: definition(workflow).into(),
             input: Payload::of(input),
             id: Some(id),
             correlation: None,

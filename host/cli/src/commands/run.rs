@@ -9,7 +9,9 @@ use reqwest::{Method, StatusCode};
 use serde_json::Map;
 use windlass_model::{RunNo, Status};
 use windlass_plugins::Host;
-use windlass_runtime::{Runtime, Scope, StartRequest, Started, warnings_before_run};
+use windlass_runtime::{
+    Runtime, Scope, StartRequest, Started, WorkflowClient, warnings_before_run,
+};
 use windlass_store::Store;
 
 use super::not_by_host;
@@ -105,7 +107,7 @@ impl Arguments {
             context,
             &machine,
             (&runtime, &*store),
-            &request,
+            request,
             &source,
         ));
         metrics.end(&runtime);
@@ -156,13 +158,13 @@ impl Arguments {
         &self,
         context: &Context,
         machine: &Machine,
-        (runtime, store): (&Runtime, &dyn Store),
-        request: &StartRequest,
+        (runtime, store): (&Arc<Runtime>, &dyn Store),
+        request: StartRequest,
         source: &Source,
     ) -> anyhow::Result<Started> {
         let mut signals = Signals::new()?;
-        let started = runtime
-            .run(request)
+        let started = WorkflowClient::local(runtime)
+            .create_and_run(request)
             .await
             .map_err(|error| source.explain(error))?;
         if started

@@ -42,7 +42,7 @@ use kept::Kept;
 pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check, warnings_before_run};
-pub(crate) use prepare::{is_pure, uses};
+pub(crate) use prepare::{begins, is_pure, uses};
 use slots::Slots;
 
 /// A definition, prepared to run.
@@ -146,8 +146,8 @@ pub(crate) struct Catalog {
     kept: Mutex<Kept>,
     /// For large definitions that are being prepared.
     slots: Slots,
-    /// Bounds the threads that prepare definitions for claimed runs and for starts. They may wait
-    /// for each other, so there are fewer than threads that may block.
+    /// Bounds the threads that prepare definitions for claimed runs. They may wait for each other,
+    /// so there are fewer than threads that may block.
     pub(crate) threads: Arc<Semaphore>,
 }
 
@@ -161,7 +161,7 @@ impl Catalog {
     /// The memory of the prepared definitions of a process that runs none.
     const DEFAULT_BYTES: u64 = 64 << 20;
 
-    /// Threads that prepare definitions for claimed runs and for starts at once.
+    /// Threads that prepare definitions for claimed runs at once.
     const THREADS: usize = 32;
 
     /// A catalog whose definitions take at most so many bytes, except for those that runs in memory
@@ -232,27 +232,37 @@ impl Catalog {
         Ok(self.keep(Arc::new(prepared)))
     }
 
-    /// Prepares a definition for a run that a person or a program starts. A definition that is new
-    /// to the store is checked as for publishing; one that was published or has run is not refused
-    /// for what only a newer check finds. Blocks, for up to 3 s for each plugin.
-    pub(crate) fn prepare_new(
+    /// The definition with this digest, which the store has, for runs that start now. The store is
+    /// read only if the definition is not prepared yet.
+    pub(crate) fn stored(
+        &self,
+        digest: Digest,
+        store: &dyn Store,
+        plugins: &windlass_plugins::Host,
+    ) -> Result<Arc<Prepared>, Error> {
+        if let Some(current) = self.current(digest, plugins) {
+            return Ok(current);
+        }
+        let row = store.definition(digest)?.ok_or_else(|| {
+            Error::Unreadable(format!(
+                "the store has no definition {digest}, though it is published"
+            ))
+        })?;
+        self.prepare_checking(row, plugins, false)
+    }
+
+    /// Prepares a definition that comes with a request for a run, and that [`Self::current`] does not
+    /// have. A definition that is new to the store is checked as for publishing; one that was
+    /// published or has run is not refused for what only a newer check finds. Blocks, for up to 3 s
+    /// for each plugin.
+    pub(crate) fn given(
         &self,
         definition: DefinitionRow,
         store: &dyn Store,
         plugins: &windlass_plugins::Host,
     ) -> Result<Arc<Prepared>, Error> {
-        if let Some(current) = self.current(definition.digest, plugins) {
-            return Ok(current);
-        }
-        if store.definition(definition.digest)?.is_none() {
-            let _slot = self.slots.enter(definition.json.len());
-            let read = windlass_model::file::read_canonical(&definition.json);
-            let mistakes = prepare::runnable(&read.map_err(Error::Definition)?, plugins).mistakes;
-            if !mistakes.is_empty() {
-                return Err(Error::Definition(mistakes));
-            }
-        }
-        self.prepare(definition, plugins)
+        let is_new = store.definition(definition.digest)?.is_none();
+        self.prepare_checking(definition, plugins, is_new)
     }
 
     /// Prepares a definition for runs that start now, on the current plugins.
@@ -261,20 +271,36 @@ impl Catalog {
         definition: DefinitionRow,
         plugins: &windlass_plugins::Host,
     ) -> Result<Arc<Prepared>, Error> {
-        if let Some(current) = self.current(definition.digest, plugins) {
-            return Ok(current);
+        match self.current(definition.digest, plugins) {
+            Some(current) => Ok(current),
+            None => self.prepare_checking(definition, plugins, false),
         }
+    }
+
+    fn prepare_checking(
+        &self,
+        definition: DefinitionRow,
+        plugins: &windlass_plugins::Host,
+        is_new: bool,
+    ) -> Result<Arc<Prepared>, Error> {
         let _slot = self.slots.enter(definition.json.len());
         // Another thread may have prepared it meanwhile.
         if let Some(current) = self.current(definition.digest, plugins) {
             return Ok(current);
         }
-        let (parsed, pins) = prepare::resolve(&definition, plugins)?;
-        let digest = definition.digest;
-        let prepared = match self.known(digest, pins.digest) {
+        let read = windlass_model::file::read_canonical(&definition.json);
+        let read = read.map_err(Error::Definition)?;
+        if is_new {
+            let mistakes = prepare::runnable(&read, plugins).mistakes;
+            if !mistakes.is_empty() {
+                return Err(Error::Definition(mistakes));
+            }
+        }
+        let pins = prepare::resolve(&read, plugins)?;
+        let prepared = match self.known(definition.digest, pins.digest) {
             Some(known) => known,
             None => self.keep(Arc::new(prepare::assemble(
-                &parsed, definition, pins, plugins,
+                &read, definition, pins, plugins, is_new,
             )?)),
         };
         self.kept.lock().set_latest(&prepared);

@@ -261,10 +261,9 @@ fn missing_secrets(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     found
 }
 
-/// The definition of a row, and the components of a run that starts now.
-pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition, PinsRow), Error> {
-    let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
-    let (uses, wrong) = find(&definition, plugins);
+/// The components of a run that starts now.
+pub(super) fn resolve(definition: &Definition, plugins: &Host) -> Result<PinsRow, Error> {
+    let (uses, wrong) = find(definition, plugins);
     if !wrong.is_empty() {
         return Err(Error::Definition(wrong));
     }
@@ -272,7 +271,17 @@ pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition
         .iter()
         .map(|(asked, (plugin, _))| (asked.to_string(), plugin.digest))
         .collect();
-    Ok((definition, Pins::new(uses).to_row()))
+    Ok(Pins::new(uses).to_row())
+}
+
+/// Whether a run could begin with a definition that [`check`] has accepted.
+pub(crate) fn begins(
+    definition: &Definition,
+    row: &DefinitionRow,
+    plugins: &Host,
+) -> Result<(), Error> {
+    let pins = resolve(definition, plugins)?;
+    assemble(definition, row.clone(), pins, plugins, true).map(drop)
 }
 
 /// The components of a run that starts now, as far as they are loaded.
@@ -285,19 +294,24 @@ pub(crate) fn uses(row: &DefinitionRow, plugins: &Host) -> Vec<Digest> {
 }
 
 /// Prepares a definition for the first time: every mistake that the host itself finds is an error.
-/// Plugins are not asked: a schedule, a stimulus and a parent must not wait for them.
+/// Plugins are not asked: a schedule, a stimulus and a parent must not wait for them. `is_checked`:
+/// the configurations of its nodes were found right.
 pub(super) fn assemble(
     definition: &Definition,
     row: DefinitionRow,
     pins: PinsRow,
     plugins: &Host,
+    is_checked: bool,
 ) -> Result<Prepared, Error> {
     let (uses, denied) = pinned(definition, &pins, None, plugins)?;
     let prepared = build(definition, row, pins, &uses, &denied)?;
     if let Some(Err(refused)) = &prepared.input {
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
-    let mut wrong = checks::configurations(definition, &uses).by_schema();
+    let mut wrong = match is_checked {
+        true => Vec::new(),
+        false => checks::configurations(definition, &uses).by_schema(),
+    };
     wrong.extend(entry::compile(definition).err().unwrap_or_default());
     // A component that is newer than the workflow may decide where its predecessor did not: the
     // edges would then be taken for no answer.

@@ -163,10 +163,7 @@ impl ClientInner {
         let now_ms = self.clock.wall_ms();
         let stimulus = written(id, stimulus, now_ms)?;
         self.numbered(|numbers| {
-            let prepare = |definition| {
-                self.catalog()
-                    .prepare(definition, &*self.resources().plugins()?)
-            };
+            let prepare = |definition| self.stored(definition);
             let sent = send(store, &prepare, numbers, (&stimulus, None), None, now_ms)?;
             Ok(sent.ok_or(Fenced)?)
         })

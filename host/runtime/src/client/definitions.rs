@@ -13,7 +13,7 @@ use windlass_store::rows::DefinitionRow;
 use windlass_store::write::Fenced;
 
 use super::tell;
-use crate::catalog::{Catalog, PublishedOthers, Report};
+use crate::catalog::{PublishedOthers, Report};
 use crate::codes;
 use crate::error::Error;
 
@@ -87,7 +87,7 @@ pub(crate) fn publish_from(
         return Err(Error::Definition(mistakes));
     }
     // A definition that no run could begin with is not published.
-    Catalog::default().prepare(definition.clone(), plugins)?;
+    crate::catalog::begins(&read, &definition, plugins)?;
     if let Some(source) = &from.source {
         let wrong = PLACE.check(source);
         wrong.map_err(|wrong| Error::Refused {

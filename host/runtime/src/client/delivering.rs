@@ -8,14 +8,12 @@
 use std::sync::Arc;
 
 use windlass_model::http;
-use windlass_model::{Digest, RunId, TriggerType};
-use windlass_store::Writer as _;
-use windlass_store::rows::Created;
+use windlass_model::{Digest, RunId};
 
 use super::workflow::{ClientInner, WorkflowClient};
 use crate::derived;
 use crate::error::Error;
-use crate::request::StartRequest;
+use crate::starting::{Accepted, Cause, Start, Started};
 
 /// A request that starts a run.
 #[derive(Clone, Debug)]
@@ -51,7 +49,19 @@ impl WorkflowClient {
     /// The request does not fit the trigger or the workflow, a run that excludes this one has not ended, another
     /// start has taken the id, or the store fails. Nothing has changed then.
     pub async fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
-        self.ask(move |inner| inner.deliver(delivery)).await
+        let started = match self.ask(move |inner| inner.delivery(delivery)).await? {
+            Found::Before(started) => Ok(started),
+            Found::Start(start) => self.carry_out(start).await,
+        };
+        match started {
+            Ok(Started { id, existing, .. }) => Ok(Delivered {
+                id,
+                existed: existing.is_some(),
+            }),
+            // The delivery was processed before, and its run has been deleted.
+            Err(Error::Deleted(id)) => Ok(Delivered { id, existed: true }),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether the run of this delivery exists.
@@ -70,82 +80,36 @@ impl WorkflowClient {
     }
 }
 
+/// A request, after the look for the run of its delivery.
+enum Found {
+    /// An earlier request has started it.
+    Before(Started),
+    Start(Accepted),
+}
+
 impl ClientInner {
-    fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
-        let Delivery {
-            definition,
-            workflow,
-            trigger,
-            delivery,
-            request,
-            params,
-        } = delivery;
-        let id = delivery.map(|delivery| derived::delivery(&workflow, &trigger, delivery));
+    fn delivery(&self, delivery: Delivery) -> Result<Found, Error> {
+        let (workflow, trigger) = (&delivery.workflow, &delivery.trigger);
+        let id = delivery
+            .delivery
+            .map(|delivery| derived::delivery(workflow, trigger, delivery));
+        let cause = Cause::Delivery { id };
         // Looked up before anything is prepared, so that a duplicate costs one read.
-        if let Some(id) = id
-            && let Some(row) = self.store.run(id)?
-        {
-            return found(id, row.request);
+        if let Some(started) = cause.started_before(self.store.as_ref())? {
+            return Ok(Found::Before(started));
         }
-        let definition = self.store.definition(definition)?.ok_or_else(|| {
-            Error::Unreadable(format!(
-                "the store has no definition {definition}, though it is published"
-            ))
-        })?;
-        let prepared = self
-            .catalog()
-            .prepare(definition.clone(), &*self.resources().plugins()?)?;
-        let entry = prepared.entries.get(&trigger).ok_or_else(|| {
+        let prepared = self.stored(delivery.definition)?;
+        let entry = prepared.entries.get(trigger).ok_or_else(|| {
             Error::Unreadable(format!(
                 "the workflow {workflow} has no trigger `{trigger}`"
             ))
         })?;
-        let input = entry.of_request(&request, &params)?;
-        let request = StartRequest {
-            definition,
+        let input = entry.of_request(&delivery.request, &delivery.params)?;
+        let start = Start {
+            prepared,
             input,
-            id,
-            correlation: None,
+            cause,
         };
-        let accepted = request.accepted(&prepared)?;
-        self.numbered(|numbers| {
-            let now_ms = self.clock.wall_ms();
-            let (mut new, _) = accepted.new_run(&prepared, numbers, None, now_ms)?;
-            for trigger in &mut new.triggers {
-                trigger.kind = TriggerType::Event;
-            }
-            // Headers and times differ between two requests of one delivery, so their inputs cannot
-            // tell whether they are the same.
-            if let Some(id) = id {
-                new.request = request_of(id);
-            }
-            let (id, no) = (new.id, new.no);
-            match self.store.write(new)?? {
-                Created::New => {
-                    if let Some(runtime) = self.runtime() {
-                        runtime.shared.intake.claim_too(no);
-                    }
-                    Ok(Delivered { id, existed: false })
-                }
-                Created::Exists(row) => found(id, row.request),
-                // The delivery was processed before, and its run has been deleted.
-                Created::Deleted => Ok(Delivered { id, existed: true }),
-                Created::Reserved { by } => Err(Error::Reserved { by }),
-            }
-        })
+        start.accepted().map(Found::Start)
     }
-}
-
-/// The stored request digest of a run that a delivery starts.
-fn request_of(id: RunId) -> Digest {
-    Digest::of(id.0.as_bytes())
-}
-
-fn found(id: RunId, request: Digest) -> Result<Delivered, Error> {
-    if request == request_of(id) {
-        return Ok(Delivered { id, existed: true });
-    }
-    Err(Error::Conflict {
-        message: format!("run {id} was started by something other than this delivery"),
-    })
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use windlass_model::RunId;
-use windlass_store::Writer as _;
+use windlass_model::{Digest, RunId};
 use windlass_store::lives::{LifeOp, Lived};
-use windlass_store::rows::DefinitionRow;
 
 use super::workflow::{ClientInner, WorkflowClient};
 use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
-use crate::request::{StartRequest, Started};
+use crate::starting::{
+    Accepted, Begin, Cause, Start, StartRequest, Started, Workflow, published_for,
+};
 
 /// The result of starting a created run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +22,8 @@ pub enum Begun {
     Before,
 }
 
-/// When a created run begins.
-#[derive(Clone, Copy, Debug)]
-enum Due {
-    Now,
-    /// At this instant, in epoch milliseconds.
-    At(i64),
-    WhenTold,
-}
-
 impl WorkflowClient {
-    /// Creates a run that begins when [`Self::run`] is called. The same id with the same request
+    /// Creates a run that begins when [`Self::begin`] is called. The same id with the same request
     /// returns the existing run.
     ///
     /// # Errors
@@ -40,11 +31,10 @@ impl WorkflowClient {
     /// The definition or the input is wrong, the id belongs to another request or to a deleted run,
     /// a run that excludes this one has not ended, or the store fails.
     pub async fn create(&self, request: StartRequest) -> Result<Started, Error> {
-        self.ask(move |inner| inner.create(&request, Due::WhenTold))
-            .await
+        self.start(request, Begin::WhenTold).await
     }
 
-    /// Creates a run that begins at `at_ms`, in epoch milliseconds, or when [`Self::run`] is called
+    /// Creates a run that begins at `at_ms`, in epoch milliseconds, or when [`Self::begin`] is called
     /// before. Its time-outs count from then on. The same id with the same request returns the
     /// existing run, whenever that run begins.
     ///
@@ -52,16 +42,15 @@ impl WorkflowClient {
     ///
     /// As for [`Self::create`].
     pub async fn create_for(&self, request: StartRequest, at_ms: i64) -> Result<Started, Error> {
-        self.ask(move |inner| inner.create(&request, Due::At(at_ms)))
-            .await
+        self.start(request, Begin::At(at_ms)).await
     }
 
-    /// Starts a created run. A run that has begun continues, and does not begin twice.
+    /// Begins a created run. A run that has begun continues, and does not begin twice.
     ///
     /// # Errors
     ///
     /// There is no such run, it has ended, or the store fails.
-    pub async fn run(&self, id: RunId) -> Result<Begun, Error> {
+    pub async fn begin(&self, id: RunId) -> Result<Begun, Error> {
         self.ask(move |inner| inner.begin(id)).await
     }
 
@@ -70,28 +59,18 @@ impl WorkflowClient {
     ///
     /// # Errors
     ///
-    /// As for [`Self::create`]; or the process is draining.
+    /// As for [`Self::create`]; or the process is draining or paused.
     pub async fn create_and_run(&self, request: StartRequest) -> Result<Started, Error> {
-        let started = match self.inner.runtime() {
-            Some(runtime) => {
-                let (catalog, plugins) =
-                    (&runtime.shared.base.catalog, &runtime.shared.base.plugins);
-                if catalog
-                    .current(request.definition.digest, plugins)
-                    .is_none()
-                {
-                    // Compiled here, because compiling takes a turn.
-                    let definition = request.definition.clone();
-                    self.ask(|inner| inner.prepared(definition).map(drop))
-                        .await?;
-                }
-                runtime.run(&request).await?
+        if let Some(runtime) = self.inner.runtime() {
+            let intake = &runtime.shared.intake;
+            if intake.is_draining() {
+                return Err(Error::Draining);
             }
-            None => {
-                let due = Due::Now;
-                self.ask(move |inner| inner.create(&request, due)).await?
+            if intake.pause.is_on() {
+                return Err(Error::Paused);
             }
-        };
+        }
+        let started = self.start(request, Begin::Now).await?;
         let waits = |row: &windlass_store::rows::RunRow| !row.status.is_final();
         if started.existing.as_deref().is_some_and(waits) {
             let id = started.id;
@@ -99,35 +78,79 @@ impl WorkflowClient {
         }
         Ok(started)
     }
+
+    async fn start(&self, request: StartRequest, begin: Begin) -> Result<Started, Error> {
+        let start = match self.inner.warm(&request) {
+            Some(prepared) => called(prepared, request, begin)?,
+            None => {
+                self.ask(move |inner| called(inner.prepared(&request)?, request, begin))
+                    .await?
+            }
+        };
+        self.carry_out(start).await
+    }
+
+    /// Creates the run of a start.
+    pub(super) async fn carry_out(&self, start: Accepted) -> Result<Started, Error> {
+        match self.inner.runtime() {
+            Some(runtime) if runtime.shared.owns(&start) => {
+                let numbers = runtime.membership.numbers();
+                runtime.shared.start_here(&start, numbers).await
+            }
+            _ => self.ask(move |inner| inner.leave(&start)).await,
+        }
+    }
+}
+
+/// The start of a call.
+fn called(prepared: Arc<Prepared>, request: StartRequest, begin: Begin) -> Result<Accepted, Error> {
+    let start = Start {
+        prepared,
+        input: request.input,
+        cause: Cause::Call {
+            id: request.id,
+            correlation: request.correlation,
+            begin,
+        },
+    };
+    start.accepted()
 }
 
 impl ClientInner {
-    fn prepared(&self, definition: DefinitionRow) -> Result<Arc<Prepared>, Error> {
-        let plugins = self.resources().plugins()?;
-        let store = self.store.as_ref();
-        self.catalog().prepare_new(definition, store, &plugins)
+    /// The definition of a request, if it is prepared and nothing has to be read to know that.
+    fn warm(&self, request: &StartRequest) -> Option<Arc<Prepared>> {
+        let (Workflow::Given(row), Some(runtime)) = (&request.workflow, self.runtime()) else {
+            return None;
+        };
+        let base = &runtime.shared.base;
+        base.catalog.current(row.digest, &base.plugins)
     }
 
-    fn create(&self, request: &StartRequest, due: Due) -> Result<Started, Error> {
-        let prepared = self.prepared(request.definition.clone())?;
-        let accepted = request.accepted(&prepared)?;
-        self.numbered(|numbers| {
-            let now_ms = self.clock.wall_ms();
-            let begin_ms = match due {
-                Due::Now | Due::WhenTold => now_ms,
-                Due::At(at_ms) => at_ms,
-            };
-            let (mut new, _) = accepted.new_run(&prepared, numbers, None, begin_ms)?;
-            new.created_ms = now_ms;
-            if matches!(due, Due::WhenTold) {
-                for trigger in &mut new.triggers {
-                    trigger.due_ms = i64::MAX;
-                }
+    fn prepared(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
+        match &request.workflow {
+            Workflow::Published(name) => {
+                self.stored(published_for(self.store.as_ref(), name, request.id)?)
             }
-            let (id, no) = (new.id, new.no);
-            let started = accepted.answered(self.store.write(new)?, (id, no))?;
+            Workflow::Given(row) => {
+                let plugins = self.resources().plugins()?;
+                let store = self.store.as_ref();
+                self.catalog().given(row.clone(), store, &plugins)
+            }
+        }
+    }
+
+    /// The definition with this digest, which the store has, for runs that start now.
+    pub(super) fn stored(&self, digest: Digest) -> Result<Arc<Prepared>, Error> {
+        let plugins = self.resources().plugins()?;
+        self.catalog().stored(digest, self.store.as_ref(), &plugins)
+    }
+
+    /// Creates a run that no process owns.
+    fn leave(&self, start: &Accepted) -> Result<Started, Error> {
+        self.numbered(|numbers| {
+            let started = start.leave(self.store.as_ref(), numbers, self.clock.wall_ms())?;
             if let (None, Some(runtime)) = (&started.existing, self.runtime()) {
-                runtime.shared.intake.claim_too(no);
+                runtime.shared.intake.claim_too(started.no);
             }
             Ok(started)
         })

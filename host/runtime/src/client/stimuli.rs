@@ -8,9 +8,9 @@ use serde_json::Value;
 use windlass_keys::link::Target;
 use windlass_model::limits::MATCH_BYTES;
 use windlass_model::stimulus::{self, BookmarkTag, Stimulus};
-use windlass_model::{Body, Digest, Numbers, Payload, StimulusId, StimulusNo, TriggerType, valid};
+use windlass_model::{Body, Digest, Numbers, Payload, StimulusId, StimulusNo, valid};
 use windlass_store::published::BindingRow;
-use windlass_store::rows::{DefinitionRow, NewRun};
+use windlass_store::rows::NewRun;
 use windlass_store::stimuli::{BookmarkRow, ClaimFor, NewStimulus, Send, SendOutcome, Sent};
 use windlass_store::write::Fenced;
 use windlass_store::{Store, Writer as _};
@@ -18,8 +18,8 @@ use windlass_store::{Store, Writer as _};
 use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
-use crate::request::StartRequest;
 use crate::shared::RuntimeShared;
+use crate::starting::{Cause, Start};
 
 /// How often a send is tried again because a workflow was published in between. A process that
 /// publishes without pause comes in between every other time.
@@ -41,12 +41,7 @@ pub(crate) fn send_here(
 ) -> Result<Sent, Error> {
     let now_ms = shared.base.clock.wall_ms();
     let stimulus = written(id, stimulus, now_ms)?;
-    let prepare = |definition| {
-        shared
-            .base
-            .catalog
-            .prepare(definition, &shared.base.plugins)
-    };
+    let prepare = |definition| shared.base.stored(definition);
     shared.delivered(numbers, |claim_for| {
         let sent = send(
             store,
@@ -135,8 +130,8 @@ pub(super) fn written(
     })
 }
 
-/// Prepares a definition for a run that begins now.
-type Prepare<'a> = dyn Fn(DefinitionRow) -> Result<Arc<Prepared>, Error> + 'a;
+/// Finds a definition, which the store has, for a run that begins now.
+type Prepare<'a> = dyn Fn(Digest) -> Result<Arc<Prepared>, Error> + 'a;
 
 /// Prepares the runs that a stimulus starts, and sends the stimulus. If a workflow is published in
 /// between, the store reports that, and the runs are prepared again. None: the stimulus was in the
@@ -190,13 +185,7 @@ fn started(
     binding: &BindingRow,
     now_ms: i64,
 ) -> Result<NewRun, Error> {
-    let digest = binding.definition;
-    let definition = store.definition(digest)?.ok_or_else(|| {
-        Error::Unreadable(format!(
-            "the store has no definition {digest}, though it is published"
-        ))
-    })?;
-    let prepared = prepare(definition.clone())?;
+    let prepared = prepare(binding.definition)?;
     let input = match &stimulus.input.body {
         Body::Inline(bytes) => bytes.clone(),
         // A large input of a stimulus that was queued.
@@ -211,16 +200,12 @@ fn started(
         Some(entry) => entry.of_event(stimulus, &input)?,
         None => Payload::json(input),
     };
-    let request = StartRequest {
-        definition,
+    let start = Start {
+        prepared,
         input,
-        id: None,
-        correlation: stimulus.correlation.clone(),
+        cause: Cause::Event {
+            correlation: stimulus.correlation.clone(),
+        },
     };
-    let accepted = request.accepted(&prepared)?;
-    let (mut new, _) = accepted.new_run(&prepared, numbers, None, now_ms)?;
-    for trigger in &mut new.triggers {
-        trigger.kind = TriggerType::Event;
-    }
-    Ok(new)
+    start.accepted()?.left(numbers, now_ms)
 }

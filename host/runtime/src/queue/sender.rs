@@ -50,12 +50,7 @@ impl Sender {
             }
             windlass_model::failpoint::pass("before-send");
             let stimulus = (&row.stimulus, Some(row.no));
-            let prepare = |definition| {
-                shared
-                    .base
-                    .catalog
-                    .prepare(definition, &shared.base.plugins)
-            };
+            let prepare = |definition| shared.base.stored(definition);
             // No runs are claimed here: the runs that several stimuli resume are claimed together.
             match send(store, &prepare, &numbers, stimulus, None, now_ms) {
                 Ok(Some(sent)) => {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_model::{Digest, Payload, TriggerNo};
+use windlass_model::{Payload, TriggerNo};
 use windlass_periodic::{Bell, Periodic, Rest};
 use windlass_store::rows::NewRun;
 
 use super::planner::{Maker, Occurrence, Planner};
 use crate::error::Error;
-use crate::request::StartRequest;
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
 use crate::shared::RuntimeShared;
+use crate::starting::{Cause, Start};
 
 /// How long the planner waits after the store has failed.
 const TROUBLE: Duration = Duration::from_secs(1);
@@ -80,42 +80,22 @@ impl Ready {
             membership: Arc::clone(membership),
         }
     }
-
-    fn request(&self, occurrence: &Occurrence<'_>) -> Result<StartRequest, Error> {
-        let digest: Digest = occurrence.row.definition;
-        let definition = self.shared.base.store.definition(digest)?.ok_or_else(|| {
-            Error::Unreadable(format!(
-                "the store has no definition {digest}, though it is published"
-            ))
-        })?;
-        let input = occurrence.schedule.timing().input.to_string();
-        Ok(StartRequest {
-            definition,
-            input: Payload::json(input),
-            id: Some(occurrence.id),
-            correlation: None,
-        })
-    }
 }
 
 impl Maker for Ready {
     fn new_run(&self, occurrence: &Occurrence<'_>) -> Result<NewRun, Error> {
-        let request = self.request(occurrence)?;
-        let shared = &self.shared;
-        let definition = request.definition.clone();
-        let prepared = shared
-            .base
-            .catalog
-            .prepare(definition, &shared.base.plugins)?;
-        let accepted = request.accepted(&prepared)?;
+        let base = &self.shared.base;
+        let start = Start {
+            prepared: base.stored(occurrence.row.definition)?,
+            input: Payload::of(&occurrence.schedule.timing().input),
+            cause: Cause::Occurrence {
+                id: occurrence.id,
+                kind: occurrence.kind(),
+                due_ms: occurrence.due_ms,
+            },
+        };
         let numbers = self.membership.numbers();
-        // Its time-outs count from the due time, which includes the jitter.
-        let (mut new, _) = accepted.new_run(&prepared, &numbers, None, occurrence.due_ms)?;
-        new.created_ms = shared.base.clock.wall_ms();
-        for trigger in &mut new.triggers {
-            trigger.kind = occurrence.kind();
-        }
-        Ok(new)
+        start.accepted()?.left(&numbers, base.clock.wall_ms())
     }
 
     fn trigger(&self) -> Option<TriggerNo> {

@@ -17,8 +17,8 @@ use crate::catalog::Prepared;
 use crate::codes;
 use crate::derived;
 use crate::error::Error;
-use crate::request::StartRequest;
 use crate::shared::RuntimeShared;
+use crate::starting::{Cause, Start};
 
 /// The limit of parents above a run.
 const DEPTH: u32 = 32;
@@ -86,21 +86,21 @@ impl OwnedRun {
         &self,
         to: Address,
         input: Payload,
-        prepared: &Prepared,
+        prepared: Arc<Prepared>,
         now_ms: i64,
     ) -> Result<NewRun, Error> {
         let open = self.state.run_of(to.seq);
         let (first, phase) = open.map_or((to.seq, 0), |open| (open.first, open.phase));
-        let request = StartRequest {
-            definition: (*prepared.definition).clone(),
+        let start = Start {
+            prepared,
             input,
-            // The id contains the phase in which the node waits for the child.
-            id: Some(derived::child(self.id, first, phase.saturating_add(1))),
-            correlation: self.correlation.as_deref().map(str::to_owned),
+            cause: Cause::Child {
+                // The id contains the phase in which the node waits for the child.
+                id: derived::child(self.id, first, phase.saturating_add(1)),
+                correlation: self.correlation.as_deref().map(str::to_owned),
+            },
         };
-        let accepted = request.accepted(prepared)?;
-        let (new, _) = accepted.new_run(prepared, &self.numbers, None, now_ms)?;
-        Ok(new)
+        start.accepted()?.left(&self.numbers, now_ms)
     }
 
     /// Ties a child to the row that waits for it.
@@ -148,7 +148,7 @@ impl ShardState {
             return self.interrupted(to, shared);
         }
         let now_ms = shared.base.clock.wall_ms();
-        let child = found.and_then(|prepared| owned.new_child(to, input, &prepared, now_ms));
+        let child = found.and_then(|prepared| owned.new_child(to, input, prepared, now_ms));
         let settled = match child {
             Ok(child) => Settled::Child(Box::new(child)),
             Err(Error::Store(error)) => {
@@ -168,15 +168,11 @@ impl RuntimeShared {
     /// The workflow with this name: the published version, or else a file beside the one that is
     /// run.
     fn resolve(&self, name: &str) -> Result<Arc<Prepared>, Error> {
-        let published = match self.base.store.published(name)? {
-            Some(row) => self.base.store.definition(row.definition)?,
-            None => None,
-        };
-        let found = match (published, &self.bursts.beside) {
-            (Some(row), _) => Some(row),
-            (None, Some(beside)) => beside(name)?,
-            (None, None) => None,
-        };
+        if let Some(published) = self.base.store.published(name)? {
+            return self.base.stored(published.definition);
+        }
+        let beside = self.bursts.beside.as_ref();
+        let found = beside.map_or(Ok(None), |beside| beside(name))?;
         let row = found.ok_or_else(|| Error::NoWorkflow(name.to_owned()))?;
         self.base.catalog.prepare(row, &self.base.plugins)
     }

@@ -13,10 +13,10 @@ use super::graphs::ALL;
 use crate::client::{Schedule, WorkflowClient};
 use crate::options::{Options, Scope};
 use crate::parts::Parts;
-use crate::request::StartRequest;
 use crate::scheduler::core::{Event, Settings};
 use crate::scheduler::driver::Mail;
 use crate::shard::{Arrival, BurstBounds, Message};
+use crate::starting::{Cause, Start};
 use crate::topology::Topology;
 
 /// A process whose only shard is driven by hand.
@@ -65,15 +65,13 @@ impl Process {
     fn run(&self, besides: usize) -> RunId {
         let prepared = &ALL.workflows[0];
         let numbers = self.parts.membership.numbers();
-        let request = StartRequest {
-            definition: (*prepared.definition).clone(),
+        let start = Start {
+            prepared: Arc::clone(prepared),
             input: Payload::null(),
-            id: None,
-            correlation: None,
+            cause: Cause::Event { correlation: None },
         };
         let now_ms = self.clock.wall_ms();
-        let accepted = request.accepted(prepared).unwrap();
-        let (new, _) = accepted.new_run(prepared, &numbers, None, now_ms).unwrap();
+        let new = start.accepted().unwrap().left(&numbers, now_ms).unwrap();
         let id = new.id;
         let (_, plan) = prepared.graph.nodes().next().unwrap();
         self.store.write(new).unwrap().unwrap();

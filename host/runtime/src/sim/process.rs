@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_model::stimulus::Stimulus;
 use windlass_model::{
-    Clock, ExecutionStatus, Incarnation, RunId, StimulusId, TriggerState, TriggerType,
+    Clock, ExecutionStatus, Incarnation, Payload, RunId, StimulusId, TriggerState, TriggerType,
 };
 use windlass_store::memory::{Fault, Faults};
 use windlass_store::rows::{Created, Suspicion, TriggerRow};
@@ -24,16 +24,17 @@ use super::locks::{Errands, Provider, Server};
 use super::planning::Planning;
 use super::sweeping::{KEEP_MS, Sweeping};
 use super::world::Mutation;
+use crate::catalog::Prepared;
 use crate::client;
 use crate::error::Error;
 use crate::options::{BurstBounds, Options, Scope};
 use crate::parts::Parts;
 use crate::queue::{Round, Sender, Worker as _};
-use crate::request::StartRequest;
 use crate::scheduler::core::{Event, Settings};
 use crate::scheduler::driver::Mail;
 use crate::shard::work::{Address, Work};
-use crate::shard::{Birth, Message, Taken};
+use crate::shard::{Message, Taken};
+use crate::starting::{Begin, Cause, Start};
 use crate::topology::{BurstLock, Distribution, Topology};
 
 /// The interval between two rounds of the queue, with more stimuli and without, in milliseconds.
@@ -370,31 +371,30 @@ impl Process {
         }
     }
 
-    /// Requests a run, as [`crate::Runtime::run`] does.
-    pub(super) fn ask(&mut self, id: RunId, request: &StartRequest) {
+    /// Requests a run, as [`crate::WorkflowClient::create_and_run`] does.
+    pub(super) fn ask(&mut self, id: RunId, prepared: &Arc<Prepared>) {
         let shared = &self.parts.shared;
-        let prepared = shared
-            .base
-            .catalog
-            .prepare(request.definition.clone(), &shared.base.plugins)
-            .unwrap();
-        let numbers = self.parts.membership.numbers();
-        let (owner, now_ms) = (Some(numbers.incarnation()), shared.base.clock.wall_ms());
-        let accepted = request.accepted(&prepared).unwrap();
-        let Ok((new, state)) = accepted.new_run(&prepared, &numbers, owner, now_ms) else {
-            return;
+        let row = (*prepared.definition).clone();
+        let (catalog, plugins) = (&shared.base.catalog, &shared.base.plugins);
+        let start = Start {
+            prepared: catalog.prepare(row, plugins).unwrap(),
+            input: Payload::json("7"),
+            cause: Cause::Call {
+                id: Some(id),
+                correlation: None,
+                begin: Begin::Now,
+            },
         };
         let (reply, answer) = oneshot::channel();
-        let Some(shard) = shared.shard(new.no) else {
+        let (numbers, now_ms) = (self.parts.membership.numbers(), shared.base.clock.wall_ms());
+        let start = start.accepted().unwrap();
+        let Ok(birth) = start.birth(numbers, now_ms, reply) else {
             return;
         };
-        shard.send(Message::Born(Box::new(Birth {
-            new,
-            state,
-            prepared,
-            numbers,
-            reply,
-        })));
+        let Some(shard) = shared.shard(birth.new.no) else {
+            return;
+        };
+        shard.send(Message::Born(Box::new(birth)));
         self.births.push(RequestedRun { id, answer });
     }
 

@@ -14,10 +14,10 @@ use super::graphs::ALL;
 use super::guests::back;
 use crate::options::{Options, Scope};
 use crate::parts::Parts;
-use crate::request::StartRequest;
 use crate::scheduler::core::Settings;
 use crate::shard::BurstBounds;
 use crate::shard::work::{Answer, Ask, Returned, Work};
+use crate::starting::{Cause, Start};
 use crate::topology::Topology;
 
 /// The default number of triggers in flight.
@@ -80,15 +80,13 @@ impl Host {
     fn create(&self) -> RunNo {
         let prepared = &ALL.workflows[0];
         let numbers = self.parts.membership.numbers();
-        let request = StartRequest {
-            definition: (*prepared.definition).clone(),
+        let start = Start {
+            prepared: Arc::clone(prepared),
             input: Payload::null(),
-            id: None,
-            correlation: None,
+            cause: Cause::Event { correlation: None },
         };
         let now_ms = self.clock.wall_ms();
-        let accepted = request.accepted(prepared).unwrap();
-        let (new, _) = accepted.new_run(prepared, &numbers, None, now_ms).unwrap();
+        let new = start.accepted().unwrap().left(&numbers, now_ms).unwrap();
         let no = new.no;
         self.store.write(new).unwrap().unwrap();
         no

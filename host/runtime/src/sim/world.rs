@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use uuid::Uuid;
-use windlass_model::{Clock, Payload, RunId};
+use windlass_model::{Clock, RunId};
 use windlass_store::{MemoryStore, Reader as _};
 
 use self::publishing::Publisher;
@@ -25,8 +25,8 @@ use super::locks::Server;
 use super::poison::Poison;
 use super::process::{Birthplace, Move, Process, Trouble};
 use super::report::Report;
+use crate::catalog::Prepared;
 use crate::options::BurstBounds;
-use crate::request::StartRequest;
 use crate::scheduler::core::Settings;
 
 /// An hour, in milliseconds.
@@ -133,7 +133,7 @@ struct Slot {
 
 /// A run that a user wants.
 struct WantedRun {
-    request: StartRequest,
+    prepared: Arc<Prepared>,
     /// The monotonic time of the next request; none while a request is in progress.
     at_ms: Option<u64>,
     acknowledged: bool,
@@ -277,15 +277,9 @@ impl World {
             let stimuli = self.stimuli(prepared);
             let id = u128::from(self.dice.roll()) << 64 | u128::from(self.dice.roll());
             let id = RunId(Uuid::from_u128(id));
-            let request = StartRequest {
-                definition: (*prepared.definition).clone(),
-                input: Payload::json("7"),
-                id: Some(id),
-                correlation: None,
-            };
             let at_ms = Some(self.clock.now_ms() + self.dice.below(20_000));
             let asked = WantedRun {
-                request,
+                prepared: Arc::clone(prepared),
                 at_ms,
                 acknowledged: false,
                 once: !stimuli.is_empty(),
@@ -412,7 +406,7 @@ impl World {
             }
             let at = self.dice.place(ready.len());
             if let Some(process) = &mut ready[at].process {
-                process.ask(*id, &asked.request);
+                process.ask(*id, &asked.prepared);
                 asked.at_ms = None;
             }
         }

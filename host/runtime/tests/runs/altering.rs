@@ -30,7 +30,7 @@ impl Tried {
         let running = Setup::default().start();
         let client = running.clients().into_iter().nth(client).unwrap();
         let request = StartRequest {
-            definition: definition(old),
+            workflow: definition(old).into(),
             input: Payload::json(r#"{"a":1}"#),
             id: Some(RunId(uuid::Uuid::from_u128(7))),
             correlation: None,

@@ -192,7 +192,7 @@ fn a_singleton_is_alone() {
         (vec![], first.started.clone())
     );
     let request = StartRequest {
-        definition: row(&workflow),
+        workflow: row(&workflow).into(),
         input: Payload::null(),
         id: None,
         correlation: None,

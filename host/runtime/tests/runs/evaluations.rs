@@ -137,7 +137,7 @@ fn other_runs_go_on_beside_long_expressions_and_a_cancellation_ends_them() {
     let [client, _] = running.clients();
     let start = |workflow: &str| {
         let request = StartRequest {
-            definition: definition(workflow),
+            workflow: definition(workflow).into(),
             input: Payload::json(r#"{"n":7}"#),
             id: None,
             correlation: None,

@@ -27,7 +27,7 @@ fn a_run_about_what_is_no_key_is_not_started() {
     for correlation in wrong() {
         for client in running.clients() {
             let request = StartRequest {
-                definition: definition(PLAIN),
+                workflow: definition(PLAIN).into(),
                 input: Payload::null(),
                 id: None,
                 correlation: Some(correlation.clone()),

@@ -45,7 +45,7 @@ output: "{{ vars.tries }}"
 
 fn request(workflow: &str, id: u128) -> StartRequest {
     StartRequest {
-        definition: definition(workflow),
+        workflow: definition(workflow).into(),
         input: Payload::json(r#"{"a":1}"#),
         id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,
@@ -89,14 +89,14 @@ fn what_is_created_runs_when_it_is_told() {
         let look = look.unwrap();
         assert_eq!((look.status, look.done), (Status::Pending, false));
         assert_eq!(
-            running.block_on(client.run(created.id)).unwrap(),
+            running.block_on(client.begin(created.id)).unwrap(),
             Begun::Now
         );
         let ended = running
             .block_on(client.result(created.id, PATIENCE))
             .unwrap();
         assert_eq!(output(&ended), json!(2));
-        let over = running.block_on(client.run(created.id));
+        let over = running.block_on(client.begin(created.id));
         assert!(matches!(over, Err(Error::NotNow { .. })), "{over:?}");
         assert!(running.block_on(client.exists(created.id)).unwrap());
     });
@@ -128,7 +128,10 @@ fn what_begins_later_waits_for_its_time_or_for_being_told() {
         assert_eq!(output(&ended), json!(2));
         let look = running.block_on(client.result(later.id, Duration::ZERO));
         assert_eq!(look.unwrap().status, Status::Pending);
-        assert_eq!(running.block_on(client.run(later.id)).unwrap(), Begun::Now);
+        assert_eq!(
+            running.block_on(client.begin(later.id)).unwrap(),
+            Begun::Now
+        );
         let ended = client.result(later.id, PATIENCE);
         assert_eq!(output(&running.block_on(ended).unwrap()), json!(2));
     });
@@ -263,7 +266,7 @@ fn whatever_is_done_to_a_run_while_it_runs_it_ends_once() {
                     _ => allowed(client.pause(id, Duration::ZERO).await),
                 }
             };
-            let (begun, ()) = tokio::join!(client.run(id), meddle);
+            let (begun, ()) = tokio::join!(client.begin(id), meddle);
             let over = matches!(begun, Err(Error::NotNow { .. } | Error::NotFound(_)));
             assert!(begun.is_ok() || over, "{begun:?}");
             match what {

@@ -58,7 +58,7 @@ output: "{{ nodes.call.output }}"
 
 fn start(running: &Running, workflow: &str, id: u128) -> Started {
     let request = StartRequest {
-        definition: definition(workflow),
+        workflow: definition(workflow).into(),
         input: Payload::json(r#"{"a":1}"#),
         id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,

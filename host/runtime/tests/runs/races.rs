@@ -36,7 +36,9 @@ fn start(running: &Running, client: &WorkflowClient, id: u128) -> RunId {
     let published = running.store.published("changing").unwrap().unwrap();
     let definition = running.store.definition(published.definition).unwrap();
     let request = StartRequest {
-        definition: definition.unwrap_or_else(|| panic!("{published:?} names nothing")),
+        workflow: definition
+            .unwrap_or_else(|| panic!("{published:?} names nothing"))
+            .into(),
         input: Payload::null(),
         id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,

@@ -220,12 +220,13 @@ impl Running {
     /// Starts a run on this input.
     pub(crate) fn run_on(&self, workflow: &str, input: Payload) -> Started {
         let request = StartRequest {
-            definition: definition(workflow),
+            workflow: definition(workflow).into(),
             input,
             id: None,
             correlation: None,
         };
-        self.tokio.block_on(self.runtime.run(&request)).unwrap()
+        let client = WorkflowClient::local(&self.runtime);
+        self.tokio.block_on(client.create_and_run(request)).unwrap()
     }
 
     /// Waits until a run has ended.

@@ -21,7 +21,7 @@ output: "{{ vars.x }}"
 
 fn request(id: RunId) -> StartRequest {
     StartRequest {
-        definition: definition(STEP),
+        workflow: definition(STEP).into(),
         input: Payload::json("1"),
         id: Some(id),
         correlation: None,

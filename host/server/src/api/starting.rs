@@ -8,13 +8,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 use windlass_model::{Digest, RunId};
-use windlass_runtime::StartRequest;
 use windlass_runtime::client::Begun;
-use windlass_store::rows::DefinitionRow;
+use windlass_runtime::{StartRequest, Workflow};
 
 use super::publishing::definition;
 use super::triggers::due;
-use crate::app::{App, AppInner};
+use crate::app::App;
 use crate::codes;
 use crate::extract::{
     Data, Document, JsonText, Named, check_optional, maybe_duration_text, text_header,
@@ -101,16 +100,16 @@ pub(crate) async fn start(
     let id = body.id.or(key).map(RunId);
     // A definition that is large is prepared before the turn ends.
     let mut turn = None;
-    let wanted = match (body.workflow, body.definition) {
-        (Some(workflow), None) => app.ask(move |app| published(app, &workflow, id)).await?,
+    let workflow = match (body.workflow, body.definition) {
+        (Some(workflow), None) => Workflow::Published(workflow),
         (None, Some(JsonText(text))) => {
             turn = app.large(text.len()).await?;
             let large = turn.clone();
-            app.ask(move |app| {
+            let given = app.ask(move |app| {
                 let _large = large;
                 definition(app, None, &text)
-            })
-            .await?
+            });
+            Workflow::Given(given.await?)
         }
         _ => {
             let detail =
@@ -119,7 +118,7 @@ pub(crate) async fn start(
         }
     };
     let request = StartRequest {
-        definition: wanted,
+        workflow,
         input: body.input.0,
         id,
         correlation: body.correlation,
@@ -148,27 +147,6 @@ pub(crate) async fn start(
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], body).into_response())
 }
 
-/// The definition for a run: the published version; or, if the id names an existing run, the
-/// definition of that run, so that a repeated request gets the same response although another
-/// version was published meanwhile.
-fn published(
-    app: &AppInner,
-    workflow: &str,
-    id: Option<RunId>,
-) -> Result<DefinitionRow, Box<Problem>> {
-    if let Some(id) = id
-        && let Some(row) = app.store().run(id)?
-        && let Some(definition) = app.store().definition(row.definition)?
-        && definition.name == workflow
-    {
-        return Ok(definition);
-    }
-    let missing = || windlass_runtime::Error::NoWorkflow(workflow.to_owned());
-    let published = app.store().published(workflow)?.ok_or_else(missing)?;
-    let definition = app.store().definition(published.definition)?;
-    definition.ok_or_else(|| Problem::bug(&"a published definition is not there"))
-}
-
 /// The id of the run that an idempotency key stands for.
 fn key_id(key: &str) -> Uuid {
     let digest = Digest::of(format!("idempotency-key\n{key}").as_bytes());
@@ -193,7 +171,7 @@ pub(crate) async fn begin(
     id: Named,
 ) -> Result<Json<Started>, Box<Problem>> {
     let id = id.uuid()?;
-    let begun = app.client.run(RunId(id)).await?;
+    let begun = app.client.begin(RunId(id)).await?;
     let existed = begun == Begun::Before;
     Ok(Json(Started { id, existed }))
 }

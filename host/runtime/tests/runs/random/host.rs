@@ -124,7 +124,7 @@ impl Process<'_> {
         let main = definition(&case.main.written());
         self.was_published(&main);
         let request = StartRequest {
-            definition: main,
+            workflow: main.into(),
             input: Payload::of(&case.input),
             id: Some(id_of(seed)),
             correlation: None,
