@@ -1,6 +1,7 @@
 //! A server with its own runtime, called without a socket.
 
 mod requests;
+mod starts;
 
 use std::future::Future as _;
 use std::pin::pin;

@@ -16,6 +16,7 @@ use windlass_store::rows::NewRun;
 use windlass_store::{Sink, Store, Ticket, Verb, Wrote};
 
 use super::standby::Standby;
+use crate::client::used_up;
 use crate::error::Error;
 use crate::scheduler::core::Now;
 
@@ -291,8 +292,6 @@ fn plan(
         Overlap::Skip => published::Overlap::Skip,
         Overlap::Queue => published::Overlap::Queue,
         Overlap::CancelPrevious => {
-            let used_up =
-                || Error::Unreadable("the numbers of this membership are used up".to_owned());
             published::Overlap::CancelPrevious(maker.trigger().ok_or_else(used_up)?)
         }
     };

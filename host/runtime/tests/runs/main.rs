@@ -29,6 +29,7 @@ mod random;
 mod refused;
 mod rig;
 mod sections;
+mod starting;
 mod trees;
 mod unread;
 mod vouching;

@@ -53,6 +53,10 @@ pub type Faults = Box<dyn FnMut(&mut Write) -> Option<Fault> + Send>;
 /// so it needs another handle to read.
 pub type Witness = Box<dyn FnMut(&Seen<'_>) + Send>;
 
+/// Receives the name of every reader that is called through a handle. It runs while the handle is
+/// locked.
+pub type ReadWitness = Box<dyn FnMut(&'static str) + Send>;
+
 /// A write and its true outcome, even if the submitter is told otherwise.
 #[derive(Debug)]
 pub struct Seen<'a> {
@@ -87,6 +91,7 @@ struct Own {
     joined: Vec<Incarnation>,
     faults: Option<Faults>,
     witness: Option<Witness>,
+    read_witness: Option<ReadWitness>,
     /// How many more reads of a definition fail.
     unread: u32,
     deferred: Option<defer::Deferred>,
@@ -122,6 +127,11 @@ impl MemoryStore {
     /// Installs a witness of every write through this handle.
     pub fn set_witness(&self, witness: Option<Witness>) {
         self.own.lock().witness = witness;
+    }
+
+    /// Installs a witness of every read through this handle.
+    pub fn set_read_witness(&self, witness: Option<ReadWitness>) {
+        self.own.lock().read_witness = witness;
     }
 
     fn handle_on(common: &Arc<Common>) -> Arc<Self> {

@@ -46,8 +46,11 @@ impl Data {
 
 impl MemoryStore {
     /// Locks the data, unless a test makes this reader fail.
-    fn reading(&self, reader: &str) -> Result<MutexGuard<'_, Data>> {
+    fn reading(&self, reader: &'static str) -> Result<MutexGuard<'_, Data>> {
         let mut own = self.own.lock();
+        if let Some(witness) = &mut own.read_witness {
+            witness(reader);
+        }
         if reader == "definition" && own.unread > 0 {
             own.unread -= 1;
             return Err(Error::new(codes::BUSY, "the definitions are out of reach").transient());
