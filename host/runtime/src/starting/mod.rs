@@ -1,4 +1,4 @@
-//! The one way in: how a run begins, whatever causes it.
+//! The one way in: how a run begins, by a call, an event, a schedule, a hook or a parent.
 //!
 //! A maker names the prepared definition, the input and the [`Cause`]. [`Start::accepted`] checks
 //! the input, and the [`Accepted`] start becomes a row in one of two ways. [`here`] creates a run
