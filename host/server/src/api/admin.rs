@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_runtime::{Paused, Runtime};
 
+use crate::json::Json;
 use crate::app::App;
 use crate::extract::{Document, Running};
 use crate::problem::Problem;

@@ -10,7 +10,6 @@
 
 use std::borrow::Cow;
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -24,6 +23,7 @@ use windlass_body::MediaType;
 use windlass_model::{Delivery, Payload, Stimulus};
 use windlass_runtime::client::new_stimulus_id;
 
+use crate::json::Json;
 use crate::app::{App, read_aside};
 use crate::codes;
 use crate::content::{self, Content};

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -12,6 +11,7 @@ use windlass_runtime::Error;
 use windlass_runtime::client::{Retry, Standing, WithVersion, WorkflowClient};
 
 use super::runs::{Outcome, Wait, answer};
+use crate::json::Json;
 use crate::app::App;
 use crate::extract::{Data, Document, Named, QueryParams, check_optional, wait_ms};
 use crate::gate::{Room, Waiting};
@@ -49,7 +49,7 @@ where
     let (patience, _stream) = patience(&app, room.as_ref(), &wait)?;
     let id = RunId(id.uuid()?);
     let standing = ask(app.client.clone(), id, patience).await?;
-    answer(&app, room.as_ref(), standing).await
+    answer(&app, standing).await
 }
 
 /// Cancel a run: executions are interrupted, and waits are dropped.

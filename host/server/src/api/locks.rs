@@ -1,6 +1,5 @@
 //! The locks of a cluster.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -8,6 +7,7 @@ use utoipa::ToSchema;
 use windlass_locks::Listed;
 use windlass_runtime::client;
 
+use crate::json::Json;
 use crate::app::App;
 use crate::count::Count;
 use crate::extract::QueryParams;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use windlass_plugins::{Plugin as Loaded, Purity};
 
+use crate::json::Json;
 use crate::app::App;
 use crate::extract::{Named, QueryParams};
 use crate::page::{Page, PageAsked};

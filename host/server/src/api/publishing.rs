@@ -3,7 +3,6 @@
 //! The store compares `If-Match` with the published definition in the transaction that changes it,
 //! so concurrent changes cannot overwrite each other.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -15,6 +14,7 @@ use windlass_store::published::PublicationRow;
 use windlass_store::rows::DefinitionRow;
 
 use super::definitions::{missing, tag, tagged};
+use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::codes;
 use crate::content;

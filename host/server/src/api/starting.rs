@@ -1,6 +1,5 @@
 //! Starting runs.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,6 +13,7 @@ use windlass_store::rows::DefinitionRow;
 
 use super::publishing::definition;
 use super::triggers::due;
+use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::codes;
 use crate::extract::{

@@ -1,6 +1,5 @@
 //! Stimuli: events that start workflows and resume runs.
 
-use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,6 +8,7 @@ use uuid::Uuid;
 use windlass_model::{Delivery, RunId, Stimulus, StimulusNo};
 use windlass_runtime::client::{self, Waiting, new_stimulus_id};
 
+use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::count::Count;
 use crate::extract::{
@@ -166,11 +166,11 @@ pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<WaitingStimulus>>, Box<Problem>> {
-    app.ask(move |app| {
+    app.read(move |app| {
         let after = page.after_number("stimuli")?.map(StimulusNo);
-        let rows = client::waiting(app.store(), after, page.look()?)?;
+        let rows = page.rows(|limit| Ok(client::waiting(app.store(), after, limit)?))?;
         let place = |row: &Waiting| row.no().to_string();
-        page.page("stimuli", rows, place, |row| item(app, &row))
+        page.part("stimuli", rows, place, |row| item(app, &row))
     })
     .await
     .map(Json)

@@ -6,7 +6,6 @@
 
 use std::path::Path;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,7 @@ use utoipa::ToSchema;
 use windlass_runtime::codes::IN_PROGRESS;
 use windlass_runtime::definitions::{self, Upkept};
 
+use crate::json::Json;
 use crate::app::App;
 use crate::extract::{Document, check_text};
 use crate::problem::{Mistake, Problem};

@@ -7,7 +7,6 @@
 //! hook is looked up before its body is read: a call of an unknown hook costs reads of the store,
 //! but no write and no body. A request is verified before anything is written.
 
-use axum::Json;
 use axum::extract::{Extension, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -19,6 +18,7 @@ use windlass_model::{Delivery, Digest, Payload, RunId, Stimulus};
 use windlass_runtime::client::{self, new_stimulus_id};
 
 use super::runs::{Outcome, answer};
+use crate::json::Json;
 use crate::app::{App, read_aside};
 use crate::codes;
 use crate::content::by_name;
@@ -346,7 +346,7 @@ impl Call {
             let standing = self.app.client.result(RunId(id), patience).await?;
             drop(waiting);
             if standing.done {
-                return Ok(answer(&self.app, room, standing).await?.into_response());
+                return Ok(answer(&self.app, standing).await?.into_response());
             }
         }
         Ok((StatusCode::ACCEPTED, Json(called.sent)).into_response())

@@ -220,10 +220,10 @@ async fn given(
     read.await?.map_err(|wrong| unanswered(node, wrong))
 }
 
-/// The room for an answer, in bytes: the output, and the body that is made of it.
+/// The room for an answer, in bytes: the output, a copy of it, and the body that is made of it.
 fn output_room(output: &Payload, most: usize) -> usize {
     let size = usize::try_from(output.len()).unwrap_or(usize::MAX);
-    size.saturating_add(most.min(size))
+    size.saturating_mul(2).saturating_add(most.min(size))
 }
 
 fn unanswered(node: &str, wrong: &str) -> Box<Problem> {
