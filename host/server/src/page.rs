@@ -208,6 +208,47 @@ mod tests {
         assert_eq!((page.items.len(), page.next), (1, None));
     }
 
+    fn exceeded() -> Box<Problem> {
+        let code = windlass_store::codes::ALLOWANCE;
+        windlass_store::Error::new(code, "more than may be read").into()
+    }
+
+    #[test]
+    fn large_rows_are_read_in_smaller_parts() {
+        let most = |most: u32| {
+            move |limit: u32| match limit {
+                _ if limit > most => Err(exceeded()),
+                _ => Ok((0..limit.min(20)).collect::<Vec<_>>()),
+            }
+        };
+        let read = |limit, most_rows| fewer(1, limit, most(most_rows)).unwrap();
+        assert_eq!(read(51, 100).0.len(), 20);
+        assert!(!read(51, 100).1, "there are no more");
+        assert_eq!(read(51, 13), ((0..12).collect(), true));
+        assert_eq!(read(51, 1), (vec![0], true));
+        let first = asked(None, None);
+        let (rows, more) = first.rows(most(13)).unwrap();
+        let page = first.part("a", (rows, more), u32::to_string, Ok).unwrap();
+        assert_eq!(page.items.len(), 12);
+        let next = asked(None, page.next);
+        assert_eq!(next.after_number("a").unwrap(), Some(11));
+        // Nothing is left out in silence.
+        assert!(fewer(1, 51, most(0)).unwrap_err().exceeds_allowance());
+    }
+
+    #[test]
+    fn a_page_ends_before_an_item_for_which_there_is_no_room() {
+        let first = asked(Some(9), None);
+        let item = |row: i32| if row < 3 { Ok(row) } else { Err(exceeded()) };
+        let page = first.part("a", (vec![1, 2, 3, 4], false), i32::to_string, item);
+        let page = page.unwrap();
+        assert_eq!(page.items, [1, 2]);
+        let next = asked(None, page.next);
+        assert_eq!(next.after_number("a").unwrap(), Some(2));
+        let page = first.part("a", (vec![3, 4], false), i32::to_string, item);
+        assert!(page.unwrap_err().exceeds_allowance());
+    }
+
     #[test]
     fn what_is_no_cursor_is_refused() {
         for text in ["x", "%%", "AAAA", "YQ"] {

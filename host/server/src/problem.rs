@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 use windlass_model::file::DIAGNOSTICS;
 use windlass_model::{Code, Diagnostic};
 
-use crate::json::Json;
 use crate::codes;
 use crate::count::Count;
+use crate::json::Json;
 use crate::permissions::Permission;
 
 /// The media type of a problem.

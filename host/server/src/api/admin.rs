@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_runtime::{Paused, Runtime};
 
-use crate::json::Json;
 use crate::app::App;
 use crate::extract::{Document, Running};
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::view::moment;
 

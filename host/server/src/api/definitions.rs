@@ -12,9 +12,9 @@ use windlass_model::Digest;
 use windlass_runtime::client;
 use windlass_store::published::{PublicationQuery, PublicationRow, ScheduleQuery};
 
-use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::extract::{Named, QueryParams, check_optional};
+use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::raw::Raw;
@@ -175,7 +175,9 @@ pub(crate) async fn show(
     Named(name): Named,
     QueryParams(which): QueryParams<Which>,
 ) -> Result<Response, Box<Problem>> {
-    let (shown, digest) = app.read(move |app| shown(app, &name, which.version)).await?;
+    let (shown, digest) = app
+        .read(move |app| shown(app, &name, which.version))
+        .await?;
     Ok(tagged(digest, Json(shown).into_response()))
 }
 

@@ -12,11 +12,11 @@ use windlass_runtime::client;
 use windlass_store::drafts::DraftRow;
 
 use super::publishing::Published;
-use crate::json::Json;
 use crate::app::App;
 use crate::content;
 use crate::count::Count;
 use crate::extract::{self, Named, QueryParams, WORKFLOW, check_media, text_header};
+use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::{Mistake, Problem};
 use crate::view::moment;

@@ -23,12 +23,12 @@ use windlass_body::MediaType;
 use windlass_model::{Delivery, Payload, Stimulus};
 use windlass_runtime::client::new_stimulus_id;
 
-use crate::json::Json;
 use crate::app::{App, read_aside};
 use crate::codes;
 use crate::content::{self, Content};
 use crate::extract::{self, Taken, check_text};
 use crate::header;
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::view::Sent;
 

@@ -10,10 +10,10 @@ use windlass_runtime::client;
 use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
 
 use super::runs::find;
-use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::count::Count;
 use crate::extract::{Document, Named, QueryParams, duration_text, no_time};
+use crate::json::Json;
 use crate::named::{DeadLetterKind, DeliveryKind, TriggerKind};
 use crate::nodes::node_name;
 use crate::page::{Page, PageAsked};

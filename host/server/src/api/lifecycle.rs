@@ -11,10 +11,10 @@ use windlass_runtime::Error;
 use windlass_runtime::client::{Retry, Standing, WithVersion, WorkflowClient};
 
 use super::runs::{Outcome, Wait, answer};
-use crate::json::Json;
 use crate::app::App;
 use crate::extract::{Data, Document, Named, QueryParams, check_optional, wait_ms};
 use crate::gate::{Room, Waiting};
+use crate::json::Json;
 use crate::pools::Pool;
 use crate::problem::Problem;
 

@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 use windlass_locks::Listed;
 use windlass_runtime::client;
 
-use crate::json::Json;
 use crate::app::App;
 use crate::count::Count;
 use crate::extract::QueryParams;
+use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::{Cause, Problem};
 

@@ -8,9 +8,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use windlass_plugins::{Plugin as Loaded, Purity};
 
-use crate::json::Json;
 use crate::app::App;
 use crate::extract::{Named, QueryParams};
+use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 

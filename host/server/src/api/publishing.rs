@@ -14,12 +14,12 @@ use windlass_store::published::PublicationRow;
 use windlass_store::rows::DefinitionRow;
 
 use super::definitions::{missing, tag, tagged};
-use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::codes;
 use crate::content;
 use crate::count::Count;
 use crate::extract::{self, Document, Named, WORKFLOW, check_media, check_optional};
+use crate::json::Json;
 use crate::problem::{Mistake, Problem};
 use crate::workflow_file::{WorkflowFile, WorkflowText};
 

@@ -12,11 +12,11 @@ use windlass_keys::link::{self, Target};
 use windlass_model::Payload;
 use windlass_runtime::client::Question;
 
-use crate::json::Json;
 use crate::app::{App, read_aside};
 use crate::content;
 use crate::extract::{self, Named};
 use crate::form::{Form, document};
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::view::Sent;
 

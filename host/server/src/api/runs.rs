@@ -16,11 +16,11 @@ use windlass_store::read::RunQuery;
 use windlass_store::rows::{ExecutionRow, JournalRow, RunRow, TriggerRow};
 
 use super::lifecycle::patience;
-use crate::count::Count;
-use crate::json::{Json, size};
 use crate::app::{App, AppInner};
+use crate::count::Count;
 use crate::extract::{Named, QueryParams, check_optional};
 use crate::gate::Room;
+use crate::json::{Json, size};
 use crate::named::RunStatus;
 use crate::page::{Page, PageAsked, fewer};
 use crate::problem::Problem;
@@ -81,11 +81,7 @@ pub(crate) async fn list(
 }
 
 /// The runs whose ids begin like this.
-fn beginning(
-    app: &AppInner,
-    prefix: &str,
-    page: &PageAsked,
-) -> Result<Page<Run>, Box<Problem>> {
+fn beginning(app: &AppInner, prefix: &str, page: &PageAsked) -> Result<Page<Run>, Box<Problem>> {
     let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
     if prefix.is_empty() || !prefix.chars().all(is_id) {
         let detail = format!("`{prefix}` is not the beginning of a UUID");
@@ -324,9 +320,7 @@ impl Shown<'_> {
         let (mut entries, mut marks) = (VecDeque::new(), Vec::new());
         let (mut bytes, mut seen, mut gone) = (0_u64, 0_usize, false);
         loop {
-            let (rows, cut) = passing(u64::MAX, || {
-                journal_of(self.app, self.row.no, seen, ROWS)
-            })?;
+            let (rows, cut) = passing(u64::MAX, || journal_of(self.app, self.row.no, seen, ROWS))?;
             let more = cut || rows.len() >= ROWS as usize;
             seen += rows.len();
             for row in rows {
@@ -356,7 +350,10 @@ impl Shown<'_> {
             self.leave_out("journal", Some(self.path("journal")));
         }
         let imported = Origin::of(&marks).map(|origin| origin.to_string());
-        Ok((entries.into_iter().map(|(_, entry)| entry).collect(), imported))
+        Ok((
+            entries.into_iter().map(|(_, entry)| entry).collect(),
+            imported,
+        ))
     }
 
     /// The critical sections, unless the rows that tell about them are large.
@@ -501,8 +498,7 @@ pub(crate) async fn journal(
         let list = format!("journal {id}");
         let seen = page.after_number(&list)?.unwrap_or_default();
         let skip = u32::try_from(seen).unwrap_or(u32::MAX);
-        let (rows, cut) =
-            page.rows(|limit| Ok(app.store().journal_after(no, skip, limit)?))?;
+        let (rows, cut) = page.rows(|limit| Ok(app.store().journal_after(no, skip, limit)?))?;
         let rows = (seen + 1..).zip(rows).collect();
         let place = |(place, _): &(i64, JournalRow)| place.to_string();
         page.part(&list, (rows, cut), place, |(_, row)| Ok(Entry::from(&row)))
@@ -623,11 +619,17 @@ pub(crate) async fn answer(
     } else {
         StatusCode::ACCEPTED
     };
-    let has_output = (standing.result.as_ref()).is_some_and(|result| result.output.is_some());
-    let outcome = match has_output {
-        true => app.read(move |app| Outcome::of(app, &standing)).await?,
+    let output = standing.result.as_ref();
+    let bytes = output.and_then(|result| Some(result.output.as_ref()?.len()));
+    let outcome = match bytes {
+        Some(bytes) => {
+            // Few large ones are made at once: they take several times their memory.
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            let _large = app.large(bytes).await?;
+            app.read(move |app| Outcome::of(app, &standing)).await?
+        }
         // Takes no room.
-        false => app.ask(move |app| Outcome::of(app, &standing)).await?,
+        None => app.ask(move |app| Outcome::of(app, &standing)).await?,
     };
     Ok((status, Json(outcome)))
 }

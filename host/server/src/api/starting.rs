@@ -13,12 +13,12 @@ use windlass_store::rows::DefinitionRow;
 
 use super::publishing::definition;
 use super::triggers::due;
-use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::codes;
 use crate::extract::{
     Data, Document, JsonText, Named, check_optional, maybe_duration_text, text_header,
 };
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::workflow_file::WorkflowFile;
 

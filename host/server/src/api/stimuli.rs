@@ -8,12 +8,12 @@ use uuid::Uuid;
 use windlass_model::{Delivery, RunId, Stimulus, StimulusNo};
 use windlass_runtime::client::{self, Waiting, new_stimulus_id};
 
-use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::count::Count;
 use crate::extract::{
     Data, Document, QueryParams, check_optional, check_text, maybe_duration_text, no_time,
 };
+use crate::json::Json;
 use crate::named::{DeliveryKind, StimulusState};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;

@@ -12,9 +12,9 @@ use windlass_store::external::{DuePlace, DueQuery, Scheduled, Touched, TriggerTa
 use windlass_store::rows::TriggerRow;
 
 use super::runs::find;
-use crate::json::Json;
 use crate::app::{App, AppInner};
 use crate::extract::{Document, Named, QueryParams, check_text, maybe_duration_text, no_time};
+use crate::json::Json;
 use crate::named::{LastState, TriggerResult};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;

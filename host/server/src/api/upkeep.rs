@@ -13,9 +13,9 @@ use utoipa::ToSchema;
 use windlass_runtime::codes::IN_PROGRESS;
 use windlass_runtime::definitions::{self, Upkept};
 
-use crate::json::Json;
 use crate::app::App;
 use crate::extract::{Document, check_text};
+use crate::json::Json;
 use crate::problem::{Mistake, Problem};
 
 /// The most workflows that one request may name.

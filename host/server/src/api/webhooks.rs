@@ -18,13 +18,13 @@ use windlass_model::{Delivery, Digest, Payload, RunId, Stimulus};
 use windlass_runtime::client::{self, new_stimulus_id};
 
 use super::runs::{Outcome, answer};
-use crate::json::Json;
 use crate::app::{App, read_aside};
 use crate::codes;
 use crate::content::by_name;
 use crate::extract::{self, wait_ms};
 use crate::gate::{ForeignPage, Room, Waiting, foreign_page};
 use crate::hooks::{self, Found};
+use crate::json::Json;
 use crate::permissions::Caller;
 use crate::pools::Pool;
 use crate::problem::Problem;

@@ -210,10 +210,13 @@ async fn given(
     if output.len() > largest as u64 {
         return Err(unanswered(node, TOO_LONG));
     }
+    // Few large ones are made at once: they take several times their memory.
+    let large = app.large(bytes_of(&output)).await?;
     if let Some(room) = room {
         room.for_answer(app, output_room(&output, most)).await?;
     }
     let read = app.ask(move |app| {
+        let _large = large;
         let output = view::value(app, &output)?;
         Ok(read(output.json(), most))
     });
@@ -222,8 +225,12 @@ async fn given(
 
 /// The room for an answer, in bytes: the output, a copy of it, and the body that is made of it.
 fn output_room(output: &Payload, most: usize) -> usize {
-    let size = usize::try_from(output.len()).unwrap_or(usize::MAX);
+    let size = bytes_of(output);
     size.saturating_mul(2).saturating_add(most.min(size))
+}
+
+fn bytes_of(output: &Payload) -> usize {
+    usize::try_from(output.len()).unwrap_or(usize::MAX)
 }
 
 fn unanswered(node: &str, wrong: &str) -> Box<Problem> {
