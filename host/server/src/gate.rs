@@ -76,6 +76,11 @@ impl Room {
         self.for_more(app, bytes).await
     }
 
+    /// Returns the room for the answer.
+    pub(crate) fn no_answer(&self) {
+        self.answer.lock().take();
+    }
+
     /// Takes this room for the answer, in bytes, in place of what it has. A request that waits for
     /// more holds none.
     pub(crate) async fn for_more(&self, app: &App, bytes: usize) -> Result<(), Box<Problem>> {

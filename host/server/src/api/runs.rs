@@ -375,13 +375,16 @@ impl Shown<'_> {
     }
 }
 
+/// A variable, as the store has it.
+type NamedPayload = (String, Payload);
+
 /// Variables of a run after a name: `most`, or fewer if they are large.
 fn vars_of(
     app: &AppInner,
     run: RunNo,
     after: Option<&str>,
     most: u32,
-) -> Result<(Vec<(String, Payload)>, bool), Box<Problem>> {
+) -> Result<(Vec<NamedPayload>, bool), Box<Problem>> {
     fewer(ROWS_BYTES, most, |limit| {
         Ok(app.store().vars_after(run, ScopeNo::ROOT, after, limit)?)
     })
@@ -609,6 +612,9 @@ pub(crate) async fn result(
     answer(&app, standing).await
 }
 
+/// An output up to this size, in bytes, takes no room for making its answer.
+const SMALL_OUTPUT: u64 = 64 * 1024;
+
 /// The response for a standing.
 pub(crate) async fn answer(
     app: &App,
@@ -619,17 +625,10 @@ pub(crate) async fn answer(
     } else {
         StatusCode::ACCEPTED
     };
-    let output = standing.result.as_ref();
-    let bytes = output.and_then(|result| Some(result.output.as_ref()?.len()));
-    let outcome = match bytes {
-        Some(bytes) => {
-            // Few large ones are made at once: they take several times their memory.
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            let _large = app.large(bytes).await?;
-            app.read(move |app| Outcome::of(app, &standing)).await?
-        }
-        // Takes no room.
-        None => app.ask(move |app| Outcome::of(app, &standing)).await?,
+    let output = (standing.result.as_ref()).and_then(|result| result.output.as_ref());
+    let outcome = match output.map_or(0, Payload::len) {
+        ..=SMALL_OUTPUT => app.ask(move |app| Outcome::of(app, &standing)).await?,
+        _ => app.read(move |app| Outcome::of(app, &standing)).await?,
     };
     Ok((status, Json(outcome)))
 }

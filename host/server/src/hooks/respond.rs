@@ -210,11 +210,11 @@ async fn given(
     if output.len() > largest as u64 {
         return Err(unanswered(node, TOO_LONG));
     }
-    // Few large ones are made at once: they take several times their memory.
-    let large = app.large(bytes_of(&output)).await?;
     if let Some(room) = room {
         room.for_answer(app, output_room(&output, most)).await?;
     }
+    // Few large ones are made at once: threads keep the memory that they have used for a while.
+    let large = app.large(bytes_of(&output)).await?;
     let read = app.ask(move |app| {
         let _large = large;
         let output = view::value(app, &output)?;
