@@ -4,13 +4,18 @@
 use serde_json::{Value, json};
 use windlass_tests::harness::{Line, Place, Web, request, until};
 
-/// Bytes of the input and of the output of a run.
-const VALUE: usize = 6_000_000;
+/// Bytes of a large value.
+const VALUE: usize = 3_000_000;
 
 const MIB: u64 = 1024 * 1024;
 
-/// A host with a run whose result is the value, and a hook that answers with a text of any size.
+/// As [`web_of`], with a result of one value.
 fn web(settings: &[(&str, &str)]) -> (Place, Web, String) {
+    web_of(VALUE, settings)
+}
+
+/// A host with a run whose result has so many bytes, and a hook that answers with a text of any size.
+fn web_of(bytes: usize, settings: &[(&str, &str)]) -> (Place, Web, String) {
     let mut place = Place::new(&["echo"]).with("server.max-body", "8MiB");
     for (key, value) in settings {
         place = place.with(key, value);
@@ -28,7 +33,7 @@ fn web(settings: &[(&str, &str)]) -> (Place, Web, String) {
         } } },
         "nodes": { "a": { "use": "echo/echo", "input": { "body": "{{ 'a' * (input.query.n | int) }}" } } },
     }));
-    let id = web.start("big", &Value::from("x".repeat(VALUE)));
+    let id = web.start("big", &Value::from("x".repeat(bytes)));
     assert_eq!(web.result(&id)["status"], "completed");
     (place, web, format!("/api/v1/runs/{id}/result"))
 }
@@ -65,7 +70,7 @@ fn deaf(web: &Web, count: usize, path: &str) -> Vec<Line> {
 #[test]
 #[cfg(target_os = "linux")]
 fn answers_that_nobody_reads_stay_within_their_budget() {
-    let (_place, web, run) = web(&[("server.answers", "64MiB")]);
+    let (_place, web, run) = web_of(2 * VALUE, &[("server.answers", "64MiB")]);
     let limit = metric(&web, "windlass_http_answers_limit_bytes");
     let before = memory(&web, "VmHWM");
     let lines = deaf(&web, 150, &run);
@@ -88,7 +93,7 @@ fn answers_that_nobody_reads_stay_within_their_budget() {
         metric(&web, "windlass_http_answers_bytes") < MIB
     });
     let read = web.get(&run);
-    assert_eq!(read["output"].as_str().map(str::len), Some(VALUE));
+    assert_eq!(read["output"].as_str().map(str::len), Some(2 * VALUE));
 }
 
 #[test]
@@ -144,17 +149,9 @@ fn large_data_of_a_run_are_left_out_and_are_where_the_answer_says() {
     let drafts = |n: usize| format!("/api/v1/drafts/draft{n}");
     for n in 0..6 {
         let text = json!({ "workflow": format!("draft{n}"), "nodes": "x".repeat(900_000) });
-        let saved = request(
-            "PUT",
-            &drafts(n),
-            &[("content-type", "application/json")],
-            &text.to_string(),
-        );
-        let mut line = web.line();
-        assert!(line.send(saved.as_bytes()));
-        until("the draft is saved", || {
-            web.get_any(&drafts(n)).status == 200
-        });
+        let json = ["content-type: application/json"];
+        let saved = web.ask("PUT", &drafts(n), &json, &text.to_string());
+        assert_eq!(saved.status, 200, "{saved:?}");
     }
     let (mut found, mut pages, mut cursor) = (0, 0, String::new());
     loop {
@@ -172,7 +169,7 @@ fn large_data_of_a_run_are_left_out_and_are_where_the_answer_says() {
 
 #[test]
 fn a_client_that_reads_nothing_is_cut_off_and_a_slow_one_is_not() {
-    let (_place, web, run) = web(&[("server.stall-timeout", "1500ms")]);
+    let (_place, web, run) = web_of(2 * VALUE, &[("server.stall-timeout", "1500ms")]);
     let mut lines = deaf(&web, 2, &run);
     let mut slow = lines.remove(1);
     let mut read = Vec::new();
@@ -182,9 +179,9 @@ fn a_client_that_reads_nothing_is_cut_off_and_a_slow_one_is_not() {
         metric(&web, "windlass_http_answers_given_up_total") == 1
     });
     let rest = slow.rest();
-    assert!(read.len() + rest.len() > VALUE);
+    assert!(read.len() + rest.len() > 2 * VALUE);
     let cut = lines.remove(0).rest();
-    assert!(cut.len() < VALUE, "{}", cut.len());
+    assert!(cut.len() < 2 * VALUE, "{}", cut.len());
 }
 
 #[test]
