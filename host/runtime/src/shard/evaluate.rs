@@ -21,7 +21,7 @@ use super::gather::Gathered;
 use super::memory::Unread;
 use super::owned::{OwnedRun, Stage};
 use super::shard_state::ShardState;
-use super::work::{Address, Patch};
+use super::work::{Address, Patch, Work};
 use crate::codes;
 use crate::evaluators::Place;
 use crate::shared::{Base, RuntimeShared};
@@ -317,7 +317,11 @@ impl ShardState {
     }
 
     /// Continues a step after an evaluation aside.
-    pub(super) fn evaluated(&mut self, evaluated: Evaluated, shared: &Arc<RuntimeShared>) {
+    pub(super) fn evaluated(
+        &mut self,
+        evaluated: Evaluated,
+        shared: &Arc<RuntimeShared>,
+    ) -> Option<Work> {
         let Evaluated {
             to,
             patch,
@@ -326,15 +330,12 @@ impl ShardState {
         } = evaluated;
         // The next evaluation begins when this step has gone on.
         let _place = place;
-        if self.running(to).is_none() {
-            return;
-        }
+        self.running(to)?;
         if shared.intake.is_draining() {
-            return self.interrupted(to, shared);
+            self.interrupted(to, shared);
+            return None;
         }
-        if let Some(work) = self.begin_with(to, patch, evaluations, shared) {
-            self.defer(work);
-        }
+        self.begin_with(to, patch, evaluations, shared)
     }
 }
 
