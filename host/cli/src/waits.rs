@@ -10,6 +10,9 @@ use crate::commands::{definition, moment, node_name};
 /// How many waits are described at most. A run may have thousands.
 const NAMED: u32 = 10;
 
+/// How many triggers of a run are read, the soonest first.
+const LOOKED_AT: u32 = 50;
+
 /// A line for each wait of a run, up to the limit.
 pub(crate) fn describe(store: &dyn Store, run: &RunRow) -> anyhow::Result<Vec<String>> {
     let bookmarks = store.bookmarks(&BookmarkQuery {
@@ -17,12 +20,12 @@ pub(crate) fn describe(store: &dyn Store, run: &RunRow) -> anyhow::Result<Vec<St
         limit: NAMED,
         ..BookmarkQuery::default()
     })?;
-    let rows = store.triggers(run.no)?;
     let mut lines: Vec<String> = bookmarks.iter().map(bookmark).collect();
     let workflow = definition(store, run)?;
+    let rows = store.triggers_after(run.no, None, LOOKED_AT)?;
+    let more = rows.len() >= LOOKED_AT as usize;
     for row in rows {
         if lines.len() >= NAMED as usize {
-            lines.push("It waits for more: `windlass trigger list` shows all.".to_owned());
             break;
         }
         let Some(node) = row.node.filter(|_| row.state == TriggerState::Pending) else {
@@ -39,6 +42,9 @@ pub(crate) fn describe(store: &dyn Store, run: &RunRow) -> anyhow::Result<Vec<St
             }
             _ => {}
         }
+    }
+    if more || lines.len() >= NAMED as usize {
+        lines.push("It may wait for more: `windlass trigger list` shows all.".to_owned());
     }
     Ok(lines)
 }

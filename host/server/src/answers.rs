@@ -44,6 +44,10 @@ const HEALTH_ROOM: usize = 4 * 1024 * 1024;
 /// with its last item, or a run with its data.
 pub(crate) const READ: usize = 8 * 1024 * 1024;
 
+/// The most room that a request takes for making an answer, in bytes: for one value and its text.
+/// More than there is: such a request is alone.
+pub(crate) const MOST_READ: usize = 192 * 1024 * 1024;
+
 /// How long a request waits for room.
 const PATIENCE: Duration = Duration::from_secs(3);
 

@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use windlass_model::{Definition, Digest};
 use windlass_runtime::Runtime;
 use windlass_runtime::client::{Resources, Turn, Turns, WorkflowClient};
-use windlass_store::Store;
+use windlass_store::{Store, within};
 
-use crate::answers::Answers;
+use crate::answers::{self, Answers};
 use crate::bodies::{self, Bodies};
 use crate::codes;
+use crate::gate;
 use crate::hooks::Hooks;
 use crate::live_feed::LiveFeed;
 use crate::nodes::KnownNodes;
@@ -118,6 +119,34 @@ impl App {
         ask: impl FnOnce(&AppInner) -> Result<T, Box<Problem>> + Send + 'static,
     ) -> Result<T, Box<Problem>> {
         self.ask_by(&self.blocking, ask).await
+    }
+
+    /// As [`Self::ask`], for a closure that reads the data of an answer. It reads at most half of the
+    /// room that its request has taken: the other half is for the answer. If that is too little,
+    /// the closure is run again with more room.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl Fn(&AppInner) -> Result<T, Box<Problem>> + Send + Sync + 'static,
+    ) -> Result<T, Box<Problem>> {
+        let (read, room) = (Arc::new(read), gate::current());
+        let mut bytes = answers::READ;
+        if let Some(room) = &room {
+            room.for_answer(self, bytes).await?;
+        }
+        loop {
+            let again = Arc::clone(&read);
+            let most = (bytes / 2) as u64;
+            let found = self.ask(move |app| within(most, || again(app))).await;
+            match found {
+                Err(problem) if problem.exceeds_allowance() && bytes < answers::MOST_READ => {
+                    bytes = bytes.saturating_mul(8).min(answers::MOST_READ);
+                    if let Some(room) = &room {
+                        room.for_more(self, bytes).await?;
+                    }
+                }
+                found => return found,
+            }
+        }
     }
 
     /// As [`Self::ask`], for the metrics, which do not wait for other requests.

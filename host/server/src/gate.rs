@@ -73,10 +73,32 @@ impl Room {
         if self.answer.lock().is_some() {
             return Ok(());
         }
+        self.for_more(app, bytes).await
+    }
+
+    /// Returns the room for the answer.
+    pub(crate) fn no_answer(&self) {
+        self.answer.lock().take();
+    }
+
+    /// Takes this room for the answer, in bytes, in place of what it has. A request that waits for
+    /// more holds none.
+    pub(crate) async fn for_more(&self, app: &App, bytes: usize) -> Result<(), Box<Problem>> {
+        self.answer.lock().take();
         let charge = app.answers.make(bytes).await?;
         *self.answer.lock() = Some(charge);
         Ok(())
     }
+}
+
+tokio::task_local! {
+    /// The room of the request that this task handles.
+    static CURRENT: Room;
+}
+
+/// The room of the request that this task handles; none for a call without the gate.
+pub(crate) fn current() -> Option<Room> {
+    CURRENT.try_with(Clone::clone).ok()
 }
 
 /// A browser sends the request on behalf of a page of another origin. Only a call of a hook passes
@@ -148,7 +170,8 @@ pub(crate) async fn gate(
         return problem.into_response();
     }
     request.extensions_mut().insert(room.clone());
-    let answered = tokio::time::timeout(most, next.run(request)).await;
+    let handled = CURRENT.scope(room.clone(), next.run(request));
+    let answered = tokio::time::timeout(most, handled).await;
     let answered = match answered {
         Ok(response) => Ok(app.answers.charge(rule.pool, response).await),
         Err(late) => Err(late),

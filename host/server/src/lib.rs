@@ -26,6 +26,7 @@ mod header;
 mod hooks;
 mod host;
 mod in_process;
+mod json;
 mod listen;
 mod live_feed;
 mod named;

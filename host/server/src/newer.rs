@@ -3,13 +3,18 @@
 use std::ops::ControlFlow;
 
 use windlass_model::{ExecutionNo, RunNo};
+use windlass_store::passing;
 use windlass_store::rows::ExecutionRow;
 
 use crate::app::AppInner;
+use crate::page::fewer;
 use crate::problem::Problem;
 
 /// Executions per read.
 const READ: u32 = 50;
+
+/// The bytes of executions per read, unless it is one.
+const READ_BYTES: u64 = 256 * 1024;
 
 /// Passes the executions of a run that are newer than `last` to `take`, the newest first, until
 /// `take` breaks. The caller reads the head of the run before: then its executions are in the
@@ -26,8 +31,13 @@ pub(crate) fn newer(
 ) -> Result<(), Box<Problem>> {
     let mut before = None;
     loop {
-        let page = app.store().executions(run, before, READ)?;
-        let more = page.len() >= READ as usize;
+        // Each page is dropped before the next one is read.
+        let (page, cut) = passing(u64::MAX, || {
+            fewer(READ_BYTES, READ, |limit| {
+                Ok(app.store().executions(run, before, limit)?)
+            })
+        })?;
+        let more = cut || page.len() >= READ as usize;
         before = page.last().map(|execution| execution.no);
         for execution in page {
             // Compare for equality, not order: each process numbers its executions by itself.

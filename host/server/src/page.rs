@@ -3,13 +3,14 @@
 //! A cursor is opaque to the client. It names its list and the last item of the page, so it stays
 //! valid while rows are added and removed.
 
-use std::io;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use windlass_store::within;
+
+use crate::json::size;
 use crate::problem::Problem;
 
 /// Items of a page by default.
@@ -20,6 +21,12 @@ const MOST: u32 = 500;
 
 /// A page ends with the item by which it reaches this size.
 const BYTES: usize = 4 * 1024 * 1024;
+
+/// The rows of a page have at most so many bytes, unless it is one row. The rest of [`READ`] is for
+/// large values in blobs, and for the answer.
+///
+/// [`READ`]: crate::answers::READ
+const ROWS_BYTES: u64 = 2 * 1024 * 1024;
 
 /// One page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,7 +40,7 @@ pub(crate) struct Page<T> {
 }
 
 /// Selects a page of a list.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageAsked {
     /// The most items of the page.
@@ -44,8 +51,16 @@ pub(crate) struct PageAsked {
 }
 
 impl PageAsked {
-    /// How many rows to read: one more than the page shows, which tells whether there is another
-    /// page.
+    /// Reads the rows of a page: one more than the page shows, which tells whether there is another
+    /// page, or fewer if they are large.
+    pub(crate) fn rows<R>(
+        &self,
+        read: impl Fn(u32) -> Result<Vec<R>, Box<Problem>>,
+    ) -> Result<(Vec<R>, bool), Box<Problem>> {
+        fewer(ROWS_BYTES, self.look()?, read)
+    }
+
+    /// How many rows to read.
     pub(crate) fn look(&self) -> Result<u32, Box<Problem>> {
         Ok(self.limit()? + 1)
     }
@@ -98,7 +113,7 @@ impl PageAsked {
     pub(crate) fn part<R, T: Serialize>(
         &self,
         list: &str,
-        (rows, more): (Vec<R>, bool),
+        (rows, mut more): (Vec<R>, bool),
         place: impl Fn(&R) -> String,
         mut item: impl FnMut(R) -> Result<T, Box<Problem>>,
     ) -> Result<Page<T>, Box<Problem>> {
@@ -107,36 +122,46 @@ impl PageAsked {
         let (mut items, mut bytes) = (Vec::new(), 0);
         let mut last = String::new();
         while let Some(row) = rows.next_if(|_| items.len() < limit && bytes < BYTES) {
-            last = place(&row);
-            let item = item(row)?;
+            let at = place(&row);
+            let item = match item(row) {
+                // The item is the first one of the next page.
+                Err(problem) if problem.exceeds_allowance() && !items.is_empty() => {
+                    more = true;
+                    break;
+                }
+                item => item?,
+            };
+            last = at;
             bytes += size(&item);
             items.push(item);
         }
-        let more = more || rows.peek().is_some();
+        more |= rows.peek().is_some();
         let next = more.then(|| URL_SAFE_NO_PAD.encode(format!("{list}\n{last}")));
         Ok(Page { items, next })
     }
 }
 
-/// The size of an item in an answer, in bytes.
-fn size<T: Serialize>(item: &T) -> usize {
-    let mut count = Count(0);
-    // A failure of the serialisation is reported when the answer is written.
-    let _ = serde_json::to_writer(&mut count, item);
-    count.0
-}
-
-/// Counts the bytes that are written.
-struct Count(usize);
-
-impl io::Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+/// Reads a part of a list: `most` rows, or fewer if they have more than so many bytes, but at least
+/// one. The second value is true if there may be more because of that.
+pub(crate) fn fewer<R>(
+    bytes: u64,
+    most: u32,
+    read: impl Fn(u32) -> Result<Vec<R>, Box<Problem>>,
+) -> Result<(Vec<R>, bool), Box<Problem>> {
+    let mut limit = most;
+    loop {
+        let rows = match limit {
+            ..=1 => read(limit),
+            _ => within(bytes, || read(limit)),
+        };
+        match rows {
+            Err(problem) if limit > 1 && problem.exceeds_allowance() => limit = (limit / 4).max(1),
+            rows => {
+                let rows = rows?;
+                let cut = limit < most && rows.len() >= limit as usize;
+                return Ok((rows, cut));
+            }
+        }
     }
 }
 
@@ -181,6 +206,47 @@ mod tests {
         let huge = |_| Ok("x".repeat(2 * BYTES));
         let page = first.page("a", vec![1], usize::to_string, huge).unwrap();
         assert_eq!((page.items.len(), page.next), (1, None));
+    }
+
+    fn exceeded() -> Box<Problem> {
+        let code = windlass_store::codes::ALLOWANCE;
+        windlass_store::Error::new(code, "more than may be read").into()
+    }
+
+    #[test]
+    fn large_rows_are_read_in_smaller_parts() {
+        let most = |most: u32| {
+            move |limit: u32| match limit {
+                _ if limit > most => Err(exceeded()),
+                _ => Ok((0..limit.min(20)).collect::<Vec<_>>()),
+            }
+        };
+        let read = |limit, most_rows| fewer(1, limit, most(most_rows)).unwrap();
+        assert_eq!(read(51, 100).0.len(), 20);
+        assert!(!read(51, 100).1, "there are no more");
+        assert_eq!(read(51, 13), ((0..12).collect(), true));
+        assert_eq!(read(51, 1), (vec![0], true));
+        let first = asked(None, None);
+        let (rows, more) = first.rows(most(13)).unwrap();
+        let page = first.part("a", (rows, more), u32::to_string, Ok).unwrap();
+        assert_eq!(page.items.len(), 12);
+        let next = asked(None, page.next);
+        assert_eq!(next.after_number("a").unwrap(), Some(11));
+        // Nothing is left out in silence.
+        assert!(fewer(1, 51, most(0)).unwrap_err().exceeds_allowance());
+    }
+
+    #[test]
+    fn a_page_ends_before_an_item_for_which_there_is_no_room() {
+        let first = asked(Some(9), None);
+        let item = |row: i32| if row < 3 { Ok(row) } else { Err(exceeded()) };
+        let page = first.part("a", (vec![1, 2, 3, 4], false), i32::to_string, item);
+        let page = page.unwrap();
+        assert_eq!(page.items, [1, 2]);
+        let next = asked(None, page.next);
+        assert_eq!(next.after_number("a").unwrap(), Some(2));
+        let page = first.part("a", (vec![3, 4], false), i32::to_string, item);
+        assert!(page.unwrap_err().exceeds_allowance());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -13,6 +12,7 @@ use windlass_model::{Code, Diagnostic};
 
 use crate::codes;
 use crate::count::Count;
+use crate::json::Json;
 use crate::permissions::Permission;
 
 /// The media type of a problem.
@@ -116,6 +116,11 @@ impl From<&Diagnostic> for Mistake {
 }
 
 impl Problem {
+    /// Whether a reader of the store found more bytes than it may read.
+    pub(crate) fn exceeds_allowance(&self) -> bool {
+        matches!(&self.cause, Some(Cause::Store(error)) if error.exceeds_allowance())
+    }
+
     pub(crate) fn new(reply: StatusCode, code: &Code, detail: impl Into<String>) -> Box<Self> {
         let later = [
             StatusCode::SERVICE_UNAVAILABLE,
@@ -239,6 +244,12 @@ impl Problem {
 
 impl From<windlass_store::Error> for Box<Problem> {
     fn from(error: windlass_store::Error) -> Self {
+        if error.exceeds_allowance() {
+            // Readers try again with fewer rows or more room before they answer this.
+            let detail = "the data are larger than the data of an answer may be";
+            let reply = StatusCode::INSUFFICIENT_STORAGE;
+            return Problem::new(reply, &error.code, detail).caused(Cause::Store(Arc::new(error)));
+        }
         tracing::warn!(code = %error.code, %error, "the store could not answer a request");
         let closed = error.code == windlass_store::codes::CLOSED;
         let reply = if error.transient || closed {

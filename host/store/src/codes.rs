@@ -34,6 +34,8 @@ pub const MEMBER_LOCK: Code = Code::new("WL-S014");
 pub const LOG_TOO_LONG: Code = Code::new("WL-S015");
 /// A sub-workflow could not be started.
 pub const CHILD_REFUSED: Code = Code::new("WL-S016");
+/// The rows of a read have more bytes than its caller may hold.
+pub const ALLOWANCE: Code = Code::new("WL-S028");
 /// The root of a tree of runs has had as many descendants as it may.
 pub const TOO_MANY_DESCENDANTS: Code = Code::new("WL-S026");
 /// A sub-workflow could not be started, because a run above it is being cancelled.

@@ -31,6 +31,7 @@ pub mod transfer;
 pub mod upkeep;
 pub mod write;
 
+mod allowance;
 mod boot;
 mod children;
 mod columns;
@@ -44,6 +45,7 @@ mod sql;
 mod sums;
 mod weight;
 
+pub use allowance::{passing, within};
 pub use error::{Error, Result};
 #[cfg(any(test, feature = "conformance"))]
 pub use memory::MemoryStore;

@@ -9,7 +9,7 @@ use windlass_model::{
 use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
-use crate::external::{DueQuery, ExternalRow, TriggerTarget};
+use crate::external::{DuePlace, DueQuery, ExternalRow, TriggerTarget};
 use crate::letters::{LetterQuery, LetterRow};
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::retention::ExpiredRow;
@@ -32,6 +32,9 @@ macro_rules! with_readers {
             run_by_no(no: RunNo) -> Option<RunRow>, by read;
             /// A run with all its rows, read at one moment in one transaction.
             snapshot(id: RunId, bounds: Bounds) -> Option<Snapshot>, by snapshot;
+            /// The bytes of values, states, records and blobs of a [`snapshot`](Reader::snapshot) with
+            /// the same bounds.
+            extent(id: RunId, bounds: Bounds) -> Option<u64>, by snapshot;
             /// Runs whose id begins with these hexadecimal digits, ignoring hyphens; at most
             /// `limit`.
             runs_by_prefix(prefix: &str, limit: u32) -> Vec<RunRow>, by read;
@@ -44,6 +47,9 @@ macro_rules! with_readers {
             output(run: RunNo) -> Option<Payload>, by read;
             /// All variables of one scope of a run.
             vars(run: RunNo, scope: ScopeNo) -> Vec<(String, Payload)>, by read;
+            /// Variables of one scope of a run whose names come after this one, by name; at most
+            /// `limit`.
+            vars_after(run: RunNo, scope: ScopeNo, after: Option<&str>, limit: u32) -> Vec<(String, Payload)>, by read;
             /// The open scopes of a run besides the root, in order: opaque, written by the
             /// engine.
             scopes(run: RunNo) -> Vec<(ScopeNo, Bytes)>, by read;
@@ -58,6 +64,10 @@ macro_rules! with_readers {
             executions(run: RunNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by read;
             /// The journal of a run, oldest entry first.
             journal(run: RunNo) -> Vec<JournalRow>, by read;
+            /// Entries of the journal of a run behind the first `skip`, oldest first; at most `limit`.
+            journal_after(run: RunNo, skip: u32, limit: u32) -> Vec<JournalRow>, by read;
+            /// Triggers of a run of any state after a position, the soonest first; at most `limit`.
+            triggers_after(run: RunNo, after: Option<DuePlace>, limit: u32) -> Vec<TriggerRow>, by read;
             /// The triggers of a run, by sequence number.
             triggers(run: RunNo) -> Vec<TriggerRow>, by read;
             /// A definition.

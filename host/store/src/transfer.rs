@@ -25,7 +25,7 @@ pub struct Bounds {
     pub rows: u32,
     /// Execution records.
     pub executions: u32,
-    /// Bytes of values, states and blobs together.
+    /// Bytes of values, states, blobs and execution records together.
     pub bytes: u64,
 }
 
@@ -196,6 +196,11 @@ impl Bounds {
         )))
     }
 
+    /// The bytes that the execution records may have besides those of the other data.
+    pub(crate) fn rest(self, others: u64) -> i64 {
+        i64::try_from(self.bytes.saturating_sub(others)).unwrap_or(i64::MAX)
+    }
+
     /// Refuses a run that has more rows of a kind.
     pub(crate) fn admit_rows(self, what: &str, rows: usize) -> Result<()> {
         if rows <= self.rows as usize {
@@ -230,6 +235,14 @@ impl Snapshot {
         all.chain([&self.row.state])
             .map(|bytes| bytes.len() as u64)
             .sum()
+    }
+
+    /// The size of its execution records in bytes.
+    #[cfg(any(test, feature = "conformance"))]
+    pub(crate) fn record_bytes(&self) -> u64 {
+        let outputs = self.executions.iter().filter_map(|row| row.output.as_ref());
+        let outputs = outputs.filter_map(|output| output.inline());
+        outputs.map(|bytes| bytes.len() as u64).sum()
     }
 
     /// Refuses a snapshot that has more rows of a kind than allowed.

@@ -4,13 +4,18 @@
 use serde_json::{Value, json};
 use windlass_tests::harness::{Line, Place, Web, request, until};
 
-/// Bytes of the input and of the output of a run.
+/// Bytes of a large value.
 const VALUE: usize = 3_000_000;
 
 const MIB: u64 = 1024 * 1024;
 
-/// A host with a run whose description is twice the value, and a hook that answers with the value.
+/// As [`web_of`], with a result of one value.
 fn web(settings: &[(&str, &str)]) -> (Place, Web, String) {
+    web_of(VALUE, settings)
+}
+
+/// A host with a run whose result has so many bytes, and a hook that answers with a text of any size.
+fn web_of(bytes: usize, settings: &[(&str, &str)]) -> (Place, Web, String) {
     let mut place = Place::new(&["echo"]).with("server.max-body", "8MiB");
     for (key, value) in settings {
         place = place.with(key, value);
@@ -28,9 +33,9 @@ fn web(settings: &[(&str, &str)]) -> (Place, Web, String) {
         } } },
         "nodes": { "a": { "use": "echo/echo", "input": { "body": "{{ 'a' * (input.query.n | int) }}" } } },
     }));
-    let id = web.start("big", &Value::from("x".repeat(VALUE)));
+    let id = web.start("big", &Value::from("x".repeat(bytes)));
     assert_eq!(web.result(&id)["status"], "completed");
-    (place, web, format!("/api/v1/runs/{id}"))
+    (place, web, format!("/api/v1/runs/{id}/result"))
 }
 
 fn metric(web: &Web, series: &str) -> u64 {
@@ -65,7 +70,7 @@ fn deaf(web: &Web, count: usize, path: &str) -> Vec<Line> {
 #[test]
 #[cfg(target_os = "linux")]
 fn answers_that_nobody_reads_stay_within_their_budget() {
-    let (_place, web, run) = web(&[("server.answers", "64MiB")]);
+    let (_place, web, run) = web_of(2 * VALUE, &[("server.answers", "64MiB")]);
     let limit = metric(&web, "windlass_http_answers_limit_bytes");
     let before = memory(&web, "VmHWM");
     let lines = deaf(&web, 150, &run);
@@ -88,12 +93,83 @@ fn answers_that_nobody_reads_stay_within_their_budget() {
         metric(&web, "windlass_http_answers_bytes") < MIB
     });
     let read = web.get(&run);
-    assert_eq!(read["output"].as_str().map(str::len), Some(VALUE));
+    assert_eq!(read["output"].as_str().map(str::len), Some(2 * VALUE));
+}
+
+#[test]
+fn large_data_of_a_run_are_left_out_and_are_where_the_answer_says() {
+    let place = Place::new(&[]).with("server.max-body", "8MiB");
+    let web = Web::serve(&place);
+    web.publish(&json!({
+        "workflow": "large",
+        "nodes": {
+            "a": { "set": { "a": "{{ 'a' * 900000 }}", "b": "{{ 'b' * 300000 }}", "c": 3 } },
+            "b": { "set": { "d": "{{ 'd' * 1600000 }}" } },
+        },
+        "edges": ["a -> b"],
+        "output": "{{ 'o' * 1500000 }}",
+    }));
+    let input = Value::from("i".repeat(1_200_000));
+    let id = web.start("large", &input);
+    assert_eq!(web.result(&id)["status"], "completed");
+    let of = |last: &str| format!("/api/v1/runs/{id}{last}");
+    let length = |value: &Value| value.as_str().map(str::len);
+
+    let shown = web.get(&of(""));
+    assert_eq!(length(&shown["vars"]["a"]), Some(900_000));
+    assert_eq!(shown["vars"]["c"], 3);
+    assert_eq!(
+        (&shown["input"], &shown["output"]),
+        (&Value::Null, &Value::Null)
+    );
+    let left_out = json!([
+        { "member": "input", "bytes": 1_200_002, "path": of("/input") },
+        { "member": "output", "bytes": 1_500_002, "path": of("/result") },
+        { "member": "vars", "name": "b", "bytes": 300_002, "path": of("/vars") },
+        { "member": "vars", "name": "d", "bytes": 1_600_002, "path": of("/vars") },
+    ]);
+    assert_eq!(shown["left_out"], left_out);
+    assert_eq!(web.get(&of("/input"))["input"], input);
+    let names = |page: &Value| {
+        let items = page["items"].as_array().expect("it has items").iter();
+        let names = items.map(|item| item["name"].as_str().unwrap_or_default().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let vars = web.get(&of("/vars?limit=3"));
+    assert_eq!(names(&vars), ["a", "b", "c"]);
+    assert_eq!(length(&vars["items"][1]["value"]), Some(300_000));
+    let next = vars["next"].as_str().expect("there is more");
+    let vars = web.get(&of(&format!("/vars?cursor={next}")));
+    assert_eq!(names(&vars), ["d"]);
+    assert_eq!(vars.get("next"), None);
+    let journal = web.get(&of("/journal?limit=1"));
+    assert_eq!(journal["items"][0], shown["journal"][0]);
+
+    // Rows over the bytes of a page come on several pages, and none is missing.
+    let drafts = |n: usize| format!("/api/v1/drafts/draft{n}");
+    for n in 0..6 {
+        let text = json!({ "workflow": format!("draft{n}"), "nodes": "x".repeat(900_000) });
+        let json = ["content-type: application/json"];
+        let saved = web.ask("PUT", &drafts(n), &json, &text.to_string());
+        assert_eq!(saved.status, 200, "{saved:?}");
+    }
+    let (mut found, mut pages, mut cursor) = (0, 0, String::new());
+    loop {
+        let page = web.get(&format!("/api/v1/drafts?cursor={cursor}"));
+        found += page["items"].as_array().map_or(0, Vec::len);
+        pages += 1;
+        match page["next"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(found, 6);
+    assert!(pages > 1);
 }
 
 #[test]
 fn a_client_that_reads_nothing_is_cut_off_and_a_slow_one_is_not() {
-    let (_place, web, run) = web(&[("server.stall-timeout", "1500ms")]);
+    let (_place, web, run) = web_of(2 * VALUE, &[("server.stall-timeout", "1500ms")]);
     let mut lines = deaf(&web, 2, &run);
     let mut slow = lines.remove(1);
     let mut read = Vec::new();
@@ -123,7 +199,7 @@ fn a_connection_holds_one_answer_however_many_requests_it_sends() {
     }
     for _ in 0..20 {
         let answer = line.answer().expect("each request is answered");
-        assert!(answer.body.len() > 2 * VALUE);
+        assert!(answer.body.len() > VALUE);
     }
 }
 

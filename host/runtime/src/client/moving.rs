@@ -64,6 +64,19 @@ impl WorkflowClient {
         self.ask(move |inner| inner.export(id, &keys)).await
     }
 
+    /// The bytes of the data that an export of the run reads; none if there is no such run.
+    ///
+    /// # Errors
+    ///
+    /// The run is too large, or the store fails.
+    pub async fn export_bytes(&self, id: RunId) -> Result<Option<u64>, Error> {
+        self.ask(move |inner| {
+            let extent = inner.store.extent(id, transfer::BOUNDS);
+            extent.map_err(too_large)
+        })
+        .await
+    }
+
     /// Imports a run. The import is refused if no known key has signed the document and `accept`
     /// does not allow that, if the document is invalid, if a component is missing, or if the id
     /// cannot be used. Importing the same document again changes nothing.

@@ -128,7 +128,22 @@ fn seal(document: &[u8], signature: &Signature, keys: &ExportKeys) -> Result<Sea
 pub(super) fn sealed(document: &Document, id: RunId, keys: &ExportKeys) -> Result<Bytes, Error> {
     let unwritten =
         |error: serde_json::Error| Error::Unreadable(format!("a run cannot be written: {error}"));
-    let mut bytes = format!("{{\"windlass-export\":{SIGNED},\"document\":").into_bytes();
+    // The buffer has the size of the document: one that grows takes up to three times as much.
+    let mut size = Size(0);
+    serde_json::to_writer(&mut size, document).map_err(unwritten)?;
+    if size.0 > DOCUMENT_BYTES {
+        return Err(Error::NotNow {
+            code: windlass_store::codes::TOO_LARGE,
+            message: format!(
+                "the run is too large to be taken out as a whole: its document has {} bytes, and \
+                 at most {DOCUMENT_BYTES} can be imported",
+                size.0
+            ),
+            help: Some("let it come to its end, or to a place where less of it waits".to_owned()),
+        });
+    }
+    let mut bytes = Vec::with_capacity(size.0 + (FILE_BYTES - DOCUMENT_BYTES));
+    bytes.extend_from_slice(format!("{{\"windlass-export\":{SIGNED},\"document\":").as_bytes());
     let begin = bytes.len();
     serde_json::to_writer(&mut bytes, document).map_err(unwritten)?;
     let written = bytes.get(begin..).unwrap_or_default();
@@ -137,6 +152,20 @@ pub(super) fn sealed(document: &Document, id: RunId, keys: &ExportKeys) -> Resul
     serde_json::to_writer(&mut bytes, &signature.to_string()).map_err(unwritten)?;
     bytes.push(b'}');
     Ok(bytes.into())
+}
+
+/// Counts the bytes that are written.
+struct Size(usize);
+
+impl std::io::Write for Size {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 fn too_long() -> Error {

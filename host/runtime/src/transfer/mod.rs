@@ -49,7 +49,7 @@ pub(crate) const BOUNDS: Bounds = Bounds {
 };
 
 /// The kind of the journal entry of an imported run.
-pub(crate) const IMPORTED: &str = "imported";
+pub const IMPORTED: &str = "imported";
 
 /// The error for bytes that are no document, or a document with impossible content.
 pub(crate) fn malformed(reason: impl std::fmt::Display) -> Error {

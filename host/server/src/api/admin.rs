@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,6 +9,7 @@ use windlass_runtime::{Paused, Runtime};
 
 use crate::app::App;
 use crate::extract::{Document, Running};
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::view::moment;
 

@@ -101,19 +101,22 @@ pub(crate) async fn list(
     }
     check_optional("`name`", filter.name.as_deref())?;
     check_optional("`correlation`", filter.correlation.as_deref())?;
-    app.ask(move |app| {
-        let run = filter.run.map(|id| find(app, RunId(id)));
-        let rows = app.store().bookmarks(&BookmarkQuery {
-            run: run.transpose()?.map(|row| row.no),
-            name: filter.name,
-            correlation: filter.correlation,
-            hash: None,
-            after: page.after_number("bookmarks")?.map(BookmarkNo),
-            limit: page.look()?,
+    app.read(move |app| {
+        let run = filter.run.map(|id| find(app, RunId(id))).transpose()?;
+        let after = page.after_number("bookmarks")?.map(BookmarkNo);
+        let rows = page.rows(|limit| {
+            Ok(app.store().bookmarks(&BookmarkQuery {
+                run: run.as_ref().map(|row| row.no),
+                name: filter.name.clone(),
+                correlation: filter.correlation.clone(),
+                hash: None,
+                after,
+                limit,
+            })?)
         })?;
         let place = |row: &BookmarkRow| row.no.to_string();
         let links = filter.links.then(|| app.resources().links()).transpose()?;
-        page.page("bookmarks", rows, place, |row| {
+        page.part("bookmarks", rows, place, |row| {
             let target = Target::Row(row.bookmark.token);
             let link = links.as_ref().map(|links| links.link(&target));
             let link = link.transpose().map_err(windlass_runtime::Error::Keys)?;

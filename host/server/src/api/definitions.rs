@@ -2,7 +2,6 @@
 //!
 //! An `ETag` is the digest of the published definition.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -15,6 +14,7 @@ use windlass_store::published::{PublicationQuery, PublicationRow, ScheduleQuery}
 
 use crate::app::{App, AppInner};
 use crate::extract::{Named, QueryParams, check_optional};
+use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::raw::Raw;
@@ -175,7 +175,9 @@ pub(crate) async fn show(
     Named(name): Named,
     QueryParams(which): QueryParams<Which>,
 ) -> Result<Response, Box<Problem>> {
-    let (shown, digest) = app.ask(move |app| shown(app, &name, which.version)).await?;
+    let (shown, digest) = app
+        .read(move |app| shown(app, &name, which.version))
+        .await?;
     Ok(tagged(digest, Json(shown).into_response()))
 }
 

@@ -3,7 +3,6 @@
 //! An `ETag` is the revision of the draft. The store compares it with `If-Match` in the transaction
 //! that changes the draft.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +16,7 @@ use crate::app::App;
 use crate::content;
 use crate::count::Count;
 use crate::extract::{self, Named, QueryParams, WORKFLOW, check_media, text_header};
+use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::{Mistake, Problem};
 use crate::view::moment;
@@ -52,11 +52,11 @@ pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<Draft>>, Box<Problem>> {
-    app.ask(move |app| {
+    app.read(move |app| {
         let after = page.after("drafts")?;
-        let rows = app.store().drafts(after.as_deref(), page.look()?)?;
+        let rows = page.rows(|limit| Ok(app.store().drafts(after.as_deref(), limit)?))?;
         let place = |row: &DraftRow| row.name.clone();
-        page.page("drafts", rows, place, |row| Ok(item(&row)))
+        page.part("drafts", rows, place, |row| Ok(item(&row)))
     })
     .await
     .map(Json)
@@ -81,7 +81,7 @@ pub(crate) async fn show(
     Named(name): Named,
 ) -> Result<Response, Box<Problem>> {
     let row = app
-        .ask(move |app| {
+        .read(move |app| {
             let missing = || Problem::not_found(format!("there is no draft of `{name}`"));
             app.store().draft(&name)?.ok_or_else(missing)
         })

@@ -10,7 +10,6 @@
 
 use std::borrow::Cow;
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -29,6 +28,7 @@ use crate::codes;
 use crate::content::{self, Content};
 use crate::extract::{self, Taken, check_text};
 use crate::header;
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::view::Sent;
 

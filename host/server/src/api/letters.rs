@@ -1,6 +1,5 @@
 //! Dead letters: triggers, resumptions and stimuli that could not be delivered.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,7 @@ use super::runs::find;
 use crate::app::{App, AppInner};
 use crate::count::Count;
 use crate::extract::{Document, Named, QueryParams, duration_text, no_time};
+use crate::json::Json;
 use crate::named::{DeadLetterKind, DeliveryKind, TriggerKind};
 use crate::nodes::node_name;
 use crate::page::{Page, PageAsked};
@@ -173,16 +173,19 @@ pub(crate) async fn list(
         found.ok_or_else(|| Problem::parameter(format!("there is no kind `{name}`")))
     });
     let kind = kind.transpose()?;
-    app.ask(move |app| {
-        let run = filter.run.map(|id| find(app, RunId(id)));
-        let rows = app.store().dead_letters(&LetterQuery {
-            kind,
-            run: run.transpose()?.map(|row| row.no),
-            after: page.after_number("letters")?.map(LetterNo),
-            limit: page.look()?,
+    app.read(move |app| {
+        let run = filter.run.map(|id| find(app, RunId(id))).transpose()?;
+        let after = page.after_number("letters")?.map(LetterNo);
+        let rows = page.rows(|limit| {
+            Ok(app.store().dead_letters(&LetterQuery {
+                kind,
+                run: run.as_ref().map(|row| row.no),
+                after,
+                limit,
+            })?)
         })?;
         let place = |row: &LetterRow| row.no.to_string();
-        page.page("letters", rows, place, |row| item(app, &row))
+        page.part("letters", rows, place, |row| item(app, &row))
     })
     .await
     .map(Json)
@@ -198,7 +201,7 @@ fn missing(no: i64) -> Box<Problem> {
     responses((status = 200, description = "The dead letter.", body = Letter)))]
 pub(crate) async fn show(State(app): State<App>, no: Named) -> Result<Json<Letter>, Box<Problem>> {
     let no = no.number()?;
-    app.ask(move |app| {
+    app.read(move |app| {
         let row = app.store().dead_letter(LetterNo(no))?;
         item(app, &row.ok_or_else(|| missing(no))?)
     })

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -15,6 +14,7 @@ use super::runs::{Outcome, Wait, answer};
 use crate::app::App;
 use crate::extract::{Data, Document, Named, QueryParams, check_optional, wait_ms};
 use crate::gate::{Room, Waiting};
+use crate::json::Json;
 use crate::pools::Pool;
 use crate::problem::Problem;
 
@@ -49,7 +49,7 @@ where
     let (patience, _stream) = patience(&app, room.as_ref(), &wait)?;
     let id = RunId(id.uuid()?);
     let standing = ask(app.client.clone(), id, patience).await?;
-    answer(&app, room.as_ref(), standing).await
+    answer(&app, standing).await
 }
 
 /// Cancel a run: executions are interrupted, and waits are dropped.

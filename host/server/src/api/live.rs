@@ -64,7 +64,8 @@ const ALIVE: Duration = Duration::from_secs(15);
 ///
 /// A stream of server-sent events: `node` for each execution, with its number as `id`; `started`
 /// when an execution begins in this process; `status`; `gap` if there were more executions than are
-/// sent at once; and `end`, after which the stream ends. A stream that was interrupted continues
+/// sent at once; and `end`, after which the stream ends. `end` has the output, or, if it has over
+/// 256 KiB, its size as `left_out_bytes`: `result` returns it. A stream that was interrupted continues
 /// after `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/events", operation_id = "followRun", tag = "runs",
     params(("id" = uuid::Uuid, Path, description = "The run."),
@@ -166,6 +167,9 @@ struct End {
     id: RunId,
     status: &'static str,
     output: Option<Raw>,
+    /// The size of an output that is left out because it is large, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out_bytes: Option<u64>,
     failure: Option<Failure>,
 }
 
@@ -302,7 +306,11 @@ fn look(app: &AppInner, id: RunId, last: Option<ExecutionNo>) -> Result<Found, B
         false => None,
         true => {
             let output = app.store().output(row.no)?;
+            let size = output.as_ref().map_or(0, windlass_model::Payload::len);
+            let is_large = size > LOOK_BYTES as u64;
+            let output = output.filter(|_| !is_large);
             let end = End {
+                left_out_bytes: is_large.then_some(size),
                 id,
                 status: row.status.name(),
                 output: optional(app, output.as_ref())?,

@@ -1,6 +1,5 @@
 //! The locks of a cluster.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -11,6 +10,7 @@ use windlass_runtime::client;
 use crate::app::App;
 use crate::count::Count;
 use crate::extract::QueryParams;
+use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::{Cause, Problem};
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
@@ -11,6 +10,7 @@ use windlass_plugins::{Plugin as Loaded, Purity};
 
 use crate::app::App;
 use crate::extract::{Named, QueryParams};
+use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 

@@ -3,7 +3,6 @@
 //! The store compares `If-Match` with the published definition in the transaction that changes it,
 //! so concurrent changes cannot overwrite each other.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +19,7 @@ use crate::codes;
 use crate::content;
 use crate::count::Count;
 use crate::extract::{self, Document, Named, WORKFLOW, check_media, check_optional};
+use crate::json::Json;
 use crate::problem::{Mistake, Problem};
 use crate::workflow_file::{WorkflowFile, WorkflowText};
 

@@ -3,7 +3,6 @@
 //! The link shows a page with a form, and only its button resumes the run: mail scanners and
 //! previews, which fetch links, resume nothing.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -17,6 +16,7 @@ use crate::app::{App, read_aside};
 use crate::content;
 use crate::extract::{self, Named};
 use crate::form::{Form, document};
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::view::Sent;
 

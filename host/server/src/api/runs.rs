@@ -1,30 +1,32 @@
 //! Reading runs, and waiting for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{ExecutionNo, RunId, RunNo, ScopeNo, Status};
+use windlass_model::{ExecutionNo, Payload, RunId, RunNo, ScopeNo, Status};
 use windlass_runtime::client::{self, Standing};
-use windlass_runtime::transfer::Origin;
+use windlass_runtime::transfer::{IMPORTED, Origin};
+use windlass_store::external::DuePlace;
+use windlass_store::passing;
 use windlass_store::read::RunQuery;
-use windlass_store::rows::{ExecutionRow, RunRow};
+use windlass_store::rows::{ExecutionRow, JournalRow, RunRow, TriggerRow};
 
 use super::lifecycle::patience;
-use crate::answers;
 use crate::app::{App, AppInner};
+use crate::count::Count;
 use crate::extract::{Named, QueryParams, check_optional};
 use crate::gate::Room;
+use crate::json::{Json, size};
 use crate::named::RunStatus;
-use crate::page::{Page, PageAsked};
+use crate::page::{Page, PageAsked, fewer};
 use crate::problem::Problem;
 use crate::raw::Raw;
 use crate::view::sections::Section;
-use crate::view::{Execution, Failure, Names, Run, Trigger, moment, optional};
+use crate::view::{Execution, Failure, Names, Run, Trigger, moment, optional, value};
 
 /// Selects runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -57,29 +59,29 @@ pub(crate) async fn list(
             let detail = "`id` cannot be given together with another filter, or with a `cursor`";
             return Err(Problem::parameter(detail));
         }
-        return app.ask(move |app| beginning(app, &prefix, &page)).await;
+        let found = app.read(move |app| beginning(app, &prefix, &page));
+        return found.await.map(Json);
     }
-    app.ask(move |app| {
-        let rows = app.store().runs(&RunQuery {
-            statuses,
-            workflow: filter.workflow,
-            before: page.after_number("runs")?.map(RunNo),
-            limit: page.look()?,
+    app.read(move |app| {
+        let before = page.after_number("runs")?.map(RunNo);
+        let rows = page.rows(|limit| {
+            Ok(app.store().runs(&RunQuery {
+                statuses: statuses.clone(),
+                workflow: filter.workflow.clone(),
+                before,
+                limit,
+            })?)
         })?;
         let mut names = Names::default();
         let place = |row: &RunRow| row.no.to_string();
-        page.page("runs", rows, place, |row| names.run(app, &row))
-            .map(Json)
+        page.part("runs", rows, place, |row| names.run(app, &row))
     })
     .await
+    .map(Json)
 }
 
 /// The runs whose ids begin like this.
-fn beginning(
-    app: &AppInner,
-    prefix: &str,
-    page: &PageAsked,
-) -> Result<Json<Page<Run>>, Box<Problem>> {
+fn beginning(app: &AppInner, prefix: &str, page: &PageAsked) -> Result<Page<Run>, Box<Problem>> {
     let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
     if prefix.is_empty() || !prefix.chars().all(is_id) {
         let detail = format!("`{prefix}` is not the beginning of a UUID");
@@ -89,7 +91,7 @@ fn beginning(
     let mut names = Names::default();
     let items = rows.iter().map(|row| names.run(app, row));
     let items = items.collect::<Result<_, _>>()?;
-    Ok(Json(Page { items, next: None }))
+    Ok(Page { items, next: None })
 }
 
 fn status(name: &str) -> Result<Status, Box<Problem>> {
@@ -121,7 +123,53 @@ pub(crate) struct RunShown {
     imported: Option<String>,
     /// Events that concern the run as a whole.
     journal: Vec<Entry>,
+    /// Data that are left out because they are large, with the path at which they are. At most 100
+    /// variables are listed one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOut>,
 }
+
+/// Data of a run that are left out of an answer because they are large.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LeftOut {
+    /// The member of the answer: like `vars`, `input` or `journal`.
+    member: &'static str,
+    /// The name of the variable, if one value is left out. Otherwise more than one may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    name: Option<String>,
+    /// The size in bytes, if one value is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    bytes: Option<Count>,
+    /// The path that returns the data; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    path: Option<String>,
+}
+
+/// The data of a run in one answer.
+struct Shown<'a> {
+    app: &'a AppInner,
+    row: &'a RunRow,
+    left_out: Vec<LeftOut>,
+}
+
+/// An input and an output over this size, in bytes, are left out, and variables beyond it.
+const VALUE_BYTES: u64 = 1024 * 1024;
+
+/// Triggers beyond this size, in bytes, are left out, and so are the oldest entries of the journal
+/// and critical sections.
+const ROWS_BYTES: u64 = 256 * 1024;
+
+/// Variables that are left out one by one. Further ones are left out together.
+const LISTED: usize = 100;
+
+/// Entries of the journal that one request looks through for its newest.
+const LOOKED_THROUGH: usize = 10_000;
+
+/// Rows per read.
+const ROWS: u32 = 50;
 
 /// An event that concerns a run as a whole.
 #[derive(Debug, Serialize, ToSchema)]
@@ -144,40 +192,322 @@ pub(crate) async fn show(
     id: Named,
 ) -> Result<Json<RunShown>, Box<Problem>> {
     let id = RunId(id.uuid()?);
-    app.ask(move |app| shown(app, id)).await.map(Json)
+    app.read(move |app| shown(app, id)).await.map(Json)
 }
 
 fn shown(app: &AppInner, id: RunId) -> Result<RunShown, Box<Problem>> {
-    let (row, store) = (find(app, id)?, app.store());
-    let mut names = Names::default();
-    let mut vars = BTreeMap::new();
-    for (name, payload) in store.vars(row.no, ScopeNo::ROOT)? {
-        vars.insert(name, crate::view::value(app, &payload)?);
-    }
-    let triggers = store.triggers(row.no)?;
-    let triggers = triggers.iter().map(|row| names.trigger(app, row));
-    let triggers: Vec<_> = triggers.collect::<Result<_, _>>()?;
-    let journal = store.journal(row.no)?;
-    let imported = Origin::of(&journal).map(|origin| origin.to_string());
-    let journal = journal.iter().map(|entry| Entry {
-        at: moment(entry.at_ms),
-        kind: entry.kind.clone(),
-        detail: Raw::read(&entry.detail),
-    });
-    let mutexes = match app.definition(row.definition)? {
-        Some(definition) => client::sections(store, &row, &definition)?,
-        None => Vec::new(),
+    let row = &find(app, id)?;
+    let store = app.store();
+    let mut shown = Shown {
+        app,
+        row,
+        left_out: Vec::new(),
     };
+    let input = store.input(row.no)?;
+    let input = shown.value("input", "input", input.as_ref())?;
+    let output = store.output(row.no)?;
+    let output = shown.value("output", "result", output.as_ref())?;
+    let (journal, imported) = shown.journal()?;
     Ok(RunShown {
-        run: names.run(app, &row)?,
-        input: optional(app, store.input(row.no)?.as_ref())?,
-        vars,
-        output: optional(app, store.output(row.no)?.as_ref())?,
-        triggers,
-        mutexes: mutexes.iter().map(Section::from).collect(),
+        run: Names::default().run(app, row)?,
+        input,
+        vars: shown.vars()?,
+        output,
+        triggers: shown.triggers()?,
+        mutexes: shown.sections()?,
         imported,
-        journal: journal.collect(),
+        journal,
+        left_out: shown.left_out,
     })
+}
+
+impl Shown<'_> {
+    fn leave_out(&mut self, member: &'static str, path: Option<String>) {
+        self.left_out.push(LeftOut {
+            member,
+            name: None,
+            bytes: None,
+            path,
+        });
+    }
+
+    fn path(&self, last: &str) -> String {
+        format!("/api/v1/runs/{}/{last}", self.row.id)
+    }
+
+    /// A value, unless it is large.
+    fn value(
+        &mut self,
+        member: &'static str,
+        path: &str,
+        payload: Option<&Payload>,
+    ) -> Result<Option<Raw>, Box<Problem>> {
+        if let Some(payload) = payload
+            && payload.len() > VALUE_BYTES
+        {
+            let path = Some(self.path(path));
+            self.left_out.push(LeftOut {
+                member,
+                name: None,
+                bytes: Some(Count(payload.len())),
+                path,
+            });
+            return Ok(None);
+        }
+        optional(self.app, payload)
+    }
+
+    /// The variables by name, up to their bound.
+    fn vars(&mut self) -> Result<BTreeMap<String, Raw>, Box<Problem>> {
+        let (mut vars, mut bytes, mut listed) = (BTreeMap::new(), 0, 0);
+        let mut after: Option<String> = None;
+        loop {
+            let (rows, cut) = vars_of(self.app, self.row.no, after.as_deref(), ROWS)?;
+            let more = cut || rows.len() >= ROWS as usize;
+            after = rows.last().map(|(name, _)| name.clone()).or(after);
+            for (name, payload) in rows {
+                let size = payload.len() + name.len() as u64;
+                if bytes + size <= VALUE_BYTES {
+                    bytes += size;
+                    vars.insert(name, value(self.app, &payload)?);
+                    continue;
+                }
+                if payload.inline().is_some() || listed >= LISTED {
+                    self.leave_out("vars", Some(self.path("vars")));
+                    return Ok(vars);
+                }
+                listed += 1;
+                let path = Some(self.path("vars"));
+                self.left_out.push(LeftOut {
+                    member: "vars",
+                    name: Some(name),
+                    bytes: Some(Count(payload.len())),
+                    path,
+                });
+            }
+            if !more {
+                return Ok(vars);
+            }
+        }
+    }
+
+    /// The soonest triggers, up to their bound.
+    fn triggers(&mut self) -> Result<Vec<Trigger>, Box<Problem>> {
+        let (mut names, mut triggers, mut bytes) = (Names::default(), Vec::new(), 0);
+        let mut after: Option<DuePlace> = None;
+        loop {
+            let (rows, cut) = triggers_of(self.app, self.row.no, after, ROWS)?;
+            let more = cut || rows.len() >= ROWS as usize;
+            after = rows.last().map(DuePlace::from).or(after);
+            for row in rows {
+                let trigger = names.trigger(self.app, &row)?;
+                bytes += size(&trigger) as u64;
+                if bytes > ROWS_BYTES {
+                    let path = format!("/api/v1/triggers?run={}", self.row.id);
+                    self.leave_out("triggers", Some(path));
+                    return Ok(triggers);
+                }
+                triggers.push(trigger);
+            }
+            if !more {
+                return Ok(triggers);
+            }
+        }
+    }
+
+    /// The newest entries of the journal, up to their bound, and the origin of the run.
+    fn journal(&mut self) -> Result<(Vec<Entry>, Option<String>), Box<Problem>> {
+        let (mut entries, mut marks) = (VecDeque::new(), Vec::new());
+        let (mut bytes, mut seen, mut gone) = (0_u64, 0_usize, false);
+        loop {
+            let (rows, cut) = passing(u64::MAX, || journal_of(self.app, self.row.no, seen, ROWS))?;
+            let more = cut || rows.len() >= ROWS as usize;
+            seen += rows.len();
+            for row in rows {
+                if row.kind == IMPORTED {
+                    marks.push(row.clone());
+                }
+                let entry = Entry::from(&row);
+                let size = size(&entry) as u64;
+                bytes += size;
+                entries.push_back((size, entry));
+                while bytes > ROWS_BYTES
+                    && let Some((size, _)) = entries.pop_front()
+                {
+                    bytes -= size;
+                    gone = true;
+                }
+            }
+            if !more {
+                break;
+            }
+            if seen >= LOOKED_THROUGH {
+                gone = true;
+                break;
+            }
+        }
+        if gone {
+            self.leave_out("journal", Some(self.path("journal")));
+        }
+        let imported = Origin::of(&marks).map(|origin| origin.to_string());
+        Ok((
+            entries.into_iter().map(|(_, entry)| entry).collect(),
+            imported,
+        ))
+    }
+
+    /// The critical sections, unless the rows that tell about them are large.
+    fn sections(&mut self) -> Result<Vec<Section>, Box<Problem>> {
+        let Some(definition) = self.app.definition(self.row.definition)? else {
+            return Ok(Vec::new());
+        };
+        let found = passing(VALUE_BYTES, || {
+            client::sections(self.app.store(), self.row, &definition).map_err(Box::<Problem>::from)
+        });
+        match found {
+            Ok(found) => Ok(found.iter().map(Section::from).collect()),
+            Err(problem) if problem.exceeds_allowance() => {
+                self.leave_out("mutexes", None);
+                Ok(Vec::new())
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+}
+
+/// A variable, as the store has it.
+type NamedPayload = (String, Payload);
+
+/// Variables of a run after a name: `most`, or fewer if they are large.
+fn vars_of(
+    app: &AppInner,
+    run: RunNo,
+    after: Option<&str>,
+    most: u32,
+) -> Result<(Vec<NamedPayload>, bool), Box<Problem>> {
+    fewer(ROWS_BYTES, most, |limit| {
+        Ok(app.store().vars_after(run, ScopeNo::ROOT, after, limit)?)
+    })
+}
+
+fn triggers_of(
+    app: &AppInner,
+    run: RunNo,
+    after: Option<DuePlace>,
+    most: u32,
+) -> Result<(Vec<TriggerRow>, bool), Box<Problem>> {
+    fewer(ROWS_BYTES, most, |limit| {
+        Ok(app.store().triggers_after(run, after, limit)?)
+    })
+}
+
+fn journal_of(
+    app: &AppInner,
+    run: RunNo,
+    seen: usize,
+    most: u32,
+) -> Result<(Vec<JournalRow>, bool), Box<Problem>> {
+    let skip = u32::try_from(seen).unwrap_or(u32::MAX);
+    fewer(ROWS_BYTES, most, |limit| {
+        Ok(app.store().journal_after(run, skip, limit)?)
+    })
+}
+
+impl From<&JournalRow> for Entry {
+    fn from(row: &JournalRow) -> Self {
+        Self {
+            at: moment(row.at_ms),
+            kind: row.kind.clone(),
+            detail: Raw::read(&row.detail),
+        }
+    }
+}
+
+/// Return the input of a run.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/input", operation_id = "getRunInput", tag = "runs",
+    params(("id" = Uuid, Path, description = "The run.")),
+    responses((status = 200, description = "The input.", body = RunInput)))]
+pub(crate) async fn input(
+    State(app): State<App>,
+    id: Named,
+) -> Result<Json<RunInput>, Box<Problem>> {
+    let id = RunId(id.uuid()?);
+    app.read(move |app| {
+        let payload = app.store().input(find(app, id)?.no)?;
+        let input = optional(app, payload.as_ref())?;
+        Ok(RunInput { input })
+    })
+    .await
+    .map(Json)
+}
+
+/// The input of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunInput {
+    /// The input.
+    #[schema(value_type = Option<Value>, required = true)]
+    input: Option<Raw>,
+}
+
+/// A variable of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Variable {
+    /// Its name.
+    name: String,
+    /// Its value.
+    #[schema(value_type = Value)]
+    value: Raw,
+}
+
+/// List the variables of a run, by name.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/vars", operation_id = "listVariables", tag = "runs",
+    params(("id" = Uuid, Path, description = "The run."), PageAsked),
+    responses((status = 200, description = "A page of variables.", body = Page<Variable>)))]
+pub(crate) async fn vars(
+    State(app): State<App>,
+    id: Named,
+    QueryParams(page): QueryParams<PageAsked>,
+) -> Result<Json<Page<Variable>>, Box<Problem>> {
+    let id = RunId(id.uuid()?);
+    app.read(move |app| {
+        let no = find(app, id)?.no;
+        let after = page.after("vars")?;
+        let rows = page.rows(|limit| {
+            let store = app.store();
+            Ok(store.vars_after(no, ScopeNo::ROOT, after.as_deref(), limit)?)
+        })?;
+        let place = |(name, _): &(String, Payload)| name.clone();
+        page.part("vars", rows, place, |(name, payload)| {
+            let value = value(app, &payload)?;
+            Ok(Variable { name, value })
+        })
+    })
+    .await
+    .map(Json)
+}
+
+/// List the events that concern a run as a whole, the oldest first.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/journal", operation_id = "listJournal", tag = "runs",
+    params(("id" = Uuid, Path, description = "The run."), PageAsked),
+    responses((status = 200, description = "A page of events.", body = Page<Entry>)))]
+pub(crate) async fn journal(
+    State(app): State<App>,
+    id: Named,
+    QueryParams(page): QueryParams<PageAsked>,
+) -> Result<Json<Page<Entry>>, Box<Problem>> {
+    let id = RunId(id.uuid()?);
+    app.read(move |app| {
+        let no = find(app, id)?.no;
+        let list = format!("journal {id}");
+        let seen = page.after_number(&list)?.unwrap_or_default();
+        let skip = u32::try_from(seen).unwrap_or(u32::MAX);
+        let (rows, cut) = page.rows(|limit| Ok(app.store().journal_after(no, skip, limit)?))?;
+        let rows = (seen + 1..).zip(rows).collect();
+        let place = |(place, _): &(i64, JournalRow)| place.to_string();
+        page.part(&list, (rows, cut), place, |(_, row)| Ok(Entry::from(&row)))
+    })
+    .await
+    .map(Json)
 }
 
 /// The row of a run.
@@ -196,7 +526,7 @@ pub(crate) async fn executions(
     QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<Execution>>, Box<Problem>> {
     let id = RunId(id.uuid()?);
-    app.ask(move |app| {
+    app.read(move |app| {
         let row = find(app, id)?;
         let nodes = app.nodes(row.definition)?;
         let list = format!("executions {id}");
@@ -210,46 +540,14 @@ pub(crate) async fn executions(
         {
             return Err(Problem::parameter("`cursor` leads nowhere any more"));
         }
-        let (rows, more) = executions_of(app, row.no, before, page.look()?)?;
+        let rows = page.rows(|limit| Ok(app.store().executions(row.no, before, limit)?))?;
         let place = |row: &ExecutionRow| row.no.to_string();
-        page.part(&list, (rows, more), place, |row| {
+        page.part(&list, rows, place, |row| {
             Execution::whole(app, nodes.as_deref(), &row)
         })
     })
     .await
     .map(Json)
-}
-
-/// Executions per read, and their size in bytes after which no more of them are read.
-const READ: u32 = 50;
-const READ_BYTES: u64 = 4 * 1024 * 1024;
-
-/// The executions of a page. Fewer if they are large; then there may be more behind them.
-fn executions_of(
-    app: &AppInner,
-    run: RunNo,
-    mut before: Option<ExecutionNo>,
-    most: u32,
-) -> Result<(Vec<ExecutionRow>, bool), Box<Problem>> {
-    let (mut rows, mut bytes) = (Vec::new(), 0_u64);
-    while rows.len() < most as usize {
-        let left = most.saturating_sub(u32::try_from(rows.len()).unwrap_or(most));
-        let read = app.store().executions(run, before, left.min(READ))?;
-        let ends = read.len() < left.min(READ) as usize;
-        before = read.last().map(|row| row.no).or(before);
-        let sizes = read
-            .iter()
-            .filter_map(|row| Some(row.output.as_ref()?.len()));
-        bytes = sizes.fold(bytes, u64::saturating_add);
-        rows.extend(read);
-        if ends {
-            return Ok((rows, false));
-        }
-        if bytes > READ_BYTES {
-            return Ok((rows, true));
-        }
-    }
-    Ok((rows, false))
 }
 
 /// A wait for an outcome.
@@ -280,7 +578,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of(app: &AppInner, standing: Standing) -> Result<Self, Box<Problem>> {
+    pub(crate) fn of(app: &AppInner, standing: &Standing) -> Result<Self, Box<Problem>> {
         let result = standing.result.as_ref();
         let output = result.and_then(|result| result.output.as_ref());
         Ok(Self {
@@ -311,26 +609,26 @@ pub(crate) async fn result(
     let id = RunId(id.uuid()?);
     let (patience, _stream) = patience(&app, room.as_ref(), &wait)?;
     let standing = app.client.result(id, patience).await?;
-    answer(&app, room.as_ref(), standing).await
+    answer(&app, standing).await
 }
+
+/// An output up to this size, in bytes, takes no room for making its answer.
+const SMALL_OUTPUT: u64 = 64 * 1024;
 
 /// The response for a standing.
 pub(crate) async fn answer(
     app: &App,
-    room: Option<&Extension<Room>>,
     standing: Standing,
 ) -> Result<(StatusCode, Json<Outcome>), Box<Problem>> {
-    let has_output = (standing.result.as_ref()).is_some_and(|result| result.output.is_some());
-    if let Some(Extension(room)) = room
-        && has_output
-    {
-        room.for_answer(app, answers::READ).await?;
-    }
     let status = if standing.done {
         StatusCode::OK
     } else {
         StatusCode::ACCEPTED
     };
-    let outcome = app.ask(move |app| Outcome::of(app, standing)).await?;
+    let output = (standing.result.as_ref()).and_then(|result| result.output.as_ref());
+    let outcome = match output.map_or(0, Payload::len) {
+        ..=SMALL_OUTPUT => app.ask(move |app| Outcome::of(app, &standing)).await?,
+        _ => app.read(move |app| Outcome::of(app, &standing)).await?,
+    };
     Ok((status, Json(outcome)))
 }

@@ -1,6 +1,5 @@
 //! Starting runs.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -18,6 +17,7 @@ use crate::codes;
 use crate::extract::{
     Data, Document, JsonText, Named, check_optional, maybe_duration_text, text_header,
 };
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::workflow_file::WorkflowFile;
 

@@ -1,6 +1,5 @@
 //! Stimuli: events that start workflows and resume runs.
 
-use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +13,7 @@ use crate::count::Count;
 use crate::extract::{
     Data, Document, QueryParams, check_optional, check_text, maybe_duration_text, no_time,
 };
+use crate::json::Json;
 use crate::named::{DeliveryKind, StimulusState};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
@@ -166,11 +166,11 @@ pub(crate) async fn list(
     State(app): State<App>,
     QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<WaitingStimulus>>, Box<Problem>> {
-    app.ask(move |app| {
+    app.read(move |app| {
         let after = page.after_number("stimuli")?.map(StimulusNo);
-        let rows = client::waiting(app.store(), after, page.look()?)?;
+        let rows = page.rows(|limit| Ok(client::waiting(app.store(), after, limit)?))?;
         let place = |row: &Waiting| row.no().to_string();
-        page.page("stimuli", rows, place, |row| item(app, &row))
+        page.part("stimuli", rows, place, |row| item(app, &row))
     })
     .await
     .map(Json)

@@ -12,8 +12,10 @@ use windlass_model::RunId;
 use windlass_runtime::client::How;
 use windlass_runtime::transfer::{Accept, ImportTarget};
 
+use crate::answers;
 use crate::app::{App, Large};
 use crate::extract::{JSON, Named, QueryParams, check_media, read};
+use crate::gate;
 use crate::named::{ImportResult, RunStatus};
 use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
@@ -31,8 +33,18 @@ use crate::problem::Problem;
     ))]
 pub(crate) async fn export(State(app): State<App>, id: Named) -> Result<Response, Box<Problem>> {
     let id = RunId(id.uuid()?);
-    // The size of the document is not known yet.
-    let large = app.large(usize::MAX).await?;
+    let bytes = app.client.export_bytes(id).await?.unwrap_or_default();
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    // An export that waits for its turn holds no room.
+    if let Some(room) = gate::current() {
+        room.no_answer();
+    }
+    let large = app.large(bytes).await?;
+    if let Some(room) = gate::current() {
+        // The data, and the document, which has them in Base64 or in texts with escapes.
+        let room_bytes = bytes.saturating_mul(3).max(answers::READ);
+        room.for_more(&app, room_bytes).await?;
+    }
     let client = app.client.clone();
     let document = whole(large, async move { client.export(id).await }).await?;
     let media = [(header::CONTENT_TYPE, "application/json")];

@@ -1,6 +1,5 @@
 //! Pending triggers, and triggers that people schedule.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -15,6 +14,7 @@ use windlass_store::rows::TriggerRow;
 use super::runs::find;
 use crate::app::{App, AppInner};
 use crate::extract::{Document, Named, QueryParams, check_text, maybe_duration_text, no_time};
+use crate::json::Json;
 use crate::named::{LastState, TriggerResult};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
@@ -136,42 +136,31 @@ pub(crate) async fn list(
     QueryParams(page): QueryParams<PageAsked>,
     QueryParams(filter): QueryParams<Filter>,
 ) -> Result<Json<Page<Trigger>>, Box<Problem>> {
-    app.ask(move |app| {
+    app.read(move |app| {
         let after = page
             .after("triggers")?
             .map(|text| place(&text))
             .transpose()?;
-        let rows = match filter.run {
-            Some(run) => of_run(app, RunId(run), after, page.look()?)?,
-            None => app.store().due(&DueQuery {
-                after,
-                until_ms: i64::MAX,
-                limit: page.look()?,
-            })?,
-        };
+        let run = filter.run.map(|run| find(app, RunId(run))).transpose()?;
+        let rows = page.rows(|limit| {
+            Ok(match &run {
+                Some(run) => app.store().triggers_after(run.no, after, limit)?,
+                None => app.store().due(&DueQuery {
+                    after,
+                    until_ms: i64::MAX,
+                    limit,
+                })?,
+            })
+        })?;
         let mut names = Names::default();
         let text = |row: &TriggerRow| {
             let place = DuePlace::from(row);
             format!("{} {} {}", place.due_ms, place.run, place.no)
         };
-        page.page("triggers", rows, text, |row| names.trigger(app, &row))
+        page.part("triggers", rows, text, |row| names.trigger(app, &row))
     })
     .await
     .map(Json)
-}
-
-/// The triggers of a run after a position, the soonest first.
-fn of_run(
-    app: &AppInner,
-    run: RunId,
-    after: Option<DuePlace>,
-    limit: u32,
-) -> Result<Vec<TriggerRow>, Box<Problem>> {
-    let mut rows = app.store().triggers(find(app, run)?.no)?;
-    rows.sort_by_key(|row| (row.due_ms, row.no));
-    rows.retain(|row| after.is_none_or(|after| (row.due_ms, row.no) > (after.due_ms, after.no)));
-    rows.truncate(limit as usize);
-    Ok(rows)
 }
 
 /// The position at which a page of pending triggers begins.
@@ -238,7 +227,7 @@ pub(crate) async fn show(
     State(app): State<App>,
     Named(named): Named,
 ) -> Result<Json<TriggerShown>, Box<Problem>> {
-    app.ask(move |app| {
+    app.read(move |app| {
         let target = target(app, &named)?;
         if let Some(row) = app.store().trigger(target)? {
             let of = app.store().run_by_no(row.run)?;

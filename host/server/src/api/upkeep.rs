@@ -6,7 +6,6 @@
 
 use std::path::Path;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,7 @@ use windlass_runtime::definitions::{self, Upkept};
 
 use crate::app::App;
 use crate::extract::{Document, check_text};
+use crate::json::Json;
 use crate::problem::{Mistake, Problem};
 
 /// The most workflows that one request may name.

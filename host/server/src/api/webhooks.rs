@@ -7,7 +7,6 @@
 //! hook is looked up before its body is read: a call of an unknown hook costs reads of the store,
 //! but no write and no body. A request is verified before anything is written.
 
-use axum::Json;
 use axum::extract::{Extension, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -25,6 +24,7 @@ use crate::content::by_name;
 use crate::extract::{self, wait_ms};
 use crate::gate::{ForeignPage, Room, Waiting, foreign_page};
 use crate::hooks::{self, Found};
+use crate::json::Json;
 use crate::permissions::Caller;
 use crate::pools::Pool;
 use crate::problem::Problem;
@@ -346,7 +346,7 @@ impl Call {
             let standing = self.app.client.result(RunId(id), patience).await?;
             drop(waiting);
             if standing.done {
-                return Ok(answer(&self.app, room, standing).await?.into_response());
+                return Ok(answer(&self.app, standing).await?.into_response());
             }
         }
         Ok((StatusCode::ACCEPTED, Json(called.sent)).into_response())

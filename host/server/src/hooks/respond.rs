@@ -213,17 +213,24 @@ async fn given(
     if let Some(room) = room {
         room.for_answer(app, output_room(&output, most)).await?;
     }
+    // Few large ones are made at once: threads keep the memory that they have used for a while.
+    let large = app.large(bytes_of(&output)).await?;
     let read = app.ask(move |app| {
+        let _large = large;
         let output = view::value(app, &output)?;
         Ok(read(output.json(), most))
     });
     read.await?.map_err(|wrong| unanswered(node, wrong))
 }
 
-/// The room for an answer, in bytes: the output, and the body that is made of it.
+/// The room for an answer, in bytes: the output, a copy of it, and the body that is made of it.
 fn output_room(output: &Payload, most: usize) -> usize {
-    let size = usize::try_from(output.len()).unwrap_or(usize::MAX);
-    size.saturating_add(most.min(size))
+    let size = bytes_of(output);
+    size.saturating_mul(2).saturating_add(most.min(size))
+}
+
+fn bytes_of(output: &Payload) -> usize {
+    usize::try_from(output.len()).unwrap_or(usize::MAX)
 }
 
 fn unanswered(node: &str, wrong: &str) -> Box<Problem> {

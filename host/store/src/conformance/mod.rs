@@ -67,6 +67,11 @@ pub trait Harness {
     fn is_there(&self) -> bool {
         true
     }
+
+    /// Whether the store has its rows in memory, so that readers need not be bounded.
+    fn is_memory(&self) -> bool {
+        false
+    }
 }
 
 /// A clock that only tests advance.
@@ -138,7 +143,7 @@ macro_rules! conformance {
                 marking_needs_the_claim, suspicion_ends_with_the_trigger;
             large: large_payloads_become_blobs, equal_blobs_are_one, large_batches_are_answered_in_order,
                 many_submitters_are_all_answered;
-            reading: runs_are_walked_back, runs_are_found_by_prefix, runs_are_listed,
+            reading: runs_are_walked_back, large_runs_are_read_in_pages, runs_are_found_by_prefix, runs_are_listed,
                 what_is_not_there_is_none, what_waits_is_counted, a_decision_is_kept_until_it_is_changed, a_component_is_found_by_its_digest_wherever_it_came_from, a_component_that_nobody_uses_is_forgotten, a_notification_reaches_the_others, the_closed_refuse;
             publishing: publishing_counts_versions, publications_are_listed_by_name,
                 unchanged_bindings_keep_their_numbers, one_hash_finds_all_workflows,

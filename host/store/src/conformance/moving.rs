@@ -478,6 +478,15 @@ pub(super) fn what_is_taken_out_is_bounded(harness: &dyn Harness) {
     .unwrap()
     .executions;
     assert_eq!(runs, snapshot(BOUNDS).unwrap().unwrap().executions[..2]);
+    let taken = snapshot(BOUNDS).unwrap().unwrap();
+    let extent = |bounds| member.store.extent(id, bounds).unwrap();
+    let bytes = taken.bytes() + taken.record_bytes();
+    assert_eq!(extent(BOUNDS), Some(bytes));
+    assert!(taken.record_bytes() > 0);
+    assert_eq!(
+        member.store.extent(RunId(Uuid::max()), BOUNDS).unwrap(),
+        None
+    );
     for bounds in [
         Bounds { rows: 4, ..BOUNDS },
         Bounds {

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_model::limits::{COMPONENT_BYTES, SETTING_BYTES};
-use windlass_model::{BlobRef, Digest, ExecutionNo, RunId, RunNo, ScopeNo, Status};
+use windlass_model::{BlobRef, Digest, ExecutionNo, Payload, RunId, RunNo, ScopeNo, Status};
 
 use super::Harness;
 use super::world::{DONE, Member, definition};
 use crate::components::{NewComponent, SIGNATURE_BYTES, SweepComponents};
+use crate::external::DuePlace;
 use crate::read::RunQuery;
+use crate::rows::JournalRow;
 use crate::settings::Setting;
 use crate::write::Flush;
-use crate::{Writer as _, codes, rows};
+use crate::{Writer as _, codes, passing, rows, within};
 
 pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     let member = Member::join(harness);
@@ -362,4 +364,65 @@ pub(super) fn the_closed_refuse(harness: &dyn Harness) {
     member.store.close();
     let again: Arc<dyn crate::Store> = harness.open();
     assert_eq!(again.members().unwrap().len(), 1);
+}
+
+pub(super) fn large_runs_are_read_in_pages(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let mut step = member.step(&held);
+    let var = |n: u32| {
+        let value = Payload::json(format!("\"{n}{}\"", "x".repeat(1000)));
+        (ScopeNo::ROOT, format!("v{n}"), value)
+    };
+    step.vars = (0..9).map(var).collect();
+    step.journal = (0..9)
+        .map(|n| JournalRow {
+            at_ms: n,
+            kind: "incident".into(),
+            detail: "{}".into(),
+        })
+        .collect();
+    step.triggers = (2..11).map(|seq| member.trigger(seq)).collect();
+    for (row, due_ms) in step.triggers.iter_mut().zip([7, 3, 5, 3, 9, 1, 7, 2, 4]) {
+        row.due_ms = due_ms;
+    }
+    assert_eq!(member.commit(step), DONE);
+    let (no, store) = (held.fence.run, &member.store);
+    let vars = |after, limit| store.vars_after(no, ScopeNo::ROOT, after, limit).unwrap();
+    let all = store.vars(no, ScopeNo::ROOT).unwrap();
+    assert_eq!(vars(None, 100), all);
+    assert_eq!(vars(None, 2), all[..2]);
+    assert!(all.len() >= 9);
+    assert_eq!(vars(Some(&all[1].0), 3), all[2..5]);
+    assert_eq!(vars(Some("v8"), 3), []);
+    let count = all.len();
+    let journal = |skip, limit| store.journal_after(no, skip, limit).unwrap();
+    let all = store.journal(no).unwrap();
+    assert!(all.len() >= 9);
+    assert_eq!(journal(0, 100), all);
+    assert_eq!(journal(2, 3), all[2..5]);
+    assert_eq!(journal(100, 3), []);
+    let triggers = |after, limit| store.triggers_after(no, after, limit).unwrap();
+    let mut all = store.triggers(no).unwrap();
+    all.sort_by_key(|row| (row.due_ms, row.no));
+    assert_eq!(all.len(), 9);
+    assert_eq!(triggers(None, 100), all);
+    let after = Some(DuePlace::from(&all[1]));
+    assert_eq!(triggers(after, 3), all[2..5]);
+
+    let read = |bytes| within(bytes, || store.vars(no, ScopeNo::ROOT));
+    assert_eq!(read(20_000).unwrap().len(), count);
+    if harness.is_memory() {
+        return;
+    }
+    assert!(read(5_000).unwrap_err().exceeds_allowance());
+    // Reads add up, failed ones do not count, and neither do those whose rows are dropped.
+    let twice = within(15_000, || read(20_000).and_then(|_| read(20_000)));
+    assert!(twice.unwrap_err().exceeds_allowance());
+    let again = within(15_000, || read(5_000).or_else(|_| read(20_000)));
+    assert_eq!(again.unwrap().len(), count);
+    let read = || passing(20_000, || store.vars(no, ScopeNo::ROOT));
+    let passed = within(15_000, || read().and_then(|_| read()));
+    assert_eq!(passed.unwrap().len(), count);
+    assert_eq!(store.vars(no, ScopeNo::ROOT).unwrap().len(), count);
 }

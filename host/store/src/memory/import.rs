@@ -154,6 +154,11 @@ impl Data {
         self.add_bookmarks(no, &import.bookmarks, import.at_ms);
     }
 
+    pub(super) fn extent(&self, id: RunId, bounds: Bounds) -> Result<Option<u64>> {
+        let taken = self.snapshot(id, bounds)?;
+        Ok(taken.map(|taken| taken.bytes() + taken.record_bytes()))
+    }
+
     pub(super) fn snapshot(&self, id: RunId, bounds: Bounds) -> Result<Option<Snapshot>> {
         let no = self.ids.get(&id);
         let Some(run) = no.and_then(|no| self.runs.get(no)) else {

@@ -119,6 +119,19 @@ impl Data {
         Ok(vars.map(|((_, name), value)| (name, value)).collect())
     }
 
+    fn vars_after(
+        &self,
+        run: RunNo,
+        scope: ScopeNo,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, Payload)>> {
+        let mut vars = self.vars(run, scope)?;
+        vars.retain(|(name, _)| after.is_none_or(|after| name.as_str() > after));
+        vars.truncate(limit as usize);
+        Ok(vars)
+    }
+
     fn scopes(&self, run: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
         let scopes = self.of(run, |run| run.scopes.clone());
         Ok(scopes.unwrap_or_default().into_iter().collect())
@@ -171,6 +184,26 @@ impl Data {
 
     fn journal(&self, run: RunNo) -> Result<Vec<JournalRow>> {
         Ok(self.of(run, |run| run.journal.clone()).unwrap_or_default())
+    }
+
+    fn journal_after(&self, run: RunNo, skip: u32, limit: u32) -> Result<Vec<JournalRow>> {
+        let journal = self.journal(run)?.into_iter();
+        Ok(journal.skip(skip as usize).take(limit as usize).collect())
+    }
+
+    fn triggers_after(
+        &self,
+        run: RunNo,
+        after: Option<DuePlace>,
+        limit: u32,
+    ) -> Result<Vec<TriggerRow>> {
+        let mut rows = self.triggers(run)?;
+        rows.sort_by_key(|row| (row.due_ms, row.no));
+        rows.retain(|row| {
+            after.is_none_or(|after| (row.due_ms, row.no) > (after.due_ms, after.no))
+        });
+        rows.truncate(limit as usize);
+        Ok(rows)
     }
 
     fn triggers(&self, run: RunNo) -> Result<Vec<TriggerRow>> {

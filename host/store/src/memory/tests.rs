@@ -19,6 +19,10 @@ fn in_memory() -> InMemory {
 }
 
 impl Harness for InMemory {
+    fn is_memory(&self) -> bool {
+        true
+    }
+
     fn open(&self) -> Arc<dyn Store> {
         self.store.another()
     }

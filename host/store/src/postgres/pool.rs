@@ -4,14 +4,17 @@
 //! future is not allowed. So a statement runs on the store's runtime, and the caller waits for it
 //! on a channel.
 
+use std::pin::pin;
 use std::sync::{Arc, mpsc};
 
+use futures::TryStreamExt as _;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use windlass_postgres::{Object, Pool, PoolError};
 
 use super::connect::Target;
 use super::fault::{Fault, explain, is_gone};
+use crate::allowance;
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::health::{Health, Lasts, concerns_all};
@@ -46,15 +49,15 @@ impl ReadPool {
 
     /// The rows that a statement returns. Waits while all connections are in use.
     pub(super) fn rows(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
-        let pool = self.clone();
-        self.wait(async move { pool.read(sql, &params).await })
+        let (pool, left) = (self.clone(), allowance::left());
+        self.wait(async move { pool.read(sql, &params, left).await })
     }
 
     /// Runs a statement without waiting for its outcome.
     pub(super) fn hint(&self, sql: &'static str, params: Vec<Param>) {
         let pool = self.clone();
         self.runtime.spawn(async move {
-            let _ = pool.read(sql, &params).await;
+            let _ = pool.read(sql, &params, None).await;
         });
     }
 
@@ -75,14 +78,19 @@ impl ReadPool {
         })
     }
 
-    async fn read(&self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
+    async fn read(
+        &self,
+        sql: &'static str,
+        params: &[Param],
+        left: Option<u64>,
+    ) -> Result<Vec<Row>> {
         // The server may have restarted while connections were idle. Repeating a read is safe.
-        let mut left = self.pool.status().max_size;
+        let mut tries = self.pool.status().max_size;
         loop {
             let client = self.borrow().await?;
-            match query(&client, sql, params).await {
-                Err(fault) if is_gone(&fault) && left > 0 => left -= 1,
-                read => return read.map_err(|fault| explain(&self.place, &fault)),
+            match query(&client, sql, params, left).await {
+                Err(fault) if is_gone(&fault) && tries > 0 => tries -= 1,
+                read => return read.map_err(|fault| explain(&self.place, &fault))?,
             }
         }
     }
@@ -115,7 +123,13 @@ impl ReadPool {
     }
 }
 
-async fn query(client: &Object, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Fault> {
+/// The rows of a statement. `left` bounds their bytes as they arrive.
+async fn query(
+    client: &Object,
+    sql: &'static str,
+    params: &[Param],
+    left: Option<u64>,
+) -> Result<Result<Vec<Row>>, Fault> {
     #[cfg(test)]
     super::tests::plans::PREPARED.lock().insert((false, sql));
     let params: Vec<&(dyn ToSql + Sync)> = params
@@ -123,11 +137,27 @@ async fn query(client: &Object, sql: &'static str, params: &[Param]) -> Result<V
         .map(|param| param as &(dyn ToSql + Sync))
         .collect();
     let statement = client.prepare_cached(sql).await?;
-    client.query(&statement, &params).await
+    let Some(left) = left else {
+        return client.query(&statement, &params).await.map(Ok);
+    };
+    let mut rows = pin!(client.query_raw(&statement, params).await?);
+    let (mut found, mut bytes) = (Vec::new(), 0_u64);
+    while let Some(row) = rows.try_next().await? {
+        match allowance::size(&row, row.len()) {
+            Ok(size) => bytes = bytes.saturating_add(size),
+            Err(error) => return Ok(Err(error)),
+        }
+        if bytes > left {
+            return Ok(Err(allowance::exceeded()));
+        }
+        found.push(row);
+    }
+    Ok(Ok(found))
 }
 
 fn each<T>(rows: &[Row], read: impl Fn(&dyn sql::Row) -> Result<T>) -> Result<Vec<T>> {
-    rows.iter().map(|row| read(row)).collect()
+    let read = |row: &Row| allowance::take(row, row.len()).and_then(|()| read(row));
+    rows.iter().map(read).collect()
 }
 
 impl Source for ReadPool {
@@ -155,9 +185,10 @@ impl Source for Moment<'_> {
         read: impl Fn(&dyn sql::Row) -> Result<T>,
     ) -> Result<Vec<T>> {
         let (client, place) = (Arc::clone(&self.client), Arc::clone(&self.pool.place));
+        let left = allowance::left();
         let rows = self.pool.wait(async move {
-            let rows = query(&client, sql.postgres, &params).await;
-            rows.map_err(|fault| explain(&place, &fault))
+            let rows = query(&client, sql.postgres, &params, left).await;
+            rows.map_err(|fault| explain(&place, &fault))?
         })?;
         each(&rows, read)
     }

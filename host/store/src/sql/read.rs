@@ -13,7 +13,7 @@ use super::row::{bytes, check, flag, int, run_unless_gone, small, summed, text, 
 use super::rows::{self, select_execution, select_run, select_trigger};
 use super::{Moments, Row, Source, Sql, params, sql};
 use crate::error::Result;
-use crate::external::{DueQuery, ExternalRow, TriggerTarget};
+use crate::external::{DuePlace, DueQuery, ExternalRow, TriggerTarget};
 use crate::prefix;
 use crate::read::{Backlog, Counts, RunQuery};
 use crate::retention::ExpiredRow;
@@ -139,6 +139,25 @@ pub(crate) fn vars(
     })
 }
 
+pub(crate) fn vars_after(
+    tables: &impl Source,
+    run: RunNo,
+    scope: ScopeNo,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<(String, Payload)>> {
+    let sql = sql!(
+        "SELECT name, body, meta{, sum|} FROM var WHERE run = ?1 AND scope = ?2 \
+        AND (CAST(?3 AS text) IS NULL OR name > ?3) ORDER BY name LIMIT ?4"
+    );
+    let (run, scope) = (run.0, scope.0.cast_signed());
+    tables.all(sql, params![run, scope, after, limit], |row| {
+        let name = text(row, 0)?;
+        let value = summed(row, 1, Of::Var, [run, scope, 0], &name)?;
+        Ok((name, value.unwrap_or_else(Payload::null)))
+    })
+}
+
 pub(crate) fn scopes(tables: &impl Source, run: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
     let sql = sql!("SELECT scope, state{, NULL, sum|} FROM scope WHERE run = ?1 ORDER BY scope");
     tables.all(sql, params![run.0], |row| {
@@ -204,6 +223,35 @@ pub(crate) fn journal(tables: &impl Source, run: RunNo) -> Result<Vec<JournalRow
     let sql =
         sql!("SELECT at_ms, kind, detail FROM journal WHERE run = ?1 ORDER BY version, place");
     tables.all(sql, params![run.0], entry)
+}
+
+pub(crate) fn journal_after(
+    tables: &impl Source,
+    run: RunNo,
+    skip: u32,
+    limit: u32,
+) -> Result<Vec<JournalRow>> {
+    let sql = sql!(
+        "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 ORDER BY version, place \
+        LIMIT ?3 OFFSET ?2"
+    );
+    tables.all(sql, params![run.0, skip, limit], entry)
+}
+
+pub(crate) fn triggers_after(
+    tables: &impl Source,
+    run: RunNo,
+    after: Option<DuePlace>,
+    limit: u32,
+) -> Result<Vec<TriggerRow>> {
+    let sql = select_trigger!(
+        "WHERE run = ?1 AND (due_ms > ?2 OR (due_ms = ?2 AND no > ?3)) \
+        ORDER BY due_ms, no LIMIT ?4"
+    );
+    let (due_ms, no) = after.map_or((i64::MIN, i64::MIN), |after| (after.due_ms, after.no.0));
+    tables.all(sql, params![run.0, due_ms, no, limit], |row| {
+        rows::trigger(row)
+    })
 }
 
 pub(crate) fn triggers(tables: &impl Source, run: RunNo) -> Result<Vec<TriggerRow>> {

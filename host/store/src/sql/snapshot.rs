@@ -24,6 +24,30 @@ pub(crate) fn snapshot(
     tables.moment(|moment| at(moment, id, bounds))
 }
 
+pub(crate) fn extent(tables: &impl Tables, id: RunId, bounds: Bounds) -> Result<Option<u64>> {
+    tables.moment(|moment| {
+        let sql = sql!("SELECT no FROM run WHERE id = ?1");
+        let Some(no) = moment.one(sql, params![id], |row| int(row, 0))? else {
+            return Ok(None);
+        };
+        let others = size(moment, no)?;
+        bounds.admit_bytes(others)?;
+        let sql = sql!(
+            "WITH RECURSIVE walk (no, place, bytes) AS ( \
+                SELECT last_execution, CAST(1 AS bigint), CAST(0 AS bigint) FROM run WHERE no = ?1 \
+                UNION ALL \
+                SELECT r.previous, place + 1, bytes + coalesce(octet_length(r.output), 0) \
+                FROM walk CROSS JOIN execution r ON r.no = walk.no WHERE place <= ?2) \
+            SELECT CAST(coalesce(max(bytes), 0) AS bigint) FROM walk WHERE bytes <= ?3"
+        );
+        let rest = bounds.rest(others);
+        let records = moment.one(sql, params![no, bounds.executions, rest], |row| {
+            unsigned(row, 0)
+        })?;
+        Ok(Some(others + records.unwrap_or_default()))
+    })
+}
+
 /// The run, or an error if it is too large.
 fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot>> {
     let sql = select_run!("WHERE i.id = ?1");
@@ -31,7 +55,8 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
         return Ok(None);
     };
     let no = row.no.0;
-    bounds.admit_bytes(size(moment, no)?)?;
+    let others = size(moment, no)?;
+    bounds.admit_bytes(others)?;
     let limited = || params![no, bounds.limit()];
     let (input, keep_ms) = origin(moment, no)?;
     let definition = definition(moment, row.definition)?;
@@ -73,7 +98,7 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
             limited(),
             |row| rows::trigger(row),
         )?,
-        executions: executions(moment, no, bounds)?,
+        executions: executions(moment, no, bounds, others)?,
         journal: moment.all(
             sql!(
                 "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 \
@@ -164,8 +189,13 @@ fn item(row: &dyn Row, no: i64) -> Result<NewItem> {
     })
 }
 
-/// The newest execution records, up to the bound.
-fn executions(moment: &impl Source, no: i64, bounds: Bounds) -> Result<Vec<ExecutionRow>> {
+/// The newest execution records, up to the bound for all data of the run.
+fn executions(
+    moment: &impl Source,
+    no: i64,
+    bounds: Bounds,
+    others: u64,
+) -> Result<Vec<ExecutionRow>> {
     let sql = select_execution!(
         "WITH RECURSIVE walk (no, place, bytes) AS ( \
             SELECT last_execution, CAST(1 AS bigint), CAST(0 AS bigint) FROM run WHERE no = ?1 \
@@ -176,8 +206,8 @@ fn executions(moment: &impl Source, no: i64, bounds: Bounds) -> Result<Vec<Execu
         WHERE walk.bytes + coalesce(octet_length(r.output), 0) <= ?3 \
         ORDER BY walk.place LIMIT ?2"
     );
-    let bytes = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
-    moment.all(sql, params![no, bounds.executions, bytes], |row| {
+    let rest = bounds.rest(others);
+    moment.all(sql, params![no, bounds.executions, rest], |row| {
         rows::execution(row)
     })
 }

@@ -9,6 +9,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::fault::note;
 use super::open;
+use crate::allowance;
 use crate::error::{Error, Result};
 use crate::health::{Health, Lasts, concerns_all};
 use crate::sql::{Moments, Param, Row, Source, Sql};
@@ -105,10 +106,11 @@ pub(super) fn rows<T>(
     read: impl Fn(&dyn Row) -> Result<T>,
 ) -> rusqlite::Result<Result<Vec<T>>> {
     let mut statement = connection.prepare_cached(sql.sqlite)?;
+    let columns = statement.column_count();
     let mut rows = statement.query(params_from_iter(params))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        match read(row) {
+        match allowance::take(row, columns).and_then(|()| read(row)) {
             Ok(value) => found.push(value),
             Err(error) => return Ok(Err(error)),
         }

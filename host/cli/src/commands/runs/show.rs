@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 }
 
 /// The members of a run, in the order in which they are shown.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 16] = [
     "id",
     "workflow",
     "definition",
@@ -32,6 +32,7 @@ const ORDER: [&str; 15] = [
     "mutexes",
     "imported",
     "journal",
+    "left_out",
 ];
 
 impl Arguments {
