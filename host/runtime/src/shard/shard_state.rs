@@ -10,6 +10,7 @@ use windlass_store::write::{ClaimedRun, Commit, Fence, Fenced, OrFenced, Park, R
 use windlass_store::{Ticket, Verb as _, Write, Wrote};
 
 use super::early::Early;
+use super::evaluate::Evaluations;
 use super::guard::Order;
 use super::owned::{HeldTrigger, OwnedRun, Stage};
 use super::ready::Ready;
@@ -54,6 +55,8 @@ pub(crate) struct ShardState {
     pub(crate) refusals: Refusals,
     /// Lock orders that are not taken yet.
     pub(super) orders: Vec<Order>,
+    /// The evaluations for the next step.
+    pub(super) spare: Evaluations,
 }
 
 /// A write in progress, and its continuation.
