@@ -201,6 +201,7 @@ impl World {
             ..Settings::default()
         };
         let root = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        crate::clock::simulated::begin(seed);
         // In every second simulation each evaluation of a value goes aside.
         evaluate_aside(Dice(seed ^ EVALUATIONS).once_in(2));
         let slots = dice.between(1, 3);
