@@ -7,7 +7,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 /// The world of a hand-written module, unless it is a component already.
-const WORLD: &str = "windlass:node/node-plugin@0.1.0";
+const WORLD: &str = "windlass:plugin/pure@0.1.0";
 
 /// Wraps a core module that carries its component type; a component is returned unchanged.
 pub(crate) fn encode(wasm: Vec<u8>) -> Result<Vec<u8>> {
@@ -60,14 +60,15 @@ fn contract() -> Result<(Resolve, wit_parser::PackageId)> {
     let wit = place::root()?.join("wit");
     let mut resolve = Resolve::default();
     // Each package follows the packages that it uses.
-    let imports = [
-        "types", "log", "context", "memory", "blobs", "http", "events", "clock", "random",
+    let used = [
+        "types", "log", "context", "memory", "blobs", "http", "events", "clock", "random", "node",
+        "consumer", "check",
     ];
-    for name in imports {
+    for name in used {
         resolve.push_dir(package(&wit, name))?;
     }
-    let (node, _) = resolve.push_dir(package(&wit, "node"))?;
-    Ok((resolve, node))
+    let (plugin, _) = resolve.push_dir(package(&wit, "plugin"))?;
+    Ok((resolve, plugin))
 }
 
 fn package(wit: &Path, name: &str) -> PathBuf {

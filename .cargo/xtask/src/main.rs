@@ -11,6 +11,7 @@ mod component;
 mod debian;
 mod demo;
 mod dist;
+mod frozen;
 mod fuzz;
 mod guests;
 mod host;

@@ -1,9 +1,8 @@
 //! `cargo xtask tidy`: rules of this repository that no compiler checks.
 
-use crate::{host, place};
+use crate::{frozen, host, place};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The most lines of a source file.
@@ -142,11 +141,11 @@ pub(crate) fn run() -> Result<()> {
     lengths(&root, &files, &mut wrong)?;
     walls(&root, &mut wrong)?;
     direct_wasmtime(&root, &mut wrong)?;
-    frozen(&root, &mut wrong)?;
+    wrong.extend(frozen::check(&root, std::env::var_os("BLESS").is_some())?);
     pages(&root, &files, &mut wrong)?;
     ignored_tests(&root, &files, &mut wrong)?;
     log_fields(&root, &files, &mut wrong)?;
-    no_binaries(&root, &files, &mut wrong)?;
+    no_binaries(&files, &mut wrong);
     shown_node(&root, &mut wrong)?;
     crate::statements::twice(&root, &files, &mut wrong)?;
     crate::words::vague(&root, &files, &mut wrong)?;
@@ -238,57 +237,6 @@ fn direct_wasmtime(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// A released folder of the contract never changes: its hash is in `wit/frozen.txt`.
-fn frozen(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
-    let list = root.join("wit/frozen.txt");
-    let expected = std::fs::read_to_string(&list).unwrap_or_default();
-    let mut found = String::new();
-    let mut files = Vec::new();
-    for package in sorted(&root.join("wit"))?
-        .into_iter()
-        .filter(|path| path.is_dir())
-    {
-        for version in sorted(&package)?.into_iter().filter(|path| path.is_dir()) {
-            files.extend(sorted(&version)?);
-        }
-    }
-    for file in files {
-        let relative = file.strip_prefix(root)?.display().to_string();
-        writeln!(
-            found,
-            "{relative} {:016x}",
-            fingerprint(&std::fs::read(&file)?)
-        )?;
-    }
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&list, &found)?;
-    } else if found != expected {
-        wrong.push(
-            "wit/ differs from wit/frozen.txt: a released package is frozen, make a new version \
-             (BLESS=1 writes the list anew for packages that were never released)"
-                .to_owned(),
-        );
-    }
-    Ok(())
-}
-
-fn sorted(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries =
-        std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    let mut paths = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<_>>>()?;
-    paths.sort();
-    Ok(paths)
-}
-
-/// FNV-1a: it guards against accidents, not against an adversary.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
 /// Every code has a page, and every page a code.
 fn pages(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
     let mut codes = BTreeSet::new();
@@ -367,28 +315,15 @@ fn is_end(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('=')
 }
 
-/// What earlier versions have written and built, which today's sources cannot make.
-const FIXTURES: &str = "tests/fixtures";
-
-/// The largest file of the fixtures, in bytes.
-const FIXTURE_BYTES: u64 = 512 * 1024;
-
-/// The repository contains no binaries: everything but the fixtures is built from source.
-fn no_binaries(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
-    for file in files {
-        let compiled = file
-            .extension()
-            .is_some_and(|extension| extension == "wasm" || extension == "cwasm");
-        if file.starts_with(FIXTURES) {
-            let bytes = std::fs::metadata(root.join(file))?.len();
-            if bytes > FIXTURE_BYTES {
-                wrong.push(format!("{} has {bytes} bytes", file.display()));
-            }
-        } else if compiled {
-            wrong.push(format!("{} is compiled; commit its source", file.display()));
-        }
+/// The repository contains no binaries: everything is built from source.
+fn no_binaries(files: &[PathBuf], wrong: &mut Vec<String>) {
+    let compiled = |file: &&PathBuf| {
+        let extension = file.extension();
+        extension.is_some_and(|extension| extension == "wasm" || extension == "cwasm")
+    };
+    for file in files.iter().filter(compiled) {
+        wrong.push(format!("{} is compiled; commit its source", file.display()));
     }
-    Ok(())
 }
 
 /// The node in the introductions is the one that is built and tested.

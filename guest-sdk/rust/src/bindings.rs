@@ -9,21 +9,20 @@ pub mod node {
     wit_bindgen::generate!({
         path: [
             "../../wit/types/0.1.0",
-            "../../wit/types/0.2.0",
             "../../wit/log/0.1.0",
-            "../../wit/context/0.2.0",
-            "../../wit/memory/0.2.0",
+            "../../wit/context/0.1.0",
+            "../../wit/memory/0.1.0",
             "../../wit/blobs/0.1.0",
-            "../../wit/http/0.2.0",
-            "../../wit/events/0.2.0",
+            "../../wit/http/0.1.0",
+            "../../wit/events/0.1.0",
             "../../wit/clock/0.1.0",
             "../../wit/random/0.1.0",
-            "../../wit/node/0.2.0",
-            "../../wit/consumer/0.2.0",
-            "../../wit/check/0.2.0",
-            "../../wit/plugin/0.2.0",
+            "../../wit/node/0.1.0",
+            "../../wit/consumer/0.1.0",
+            "../../wit/check/0.1.0",
+            "../../wit/plugin/0.1.0",
         ],
-        world: "windlass:plugin/full@0.2.0",
+        world: "windlass:plugin/full@0.1.0",
         pub_export_macro: true,
         export_macro_name: "export_node",
         default_bindings_module: "windlass::bindings::node",
@@ -36,29 +35,28 @@ pub mod consumer {
     wit_bindgen::generate!({
         path: [
             "../../wit/types/0.1.0",
-            "../../wit/types/0.2.0",
             "../../wit/log/0.1.0",
-            "../../wit/context/0.2.0",
-            "../../wit/memory/0.2.0",
+            "../../wit/context/0.1.0",
+            "../../wit/memory/0.1.0",
             "../../wit/blobs/0.1.0",
-            "../../wit/http/0.2.0",
-            "../../wit/events/0.2.0",
+            "../../wit/http/0.1.0",
+            "../../wit/events/0.1.0",
             "../../wit/clock/0.1.0",
             "../../wit/random/0.1.0",
-            "../../wit/consumer/0.2.0",
+            "../../wit/consumer/0.1.0",
         ],
         inline: "
             package windlass:sdk;
             world consumer {
                 import windlass:log/log@0.1.0;
-                import windlass:context/context@0.2.0;
-                import windlass:memory/memory@0.2.0;
+                import windlass:context/context@0.1.0;
+                import windlass:memory/memory@0.1.0;
                 import windlass:blobs/blobs@0.1.0;
-                import windlass:http/http@0.2.0;
-                import windlass:events/events@0.2.0;
+                import windlass:http/http@0.1.0;
+                import windlass:events/events@0.1.0;
                 import windlass:clock/clock@0.1.0;
                 import windlass:random/random@0.1.0;
-                export windlass:consumer/consumer@0.2.0;
+                export windlass:consumer/consumer@0.1.0;
             }
         ",
         world: "windlass:sdk/consumer",
@@ -67,14 +65,13 @@ pub mod consumer {
         default_bindings_module: "windlass::bindings::consumer",
         additional_derives: [PartialEq],
         with: {
-            "windlass:types/types@0.1.0": crate::bindings::node::windlass::types0_1_0::types,
-            "windlass:types/types@0.2.0": crate::bindings::node::windlass::types0_2_0::types,
+            "windlass:types/types@0.1.0": crate::bindings::node::windlass::types::types,
             "windlass:log/log@0.1.0": crate::bindings::node::windlass::log::log,
-            "windlass:context/context@0.2.0": crate::bindings::node::windlass::context::context,
-            "windlass:memory/memory@0.2.0": crate::bindings::node::windlass::memory::memory,
+            "windlass:context/context@0.1.0": crate::bindings::node::windlass::context::context,
+            "windlass:memory/memory@0.1.0": crate::bindings::node::windlass::memory::memory,
             "windlass:blobs/blobs@0.1.0": crate::bindings::node::windlass::blobs::blobs,
-            "windlass:http/http@0.2.0": crate::bindings::node::windlass::http::http,
-            "windlass:events/events@0.2.0": crate::bindings::node::windlass::events::events,
+            "windlass:http/http@0.1.0": crate::bindings::node::windlass::http::http,
+            "windlass:events/events@0.1.0": crate::bindings::node::windlass::events::events,
             "windlass:clock/clock@0.1.0": crate::bindings::node::windlass::clock::clock,
             "windlass:random/random@0.1.0": crate::bindings::node::windlass::random::random,
         },
@@ -83,11 +80,11 @@ pub mod consumer {
 
 pub mod check {
     wit_bindgen::generate!({
-        path: ["../../wit/types/0.2.0", "../../wit/check/0.2.0"],
+        path: ["../../wit/types/0.1.0", "../../wit/check/0.1.0"],
         inline: "
             package windlass:sdk;
             world check {
-                export windlass:check/check@0.2.0;
+                export windlass:check/check@0.1.0;
             }
         ",
         world: "windlass:sdk/check",
@@ -96,7 +93,7 @@ pub mod check {
         default_bindings_module: "windlass::bindings::check",
         additional_derives: [PartialEq],
         with: {
-            "windlass:types/types@0.2.0": crate::bindings::node::windlass::types0_2_0::types,
+            "windlass:types/types@0.1.0": crate::bindings::node::windlass::types::types,
         },
     });
 }

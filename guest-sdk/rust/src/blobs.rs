@@ -1,7 +1,7 @@
 //! Large values, read and written in ranges.
 
 use crate::bindings::node::windlass::blobs::blobs::{BlobError, Writer as WriterId};
-use crate::bindings::node::windlass::types0_2_0::types::{Body, Payload};
+use crate::bindings::node::windlass::types::types::{Body, Payload};
 use crate::data::Raw;
 use crate::error::{Error, Result};
 use crate::host;

@@ -1,7 +1,7 @@
 //! How values travel between a node and the host: as JSON through serde, or as
 //! raw bytes.
 
-use crate::bindings::node::windlass::types0_2_0::types::{Body, Payload};
+use crate::bindings::node::windlass::types::types::{Body, Payload};
 use crate::error::{Error, Result};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};

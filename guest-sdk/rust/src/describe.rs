@@ -1,6 +1,6 @@
 //! The describe document; its format is in `DESCRIBE.md`.
 
-use crate::bindings::node::windlass::types0_2_0::types::Payload;
+use crate::bindings::node::windlass::types::types::Payload;
 use crate::data::{Incoming, Nothing, Outgoing, Raw};
 use crate::node::{Node, NodeEntry};
 use serde_json::{Map, Value, json};

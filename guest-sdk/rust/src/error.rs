@@ -1,6 +1,6 @@
 //! Failures of a node, in the terms of the contract.
 
-use crate::bindings::node::windlass::types0_2_0::types as wit;
+use crate::bindings::node::windlass::types::types as wit;
 use crate::data::json_payload;
 use serde::Serialize;
 use serde_json::Value;

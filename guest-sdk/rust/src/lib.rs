@@ -51,7 +51,7 @@ pub mod bindings;
 pub use bindings::node::windlass::{
     events::events::{EventError, Scheduled, Stimulus},
     log::log::Level,
-    types0_2_0::types::{Body, Payload},
+    types::types::{Body, Payload},
 };
 pub use bookmark::{Bookmark, Reason, Resumption, Suspension};
 pub use check::{Check, Configuration, Finding};

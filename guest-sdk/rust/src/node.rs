@@ -2,7 +2,7 @@
 //! the contract's bytes and back.
 
 use crate::bindings::node::exports::windlass::node::node as wit;
-use crate::bindings::node::windlass::types0_2_0::types::Payload;
+use crate::bindings::node::windlass::types::types::Payload;
 use crate::bookmark::{Bookmark, Suspension, state, whole_ms};
 use crate::context::Context;
 use crate::data::{Incoming, Outgoing, json_payload};

@@ -15,6 +15,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::explain;
 use crate::token_file::{self, TokenFile};
+use crate::wire::budgets::Budgets;
 use crate::wire::place::without_password;
 use crate::wire::{HostResources, Machine};
 
@@ -220,7 +221,7 @@ pub(crate) fn begin(
             blocking: section.blocking as usize,
             body_bytes: section.max_body.bytes(),
             body_rate: section.body_rate.0,
-            answers: section.answers.bytes(),
+            answers: Budgets::of(&machine.config).answers.bytes(),
             answer_bytes: section.max_answer.bytes(),
             stall_ms: section.stall_timeout.0,
             header_ms: section.header_timeout.0,

@@ -2,6 +2,7 @@
 //!
 //! This is the one place where settings meet the options of the other crates.
 
+pub(crate) mod budgets;
 mod cluster;
 pub(crate) mod compile;
 mod library;
@@ -34,6 +35,7 @@ use crate::exit::Exit;
 use crate::output::{self, Output};
 use crate::private;
 use crate::web;
+use budgets::Budgets;
 use place::StoreLocation;
 
 pub(crate) use plugins::{cache, library_in_use, plugin_directories, proxy_faults};
@@ -145,7 +147,7 @@ impl Setup {
             config::Durability::Full => Durability::Full,
             config::Durability::Normal => Durability::Normal,
         };
-        options.queue_bytes = self.config.store.queue.bytes();
+        options.queue_bytes = Budgets::of(&self.config).queue.bytes();
         options.migrates = migrates;
         Ok(SqliteStore::open(path, options)?)
     }
@@ -168,7 +170,7 @@ impl Setup {
         // lease.
         options.idle_in_transaction_ms = self.config.scheduler.lease.0 / 3;
         options.write_connections = or_cores(self.config.scheduler.workers);
-        options.queue_bytes = self.config.store.queue.bytes();
+        options.queue_bytes = Budgets::of(&self.config).queue.bytes();
         options
     }
 
@@ -312,6 +314,7 @@ impl Setup {
             windlass_runtime::keyring::check(store.as_ref(), &*self.keys()?)?;
         }
         let scheduler = &self.config.scheduler;
+        let budgets = Budgets::of(&self.config);
         let workers = or_cores(scheduler.workers);
         Ok(Options {
             store,
@@ -341,9 +344,9 @@ impl Setup {
             topology: self.topology()?,
             max_steps: scheduler.max_steps,
             max_descendants: scheduler.max_descendants,
-            step_bytes: usize::try_from(scheduler.step_memory.0).unwrap_or(usize::MAX),
-            run_data_bytes: scheduler.run_data.0,
-            definition_bytes: scheduler.definition_cache.0,
+            step_bytes: budgets.step.bytes(),
+            run_data_bytes: budgets.run_data.0,
+            definition_bytes: budgets.definitions.0,
             observer: None,
             plugin_folders: None,
         })

@@ -6,7 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use windlass_model::stimulus::{BookmarkTag, WaitId, token_digest};
+use windlass_model::stimulus::{BookmarkTag, WaitId};
 use windlass_model::{Digest, mac};
 
 use crate::keys::{Keys, KeysError};
@@ -21,9 +21,6 @@ const TAG: usize = 16;
 /// The first byte of a token names the kind of its target.
 const WAIT: u8 = 1;
 const ROW: u8 = 2;
-
-/// The length of tokens that earlier versions made, whose digests are in the store.
-const LEGACY: usize = 43;
 
 /// The target of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +56,6 @@ pub fn token(key: &Key, target: &Target) -> String {
 ///
 /// The keyring cannot be read.
 pub fn read(keys: &Keys, token: &str) -> Result<Option<Target>, KeysError> {
-    if token.len() == LEGACY {
-        return Ok(Some(Target::Row(token_digest(token))));
-    }
     let Some((id, bytes)) = split(token) else {
         return Ok(None);
     };
@@ -152,14 +146,6 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_earlier_versions_are_known_by_their_digest() {
-        let keys = Keys::fixed(Keyring::random());
-        let token = "a".repeat(LEGACY);
-        let wanted = Some(Target::Row(token_digest(&token)));
-        assert_eq!(read(&keys, &token).unwrap(), wanted);
-    }
-
-    #[test]
     fn a_change_of_any_bit_is_noticed() {
         let ring = Keyring::random();
         let keys = Keys::fixed(ring.clone());
@@ -174,9 +160,7 @@ mod tests {
             }
             for cut in 0..good.len() {
                 let short = URL_SAFE_NO_PAD.encode(&good[..cut]);
-                if short.len() != LEGACY {
-                    assert_eq!(read(&keys, &short).unwrap(), None, "{cut}");
-                }
+                assert_eq!(read(&keys, &short).unwrap(), None, "{cut}");
             }
         }
     }
@@ -187,8 +171,7 @@ mod tests {
         #[test]
         fn no_text_is_a_token(text in "\\PC{0,200}") {
             let keys = Keys::fixed(Keyring::random());
-            let found = read(&keys, &text).unwrap();
-            prop_assert!(found.is_none() || text.len() == LEGACY);
+            prop_assert_eq!(read(&keys, &text).unwrap(), None);
         }
     }
 }

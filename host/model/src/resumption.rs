@@ -54,7 +54,6 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<JsonText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "instance")]
     run: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<String>,
@@ -176,7 +175,7 @@ impl Resumption {
                 metadata: wire.metadata,
             },
             Why::Child => Self::Child {
-                run: wire.run.ok_or_else(|| missing("instance"))?,
+                run: wire.run.ok_or_else(|| missing("run"))?,
                 status: wire.status.ok_or_else(|| missing("status"))?,
                 output: wire.output.map(Reference::read).transpose()?,
                 failure: wire.failure,

@@ -166,8 +166,6 @@ impl WaitId {
 
     fn new(kind: &[u8], parts: &[&[u8]]) -> Self {
         let mut sha = Sha256::new();
-        // No text contains this byte, so no token of an earlier version has such a digest.
-        sha.update([0xff]);
         sha.update(kind);
         sha.update([0]);
         for part in parts {
@@ -180,7 +178,7 @@ impl WaitId {
 
     /// The digest by which the store finds a bookmark of this wait.
     pub fn digest(&self, bookmark: BookmarkTag) -> Digest {
-        Digest::of(&[&[0xff][..], b"bookmark", &self.0, &bookmark.0].concat())
+        Digest::of(&[&b"bookmark"[..], &self.0, &bookmark.0].concat())
     }
 }
 
@@ -198,11 +196,6 @@ impl BookmarkTag {
         let [a, b, c, d, e, f, g, h, ..] = Digest::of(name.as_bytes()).0;
         Self([a, b, c, d, e, f, g, h])
     }
-}
-
-/// The digest by which the store finds a resume token that an earlier version made.
-pub fn token_digest(token: &str) -> Digest {
-    Digest::of(token.as_bytes())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::lane::{CallMode, Track};
 use crate::options::{Grants, Isolation, Limits};
 use crate::proof::{Signed, Standing};
 use crate::quarantine::Quarantine;
-use crate::question::{Decide, Entry, Execute, Export};
+use crate::question::{Decide, Execute, Export};
 use crate::slot::Slots;
 
 /// A compiled and checked component. Its identity is its digest: two files with the same bytes are
@@ -93,9 +93,9 @@ impl Terms {
 /// The functions that a component exports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
-    pub(crate) describe: Option<Entry>,
-    pub(crate) execute: Option<Entry>,
-    pub(crate) accept: Option<Entry>,
+    pub(crate) describe: Option<ComponentExportIndex>,
+    pub(crate) execute: Option<ComponentExportIndex>,
+    pub(crate) accept: Option<ComponentExportIndex>,
     pub(crate) check: Option<ComponentExportIndex>,
 }
 

@@ -6,7 +6,7 @@ use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, Instance, Lift, Lower, TypedFunc};
 use windlass_model::{Body, Failure, Outcome, Payload};
 
-use crate::bindings::{consumer, node, old};
+use crate::bindings::{consumer, node};
 use crate::call::Disposition;
 use crate::convert::Reader;
 use crate::guest::Guest;
@@ -15,14 +15,10 @@ use crate::secrets::Secrets;
 
 /// A function that a plugin can export, represented by its argument.
 pub(crate) trait Question: Clone + Send + Sync + Sized + 'static {
-    /// The argument in the newest version of the contract.
-    type New: Lower + From<Self> + Send + Sync + 'static;
-    /// The argument in version 0.1.
-    type Old: Lower + From<Self> + Send + Sync + 'static;
-    type Answer: Lift + From<Self::OldAnswer> + Send + Sync + 'static;
-    type OldAnswer: Lift + Send + Sync + 'static;
-    type Error: Lift + From<Self::OldError> + Send + Sync + 'static;
-    type OldError: Lift + Send + Sync + 'static;
+    /// The argument of the function.
+    type Argument: Lower + From<Self> + Send + Sync + 'static;
+    type Answer: Lift + Send + Sync + 'static;
+    type Error: Lift + Send + Sync + 'static;
     type Output: Send + 'static;
 
     /// The export, if the plugin has it.
@@ -46,47 +42,22 @@ pub(crate) trait Question: Clone + Send + Sync + Sized + 'static {
 
 /// The answer or the error of a guest.
 pub(crate) type Back<Q> = Result<<Q as Question>::Answer, <Q as Question>::Error>;
-/// The same in version 0.1.
-type OldBack<Q> = Result<<Q as Question>::OldAnswer, <Q as Question>::OldError>;
 
-/// A function of an instance, in the version that the component exports.
-pub(crate) enum Export<Q: Question> {
-    New(TypedFunc<(Q::New,), (Back<Q>,)>),
-    Old(TypedFunc<(Q::Old,), (OldBack<Q>,)>),
-}
-
-/// Where a component has a function, and its version.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) index: ComponentExportIndex,
-    pub(crate) version: Version,
-}
-
-/// A version of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
-    New,
-    Old,
-}
+/// A function of an instance.
+pub(crate) struct Export<Q: Question>(TypedFunc<(Q::Argument,), (Back<Q>,)>);
 
 impl<Q: Question> Export<Q> {
     /// The function of an instance, whose type is checked here.
     pub(crate) fn of(
-        entry: &Entry,
+        index: &ComponentExportIndex,
         instance: &Instance,
         store: &mut Store<Guest>,
     ) -> wasmtime::Result<Self> {
-        Ok(match entry.version {
-            Version::New => Self::New(instance.get_typed_func(store, entry.index)?),
-            Version::Old => Self::Old(instance.get_typed_func(store, entry.index)?),
-        })
+        Ok(Self(instance.get_typed_func(store, index)?))
     }
 
     pub(crate) fn call(&self, store: &mut Store<Guest>, question: Q) -> wasmtime::Result<Back<Q>> {
-        match self {
-            Self::New(function) => Ok(function.call(store, (question.into(),))?.0),
-            Self::Old(function) => Ok(newest::<Q>(function.call(store, (question.into(),))?.0)),
-        }
+        Ok(self.0.call(store, (question.into(),))?.0)
     }
 
     pub(crate) async fn call_async(
@@ -94,18 +65,8 @@ impl<Q: Question> Export<Q> {
         store: &mut Store<Guest>,
         question: Q,
     ) -> wasmtime::Result<Back<Q>> {
-        match self {
-            Self::New(function) => Ok(function.call_async(store, (question.into(),)).await?.0),
-            Self::Old(function) => {
-                let (back,) = function.call_async(store, (question.into(),)).await?;
-                Ok(newest::<Q>(back))
-            }
-        }
+        Ok(self.0.call_async(store, (question.into(),)).await?.0)
     }
-}
-
-fn newest<Q: Question>(back: OldBack<Q>) -> Back<Q> {
-    back.map(Into::into).map_err(Into::into)
 }
 
 /// One execution of one node.
@@ -132,12 +93,9 @@ fn inline_bytes(payload: &Payload) -> usize {
 }
 
 impl Question for Execute {
-    type New = node::NodeRequest;
-    type Old = old::NodeRequest;
+    type Argument = node::NodeRequest;
     type Answer = node::Outcome;
-    type OldAnswer = old::Outcome;
     type Error = node::NodeError;
-    type OldError = old::NodeError;
     type Output = Outcome;
 
     fn export(exports: &Exports) -> Option<&Export<Self>> {
@@ -188,12 +146,9 @@ impl Question for Execute {
 }
 
 impl Question for Decide {
-    type New = consumer::Trigger;
-    type Old = old::Trigger;
+    type Argument = consumer::Trigger;
     type Answer = consumer::Disposition;
-    type OldAnswer = old::Disposition;
     type Error = consumer::ConsumerError;
-    type OldError = old::ConsumerError;
     type Output = Disposition;
 
     fn export(exports: &Exports) -> Option<&Export<Self>> {

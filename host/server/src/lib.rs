@@ -20,7 +20,6 @@ mod document;
 mod error;
 mod extract;
 mod form;
-mod former_paths;
 mod gate;
 mod header;
 mod hooks;

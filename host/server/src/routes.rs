@@ -21,7 +21,6 @@ use crate::app::App;
 use crate::codes;
 use crate::cors;
 use crate::document::{Document, openapi};
-use crate::former_paths;
 use crate::gate;
 use crate::permissions::Permission;
 use crate::pools::Pool;
@@ -104,18 +103,14 @@ pub(crate) fn router(app: &App) -> Router {
     rules.note_open(HOOK, &METHODS, Rule::hook());
     rules.note(DOCUMENT, Method::GET, Permission::HostRead.into());
     let state = (app.clone(), Arc::new(rules));
-    let router = router
+    router
         .route(HOOK, any(webhooks::hook))
         .route(DOCUMENT, get(document))
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn_with_state(state.clone(), gate::gate))
         .layer(middleware::from_fn_with_state(state, cors::cors))
-        .with_state(app.clone());
-    // Layers of a router run after it has chosen a route: only an outer router can rewrite paths.
-    Router::new()
-        .fallback_service(router)
-        .layer(middleware::from_fn(former_paths::rewrite))
+        .with_state(app.clone())
 }
 
 /// The pattern of the paths of hooks.

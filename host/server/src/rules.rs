@@ -117,9 +117,6 @@ pub(crate) struct Rules {
     parameters: HashMap<String, Vec<(Method, Vec<String>)>>,
 }
 
-/// Former names of query parameters, which are accepted for one release, and their present names.
-const FORMER: [(&str, &str); 1] = [("instance", "run")];
-
 impl Rules {
     /// The rule of a request. An unknown path, and a method that a route does not have, need the
     /// permission to read the host: other callers learn nothing about the routes.
@@ -172,11 +169,7 @@ impl Rules {
         // The handler refuses a query that cannot be read.
         let pairs = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
         let Query(pairs) = pairs.unwrap_or_default();
-        let is_known = |name: &str| {
-            let mut present = FORMER.iter().filter(|(former, _)| *former == name);
-            let present = present.next().map_or(name, |(_, present)| *present);
-            names.iter().any(|it| it == present)
-        };
+        let is_known = |name: &str| names.iter().any(|it| it == name);
         let Some((name, _)) = pairs.iter().find(|(name, _)| !is_known(name)) else {
             return Ok(());
         };

@@ -316,32 +316,6 @@ fn every_route_has_a_permission() {
 }
 
 #[test]
-fn a_former_path_has_the_rule_of_the_present_one() {
-    let rig = Rig::new(Bounds::default());
-    let asked = |path: &str, token: bool| {
-        let request = Request::builder().method(Method::GET).uri(path);
-        let bearer = format!("Bearer {TOKEN}");
-        let request = if token {
-            request.header("authorization", bearer)
-        } else {
-            request
-        };
-        rig.answered(request)
-    };
-    let refused = asked("/api/v1/instances", false);
-    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
-    let answered = asked("/api/v1/instances?limit=1", true);
-    assert_eq!(answered.status(), StatusCode::OK);
-    assert_eq!(answered.headers()["deprecation"], "@1795564800");
-    let link = "</api/v1/runs>; rel=\"successor-version\"";
-    assert_eq!(answered.headers()["link"], link);
-    let wrong = asked("/api/v1/instances?limit=0", true);
-    assert_eq!(wrong.status(), StatusCode::BAD_REQUEST, "the query is kept");
-    let present = asked("/api/v1/runs", true);
-    assert_eq!(present.headers().get("deprecation"), None);
-}
-
-#[test]
 fn a_pause_refuses_what_lets_work_begin_and_nothing_else() {
     let rig = Rig::new(Bounds::default());
     rig.app.runtime().unwrap().pause(false).unwrap();
@@ -440,28 +414,6 @@ fn a_stimulus_that_starts_nothing_needs_no_plugin_host_and_leaves_no_member() {
     let answer = desk.ask(Method::POST, "/api/v1/stimuli", r#"{ "name": "paid" }"#);
     assert_eq!(answer.status, StatusCode::OK);
     assert!(desk.store.members().unwrap().is_empty());
-}
-
-#[test]
-fn a_former_member_of_a_request_is_the_present_one() {
-    let desk = Desk::new();
-    let nowhere = "018f0000-0000-7000-8000-000000000001";
-    for member in ["run", "instance"] {
-        for list in ["triggers", "bookmarks", "dead-letters"] {
-            let answer = desk.ask(
-                Method::GET,
-                &format!("/api/v1/{list}?{member}={nowhere}"),
-                "",
-            );
-            assert_eq!(answer.status, StatusCode::NOT_FOUND, "{list} {member}");
-        }
-        let request = format!(r#"{{ "{member}": "{nowhere}", "node": "a" }}"#);
-        let answer = desk.ask(Method::POST, "/api/v1/triggers", &request);
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{answer:?}");
-        let stimulus = format!(r#"{{ "name": "a", "{member}": "{nowhere}" }}"#);
-        let answer = desk.ask(Method::POST, "/api/v1/stimuli", &stimulus);
-        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
-    }
 }
 
 #[test]

@@ -82,7 +82,6 @@ pub(crate) struct StimulusWire {
     matches: String,
     hash: Digest,
     correlation: Option<String>,
-    #[serde(rename = "instance")]
     run: Option<RunId>,
     delivery: Delivery,
     ttl_ms: u64,

@@ -104,9 +104,6 @@ macro_rules! with_readers {
             bookmark(no: BookmarkNo) -> Option<BookmarkRow>, by stimuli;
             /// The bookmark that a token resumes, by the token's digest.
             bookmark_by_token(token: Digest) -> Option<BookmarkRow>, by stimuli;
-            /// Random bytes that identify the store. They never change. Earlier versions derived
-            /// resume tokens from them.
-            secret() -> [u8; 32], by stimuli;
             /// An operator's setting of the whole system, by name.
             setting(name: &str) -> Option<Bytes>, by settings;
             /// A stored component.

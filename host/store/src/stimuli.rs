@@ -40,7 +40,7 @@ pub struct NewBookmark {
     pub auto_burn: bool,
     /// JSON that is part of the resumption.
     pub metadata: Option<Bytes>,
-    /// [`windlass_model::stimulus::token_digest`] of the resume token.
+    /// The digest of the resume token.
     pub token: Digest,
     /// When it stops matching, in epoch milliseconds.
     pub expires_ms: Option<i64>,
@@ -139,7 +139,7 @@ impl Send {
 /// Resumes by a token.
 #[derive(Clone, Debug)]
 pub struct Resume {
-    /// [`windlass_model::stimulus::token_digest`] of the token.
+    /// The digest of the token.
     pub token: Digest,
     /// The input of the resumed execution.
     pub input: Payload,

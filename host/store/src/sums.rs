@@ -1,8 +1,8 @@
 //! Checksums of rows. Readers and `windlass store check` use them to detect a value that was
 //! changed behind the store's back, or that is in the row of another key.
 //!
-//! A checksum covers the key of the row and its content. Rows of older layouts have none and count
-//! as sound. The checksums detect accidents, not attacks: a program that can write the file can
+//! A checksum covers the key of the row and its content. A row without content has none. The
+//! checksums detect accidents, not attacks: a program that can write the file can
 //! also write a checksum. Only SQLite's tables have them.
 
 use crate::codes;

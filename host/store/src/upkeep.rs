@@ -66,56 +66,56 @@ macro_rules! rules {
 /// Every rule. The final statuses are those from 4 on.
 pub(crate) const RULES: &[Rule] = rules! {
     "a claimed trigger belongs to a run that has an owner":
-        "SELECT 'trigger ' || t.no || ' of instance ' || t.instance FROM trigger t \
-         JOIN instance i ON i.no = t.instance WHERE t.state = 1 AND i.owner IS NULL",
+        "SELECT 'trigger ' || t.no || ' of run ' || t.run FROM trigger t \
+         JOIN run i ON i.no = t.run WHERE t.state = 1 AND i.owner IS NULL",
     "a run that has not ended has a trigger":
-        "SELECT 'instance ' || i.no FROM instance i WHERE i.status < 4 \
-         AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.instance = i.no)",
+        "SELECT 'run ' || i.no FROM run i WHERE i.status < 4 \
+         AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.run = i.no)",
     "a run that has ended has no owner and no trigger":
-        "SELECT 'instance ' || i.no FROM instance i WHERE i.status >= 4 AND (i.owner IS NOT NULL \
-         OR i.finished_ms IS NULL OR EXISTS (SELECT 1 FROM trigger t WHERE t.instance = i.no) \
-         OR EXISTS (SELECT 1 FROM bookmark b WHERE b.instance = i.no) \
-         OR EXISTS (SELECT 1 FROM reservation r WHERE r.instance = i.no))",
+        "SELECT 'run ' || i.no FROM run i WHERE i.status >= 4 AND (i.owner IS NOT NULL \
+         OR i.finished_ms IS NULL OR EXISTS (SELECT 1 FROM trigger t WHERE t.run = i.no) \
+         OR EXISTS (SELECT 1 FROM bookmark b WHERE b.run = i.no) \
+         OR EXISTS (SELECT 1 FROM reservation r WHERE r.run = i.no))",
     "a run has an origin, a definition and pins":
-        "SELECT 'instance ' || i.no FROM instance i WHERE \
-         (i.finished_ms IS NULL AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.instance = i.no)) \
+        "SELECT 'run ' || i.no FROM run i WHERE \
+         (i.finished_ms IS NULL AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.run = i.no)) \
          OR NOT EXISTS (SELECT 1 FROM definition d WHERE d.no = i.definition) \
          OR NOT EXISTS (SELECT 1 FROM pins p WHERE p.no = i.pins)",
     "a trigger belongs to a run":
-        "SELECT 'trigger ' || t.no || ' of instance ' || t.instance FROM trigger t \
-         WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = t.instance)",
+        "SELECT 'trigger ' || t.no || ' of run ' || t.run FROM trigger t \
+         WHERE NOT EXISTS (SELECT 1 FROM run i WHERE i.no = t.run)",
     "a trigger of the engine is there once":
-        "SELECT 'trigger ' || min(t.no) || ' of instance ' || t.instance FROM trigger t \
-         GROUP BY t.instance, t.seq HAVING count(*) > 1",
+        "SELECT 'trigger ' || min(t.no) || ' of run ' || t.run FROM trigger t \
+         GROUP BY t.run, t.seq HAVING count(*) > 1",
     "a record belongs to a run, and the one before it is there":
-        "SELECT 'record ' || r.no || ' of instance ' || r.instance FROM run r \
-         WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = r.instance) \
+        "SELECT 'record ' || r.no || ' of run ' || r.run FROM execution r \
+         WHERE NOT EXISTS (SELECT 1 FROM run i WHERE i.no = r.run) \
          OR (r.previous IS NOT NULL \
-         AND NOT EXISTS (SELECT 1 FROM run b WHERE b.no = r.previous AND b.instance = r.instance))",
+         AND NOT EXISTS (SELECT 1 FROM execution b WHERE b.no = r.previous AND b.run = r.run))",
     "the newest record of a run is there":
-        "SELECT 'instance ' || i.no FROM instance i WHERE i.last_run IS NOT NULL \
-         AND NOT EXISTS (SELECT 1 FROM run r WHERE r.no = i.last_run AND r.instance = i.no)",
+        "SELECT 'run ' || i.no FROM run i WHERE i.last_execution IS NOT NULL \
+         AND NOT EXISTS (SELECT 1 FROM execution r WHERE r.no = i.last_execution AND r.run = i.no)",
     "what hangs on a run has one":
-        "SELECT h.kind || ' of instance ' || h.instance FROM ( \
-         SELECT 'the origin' AS kind, instance FROM origin \
-         UNION ALL SELECT 'a variable', instance FROM var \
-         UNION ALL SELECT 'a scope', instance FROM scope \
-         UNION ALL SELECT 'an item', instance FROM item \
-         UNION ALL SELECT 'an entry of the journal', instance FROM journal \
-         UNION ALL SELECT 'a reservation', instance FROM reservation \
-         UNION ALL SELECT 'a name from outside', instance FROM outside \
-         UNION ALL SELECT 'a time of its own', instance FROM kept \
-         UNION ALL SELECT 'a bookmark', instance FROM bookmark) h \
-         WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = h.instance)",
+        "SELECT h.kind || ' of run ' || h.run FROM ( \
+         SELECT 'the origin' AS kind, run FROM origin \
+         UNION ALL SELECT 'a variable', run FROM var \
+         UNION ALL SELECT 'a scope', run FROM scope \
+         UNION ALL SELECT 'an item', run FROM item \
+         UNION ALL SELECT 'an entry of the journal', run FROM journal \
+         UNION ALL SELECT 'a reservation', run FROM reservation \
+         UNION ALL SELECT 'an external trigger', run FROM external_trigger \
+         UNION ALL SELECT 'a time of its own', run FROM kept \
+         UNION ALL SELECT 'a bookmark', run FROM bookmark) h \
+         WHERE NOT EXISTS (SELECT 1 FROM run i WHERE i.no = h.run)",
     "a bookmark names a row of its run":
-        "SELECT 'bookmark ' || b.no || ' of instance ' || b.instance FROM bookmark b \
+        "SELECT 'bookmark ' || b.no || ' of run ' || b.run FROM bookmark b \
          WHERE NOT EXISTS (SELECT 1 FROM trigger t WHERE t.no = b.trigger \
-         AND t.instance = b.instance)",
+         AND t.run = b.run)",
     "a stimulus waits either in the queue or for its bookmark":
         "SELECT 'stimulus ' || s.no FROM stimulus s \
          WHERE (s.ready_ms IS NULL) = (s.expires_ms IS NULL)",
     "a row that another row refers to exists":
-        "SELECT 'blob ' || r.blob || ' of holder ' || r.instance FROM blob_ref r \
+        "SELECT 'blob ' || r.blob || ' of holder ' || r.run FROM blob_ref r \
          WHERE NOT EXISTS (SELECT 1 FROM blob b WHERE b.no = r.blob)",
     "a published version has its definition":
         "SELECT p.name || ' version ' || p.version FROM publication p \

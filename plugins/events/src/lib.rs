@@ -17,9 +17,6 @@ struct Config {
     /// Only the run with this id gets it.
     #[serde(default)]
     run: Option<String>,
-    /// The older name of `run`.
-    #[serde(default)]
-    instance: Option<String>,
     /// The input that it carries. Default: the input of the node.
     #[serde(default)]
     input: Option<Value>,
@@ -48,7 +45,7 @@ impl Node for Send {
         let mut stimulus =
             Stimulus::new(&config.name, config.matching)?.input(config.input.unwrap_or(input))?;
         stimulus.correlation = config.correlation;
-        stimulus.run = config.run.or(config.instance);
+        stimulus.run = config.run;
         cx.send(&stimulus)?;
         Ok(Sent { sent: config.name }.into())
     }
@@ -92,18 +89,13 @@ mod tests {
             "name": "order.paid",
             "match": { "shop": "berlin" },
             "correlation": "order-7",
-            "instance": "00000000-0000-7000-8000-000000000002",
+            "run": "00000000-0000-7000-8000-000000000002",
             "input": 1,
         });
         let mut expected = stimulus(json!({ "shop": "berlin" }), json!(1));
         expected.correlation = Some("order-7".to_owned());
         expected.run = Some("00000000-0000-7000-8000-000000000002".to_owned());
-        let mut newer = config.clone();
-        let members = newer.as_object_mut().expect("it is an object");
-        let run = members.remove("instance").expect("it was there");
-        members.insert("run".to_owned(), run);
-        check(config, expected.clone());
-        check(newer, expected);
+        check(config, expected);
     }
 
     #[test]

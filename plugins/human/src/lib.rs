@@ -11,7 +11,7 @@ struct Config {
     /// The question for the person.
     message: String,
     /// The `match` of an answer by `windlass event send human.confirm`. Default: this node of this
-    /// instance, `{"instance": …, "node": …}`.
+    /// run, `{"run": …, "node": …}`.
     #[serde(default, rename = "match")]
     matching: Option<Value>,
 }
@@ -72,7 +72,7 @@ impl Node for Confirm {
 /// The metadata of the bookmark contains the message and the schema of an answer: the list of
 /// bookmarks shows them, and the page of a resume link makes a form of the schema.
 fn ask(config: Config, cx: &Context) -> Outcome<Answer> {
-    let own = || json!({ "instance": cx.run_id(), "node": cx.node_id() });
+    let own = || json!({ "run": cx.run_id(), "node": cx.node_id() });
     let bookmark = Bookmark::new(BOOKMARK)
         .matching(config.matching.unwrap_or_else(own))
         .metadata(json!({ "message": config.message, "schema": answers() }));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn own() -> Value {
-        json!({ "instance": "00000000-0000-7000-8000-000000000001", "node": "node" })
+        json!({ "run": "00000000-0000-7000-8000-000000000001", "node": "node" })
     }
 
     #[track_caller]

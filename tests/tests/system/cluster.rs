@@ -150,13 +150,13 @@ fn database(postgres: &PostgreSql) -> (Place, Executions<'_>) {
 /// Records the epoch of the run for each execution. The upper half of an execution's number
 /// identifies its host.
 const NOTE: &str = "
-    create table public.executed (instance bigint, epoch bigint, by bigint);
+    create table public.executed (run bigint, epoch bigint, by bigint);
     create function public.note() returns trigger language plpgsql as $$ begin
-        insert into public.executed select new.instance, epoch, new.no >> 32
-            from windlass.instance where no = new.instance;
+        insert into public.executed select new.run, epoch, new.no >> 32
+            from windlass.run where no = new.run;
         return null;
     end $$;
-    create trigger note after insert on windlass.run for each row
+    create trigger note after insert on windlass.execution for each row
         execute function public.note()";
 
 /// The records of a database.
@@ -173,7 +173,7 @@ impl Executions<'_> {
             let answer = answer.expect("the database answers");
             answer.trim().parse::<u64>().expect("a number")
         };
-        let epochs = "select count(*) from (select from public.executed group by instance, epoch";
+        let epochs = "select count(*) from (select from public.executed group by run, epoch";
         let all = ask(&format!("{epochs}) as epochs"));
         let shared = ask(&format!(
             "{epochs} having count(distinct by) > 1) as epochs"

@@ -378,7 +378,7 @@ fn an_answer_takes_only_the_edges_that_name_it() {
         until("the run waits", || !bookmarks(&web).is_empty());
         let answer = json!({
             "name": "human.confirm",
-            "match": { "instance": id, "node": "ask" },
+            "match": { "run": id, "node": "ask" },
             "input": { "decision": decision },
         });
         web.post("/api/v1/stimuli", &answer);

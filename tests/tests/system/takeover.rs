@@ -21,7 +21,7 @@ const SCAN_MS: i64 = 1_000;
 /// that means that the death was not noticed.
 const SLACK_MS: i64 = 30_000;
 
-/// Records which host takes over an instance, and when.
+/// Records which host takes over a run, and when.
 const NOTE: &str = "
     create table public.taken (no bigint, owner bigint, epoch bigint, at_ms bigint);
     create function public.note() returns trigger language plpgsql as $$ begin
@@ -29,7 +29,7 @@ const NOTE: &str = "
             (extract(epoch from clock_timestamp()) * 1000)::bigint);
         return null;
     end $$;
-    create trigger note after update on windlass.instance for each row
+    create trigger note after update on windlass.run for each row
         when (new.epoch > old.epoch) execute function public.note()";
 
 /// A run that waits at a gate.
@@ -146,7 +146,7 @@ impl Database<'_> {
     /// The runs that a process holds, with their epochs.
     fn held(&self, pid: u32) -> BTreeMap<i64, i64> {
         let sql = format!(
-            "select no, epoch from windlass.instance where owner = \
+            "select no, epoch from windlass.run where owner = \
              (select max(incarnation) from windlass.member where pid = {pid})"
         );
         let rows = self.rows(&sql);
@@ -195,10 +195,10 @@ impl Database<'_> {
             assert!(last < until_ms, "nothing waits for the lease");
             return;
         }
-        assert!(first >= until_ms, "a live lease keeps its instance");
+        assert!(first >= until_ms, "a live lease keeps its run");
         assert!(
             last <= until_ms + SCAN_MS + SLACK_MS,
-            "another host claims the instance"
+            "another host claims the run"
         );
     }
 }

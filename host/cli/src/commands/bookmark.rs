@@ -25,7 +25,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Only bookmarks of this run, given by its id or the beginning of it
-    #[arg(long, alias = "instance", value_name = "ID")]
+    #[arg(long, value_name = "ID")]
     run: Option<String>,
     /// Only bookmarks of this name
     #[arg(long, value_name = "NAME")]

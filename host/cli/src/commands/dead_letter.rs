@@ -40,7 +40,7 @@ pub(crate) struct List {
     #[arg(long, value_parser = kind, value_name = "KIND")]
     kind: Option<LetterKind>,
     /// Only dead letters of this run, given by its id or the beginning of it
-    #[arg(long, alias = "instance", value_name = "ID")]
+    #[arg(long, value_name = "ID")]
     run: Option<String>,
     /// How many dead letters to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]

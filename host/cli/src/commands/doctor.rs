@@ -19,6 +19,7 @@ use crate::commands::{plugin, took};
 use crate::config::{Config, Size};
 use crate::exit::Exit;
 use crate::output::{self, Output, Paint};
+use crate::wire::budgets::Budgets;
 use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine, compile};
 
@@ -186,19 +187,11 @@ fn limits() -> Checked {
 
 /// The budgets of memory, and whether the machine has as much.
 fn memory(config: &Config) -> Checked {
-    let scheduler = &config.scheduler;
-    let budgets = [
-        ("plugins", wire::plugins::memory_bytes(config)),
-        ("compiling a plugin", wire::plugins::compile_bytes(config)),
-        ("workflows that are ready", scheduler.definition_cache.0),
-        ("data of runs", scheduler.run_data.0),
-        ("answers", config.server.answers.0),
-        ("unwritten work", config.store.queue.0),
-    ];
-    let sum = budgets.iter().map(|(_, bytes)| bytes).sum();
+    let budgets = Budgets::of(config).named();
+    let sum = budgets.iter().map(|(_, size)| size.0).sum();
     let has = windlass_plugins::machine_memory();
     let shown = |bytes: u64| Size((bytes >> 20) << 20);
-    let each = budgets.map(|(name, bytes)| format!("{name} {}", shown(bytes)));
+    let each = budgets.map(|(name, size)| format!("{name} {}", shown(size.0)));
     let message = format!(
         "{}; budgets of {} in all: {}",
         shown(has),
@@ -366,7 +359,7 @@ fn cache(machine: &Machine) -> Checked {
     }
 }
 
-/// Earlier versions created stores with the permissions of the umask.
+/// Another program may have given others a right to the files.
 fn files(machine: &Machine) -> Checked {
     let place = StoreLocation::of(&machine.config);
     let place = place.as_ref().ok().and_then(StoreLocation::file);

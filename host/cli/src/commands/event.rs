@@ -47,7 +47,7 @@ pub(crate) struct Send {
     #[arg(long, value_name = "TEXT")]
     correlation: Option<String>,
     /// Only for this run, given by its id or the beginning of it
-    #[arg(long, alias = "instance", value_name = "ID")]
+    #[arg(long, value_name = "ID")]
     run: Option<String>,
     /// Input that the event carries: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]

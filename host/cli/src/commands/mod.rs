@@ -56,8 +56,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Workflow(workflow::Command),
     /// Start, show and control runs
-    // The name of earlier versions stays accepted for one release.
-    #[command(subcommand, alias = "instance")]
+    #[command(subcommand)]
     Runs(runs::Command),
     /// Schedule, list and control triggers
     #[command(subcommand)]

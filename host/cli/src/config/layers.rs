@@ -296,13 +296,10 @@ impl Merge {
             self.unknown(&format!("{name}{place}"), &path);
             remove(&mut table, &path);
         }
-        rename_former(&mut table);
         Ok(table)
     }
 
     fn single(&mut self, origin: Origin, key: &str, value: Value) -> Result<(), Expected> {
-        let renamed = FORMER.iter().find(|(former, _)| *former == key);
-        let key = renamed.map_or(key, |(_, present)| present);
         let path: Vec<_> = key.split('.').map(str::to_owned).collect();
         let Some(target) = schema::at(&self.schema, &path) else {
             self.unknown(&origin.to_string(), &path);
@@ -418,31 +415,6 @@ impl Config {
         let text = "scheduler.near-horizon must be at least twice scheduler.scan-interval";
         Err(Expected::new(codes::CONFIG_VALUE, text)
             .help("`windlass config show --origin` says where the value came from."))
-    }
-}
-
-/// Settings that had another name before, with that name first. The former names are accepted for
-/// one release: in the types as an alias, and renamed here, so that layers with different names
-/// override each other.
-const FORMER: [(&str, &str); 2] = [
-    ("scheduler.claim-instances", "scheduler.claim-runs"),
-    ("scheduler.bury-instances", "scheduler.reap-runs"),
-];
-
-/// Gives settings with former names their present ones. Both names in one file are an error, which
-/// is found before.
-fn rename_former(table: &mut Table) {
-    for (former, present) in FORMER {
-        let (Some((section, former)), Some((_, present))) =
-            (former.split_once('.'), present.split_once('.'))
-        else {
-            continue;
-        };
-        if let Some(Value::Table(section)) = table.get_mut(section)
-            && let Some(value) = section.remove(former)
-        {
-            section.insert(present.to_owned(), value);
-        }
     }
 }
 

@@ -73,9 +73,10 @@ pub(crate) struct Server {
     /// How many bytes of a body have to arrive in each second, after five seconds; `0B`: only
     /// `timeout` bounds a slow body.
     pub(crate) body_rate: Size,
-    /// How much memory answers over 64 KiB may hold: half of it while they are made, half until their
-    /// clients have read them. A request without room for its answer waits for up to three seconds,
-    /// and is then answered with 503.
+    /// How much memory answers over 64 KiB may hold: half of it while they are made, half until
+    /// their clients have read them. A request without room for its answer waits for up to three
+    /// seconds, and is then answered with 503. At most a sixteenth of the machine's memory or of
+    /// the limit of its control group.
     pub(crate) answers: Size,
     /// The largest body of an answer that a node gives by `respond`.
     pub(crate) max_answer: Size,

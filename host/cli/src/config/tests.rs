@@ -57,32 +57,6 @@ fn check(layers: &Layers, key: &str, value: &str, origin: &str) {
 }
 
 #[test]
-fn a_setting_by_its_former_name_is_the_same_setting() {
-    let former = "[scheduler]\nclaim-instances = 7\nbury-instances = 8\n";
-    let layers = Layers {
-        user: former,
-        project: "[scheduler]\nclaim-runs = 9\n",
-        ..Layers::default()
-    };
-    check(&layers, "scheduler.claim-runs", "9", "windlass.toml");
-    check(&layers, "scheduler.reap-runs", "8", "config.toml");
-    let layers = Layers {
-        project: "[scheduler]\nclaim-runs = 9\n",
-        environment: &[("WINDLASS_SCHEDULER__CLAIM_INSTANCES", "10")],
-        flags: &[("scheduler.bury-instances", "11")],
-        ..Layers::default()
-    };
-    let variable = "$WINDLASS_SCHEDULER__CLAIM_INSTANCES";
-    check(&layers, "scheduler.claim-runs", "10", variable);
-    check(&layers, "scheduler.reap-runs", "11", "--set");
-    let both = Layers {
-        project: "[scheduler]\nclaim-runs = 9\nclaim-instances = 9\n",
-        ..Layers::default()
-    };
-    assert!(load(&both).1.is_err());
-}
-
-#[test]
 fn the_nearer_layer_wins() {
     let key = "scheduler.lease";
     let mut layers = Layers::default();

@@ -13,9 +13,10 @@ use windlass_plugins::compiler::{self, Compiler};
 use super::{library, or_cores};
 use crate::codes;
 use crate::config::plugins::{Grant, Isolation, Limits, Plugins};
-use crate::config::{Config, Secret, Share};
+use crate::config::{Config, Secret};
 use crate::error::Expected;
 use crate::private;
+use crate::wire::budgets::Budgets;
 
 /// The directories of plugins: the library first, if it is not the one inside the program.
 pub(crate) fn plugin_directories(config: &Config) -> Vec<PathBuf> {
@@ -79,23 +80,10 @@ pub(crate) fn proxy_faults() -> Vec<String> {
     plugins::Proxies::of_process().faults()
 }
 
-/// The memory of all plugins together, in bytes.
-pub(crate) fn memory_bytes(config: &Config) -> u64 {
-    match config.plugins.memory {
-        Share::Bytes(size) => size.0,
-        Share::Percent(percent) => plugins::machine_memory() / 100 * u64::from(percent),
-    }
-}
-
-/// The memory of a process that compiles a component, in bytes.
-pub(crate) fn compile_bytes(config: &Config) -> u64 {
-    let half = plugins::machine_memory() / 2;
-    config.plugins.compile_memory.0.min(half)
-}
-
 /// The options of the plugin host.
 pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     let section = &config.plugins;
+    let budgets = Budgets::of(config);
     let mut options = Options::in_dir(cache(config)?);
     options.code_key = code_key(config)?;
     options.limits = limits(&section.limits);
@@ -107,10 +95,10 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     options.compiler = Compiler::Worker(compiler::Worker {
         program: own_program(),
         arguments: vec![compiler::WORD.into()],
-        memory_bytes: compile_bytes(config),
+        memory_bytes: budgets.compiler.0,
         timeout: section.compile_timeout.duration(),
     });
-    options.memory_bytes = memory_bytes(config);
+    options.memory_bytes = budgets.plugins.0;
     options.pool = plugins::PoolSize {
         instances: section.pool.instances,
         fibers: section.pool.fibers,

@@ -15,9 +15,6 @@ pub(super) static ROOTS: [(&str, &[&str]); 8] = [
 /// The identity of the run.
 pub(super) const RUN: &str = "run";
 
-/// An older name of [`RUN`], which stored definitions use. Messages do not suggest it.
-pub(super) const RUN_BEFORE: &str = "instance";
-
 /// The failure that a condition of `retry` or `on-error` is about. No other expression sees it.
 pub(super) static ERROR: (&str, &[&str]) = ("error", &["class", "code", "message", DETAILS]);
 

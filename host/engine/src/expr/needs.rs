@@ -179,10 +179,7 @@ impl Findings {
         };
         findings.declare(stmt);
         for name in &findings.locals {
-            // Definitions that are older than the name `run` may have a local of that name.
-            let means = |(root, _): &(&str, _)| *root == name.as_str() && *root != names::RUN;
-            let taken = findings.roots().any(means);
-            if taken || name.as_str() == names::RUN_BEFORE {
+            if findings.roots().any(|(root, _)| *root == name.as_str()) {
                 let statement = text.find("{%").unwrap_or_default();
                 findings.mistakes.push(Mistake {
                     code: SHADOWED_NAME,
@@ -396,11 +393,6 @@ impl Findings {
 
     /// Whether a path can begin with this name.
     fn sees(&self, root: &str) -> bool {
-        let root = if root == names::RUN_BEFORE {
-            names::RUN
-        } else {
-            root
-        };
         self.locals.contains(root) || self.roots().any(|(name, _)| *name == root)
     }
 
@@ -424,15 +416,9 @@ impl Findings {
 
     fn path(&mut self, expr: &Expr<'_>, root: &str, rest: &[&str]) {
         if self.locals.contains(root) {
-            // A use outside the scope of the local means the run.
-            self.needs.run |= root == names::RUN;
             return;
         }
-        let named = match root {
-            names::RUN_BEFORE => names::RUN,
-            root => root,
-        };
-        let Some((_, properties)) = self.roots().find(|(name, _)| *name == named) else {
+        let Some((_, properties)) = self.roots().find(|(name, _)| *name == root) else {
             let at = self.names_of(expr).into_iter().next().unwrap_or_default();
             self.unknown_root(root, rest.is_empty(), at);
             return;
@@ -448,7 +434,7 @@ impl Findings {
             let at = second(self);
             self.mistake(UNKNOWN_NAME, message, Some(help), at);
         }
-        match (named, rest) {
+        match (root, rest) {
             ("input", _) => self.needs.input = true,
             ("item", _) => self.needs.item = true,
             ("index", _) => self.needs.index = true,

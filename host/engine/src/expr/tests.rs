@@ -404,6 +404,12 @@ fn mistakes_are_found_when_compiling() {
         ],
     );
     check_wrong(
+        json!("{% set run = 1 %}"),
+        &[
+            "WL-D066 /at: `run` already means something here in `{% set run = 1 %}`; choose another name, like `my_run`",
+        ],
+    );
+    check_wrong(
         json!("{% include 'x' %}"),
         &[
             "WL-D060 /at: there is no statement `include` in `{% include 'x' %}`; there are `if`, `for`, `set`, `with` and `filter`",
@@ -540,34 +546,6 @@ fn check_needs(template: Json, expected: &str) {
     found.extend(needs.workflow.then(|| "workflow".to_owned()));
     found.extend(needs.trigger.then(|| "trigger".to_owned()));
     assert_eq!(found.join(" "), expected);
-}
-
-#[test]
-fn run_is_an_older_name_of_the_run() {
-    check(
-        json!("{{ [instance.id, instance.correlation] }}"),
-        r#"["0190","order-7"]"#,
-    );
-    check_needs(json!("{{ instance.id }}"), "run");
-    check_wrong(
-        json!("{{ instance.ids }}"),
-        &["WL-D061 /at: `instance` has no `ids` in `{{ instance.ids }}`; did you mean `id`?"],
-    );
-    check_wrong(
-        json!("{% set instance = 1 %}"),
-        &[
-            "WL-D066 /at: `instance` already means something here in `{% set instance = 1 %}`; choose another name, like `my_instance`",
-        ],
-    );
-}
-
-#[test]
-fn a_local_may_be_named_run_as_before_that_name_existed() {
-    check(
-        json!("{% for run in [1, 2] %}{{ run }}{% endfor %}{{ run.id }}"),
-        r#""120190""#,
-    );
-    check(json!("{% set run = {'no': 1} %}{{ run.no }}"), r#""1""#);
 }
 
 #[test]

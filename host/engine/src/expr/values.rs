@@ -328,7 +328,7 @@ impl Object for ValuesInner {
             "index" => self.index.map(Value::from),
             "vars" => Some(Value::from_object(Vars(Arc::clone(self)))),
             "nodes" => Some(Value::from_object(Nodes(Arc::clone(self)))),
-            names::RUN | names::RUN_BEFORE => self.run.clone().map(Value::from_object),
+            names::RUN => self.run.clone().map(Value::from_object),
             "workflow" => self.workflow.clone().map(Value::from_object),
             "trigger" => self.trigger.clone().map(Value::from_object),
             "error" => self.error.clone().map(Value::from_object),

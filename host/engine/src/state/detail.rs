@@ -1,20 +1,18 @@
 //! An open execution as the opaque part of its trigger row.
 //!
-//! Most of it has columns of its own in the row. The rest is a byte of flags and the values that
-//! the flags announce. An entry of a run needs no bytes. The values of version 2 have a second byte
-//! of flags, which is written only if there are such values.
+//! Most of it has columns of its own in the row. The rest is a version, two bytes of flags and the
+//! values that the flags announce. An entry of a run needs no bytes.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use windlass_model::{BlobRef, Body, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
 
-use super::failure::{WireDetails, WireFailure};
+use super::failure::WireFailure;
 use super::{Collect, Corrupt, Open, Round};
 use crate::graph::{EdgeIx, Graph, NodeIx};
 
-const FIRST_VERSION: u8 = 1;
-const VERSION: u8 = 2;
+const VERSION: u8 = 1;
 
 const WAITING: u8 = 1;
 const DUE: u8 = 1 << 1;
@@ -31,8 +29,6 @@ const GIVE_UP_WAIT: u8 = 1 << 2;
 const ROUND: u8 = 1 << 3;
 const COLLECT: u8 = 1 << 4;
 const INPUT: u8 = 1 << 5;
-/// The failure of the item has details or an origin.
-const DETAILS: u8 = 1 << 6;
 
 /// The columns of a trigger row from which an open execution is made, besides its detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,18 +86,11 @@ impl Open {
         set(ROUND, self.round.is_some());
         set(COLLECT, self.collect.is_some());
         set(INPUT, self.input.is_some());
-        let fault = self.collect.as_ref().and_then(|it| it.fault.as_ref());
-        let details = fault.and_then(WireDetails::of);
-        set(DETAILS, details.is_some());
         if flags == 0 && more == 0 {
             return Vec::new();
         }
         let mut bytes = Vec::with_capacity(24);
-        if more == 0 {
-            bytes.extend([FIRST_VERSION, flags]);
-        } else {
-            bytes.extend([VERSION, flags, more]);
-        }
+        bytes.extend([VERSION, flags, more]);
         if let Some(edge) = self.edge {
             bytes = put(bytes, &edge);
         }
@@ -138,9 +127,6 @@ impl Open {
         if let Some(input) = &self.input {
             bytes = put(bytes, &WirePayload::of(input));
         }
-        if let Some(details) = &details {
-            bytes = put(bytes, details);
-        }
         bytes
     }
 
@@ -169,12 +155,11 @@ impl Open {
     pub fn read_detail(row: OpenRow, detail: &[u8]) -> Result<Self, Corrupt> {
         let (flags, more, mut rest) = match detail {
             [] => (0, 0, detail),
-            [FIRST_VERSION, flags, rest @ ..] => (*flags, 0, rest),
-            [VERSION, flags, more, rest @ ..] if *more < DETAILS << 1 => (*flags, *more, rest),
+            [VERSION, flags, more, rest @ ..] if *more < INPUT << 1 => (*flags, *more, rest),
             _ => return Err(corrupt("its version is unknown")),
         };
         let back: Option<u64>;
-        let mut open = Self {
+        let open = Self {
             seq: row.seq,
             node: NodeIx(row.node),
             kind: row.kind,
@@ -195,16 +180,10 @@ impl Open {
             give_up_wait_ms: take(more & GIVE_UP_WAIT, &mut rest)?,
             round: take::<Round>(more & ROUND, &mut rest)?,
             collect: take::<WireCollect>(more & COLLECT, &mut rest)?
-                .map(|wire| Box::new(wire.into_collect())),
+                .map(|wire| wire.into_collect().map(Box::new))
+                .transpose()?,
             input: take::<WirePayload>(more & INPUT, &mut rest)?.map(WirePayload::into_payload),
         };
-        if let Some(details) = take::<WireDetails>(more & DETAILS, &mut rest)? {
-            let fault = open.collect.as_mut().and_then(|it| it.fault.as_mut());
-            let fault = fault.ok_or_else(|| corrupt("the details belong to no failure"))?;
-            details
-                .add_to(fault)
-                .map_err(|_| corrupt("the details of a failure are not JSON"))?;
-        }
         if !rest.is_empty() {
             return Err(corrupt("something follows it"));
         }
@@ -245,13 +224,14 @@ impl WireCollect {
         }
     }
 
-    fn into_collect(self) -> Collect {
-        Collect {
+    fn into_collect(self) -> Result<Collect, Corrupt> {
+        let fault = self.fault.map(WireFailure::into_failure).transpose();
+        Ok(Collect {
             list: self.list,
             run: self.run,
             count: self.count,
-            fault: self.fault.map(WireFailure::into_failure),
-        }
+            fault: fault.map_err(|_| corrupt("the details of a failure are not JSON"))?,
+        })
     }
 }
 

@@ -1,14 +1,14 @@
 //! Encodes the head: a version, and the values that differ from an empty state.
 //!
-//! The values of version 2 follow the rest and are written only if there are any. A scope other
-//! than the root is encoded by itself, much like the head.
+//! A byte of flags behind the version says which of the rarer values follow. A scope other than the
+//! root is encoded by itself, much like the head.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use windlass_model::{ExecutionNo, ScopeNo, Seq, Status, TriggerType};
 
-use super::failure::{WireDetails, WireFailure};
+use super::failure::WireFailure;
 use super::joining::{Joining, Near, Pages, WireSlot, grow_slots, shrink_slots};
 use super::ledger::{self, Ledger};
 use super::{
@@ -17,23 +17,19 @@ use super::{
 };
 use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx};
 
-const FIRST_VERSION: u8 = 1;
-const VERSION: u8 = 2;
-/// The version of a run that ended without completing.
-const REMAINS: u8 = 3;
-/// The version of a run whose visits are counted.
-const VISITS: u8 = 4;
-/// The version of a run that undoes its nodes after a failure with details or an origin.
-const DETAILS: u8 = 5;
+const VERSION: u8 = 1;
+
+/// Flags of the head: a [`WireMore`], a [`WireRemains`], a [`WireVisits`] follows.
+const MORE: u8 = 1;
+const REMAINS: u8 = 1 << 1;
+const VISITS: u8 = 1 << 2;
 
 /// The kind of a row beside the head: the byte after its version.
 const SCOPE: u8 = 0;
 const LEDGER: u8 = 1;
 const WAITING: u8 = 2;
-/// A scope with visits.
-const VISITED_SCOPE: u8 = 3;
 
-/// The values of version 4.
+/// The counted visits of nodes.
 type WireVisits = Vec<(NodeIx, Visits)>;
 
 #[derive(Serialize, Deserialize)]
@@ -51,7 +47,7 @@ struct Wire {
     loops: Vec<(LoopIx, Looping)>,
 }
 
-/// The values of version 2.
+/// Lists, critical sections and the undoing of nodes.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct WireMore {
     numbered: u64,
@@ -68,7 +64,7 @@ struct WireUndoing {
     failure: Option<WireFailure>,
 }
 
-/// The values of version 3.
+/// What a run that ended without completing leaves.
 #[derive(Default, Serialize, Deserialize)]
 struct WireRemains {
     open: Vec<WireQueued>,
@@ -86,6 +82,7 @@ struct WireScope {
     loops: Vec<(LoopIx, Looping)>,
     lists: Vec<WireListing>,
     queued: Vec<WireQueued>,
+    visits: WireVisits,
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -147,43 +144,28 @@ impl RunState {
         }
         // Writing to memory cannot fail, and postcard supports all types in `Wire`. If encoding
         // failed all the same, `decode` would refuse the empty bytes.
-        let mut bytes = Vec::with_capacity(64);
-        let undoing = self.undoing.as_ref();
-        let failure = undoing.and_then(|undoing| undoing.failure.as_ref());
-        let details = failure.and_then(WireDetails::of);
-        let version = if details.is_some() {
-            DETAILS
-        } else if !self.root.visits.is_empty() {
-            VISITS
-        } else if self.remains != Remains::default() {
-            REMAINS
-        } else if more != WireMore::default() {
-            VERSION
-        } else {
-            FIRST_VERSION
-        };
-        bytes.push(version);
-        let bytes = postcard::to_extend(&wire, bytes).unwrap_or_default();
-        if version == FIRST_VERSION {
-            return bytes;
-        }
-        let bytes = postcard::to_extend(&more, bytes).unwrap_or_default();
-        if version == VERSION {
-            return bytes;
-        }
         let remains = WireRemains {
             open: shrink_open(self.remains.open.iter()),
             undone: self.remains.undone,
         };
-        let bytes = postcard::to_extend(&remains, bytes).unwrap_or_default();
-        if version == REMAINS {
-            return bytes;
+        let mut flags = 0;
+        let mut set = |flag: u8, on: bool| flags |= if on { flag } else { 0 };
+        set(MORE, more != WireMore::default());
+        set(REMAINS, self.remains != Remains::default());
+        set(VISITS, !self.root.visits.is_empty());
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend([VERSION, flags]);
+        let mut bytes = postcard::to_extend(&wire, bytes).unwrap_or_default();
+        if flags & MORE != 0 {
+            bytes = postcard::to_extend(&more, bytes).unwrap_or_default();
         }
-        let bytes = postcard::to_extend(&visits(&self.root), bytes).unwrap_or_default();
-        match details {
-            Some(details) => postcard::to_extend(&details, bytes).unwrap_or_default(),
-            None => bytes,
+        if flags & REMAINS != 0 {
+            bytes = postcard::to_extend(&remains, bytes).unwrap_or_default();
         }
+        if flags & VISITS != 0 {
+            bytes = postcard::to_extend(&visits(&self.root), bytes).unwrap_or_default();
+        }
+        bytes
     }
 
     /// Encodes a scope or a page; none if it does not exist.
@@ -200,8 +182,7 @@ impl RunState {
             return Some(postcard::to_extend(&waiting, bytes).unwrap_or_default());
         }
         let scope = self.scopes.get(&no)?;
-        let visited = !scope.local.visits.is_empty();
-        bytes.extend([VERSION, if visited { VISITED_SCOPE } else { SCOPE }]);
+        bytes.extend([VERSION, SCOPE]);
         let wire = WireScope {
             parent: scope.parent,
             list: scope.list,
@@ -212,12 +193,9 @@ impl RunState {
             loops: loops(&scope.local),
             lists: shrink_lists(&scope.local),
             queued: shrink_queued(&scope.local),
+            visits: visits(&scope.local),
         };
-        let bytes = postcard::to_extend(&wire, bytes).unwrap_or_default();
-        if !visited {
-            return Some(bytes);
-        }
-        Some(postcard::to_extend(&visits(&scope.local), bytes).unwrap_or_default())
+        Some(postcard::to_extend(&wire, bytes).unwrap_or_default())
     }
 
     /// Decodes a state, with no open executions yet, from its head and from the stored scopes and
@@ -236,7 +214,6 @@ impl RunState {
             more,
             remains,
             visited,
-            details,
         } = read_head(head)?;
         let status =
             Status::from_stored(wire.status).ok_or_else(|| corrupt("its status is unknown"))?;
@@ -244,9 +221,7 @@ impl RunState {
         let (mut entries, mut waiting) = (BTreeMap::new(), Pages::new());
         for (no, bytes) in scopes {
             match bytes {
-                [VERSION, kind @ (SCOPE | VISITED_SCOPE), bytes @ ..] => {
-                    rows.push((no, read_scope(*kind, bytes)?));
-                }
+                [VERSION, SCOPE, bytes @ ..] => rows.push((no, whole(bytes)?)),
                 [VERSION, LEDGER, bytes @ ..] => {
                     let page = grow_entries(graph, whole(bytes)?, &mut Near::default())?;
                     entries.insert(no, page);
@@ -277,7 +252,7 @@ impl RunState {
             output: wire.output,
             root,
             numbered: more.numbered,
-            undoing: grow_undoing(more.undoing, details)?,
+            undoing: more.undoing.map(grow_undoing).transpose()?,
             remains: grow_remains(graph, remains)?,
             ..Self::default()
         };
@@ -308,7 +283,7 @@ impl RunState {
         &mut self,
         graph: &Graph,
         no: ScopeNo,
-        (wire, visited): (WireScope, WireVisits),
+        wire: WireScope,
         waiting: &mut Pages,
     ) -> Result<(), Corrupt> {
         let around = self.quietly(wire.parent);
@@ -323,7 +298,7 @@ impl RunState {
             latest: grow_latest(graph, wire.latest, &mut near)?,
             joins: grow_joins(graph, wire.joins, &mut near, waiting)?,
             loops: grow_loops(graph, wire.loops)?,
-            visits: grow_visits(graph, visited)?,
+            visits: grow_visits(graph, wire.visits)?,
             ..Local::default()
         };
         let scope = Scope {
@@ -395,33 +370,17 @@ struct Head {
     more: WireMore,
     remains: WireRemains,
     visited: WireVisits,
-    details: Option<WireDetails>,
 }
 
 fn read_head(head: &[u8]) -> Result<Head, Corrupt> {
-    let (version, bytes) = head
-        .split_first()
-        .map_or((0, head), |(version, rest)| (*version, rest));
-    let (wire, bytes) = match version {
-        FIRST_VERSION..=DETAILS => take::<Wire>(bytes)?,
+    let (flags, bytes) = match head {
+        [VERSION, flags, rest @ ..] if *flags < VISITS << 1 => (*flags, rest),
         _ => return Err(corrupt("its version is unknown")),
     };
-    let (more, bytes) = match version {
-        VERSION..=DETAILS => take::<WireMore>(bytes)?,
-        _ => (WireMore::default(), bytes),
-    };
-    let (remains, bytes) = match version {
-        REMAINS..=DETAILS => take::<WireRemains>(bytes)?,
-        _ => (WireRemains::default(), bytes),
-    };
-    let (visited, bytes) = match version {
-        VISITS..=DETAILS => take::<WireVisits>(bytes)?,
-        _ => (WireVisits::default(), bytes),
-    };
-    let (details, bytes) = match version {
-        DETAILS => take::<WireDetails>(bytes).map(|(details, bytes)| (Some(details), bytes))?,
-        _ => (None, bytes),
-    };
+    let (wire, bytes) = take(bytes)?;
+    let (more, bytes) = flagged(flags & MORE, bytes)?;
+    let (remains, bytes) = flagged(flags & REMAINS, bytes)?;
+    let (visited, bytes) = flagged(flags & VISITS, bytes)?;
     if !bytes.is_empty() {
         return Err(corrupt("something follows it"));
     }
@@ -430,40 +389,26 @@ fn read_head(head: &[u8]) -> Result<Head, Corrupt> {
         more,
         remains,
         visited,
-        details,
     })
 }
 
-fn grow_undoing(
-    wire: Option<WireUndoing>,
-    details: Option<WireDetails>,
-) -> Result<Option<Undoing>, Corrupt> {
-    let Some(wire) = wire else {
-        return match details {
-            None => Ok(None),
-            Some(_) => Err(corrupt("the details belong to no failure")),
-        };
-    };
-    let mut failure = wire.failure.map(WireFailure::into_failure);
-    match (&mut failure, details) {
-        (_, None) => {}
-        (Some(failure), Some(details)) => details
-            .add_to(failure)
-            .map_err(|_| corrupt("the details of its failure are not JSON"))?,
-        (None, Some(_)) => return Err(corrupt("the details belong to no failure")),
+/// A value that a flag announces.
+fn flagged<'a, T: Default + Deserialize<'a>>(
+    flag: u8,
+    bytes: &'a [u8],
+) -> Result<(T, &'a [u8]), Corrupt> {
+    match flag {
+        0 => Ok((T::default(), bytes)),
+        _ => take(bytes),
     }
-    Ok(Some(Undoing {
-        status: wire.status,
-        failure,
-    }))
 }
 
-fn read_scope(kind: u8, bytes: &[u8]) -> Result<(WireScope, WireVisits), Corrupt> {
-    if kind == SCOPE {
-        return Ok((whole(bytes)?, WireVisits::default()));
-    }
-    let (wire, bytes) = take(bytes)?;
-    Ok((wire, whole(bytes)?))
+fn grow_undoing(wire: WireUndoing) -> Result<Undoing, Corrupt> {
+    let failure = wire.failure.map(WireFailure::into_failure).transpose();
+    Ok(Undoing {
+        status: wire.status,
+        failure: failure.map_err(|_| corrupt("the details of its failure are not JSON"))?,
+    })
 }
 
 fn visits(local: &Local) -> WireVisits {
@@ -509,10 +454,10 @@ impl Standing {
 
     /// Reads another scope; none if the row is not a scope.
     pub(super) fn of_row(row: &[u8]) -> Result<Option<Self>, Corrupt> {
-        let [VERSION, kind @ (SCOPE | VISITED_SCOPE), bytes @ ..] = row else {
+        let [VERSION, SCOPE, bytes @ ..] = row else {
             return Ok(None);
         };
-        let (wire, _) = read_scope(*kind, bytes)?;
+        let wire: WireScope = whole(bytes)?;
         let item = Some((wire.parent, wire.index));
         Ok(Some(Self::of(item, &wire.lists, &wire.queued)))
     }

@@ -124,7 +124,7 @@ enum WireKind {
     Dead,
     Taken(i64),
     Waiting(Vec<Option<i64>>),
-    /// Since version 2: the decisions before the pages, the pages, and the decisions behind them.
+    /// The decisions before the pages, the pages, and the decisions behind them.
     Paged(Vec<Option<i64>>, Vec<ScopeNo>, Vec<Option<i64>>),
 }
 

@@ -1,110 +1,11 @@
-//! States stored by earlier versions are read correctly.
+//! The stored bytes of a state: a change of them needs a new version.
 
-use windlass_engine::{Command, Event, Graph, NodeIx, Open, OpenRow, RunState, begin};
+use windlass_engine::{Command, Event, Graph, Open, OpenRow, RunState, begin, sections};
 use windlass_model::{
-    BlobRef, Body, Class, Code, Digest, ExecutionNo, Failure, JsonText, Origin, Payload, Position,
-    ScopeNo, Seq, TriggerType,
+    Class, Code, ExecutionNo, Failure, JsonText, Origin, Position, Seq, TriggerType,
 };
 
 use crate::kit::{self, Stored, Turn};
-
-const GRAPH: &str = "options: timeout 1000, output nodes.b.output
-    m: join each
-    a -> m
-    b -> m
-    m -> j
-    c -> j
-    a -> k
-    b -> k
-    k: join any
-    c -> l
-    l.again -> l
-    l.out -> z
-    e: end
-    d -> e";
-
-/// After the completion of each node: the head and the details of the open executions, as version 1
-/// wrote them.
-const STORED: &[(&str, &str, &[&str])] = &[
-    (
-        "a",
-        "01010701000001d00f010600000206010100010801000282808080a00100",
-        &[
-            "",
-            "",
-            "",
-            "014400010082808080a001",
-            "014404010082808080a001",
-        ],
-    ),
-    (
-        "m",
-        "01010702000001d00f01060000030501000284808080a0010601010001080100020100",
-        &["", "", "", "014404010082808080a001"],
-    ),
-    (
-        "b",
-        "01010803000001d00f010600010186808080a00101050100020100",
-        &["", "", "014404010082808080a001", "014401010186808080a001"],
-    ),
-    (
-        "m",
-        "01010804000001d00f010600010186808080a0010105010003020101010400",
-        &["", "", "014404010082808080a001"],
-    ),
-    (
-        "k",
-        "01010805000001d00f010600010186808080a0010105010003020101010400",
-        &["", ""],
-    ),
-    (
-        "d",
-        "01010906000001d00f010600010186808080a0010105010003020101010400",
-        &["", "01440901038c808080a001"],
-    ),
-    (
-        "e",
-        "01010907000001d00f0106018e808080a001010186808080a0010105010003020101010400",
-        &[""],
-    ),
-    (
-        "c",
-        "01010b08000001d00f0106018e808080a001010186808080a0010105010002020100010000",
-        &[
-            "014402020290808080a0010884808080a001",
-            "014406010290808080a001",
-        ],
-    ),
-];
-
-const DETAIL: &str = "01ff020604090200feffffffffffffffff010201010a746578742f706c61696e01477368613235363a3264373131363432623732366230343430313632376361396662616333326635633835333066623139303363633464623032323538373137393231613438383101";
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits = hex.as_bytes().chunks(2);
-    let digits = digits.map(|pair| std::str::from_utf8(pair).expect("digits"));
-    digits
-        .map(|pair| u8::from_str_radix(pair, 16).expect("a byte"))
-        .collect()
-}
-
-fn row(open: &Open) -> OpenRow {
-    let Open {
-        seq,
-        node,
-        kind,
-        attempt,
-        due_ms,
-        ..
-    } = *open;
-    let due_ms = due_ms.unwrap_or_default();
-    OpenRow {
-        seq,
-        node: node.0,
-        kind,
-        attempt,
-        due_ms,
-    }
-}
 
 fn oldest(graph: &Graph, state: &RunState, name: &str) -> Seq {
     let node = graph.find(name).expect("a node");
@@ -112,72 +13,8 @@ fn oldest(graph: &Graph, state: &RunState, name: &str) -> Seq {
     open.expect("it is open").seq
 }
 
-#[test]
-fn what_version_1_stored_is_read_and_goes_on() {
-    let graph = kit::graph(GRAPH);
-    let (mut state, _) = begin(&graph, 0);
-    let mut run = 5 << 32;
-    for (name, head, details) in STORED {
-        run += 1;
-        let event = Event::Done {
-            seq: oldest(&graph, &state, name),
-            run: ExecutionNo(run),
-            ports: Vec::new(),
-            end: (*name == "e").then_some(false),
-        };
-        let values = kit::values(&[].into());
-        kit::step(&graph, &mut state, event, 0, 0, &values).expect("it is open");
-        let mut read = RunState::decode(&graph, &bytes(head), []).expect("the head can be read");
-        assert_eq!(state.open.len(), details.len());
-        for (open, detail) in state.open.values().zip(*details) {
-            let open = Open::decode_detail(&graph, row(open), &bytes(detail));
-            read.restore(&graph, open.expect("the trigger can be read"));
-        }
-        assert_eq!(read, state, "after {name}");
-        assert_eq!(state.encode(), bytes(head), "and is written as it was");
-    }
-}
-
-#[test]
-fn every_part_of_a_detail_of_version_1_is_read() {
-    let graph = kit::graph("a -> b\nb -> c\na -> c");
-    let open = Open {
-        seq: Seq(9),
-        first: Seq(3),
-        scope: ScopeNo::ROOT,
-        node: NodeIx(1),
-        edge: Some(windlass_engine::EdgeIx(2)),
-        kind: TriggerType::Loop,
-        attempt: 2,
-        phase: 4,
-        due_ms: Some(100),
-        give_up_ms: Some(-5),
-        give_up_wait_ms: None,
-        expires_ms: None,
-        from: vec![
-            (NodeIx(0), ExecutionNo(i64::MAX)),
-            (NodeIx(2), ExecutionNo(-1)),
-        ],
-        left: Some(Payload {
-            content_type: Some("text/plain".into()),
-            body: Body::Blob(BlobRef {
-                digest: Digest::of(b"x"),
-                size: 1,
-            }),
-        }),
-        round: None,
-        collect: None,
-        input: None,
-        waiting: true,
-    };
-    assert_eq!(
-        Open::decode_detail(&graph, row(&open), &bytes(DETAIL)),
-        Ok(open)
-    );
-}
-
-/// A run that uses everything of version 2, in progress.
-const SECOND: &str = "u:
+/// A run that uses every part of the state, in progress.
+const PARTS: &str = "u:
     a: undo u
     a -> f
     b: mutex m
@@ -191,8 +28,8 @@ const SECOND: &str = "u:
     f| z -> j";
 
 /// Its stored form: the head, the scopes, and the details of the open executions.
-pub(crate) fn second() -> (Graph, RunState, Stored) {
-    let graph = kit::graph(SECOND);
+pub(crate) fn parts() -> (Graph, RunState, Stored) {
+    let graph = kit::graph(PARTS);
     let (mut state, _) = begin(&graph, 0);
     let mut stored = Stored::default();
     let values = kit::values(&[].into());
@@ -253,15 +90,70 @@ fn long() -> (RunState, Stored) {
     (state, stored)
 }
 
-/// Version 2 still writes the same bytes as when it was new: every change needs a new version.
+/// Versions that exist in this test alone.
+#[test]
+fn bytes_of_another_version_are_refused() {
+    let (graph, state, stored) = parts();
+    let (head, scopes) = (state.encode(), &stored.scopes);
+    let rows = || scopes.iter().map(|(no, bytes)| (*no, bytes.as_slice()));
+    RunState::decode(&graph, &head, rows()).expect("it can be read");
+    assert!(scopes.len() > 1 && !state.open.is_empty());
+    let of = |version: u8, bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        bytes[0] = version;
+        bytes
+    };
+    for version in [0, head[0] + 1, u8::MAX] {
+        let other = of(version, &head);
+        let refused = RunState::decode(&graph, &other, rows()).unwrap_err();
+        assert!(
+            refused.to_string().contains("its version is unknown"),
+            "{refused}"
+        );
+        assert!(sections(&other, rows(), &[]).is_err());
+        for (changed, bytes) in scopes {
+            let other = of(version, bytes);
+            let one = |(no, bytes)| {
+                (
+                    no,
+                    if no == *changed {
+                        other.as_slice()
+                    } else {
+                        bytes
+                    },
+                )
+            };
+            let refused = RunState::decode(&graph, &head, rows().map(one)).unwrap_err();
+            assert!(
+                refused
+                    .to_string()
+                    .contains("the version of a scope is unknown"),
+                "{refused}"
+            );
+        }
+        let row = OpenRow {
+            seq: Seq(1),
+            node: 0,
+            kind: TriggerType::Next,
+            attempt: 1,
+            due_ms: 0,
+        };
+        let refused = Open::decode_detail(&graph, row, &[version, 0, 0]).unwrap_err();
+        assert!(
+            refused.to_string().contains("its version is unknown"),
+            "{refused}"
+        );
+    }
+}
+
 /// `BLESS=1` rewrites the file.
 #[test]
-fn what_version_2_stores_stays_as_it_is() {
-    let (_, state, stored) = second();
+fn a_state_has_the_bytes_that_its_version_had_when_it_was_new() {
+    let (_, state, stored) = parts();
     let mut written = rows(&state, &stored);
     let (state, stored) = long();
     written.push_str(&rows(&state, &stored));
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/engine/stored_v2.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/engine/stored.txt");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, &written).expect("it can be written");
     }
@@ -269,7 +161,6 @@ fn what_version_2_stores_stays_as_it_is() {
     assert_eq!(written, known);
 }
 
-/// Failures without details have the bytes of earlier versions; details and the origin follow.
 #[test]
 fn a_stored_failure_keeps_its_details_and_its_origin() {
     let plain = Failure::new(Class::Permanent, Code::new("WL-T001"), "no");

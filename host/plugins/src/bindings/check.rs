@@ -1,4 +1,4 @@
-//! `windlass:check/check@0.2.0`, which node executors may export.
+//! `windlass:check/check@0.1.0`, which node executors may export.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use wasmtime::component::{ComponentType, Lift, Lower};
 use super::node::{Payload, Position};
 
 /// The interface's name in components.
-pub(crate) const INTERFACE: &str = "windlass:check/check@0.2.0";
+pub(crate) const INTERFACE: &str = "windlass:check/check@0.1.0";
 
 /// `check-request`.
 #[derive(Debug, ComponentType, Lower)]

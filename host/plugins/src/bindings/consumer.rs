@@ -1,4 +1,4 @@
-//! `windlass:consumer/consumer@0.2.0`, which trigger consumers export.
+//! `windlass:consumer/consumer@0.1.0`, which trigger consumers export.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::node::{Failure, Payload};
 use crate::question::Decide;
 
 /// The interface's name in components.
-pub(crate) const INTERFACE: &str = "windlass:consumer/consumer@0.2.0";
+pub(crate) const INTERFACE: &str = "windlass:consumer/consumer@0.1.0";
 
 /// `trigger`.
 #[derive(Debug, ComponentType, Lower)]

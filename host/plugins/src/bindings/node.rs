@@ -1,15 +1,15 @@
-//! `windlass:node/node@0.2.0`, which node executors export.
+//! `windlass:node/node@0.1.0`, which node executors export.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-use super::host::windlass::types0_2_0::types;
+use super::host::windlass::types::types;
 use crate::question::Execute;
 
 /// The interface's name in components.
-pub(crate) const INTERFACE: &str = "windlass:node/node@0.2.0";
+pub(crate) const INTERFACE: &str = "windlass:node/node@0.1.0";
 
 /// `payload`.
 #[derive(Debug, ComponentType, Lift, Lower)]

@@ -1,7 +1,7 @@
 //! `windlass:context`. Texts are formatted only when the guest asks for them.
 
 use crate::bindings::host::windlass::context::context::{Host, Reason, Resumed, ResumedCall};
-use crate::bindings::host::windlass::types0_2_0::types;
+use crate::bindings::host::windlass::types::types;
 use crate::call;
 use crate::classify;
 use crate::guest::{Guest, Ongoing};

@@ -5,7 +5,7 @@ use windlass_model::limits::MATCH_BYTES;
 use windlass_model::{Payload, RunId, stimulus, valid};
 
 use crate::bindings::host::windlass::events::events::{EventError, Host, Scheduled, Stimulus};
-use crate::bindings::host::windlass::types0_2_0::types;
+use crate::bindings::host::windlass::types::types;
 use crate::call::{Effects, ScheduledTrigger, SentStimulus};
 use crate::convert::Reader;
 use crate::guest::{Guest, Ongoing};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bindings::host::windlass::memory::memory::{Host, MemoryError};
-use crate::bindings::host::windlass::types0_2_0::types::Payload;
+use crate::bindings::host::windlass::types::types::Payload;
 use crate::call;
 use crate::guest::Guest;
 use crate::imports::context::hand_over;

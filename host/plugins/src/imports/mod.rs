@@ -10,7 +10,6 @@ mod events;
 mod fetch;
 mod logging;
 mod memory;
-mod old;
 mod random;
 
 pub(crate) use events::EventWork;
@@ -19,7 +18,7 @@ use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 
-use crate::bindings::{host::windlass, old_host};
+use crate::bindings::{VERSION, host::windlass};
 use crate::codes;
 use crate::error::Error;
 use crate::guest::Guest;
@@ -40,20 +39,20 @@ pub(crate) struct Imports {
     absent: bool,
 }
 
-/// Interfaces of Windlass that never wait, with the versions that this host offers.
-const PLAIN: [(&str, &[&str]); 6] = [
-    ("windlass:types/types", &["0.1", "0.2"]),
-    ("windlass:log/log", &["0.1"]),
-    ("windlass:context/context", &["0.1", "0.2"]),
-    ("windlass:clock/clock", &["0.1"]),
-    ("windlass:random/random", &["0.1"]),
-    ("windlass:events/events", &["0.1", "0.2"]),
+/// Interfaces of Windlass that never wait.
+const PLAIN: [&str; 6] = [
+    "windlass:types/types",
+    "windlass:log/log",
+    "windlass:context/context",
+    "windlass:clock/clock",
+    "windlass:random/random",
+    "windlass:events/events",
 ];
-/// Interfaces of Windlass that may wait, with the versions that this host offers.
-const WAITING: [(&str, &[&str]); 3] = [
-    ("windlass:memory/memory", &["0.1", "0.2"]),
-    ("windlass:blobs/blobs", &["0.1"]),
-    ("windlass:http/http", &["0.1", "0.2"]),
+/// Interfaces of Windlass that may wait.
+const WAITING: [&str; 3] = [
+    "windlass:memory/memory",
+    "windlass:blobs/blobs",
+    "windlass:http/http",
 ];
 /// Interfaces of WASI that never wait. All others may: even closing a stream.
 const PLAIN_WASI: [&str; 2] = ["wasi:random/", "wasi:clocks/wall-clock"];
@@ -74,7 +73,7 @@ impl Imports {
         for (name, item) in component.component_type().imports(engine) {
             let base = name.split('@').next().unwrap_or(name);
             let wasi = base.starts_with("wasi:");
-            let is_waiting = WAITING.iter().any(|(waiting, _)| *waiting == base);
+            let is_waiting = WAITING.contains(&base);
             if !wasi && let Some(fault) = not_offered(name, base) {
                 unknown.push(fault);
                 continue;
@@ -106,25 +105,20 @@ impl Imports {
 
 /// Why the host does not offer an interface, if it does not.
 fn not_offered(name: &str, base: &str) -> Option<String> {
-    let mut offered = PLAIN.iter().chain(&WAITING);
-    let Some((_, versions)) = offered.find(|(known, _)| *known == base) else {
+    if !PLAIN.contains(&base) && !WAITING.contains(&base) {
         return Some(format!(
             "it imports `{name}`, which this host does not offer"
         ));
-    };
-    let version = name.split_once('@').map_or("", |(_, version)| version);
-    let is = |known: &&str| {
-        let patch = version.strip_prefix(*known);
-        patch.is_some_and(|patch| patch.starts_with('.'))
-    };
-    match versions.iter().any(is) {
-        true => None,
-        false => Some(format!(
-            "it imports `{name}`, and this host offers {}: use a newer host, or build the \
-             component against one of these versions",
-            versions.join(" and ")
-        )),
     }
+    let version = name.split_once('@').map_or("", |(_, version)| version);
+    let patch = version.strip_prefix(VERSION);
+    if patch.is_some_and(|patch| patch.starts_with('.')) {
+        return None;
+    }
+    Some(format!(
+        "it imports `{name}`, and this host offers version {VERSION}: use a newer host, or build \
+         the component against this version"
+    ))
 }
 
 trait IsType {
@@ -183,23 +177,16 @@ pub(crate) fn link_waiting(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     windlass::memory::memory::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::blobs::blobs::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::http::http::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
-    old_host::windlass::memory::memory::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
-    old_host::windlass::http::http::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     wasmtime_wasi::p2::add_to_linker_async(linker)
 }
 
-impl windlass::types0_1_0::types::Host for Guest {}
-impl windlass::types0_2_0::types::Host for Guest {}
+impl windlass::types::types::Host for Guest {}
 
 fn link_ours(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    use old_host::windlass as old;
-    windlass::types0_1_0::types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
-    windlass::types0_2_0::types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::types::types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::log::log::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::context::context::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::clock::clock::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::events::events::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
-    windlass::random::random::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
-    old::context::context::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
-    old::events::events::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
+    windlass::random::random::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
 }

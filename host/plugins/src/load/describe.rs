@@ -7,7 +7,7 @@ use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
 use super::alone::alone;
-use crate::bindings::{node, old};
+use crate::bindings::node;
 use crate::codes;
 use crate::description::MAX_BYTES;
 use crate::error::Error;
@@ -15,7 +15,6 @@ use crate::guest::Guest;
 use crate::host::HostShared;
 use crate::options::Limits;
 use crate::plugin::{Entries, Exports};
-use crate::question::Version;
 
 /// The time limit of a component, its initialisation included: that of an interpreter is slow.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -62,16 +61,6 @@ async fn call_describe(
     let describe = entries.describe.as_ref();
     let describe =
         describe.ok_or_else(|| wasmtime::Error::msg("there is no function `describe`"))?;
-    Ok(match describe.version {
-        Version::New => {
-            let function =
-                instance.get_typed_func::<(), (node::Payload,)>(&mut *store, &describe.index)?;
-            function.call_async(&mut *store, ()).await?.0
-        }
-        Version::Old => {
-            let function =
-                instance.get_typed_func::<(), (old::Payload,)>(&mut *store, &describe.index)?;
-            function.call_async(&mut *store, ()).await?.0.into()
-        }
-    })
+    let function = instance.get_typed_func::<(), (node::Payload,)>(&mut *store, describe)?;
+    Ok(function.call_async(&mut *store, ()).await?.0)
 }

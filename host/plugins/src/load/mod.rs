@@ -28,7 +28,7 @@ use parking_lot::{Condvar, Mutex};
 use wasmtime::component::Component;
 use windlass_model::Digest;
 
-use crate::bindings::{check, consumer, node, old};
+use crate::bindings::{VERSION, check, consumer, node};
 use crate::budget::{INSTANCE_BYTES, Peak};
 use crate::codes;
 use crate::description::Description;
@@ -40,7 +40,6 @@ use crate::options::{Grants, Isolation, Limits, Settings};
 use crate::plugin::{Entries, Plugin, Purity, Terms};
 use crate::proof::{self, Evidence, Proof, Standing};
 use crate::quarantine::Quarantine;
-use crate::question::{Entry, Version};
 use crate::slot::Slots;
 
 /// Bounds the number of components that are worked on at once.
@@ -254,8 +253,8 @@ fn make<'a>(
         let message = match unknown.as_slice() {
             [] => "it exports neither a node executor nor a trigger consumer".to_owned(),
             unknown => format!(
-                "it exports {}, and this host knows the versions 0.1 and 0.2: use a newer host, or \
-                 build the component against one of these",
+                "it exports {}, and this host knows version {VERSION}: use a newer host, or build \
+                 the component against this version",
                 unknown.join(" and ")
             ),
         };
@@ -341,21 +340,14 @@ fn tell(plugin: &Plugin, settings: &Settings, evidence: &Evidence) {
     }
 }
 
-/// The functions that a component exports, in the newest version that it has.
+/// The functions that a component exports, in the version that this host knows.
 fn entries(component: &Component) -> Entries {
     let index = |interface: &str, function: &str| {
         let instance = component.get_export_index(None, interface)?;
         component.get_export_index(Some(&instance), function)
     };
-    let find = |new: &str, old: &str, function: &str| {
-        let entry = |version, interface| {
-            let index = index(interface, function)?;
-            Some(Entry { index, version })
-        };
-        entry(Version::New, new).or_else(|| entry(Version::Old, old))
-    };
-    let node = |function| find(node::INTERFACE, old::NODE, function);
-    let consumer = |function| find(consumer::INTERFACE, old::CONSUMER, function);
+    let node = |function| index(node::INTERFACE, function);
+    let consumer = |function| index(consumer::INTERFACE, function);
     Entries {
         describe: node("describe").or_else(|| consumer("describe")),
         execute: node("execute"),

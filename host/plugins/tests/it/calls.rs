@@ -77,7 +77,7 @@ fn a_node_learns_what_its_context_says() {
     assert_eq!(returned.progress, Some((0.5, "half way".to_owned())));
     let seen = output(returned);
     let instance = context().run.to_string();
-    assert_eq!(seen["instance"], json!(instance));
+    assert_eq!(seen["run"], json!(instance));
     assert_eq!(seen["workflow"], json!("flow"));
     assert_eq!(seen["node"], json!("step"));
     assert_eq!(seen["trigger"], json!(format!("{instance}/7")));

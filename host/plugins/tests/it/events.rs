@@ -50,7 +50,7 @@ fn what_a_node_sends_and_schedules_comes_back_in_its_order() {
     let rig = Rig::with(granted);
     let instance = context().run;
     let config = json!({
-        "send": 2, "schedule": 1, "name": "paid", "instance": instance.to_string(),
+        "send": 2, "schedule": 1, "name": "paid", "run": instance.to_string(),
         "data": { "x": 1 },
     });
     let returned = tell(&rig, &config);
@@ -188,7 +188,7 @@ fn what_is_malformed_is_refused() {
         json!({ "schedule": 1, "name": "a", "data": 3 }),
         "not a JSON object",
     );
-    let elsewhere = json!({ "send": 1, "name": "a", "instance": "elsewhere" });
+    let elsewhere = json!({ "send": 1, "name": "a", "run": "elsewhere" });
     check_refused(&rig, elsewhere, "not a UUID");
 }
 
@@ -309,10 +309,7 @@ fn a_person_is_asked_and_answers() {
     let bookmark = &suspension.bookmarks[0];
     assert_eq!(bookmark.name, "human.confirm");
     let instance = context().run.to_string();
-    assert_eq!(
-        bookmark.matches,
-        json!({ "instance": instance, "node": "step" })
-    );
+    assert_eq!(bookmark.matches, json!({ "run": instance, "node": "step" }));
     let metadata = bookmark.metadata.as_ref().unwrap().value().unwrap();
     assert_eq!(metadata["message"], "Really?");
     let decisions = metadata.pointer("/schema/properties/decision/enum");

@@ -1,4 +1,4 @@
-//! Both versions of the contract in one host: components written for 0.1 beside those for 0.2.
+//! The version of the contract, what a failure carries, and checks of configurations.
 
 use std::sync::Arc;
 
@@ -6,43 +6,7 @@ use serde_json::{Value, json};
 use windlass_model::{Class, Origin, Position};
 use windlass_plugins::{Configured, Plugin};
 
-use crate::rig::{Rig, bare, call, failure, output, secrets};
-
-/// A function of version 0.1 that fails with `permanent("gone")`: the discriminants of the result
-/// and of the error, then the text.
-const FAIL: &str = r#"
-    (i32.store8 (i32.const 256) (i32.const 1))
-    (i32.store8 (i32.const 264) (i32.const 2))
-    (i32.store (i32.const 272) (i32.const 600))
-    (i32.store (i32.const 276) (i32.const 4))
-    (i32.store (i32.const 600) (i32.const 0x656e6f67))
-    (i32.const 256)"#;
-
-#[test]
-fn components_of_both_versions_run_in_one_host() {
-    let rig = Rig::new();
-    let old = rig.node("(i32.const 128)").unwrap();
-    let new = rig.plugin("echo");
-    let text = json!({ "text": "ünïcode" });
-    for _ in 0..2 {
-        assert_eq!(output(rig.fiber(&old, bare("wat/run"))), json!("ok"));
-        let echoed = rig.fiber(&new, call("echo/echo", &Value::Null, &text));
-        assert_eq!(output(echoed), text);
-    }
-}
-
-#[test]
-fn a_failure_of_version_0_1_is_its_message() {
-    let rig = Rig::new();
-    let old = rig.node(FAIL).unwrap();
-    let failed = failure(
-        rig.fiber(&old, bare("wat/run")),
-        Class::Permanent,
-        "WL-R040",
-    );
-    assert_eq!(failed.message, "gone");
-    assert_eq!((failed.details, failed.origin), (None, None));
-}
+use crate::rig::{Rig, call, failure, secrets};
 
 #[test]
 fn a_failure_carries_details_and_a_position() {
@@ -111,17 +75,17 @@ fn a_component_for_a_later_version_is_refused_in_words() {
     check(
         r#"(component (instance $i) (export "windlass:node/node@0.3.0" (instance $i)))"#,
         "WL-P005",
-        "it exports windlass:node/node@0.3.0, and this host knows the versions 0.1 and 0.2",
+        "it exports windlass:node/node@0.3.0, and this host knows version 0.1: use a newer host",
     );
     check(
         r#"(component (import "windlass:context/context@0.3.0" (instance)))"#,
         "WL-P006",
-        "it imports `windlass:context/context@0.3.0`, and this host offers 0.1 and 0.2",
+        "it imports `windlass:context/context@0.3.0`, and this host offers version 0.1: use a newer host",
     );
     check(
         r#"(component (import "windlass:log/log@0.10.0" (instance)))"#,
         "WL-P006",
-        "and this host offers 0.1",
+        "and this host offers version 0.1",
     );
     check(r#"(component)"#, "WL-P005", "neither a node executor nor");
 }

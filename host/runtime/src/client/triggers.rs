@@ -62,7 +62,7 @@ impl ClientInner {
                 help: None,
             })?;
         let request = json!({
-            "instance": new.run,
+            "run": new.run,
             "node": node,
             "due": new.due_ms,
             "payload": new.payload,

@@ -14,8 +14,8 @@ use windlass_store::rows::{DefinitionRow, ExecutionRow, JournalRow, RunRow};
 
 use crate::error::Error;
 
-/// The version of the lines. In version 1 the member `executions` was called `runs`.
-const VERSION: u32 = 2;
+/// The version of the lines.
+const VERSION: u32 = 1;
 
 /// The first members of a line.
 #[derive(Serialize)]

@@ -380,7 +380,7 @@ fn runs_are_archived_by_the_day_they_ended() {
     let found = lines(directory.path(), "1970-01-01.ndjson");
     assert_eq!(found.len(), 2);
     let run = &found[0];
-    assert_eq!((&run["v"], &run["id"]), (&json!(2), &json!(first)));
+    assert_eq!((&run["v"], &run["id"]), (&json!(1), &json!(first)));
     assert_eq!(
         (&run["workflow"], &run["status"]),
         (&json!("orders"), &json!("completed"))

@@ -93,8 +93,6 @@ impl OwnedRun {
             "what": what,
             "node": node.map(|plan| plan.name.as_str()),
             "run": self.id.to_string(),
-            // The older name of the same, which published workflows read.
-            "instance": self.id.to_string(),
             "workflow": &*self.prepared.name,
             "correlation": self.correlation.as_deref(),
             "failure": failure.map(described),

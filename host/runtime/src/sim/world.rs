@@ -503,8 +503,15 @@ impl World {
                     && let Some(calling) = process.calls.get(call)
                     && calling.kills()
                 {
-                    let killed = poison.killed((calling.to.run, calling.to.seq));
-                    self.checker.lock().wrong.extend(killed.err());
+                    let (run, seq) = (calling.to.run, calling.to.seq);
+                    let killed = poison.killed((run, seq));
+                    let mut checker = self.checker.lock();
+                    if checker.tells {
+                        let life = process.life;
+                        eprintln!("{now_ms} process {life} dies of trigger {seq} of {run}");
+                    }
+                    checker.wrong.extend(killed.err());
+                    drop(checker);
                     return self.crash(at);
                 }
                 process.returns(call, now_ms);

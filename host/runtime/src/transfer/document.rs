@@ -26,7 +26,6 @@ pub(super) struct Document {
     #[serde(rename = "windlass-export")]
     pub(super) version: u32,
     pub(super) exported_ms: i64,
-    #[serde(alias = "instance")]
     pub(super) run: Head,
     pub(super) definition: Named,
     pub(super) pins: Named,

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The signature has the format of minisign. It covers the bytes of `document` exactly as they are
-//! in the file, so they are verified without being rewritten. The document alone is version 3
-//! (formerly 1), which has no signature.
+//! in the file, so they are verified without being rewritten. The document alone is version 1,
+//! which has no signature.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use windlass_keys::minisign::{Name, Signature};
 use windlass_model::RunId;
 
 use super::document::{Document, Kind};
-use super::{DOCUMENT_BYTES, FILE_BYTES, SIGNED, VERSION, VERSION_BEFORE, malformed};
+use super::{DOCUMENT_BYTES, FILE_BYTES, SIGNED, VERSION, malformed};
 use crate::codes;
 use crate::error::Error;
 
@@ -92,7 +92,7 @@ pub(super) fn open<'a>(bytes: &'a [u8], keys: &ExportKeys) -> Result<Opened<'a>,
     }
     let kind: Kind = serde_json::from_slice(bytes).map_err(malformed)?;
     let opened = match kind.version {
-        VERSION | VERSION_BEFORE => Opened {
+        VERSION => Opened {
             document: bytes,
             seal: Seal::Absent,
         },
@@ -102,7 +102,7 @@ pub(super) fn open<'a>(bytes: &'a [u8], keys: &ExportKeys) -> Result<Opened<'a>,
             let signature = envelope.signature.parse().map_err(malformed)?;
             let seal = seal(document, &signature, keys)?;
             let inner: Kind = serde_json::from_slice(document).map_err(malformed)?;
-            if ![VERSION, VERSION_BEFORE].contains(&inner.version) {
+            if inner.version != VERSION {
                 return Err(other_version(inner.version));
             }
             Opened { document, seal }
@@ -148,8 +148,7 @@ fn other_version(version: u32) -> Error {
         code: codes::EXPORT_VERSION,
         message: format!(
             "the run was exported as version {version}, and this host reads the versions \
-             {VERSION_BEFORE}, \
-             {SIGNED} and {VERSION}"
+             {VERSION} and {SIGNED}"
         ),
         help: Some("import it on a host of the version that exported it, or newer".into()),
     }

@@ -35,11 +35,8 @@ pub const DOCUMENT_BYTES: usize = 128 * 1024 * 1024;
 /// The limit of a file with a document and its signature, in bytes.
 pub const FILE_BYTES: usize = DOCUMENT_BYTES + 2048;
 
-/// The version of the document that is written.
-pub const VERSION: u32 = 3;
-
-/// The version before, which is read, too: its member `run` was called `instance`.
-pub const VERSION_BEFORE: u32 = 1;
+/// The version of a document.
+pub const VERSION: u32 = 1;
 
 /// The version of a document in an envelope with its signature.
 pub const SIGNED: u32 = 2;

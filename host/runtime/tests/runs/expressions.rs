@@ -27,7 +27,7 @@ edges:
   - again -> bad
   - bad.error -> wait
   - { from: wait, to: after, when: "trigger.type == 'timer'" }
-output: "{{ [vars.seen, vars.after, trigger.type, workflow.name, run.id | length, instance.id == run.id] }}"
+output: "{{ [vars.seen, vars.after, trigger.type, workflow.name, run.id | length] }}"
 "#,
     );
     let seen = json!(["start 1", "next 1", "loop 1"]);

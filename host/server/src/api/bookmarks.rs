@@ -78,7 +78,6 @@ fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
     /// Only bookmarks of this run.
-    #[serde(alias = "instance")]
     run: Option<Uuid>,
     /// Only bookmarks of this name.
     name: Option<String>,

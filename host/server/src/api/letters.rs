@@ -156,7 +156,6 @@ pub(crate) struct Filter {
     #[param(value_type = Option<DeadLetterKind>)]
     kind: Option<String>,
     /// Only dead letters of this run.
-    #[serde(alias = "instance")]
     run: Option<Uuid>,
 }
 

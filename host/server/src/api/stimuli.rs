@@ -36,7 +36,6 @@ pub(crate) struct Happened {
     /// Only for runs that wait with this correlation.
     correlation: Option<String>,
     /// Only for this run.
-    #[serde(alias = "instance")]
     run: Option<Uuid>,
     /// Input that the event carries. Default: `null`.
     #[serde(default)]

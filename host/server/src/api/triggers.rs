@@ -25,7 +25,6 @@ use crate::view::{Names, Trigger, trigger_name};
 #[serde(deny_unknown_fields)]
 pub(crate) struct TriggerRequest {
     /// The run.
-    #[serde(alias = "instance")]
     run: Uuid,
     /// The node to execute.
     node: String,
@@ -126,7 +125,6 @@ pub(crate) fn due(
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
     /// All triggers of this run, not only pending ones.
-    #[serde(alias = "instance")]
     run: Option<Uuid>,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
         ("no member", |step, _| {
             step.fence.incarnation = Incarnation(77)
         }),
-        ("no instance", |step, _| step.fence.run = RunNo(77)),
+        ("no run", |step, _| step.fence.run = RunNo(77)),
         ("another token", |step, _| step.trigger.token.0 += 1),
         ("no trigger", |step, _| step.trigger.no = TriggerNo(77)),
         ("a foreign trigger", |step, other| {

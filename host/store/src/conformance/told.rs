@@ -12,7 +12,7 @@ use crate::stimuli::{BookmarkQuery, StimulusQuery};
 /// The maximum number of rows of one kind: more than a test's history leaves.
 const LIMIT: u32 = 100_000;
 
-/// All rows of a store, except its secret and its process ids, which always differ. External
+/// All rows of a store, except its process ids, which always differ. External
 /// triggers are looked up by these names.
 pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
     // Each store clears the rows behind a tombstone at its own pace.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Harness;
 use super::world::{DONE, LEASE_MS, Member};
 use crate::sql::layout::{Kind, PROGRAM, Step};
+use crate::upkeep::{Finding, Layout};
 use crate::write::{Leave, NewMember, Renew};
 use crate::{Error, Result, Store, Writer as _, codes};
 
@@ -21,6 +22,9 @@ const BREAKING: Step = Step {
     kind: Kind::Breaking,
 };
 
+/// A step that fails, because the table of [`ADDITIVE`] is there.
+const FAILING: Step = ADDITIVE;
+
 /// A store that programs of several versions open.
 pub(crate) trait Versions: Harness {
     /// Opens the store as a program that knows further steps.
@@ -28,6 +32,15 @@ pub(crate) trait Versions: Harness {
 
     /// As [`Self::open_as`], for a process that does not migrate.
     fn open_unmigrated(&self, further: &'static [Step]) -> Result<Arc<dyn Store>>;
+
+    /// The layout of the store, as a program sees it that knows further steps.
+    fn layout_as(&self, further: &'static [Step]) -> Layout;
+
+    /// Checks the store as such a program.
+    fn check_as(&self, further: &'static [Step]) -> Result<Vec<Finding>>;
+
+    /// Migrates the store as such a program.
+    fn migrate_as(&self, further: &'static [Step]) -> Result<Layout>;
 
     /// The layout of the store, and the layout that it demands.
     fn layouts(&self) -> (i64, i64);
@@ -138,6 +151,36 @@ pub(crate) fn a_process_that_does_not_migrate_leaves_an_older_store_alone(
     Member::of(versions.open_unmigrated(&[]).unwrap()).born();
 }
 
+pub(crate) fn an_older_layout_is_told_and_brought_up(versions: &impl Versions) {
+    const NEWER: &[Step] = &[ADDITIVE, BREAKING];
+    drop(versions.open_as(&[]).unwrap());
+    let found = versions.layout_as(&[]).found;
+    let current = found + NEWER.len();
+    let before = Layout { found, current };
+    assert_eq!(versions.layout_as(NEWER), before);
+    let refused = versions.check_as(NEWER).unwrap_err();
+    assert_eq!(refused.code, codes::OLDER, "{refused}");
+    assert_eq!(versions.migrate_as(NEWER).unwrap(), before);
+    let after = Layout {
+        found: current,
+        current,
+    };
+    assert_eq!(versions.layout_as(NEWER), after);
+    assert_eq!(versions.migrate_as(NEWER).unwrap(), after);
+    assert_eq!(versions.check_as(NEWER).unwrap(), []);
+}
+
+pub(crate) fn a_migration_that_fails_leaves_the_layout_before_it(versions: &impl Versions) {
+    let member = Member::of(versions.open_as(&[]).unwrap());
+    let held = member.born();
+    let before = versions.layouts();
+    assert!(versions.open_as(&[ADDITIVE, FAILING]).is_err());
+    assert_eq!(versions.layouts(), before, "no step is taken");
+    assert_eq!(member.commit(member.last(&held)), DONE);
+    Member::of(versions.open_as(&[ADDITIVE]).unwrap()).born();
+    assert_eq!(versions.layouts(), (before.0 + 1, before.1));
+}
+
 /// Generates a test for each case.
 macro_rules! upgrading {
     ($make:ident) => {
@@ -145,7 +188,9 @@ macro_rules! upgrading {
             an_additive_step_is_taken_beside_older_members
             a_breaking_step_waits_for_older_members_to_leave
             a_program_that_knows_too_little_is_refused_in_words
-            a_process_that_does_not_migrate_leaves_an_older_store_alone);
+            a_process_that_does_not_migrate_leaves_an_older_store_alone
+            an_older_layout_is_told_and_brought_up
+            a_migration_that_fails_leaves_the_layout_before_it);
     };
     ($make:ident: $($case:ident)+) => {
         $(

@@ -191,7 +191,7 @@ impl Data {
             let existing = self.runs.get(no).map(|run| run.row.clone());
             return existing
                 .map(|row| Ok(Created::Exists(Box::new(row))))
-                .ok_or_else(|| Error::corrupt("an id without its instance"));
+                .ok_or_else(|| Error::corrupt("an id without its run"));
         }
         if let Some(by) = self.excluded_by(new) {
             return Ok(Ok(Created::Reserved { by }));

@@ -160,7 +160,7 @@ impl Data {
             return Ok(None);
         };
         let row = &run.row;
-        let missing = || Error::corrupt("an instance without its documents");
+        let missing = || Error::corrupt("a run without its documents");
         let definition = self.definitions.get(&row.definition).ok_or_else(missing)?;
         let pins = self.pins.get(&row.pins).ok_or_else(missing)?;
         let held = self.blob_refs.iter().filter(|(of, _)| *of == row.no);

@@ -260,11 +260,6 @@ impl Data {
         Ok(row.map(|row| self.bookmark_row(row)))
     }
 
-    fn secret(&self) -> Result<[u8; 32]> {
-        // A fixed secret: the memory store is deterministic.
-        Ok([7; 32])
-    }
-
     fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
         let rows = self.stimuli.kept.iter().filter_map(|(no, kept)| {
             Some(QueuedRow {

@@ -127,12 +127,7 @@ async fn behind(
     let sql = "DELETE FROM member \
         WHERE until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1";
     client.execute(sql, &[&ahead_ms]).await?;
-    let rows = if is_there(connection, &options.schema, "requirement").await? {
-        let sql = layout::BEHIND.postgres;
-        client.query(sql, &[&number]).await?
-    } else {
-        client.query(layout::BEHIND_UNNOTED.postgres, &[]).await?
-    };
+    let rows = client.query(layout::BEHIND.postgres, &[&number]).await?;
     let members = rows.iter().map(|row| {
         Ok(Behind {
             incarnation: row.try_get(0)?,

@@ -38,13 +38,13 @@ impl Tables for ReadPool {
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
         // One page of each priority.
         let sql = with_ranks!(
-            "SELECT d.no, d.instance, d.seq, d.kind, d.node, d.due_ms, d.state, d.token, \
+            "SELECT d.no, d.run, d.seq, d.kind, d.node, d.due_ms, d.state, d.token, \
                 d.attempt, d.deliveries, d.suspicion, d.detail, d.payload, d.priority \
             FROM ranks JOIN LATERAL (SELECT * FROM trigger t WHERE t.wake_ms IS NOT NULL \
                 AND t.rank = ranks.rank AND t.wake_ms <= ?1 \
-                AND (t.wake_ms, t.instance, t.no) > (?2, ?3, ?4) \
-                ORDER BY t.wake_ms, t.instance, t.no LIMIT ?5) AS d ON true \
-            ORDER BY d.due_ms, d.instance, d.no LIMIT ?5"
+                AND (t.wake_ms, t.run, t.no) > (?2, ?3, ?4) \
+                ORDER BY t.wake_ms, t.run, t.no LIMIT ?5) AS d ON true \
+            ORDER BY d.due_ms, d.run, d.no LIMIT ?5"
         );
         let after = query.after.map_or((i64::MIN, i64::MIN, i64::MIN), |place| {
             (place.due_ms, place.run.0, place.no.0)

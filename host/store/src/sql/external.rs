@@ -38,7 +38,7 @@ pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewExternal) -> D
         return Ok(Scheduled::Closed);
     }
     let sql = sql!(
-        "INSERT INTO outside (id, trigger, instance, request, closed) \
+        "INSERT INTO external_trigger (id, trigger, run, request, closed) \
         VALUES (?1, ?2, ?3, ?4, false) ON CONFLICT (id) DO NOTHING"
     );
     let row = params![new.id, new.no.0, run, new.request];
@@ -172,9 +172,9 @@ pub(crate) async fn cancel_all<X: Transaction>(tx: &mut X, commit: &Commit) -> D
 /// Closes the external triggers that have not run.
 pub(crate) async fn close<X: Transaction>(tx: &mut X, run: i64) -> Done<X, ()> {
     let sql = sql!(
-        "UPDATE outside SET closed = true WHERE instance = ?1 \
+        "UPDATE external_trigger SET closed = true WHERE run = ?1 \
         AND trigger {IN (|= ANY (ARRAY(}\
-        SELECT no FROM trigger WHERE instance = ?1 AND seq < 0{)|))}"
+        SELECT no FROM trigger WHERE run = ?1 AND seq < 0{)|))}"
     );
     tx.later(sql, params![run]).await
 }
@@ -207,7 +207,7 @@ async fn control_at<X: Transaction>(
         return Ok((!asked).then_some(at_ms));
     }
     let sql = sql!(
-        "SELECT kind, due_ms FROM trigger WHERE instance = ?1 AND kind IN (?2, ?3) \
+        "SELECT kind, due_ms FROM trigger WHERE run = ?1 AND kind IN (?2, ?3) \
         AND seq < 0 AND state IN (0, 1) ORDER BY due_ms DESC LIMIT 1"
     );
     let last = tx
@@ -231,7 +231,7 @@ async fn is_asked_for<X: Transaction>(
     detail: &Bytes,
 ) -> Done<X, bool> {
     let sql = sql!(
-        "SELECT 1 FROM trigger WHERE instance = ?1 AND kind = ?2 AND detail = ?3 \
+        "SELECT 1 FROM trigger WHERE run = ?1 AND kind = ?2 AND detail = ?3 \
         AND seq < 0 AND state = 0 LIMIT 1"
     );
     let key = params![run, kind.stored(), detail];
@@ -254,7 +254,7 @@ async fn insert_control<X: Transaction>(
 }
 
 async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Named>> {
-    let sql = sql!("SELECT trigger, instance, request, closed FROM outside WHERE id = ?1");
+    let sql = sql!("SELECT trigger, run, request, closed FROM external_trigger WHERE id = ?1");
     tx.one(sql, params![name], |row| {
         Ok(Named {
             trigger: TriggerNo(int(row, 0)?),
@@ -268,7 +268,7 @@ async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Na
 
 /// The row of an external id, unless a successor has replaced it.
 async fn row_of<X: Transaction>(tx: &mut X, named: &Named) -> Done<X, Option<TriggerRow>> {
-    let sql = select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq < 0{| FOR UPDATE}");
+    let sql = select_trigger!("WHERE no = ?1 AND run = ?2 AND seq < 0{| FOR UPDATE}");
     let key = params![named.trigger.0, named.run.0];
     tx.one(sql, key, |row| trigger(row)).await
 }
@@ -315,9 +315,8 @@ async fn find<X: Transaction>(
         }
         TriggerTarget::Row(run, seq) => {
             let head = tx.head(run.0).await?;
-            let sql = select_trigger!(
-                "WHERE instance = ?1 AND seq = ?2 ORDER BY no LIMIT 1{| FOR UPDATE}"
-            );
+            let sql =
+                select_trigger!("WHERE run = ?1 AND seq = ?2 ORDER BY no LIMIT 1{| FOR UPDATE}");
             let key = params![run.0, seq.0.cast_signed()];
             if let Some(row) = tx.one(sql, key, |row| trigger(row)).await? {
                 return Ok(Ok(row));
@@ -330,7 +329,7 @@ async fn find<X: Transaction>(
         }
     };
     let sql = sql!(
-        "SELECT 1 FROM dead_letter WHERE instance = ?1 AND seq = ?2 \
+        "SELECT 1 FROM dead_letter WHERE run = ?1 AND seq = ?2 \
         AND replayed_ms IS NULL LIMIT 1"
     );
     let key = params![run.0, seq.0.cast_signed()];

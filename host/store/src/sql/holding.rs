@@ -40,7 +40,7 @@ pub(crate) async fn mark<X: Transaction>(tx: &mut X, mark: &Mark) -> Done<X, OrF
 pub(crate) async fn conclude<X: Transaction>(tx: &mut X, dead: i64) -> Done<X, ()> {
     let sql = sql!(
         "WITH held AS MATERIALIZED (SELECT t.no, t.suspicion \
-            FROM instance i CROSS JOIN trigger t ON t.instance = i.no \
+            FROM run i CROSS JOIN trigger t ON t.run = i.no \
             WHERE i.owner = ?1 AND t.state = 1 AND t.kind NOT BETWEEN 10 AND 14), \
         found AS MATERIALIZED (SELECT count(*) FILTER (WHERE suspicion < 0) AS marked, \
             count(*) FILTER (WHERE suspicion = 0) AS beside, \
@@ -68,7 +68,7 @@ pub(crate) async fn park<X: Transaction>(tx: &mut X, park: &Park) -> Done<X, OrF
     let sql = sql!(
         "UPDATE trigger SET state = 2, \
         suspicion = abs(suspicion), reason = ?4 \
-        WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1"
+        WHERE no = ?1 AND token = ?2 AND run = ?3 AND state = 1"
     );
     // PostgreSQL's text cannot contain NUL.
     let reason = reason.replace('\0', "\u{fffd}");
@@ -78,7 +78,7 @@ pub(crate) async fn park<X: Transaction>(tx: &mut X, park: &Park) -> Done<X, OrF
 
 /// Unparks the triggers of a run. True if there were any.
 pub(crate) async fn unpark_of<X: Transaction>(tx: &mut X, run: i64) -> Done<X, bool> {
-    let sql = sql!("UPDATE trigger SET state = 0, reason = NULL WHERE instance = ?1 AND state = 2");
+    let sql = sql!("UPDATE trigger SET state = 0, reason = NULL WHERE run = ?1 AND state = 2");
     let changed = tx.execute(sql, params![run]).await?;
     tx.made_pending(changed);
     Ok(changed > 0)

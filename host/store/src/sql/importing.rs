@@ -55,7 +55,7 @@ async fn place_of<X: Transaction>(
     let Some(head) = tx.head(no).await? else {
         return Err(X::moved());
     };
-    let sql = sql!("SELECT parent FROM origin WHERE instance = ?1");
+    let sql = sql!("SELECT parent FROM origin WHERE run = ?1");
     let Some(parent) = tx.one(sql, params![no], |row| int_if_any(row, 0)).await? else {
         return Ok(Err(Imported::Deleted));
     };
@@ -81,8 +81,8 @@ async fn place_of<X: Transaction>(
         return Ok(Err(Imported::Child));
     }
     let sql = sql!(
-        "SELECT 1 FROM origin o CROSS JOIN instance i \
-        ON i.no = {o.instance|ANY (ARRAY[o.instance])} \
+        "SELECT 1 FROM origin o CROSS JOIN run i \
+        ON i.no = {o.run|ANY (ARRAY[o.run])} \
         WHERE o.parent = ?1 AND i.status < 4 LIMIT 1"
     );
     if tx.one(sql, params![no], |_| Ok(())).await?.is_some() {
@@ -95,7 +95,7 @@ async fn place_of<X: Transaction>(
 /// must not have changed since.
 async fn is_marked<X: Transaction>(tx: &mut X, import: &Import, old: &Old) -> Done<X, bool> {
     let sql = sql!(
-        "SELECT kind, detail FROM journal WHERE instance = ?1 \
+        "SELECT kind, detail FROM journal WHERE run = ?1 \
         AND (CAST(?2 AS bigint) IS NULL OR version = ?2) AND kind = ?3"
     );
     let version = import.replace.then_some(old.head.version);
@@ -116,9 +116,9 @@ async fn in_the_way<X: Transaction>(
 ) -> Done<X, Option<Imported>> {
     if let Some(key) = &import.new.exclusive {
         let sql = sql!(
-            "SELECT i.id FROM reservation r CROSS JOIN instance i \
-            ON i.no = {r.instance|ANY (ARRAY[r.instance])} \
-            WHERE r.key = ?1 AND r.instance IS DISTINCT FROM ?2 ORDER BY r.instance LIMIT 1"
+            "SELECT i.id FROM reservation r CROSS JOIN run i \
+            ON i.no = {r.run|ANY (ARRAY[r.run])} \
+            WHERE r.key = ?1 AND r.run IS DISTINCT FROM ?2 ORDER BY r.run LIMIT 1"
         );
         let by = tx.one(sql, params![key, old], |row| uuid(row, 0)).await?;
         if let Some(by) = by.map(RunId) {
@@ -126,7 +126,7 @@ async fn in_the_way<X: Transaction>(
         }
     }
     for name in &import.names {
-        let sql = sql!("SELECT 1 FROM outside WHERE id = ?1 AND instance IS DISTINCT FROM ?2");
+        let sql = sql!("SELECT 1 FROM external_trigger WHERE id = ?1 AND run IS DISTINCT FROM ?2");
         let taken = tx.one(sql, params![name.id, old], |_| Ok(())).await?;
         if taken.is_some() {
             return Ok(Some(Imported::Name(name.id)));
@@ -143,15 +143,15 @@ async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<
     lives::hide(tx, no).await?;
     for sql in [
         hot::CLEAR_TRIGGERS,
-        sql!("DELETE FROM bookmark WHERE instance = ?1"),
-        sql!("DELETE FROM outside WHERE instance = ?1"),
+        sql!("DELETE FROM bookmark WHERE run = ?1"),
+        sql!("DELETE FROM external_trigger WHERE run = ?1"),
         hot::RELEASE_RESERVATIONS,
         hot::UNKEEP,
     ] {
         tx.later(sql, params![no]).await?;
     }
     let sql = sql!(
-        "UPDATE instance SET status = ?2, owner = NULL, epoch = epoch + 1, \
+        "UPDATE run SET status = ?2, owner = NULL, epoch = epoch + 1, \
         finished_ms = ?3, failure = NULL, extras = 0 WHERE no = ?1"
     );
     let cancelled = params![no, Status::Cancelled as u8, import.at_ms];
@@ -161,7 +161,7 @@ async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<
     // run.
     for sql in [
         sql!("UPDATE origin SET parent = ?2 WHERE parent = ?1"),
-        sql!("UPDATE dead_letter SET instance = ?2 WHERE instance = ?1"),
+        sql!("UPDATE dead_letter SET run = ?2 WHERE run = ?1"),
     ] {
         tx.later(sql, params![no, import.new.no.0]).await?;
     }
@@ -199,7 +199,7 @@ async fn write_imported<X: Transaction>(
     }
     lives::insert_journal(tx, no, (version, 0), &import.mark).await?;
     if let Some(until_ms) = import.kept_until_ms() {
-        let sql = sql!("INSERT INTO kept (instance, until_ms) VALUES (?1, ?2)");
+        let sql = sql!("INSERT INTO kept (run, until_ms) VALUES (?1, ?2)");
         tx.later(sql, params![no, until_ms]).await?;
     }
     write_names(tx, import).await?;
@@ -220,7 +220,7 @@ async fn write_head<X: Transaction>(
     let no = import.new.no.0;
     let (output, meta) = payload(import.output.as_ref());
     let sql = sql!(
-        "UPDATE instance SET status = ?2, epoch = ?3, version = ?4, last_run = ?5, \
+        "UPDATE run SET status = ?2, epoch = ?3, version = ?4, last_execution = ?5, \
         finished_ms = ?6, failure = ?7, output = ?8, \
         output_meta = ?9{, output_sum = ?10, state_sum = ?11|} WHERE no = ?1"
     );
@@ -247,7 +247,7 @@ async fn write_names<X: Transaction>(tx: &mut X, import: &Import) -> Done<X, ()>
     let no = import.new.no.0;
     for name in &import.names {
         let sql = sql!(
-            "INSERT INTO outside (id, trigger, instance, request, closed) \
+            "INSERT INTO external_trigger (id, trigger, run, request, closed) \
             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING"
         );
         let row = params![name.id, name.trigger.0, no, name.request, name.closed];

@@ -1,9 +1,8 @@
 //! The layout of the tables, as a list of steps. Each store records how many steps it has taken, and
 //! which layout a program has to know to work on it.
 //!
-//! Each database has some steps of its own, from the time before the layouts shared one text. A
-//! released step never changes (`steps.txt`): a new table, column or index is a new step at the end
-//! of [`BOTH`].
+//! The first step of each database has a text of its own. A released step never changes
+//! (`steps.txt`): a new table, column or index is a new step at the end of [`LATER`].
 //!
 //! A step is additive if programs that do not know it may go on working on the store: they read
 //! what they need, and nothing that they write contradicts the step. Every other step is refused
@@ -21,51 +20,14 @@ pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 /// The number of members that an error names.
 const NAMED: usize = 5;
 
-/// The steps of both databases, after their own steps.
-const BOTH: [(Sql, Kind); 4] = [
-    (sql!(include_str!("schema_troubles.sql")), Kind::Additive),
-    (
-        sql!(include_str!("schema_component_signatures.sql")),
-        Kind::Additive,
-    ),
-    (sql!(include_str!("schema_requirement.sql")), Kind::Additive),
-    // An older program creates children without counting them.
-    (sql!(include_str!("schema_trees.sql")), Kind::Breaking),
-];
-
-/// The steps of SQLite alone.
-const SQLITE: [(&str, Kind); 9] = [
-    (include_str!("../sqlite/schema.sql"), Kind::Breaking),
-    (
-        include_str!("../sqlite/schema_definitions.sql"),
-        Kind::Breaking,
-    ),
-    (include_str!("../sqlite/schema_stimuli.sql"), Kind::Breaking),
-    (
-        include_str!("../sqlite/schema_settings.sql"),
-        Kind::Breaking,
-    ),
-    (include_str!("../sqlite/schema_drafts.sql"), Kind::Breaking),
-    (
-        include_str!("../sqlite/schema_components.sql"),
-        Kind::Breaking,
-    ),
-    (
-        include_str!("../sqlite/schema_component_use.sql"),
-        Kind::Breaking,
-    ),
-    (
-        include_str!("../sqlite/schema_generation.sql"),
-        Kind::Additive,
-    ),
-    // An older program writes values without their checksums.
-    (include_str!("../sqlite/schema_sums.sql"), Kind::Breaking),
-];
+/// The steps of both databases, after the first one.
+const LATER: [(Sql, Kind); 0] = [];
 
 /// Whether programs that do not know a step may work on a store that has taken it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// They may.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no step since the first one"))]
     Additive,
     /// They must not.
     Breaking,
@@ -85,12 +47,19 @@ pub(crate) struct Steps(Vec<Step>);
 impl Steps {
     /// The steps of SQLite, and further ones that a test adds.
     pub(crate) fn sqlite(further: &[Step]) -> Self {
-        let own = SQLITE.map(|(sql, kind)| Step { sql, kind });
-        let both = BOTH.map(|(sql, kind)| Step {
+        let later = LATER.map(|(sql, kind)| Step {
             sql: sql.sqlite,
             kind,
         });
-        Self([&own[..], &both, further].concat())
+        Self::of(include_str!("../sqlite/schema.sql"), &later, further)
+    }
+
+    fn of(first: &'static str, later: &[Step], further: &[Step]) -> Self {
+        let first = Step {
+            sql: first,
+            kind: Kind::Breaking,
+        };
+        Self([&[first][..], later, further].concat())
     }
 
     /// The newest layout that the program knows.
@@ -119,34 +88,16 @@ impl Steps {
 
 #[cfg(feature = "postgres")]
 mod postgres {
-    use super::{BOTH, Kind, Step, Steps};
-
-    /// The steps of PostgreSQL alone.
-    const OWN: [(&str, Kind); 4] = [
-        (include_str!("../postgres/schema.sql"), Kind::Breaking),
-        (
-            include_str!("../postgres/schema_components.sql"),
-            Kind::Breaking,
-        ),
-        (
-            include_str!("../postgres/schema_component_use.sql"),
-            Kind::Breaking,
-        ),
-        (
-            include_str!("../postgres/schema_snapshots.sql"),
-            Kind::Additive,
-        ),
-    ];
+    use super::{LATER, Step, Steps};
 
     impl Steps {
         /// The steps of PostgreSQL, and further ones that a test adds.
         pub(crate) fn postgres(further: &[Step]) -> Self {
-            let own = OWN.map(|(sql, kind)| Step { sql, kind });
-            let both = BOTH.map(|(sql, kind)| Step {
+            let later = LATER.map(|(sql, kind)| Step {
                 sql: sql.postgres,
                 kind,
             });
-            Self([&own[..], &both, further].concat())
+            Self::of(include_str!("../postgres/schema.sql"), &later, further)
         }
     }
 }
@@ -158,28 +109,22 @@ pub(crate) const REQUIRE: Sql = sql!(
     WHERE excluded.layout > requirement.layout"
 );
 
-/// Reads it. A store of a layout from before the table has no such row, and every program that
-/// knows its layout works on it.
+/// Reads it.
 pub(crate) const REQUIREMENT: Sql = sql!("SELECT layout, program FROM requirement");
 
 /// Members whose program does not know a layout.
 pub(crate) const BEHIND: Sql = sql!(
     "SELECT incarnation, name, pid, program FROM member \
-    WHERE layout IS NULL OR layout < ?1 ORDER BY incarnation"
+    WHERE layout < ?1 ORDER BY incarnation"
 );
-
-/// The same, for a store that has not noted what its members know: the layout of the store is the
-/// highest that any of them knows.
-pub(crate) const BEHIND_UNNOTED: Sql =
-    sql!("SELECT incarnation, name, pid, NULL FROM member ORDER BY incarnation");
 
 /// A member that does not know a layout, and lives.
 pub(crate) struct Behind {
     pub(crate) incarnation: i64,
     pub(crate) name: String,
     pub(crate) pid: i64,
-    /// The version of its program, if it noted one.
-    pub(crate) program: Option<String>,
+    /// The version of its program.
+    pub(crate) program: String,
 }
 
 /// What a store demands of a program.
@@ -258,7 +203,6 @@ pub(crate) fn in_the_way(place: &str, layout: i64, behind: &[Behind]) -> Error {
             pid,
             program,
         } = member;
-        let program = program.as_deref().unwrap_or("of an earlier layout");
         format!("member {incarnation} ({name}, process {pid}, Windlass {program})")
     });
     let mut named = named.collect::<Vec<_>>().join(", ");

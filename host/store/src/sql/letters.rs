@@ -27,7 +27,7 @@ pub(crate) async fn add_letter<X: Transaction>(tx: &mut X, new: &NewDeadLetter) 
     }
     let (input, meta) = payload(stimulus.map(|dead| &dead.input));
     let sql = sql!(
-        "INSERT INTO dead_letter (kind, reason, at_ms, failure, instance, seq, trigger, \
+        "INSERT INTO dead_letter (kind, reason, at_ms, failure, run, seq, trigger, \
         node, priority, payload, detail, stimulus, input, input_meta) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING no"
     );
@@ -118,7 +118,7 @@ async fn replay_trigger<X: Transaction>(
         tx.note_extra(run, extras::BOOKMARKS).await?;
     }
     // The external id refers to the new row from now on.
-    let sql = sql!("UPDATE outside SET trigger = ?3 WHERE instance = ?1 AND trigger = ?2");
+    let sql = sql!("UPDATE external_trigger SET trigger = ?3 WHERE run = ?1 AND trigger = ?2");
     tx.later(sql, params![run, old.0, no.0]).await?;
     Ok(true)
 }

@@ -28,7 +28,7 @@ async fn begin_waiting<X: Transaction>(tx: &mut X, run: RunId, at_ms: i64) -> Do
     // Parked triggers are tried again, and parked again if necessary.
     let sql = sql!(
         "UPDATE trigger SET state = 0, due_ms = ?2, token = token + 1, reason = NULL \
-        WHERE instance = ?1 AND kind = 0 AND seq >= 0 AND state IN (0, 2) AND due_ms > ?2"
+        WHERE run = ?1 AND kind = 0 AND seq >= 0 AND state IN (0, 2) AND due_ms > ?2"
     );
     let changed = tx.execute(sql, params![no, at_ms]).await?;
     tx.made_pending(changed);
@@ -50,7 +50,7 @@ async fn delete<X: Transaction>(
     if tx.is_over(no).await? {
         entomb(tx, no).await?;
         let sql = sql!(
-            "UPDATE instance SET finished_ms = ?2, failure = NULL, output = NULL, \
+            "UPDATE run SET finished_ms = ?2, failure = NULL, output = NULL, \
             output_meta = NULL{, output_sum = NULL|} WHERE no = ?1"
         );
         tx.later(sql, params![no, at_ms]).await?;
@@ -72,7 +72,7 @@ async fn reopen<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, Lived> {
     // In the same order as a create.
     tx.lock_reservations(&new.exclusive, &new.reserves).await?;
     tx.hold(no).await?;
-    let sql = sql!("SELECT parent FROM origin WHERE instance = ?1");
+    let sql = sql!("SELECT parent FROM origin WHERE run = ?1");
     let Some(parent) = tx.one(sql, params![no], |row| int_if_any(row, 0)).await? else {
         return Ok(Lived::NotFound);
     };
@@ -107,12 +107,12 @@ async fn write_reopened<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, ()>
     if let Some((definition, pins)) = &new.documents {
         let definition = tx.definition_of(definition).await?;
         let pins = tx.pins_of(pins).await?;
-        let sql = sql!("UPDATE instance SET definition = ?2, pins = ?3 WHERE no = ?1");
+        let sql = sql!("UPDATE run SET definition = ?2, pins = ?3 WHERE no = ?1");
         tx.later(sql, params![no, definition, pins]).await?;
     }
     tx.forget_head(no);
     let sql = sql!(
-        "UPDATE instance SET status = ?2, version = version + 1, state = ?3, owner = NULL, \
+        "UPDATE run SET status = ?2, version = version + 1, state = ?3, owner = NULL, \
         finished_ms = NULL, failure = NULL, output = NULL, \
         output_meta = NULL{, output_sum = NULL, state_sum = ?4|} WHERE no = ?1"
     );
@@ -150,9 +150,9 @@ pub(crate) async fn insert_journal<X: Transaction>(
 pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     trees::leave(tx, no).await?;
     for sql in [
-        sql!("DELETE FROM origin WHERE instance = ?1"),
+        sql!("DELETE FROM origin WHERE run = ?1"),
         sql!(
-            "UPDATE instance SET \
+            "UPDATE run SET \
             id = {CAST(|convert_to(}'being forgotten: ' || no{ AS BLOB)|, 'UTF8')}, \
             output = NULL, output_meta = NULL{, output_sum = NULL|} WHERE no = ?1"
         ),
@@ -167,10 +167,10 @@ pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     tx.hold(no).await?;
     trees::leave(tx, no).await?;
     for sql in [
-        sql!("DELETE FROM origin WHERE instance = ?1"),
+        sql!("DELETE FROM origin WHERE run = ?1"),
         // The tombstone is kept for the default retention time.
         hot::UNKEEP,
-        sql!("UPDATE instance SET extras = extras & ~16 WHERE no = ?1 AND extras & 16 <> 0"),
+        sql!("UPDATE run SET extras = extras & ~16 WHERE no = ?1 AND extras & 16 <> 0"),
     ] {
         tx.later(sql, params![no]).await?;
     }
@@ -183,7 +183,7 @@ pub(crate) async fn standing<X: Transaction>(tx: &mut X, run: RunId) -> Done<X, 
         return Ok(None);
     };
     tx.hold(no).await?;
-    let sql = sql!("SELECT 1 FROM origin WHERE instance = ?1");
+    let sql = sql!("SELECT 1 FROM origin WHERE run = ?1");
     let found = tx.one(sql, params![no], |_| Ok(())).await?;
     Ok(found.map(|()| no))
 }

@@ -10,8 +10,7 @@ use crate::rows::{Created, cancellation};
 use crate::write::{Fenced, OrFenced};
 
 pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, OrFenced<Planned>> {
-    let sql =
-        sql!("SELECT last_planned_ms, last_instance FROM schedule WHERE no = ?1{| FOR UPDATE}");
+    let sql = sql!("SELECT last_planned_ms, last_run FROM schedule WHERE no = ?1{| FOR UPDATE}");
     let row = tx
         .one(sql, params![plan.schedule.0], |row| {
             Ok((int_if_any(row, 0)?, run_if_any(row, 1)?))
@@ -64,7 +63,7 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, OrF
 async fn move_on<X: Transaction>(tx: &mut X, plan: &Plan, made: Option<RunId>) -> Done<X, ()> {
     let sql = sql!(
         "UPDATE schedule SET last_planned_ms = ?2, next_ms = ?3, \
-        last_instance = coalesce(?4, last_instance), \
+        last_run = coalesce(?4, last_run), \
         troubles = CASE WHEN ?5 THEN 0 ELSE troubles END WHERE no = ?1"
     );
     // A skipped occurrence does not tell whether the next one can be planned.

@@ -37,7 +37,7 @@ macro_rules! select_schedule {
     ($and:literal) => {
         sql!(concat!(
             "SELECT s.no, s.workflow, d.digest, s.key, s.spec, s.since_ms, s.next_ms, ",
-            "s.last_planned_ms, s.last_instance, s.troubles ",
+            "s.last_planned_ms, s.last_run, s.troubles ",
             "FROM schedule s CROSS JOIN publication p ",
             "ON p.name = s.workflow AND p.retracted_ms IS NULL ",
             "CROSS JOIN definition d ON d.no = p.definition ",

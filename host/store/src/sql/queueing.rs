@@ -140,7 +140,7 @@ async fn insert<X: Transaction>(
 ) -> Done<X, i64> {
     let (input, meta) = payload(Some(&new.input));
     let sql = sql!(
-        "INSERT INTO stimulus (id, name, matches, hash, correlation, instance, \
+        "INSERT INTO stimulus (id, name, matches, hash, correlation, run, \
         delivery, ttl_ms, at_ms, input, input_meta, expires_ms, ready_ms, source, attempts) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0) RETURNING no"
     );

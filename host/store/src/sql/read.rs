@@ -55,7 +55,7 @@ fn one_payload(source: &impl Source, sql: Sql, of: Of, key: i64) -> Result<Optio
 }
 
 pub(crate) fn output(source: &impl Source, run: RunNo) -> Result<Option<Payload>> {
-    let sql = sql!("SELECT output, output_meta{, output_sum|} FROM instance WHERE no = ?1");
+    let sql = sql!("SELECT output, output_meta{, output_sum|} FROM run WHERE no = ?1");
     one_payload(source, sql, Of::Output, run.0)
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn runs(tables: &impl Source, query: &RunQuery) -> Result<Vec<RunRow>
 }
 
 pub(crate) fn input(tables: &impl Source, run: RunNo) -> Result<Option<Payload>> {
-    let sql = sql!("SELECT input, input_meta{, sum|} FROM origin WHERE instance = ?1");
+    let sql = sql!("SELECT input, input_meta{, sum|} FROM origin WHERE run = ?1");
     one_payload(tables, sql, Of::Input, run.0)
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn vars(
     scope: ScopeNo,
 ) -> Result<Vec<(String, Payload)>> {
     let sql = sql!(
-        "SELECT name, body, meta{, sum|} FROM var WHERE instance = ?1 AND scope = ?2 \
+        "SELECT name, body, meta{, sum|} FROM var WHERE run = ?1 AND scope = ?2 \
         ORDER BY name"
     );
     let (run, scope) = (run.0, scope.0.cast_signed());
@@ -140,8 +140,7 @@ pub(crate) fn vars(
 }
 
 pub(crate) fn scopes(tables: &impl Source, run: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
-    let sql =
-        sql!("SELECT scope, state{, NULL, sum|} FROM scope WHERE instance = ?1 ORDER BY scope");
+    let sql = sql!("SELECT scope, state{, NULL, sum|} FROM scope WHERE run = ?1 ORDER BY scope");
     tables.all(sql, params![run.0], |row| {
         let scope = int(row, 0)?;
         check(row, 1, Of::Scope, [run.0, scope, 0], "")?;
@@ -157,7 +156,7 @@ pub(crate) fn items(
     limit: u32,
 ) -> Result<Vec<(u32, Payload)>> {
     let sql = sql!(
-        "SELECT place, body, meta{, sum|} FROM item WHERE instance = ?1 AND list = ?2 \
+        "SELECT place, body, meta{, sum|} FROM item WHERE run = ?1 AND list = ?2 \
         AND place >= ?3 ORDER BY place LIMIT ?4"
     );
     let (run, list) = (run.0, list.0.cast_signed());
@@ -170,12 +169,12 @@ pub(crate) fn items(
 }
 
 pub(crate) fn execution(tables: &impl Source, no: ExecutionNo) -> Result<Option<ExecutionRow>> {
-    let sql = select_execution!("", "FROM run r WHERE r.no = ?1");
+    let sql = select_execution!("", "FROM execution r WHERE r.no = ?1");
     tables.one(sql, params![no.0], |row| rows::execution(row))
 }
 
 pub(crate) fn execution_output(tables: &impl Source, no: ExecutionNo) -> Result<Option<Payload>> {
-    let sql = sql!("SELECT output, output_meta{, sum|} FROM run WHERE no = ?1");
+    let sql = sql!("SELECT output, output_meta{, sum|} FROM execution WHERE no = ?1");
     one_payload(tables, sql, Of::Execution, no.0)
 }
 
@@ -189,13 +188,13 @@ pub(crate) fn executions(
     let sql = select_execution!(
         "WITH RECURSIVE walk (no, place) AS ( \
             SELECT CASE WHEN CAST(?2 AS bigint) IS NULL \
-                THEN (SELECT last_run FROM instance WHERE no = ?1) \
-                ELSE (SELECT previous FROM run WHERE no = ?2 AND instance = ?1) END, \
+                THEN (SELECT last_execution FROM run WHERE no = ?1) \
+                ELSE (SELECT previous FROM execution WHERE no = ?2 AND run = ?1) END, \
                 CAST(1 AS bigint) \
             UNION ALL \
-            SELECT r.previous, place + 1 FROM walk CROSS JOIN run r ON r.no = walk.no \
+            SELECT r.previous, place + 1 FROM walk CROSS JOIN execution r ON r.no = walk.no \
             WHERE place < ?3) ",
-        "FROM walk CROSS JOIN run r ON r.no = walk.no ORDER BY walk.place LIMIT ?3"
+        "FROM walk CROSS JOIN execution r ON r.no = walk.no ORDER BY walk.place LIMIT ?3"
     );
     let key = params![run.0, before.map(|no| no.0), limit];
     tables.all(sql, key, |row| rows::execution(row))
@@ -203,13 +202,13 @@ pub(crate) fn executions(
 
 pub(crate) fn journal(tables: &impl Source, run: RunNo) -> Result<Vec<JournalRow>> {
     let sql =
-        sql!("SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 ORDER BY version, place");
+        sql!("SELECT at_ms, kind, detail FROM journal WHERE run = ?1 ORDER BY version, place");
     tables.all(sql, params![run.0], entry)
 }
 
 pub(crate) fn triggers(tables: &impl Source, run: RunNo) -> Result<Vec<TriggerRow>> {
     // The sequence numbers of external triggers have the top bit set, which is the sign here.
-    let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq < 0, seq, no");
+    let sql = select_trigger!("WHERE run = ?1 ORDER BY seq < 0, seq, no");
     tables.all(sql, params![run.0], |row| rows::trigger(row))
 }
 
@@ -222,13 +221,13 @@ pub(crate) fn expired(
     // Each half uses an index of its own, and stops at the limit.
     let sql = sql!(
         "SELECT no, id FROM ( \
-        SELECT * FROM (SELECT finished_ms AS at_ms, no, id FROM instance \
+        SELECT * FROM (SELECT finished_ms AS at_ms, no, id FROM run \
             WHERE finished_ms IS NOT NULL AND extras & 16 = 0 AND finished_ms < ?1 \
             ORDER BY finished_ms, no LIMIT ?3) AS usual \
         UNION ALL SELECT * FROM (SELECT i.finished_ms, i.no, i.id \
-            FROM kept k CROSS JOIN instance i ON i.no = k.instance \
+            FROM kept k CROSS JOIN run i ON i.no = k.run \
             WHERE k.until_ms < ?2 AND i.finished_ms IS NOT NULL \
-            ORDER BY k.until_ms, k.instance LIMIT ?3) AS longer) AS expired \
+            ORDER BY k.until_ms, k.run LIMIT ?3) AS longer) AS expired \
         ORDER BY at_ms, no LIMIT ?3"
     );
     tables.all(sql, params![before_ms, now_ms, limit], |row| {
@@ -247,7 +246,7 @@ pub(crate) fn trigger(tables: &impl Source, target: TriggerTarget) -> Result<Opt
         }
         TriggerTarget::Row(run, seq) => (run, seq),
     };
-    let sql = select_trigger!("WHERE instance = ?1 AND seq = ?2 ORDER BY no LIMIT 1");
+    let sql = select_trigger!("WHERE run = ?1 AND seq = ?2 ORDER BY no LIMIT 1");
     tables.one(sql, params![run.0, seq.0.cast_signed()], |row| {
         rows::trigger(row)
     })
@@ -256,9 +255,9 @@ pub(crate) fn trigger(tables: &impl Source, target: TriggerTarget) -> Result<Opt
 pub(crate) fn external(tables: &impl Source, id: TriggerId) -> Result<Option<ExternalRow>> {
     // The run of a tombstone has no external triggers.
     let sql = sql!(
-        "SELECT o.trigger, o.instance, o.closed, i.id FROM outside o \
-        JOIN instance i ON i.no = o.instance \
-        JOIN origin g ON g.instance = o.instance WHERE o.id = ?1"
+        "SELECT o.trigger, o.run, o.closed, i.id FROM external_trigger o \
+        JOIN run i ON i.no = o.run \
+        JOIN origin g ON g.run = o.run WHERE o.id = ?1"
     );
     let named = tables.one(sql, params![id], |row| {
         let (trigger, run) = (TriggerNo(int(row, 0)?), RunNo(int(row, 1)?));
@@ -269,7 +268,7 @@ pub(crate) fn external(tables: &impl Source, id: TriggerId) -> Result<Option<Ext
         return Ok(None);
     };
     let seq = Seq::external(no);
-    let sql = select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq = ?3");
+    let sql = select_trigger!("WHERE no = ?1 AND run = ?2 AND seq = ?3");
     let key = params![no.0, run.0, seq.0.cast_signed()];
     Ok(Some(ExternalRow {
         id,
@@ -322,11 +321,11 @@ pub(crate) fn backlog(tables: &impl Tables, now_ms: i64, limit: u32) -> Result<B
 
 pub(crate) fn counts(tables: &impl Source) -> Result<Counts> {
     let sql = sql!(
-        "SELECT (SELECT count(*) FROM instance), \
-        (SELECT count(*) FROM instance WHERE status < 4), \
+        "SELECT (SELECT count(*) FROM run), \
+        (SELECT count(*) FROM run WHERE status < 4), \
         (SELECT count(*) FROM trigger), \
         (SELECT count(*) FROM trigger WHERE state = 2), \
-        (SELECT count(*) FROM run), (SELECT count(*) FROM blob), \
+        (SELECT count(*) FROM execution), (SELECT count(*) FROM blob), \
         (SELECT count(*) FROM bookmark), \
         (SELECT count(*) FROM stimulus WHERE ready_ms IS NOT NULL), \
         (SELECT count(*) FROM stimulus WHERE expires_ms IS NOT NULL), \

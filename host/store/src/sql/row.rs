@@ -19,20 +19,23 @@ pub(crate) enum Value<'r> {
     Bytes(&'r [u8]),
 }
 
+/// Computes a checksum; none for a row without content.
+type Sum<'a> = &'a dyn Fn() -> Result<Option<u32>>;
+
 /// A row that a statement returns.
 pub(crate) trait Row {
     /// The value of a column. The first column is 0.
     fn value(&self, column: usize) -> Result<Value<'_>>;
 
-    /// The checksum in a column. Only SQLite's rows have checksums.
-    fn sum(&self, _column: usize) -> Result<Option<i64>> {
-        Ok(None)
+    /// Whether the column has this checksum. Only SQLite's rows have checksums.
+    fn has_sum(&self, _column: usize, _sum: Sum<'_>) -> Result<bool> {
+        Ok(true)
     }
 }
 
 impl Row for rusqlite::Row<'_> {
-    fn sum(&self, column: usize) -> Result<Option<i64>> {
-        int_if_any(self, column)
+    fn has_sum(&self, column: usize, sum: Sum<'_>) -> Result<bool> {
+        Ok(int_if_any(self, column)? == sum()?.map(i64::from))
     }
 
     fn value(&self, column: usize) -> Result<Value<'_>> {
@@ -254,11 +257,10 @@ pub(crate) fn holds(
     key: Key,
     name: &str,
 ) -> Result<bool> {
-    let Some(known) = row.sum(column + 2)? else {
-        return Ok(true);
-    };
-    let (body, meta) = (content(row, column)?, content(row, column + 1)?);
-    Ok(known == i64::from(sums::sum(of, key, name, body, meta)))
+    row.has_sum(column + 2, &|| {
+        let (body, meta) = (content(row, column)?, content(row, column + 1)?);
+        Ok((body.is_some() || meta.is_some()).then(|| sums::sum(of, key, name, body, meta)))
+    })
 }
 
 fn content(row: &(impl Row + ?Sized), column: usize) -> Result<Option<&[u8]>> {

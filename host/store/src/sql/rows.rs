@@ -15,16 +15,16 @@ use crate::error::{Error, Result};
 use crate::rows::{ExecutionRow, Parent, RunRow, Suspicion, TriggerRow};
 use crate::sums::{Of, of_state};
 
-/// Selects the columns that [`instance`] reads; `WHERE` follows. The joins are in the order of
+/// Selects the columns that [`run`] reads; `WHERE` follows. The joins are in the order of
 /// execution, each by a key.
 macro_rules! select_run {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
             "SELECT i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, ",
-            "i.owner, i.epoch, i.version, i.state, i.last_run, o.created_ms, i.finished_ms, ",
+            "i.owner, i.epoch, i.version, i.state, i.last_execution, o.created_ms, i.finished_ms, ",
             "i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, ",
             "o.root, o.flow, o.undoes, i.extras{, i.state_sum|} ",
-            "FROM instance i CROSS JOIN origin o ON o.instance = {i.no|ANY (ARRAY[i.no])} ",
+            "FROM run i CROSS JOIN origin o ON o.run = {i.no|ANY (ARRAY[i.no])} ",
             "CROSS JOIN definition d ON d.no = {i.definition|ANY (ARRAY[i.definition])} ",
             "CROSS JOIN pins p ON p.no = {i.pins|ANY (ARRAY[i.pins])} ",
             $rest
@@ -33,20 +33,20 @@ macro_rules! select_run {
 }
 pub(crate) use select_run;
 
-/// The column of [`select_instance`] with the extras of the run.
+/// The column of [`select_run`] with the extras of the run.
 #[cfg_attr(
     not(feature = "postgres"),
     expect(dead_code, reason = "of the other backend")
 )]
 pub(crate) const EXTRAS: usize = 23;
 
-/// The column of [`select_instance`] with the checksum of the state.
+/// The column of [`select_run`] with the checksum of the state.
 const STATE_SUM: usize = 24;
 
 /// The columns that [`trigger`] reads.
 macro_rules! trigger_columns {
     () => {
-        "no, instance, seq, kind, node, due_ms, state, token, attempt, deliveries, suspicion, \
+        "no, run, seq, kind, node, due_ms, state, token, attempt, deliveries, suspicion, \
          detail, payload, priority"
     };
 }
@@ -70,7 +70,7 @@ macro_rules! select_execution {
     ($before:literal, $rest:literal) => {
         $crate::sql::sql!(concat!(
             $before,
-            "SELECT r.no, r.instance, r.previous, r.seq, r.first, r.node, r.kind, r.attempt, ",
+            "SELECT r.no, r.run, r.previous, r.seq, r.first, r.node, r.kind, r.attempt, ",
             "r.status, r.started_ms, r.took_us, r.failure, r.logs, r.skipped, r.output, ",
             "r.output_meta{, r.sum|} ",
             $rest
@@ -82,9 +82,8 @@ pub(crate) use select_execution;
 pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
     let (no, version) = (int(row, 0)?, int(row, 9)?);
     let state = bytes(row, 10)?;
-    let sum = row.sum(STATE_SUM)?;
     Ok(RunRow {
-        sound: sum.is_none_or(|sum| sum == i64::from(of_state(no, version, &state))),
+        sound: row.has_sum(STATE_SUM, &|| Ok(Some(of_state(no, version, &state))))?,
         no: RunNo(no),
         id: RunId(uuid(row, 1)?),
         definition: digest(row, 2)?,

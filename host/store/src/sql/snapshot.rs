@@ -35,10 +35,9 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
     let limited = || params![no, bounds.limit()];
     let (input, keep_ms) = origin(moment, no)?;
     let definition = definition(moment, row.definition)?;
-    let definition =
-        definition.ok_or_else(|| Error::corrupt("an instance without its definition"))?;
+    let definition = definition.ok_or_else(|| Error::corrupt("a run without its definition"))?;
     let pins = pins(moment, row.pins)?;
-    let pins = pins.ok_or_else(|| Error::corrupt("an instance without its pins"))?;
+    let pins = pins.ok_or_else(|| Error::corrupt("a run without its pins"))?;
     let snapshot = Snapshot {
         definition,
         pins,
@@ -47,7 +46,7 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
         keep_ms,
         vars: moment.all(
             sql!(
-                "SELECT scope, name, body, meta{, sum|} FROM var WHERE instance = ?1 \
+                "SELECT scope, name, body, meta{, sum|} FROM var WHERE run = ?1 \
                 ORDER BY scope, name LIMIT ?2"
             ),
             limited(),
@@ -55,7 +54,7 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
         )?,
         scopes: moment.all(
             sql!(
-                "SELECT scope, state{, NULL, sum|} FROM scope WHERE instance = ?1 \
+                "SELECT scope, state{, NULL, sum|} FROM scope WHERE run = ?1 \
                 ORDER BY scope LIMIT ?2"
             ),
             limited(),
@@ -63,34 +62,34 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
         )?,
         items: moment.all(
             sql!(
-                "SELECT list, place, body, meta{, sum|} FROM item WHERE instance = ?1 \
+                "SELECT list, place, body, meta{, sum|} FROM item WHERE run = ?1 \
                 ORDER BY list, place LIMIT ?2"
             ),
             limited(),
             |row| item(row, no),
         )?,
         triggers: moment.all(
-            select_trigger!("WHERE instance = ?1 ORDER BY no LIMIT ?2"),
+            select_trigger!("WHERE run = ?1 ORDER BY no LIMIT ?2"),
             limited(),
             |row| rows::trigger(row),
         )?,
         executions: executions(moment, no, bounds)?,
         journal: moment.all(
             sql!(
-                "SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 \
+                "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 \
                 ORDER BY version, place LIMIT ?2"
             ),
             limited(),
             entry,
         )?,
         bookmarks: moment.all(
-            select_bookmark!("WHERE b.instance = ?1 ORDER BY b.no LIMIT ?2"),
+            select_bookmark!("WHERE b.run = ?1 ORDER BY b.no LIMIT ?2"),
             limited(),
             |row| Ok(bookmark_of(row)?.bookmark),
         )?,
         names: moment.all(
             sql!(
-                "SELECT id, trigger, request, closed FROM outside WHERE instance = ?1 \
+                "SELECT id, trigger, request, closed FROM external_trigger WHERE run = ?1 \
                 ORDER BY trigger LIMIT ?2"
             ),
             limited(),
@@ -100,7 +99,7 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
         blobs: moment.all(
             sql!(
                 "SELECT b.digest, b.content FROM blob_ref r CROSS JOIN blob b ON b.no = r.blob \
-                WHERE r.instance = ?1 ORDER BY b.digest LIMIT ?2"
+                WHERE r.run = ?1 ORDER BY b.digest LIMIT ?2"
             ),
             limited(),
             blob,
@@ -114,25 +113,25 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
 fn size(moment: &impl Source, no: i64) -> Result<u64> {
     let sql = sql!(
         "SELECT CAST(octet_length(i.state) + coalesce(octet_length(i.output), 0) \
-        + coalesce((SELECT octet_length(input) FROM origin WHERE instance = i.no), 0) \
+        + coalesce((SELECT octet_length(input) FROM origin WHERE run = i.no), 0) \
         + coalesce((SELECT sum(octet_length(detail) + coalesce(octet_length(payload), 0)) \
-            FROM trigger WHERE instance = i.no), 0) \
-        + coalesce((SELECT sum(octet_length(body)) FROM var WHERE instance = i.no), 0) \
-        + coalesce((SELECT sum(octet_length(state)) FROM scope WHERE instance = i.no), 0) \
-        + coalesce((SELECT sum(octet_length(body)) FROM item WHERE instance = i.no), 0) \
-        + coalesce((SELECT sum(octet_length(detail)) FROM journal WHERE instance = i.no), 0) \
+            FROM trigger WHERE run = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(body)) FROM var WHERE run = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(state)) FROM scope WHERE run = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(body)) FROM item WHERE run = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(detail)) FROM journal WHERE run = i.no), 0) \
         + coalesce((SELECT sum(octet_length(matches) + coalesce(octet_length(metadata), 0)) \
-            FROM bookmark WHERE instance = i.no), 0) \
+            FROM bookmark WHERE run = i.no), 0) \
         + coalesce((SELECT sum(octet_length(b.content)) FROM blob_ref r CROSS JOIN blob b \
-            ON b.no = r.blob WHERE r.instance = i.no), 0) AS bigint) \
-        FROM instance i WHERE i.no = ?1"
+            ON b.no = r.blob WHERE r.run = i.no), 0) AS bigint) \
+        FROM run i WHERE i.no = ?1"
     );
     let size = moment.one(sql, params![no], |row| unsigned(row, 0))?;
     Ok(size.unwrap_or_default())
 }
 
 fn origin(moment: &impl Source, no: i64) -> Result<(Payload, Option<u64>)> {
-    let sql = sql!("SELECT keep_ms, input, input_meta{, sum|} FROM origin WHERE instance = ?1");
+    let sql = sql!("SELECT keep_ms, input, input_meta{, sum|} FROM origin WHERE run = ?1");
     let origin = moment.one(sql, params![no], |row| {
         let keep_ms = int_if_any(row, 0)?;
         let input = summed(row, 1, Of::Input, [no, 0, 0], "")?;
@@ -169,11 +168,11 @@ fn item(row: &dyn Row, no: i64) -> Result<NewItem> {
 fn executions(moment: &impl Source, no: i64, bounds: Bounds) -> Result<Vec<ExecutionRow>> {
     let sql = select_execution!(
         "WITH RECURSIVE walk (no, place, bytes) AS ( \
-            SELECT last_run, CAST(1 AS bigint), CAST(0 AS bigint) FROM instance WHERE no = ?1 \
+            SELECT last_execution, CAST(1 AS bigint), CAST(0 AS bigint) FROM run WHERE no = ?1 \
             UNION ALL \
             SELECT r.previous, place + 1, bytes + coalesce(octet_length(r.output), 0) \
-            FROM walk CROSS JOIN run r ON r.no = walk.no WHERE place < ?2) ",
-        "FROM walk CROSS JOIN run r ON r.no = walk.no \
+            FROM walk CROSS JOIN execution r ON r.no = walk.no WHERE place < ?2) ",
+        "FROM walk CROSS JOIN execution r ON r.no = walk.no \
         WHERE walk.bytes + coalesce(octet_length(r.output), 0) <= ?3 \
         ORDER BY walk.place LIMIT ?2"
     );
@@ -194,8 +193,8 @@ fn name(row: &dyn Row) -> Result<TriggerName> {
 
 fn children(moment: &impl Source, no: i64, limit: u32) -> Result<u32> {
     let sql = sql!(
-        "SELECT count(*) FROM (SELECT 1 FROM origin o CROSS JOIN instance i \
-        ON i.no = o.instance WHERE o.parent = ?1 AND i.status < 4 LIMIT ?2) AS open"
+        "SELECT count(*) FROM (SELECT 1 FROM origin o CROSS JOIN run i \
+        ON i.no = o.run WHERE o.parent = ?1 AND i.status < 4 LIMIT ?2) AS open"
     );
     let count = moment.one(sql, params![no, limit], |row| small(row, 0))?;
     Ok(count.unwrap_or_default())

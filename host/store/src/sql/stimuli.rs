@@ -11,7 +11,7 @@ use super::row::{
 };
 use super::{Row, Source, params, sql};
 use crate::columns::StimulusWire;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::letters::{DeadTrigger, LetterBody, LetterQuery, LetterRow, NewDeadLetter};
 use crate::stimuli::{
     BookmarkQuery, BookmarkRow, BufferedRow, Cursor, NewBookmark, NewStimulus, QueuedRow,
@@ -22,7 +22,7 @@ use crate::stimuli::{
 macro_rules! select_stimulus {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
-            "SELECT no, id, name, matches, hash, correlation, instance, delivery, ttl_ms, ",
+            "SELECT no, id, name, matches, hash, correlation, run, delivery, ttl_ms, ",
             "at_ms, input, input_meta, expires_ms, ready_ms, source, after_no, until_no, ",
             "attempts, last_error FROM stimulus ",
             $rest
@@ -35,12 +35,12 @@ pub(crate) use select_stimulus;
 macro_rules! select_letter {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
-            "SELECT l.no, l.kind, l.reason, l.at_ms, l.failure, l.instance, l.seq, ",
+            "SELECT l.no, l.kind, l.reason, l.at_ms, l.failure, l.run, l.seq, ",
             "l.trigger, l.node, l.priority, l.payload, l.detail, l.stimulus, l.input, ",
             "l.input_meta, l.replayed_ms, i.id ",
             // A run without an origin is deleted, or being deleted.
-            "FROM dead_letter l LEFT JOIN (origin o JOIN instance i ON i.no = o.instance) ",
-            "ON o.instance = l.instance ",
+            "FROM dead_letter l LEFT JOIN (origin o JOIN run i ON i.no = o.run) ",
+            "ON o.run = l.run ",
             $rest
         ))
     };
@@ -51,11 +51,11 @@ pub(crate) use select_letter;
 macro_rules! select_bookmark {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
-            "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.phase, b.name, b.hash, ",
+            "SELECT b.no, b.run, i.id, b.first, b.trigger, b.phase, b.name, b.hash, ",
             "b.matches, b.correlation, b.private, b.auto_burn, b.metadata, b.token, ",
             "b.expires_ms, b.created_ms, ",
             "(SELECT t.due_ms FROM trigger t WHERE t.no = b.trigger) ",
-            "FROM bookmark b JOIN instance i ON i.no = b.instance ",
+            "FROM bookmark b JOIN run i ON i.no = b.run ",
             $rest
         ))
     };
@@ -161,7 +161,7 @@ pub(crate) fn bookmarks(source: &impl Source, query: &BookmarkQuery) -> Result<V
     // An index finds the bookmarks of one hash, and those of one run.
     if let Some(hash) = query.hash {
         let sql = select_bookmark!(
-            "WHERE b.hash = ?6 AND (CAST(?1 AS bigint) IS NULL OR b.instance = ?1) \
+            "WHERE b.hash = ?6 AND (CAST(?1 AS bigint) IS NULL OR b.run = ?1) \
              AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \
              AND (CAST(?3 AS text) IS NULL OR b.correlation = ?3) AND b.no > ?4 \
              ORDER BY b.no LIMIT ?5"
@@ -178,7 +178,7 @@ pub(crate) fn bookmarks(source: &impl Source, query: &BookmarkQuery) -> Result<V
     }
     let sql = if query.run.is_some() {
         select_bookmark!(
-            "WHERE b.instance = ?1 AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \
+            "WHERE b.run = ?1 AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \
              AND (CAST(?3 AS text) IS NULL OR b.correlation = ?3) AND b.no > ?4 \
              ORDER BY b.no LIMIT ?5"
         )
@@ -246,7 +246,7 @@ pub(crate) fn buffered(source: &impl Source, query: &StimulusQuery) -> Result<Ve
 pub(crate) fn dead_letters(source: &impl Source, query: &LetterQuery) -> Result<Vec<LetterRow>> {
     let sql = select_letter!(
         "WHERE (CAST(?1 AS smallint) IS NULL OR l.kind = ?1) \
-         AND (CAST(?2 AS bigint) IS NULL OR l.instance = ?2) AND l.no > ?3 \
+         AND (CAST(?2 AS bigint) IS NULL OR l.run = ?2) AND l.no > ?3 \
          ORDER BY l.no LIMIT ?4"
     );
     let key = params![
@@ -260,12 +260,4 @@ pub(crate) fn dead_letters(source: &impl Source, query: &LetterQuery) -> Result<
 
 pub(crate) fn dead_letter(source: &impl Source, no: LetterNo) -> Result<Option<LetterRow>> {
     source.one(select_letter!("WHERE l.no = ?1"), params![no.0], letter)
-}
-
-/// The secret from which link tokens were derived before there was a keyring.
-pub(crate) fn secret(source: &impl Source) -> Result<[u8; 32]> {
-    let sql = sql!("SELECT secret FROM own");
-    let found = source.one(sql, params![], |row| digest(row, 0))?;
-    let found = found.ok_or_else(|| Error::corrupt("no secret"))?;
-    Ok(found.0)
 }

@@ -38,7 +38,7 @@ const TABLES: [Table; 2] = [
         page: sql!("SELECT no FROM definition WHERE no > ?1 ORDER BY no LIMIT ?2{| FOR UPDATE}"),
         look: sql!(
             "SELECT d.no, d.unused_ms, octet_length(d.json), \
-            EXISTS (SELECT 1 FROM instance i WHERE i.definition = d.no{| OFFSET 0}) \
+            EXISTS (SELECT 1 FROM run i WHERE i.definition = d.no{| OFFSET 0}) \
             OR EXISTS (SELECT 1 FROM publication p WHERE p.definition = d.no{| OFFSET 0}) \
             FROM definition d WHERE d.no {IN (SELECT value FROM json_each(?1))|= ANY(?1)} \
             ORDER BY d.no"
@@ -50,7 +50,7 @@ const TABLES: [Table; 2] = [
         page: sql!("SELECT no FROM pins WHERE no > ?1 ORDER BY no LIMIT ?2{| FOR UPDATE}"),
         look: sql!(
             "SELECT d.no, d.unused_ms, octet_length(d.json), \
-            EXISTS (SELECT 1 FROM instance i WHERE i.pins = d.no{| OFFSET 0}) \
+            EXISTS (SELECT 1 FROM run i WHERE i.pins = d.no{| OFFSET 0}) \
             FROM pins d WHERE d.no {IN (SELECT value FROM json_each(?1))|= ANY(?1)} \
             ORDER BY d.no"
         ),

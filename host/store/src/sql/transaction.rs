@@ -40,8 +40,8 @@ pub(crate) mod extras {
     pub(crate) const BOOKMARKS: i16 = 4;
     /// It is deleted when it ends.
     pub(crate) const DOOMED: i16 = 8;
-    /// It has a retention time of its own. The layouts use this bit: see `schema_drafts.sql` of
-    /// SQLite and `schema.sql` of PostgreSQL.
+    /// It has a retention time of its own. The layouts use this bit: see `schema.sql` of
+    /// each database.
     pub(crate) const KEPT: i16 = 16;
 }
 

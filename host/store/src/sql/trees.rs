@@ -60,13 +60,13 @@ async fn charge<X: Transaction>(
 
 /// Notes that a run was asked to end.
 pub(crate) async fn end<X: Transaction>(tx: &mut X, run: i64) -> Done<X, ()> {
-    let sql = sql!("INSERT INTO ending (instance) VALUES (?1) ON CONFLICT DO NOTHING");
+    let sql = sql!("INSERT INTO ending (run) VALUES (?1) ON CONFLICT DO NOTHING");
     tx.later(sql, params![run]).await
 }
 
 /// Removes the note, because the run begins again or has gone.
 pub(crate) async fn unend<X: Transaction>(tx: &mut X, run: i64) -> Done<X, ()> {
-    let sql = sql!("DELETE FROM ending WHERE instance = ?1");
+    let sql = sql!("DELETE FROM ending WHERE run = ?1");
     tx.later(sql, params![run]).await
 }
 
@@ -75,9 +75,9 @@ pub(crate) async fn unend<X: Transaction>(tx: &mut X, run: i64) -> Done<X, ()> {
 async fn is_ending<X: Transaction>(tx: &mut X, parent: &Parent) -> Done<X, bool> {
     let sql = sql!(
         "WITH RECURSIVE up (no) AS (SELECT CAST(?1 AS bigint) UNION ALL \
-        SELECT (SELECT o.parent FROM origin o WHERE o.instance = up.no AND NOT o.undoes) \
+        SELECT (SELECT o.parent FROM origin o WHERE o.run = up.no AND NOT o.undoes) \
         FROM up WHERE up.no IS NOT NULL) \
-        SELECT 1 FROM up WHERE (SELECT 1 FROM ending e WHERE e.instance = up.no) IS NOT NULL LIMIT 1"
+        SELECT 1 FROM up WHERE (SELECT 1 FROM ending e WHERE e.run = up.no) IS NOT NULL LIMIT 1"
     );
     let found = tx.one(sql, params![parent.run.0], |_| Ok(())).await?;
     Ok(found.is_some())
@@ -88,9 +88,9 @@ async fn is_ending<X: Transaction>(tx: &mut X, parent: &Parent) -> Done<X, bool>
 pub(crate) async fn leave<X: Transaction>(tx: &mut X, run: i64) -> Done<X, ()> {
     let sql = sql!(
         "DELETE FROM tree WHERE root {IN (|= ANY (ARRAY(}\
-        SELECT coalesce(root, instance) FROM origin WHERE instance = ?1{)|))} \
-        AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.root = tree.root AND o.instance <> ?1) \
-        AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.instance = tree.root AND o.instance <> ?1)"
+        SELECT coalesce(root, run) FROM origin WHERE run = ?1{)|))} \
+        AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.root = tree.root AND o.run <> ?1) \
+        AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.run = tree.root AND o.run <> ?1)"
     );
     tx.later(sql, params![run]).await?;
     unend(tx, run).await

@@ -13,31 +13,31 @@ use crate::sums::{Of, describe};
 const ALL: [(Of, &str); 8] = [
     (
         Of::Head,
-        "SELECT no, version, 0, '', state, NULL, state_sum FROM instance",
+        "SELECT no, version, 0, '', state, NULL, state_sum FROM run",
     ),
     (
         Of::Output,
-        "SELECT no, 0, 0, '', output, output_meta, output_sum FROM instance",
+        "SELECT no, 0, 0, '', output, output_meta, output_sum FROM run",
     ),
     (
         Of::Input,
-        "SELECT instance, 0, 0, '', input, input_meta, sum FROM origin",
+        "SELECT run, 0, 0, '', input, input_meta, sum FROM origin",
     ),
     (
         Of::Var,
-        "SELECT instance, scope, 0, name, body, meta, sum FROM var",
+        "SELECT run, scope, 0, name, body, meta, sum FROM var",
     ),
     (
         Of::Item,
-        "SELECT instance, list, place, '', body, meta, sum FROM item",
+        "SELECT run, list, place, '', body, meta, sum FROM item",
     ),
     (
         Of::Scope,
-        "SELECT instance, scope, 0, '', state, NULL, sum FROM scope",
+        "SELECT run, scope, 0, '', state, NULL, sum FROM scope",
     ),
     (
         Of::Execution,
-        "SELECT no, 0, 0, '', output, output_meta, sum FROM run",
+        "SELECT no, 0, 0, '', output, output_meta, sum FROM execution",
     ),
     (
         Of::Blob,

@@ -154,8 +154,9 @@ pub(super) fn path_of(store: &Path) -> PathBuf {
 
 /// The id of the store that the connection is open on.
 fn id_of(connection: &Connection) -> rusqlite::Result<StoreId> {
-    let secret: Vec<u8> = connection.query_row("SELECT secret FROM own", [], |row| row.get(0))?;
-    let digest = Digest::of(&[&b"windlass store "[..], &secret].concat()).0;
+    let identity: Vec<u8> =
+        connection.query_row("SELECT identity FROM own", [], |row| row.get(0))?;
+    let digest = Digest::of(&[&b"windlass store "[..], &identity].concat()).0;
     let mut id = StoreId::default();
     id.copy_from_slice(&digest[..16]);
     Ok(id)
@@ -251,7 +252,7 @@ fn holds(connection: &Connection, bound: Bound) -> rusqlite::Result<bool> {
     }
     let (sql, key, least) = match bound.witness {
         Witness::None => return Ok(true),
-        Witness::Run { no, version } => ("SELECT version FROM instance WHERE no = ?1", no, version),
+        Witness::Run { no, version } => ("SELECT version FROM run WHERE no = ?1", no, version),
         Witness::Trace { process, last } => {
             ("SELECT last FROM trace WHERE process = ?1", process, last)
         }

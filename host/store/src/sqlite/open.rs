@@ -234,7 +234,10 @@ fn migrate(path: &Path, connection: &mut Connection, steps: &Steps) -> Result<()
     let writing = writing.map_err(told)?;
     let found = layout(&writing)?;
     if let Some(number) = steps.breaking_after(found) {
-        let behind = behind(path, &writing, found, number).map_err(told)?;
+        let behind = match found {
+            0 => Vec::new(),
+            _ => behind(path, &writing, number).map_err(told)?,
+        };
         if !behind.is_empty() {
             let place = path.display().to_string();
             return Err(layout::in_the_way(&place, number, &behind));
@@ -254,24 +257,9 @@ fn migrate(path: &Path, connection: &mut Connection, steps: &Steps) -> Result<()
 }
 
 /// The members that live and do not know a layout. A living member holds its lock file.
-fn behind(
-    path: &Path,
-    connection: &Connection,
-    found: usize,
-    number: i64,
-) -> rusqlite::Result<Vec<Behind>> {
-    if found == 0 {
-        return Ok(Vec::new());
-    }
-    let noted = requirement(connection)?.is_some();
-    let sql = if noted {
-        layout::BEHIND
-    } else {
-        layout::BEHIND_UNNOTED
-    };
-    let mut statement = connection.prepare(sql.sqlite)?;
-    let params = noted.then_some(number);
-    let members = statement.query_map(rusqlite::params_from_iter(params), |row| {
+fn behind(path: &Path, connection: &Connection, number: i64) -> rusqlite::Result<Vec<Behind>> {
+    let mut statement = connection.prepare(layout::BEHIND.sqlite)?;
+    let members = statement.query_map([number], |row| {
         Ok(Behind {
             incarnation: row.get(0)?,
             name: row.get(1)?,

@@ -37,7 +37,7 @@ impl Tables for Pool {
         // The index begins with the priority: one page of each priority.
         let sql = select_trigger!(
             "INDEXED BY trigger_due WHERE state = 0 AND priority = ?1 AND due_ms <= ?2 \
-             AND (due_ms, instance, no) > (?3, ?4, ?5) ORDER BY due_ms, instance, no LIMIT ?6"
+             AND (due_ms, run, no) > (?3, ?4, ?5) ORDER BY due_ms, run, no LIMIT ?6"
         );
         let mut found = self.moment(|moment| {
             let mut found = Vec::new();

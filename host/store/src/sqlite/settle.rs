@@ -102,11 +102,13 @@ fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
     };
     match (&item.write, answer) {
         (Write::Commit(commit), Wrote::Commit(Ok(_))) => match commit.executions.first() {
-            Some(execution) => exists("SELECT 1 FROM run WHERE no = ?1", execution.no.0).map(Some),
+            Some(execution) => {
+                exists("SELECT 1 FROM execution WHERE no = ?1", execution.no.0).map(Some)
+            }
             None => version_reached(connection, commit),
         },
         (Write::Create(new), Wrote::Create(Ok(Created::New))) => {
-            exists("SELECT 1 FROM instance WHERE no = ?1", new.no.0).map(Some)
+            exists("SELECT 1 FROM run WHERE no = ?1", new.no.0).map(Some)
         }
         (Write::Join(_), Wrote::Join(incarnation)) => {
             exists(hot::MEMBER.sqlite, incarnation.0).map(Some)
@@ -125,7 +127,7 @@ fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
 }
 
 fn version_reached(connection: &Connection, commit: &Commit) -> Result<Option<bool>, Fault> {
-    let sql = "SELECT version FROM instance WHERE no = ?1 AND epoch = ?2";
+    let sql = "SELECT version FROM run WHERE no = ?1 AND epoch = ?2";
     let key = (commit.fence.run.0, commit.fence.epoch.0);
     let version = one(connection, sql, key)?;
     Ok(version.map(|version| version > commit.fence.version.0))

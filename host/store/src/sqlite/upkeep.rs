@@ -30,8 +30,7 @@ impl SqliteStore {
     /// `WL-S001` to `WL-S008`: the file cannot be read, is not a store, or was written by a newer
     /// version.
     pub fn layout(path: impl AsRef<Path>) -> Result<Layout> {
-        let path = path.as_ref();
-        layout_of(path, &looking(path)?)
+        layout_as(path.as_ref(), &Steps::sqlite(&[]))
     }
 
     /// Brings the file to the newest layout, as every process does that opens it, and returns the
@@ -42,7 +41,7 @@ impl SqliteStore {
     /// Those of [`SqliteStore::open`].
     pub fn migrate(path: impl AsRef<Path>, options: &SqliteOptions) -> Result<Layout> {
         let path = path.as_ref();
-        let before = Self::layout(path)?;
+        let before = layout_as(path, &options.steps())?;
         drop(open::writer(path, options)?);
         Ok(before)
     }
@@ -55,37 +54,7 @@ impl SqliteStore {
     ///
     /// `WL-S018` if it has an older layout; `WL-S001` to `WL-S008` if it cannot be read.
     pub fn check(path: impl AsRef<Path>) -> Result<Vec<Finding>> {
-        let path = path.as_ref();
-        let connection = looking(path)?;
-        let layout = layout_of(path, &connection)?;
-        if layout.found < layout.current {
-            return Err(older(&path.display().to_string(), layout));
-        }
-        check_length(path, &connection)?;
-        let lacking = lacking(path, &connection)?;
-        let told = |error: rusqlite::Error| explain(path, &error);
-        connection.execute_batch("BEGIN").map_err(told)?;
-        let damages = lines(&connection, &format!("PRAGMA integrity_check({DAMAGES})"));
-        let mut damages = damages.map_err(told)?;
-        damages.retain(|line| line != "ok");
-        let mut findings: Vec<Finding> = Vec::new();
-        findings.extend(Finding::of(MARKED, lacking));
-        findings.extend(Finding::of("the file is whole", damages));
-        let foreign = foreign_objects(&connection, layout).map_err(told)?;
-        if let Some(finding) = Finding::of(OBJECTS, foreign) {
-            // A view or a trigger decides what the other rules see.
-            findings.push(finding);
-            return Ok(findings);
-        }
-        for rule in RULES {
-            let broken = lines(&connection, rule.sql).map_err(told)?;
-            findings.extend(Finding::of(rule.says, broken));
-        }
-        let wrong = wrong_digests(&connection).map_err(told)?;
-        findings.extend(Finding::of(DIGESTS, wrong));
-        let altered = altered(path, &connection)?;
-        findings.extend(Finding::of(SUMS, altered));
-        Ok(findings)
+        check_as(path.as_ref(), &Steps::sqlite(&[]))
     }
 
     /// Whether there is a store at this path.
@@ -110,7 +79,7 @@ impl SqliteStore {
     pub fn backup(path: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (path, to) = (path.as_ref(), to.as_ref());
         let connection = looking(path)?;
-        layout_of(path, &connection)?;
+        layout_of(path, &connection, &Steps::sqlite(&[]))?;
         let taken = || {
             let text = format!("there is something at {} already", to.display());
             Error::new(codes::BACKUP_EXISTS, text)
@@ -178,9 +147,47 @@ fn looking(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-fn layout_of(path: &Path, connection: &Connection) -> Result<Layout> {
-    let steps = Steps::sqlite(&[]);
-    let found = open::check_header(path, connection, &steps)?;
+/// The layout of a file, for a program that knows these steps.
+pub(super) fn layout_as(path: &Path, steps: &Steps) -> Result<Layout> {
+    layout_of(path, &looking(path)?, steps)
+}
+
+/// Checks a file, as a program that knows these steps does.
+pub(super) fn check_as(path: &Path, steps: &Steps) -> Result<Vec<Finding>> {
+    let connection = looking(path)?;
+    let layout = layout_of(path, &connection, steps)?;
+    if layout.found < layout.current {
+        return Err(older(&path.display().to_string(), layout));
+    }
+    check_length(path, &connection)?;
+    let lacking = lacking(path, &connection)?;
+    let told = |error: rusqlite::Error| explain(path, &error);
+    connection.execute_batch("BEGIN").map_err(told)?;
+    let damages = lines(&connection, &format!("PRAGMA integrity_check({DAMAGES})"));
+    let mut damages = damages.map_err(told)?;
+    damages.retain(|line| line != "ok");
+    let mut findings: Vec<Finding> = Vec::new();
+    findings.extend(Finding::of(MARKED, lacking));
+    findings.extend(Finding::of("the file is whole", damages));
+    let foreign = foreign_objects(&connection, layout, steps).map_err(told)?;
+    if let Some(finding) = Finding::of(OBJECTS, foreign) {
+        // A view or a trigger decides what the other rules see.
+        findings.push(finding);
+        return Ok(findings);
+    }
+    for rule in RULES {
+        let broken = lines(&connection, rule.sql).map_err(told)?;
+        findings.extend(Finding::of(rule.says, broken));
+    }
+    let wrong = wrong_digests(&connection).map_err(told)?;
+    findings.extend(Finding::of(DIGESTS, wrong));
+    let altered = altered(path, &connection)?;
+    findings.extend(Finding::of(SUMS, altered));
+    Ok(findings)
+}
+
+fn layout_of(path: &Path, connection: &Connection, steps: &Steps) -> Result<Layout> {
+    let found = open::check_header(path, connection, steps)?;
     Ok(Layout {
         found: found.unwrap_or(0),
         current: steps.known(),
@@ -195,9 +202,13 @@ fn lines(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
 
 /// The objects of a database that its layout does not have, or has otherwise, and those that are
 /// missing.
-fn foreign_objects(connection: &Connection, layout: Layout) -> rusqlite::Result<Vec<String>> {
+fn foreign_objects(
+    connection: &Connection,
+    layout: Layout,
+    steps: &Steps,
+) -> rusqlite::Result<Vec<String>> {
     let own = Connection::open_in_memory()?;
-    for (_, step) in Steps::sqlite(&[]).after(0) {
+    for (_, step) in steps.after(0) {
         own.execute_batch(step.sql)?;
     }
     let (mut wanted, found) = (objects(&own)?, objects(connection)?);

@@ -30,7 +30,6 @@ pub(crate) enum Command {
     /// Store a run for `windlass serve` to execute
     Start(start::Arguments),
     /// Begin a run that was created with `--create-only` or for later
-    #[command(alias = "run")]
     Begin(control::Begin),
     /// Cancel a run: executions are interrupted, and waits are dropped
     Cancel(cancel::Arguments),

@@ -35,7 +35,7 @@ const ORDER: [&str; 12] = {
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// All triggers of this run, given by its id or the beginning of it
-    #[arg(long, alias = "instance", value_name = "ID")]
+    #[arg(long, value_name = "ID")]
     run: Option<String>,
     /// How many triggers to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]

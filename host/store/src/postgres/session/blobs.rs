@@ -33,7 +33,7 @@ impl Session<'_> {
 
     pub(super) async fn hold_blob(&mut self, run: i64, digest: &Digest) -> Done<()> {
         let sql = "WITH held AS (SELECT no FROM blob WHERE digest = $2 FOR KEY SHARE) \
-            INSERT INTO blob_ref (instance, blob) SELECT $1, no FROM held ON CONFLICT DO NOTHING";
+            INSERT INTO blob_ref (run, blob) SELECT $1, no FROM held ON CONFLICT DO NOTHING";
         let digest: &[u8] = &digest.0;
         self.later(sql, &[&run, &digest]).await?;
         Ok(())

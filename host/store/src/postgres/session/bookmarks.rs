@@ -25,11 +25,11 @@ pub(super) const BUFFERED: &str = "SELECT DISTINCT u.hash FROM unnest($1::bytea[
 
 /// Ends the bookmarks of executions, each named by its run and its first trigger.
 pub(super) const BURN: &str = "DELETE FROM bookmark b \
-    USING unnest($1::bigint[], $2::bigint[]) AS g (instance, first) \
-    WHERE b.instance = ANY (ARRAY[g.instance]) AND b.first = g.first";
+    USING unnest($1::bigint[], $2::bigint[]) AS g (run, first) \
+    WHERE b.run = ANY (ARRAY[g.run]) AND b.first = g.first";
 
 /// Ends all bookmarks of runs.
-pub(super) const BURN_ALL: &str = "DELETE FROM bookmark WHERE instance = ANY($1)";
+pub(super) const BURN_ALL: &str = "DELETE FROM bookmark WHERE run = ANY($1)";
 
 /// A bookmark that a stimulus or token matches.
 pub(super) struct Met {
@@ -63,11 +63,11 @@ impl Met {
 macro_rules! select_met {
     (from $from:expr, $rest:expr) => {
         concat!(
-            "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata, ",
+            "SELECT b.no, b.run, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata, ",
             "t.state = 0 AND t.kind = 8 AND t.payload IS NULL FROM ",
             $from,
-            " JOIN instance i ON i.no = ANY (ARRAY[b.instance]) ",
-            "LEFT JOIN trigger t ON t.no = ANY (ARRAY[b.trigger]) AND t.instance + 0 = b.instance",
+            " JOIN run i ON i.no = ANY (ARRAY[b.run]) ",
+            "LEFT JOIN trigger t ON t.no = ANY (ARRAY[b.trigger]) AND t.run + 0 = b.run",
             $rest
         )
     };
@@ -131,7 +131,7 @@ impl Session<'_> {
     }
 
     async fn insert_bookmark(&mut self, run: i64, new: &NewBookmark) -> Done<i64> {
-        let sql = "INSERT INTO bookmark (instance, first, trigger, phase, name, hash, matches, \
+        let sql = "INSERT INTO bookmark (run, first, trigger, phase, name, hash, matches, \
             correlation, private, auto_burn, metadata, token, expires_ms, created_ms) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING no";
         let row = self
@@ -189,7 +189,7 @@ impl Session<'_> {
         at_ms: i64,
     ) -> Done<Option<(i64, Payload)>> {
         let sql = "DELETE FROM stimulus WHERE no = (SELECT no FROM stimulus \
-            WHERE hash = $1 AND (instance IS NULL OR instance = $2) \
+            WHERE hash = $1 AND (run IS NULL OR run = $2) \
             AND (correlation IS NULL OR correlation = $3) AND expires_ms > $4 \
             ORDER BY no LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING no, input, input_meta";
         let key = (&new.hash.0[..], &met.run_id.0.as_bytes()[..]);
@@ -261,8 +261,8 @@ impl Session<'_> {
         let documents: Vec<Bytes> = met.iter().map(|met| met.document(input)).collect();
         let documents: Vec<&[u8]> = documents.iter().map(|document| &document[..]).collect();
         let sql = "UPDATE trigger t SET due_ms = $4, token = t.token + 1, payload = u.payload \
-            FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS u (no, instance, payload) \
-            WHERE t.no = ANY (ARRAY[u.no]) AND t.instance + 0 = u.instance AND t.state = 0 \
+            FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS u (no, run, payload) \
+            WHERE t.no = ANY (ARRAY[u.no]) AND t.run + 0 = u.run AND t.state = 0 \
             AND t.kind = 8 AND t.payload IS NULL";
         self.aftermath.made_pending += met.len() as u64;
         let params: Params<'_> = &[&nos, &runs, &documents, &at_ms];
@@ -291,7 +291,7 @@ impl Session<'_> {
     /// Resumes by a token.
     pub(super) async fn resume(&mut self, resume: &Resume) -> Done<Sent> {
         self.hold_member(resume.claim_for).await?;
-        let sql = "SELECT no, instance FROM bookmark WHERE token = $1 \
+        let sql = "SELECT no, run FROM bookmark WHERE token = $1 \
             AND (expires_ms IS NULL OR expires_ms > $2) ORDER BY no LIMIT 1";
         let found = self
             .one(sql, &[&&resume.token.0[..], &resume.at_ms])

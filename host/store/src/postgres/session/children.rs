@@ -31,7 +31,7 @@ impl Session<'_> {
         let no = commit.fence.run.0;
         let sql = "SELECT i.id, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, \
             o.root, o.flow, o.undoes \
-            FROM origin o JOIN instance i ON i.no = ANY (ARRAY[o.instance]) WHERE o.instance = $1";
+            FROM origin o JOIN run i ON i.no = ANY (ARRAY[o.run]) WHERE o.run = $1";
         let Some(row) = self.one(sql, &[&no]).await? else {
             return Ok(false);
         };

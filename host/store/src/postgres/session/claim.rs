@@ -18,7 +18,7 @@ use crate::stimuli::{ClaimFor, Sent};
 use crate::write::{Claim, ClaimScope, ClaimedRun, Claims};
 
 /// All triggers of the given runs.
-const OTHERS: &str = select_trigger!("WHERE instance = ANY(?1) ORDER BY no + 0").postgres;
+const OTHERS: &str = select_trigger!("WHERE run = ANY(?1) ORDER BY no + 0").postgres;
 
 /// Locks the heads of runs that are free or belong to the member.
 macro_rules! hold_claimable {
@@ -34,26 +34,26 @@ pub(super) use hold_claimable;
 macro_rules! join_due {
     () => {
         " CROSS JOIN LATERAL (SELECT no, priority, due_ms FROM trigger \
-            WHERE instance = u.instance AND state = 0 AND due_ms <= $2 \
+            WHERE run = u.run AND state = 0 AND due_ms <= $2 \
             ORDER BY priority DESC, due_ms, no LIMIT $3) AS t"
     };
 }
 
 /// The due triggers of the given runs, up to a limit for each, in the order of the runs.
 const DUE_OF: &str = concat!(
-    "SELECT u.instance, t.no FROM unnest($1::bigint[]) WITH ORDINALITY AS u (instance, place)",
+    "SELECT u.run, t.no FROM unnest($1::bigint[]) WITH ORDINALITY AS u (run, place)",
     join_due!(),
     " ORDER BY u.place, t.priority DESC, t.due_ms, t.no"
 );
 
 /// When the next trigger of each run comes due.
-const NEXT_OF: &str = "SELECT instance, min(due_ms) FROM trigger WHERE instance = ANY($1) \
-    AND state = 0 AND due_ms > $2 AND due_ms < 9223372036854775807 GROUP BY instance";
+const NEXT_OF: &str = "SELECT run, min(due_ms) FROM trigger WHERE run = ANY($1) \
+    AND state = 0 AND due_ms > $2 AND due_ms < 9223372036854775807 GROUP BY run";
 
 macro_rules! own {
     ($also:literal) => {
         concat!(
-            "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)",
+            "UPDATE run SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)",
             $also
         )
     };
@@ -84,8 +84,8 @@ const TAKE: &str = take_triggers!("$1");
 
 /// Claims the due triggers of runs, up to a limit for each.
 const TAKE_DUE: &str = take_triggers!(concat!(
-    "ARRAY(SELECT t.no FROM unnest($1::bigint[]) AS u (instance) ",
-    "JOIN instance i ON i.no = ANY (ARRAY[u.instance]) AND i.owner IS NOT DISTINCT FROM $4",
+    "ARRAY(SELECT t.no FROM unnest($1::bigint[]) AS u (run) ",
+    "JOIN run i ON i.no = ANY (ARRAY[u.run]) AND i.owner IS NOT DISTINCT FROM $4",
     join_due!(),
     ")"
 ));
@@ -260,8 +260,8 @@ impl Session<'_> {
                 (select_run!("WHERE i.no = ANY(?1)").postgres, &[&all]),
                 (OTHERS, &[&free]),
                 (
-                    "SELECT instance, scope, state FROM scope WHERE instance = ANY($1) \
-                        ORDER BY instance, scope",
+                    "SELECT run, scope, state FROM scope WHERE run = ANY($1) \
+                        ORDER BY run, scope",
                     &[&free],
                 ),
             ])
@@ -277,7 +277,7 @@ impl Session<'_> {
         let idle = free.iter().copied().filter(|no| !claimed.contains_key(no));
         let idle: Vec<i64> = idle.collect();
         if !idle.is_empty() {
-            let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
+            let sql = "UPDATE run SET owner = NULL WHERE no = ANY($1)";
             self.later(sql, &[&idle]).await?;
         }
         let mut heads = FxHashMap::default();

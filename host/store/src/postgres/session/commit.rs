@@ -112,9 +112,9 @@ impl Session<'_> {
             self.later(BURN_ALL, &[&[no].as_slice()]).await?;
         }
         if extras & extras::KEPT != 0 {
-            let sql = "INSERT INTO kept (instance, until_ms) \
-                SELECT instance, least(keep_ms, $3::bigint - $2) + $2 FROM origin \
-                WHERE instance = $1 ON CONFLICT (instance) \
+            let sql = "INSERT INTO kept (run, until_ms) \
+                SELECT run, least(keep_ms, $3::bigint - $2) + $2 FROM origin \
+                WHERE run = $1 ON CONFLICT (run) \
                 DO UPDATE SET until_ms = excluded.until_ms";
             self.later(sql, &[&no, &commit.at_ms, &i64::MAX]).await?;
         }
@@ -138,7 +138,7 @@ impl Session<'_> {
         let sql = "UPDATE trigger SET token = token + $4::smallint, state = $4, seq = $5, kind = $6, \
             node = $7, due_ms = $8, attempt = $9, deliveries = 0, suspicion = 0, detail = $10, \
             payload = $11, priority = $12 \
-            WHERE no = $1 AND token = $2 AND instance = $3 AND state = 1";
+            WHERE no = $1 AND token = $2 AND run = $3 AND state = 1";
         let changed = self
             .execute(
                 sql,
@@ -166,7 +166,7 @@ impl Session<'_> {
 
     pub(super) async fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<()> {
         let (output, meta) = payload(execution.output.as_ref());
-        let sql = "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
+        let sql = "INSERT INTO execution (no, run, previous, seq, first, node, kind, attempt, \
             status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
         self.later(
@@ -204,8 +204,8 @@ impl Session<'_> {
     ) -> Done<()> {
         let scope = scope.0.cast_signed();
         if let Some(state) = state {
-            let sql = "INSERT INTO scope (instance, scope, state) VALUES ($1, $2, $3) \
-                ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state";
+            let sql = "INSERT INTO scope (run, scope, state) VALUES ($1, $2, $3) \
+                ON CONFLICT (run, scope) DO UPDATE SET state = excluded.state";
             self.later(sql, &[&run, &scope, &&**state]).await?;
             return Ok(());
         }
@@ -252,8 +252,8 @@ impl Session<'_> {
         value: &Payload,
     ) -> Done<()> {
         let (body, meta) = payload(Some(value));
-        let sql = "INSERT INTO var (instance, scope, name, body, meta) \
-            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, scope, name) \
+        let sql = "INSERT INTO var (run, scope, name, body, meta) \
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (run, scope, name) \
             DO UPDATE SET body = excluded.body, meta = excluded.meta";
         let scope = scope.0.cast_signed();
         self.later(sql, &[&run, &scope, &name, &body, &meta])
@@ -263,8 +263,8 @@ impl Session<'_> {
 
     pub(super) async fn put_item(&mut self, run: i64, item: &NewItem) -> Done<()> {
         let (body, meta) = payload(Some(&item.output));
-        let sql = "INSERT INTO item (instance, list, place, body, meta) \
-            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, list, place) \
+        let sql = "INSERT INTO item (run, list, place, body, meta) \
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (run, list, place) \
             DO UPDATE SET body = excluded.body, meta = excluded.meta";
         let (list, place) = (item.list.0.cast_signed(), i64::from(item.index));
         self.later(sql, &[&run, &list, &place, &body, &meta])
@@ -282,8 +282,8 @@ impl Session<'_> {
             .and_then(|finish| finish.failure.as_ref())
             .and_then(json);
         let (output, meta) = payload(finish.and_then(|finish| finish.output.as_ref()));
-        let sql = "UPDATE instance SET status = $2, version = version + 1, \
-            last_run = coalesce($3, last_run), state = $4, owner = $5, \
+        let sql = "UPDATE run SET status = $2, version = version + 1, \
+            last_execution = coalesce($3, last_execution), state = $4, owner = $5, \
             finished_ms = $6, failure = $7, output = $8, output_meta = $9 WHERE no = $1";
         self.later(
             sql,

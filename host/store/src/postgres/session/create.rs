@@ -32,7 +32,7 @@ impl Session<'_> {
         }
         let definition = self.definition_of(&new.definition).await?;
         let pins = self.pins_of(&new.pins).await?;
-        let sql = "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
+        let sql = "INSERT INTO run (no, id, definition, pins, status, owner, epoch, \
             version, state, extras) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
             ON CONFLICT (id) DO NOTHING";
         let id: &[u8] = new.id.0.as_bytes();
@@ -70,7 +70,7 @@ impl Session<'_> {
         let (input, meta) = payload(Some(&new.input));
         let request: &[u8] = &new.request.0;
         let parent = new.parent.as_ref();
-        let sql = "INSERT INTO origin (instance, request, correlation, created_ms, input, \
+        let sql = "INSERT INTO origin (run, request, correlation, created_ms, input, \
             input_meta, parent, parent_id, parent_trigger, parent_seq, depth, root, flow, \
             undoes, keep_ms) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
@@ -134,7 +134,7 @@ impl Session<'_> {
 
     pub(super) async fn reserve(&mut self, run: i64, keys: &[String]) -> Done<()> {
         for key in keys {
-            let sql = "INSERT INTO reservation (key, instance) VALUES ($1, $2) \
+            let sql = "INSERT INTO reservation (key, run) VALUES ($1, $2) \
                 ON CONFLICT DO NOTHING";
             self.later(sql, &[key, &run]).await?;
         }
@@ -142,8 +142,8 @@ impl Session<'_> {
     }
 
     pub(super) async fn reserved_by(&mut self, key: &str) -> Done<Option<RunId>> {
-        let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = ANY (ARRAY[r.instance]) \
-            WHERE r.key = $1 ORDER BY r.instance LIMIT 1";
+        let sql = "SELECT i.id FROM reservation r JOIN run i ON i.no = ANY (ARRAY[r.run]) \
+            WHERE r.key = $1 ORDER BY r.run LIMIT 1";
         let row = self.one(sql, &[&key]).await?;
         let id = row.map(|row| uuid(&row, 0));
         Ok(id.transpose()?.map(RunId))

@@ -95,17 +95,17 @@ impl Session<'_> {
                     &[&asked.members],
                 ),
                 (
-                    "SELECT no, owner, epoch, version, extras, status = 3 FROM instance \
+                    "SELECT no, owner, epoch, version, extras, status = 3 FROM run \
                         WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE",
                     &[&asked.heads],
                 ),
                 (
-                    "SELECT no, instance, token FROM trigger WHERE no = ANY($1) AND state = 1",
+                    "SELECT no, run, token FROM trigger WHERE no = ANY($1) AND state = 1",
                     &[&asked.triggers],
                 ),
                 ("SELECT no FROM definition WHERE no = ANY($1)", &[&known.0]),
                 ("SELECT no FROM pins WHERE no = ANY($1)", &[&known.1]),
-                ("SELECT id FROM instance WHERE id = ANY($1)", &[&asked.ids]),
+                ("SELECT id FROM run WHERE id = ANY($1)", &[&asked.ids]),
                 (BUFFERED, &[&hashes]),
             ])
             .await?;

@@ -15,7 +15,7 @@ use crate::rows::bounded;
 type Column<'p> = Box<dyn ToSql + Sync + Send + 'p>;
 
 /// Removes all triggers of runs.
-const TRIGGERS_GONE: &str = "DELETE FROM trigger WHERE instance = ANY($1)";
+const TRIGGERS_GONE: &str = "DELETE FROM trigger WHERE run = ANY($1)";
 
 /// One statement that was sent.
 struct Sent<'p> {
@@ -118,7 +118,7 @@ impl Session<'_> {
             self.later(TRIGGERS_GONE, &[&silenced]).await?;
         }
         let news = &batch.bookmarks;
-        let sql = "INSERT INTO bookmark (instance, first, trigger, phase, name, hash, matches, \
+        let sql = "INSERT INTO bookmark (run, first, trigger, phase, name, hash, matches, \
                 correlation, private, auto_burn, metadata, token, expires_ms, created_ms) \
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::text[], $6::bytea[], $7::bytea[], $8::text[], $9::boolean[], \
@@ -197,14 +197,14 @@ impl<'p> Flight<'p, '_, '_> {
         if !steps.is_empty() && !ends.is_empty() {
             // Each of the two updates locks heads in order; the two together do not.
             let all: Vec<i64> = there.map(|(no, _)| *no).collect();
-            let sql = "SELECT 1 FROM instance WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
+            let sql = "SELECT 1 FROM run WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
             self.add(sql, None, vec![Box::new(all)]).await?;
         }
-        let sql = "UPDATE instance AS i SET status = u.status, version = u.version, \
-            last_run = coalesce(u.last_run, i.last_run), state = u.state \
+        let sql = "UPDATE run AS i SET status = u.status, version = u.version, \
+            last_execution = coalesce(u.last_execution, i.last_execution), state = u.state \
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::smallint[], $6::bigint[], $7::bigint[], $8::bytea[]) \
-                AS u (no, owner, epoch, was, status, version, last_run, state) \
+                AS u (no, owner, epoch, was, status, version, last_execution, state) \
             WHERE i.no = ANY (ARRAY[u.no]) AND i.owner IS NOT DISTINCT FROM u.owner \
             AND i.epoch = u.epoch AND i.version = u.was AND i.status <> 3";
         if !steps.is_empty() {
@@ -215,14 +215,14 @@ impl<'p> Flight<'p, '_, '_> {
                 (_, head) => head.state);
             self.add(sql, number(steps.len()), columns).await?;
         }
-        let sql = "UPDATE instance AS i SET status = u.status, version = u.version, \
-            last_run = coalesce(u.last_run, i.last_run), state = u.state, owner = NULL, \
+        let sql = "UPDATE run AS i SET status = u.status, version = u.version, \
+            last_execution = coalesce(u.last_execution, i.last_execution), state = u.state, owner = NULL, \
             finished_ms = u.finished_ms, failure = u.failure, output = u.output, \
             output_meta = u.output_meta \
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::smallint[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[], \
                 $10::text[], $11::bytea[], $12::text[], $13::smallint[]) \
-                AS u (no, owner, epoch, was, status, version, last_run, state, finished_ms, \
+                AS u (no, owner, epoch, was, status, version, last_execution, state, finished_ms, \
                     failure, output, output_meta, carries) \
             WHERE i.no = ANY (ARRAY[u.no]) AND i.owner IS NOT DISTINCT FROM u.owner \
             AND i.epoch = u.epoch AND i.version = u.was AND i.status <> 3 AND (i.extras & ~u.carries = 0 OR u.finished_ms IS NULL)";
@@ -249,8 +249,8 @@ impl<'p> Flight<'p, '_, '_> {
         if news.is_empty() {
             return Ok(());
         }
-        let sql = "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
-                version, last_run, state, finished_ms, failure, output, output_meta) \
+        let sql = "INSERT INTO run (no, id, definition, pins, status, owner, epoch, \
+                version, last_execution, state, finished_ms, failure, output, output_meta) \
             SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[], \
                 $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], \
                 $10::bytea[], $11::bigint[], $12::text[], $13::bytea[], $14::text[]) \
@@ -262,7 +262,7 @@ impl<'p> Flight<'p, '_, '_> {
             new => new.1.finish.map(|(_, at_ms)| at_ms), new => failure(new.1),
             new => output(new.1).0, new => output(new.1).1);
         self.add(sql, number(news.len()), columns).await?;
-        let sql = "INSERT INTO origin (instance, request, correlation, created_ms, input, \
+        let sql = "INSERT INTO origin (run, request, correlation, created_ms, input, \
                 input_meta) \
             SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::bigint[], \
                 $5::bytea[], $6::text[])";
@@ -284,11 +284,11 @@ impl<'p> Flight<'p, '_, '_> {
             })
             .collect();
         if !gone.is_empty() {
-            // Found by number: by `instance` alone, the planner might read all triggers of an
+            // Found by number: by `run` alone, the planner might read all triggers of a
             // run.
             let sql = "DELETE FROM trigger AS t USING \
-                unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u (no, instance, was) \
-                WHERE t.no = ANY (ARRAY[u.no]) AND t.token = u.was AND t.instance + 0 = u.instance \
+                unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u (no, run, was) \
+                WHERE t.no = ANY (ARRAY[u.no]) AND t.token = u.was AND t.run + 0 = u.run \
                 AND t.state = 1";
             let columns = columns!(gone, row => row.0, row => row.1, row => row.2);
             self.add(sql, number(gone.len()), columns).await?;
@@ -301,9 +301,9 @@ impl<'p> Flight<'p, '_, '_> {
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::smallint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::bigint[], \
                 $10::bigint[], $11::bytea[], $12::bytea[], $13::integer[]) \
-                AS u (no, instance, token, was, state, seq, kind, node, due_ms, attempt, \
+                AS u (no, run, token, was, state, seq, kind, node, due_ms, attempt, \
                     detail, payload, priority) \
-            WHERE t.no = ANY (ARRAY[u.no]) AND t.token = u.was AND t.instance + 0 = u.instance \
+            WHERE t.no = ANY (ARRAY[u.no]) AND t.token = u.was AND t.run + 0 = u.run \
             AND t.state = 1";
         let there = all.clone().filter(|(_, row)| row.was_token.is_some());
         let there: Vec<_> = there.filter_map(plan).collect();
@@ -317,14 +317,14 @@ impl<'p> Flight<'p, '_, '_> {
                 row => bounded(row.3.new.priority));
             self.add(sql, number(there.len()), columns).await?;
         }
-        let sql = "INSERT INTO trigger (no, instance, token, state, seq, kind, node, due_ms, \
+        let sql = "INSERT INTO trigger (no, run, token, state, seq, kind, node, due_ms, \
                 attempt, deliveries, suspicion, detail, payload, priority) \
-            SELECT u.no, u.instance, u.token, u.state, u.seq, u.kind, u.node, u.due_ms, \
+            SELECT u.no, u.run, u.token, u.state, u.seq, u.kind, u.node, u.due_ms, \
                 u.attempt, 0, 0, u.detail, u.payload, u.priority \
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], \
                 $5::bigint[], $6::smallint[], $7::bigint[], $8::bigint[], $9::bigint[], \
                 $10::bytea[], $11::bytea[], $12::integer[]) \
-                AS u (no, instance, token, state, seq, kind, node, due_ms, attempt, detail, \
+                AS u (no, run, token, state, seq, kind, node, due_ms, attempt, detail, \
                     payload, priority)";
         let fresh = all.filter(|(_, row)| row.was_token.is_none());
         let fresh: Vec<_> = fresh.filter_map(plan).collect();
@@ -352,7 +352,7 @@ impl<'p> Flight<'p, '_, '_> {
         if news.is_empty() {
             return Ok(());
         }
-        let sql = "UPDATE instance SET extras = extras | $2 WHERE no = ANY($1) AND extras & $2 = 0";
+        let sql = "UPDATE run SET extras = extras | $2 WHERE no = ANY($1) AND extras & $2 = 0";
         let runs: Vec<i64> = news.iter().map(|(run, _)| *run).collect();
         let columns: Vec<Column<'_>> = vec![Box::new(runs), Box::new(extras::BOOKMARKS)];
         self.add(sql, None, columns).await?;
@@ -366,7 +366,7 @@ impl<'p> Flight<'p, '_, '_> {
     }
 
     async fn ends(&mut self, batch: &'p Batch<'_>) -> Done<()> {
-        // Instances that the batch creates have no triggers outside of it.
+        // Runs that the batch creates have no triggers outside of it.
         let there = |no: &&i64| {
             batch
                 .heads
@@ -379,13 +379,13 @@ impl<'p> Flight<'p, '_, '_> {
             let heard = |no: &&i64| batch.heads.get(*no).is_none_or(|head| head.carries == 0);
             let heard: Vec<i64> = finished.iter().filter(heard).copied().collect();
             self.add(TRIGGERS_GONE, None, vec![Box::new(heard)]).await?;
-            let sql = "DELETE FROM reservation WHERE instance = ANY($1)";
+            let sql = "DELETE FROM reservation WHERE run = ANY($1)";
             self.add(sql, None, vec![Box::new(finished)]).await?;
         }
         let released: Vec<i64> = batch.released.iter().filter(there).copied().collect();
         if !released.is_empty() {
             let sql = "UPDATE trigger SET state = 0, suspicion = abs(suspicion) \
-                WHERE instance = ANY($1) AND state = 1";
+                WHERE run = ANY($1) AND state = 1";
             self.add(sql, None, vec![Box::new(released)]).await?;
             if let Some(sent) = self.sent.last_mut() {
                 sent.pends = true;
@@ -396,7 +396,7 @@ impl<'p> Flight<'p, '_, '_> {
 
     async fn records(&mut self, batch: &'p Batch<'_>) -> Done<()> {
         let executions = &batch.executions;
-        let sql = "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
+        let sql = "INSERT INTO execution (no, run, previous, seq, first, node, kind, attempt, \
                 status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::smallint[], \
@@ -415,7 +415,7 @@ impl<'p> Flight<'p, '_, '_> {
             self.add(sql, number(executions.len()), columns).await?;
         }
         let journal = &batch.journal;
-        let sql = "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
+        let sql = "INSERT INTO journal (run, version, place, at_ms, kind, detail) \
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::text[], $6::bytea[])";
         if !journal.is_empty() {
@@ -439,11 +439,11 @@ impl<'p> Flight<'p, '_, '_> {
         if !closed.is_empty() {
             for sql in [
                 "DELETE FROM scope AS s USING unnest($1::bigint[], $2::bigint[]) \
-                    AS u (instance, scope) \
-                    WHERE s.instance = ANY (ARRAY[u.instance]) AND s.scope = u.scope",
+                    AS u (run, scope) \
+                    WHERE s.run = ANY (ARRAY[u.run]) AND s.scope = u.scope",
                 "DELETE FROM var AS s USING unnest($1::bigint[], $2::bigint[]) \
-                    AS u (instance, scope) \
-                    WHERE s.instance = ANY (ARRAY[u.instance]) AND s.scope = u.scope",
+                    AS u (run, scope) \
+                    WHERE s.run = ANY (ARRAY[u.run]) AND s.scope = u.scope",
             ] {
                 let columns = columns!(closed, row => row.0.0, row => row.0.1);
                 self.add(sql, None, columns).await?;
@@ -451,18 +451,18 @@ impl<'p> Flight<'p, '_, '_> {
         }
         let open = of(true);
         if !open.is_empty() {
-            let sql = "INSERT INTO scope (instance, scope, state) \
+            let sql = "INSERT INTO scope (run, scope, state) \
                 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) \
-                ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state";
+                ON CONFLICT (run, scope) DO UPDATE SET state = excluded.state";
             let columns = columns!(open,
                 row => row.0.0, row => row.0.1, row => row.1.unwrap_or_default());
             self.add(sql, None, columns).await?;
         }
         let vars: Vec<_> = batch.vars.iter().collect();
         if !vars.is_empty() {
-            let sql = "INSERT INTO var (instance, scope, name, body, meta) \
+            let sql = "INSERT INTO var (run, scope, name, body, meta) \
                 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], \
-                    $5::text[]) ON CONFLICT (instance, scope, name) \
+                    $5::text[]) ON CONFLICT (run, scope, name) \
                 DO UPDATE SET body = excluded.body, meta = excluded.meta";
             let columns = columns!(vars,
                 row => row.0.0, row => row.0.1, row => row.0.2,
@@ -476,16 +476,16 @@ impl<'p> Flight<'p, '_, '_> {
         let lists: Vec<_> = batch.lists.iter().collect();
         if !lists.is_empty() {
             let sql = "DELETE FROM item AS s USING unnest($1::bigint[], $2::bigint[]) \
-                AS u (instance, list) \
-                WHERE s.instance = ANY (ARRAY[u.instance]) AND s.list = u.list";
+                AS u (run, list) \
+                WHERE s.run = ANY (ARRAY[u.run]) AND s.list = u.list";
             let columns = columns!(lists, row => row.0, row => row.1);
             self.add(sql, None, columns).await?;
         }
         let items: Vec<_> = batch.items.iter().collect();
         if !items.is_empty() {
-            let sql = "INSERT INTO item (instance, list, place, body, meta) \
+            let sql = "INSERT INTO item (run, list, place, body, meta) \
                 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[], \
-                    $5::text[]) ON CONFLICT (instance, list, place) \
+                    $5::text[]) ON CONFLICT (run, list, place) \
                 DO UPDATE SET body = excluded.body, meta = excluded.meta";
             let columns = columns!(items,
                 row => row.0.0, row => row.0.1, row => row.0.2,
@@ -509,10 +509,10 @@ impl<'p> Flight<'p, '_, '_> {
         let refs: Vec<_> = batch.refs.iter().collect();
         if !refs.is_empty() {
             let sql = "WITH u AS (SELECT * FROM unnest($1::bigint[], $2::bytea[]) \
-                    AS u (instance, digest)), \
+                    AS u (run, digest)), \
                 held AS (SELECT no, digest FROM blob WHERE digest = ANY ($2) \
                     ORDER BY digest FOR KEY SHARE) \
-                INSERT INTO blob_ref (instance, blob) SELECT u.instance, held.no \
+                INSERT INTO blob_ref (run, blob) SELECT u.run, held.no \
                 FROM u JOIN held ON held.digest = u.digest ON CONFLICT DO NOTHING";
             let columns = columns!(refs, row => row.0, row => &row.1[..]);
             self.add(sql, None, columns).await?;

@@ -10,19 +10,19 @@ use crate::sql::{lives, rows};
 /// statement for each table.
 const HANGING: &[&str] = &[
     "DELETE FROM trigger WHERE ctid = ANY (ARRAY(SELECT ctid FROM trigger \
-        WHERE instance = $1 LIMIT $2))",
+        WHERE run = $1 LIMIT $2))",
     "DELETE FROM var WHERE ctid = ANY (ARRAY(SELECT ctid FROM var \
-        WHERE instance = $1 LIMIT $2))",
+        WHERE run = $1 LIMIT $2))",
     "DELETE FROM scope WHERE ctid = ANY (ARRAY(SELECT ctid FROM scope \
-        WHERE instance = $1 LIMIT $2))",
+        WHERE run = $1 LIMIT $2))",
     "DELETE FROM item WHERE ctid = ANY (ARRAY(SELECT ctid FROM item \
-        WHERE instance = $1 LIMIT $2))",
+        WHERE run = $1 LIMIT $2))",
     "DELETE FROM bookmark WHERE ctid = ANY (ARRAY(SELECT ctid FROM bookmark \
-        WHERE instance = $1 LIMIT $2))",
-    "DELETE FROM outside WHERE ctid = ANY (ARRAY(SELECT ctid FROM outside \
-        WHERE instance = $1 LIMIT $2))",
+        WHERE run = $1 LIMIT $2))",
+    "DELETE FROM external_trigger WHERE ctid = ANY (ARRAY(SELECT ctid FROM external_trigger \
+        WHERE run = $1 LIMIT $2))",
     "DELETE FROM journal WHERE ctid = ANY (ARRAY(SELECT ctid FROM journal \
-        WHERE instance = $1 LIMIT $2))",
+        WHERE run = $1 LIMIT $2))",
 ];
 
 impl Session<'_> {
@@ -107,10 +107,10 @@ impl Session<'_> {
             return Ok(0);
         };
         let sql = "WITH RECURSIVE back (no, previous, place) AS ( \
-                SELECT no, previous, 1::bigint FROM run WHERE no = $1 \
+                SELECT no, previous, 1::bigint FROM execution WHERE no = $1 \
                 UNION ALL SELECT r.no, r.previous, b.place + 1 FROM back b \
-                JOIN run r ON r.no = ANY (ARRAY[b.previous]) WHERE b.place < $2), \
-            gone AS (DELETE FROM run WHERE no = ANY (ARRAY(SELECT no FROM back))) \
+                JOIN execution r ON r.no = ANY (ARRAY[b.previous]) WHERE b.place < $2), \
+            gone AS (DELETE FROM execution WHERE no = ANY (ARRAY(SELECT no FROM back))) \
             SELECT previous, place FROM back ORDER BY place DESC LIMIT 1";
         let row = self.one(sql, &[&last_execution, &bound]).await?;
         let (previous, deleted): (Option<i64>, i64) = match row {
@@ -127,8 +127,8 @@ impl Session<'_> {
         if bound <= 0 {
             return Ok(0);
         }
-        let sql = "WITH gone AS (DELETE FROM blob_ref WHERE instance = $1 AND blob = ANY (ARRAY( \
-                SELECT blob FROM blob_ref WHERE instance = $1 ORDER BY blob LIMIT $2)) \
+        let sql = "WITH gone AS (DELETE FROM blob_ref WHERE run = $1 AND blob = ANY (ARRAY( \
+                SELECT blob FROM blob_ref WHERE run = $1 ORDER BY blob LIMIT $2)) \
                 RETURNING blob), \
             loose AS (INSERT INTO blob_loose (blob, since_ms) SELECT blob, $3 FROM gone \
                 ORDER BY blob ON CONFLICT (blob) DO UPDATE \

@@ -17,7 +17,7 @@ pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 macro_rules! hold {
     ($which:expr) => {
         concat!(
-            "SELECT no, owner IS NULL, status = 3 FROM instance WHERE ",
+            "SELECT no, owner IS NULL, status = 3 FROM run WHERE ",
             $which,
             " ORDER BY no FOR NO KEY UPDATE"
         )
@@ -63,7 +63,7 @@ impl Session<'_> {
 
     /// Locks the heads of these runs until the transaction ends.
     pub(super) async fn hold_heads(&mut self, runs: &[i64]) -> Done<()> {
-        let sql = "SELECT 1 FROM instance WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
+        let sql = "SELECT 1 FROM run WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
         self.later(sql, &[&runs]).await?;
         Ok(())
     }

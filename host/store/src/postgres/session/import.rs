@@ -11,8 +11,8 @@ impl Session<'_> {
     /// reservations.
     pub(super) async fn lock_import(&mut self, import: &Import) -> Done<()> {
         let id: &[u8] = import.new.id.0.as_bytes();
-        let sql = "SELECT DISTINCT b.hash FROM instance i \
-            JOIN bookmark b ON b.instance = ANY (ARRAY[i.no]) WHERE i.id = $1";
+        let sql = "SELECT DISTINCT b.hash FROM run i \
+            JOIN bookmark b ON b.run = ANY (ARRAY[i.no]) WHERE i.id = $1";
         let rows = self.rows(sql, &[&id]).await?;
         let before = rows.iter().map(|row| digest(row, 0));
         let mut hashes: Vec<Digest> = before.collect::<Result<_, _>>()?;

@@ -8,10 +8,10 @@ use super::{Done, Session};
 macro_rules! stale_letters {
     ($at_ms:literal) => {
         concat!(
-            "INSERT INTO dead_letter (kind, reason, at_ms, instance, seq, trigger, node, priority, ",
+            "INSERT INTO dead_letter (kind, reason, at_ms, run, seq, trigger, node, priority, ",
             "payload, detail) SELECT 1, 'stale', ",
             $at_ms,
-            ", t.instance, t.seq, t.kind, t.node, t.priority, t.payload, t.detail "
+            ", t.run, t.seq, t.kind, t.node, t.priority, t.payload, t.detail "
         )
     };
 }
@@ -20,8 +20,8 @@ macro_rules! stale_letters {
 /// Takes the runs and the times of their ends.
 pub(super) const UNHEARD: &str = concat!(
     stale_letters!("u.at_ms"),
-    "FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u (instance, at_ms, place) ",
-    "JOIN trigger t ON t.instance = ANY (ARRAY[u.instance]) ",
+    "FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u (run, at_ms, place) ",
+    "JOIN trigger t ON t.run = ANY (ARRAY[u.run]) ",
     "WHERE t.kind = 8 AND t.payload IS NOT NULL ORDER BY u.place, t.no"
 );
 
@@ -35,7 +35,7 @@ impl Session<'_> {
     ) -> Done<()> {
         let sql = concat!(
             stale_letters!("$3"),
-            "FROM trigger t WHERE t.instance = $1 AND t.no = $2 ",
+            "FROM trigger t WHERE t.run = $1 AND t.no = $2 ",
             "AND t.kind = 8 AND t.payload IS NOT NULL"
         );
         self.later(sql, &[&run, &row.0, &at_ms]).await

@@ -27,9 +27,9 @@ const SEARCH: u64 = 720;
 /// Notes owners that are not members. The statement skips from one owner to the next; where an old
 /// snapshot keeps dead versions, it reads an entry for each run that has ended since.
 const SEARCH_OWNERS: &str = "WITH RECURSIVE owners (owner) AS ( \
-        (SELECT owner FROM instance WHERE owner IS NOT NULL ORDER BY owner LIMIT 1) \
+        (SELECT owner FROM run WHERE owner IS NOT NULL ORDER BY owner LIMIT 1) \
         UNION ALL \
-        SELECT (SELECT i.owner FROM instance i WHERE i.owner > owners.owner \
+        SELECT (SELECT i.owner FROM run i WHERE i.owner > owners.owner \
             ORDER BY i.owner LIMIT 1) \
         FROM owners WHERE owners.owner IS NOT NULL) \
     INSERT INTO grave (incarnation) SELECT owner FROM owners WHERE owner IS NOT NULL \
@@ -120,13 +120,13 @@ impl Session<'_> {
             self.aftermath.gone.push(incarnation.0);
             let held = self.held_by(incarnation.0, i64::MAX).await?;
             let sql = "UPDATE trigger SET state = 0, suspicion = abs(suspicion) \
-                WHERE instance = ANY($1) AND state = 1";
+                WHERE run = ANY($1) AND state = 1";
             self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
-            let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
+            let sql = "UPDATE run SET owner = NULL WHERE no = ANY($1)";
             self.later(sql, &[&held]).await?;
             // The number of a member that has left is negative in its grave: its end is no death.
             let sql = "INSERT INTO grave (incarnation) SELECT -$1::bigint \
-                WHERE EXISTS (SELECT 1 FROM instance WHERE owner = $1 OFFSET 0) \
+                WHERE EXISTS (SELECT 1 FROM run WHERE owner = $1 OFFSET 0) \
                 ON CONFLICT DO NOTHING";
             self.later(sql, &[&incarnation.0]).await?;
         }
@@ -169,7 +169,7 @@ impl Session<'_> {
             // Instances that another transaction has locked are left for later, and so is the
             // grave.
             let sql = "DELETE FROM grave WHERE incarnation = $1 \
-                AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = abs($1) OFFSET 0)";
+                AND NOT EXISTS (SELECT 1 FROM run WHERE owner = abs($1) OFFSET 0)";
             self.later(sql, &[&grave]).await?;
         }
         Ok(freed)
@@ -183,7 +183,7 @@ impl Session<'_> {
         };
         if grave < 0 {
             let sql = "UPDATE trigger SET state = 0, suspicion = abs(suspicion) \
-                WHERE instance = ANY($1) AND state = 1";
+                WHERE run = ANY($1) AND state = 1";
             self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
         } else {
             for row in self.rows(hot::TRY_AGAIN.postgres, &[&held]).await? {
@@ -193,14 +193,14 @@ impl Session<'_> {
             }
             self.aftermath.made_pending += u64::from(freed.triggers);
         }
-        let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
+        let sql = "UPDATE run SET owner = NULL WHERE no = ANY($1)";
         self.later(sql, &[&held]).await?;
         Ok(freed)
     }
 
     /// Locks the runs of an owner. Runs that another transaction has locked are skipped.
     async fn held_by(&mut self, owner: i64, limit: i64) -> Done<Vec<i64>> {
-        let sql = "SELECT no FROM instance WHERE owner = $1 ORDER BY no LIMIT $2 \
+        let sql = "SELECT no FROM run WHERE owner = $1 ORDER BY no LIMIT $2 \
             FOR NO KEY UPDATE SKIP LOCKED";
         let rows = self.rows(sql, &[&owner, &limit]).await?;
         let numbers = rows.iter().map(|row| get(row, 0));

@@ -12,7 +12,7 @@
 //!
 //! 1. advisory locks of hashes ([`Session::lock_hashes`]), in one statement, sorted;
 //! 2. the member row (`FOR KEY SHARE`: [`Session::is_member`]);
-//! 3. rows of `instance` (`FOR NO KEY UPDATE`: [`Session::head`]), by number. A transaction locks
+//! 3. rows of `run` (`FOR NO KEY UPDATE`: [`Session::head`]), by number. A transaction locks
 //!    the row if it inserts a trigger for a run, ends a wait, notes an extra, or depends on
 //!    the run not having ended;
 //! 4. rows of `trigger`, by number; then all others.
@@ -153,7 +153,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) 
 const MEMBER: &str = hot::MEMBER.postgres;
 
 /// Locks and reads the columns of [`head`].
-const HEAD: &str = "SELECT status, owner, epoch, version, extras FROM instance \
+const HEAD: &str = "SELECT status, owner, epoch, version, extras FROM run \
     WHERE no = $1 FOR NO KEY UPDATE";
 
 /// Changes of the store object's memory, applied after the commit.
@@ -318,7 +318,7 @@ impl<'a> Session<'a> {
 
     /// Notes that a run has a kind of rare row that its end must handle.
     pub(super) async fn note_extra(&mut self, run: i64, extra: i16) -> Done<()> {
-        let sql = "UPDATE instance SET extras = extras | $2 WHERE no = $1 AND extras & $2 = 0";
+        let sql = "UPDATE run SET extras = extras | $2 WHERE no = $1 AND extras & $2 = 0";
         self.later(sql, &[&run, &extra]).await?;
         self.aftermath.carrying.push((run, extra));
         Ok(())

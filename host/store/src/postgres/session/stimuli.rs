@@ -25,7 +25,7 @@ macro_rules! meeting {
     ($from:expr, $place:literal, $after:literal, $until:literal, $which:literal) => {
         (
             hold!(concat!(
-                "no = ANY (ARRAY(SELECT b.instance FROM ",
+                "no = ANY (ARRAY(SELECT b.run FROM ",
                 $from,
                 meeting!(@ $place, $after, $until, $which),
                 "))"
@@ -46,7 +46,7 @@ macro_rules! meeting {
 /// The bookmarks of one run: few, even if many runs wait for the same hash.
 macro_rules! of_run {
     () => {
-        "(SELECT * FROM bookmark WHERE instance = (SELECT no FROM instance WHERE id = $6) \
+        "(SELECT * FROM bookmark WHERE run = (SELECT no FROM run WHERE id = $6) \
             OFFSET 0) b"
     };
 }
@@ -275,7 +275,7 @@ impl Session<'_> {
 
     /// Whether the run exists and has ended.
     async fn is_named_over(&mut self, run: RunId) -> Done<bool> {
-        let sql = "SELECT 1 FROM instance WHERE id = $1 AND finished_ms IS NOT NULL";
+        let sql = "SELECT 1 FROM run WHERE id = $1 AND finished_ms IS NOT NULL";
         Ok(self.one(sql, &[&id(&run)]).await?.is_some())
     }
 }

@@ -20,7 +20,7 @@ impl Session<'_> {
             self.aftermath.made_pending += 1;
         }
         // State and token have equal numbers: pending with 0, claimed with 1.
-        let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
+        let sql = "INSERT INTO trigger (no, run, seq, kind, node, due_ms, state, token, \
             attempt, deliveries, suspicion, detail, payload, priority) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12)";
         self.later(

@@ -44,14 +44,14 @@ const RANKS: &str = "WITH RECURSIVE ranks (rank) AS ( \
 macro_rules! select_page {
     ($rank:literal) => {
         concat!(
-            "SELECT t.rank, t.wake_ms, t.instance, t.no, i.no IS NOT NULL, i.owner IS NULL, ",
-            "i.status = 3 FROM (SELECT rank, wake_ms, instance, no FROM trigger ",
-            "WHERE wake_ms IS NOT NULL AND wake_ms <= $1 AND (wake_ms, instance, no) > ($2, $3, $4) ",
+            "SELECT t.rank, t.wake_ms, t.run, t.no, i.no IS NOT NULL, i.owner IS NULL, ",
+            "i.status = 3 FROM (SELECT rank, wake_ms, run, no FROM trigger ",
+            "WHERE wake_ms IS NOT NULL AND wake_ms <= $1 AND (wake_ms, run, no) > ($2, $3, $4) ",
             "AND rank = ",
             $rank,
-            " ORDER BY wake_ms, instance, no LIMIT $5) AS t ",
-            "LEFT JOIN instance i ON i.no = ANY (ARRAY[t.instance]) AND i.status < 4 ",
-            "AND (i.owner IS NULL OR i.owner = $6) ORDER BY t.wake_ms, t.instance, t.no"
+            " ORDER BY wake_ms, run, no LIMIT $5) AS t ",
+            "LEFT JOIN run i ON i.no = ANY (ARRAY[t.run]) AND i.status < 4 ",
+            "AND (i.owner IS NULL OR i.owner = $6) ORDER BY t.wake_ms, t.run, t.no"
         )
     };
 }

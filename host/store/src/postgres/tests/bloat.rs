@@ -45,7 +45,7 @@ fn a_chain_of_steps_writes_no_index() {
         assert_eq!(member.commit(step), DONE);
         held = held.next();
     }
-    for table in ["trigger", "instance"] {
+    for table in ["trigger", "run"] {
         let (all, hot) = updates(url, table, STEPS);
         assert!(hot * 100 >= all * 95, "{table}: {hot} of {all}");
     }
@@ -94,7 +94,7 @@ impl Alone {
 
     /// Pages of the two tables, including their indexes.
     fn pages(&self) -> [u64; 2] {
-        ["instance", "trigger"].map(|table| {
+        ["run", "trigger"].map(|table| {
             let sql = format!("select pg_total_relation_size('windlass.{table}') / 8192");
             self.ask(&sql).parse().unwrap()
         })
@@ -118,13 +118,13 @@ fn steps_leave_nothing_behind_that_is_not_taken_again() {
     let held_up = alone.pages();
     drop(snapshot);
 
-    alone.ask("vacuum windlass.instance");
+    alone.ask("vacuum windlass.run");
     alone.ask("vacuum windlass.trigger");
     load(&member, &mut chains);
     let after = alone.pages();
     let steps = CHAINS as u64 * STEPS;
     eprintln!(
-        "pages of instance and trigger after {steps} steps: {first:?}; after as many more: \
+        "pages of run and trigger after {steps} steps: {first:?}; after as many more: \
          {steady:?}; while a transaction does not end: {held_up:?}; after it: {after:?}"
     );
     for table in [0, 1] {

@@ -70,7 +70,7 @@ fn an_error_shows_nothing_of_the_row_that_is_refused() {
     }
     let member = Member::join(&database);
     let held = member.born();
-    database.ask("ALTER TABLE windlass.run ADD CONSTRAINT none_at_all CHECK (took_us < 0)");
+    database.ask("ALTER TABLE windlass.execution ADD CONSTRAINT none_at_all CHECK (took_us < 0)");
     let refused = member.store.write(member.last(&held)).unwrap_err();
     assert!(refused.message.contains("none_at_all"), "{refused:?}");
     let shows = ["Failing row", "\\x"].map(|text| refused.message.contains(text));
@@ -125,10 +125,10 @@ fn unordered_writes_wait_for_no_keyed_ones() {
         // Another transaction holds the run until a new run has been created.
         let no = held.fence.run.0;
         let created = format!(
-            "BEGIN; SELECT 1 FROM windlass.instance WHERE no = {no} FOR UPDATE; \
+            "BEGIN; SELECT 1 FROM windlass.run WHERE no = {no} FOR UPDATE; \
             INSERT INTO windlass.setting (name, value) VALUES ('held', '1'); \
             DO $$ BEGIN LOOP \
-                EXIT WHEN (SELECT count(*) FROM windlass.instance) > 1; \
+                EXIT WHEN (SELECT count(*) FROM windlass.run) > 1; \
                 PERFORM pg_sleep(0.01); \
             END LOOP; END $$; COMMIT"
         );

@@ -31,7 +31,7 @@ const LIVE: u32 = 23;
 const FILL: &str = "DO $fill$ DECLARE t record; columns text; vals text; BEGIN \
     FOR t IN SELECT c.oid, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
         WHERE n.nspname = 'windlass' AND c.relkind = 'r' AND \
-        c.relname NOT IN ('own', 'layout', 'requirement') \
+        c.relname NOT IN ('layout', 'requirement') \
     LOOP \
         SELECT string_agg(quote_ident(attname), ', '), string_agg(CASE atttypid \
             WHEN 'int2'::regtype THEN '(n % 3)::int2' WHEN 'int4'::regtype THEN '0' \
@@ -57,7 +57,6 @@ const QUIET: &[&str] = &[
     "grave",
     "layout",
     "member",
-    "own",
     "pins",
     "publication",
     "requirement",

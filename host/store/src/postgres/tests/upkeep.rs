@@ -39,8 +39,8 @@ fn what_contradicts_itself_is_found() {
     let objects = ["the database has the tables and indexes of its layout alone"];
     for (sql, back) in [
         (
-            "create rule r as on delete to run do instead nothing",
-            "drop rule r on run",
+            "create rule r as on delete to execution do instead nothing",
+            "drop rule r on execution",
         ),
         ("create view v as select 1", "drop view v"),
     ] {
@@ -49,12 +49,12 @@ fn what_contradicts_itself_is_found() {
     }
     check(
         &database,
-        "update instance set owner = null",
+        "update run set owner = null",
         &["a claimed trigger belongs to a run that has an owner"],
     );
     check(
         &database,
-        "update bookmark set trigger = 1; update definition set json = ''; delete from run",
+        "update bookmark set trigger = 1; update definition set json = ''; delete from execution",
         &[
             "a claimed trigger belongs to a run that has an owner",
             "the newest record of a run is there",

@@ -30,10 +30,10 @@ pub(super) struct Met {
 macro_rules! select_met {
     ($index:literal, $rest:literal) => {
         concat!(
-            "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata ",
+            "SELECT b.no, b.run, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata ",
             "FROM bookmark b INDEXED BY ",
             $index,
-            " CROSS JOIN instance i ON i.no = b.instance WHERE ",
+            " CROSS JOIN run i ON i.no = b.run WHERE ",
             $rest
         )
     };
@@ -90,7 +90,7 @@ impl Session<'_> {
     }
 
     fn insert_bookmark(&mut self, run: i64, new: &NewBookmark) -> Done<i64> {
-        let sql = "INSERT INTO bookmark (instance, first, trigger, phase, name, hash, matches, \
+        let sql = "INSERT INTO bookmark (run, first, trigger, phase, name, hash, matches, \
             correlation, private, auto_burn, metadata, token, expires_ms, created_ms) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         self.connection.prepare_cached(sql)?.execute((
@@ -145,7 +145,7 @@ impl Session<'_> {
         at_ms: i64,
     ) -> Done<Option<(i64, Payload)>> {
         let sql = "SELECT no, input, input_meta FROM stimulus INDEXED BY stimulus_buffered \
-            WHERE hash = ?1 AND instance IS ?2 AND correlation IS ?3 AND expires_ms > ?4 \
+            WHERE hash = ?1 AND run IS ?2 AND correlation IS ?3 AND expires_ms > ?4 \
             ORDER BY no LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut oldest: Option<(i64, Payload)> = None;
@@ -167,7 +167,7 @@ impl Session<'_> {
     /// Ends the bookmarks of an execution.
     pub(super) fn burn(&mut self, run: i64, first: i64) -> Done<()> {
         self.connection
-            .prepare_cached("DELETE FROM bookmark WHERE instance = ?1 AND first = ?2")?
+            .prepare_cached("DELETE FROM bookmark WHERE run = ?1 AND first = ?2")?
             .execute((run, first))?;
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Session<'_> {
     /// Ends all bookmarks of a run.
     pub(super) fn burn_all(&mut self, run: i64) -> Done<()> {
         self.connection
-            .prepare_cached("DELETE FROM bookmark WHERE instance = ?1")?
+            .prepare_cached("DELETE FROM bookmark WHERE run = ?1")?
             .execute([run])?;
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Session<'_> {
         self.refer(met.run, input)?;
         if met.auto_burn {
             let sql = "UPDATE trigger SET due_ms = ?3, token = token + 1, payload = ?4 \
-                WHERE no = ?1 AND instance = ?2 AND state = 0 AND kind = 8 AND payload IS NULL";
+                WHERE no = ?1 AND run = ?2 AND state = 0 AND kind = 8 AND payload IS NULL";
             let key = (met.trigger, met.run, at_ms, &document[..]);
             let changed = self.connection.prepare_cached(sql)?.execute(key)?;
             self.burn(met.run, met.first)?;
@@ -266,7 +266,7 @@ impl Session<'_> {
         if head.extras & extra == 0 {
             head.extras |= extra;
             self.connection
-                .prepare_cached("UPDATE instance SET extras = extras | ?2 WHERE no = ?1")?
+                .prepare_cached("UPDATE run SET extras = extras | ?2 WHERE no = ?1")?
                 .execute((run, extra))?;
         }
         Ok(())

@@ -29,7 +29,7 @@ impl Session<'_> {
     pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
         let no = commit.fence.run.0;
         let sql = "SELECT parent, parent_id, parent_trigger, parent_seq, depth, root, flow, \
-            undoes FROM origin WHERE instance = ?1";
+            undoes FROM origin WHERE run = ?1";
         let parent = self
             .connection
             .prepare_cached(sql)?
@@ -65,7 +65,7 @@ impl Session<'_> {
 
     /// The id of a run, by its number.
     pub(super) fn run_id(&self, run: i64) -> Done<Option<RunId>> {
-        let sql = "SELECT id FROM instance WHERE no = ?1";
+        let sql = "SELECT id FROM run WHERE no = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let found =
             statement.query_row([run], |row| Ok(RunId(uuid::Uuid::from_bytes(row.get(0)?))));

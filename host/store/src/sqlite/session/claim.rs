@@ -184,7 +184,7 @@ impl Session<'_> {
 
     /// Claims the due triggers of one run.
     fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, run: i64) -> Done<()> {
-        let sql = "SELECT no FROM trigger WHERE instance = ?1 AND state = 0 AND due_ms <= ?2 \
+        let sql = "SELECT no FROM trigger WHERE run = ?1 AND state = 0 AND due_ms <= ?2 \
             ORDER BY priority DESC, due_ms, no LIMIT ?3";
         let limit = i64::from(claim.triggers) + 1;
         let due: Vec<i64> = self
@@ -199,7 +199,7 @@ impl Session<'_> {
                 Verdict::Enough | Verdict::Full => taking.claims.more = true,
             }
         }
-        let sql = "SELECT min(due_ms) FROM trigger WHERE instance = ?1 AND state = 0 \
+        let sql = "SELECT min(due_ms) FROM trigger WHERE run = ?1 AND state = 0 \
             AND due_ms > ?2 AND due_ms < 9223372036854775807";
         let next: Option<i64> = self
             .connection

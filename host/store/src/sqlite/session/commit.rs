@@ -28,7 +28,7 @@ impl Session<'_> {
             return Ok(Err(Fenced));
         }
         for row in commit.removed.iter().filter(|removed| removed.used) {
-            let sql = "SELECT EXISTS (SELECT 1 FROM trigger WHERE no = ?1 AND instance = ?2)";
+            let sql = "SELECT EXISTS (SELECT 1 FROM trigger WHERE no = ?1 AND run = ?2)";
             let mut there = self.connection.prepare_cached(sql)?;
             if !there.query_row((row.no.0, no), |row| row.get(0))? {
                 return Ok(Err(Fenced));
@@ -115,8 +115,8 @@ impl Session<'_> {
             self.burn_all(no)?;
         }
         if extras & extras::KEPT != 0 {
-            let sql = "INSERT OR REPLACE INTO kept (instance, until_ms) \
-                SELECT instance, min(keep_ms, ?3 - ?2) + ?2 FROM origin WHERE instance = ?1";
+            let sql = "INSERT OR REPLACE INTO kept (run, until_ms) \
+                SELECT run, min(keep_ms, ?3 - ?2) + ?2 FROM origin WHERE run = ?1";
             let key = (no, commit.at_ms, i64::MAX);
             self.connection.prepare_cached(sql)?.execute(key)?;
         }

@@ -15,17 +15,17 @@ use crate::sums::{self, Of};
 /// Deletes a number of a run's rows, other than its head, its records and its blobs: one
 /// statement for each table.
 const HANGING: &[&str] = &[
-    "DELETE FROM trigger WHERE no IN (SELECT no FROM trigger WHERE instance = ?1 LIMIT ?2)",
-    "DELETE FROM var WHERE (instance, scope, name) IN \
-        (SELECT instance, scope, name FROM var WHERE instance = ?1 LIMIT ?2)",
-    "DELETE FROM scope WHERE (instance, scope) IN \
-        (SELECT instance, scope FROM scope WHERE instance = ?1 LIMIT ?2)",
-    "DELETE FROM item WHERE (instance, list, place) IN \
-        (SELECT instance, list, place FROM item WHERE instance = ?1 LIMIT ?2)",
-    "DELETE FROM bookmark WHERE no IN (SELECT no FROM bookmark WHERE instance = ?1 LIMIT ?2)",
-    "DELETE FROM outside WHERE id IN (SELECT id FROM outside WHERE instance = ?1 LIMIT ?2)",
-    "DELETE FROM journal WHERE (instance, version, place) IN \
-        (SELECT instance, version, place FROM journal WHERE instance = ?1 LIMIT ?2)",
+    "DELETE FROM trigger WHERE no IN (SELECT no FROM trigger WHERE run = ?1 LIMIT ?2)",
+    "DELETE FROM var WHERE (run, scope, name) IN \
+        (SELECT run, scope, name FROM var WHERE run = ?1 LIMIT ?2)",
+    "DELETE FROM scope WHERE (run, scope) IN \
+        (SELECT run, scope FROM scope WHERE run = ?1 LIMIT ?2)",
+    "DELETE FROM item WHERE (run, list, place) IN \
+        (SELECT run, list, place FROM item WHERE run = ?1 LIMIT ?2)",
+    "DELETE FROM bookmark WHERE no IN (SELECT no FROM bookmark WHERE run = ?1 LIMIT ?2)",
+    "DELETE FROM external_trigger WHERE id IN (SELECT id FROM external_trigger WHERE run = ?1 LIMIT ?2)",
+    "DELETE FROM journal WHERE (run, version, place) IN \
+        (SELECT run, version, place FROM journal WHERE run = ?1 LIMIT ?2)",
 ];
 
 impl Session<'_> {
@@ -112,7 +112,7 @@ impl Session<'_> {
         let mut deleted = 0;
         let mut statement = self
             .connection
-            .prepare_cached("DELETE FROM run WHERE no = ?1 RETURNING previous")?;
+            .prepare_cached("DELETE FROM execution WHERE no = ?1 RETURNING previous")?;
         while let Some(execution) = last_execution.filter(|_| deleted < bound) {
             let previous = statement
                 .query_row([execution], |row| row.get(0))
@@ -130,14 +130,14 @@ impl Session<'_> {
     /// Releases the references to blobs. A later sweep checks whether each blob is still needed.
     pub(super) fn loosen_blobs(&self, no: i64, bound: u64, at_ms: i64) -> Done<u64> {
         let sql = "INSERT INTO blob_loose (blob, since_ms) SELECT blob, ?3 FROM \
-            (SELECT blob FROM blob_ref WHERE instance = ?1 ORDER BY blob LIMIT ?2) WHERE true \
+            (SELECT blob FROM blob_ref WHERE run = ?1 ORDER BY blob LIMIT ?2) WHERE true \
             ON CONFLICT (blob) DO UPDATE SET since_ms = max(since_ms, excluded.since_ms)";
         let bound = bound.cast_signed();
         self.connection
             .prepare_cached(sql)?
             .execute((no, bound, at_ms))?;
-        let sql = "DELETE FROM blob_ref WHERE instance = ?1 AND blob IN \
-            (SELECT blob FROM blob_ref WHERE instance = ?1 ORDER BY blob LIMIT ?2)";
+        let sql = "DELETE FROM blob_ref WHERE run = ?1 AND blob IN \
+            (SELECT blob FROM blob_ref WHERE run = ?1 ORDER BY blob LIMIT ?2)";
         Ok(self.connection.prepare_cached(sql)?.execute((no, bound))? as u64)
     }
 
@@ -164,7 +164,7 @@ impl Session<'_> {
     }
 
     pub(super) fn hold_blob(&mut self, run: i64, digest: &Digest) -> Done<()> {
-        let sql = "INSERT OR IGNORE INTO blob_ref (instance, blob) \
+        let sql = "INSERT OR IGNORE INTO blob_ref (run, blob) \
             SELECT ?1, no FROM blob WHERE digest = ?2";
         let key = (run, &digest.0[..]);
         self.connection.prepare_cached(sql)?.execute(key)?;

@@ -21,11 +21,11 @@ impl Session<'_> {
         let sql = match row {
             Some(_) => {
                 "SELECT seq, node, priority, payload, detail FROM trigger \
-                WHERE no = ?2 AND instance = ?1 AND kind = ?3 AND payload IS NOT NULL"
+                WHERE no = ?2 AND run = ?1 AND kind = ?3 AND payload IS NOT NULL"
             }
             None => {
                 "SELECT seq, node, priority, payload, detail FROM trigger \
-                WHERE instance = ?1 AND ?2 IS NULL AND kind = ?3 AND payload IS NOT NULL \
+                WHERE run = ?1 AND ?2 IS NULL AND kind = ?3 AND payload IS NOT NULL \
                 ORDER BY no"
             }
         };

@@ -83,11 +83,11 @@ impl Session<'_> {
         if self.remove_member(incarnation.0)? {
             self.write_heads()?;
             let sql = "UPDATE trigger SET state = 0, suspicion = abs(suspicion) \
-                WHERE state = 1 AND instance IN (SELECT no FROM instance WHERE owner = ?1)";
+                WHERE state = 1 AND run IN (SELECT no FROM run WHERE owner = ?1)";
             self.connection
                 .prepare_cached(sql)?
                 .execute([incarnation.0])?;
-            let sql = "UPDATE instance SET owner = NULL WHERE owner = ?1";
+            let sql = "UPDATE run SET owner = NULL WHERE owner = ?1";
             self.connection
                 .prepare_cached(sql)?
                 .execute([incarnation.0])?;
@@ -109,7 +109,7 @@ impl Session<'_> {
         let mut owner = i64::MIN;
         while freed.runs < limit {
             // Owners are few, so skipping from one to the next is cheap.
-            let sql = "SELECT owner FROM instance WHERE owner > ?1 ORDER BY owner LIMIT 1";
+            let sql = "SELECT owner FROM run WHERE owner > ?1 ORDER BY owner LIMIT 1";
             let next = self
                 .connection
                 .prepare_cached(sql)?
@@ -162,7 +162,7 @@ impl Session<'_> {
     fn free_of_dead(&mut self, owner: i64, limit: u32) -> Done<Reaped> {
         // The dead member may have written earlier in this group.
         self.write_heads()?;
-        let sql = "SELECT no FROM instance WHERE owner = ?1 LIMIT ?2";
+        let sql = "SELECT no FROM run WHERE owner = ?1 LIMIT ?2";
         let held: Vec<i64> = self
             .connection
             .prepare_cached(sql)?

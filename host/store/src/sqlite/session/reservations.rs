@@ -11,8 +11,8 @@ use crate::sql::hot;
 impl Session<'_> {
     /// A run that reserves this key.
     pub(super) fn reserved_by(&self, key: &str) -> Done<Option<RunId>> {
-        let sql = "SELECT i.id FROM reservation r CROSS JOIN instance i ON i.no = r.instance \
-            WHERE r.key = ?1 ORDER BY r.instance LIMIT 1";
+        let sql = "SELECT i.id FROM reservation r CROSS JOIN run i ON i.no = r.run \
+            WHERE r.key = ?1 ORDER BY r.run LIMIT 1";
         let id: Option<[u8; 16]> = self
             .connection
             .prepare_cached(sql)?

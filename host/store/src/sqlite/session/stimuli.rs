@@ -153,8 +153,8 @@ impl Session<'_> {
         };
         let sql = if stimulus.run.is_some() {
             select_met!(
-                "bookmark_instance",
-                "b.instance = (SELECT no FROM instance WHERE id = ?6) AND b.hash = ?1 \
+                "bookmark_run",
+                "b.run = (SELECT no FROM run WHERE id = ?6) AND b.hash = ?1 \
                  AND b.no > ?2 AND b.no <= ?3 AND coalesce(b.expires_ms > ?4, true) \
                  AND (?7 IS NULL OR b.correlation = ?7) ORDER BY b.no LIMIT ?5"
             )

@@ -71,22 +71,22 @@ fn what_was_altered_is_told_by_reading_and_by_the_check() {
     type Read = fn(&SqliteStore, RunNo) -> Result<(), Error>;
     let damages: [(&str, &str, Read); 5] = [
         (
-            "UPDATE origin SET input = x'32' WHERE instance = ",
+            "UPDATE origin SET input = x'32' WHERE run = ",
             "the input of run",
             |store, no| store.input(no).map(drop),
         ),
         (
-            "UPDATE var SET body = x'32' WHERE name = 'small' AND instance = ",
+            "UPDATE var SET body = x'32' WHERE name = 'small' AND run = ",
             "the variable `small`",
             |store, no| store.vars(no, ScopeNo::ROOT).map(drop),
         ),
         (
-            "UPDATE scope SET state = x'00' WHERE instance = ",
+            "UPDATE scope SET state = x'00' WHERE run = ",
             "the state of scope 3",
             |store, no| store.scopes(no).map(drop),
         ),
         (
-            "UPDATE run SET output = x'7b7d' WHERE instance = ",
+            "UPDATE execution SET output = x'7b7d' WHERE run = ",
             "the output of record",
             |store, no| store.executions(no, None, 10).map(drop),
         ),
@@ -119,8 +119,8 @@ fn rows_that_changed_places_are_noticed() {
     behind_its_back(
         &disk,
         &format!(
-            "UPDATE run SET (output, sum) = (SELECT output, sum FROM run WHERE instance = {}) \
-             WHERE instance = {}",
+            "UPDATE execution SET (output, sum) = (SELECT output, sum FROM execution WHERE run = {}) \
+             WHERE run = {}",
             one.0, two.0
         ),
     );
@@ -136,7 +136,7 @@ fn a_run_with_an_altered_state_is_claimed_as_unsound_and_others_as_sound() {
     let (disk, _store, member, [first, second]) = filled();
     member.die();
     let altered = first.fence.run;
-    let sql = format!("UPDATE instance SET state = x'ff' WHERE no = {}", altered.0);
+    let sql = format!("UPDATE run SET state = x'ff' WHERE no = {}", altered.0);
     behind_its_back(&disk, &sql);
     assert!(
         findings(&disk)
@@ -154,12 +154,10 @@ fn a_run_with_an_altered_state_is_claimed_as_unsound_and_others_as_sound() {
 }
 
 #[test]
-fn rows_of_an_older_layout_count_as_sound() {
+fn content_without_its_checksum_is_noticed() {
     let (disk, store, _member, [first, _]) = filled();
-    behind_its_back(
-        &disk,
-        "UPDATE run SET output = x'7b7d', sum = NULL; UPDATE instance SET state_sum = NULL",
-    );
-    store.executions(first.fence.run, None, 10).unwrap();
-    assert_eq!(findings(&disk), [""; 0]);
+    behind_its_back(&disk, "UPDATE execution SET sum = NULL");
+    let error = store.executions(first.fence.run, None, 10).unwrap_err();
+    assert_eq!(error.code, codes::ALTERED, "{error}");
+    assert_ne!(findings(&disk), [""; 0]);
 }

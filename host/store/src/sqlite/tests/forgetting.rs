@@ -1,10 +1,9 @@
 //! The rows that remain in the file after deletions, and the size of the file.
 
 use rusqlite::Connection;
-use windlass_model::{Digest, Payload, RunNo, ScopeNo, TriggerType};
+use windlass_model::{Payload, TriggerType};
 
 use super::{OnDisk, on_disk};
-use crate::Reader as _;
 use crate::conformance::forgetting::full;
 use crate::conformance::trees::nothing;
 use crate::conformance::world::{DONE, DUE, Member};
@@ -91,7 +90,16 @@ fn nothing_is_left_of_the_forgotten_in_any_table() {
     let connection = Connection::open(disk.path()).unwrap();
     let before = rows(&connection);
     for table in [
-        "instance", "origin", "run", "var", "scope", "item", "journal", "blob", "tree", "ending",
+        "run",
+        "origin",
+        "execution",
+        "var",
+        "scope",
+        "item",
+        "journal",
+        "blob",
+        "tree",
+        "ending",
     ] {
         let filled = before
             .iter()
@@ -183,45 +191,4 @@ fn pages_are_given_back_once_the_load_is_over() {
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .unwrap();
     assert_eq!(sound, "ok");
-}
-
-/// A file of the first layout, with two runs that refer to one blob.
-const OLDER: &str = "
-    PRAGMA user_version = 1;
-    INSERT INTO definition VALUES (1, zeroblob(32), 'case', x'7b7d');
-    INSERT INTO pins VALUES (1, zeroblob(32), x'7b7d');
-    INSERT INTO instance (no, id, definition, pins, status, epoch, version, state)
-        VALUES (1, zeroblob(16), 1, 1, 1, 1, 0, x''), (2, randomblob(16), 1, 1, 1, 1, 0, x'');
-    INSERT INTO origin (instance, request, created_ms) VALUES (1, zeroblob(32), 0);
-    INSERT INTO var VALUES (1, 'small', x'31', NULL);
-    INSERT INTO blob VALUES (7, zeroblob(32), 0, x'22'), (8, randomblob(32), 0, x'33');";
-
-#[test]
-fn an_older_file_learns_which_blobs_are_held() {
-    let disk = on_disk();
-    let connection = Connection::open(disk.path()).unwrap();
-    connection
-        .execute_batch(include_str!("../schema.sql"))
-        .unwrap();
-    connection.execute_batch(OLDER).unwrap();
-    let digest = Digest([0; 32]);
-    let meta = format!("{{\"blob\":{{\"digest\":\"{digest}\",\"size\":1}}}}");
-    for sql in [
-        "UPDATE origin SET input_meta = ?1",
-        "INSERT INTO var VALUES (1, 'large', NULL, ?1), (2, 'large', NULL, ?1)",
-    ] {
-        connection.execute(sql, [&meta]).unwrap();
-    }
-    let store = disk.store();
-    let mut held = connection
-        .prepare("SELECT instance, blob FROM blob_ref")
-        .unwrap();
-    let held = held
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .unwrap();
-    let held: Vec<(i64, i64)> = held.map(Result::unwrap).collect();
-    assert_eq!(held, [(1, 7), (2, 7)]);
-    let vars = store.vars(RunNo(1), ScopeNo::ROOT).unwrap();
-    let names: Vec<&str> = vars.iter().map(|(name, _)| &**name).collect();
-    assert_eq!(names, ["large", "small"]);
 }

@@ -27,27 +27,27 @@ const RUNS: u32 = 5_000;
 /// Mutants that no check can detect, each with the reason.
 const HARMLESS: &[(&str, &str)] = &[
     (
-        "without extras & 16 <> 0: UPDATE instance SET extras = extras & ~16 \
+        "without extras & 16 <> 0: UPDATE run SET extras = extras & ~16 \
          WHERE no = ?1 AND extras & 16 <> 0",
         "it only saves a write that changes nothing",
     ),
     (
-        "without instance = ?1: UPDATE outside SET closed = true WHERE instance = ?1 \
-         AND trigger IN (SELECT no FROM trigger WHERE instance = ?1 AND seq < 0)",
-        "the triggers are those of the instance; with it PostgreSQL uses an index",
+        "without run = ?1: UPDATE external_trigger SET closed = true WHERE run = ?1 \
+         AND trigger IN (SELECT no FROM trigger WHERE run = ?1 AND seq < 0)",
+        "the triggers are those of the run; with it PostgreSQL uses an index",
     ),
     (
-        "without instance = ?1: UPDATE outside SET trigger = ?3 \
-         WHERE instance = ?1 AND trigger = ?2",
+        "without run = ?1: UPDATE external_trigger SET trigger = ?3 \
+         WHERE run = ?1 AND trigger = ?2",
         "a trigger has its number in the whole store; with it an index is used",
     ),
     (
-        "without instance = ?2: DELETE FROM trigger WHERE no = ?1 AND instance = ?2",
-        "what is cancelled has just been read by its number and instance",
+        "without run = ?2: DELETE FROM trigger WHERE no = ?1 AND run = ?2",
+        "what is cancelled has just been read by its number and run",
     ),
     (
         "without seq >= 0: UPDATE trigger SET state = 0, due_ms = ?2, token = token + 1, \
-         reason = NULL WHERE instance = ?1 AND kind = 0 AND seq >= 0 AND state IN (0, 2) \
+         reason = NULL WHERE run = ?1 AND kind = 0 AND seq >= 0 AND state IN (0, 2) \
          AND due_ms > ?2",
         "nothing is named from outside with the kind of a start",
     ),
@@ -57,18 +57,18 @@ const HARMLESS: &[(&str, &str)] = &[
         "no host marks a guilty trigger, which fails when it is claimed",
     ),
     (
-        "left out: DELETE FROM tree WHERE root IN (SELECT coalesce(root, instance) FROM origin \
-         WHERE instance = ?1) AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.root = tree.root \
-         AND o.instance <> ?1) AND NOT EXISTS (SELECT 1 FROM origin o \
-         WHERE o.instance = tree.root AND o.instance <> ?1)",
+        "left out: DELETE FROM tree WHERE root IN (SELECT coalesce(root, run) FROM origin \
+         WHERE run = ?1) AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.root = tree.root \
+         AND o.run <> ?1) AND NOT EXISTS (SELECT 1 FROM origin o \
+         WHERE o.run = tree.root AND o.run <> ?1)",
         "nobody asks about a tree without runs; another test looks at the table",
     ),
     (
-        "without root IN (SELECT coalesce(root, instance) FROM origin WHERE instance = ?1): \
-         DELETE FROM tree WHERE root IN (SELECT coalesce(root, instance) FROM origin \
-         WHERE instance = ?1) AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.root = tree.root \
-         AND o.instance <> ?1) AND NOT EXISTS (SELECT 1 FROM origin o \
-         WHERE o.instance = tree.root AND o.instance <> ?1)",
+        "without root IN (SELECT coalesce(root, run) FROM origin WHERE run = ?1): \
+         DELETE FROM tree WHERE root IN (SELECT coalesce(root, run) FROM origin \
+         WHERE run = ?1) AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.root = tree.root \
+         AND o.run <> ?1) AND NOT EXISTS (SELECT 1 FROM origin o \
+         WHERE o.run = tree.root AND o.run <> ?1)",
         "every other tree has a run; with it an index is used",
     ),
 ];

@@ -172,7 +172,7 @@ fn the_log_is_bounded_under_a_reader_that_stays() {
     let length = || std::fs::metadata(&log).unwrap().len();
     let reader = Connection::open(disk.path()).unwrap();
     reader
-        .execute_batch("BEGIN; SELECT count(*) FROM run")
+        .execute_batch("BEGIN; SELECT count(*) FROM execution")
         .unwrap();
     let mut held = member.born();
     let mut refused = None;

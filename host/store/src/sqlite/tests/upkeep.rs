@@ -13,7 +13,6 @@ use crate::conformance::waiting::stimulus;
 use crate::conformance::world::{DONE, DUE, Member};
 use crate::rows::Parent;
 use crate::sqlite::SqliteStore;
-use crate::upkeep::Layout;
 use crate::write::Commit;
 
 /// A consistent store with a row of each kind, whose process has ended.
@@ -88,15 +87,15 @@ fn check(sql: &str, rules: &[&str]) {
 #[test]
 fn what_contradicts_itself_is_found() {
     check(
-        "UPDATE instance SET owner = NULL",
+        "UPDATE run SET owner = NULL",
         &["a claimed trigger belongs to a run that has an owner"],
     );
     check(
-        "DELETE FROM trigger WHERE instance = (SELECT max(instance) FROM trigger)",
+        "DELETE FROM trigger WHERE run = (SELECT max(run) FROM trigger)",
         &["a run that has not ended has a trigger"],
     );
     check(
-        "UPDATE instance SET owner = 1 WHERE status >= 4",
+        "UPDATE run SET owner = 1 WHERE status >= 4",
         &["a run that has ended has no owner and no trigger"],
     );
     check(
@@ -107,9 +106,12 @@ fn what_contradicts_itself_is_found() {
         "UPDATE trigger SET seq = 1",
         &["a trigger of the engine is there once"],
     );
-    check("DELETE FROM run", &["the newest record of a run is there"]);
     check(
-        "INSERT INTO var (instance, scope, name, body) VALUES (1, 0, 'v', x'31'); INSERT INTO trigger (no, instance, seq, \
+        "DELETE FROM execution",
+        &["the newest record of a run is there"],
+    );
+    check(
+        "INSERT INTO var (run, scope, name) VALUES (1, 0, 'v'); INSERT INTO trigger (no, run, seq, \
             kind, due_ms, state, token, attempt, deliveries, suspicion, detail) \
             VALUES (1, 1, 1, 1, 1, 0, 0, 1, 0, 0, x'')",
         &["a trigger belongs to a run", "what hangs on a run has one"],
@@ -143,13 +145,13 @@ fn what_contradicts_itself_is_found() {
 fn objects_that_the_layout_does_not_have_are_found() {
     let objects = ["the database has the tables and indexes of its layout alone"];
     for sql in [
-        "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM run; END",
+        "CREATE TRIGGER t AFTER INSERT ON execution BEGIN DELETE FROM execution; END",
         "CREATE TEMP TABLE x (a); CREATE VIEW \"v\nw\" AS SELECT 1",
         "CREATE TABLE mine (a)",
-        "CREATE INDEX mine ON run (no)",
+        "CREATE INDEX mine ON execution (no)",
         "ALTER TABLE blob RENAME TO blobs; CREATE VIEW blob AS SELECT * FROM blobs",
         "DROP INDEX blob_loose_since",
-        "ALTER TABLE run ADD COLUMN mine INTEGER",
+        "ALTER TABLE execution ADD COLUMN mine INTEGER",
     ] {
         check(sql, &objects);
     }
@@ -196,7 +198,7 @@ fn a_copy_is_a_whole_store_while_others_write() {
     });
     let copy = copies.directory.path().join("9.db");
     let store = SqliteStore::open(&copy, disk.options()).unwrap();
-    assert_eq!(store.secret().unwrap(), disk.store().secret().unwrap());
+    assert!(store.counts().unwrap().runs > 0, "it can be worked on");
     let names: Vec<_> = std::fs::read_dir(copies.directory.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -218,34 +220,4 @@ fn a_copy_takes_no_place_of_another_file() {
     let none = disk.directory.path().join("none.db");
     assert!(SqliteStore::backup(&none, disk.directory.path().join("new.db")).is_err());
     assert!(!none.exists());
-}
-
-#[test]
-fn an_older_layout_is_told_and_brought_up() {
-    let disk = on_disk();
-    let connection = Connection::open(disk.path()).unwrap();
-    connection
-        .execute_batch(include_str!("../schema.sql"))
-        .unwrap();
-    connection.pragma_update(None, "user_version", 1).unwrap();
-    drop(connection);
-    let current = crate::sql::layout::Steps::sqlite(&[]).known();
-    let before = Layout { found: 1, current };
-    assert_eq!(SqliteStore::layout(disk.path()).unwrap(), before);
-    let refused = SqliteStore::check(disk.path()).unwrap_err();
-    assert_eq!(refused.code.to_string(), "WL-S018");
-    assert_eq!(
-        SqliteStore::migrate(disk.path(), &disk.options()).unwrap(),
-        before
-    );
-    let after = Layout {
-        found: current,
-        current,
-    };
-    assert_eq!(SqliteStore::layout(disk.path()).unwrap(), after);
-    assert_eq!(
-        SqliteStore::migrate(disk.path(), &disk.options()).unwrap(),
-        after
-    );
-    assert_eq!(SqliteStore::check(disk.path()).unwrap(), []);
 }
