@@ -27,7 +27,13 @@ pub(crate) fn run() -> Result<()> {
     host::say("starting the price service of the example");
     let (_service, address) = start_prices(&programs)?;
     host::say("triaging the orders of examples/triage/orders.json");
-    let store = place::target()?.join("demo/windlass.db");
+    // A store of another layout may be left there.
+    let folder = place::target()?.join("demo");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    let store = folder.join("windlass.db");
     let status = Command::new(programs.join("windlass"))
         .current_dir(&example)
         .args(["--trust", "run", "triage.yaml", "--input", "@orders.json"])

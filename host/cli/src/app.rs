@@ -119,6 +119,11 @@ impl Server {
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
+
+    /// The token.
+    pub(crate) fn token(&self) -> Option<String> {
+        self.token.clone()
+    }
 }
 
 /// The default log filter of a command that uses the handlers of this process: the command itself

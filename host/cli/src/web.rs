@@ -220,6 +220,7 @@ pub(crate) fn begin(
             hooks_waiting: share(section.hooks_waiting),
             blocking: section.blocking as usize,
             body_bytes: section.max_body.bytes(),
+            bodies: Budgets::of(&machine.config).bodies.bytes(),
             body_rate: section.body_rate.0,
             answers: Budgets::of(&machine.config).answers.bytes(),
             answer_bytes: section.max_answer.bytes(),

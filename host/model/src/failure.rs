@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::MESSAGE_BYTES;
 use crate::{Code, JsonText};
 
 /// The class of a failure: retry policies choose by it.
@@ -90,7 +91,9 @@ pub struct Failure {
     pub class: Class,
     /// The code of the failure.
     pub code: Code,
-    /// The message, in one sentence, for people.
+    /// The message, in one sentence, for people, of at most [`limits::MESSAGE_BYTES`].
+    ///
+    /// [`limits::MESSAGE_BYTES`]: crate::limits::MESSAGE_BYTES
     pub message: String,
     /// The delay from now after which a retry makes sense.
     pub retry_after_ms: Option<u64>,
@@ -141,11 +144,19 @@ impl fmt::Display for Position {
 
 impl Failure {
     /// A failure without a hint about the time of a retry, without details and without an origin.
+    /// A message that is too long ends with `…`.
     pub fn new(class: Class, code: Code, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > MESSAGE_BYTES {
+            let end = message.floor_char_boundary(MESSAGE_BYTES - '…'.len_utf8());
+            message.truncate(end);
+            message.push('…');
+            message.shrink_to_fit();
+        }
         Self {
             class,
             code,
-            message: message.into(),
+            message,
             retry_after_ms: None,
             details: None,
             origin: None,
@@ -156,5 +167,30 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}, {})", self.message, self.class, self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        let of = |message: String| Failure::new(Class::Invalid, Code::new("WL-X001"), message);
+        let whole = "x".repeat(MESSAGE_BYTES);
+        assert_eq!(of(whole.clone()).message, whole);
+        for long in [
+            format!("{whole}x"),
+            "é".repeat(1_000_000),
+            format!("x{}", "🦀".repeat(9_000)),
+        ] {
+            let cut = of(long).message;
+            assert!(
+                cut.len() <= MESSAGE_BYTES && cut.len() > MESSAGE_BYTES - 8,
+                "{}",
+                cut.len()
+            );
+            assert!(cut.ends_with('…'));
+        }
     }
 }

@@ -4,6 +4,10 @@
 /// Payloads over this many bytes are stored as blobs.
 pub const INLINE_PAYLOAD_BYTES: usize = 64 * 1024;
 
+/// Bytes of the message of a failure; the rest is left out. It is part of the execution record and
+/// of the run.
+pub const MESSAGE_BYTES: usize = 4 * 1024;
+
 /// Bytes of JSON in the details of a failure: they are part of the execution record, of the run
 /// and of the output of the port `error`.
 pub const DETAILS_BYTES: usize = 16 * 1024;
@@ -108,7 +112,7 @@ pub const SCHEMA_CHAIN: usize = 64;
 pub const SCHEMA_PREPARATION: u64 = 1_000_000;
 
 /// Steps that checking one value against a JSON Schema may take.
-pub const SCHEMA_STEPS: u64 = 100_000_000;
+pub const SCHEMA_STEPS: u64 = 10_000_000;
 
 /// How deep subschemas may apply each other to a value and to its members and items.
 pub const SCHEMA_DEPTH: usize = 512;

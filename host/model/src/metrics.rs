@@ -4,12 +4,14 @@
 //! it; nothing here waits, and the number of series is bounded. The caller passes the measured
 //! time. No label contains an identifier of a run or of a trigger: those are in logs.
 
+mod budget;
 mod http;
 mod series;
 mod text;
 
 use std::sync::Arc;
 
+pub use budget::{AboutBudget, BUDGETS, Budget};
 pub use http::{Answers, Http, POOLS, Slots};
 pub use series::{Counter, Family, Gauge, Histogram};
 
@@ -52,12 +54,6 @@ const EVALUATIONS_WAITING: About = About {
     kind: "gauge",
     labels: &[],
     help: "Those of them that wait for their turn.",
-};
-const RUN_DATA: About = About {
-    name: "windlass_run_data_bytes",
-    kind: "gauge",
-    labels: &[],
-    help: "Data that runs in memory hold: inputs, variables, outputs and lists.",
 };
 const TRIGGERS_DUE: About = About {
     name: "windlass_triggers_due",
@@ -128,18 +124,6 @@ const PLUGIN_CALL: About = About {
     labels: &["plugin"],
     help: "How long calls of plugins took, by package; waiting for an instance is not included.",
 };
-const PLUGIN_MEMORY: About = About {
-    name: "windlass_plugin_memory_bytes",
-    kind: "gauge",
-    labels: &[],
-    help: "Memory that instances of plugins, idle ones included, and their calls hold.",
-};
-const PLUGIN_MEMORY_LIMIT: About = About {
-    name: "windlass_plugin_memory_limit_bytes",
-    kind: "gauge",
-    labels: &[],
-    help: "Memory that all plugins together may hold.",
-};
 const PLUGIN_MEMORY_WAITING: About = About {
     name: "windlass_plugin_memory_waiting",
     kind: "gauge",
@@ -151,18 +135,6 @@ const PLUGIN_MEMORY_REFUSED: About = About {
     kind: "counter",
     labels: &[],
     help: "How often a call of a plugin found no memory to grow, and was made again or failed.",
-};
-const DEFINITIONS: About = About {
-    name: "windlass_definitions_bytes",
-    kind: "gauge",
-    labels: &[],
-    help: "Memory that workflows hold that are ready to run, estimated.",
-};
-const DEFINITIONS_LIMIT: About = About {
-    name: "windlass_definitions_limit_bytes",
-    kind: "gauge",
-    labels: &[],
-    help: "Memory beyond which workflows are dropped that no run in memory uses.",
 };
 const DEAD_TRIGGERS: About = About {
     name: "windlass_dead_triggers",
@@ -182,8 +154,8 @@ pub struct Metrics {
     pub evaluations_aside: Counter,
     /// Those of them that wait for their turn.
     pub evaluations_waiting: Gauge,
-    /// The bytes of data that runs in memory hold.
-    pub run_data: Gauge,
+    /// Inputs, variables, outputs and lists of runs in memory.
+    pub run_data: Budget,
     /// In the store.
     pub triggers_due: Gauge,
     /// Microseconds.
@@ -204,18 +176,16 @@ pub struct Metrics {
     pub lock_retries: Counter,
     /// Locks that ended with their lease.
     pub lock_release_failures: Counter,
-    /// Bytes.
-    pub plugin_memory: Gauge,
-    /// Bytes.
-    pub plugin_memory_limit: Gauge,
+    /// Instances of plugins, and the data of their calls.
+    pub plugin_memory: Budget,
     /// Calls.
     pub plugin_memory_waiting: Gauge,
     /// Calls.
     pub plugin_memory_refused: Counter,
-    /// Bytes.
-    pub definitions: Gauge,
-    /// Bytes.
-    pub definitions_limit: Gauge,
+    /// Workflows that are ready to run.
+    pub definitions: Budget,
+    /// Writes that wait for the store.
+    pub store_queue: Budget,
     /// In the store.
     pub dead_triggers: Gauge,
     /// The HTTP server.
@@ -230,7 +200,7 @@ impl Default for Metrics {
             runs_started: Counter::default(),
             evaluations_aside: Counter::default(),
             evaluations_waiting: Gauge::default(),
-            run_data: Gauge::default(),
+            run_data: Budget::default(),
             triggers_due: Gauge::default(),
             trigger_lateness: Histogram::of_time(),
             commit: Histogram::of_time(),
@@ -241,12 +211,11 @@ impl Default for Metrics {
             suspects: Counter::default(),
             lock_retries: Counter::default(),
             lock_release_failures: Counter::default(),
-            plugin_memory: Gauge::default(),
-            plugin_memory_limit: Gauge::default(),
+            plugin_memory: Budget::default(),
             plugin_memory_waiting: Gauge::default(),
             plugin_memory_refused: Counter::default(),
-            definitions: Gauge::default(),
-            definitions_limit: Gauge::default(),
+            definitions: Budget::default(),
+            store_queue: Budget::default(),
             dead_triggers: Gauge::default(),
             http: Http::default(),
         }
@@ -266,6 +235,18 @@ impl Metrics {
         self.plugin_calls.series(&[package])
     }
 
+    /// The budgets of memory, in the order of [`BUDGETS`].
+    pub fn budgets(&self) -> [&Budget; BUDGETS.len()] {
+        [
+            &self.definitions,
+            &self.http.answers.memory,
+            &self.http.bodies,
+            &self.plugin_memory,
+            &self.run_data,
+            &self.store_queue,
+        ]
+    }
+
     /// All metrics in the text format of Prometheus, version 0.0.4.
     pub fn text(&self) -> String {
         let mut text = text::Text::default();
@@ -273,7 +254,6 @@ impl Metrics {
         text.counter(&RUNS_STARTED, &self.runs_started);
         text.counter(&EVALUATIONS_ASIDE, &self.evaluations_aside);
         text.gauge(&EVALUATIONS_WAITING, &self.evaluations_waiting);
-        text.gauge(&RUN_DATA, &self.run_data);
         text.gauge(&TRIGGERS_DUE, &self.triggers_due);
         text.histogram(&TRIGGER_LATENESS, &self.trigger_lateness);
         text.histogram(&COMMIT, &self.commit);
@@ -285,12 +265,8 @@ impl Metrics {
         text.counter(&LOCK_RETRIES, &self.lock_retries);
         text.counter(&LOCK_RELEASE_FAILURES, &self.lock_release_failures);
         text.family(&PLUGIN_CALL, &self.plugin_calls);
-        text.gauge(&PLUGIN_MEMORY, &self.plugin_memory);
-        text.gauge(&PLUGIN_MEMORY_LIMIT, &self.plugin_memory_limit);
         text.gauge(&PLUGIN_MEMORY_WAITING, &self.plugin_memory_waiting);
         text.counter(&PLUGIN_MEMORY_REFUSED, &self.plugin_memory_refused);
-        text.gauge(&DEFINITIONS, &self.definitions);
-        text.gauge(&DEFINITIONS_LIMIT, &self.definitions_limit);
         text.gauge(&DEAD_TRIGGERS, &self.dead_triggers);
         let http = &self.http;
         text.gauge(&http::CONNECTIONS, &http.connections);
@@ -303,22 +279,24 @@ impl Metrics {
             ("client", http.clients_limited.get()),
         ];
         text.labelled(&http::LIMITED, limited);
-        text.gauge(&http::ANSWERS, &http.answers.used);
-        text.gauge(&http::ANSWERS_LIMIT, &http.answers.limit);
-        text.gauge(&http::ANSWERS_PEAK, &http.answers.peak);
         text.counter(&http::ANSWERS_REFUSED, &http.answers.refused);
         text.counter(&http::ANSWERS_GIVEN_UP, &http.answers.given_up);
+        text.counter(&http::BODIES_REFUSED, &http.bodies_refused);
+        for (about, budget) in BUDGETS.iter().zip(self.budgets()) {
+            for (about, gauge) in about.metrics.iter().zip(budget.gauges()) {
+                text.gauge(about, gauge);
+            }
+        }
         text.into_string()
     }
 }
 
-/// Every metric, in the order of the text.
-pub const ALL: [About; 34] = [
+/// Every metric but those of [`BUDGETS`], in the order of the text.
+pub const ALL: [About; 27] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     EVALUATIONS_ASIDE,
     EVALUATIONS_WAITING,
-    RUN_DATA,
     TRIGGERS_DUE,
     TRIGGER_LATENESS,
     COMMIT,
@@ -330,12 +308,8 @@ pub const ALL: [About; 34] = [
     LOCK_RETRIES,
     LOCK_RELEASE_FAILURES,
     PLUGIN_CALL,
-    PLUGIN_MEMORY,
-    PLUGIN_MEMORY_LIMIT,
     PLUGIN_MEMORY_WAITING,
     PLUGIN_MEMORY_REFUSED,
-    DEFINITIONS,
-    DEFINITIONS_LIMIT,
     DEAD_TRIGGERS,
     http::CONNECTIONS,
     http::EVICTED,
@@ -343,11 +317,9 @@ pub const ALL: [About; 34] = [
     http::SLOTS_USED,
     http::REFUSED,
     http::LIMITED,
-    http::ANSWERS,
-    http::ANSWERS_LIMIT,
-    http::ANSWERS_PEAK,
     http::ANSWERS_REFUSED,
     http::ANSWERS_GIVEN_UP,
+    http::BODIES_REFUSED,
 ];
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
 //! Converts errors of the engine into failures.
 
 use wasmtime::Trap;
+use windlass_model::limits::MESSAGE_BYTES;
 use windlass_model::{Class, Failure};
 
 use crate::codes;
 use crate::error::chain;
 use crate::guest::Stop;
 use crate::log::escape;
-
-/// The longest message, in bytes. A guest's own error texts are cut here too.
-pub(crate) const MAX_MESSAGE: usize = 4 * 1024;
 
 /// `refused` says whether the guest was refused memory or table space during the call: a crash
 /// after that is a consequence.
@@ -44,7 +42,7 @@ pub(crate) fn stopped(stop: Stop) -> Failure {
 
 /// A text of a guest, made safe to store and to show.
 pub(crate) fn message(text: &str) -> String {
-    let mut end = text.len().min(MAX_MESSAGE);
+    let mut end = text.len().min(MESSAGE_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -92,7 +92,7 @@ pub struct PoolUse {
 }
 
 /// Components that are read at once, before they are compiled.
-const SHAPES: usize = 2;
+const SHAPES: usize = 1;
 
 /// The packages of the node library.
 const LIBRARY: [&str; 7] = [

@@ -63,6 +63,7 @@ impl Parts {
         let burst_locks = topology.burst_locks().map(keeper);
         let overdue: Arc<AtomicBool> = Arc::default();
         let (watched, at) = (Arc::clone(&overdue), Arc::clone(&clock));
+        plugins.metrics().run_data.set_limit(options.run_data_bytes);
         let base = Base {
             is_over: Arc::new(move |until| {
                 watched.load(Ordering::Acquire) || at.monotonic() >= until

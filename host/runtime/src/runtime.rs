@@ -189,9 +189,15 @@ impl Runtime {
             return Ok(current);
         }
         let definition = definition.clone();
+        // It is never closed.
+        let thread = Arc::clone(&shared.base.catalog.threads)
+            .acquire_owned()
+            .await;
         let prepared = self.shared.base.io.spawn_blocking(move || {
             let (store, plugins) = (shared.base.store.as_ref(), &shared.base.plugins);
-            shared.base.catalog.prepare_new(definition, store, plugins)
+            let prepared = shared.base.catalog.prepare_new(definition, store, plugins);
+            drop(thread);
+            prepared
         });
         prepared.await.map_err(std::io::Error::from)?
     }

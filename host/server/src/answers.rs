@@ -21,11 +21,11 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_model::metrics::Metrics;
 
 use crate::pools::Pool;
 use crate::problem::Problem;
+use crate::rooms::{Charge, Room};
 
 /// Answers up to this size, in bytes, are not charged: the number of connections bounds them.
 const TINY: usize = 4 * 1024;
@@ -47,9 +47,6 @@ pub(crate) const READ: usize = 8 * 1024 * 1024;
 /// How long a request waits for room.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The unit of charges, in bytes.
-const UNIT: usize = 1024;
-
 /// The budget of the answers of a server.
 pub(crate) struct Answers {
     making: Room,
@@ -63,54 +60,6 @@ pub(crate) struct Answers {
     /// Made answers that wait for room.
     waiting: AtomicUsize,
     metrics: Arc<Metrics>,
-}
-
-struct Room {
-    units: u32,
-    free: Arc<Semaphore>,
-}
-
-impl Room {
-    fn new(bytes: usize) -> Self {
-        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX).max(1);
-        let free = Arc::new(Semaphore::new(units as usize));
-        Self { units, free }
-    }
-
-    /// The units of so many bytes. An answer beyond the whole room takes all of it.
-    fn units(&self, bytes: usize) -> u32 {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        units.min(self.units)
-    }
-
-    fn bytes(&self) -> usize {
-        self.units as usize * UNIT
-    }
-}
-
-/// Charged bytes, until this is dropped.
-pub(crate) struct Charge {
-    permit: OwnedSemaphorePermit,
-    metrics: Arc<Metrics>,
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        let bytes = self.permit.num_permits() * UNIT;
-        self.metrics.http.answers.used.sub(bytes as u64);
-    }
-}
-
-/// The bytes of an answer, with their charge.
-struct Charged {
-    bytes: Bytes,
-    _charge: Charge,
-}
-
-impl AsRef<[u8]> for Charged {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 /// Counts a waiting answer until it is dropped.
@@ -136,11 +85,12 @@ impl Answers {
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let half = bytes / 2;
-        let rooms = [half, half, SMALL_ROOM, HEALTH_ROOM].map(Room::new);
+        let rooms = [half, half, SMALL_ROOM, HEALTH_ROOM]
+            .map(|bytes| Room::new(bytes, |metrics| &metrics.http.answers.memory, &metrics));
         let limit = rooms
             .iter()
             .fold(0, |sum: usize, room| sum.saturating_add(room.bytes()));
-        metrics.http.answers.limit.set(limit as u64);
+        metrics.http.answers.memory.set_limit(limit as u64);
         let [making, large, small, health] = rooms;
         Arc::new(Self {
             making,
@@ -175,7 +125,7 @@ impl Answers {
 
     /// Takes room for data that wait for a client, if there is room.
     pub(crate) fn try_keep(&self, bytes: usize) -> Option<Charge> {
-        self.try_take(self.room_of(bytes), bytes)
+        self.room_of(bytes).try_take(bytes)
     }
 
     /// The room of an answer.
@@ -189,10 +139,10 @@ impl Answers {
 
     async fn in_time(&self, room: &Room, bytes: usize) -> Result<Charge, Box<Problem>> {
         // Most requests find room at once, and need no timer.
-        if let Some(charge) = self.try_take(room, bytes) {
+        if let Some(charge) = room.try_take(bytes) {
             return Ok(charge);
         }
-        match tokio::time::timeout(self.patience, self.take(room, bytes)).await {
+        match tokio::time::timeout(self.patience, room.take(bytes)).await {
             Ok(Some(charge)) => Ok(charge),
             _ => Err(self.refused()),
         }
@@ -201,28 +151,6 @@ impl Answers {
     fn refused(&self) -> Box<Problem> {
         self.metrics.http.answers.refused.add(1);
         Problem::busy("answers that their clients have not read take all the room for answers")
-    }
-
-    fn try_take(&self, room: &Room, bytes: usize) -> Option<Charge> {
-        let free = Arc::clone(&room.free);
-        let permit = free.try_acquire_many_owned(room.units(bytes)).ok()?;
-        Some(self.charged(permit))
-    }
-
-    async fn take(&self, room: &Room, bytes: usize) -> Option<Charge> {
-        let free = Arc::clone(&room.free);
-        let permit = free.acquire_many_owned(room.units(bytes)).await.ok()?;
-        Some(self.charged(permit))
-    }
-
-    fn charged(&self, permit: OwnedSemaphorePermit) -> Charge {
-        let answers = &self.metrics.http.answers;
-        answers.used.add((permit.num_permits() * UNIT) as u64);
-        answers.peak.raise(answers.used.get());
-        Charge {
-            permit,
-            metrics: Arc::clone(&self.metrics),
-        }
     }
 
     /// Charges an answer until it is written. The caller keeps the room for making it meanwhile.
@@ -243,7 +171,7 @@ impl Answers {
             Pool::Health => &self.health,
             _ => self.room_of(bytes.len()),
         };
-        let charge = match self.try_take(room, bytes.len()) {
+        let charge = match room.try_take(bytes.len()) {
             Some(charge) => Ok(charge),
             None => {
                 let before = self.waiting.fetch_add(1, Ordering::AcqRel);
@@ -256,7 +184,7 @@ impl Answers {
             }
         };
         match charge {
-            Ok(charge) => Response::from_parts(parts, Body::from(owned(bytes, charge))),
+            Ok(charge) => Response::from_parts(parts, Body::from(charge.hold(bytes))),
             Err(problem) => problem.into_response(),
         }
     }
@@ -268,22 +196,14 @@ impl Answers {
             let answers = Arc::clone(&answers);
             async move {
                 let part = part?;
-                let charge = answers.take(answers.room_of(part.len()), part.len()).await;
+                let charge = answers.room_of(part.len()).take(part.len()).await;
                 Ok::<_, axum::Error>(match charge {
-                    Some(charge) => owned(part, charge),
+                    Some(charge) => charge.hold(part),
                     None => part,
                 })
             }
         }))
     }
-}
-
-/// The bytes with their charge, which ends when the last of them are written.
-fn owned(bytes: Bytes, charge: Charge) -> Bytes {
-    Bytes::from_owner(Charged {
-        bytes,
-        _charge: charge,
-    })
 }
 
 /// The same bytes without the room for more that a growing buffer leaves behind them.
@@ -303,6 +223,7 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
+    use crate::rooms::UNIT;
 
     /// A budget with room for one answer of this size in bytes, which is large.
     const LARGE: usize = 100 * UNIT;
@@ -326,7 +247,7 @@ mod tests {
     }
 
     fn used(metrics: &Metrics) -> u64 {
-        metrics.http.answers.used.get()
+        metrics.http.answers.memory.get()
     }
 
     #[test]
@@ -345,7 +266,7 @@ mod tests {
         assert_eq!(used(&metrics), (LARGE + UNIT) as u64, "a part holds all");
         drop(rest);
         assert_eq!(used(&metrics), 0);
-        assert_eq!(metrics.http.answers.peak.get(), (LARGE + UNIT) as u64);
+        assert_eq!(metrics.http.answers.memory.peak(), (LARGE + UNIT) as u64);
     }
 
     #[test]

@@ -10,13 +10,15 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 use windlass_model::{Definition, Digest};
 use windlass_runtime::Runtime;
-use windlass_runtime::client::{Resources, Turns, WorkflowClient};
+use windlass_runtime::client::{Resources, Turn, Turns, WorkflowClient};
 use windlass_store::Store;
 
 use crate::answers::Answers;
+use crate::bodies::{self, Bodies};
 use crate::codes;
 use crate::hooks::Hooks;
 use crate::live_feed::LiveFeed;
+use crate::nodes::KnownNodes;
 use crate::options::{Bounds, Options};
 use crate::origin::Names;
 use crate::permissions::Caller;
@@ -43,6 +45,10 @@ pub(crate) struct AppInner {
     pub(crate) pools: Pools,
     /// The memory of answers.
     pub(crate) answers: Arc<Answers>,
+    /// The memory of bodies.
+    pub(crate) bodies: Bodies,
+    /// Names that answers show.
+    pub(crate) known_nodes: KnownNodes,
     /// The rate of calls per hook.
     hook_rate: Option<Buckets>,
     /// The rate of calls of hooks and resume links per client.
@@ -51,6 +57,9 @@ pub(crate) struct AppInner {
     pub(crate) hooks: Hooks,
     /// Threads that may use the store at once, for the client and for handlers.
     blocking: Turns,
+    /// Work on large data, of which there is little at once: it takes many times their memory, and
+    /// leaves cores to other requests.
+    large: Turns,
     /// Threads that may count for the metrics; they do not wait for the others.
     counting: Turns,
     /// The one thread that probes the store: a separate one, so that neither other requests nor
@@ -80,10 +89,13 @@ impl App {
             client: client(&options).with_turns(blocking.clone()),
             pools: Pools::new(&bounds, Arc::clone(&options.metrics)),
             answers: Answers::new(bounds.answers, Arc::clone(&options.metrics)),
+            bodies: Bodies::new(bounds.bodies, &options.metrics),
+            known_nodes: KnownNodes::default(),
             hook_rate: options.callers.hook_rate.map(Buckets::new),
             client_rate: options.callers.client_rate.map(Buckets::new),
             hooks: Hooks::default(),
             blocking,
+            large: Turns::new(large_at_once()),
             counting: Turns::new(COUNTING),
             probing: Turns::new(1),
             // Digests have one length, so comparing them does not reveal the length of the token.
@@ -130,6 +142,19 @@ impl App {
         asked.unwrap_or_else(|error| Err(Problem::bug(&error)))
     }
 
+    /// Waits for a turn to work on so many bytes that come from outside; none for small data. The
+    /// work ends before the turn is dropped.
+    pub(crate) async fn large(&self, bytes: usize) -> Result<Option<Large>, Box<Problem>> {
+        if bytes <= bodies::SMALL {
+            return Ok(None);
+        }
+        let patience = Duration::from_millis(self.bounds().timeout_ms);
+        match tokio::time::timeout(patience, self.large.next()).await {
+            Ok(turn) => Ok(Some(Large(Arc::new(turn)))),
+            Err(_) => Err(Problem::busy("this host works on other large requests")),
+        }
+    }
+
     /// Whether the store answers, within [`PROBE`].
     pub(crate) async fn probe(&self) -> Result<(), Box<Problem>> {
         let app = self.clone();
@@ -151,6 +176,32 @@ impl App {
             ))),
         }
     }
+}
+
+/// A turn to work on large data. Clones are the same turn.
+#[derive(Clone)]
+pub(crate) struct Large(#[expect(dead_code, reason = "it is held")] Arc<Turn>);
+
+/// Work on large data at once.
+fn large_at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
+/// Runs work on data of a request: with a turn for large data, on a thread that may block.
+pub(crate) async fn read_aside<T: Send + 'static>(
+    turn: Option<&Large>,
+    read: impl FnOnce() -> Result<T, Box<Problem>> + Send + 'static,
+) -> Result<T, Box<Problem>> {
+    let Some(turn) = turn.cloned() else {
+        return read();
+    };
+    // The caller may be gone before the work ends.
+    let done = tokio::task::spawn_blocking(move || {
+        let done = read();
+        drop(turn);
+        done
+    });
+    done.await.unwrap_or_else(|error| Err(Problem::bug(&error)))
 }
 
 /// The client of the runtime in this process, or one that leaves runs to other processes.

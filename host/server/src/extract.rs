@@ -15,16 +15,18 @@ use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use serde::de::{self, DeserializeOwned};
-use serde::{Deserialize as _, Deserializer};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use windlass_body::{Inflate, MediaType, Uncounted, header_text, inflate, is_coded};
+use windlass_body::{Inflate, MediaType, header_text, inflate, is_coded};
+use windlass_model::Payload;
 use windlass_model::file::NoTime;
 use windlass_model::valid;
 use windlass_runtime::Runtime;
 
-use crate::app::App;
+use crate::app::{App, read_aside};
 use crate::codes;
 use crate::content;
+use crate::gate::Room;
 use crate::listen::now;
 use crate::problem::Problem;
 
@@ -34,20 +36,55 @@ const TEXT_BYTES: usize = 1024;
 /// A JSON body.
 pub(crate) struct Document<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Document<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Document<T> {
     type Rejection = Box<Problem>;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Self::Rejection> {
         let (parts, body) = request.into_parts();
         check_media(&parts.headers, JSON)?;
-        let bytes = read(&parts.headers, body, app).await?;
-        let text = content::text(&content::media_text(&parts.headers)?, &bytes)?;
-        // A list would be read as the values of the members in their order.
-        let first = text.trim_ascii_start().chars().next();
-        if first == Some('[') {
-            return Err(Problem::body("the body is a list, and an object is wanted"));
-        }
-        json(text.as_bytes()).map(Self)
+        let bytes = read(&parts, body, app).await?;
+        let media = content::media_text(&parts.headers)?.into_owned();
+        let large = app.large(bytes.len()).await?;
+        read_aside(large.as_ref(), move || document(&media, &bytes))
+            .await
+            .map(Self)
+    }
+}
+
+fn document<T: DeserializeOwned>(media: &str, bytes: &Bytes) -> Result<T, Box<Problem>> {
+    let text = content::text(media, bytes)?;
+    // A list would be read as the values of the members in their order.
+    let first = text.trim_ascii_start().chars().next();
+    if first == Some('[') {
+        return Err(Problem::body("the body is a list, and an object is wanted"));
+    }
+    json(text.as_bytes())
+}
+
+/// A value in a document. It is not kept as it is parsed, because that takes many times the memory
+/// of its text.
+#[derive(Debug)]
+pub(crate) struct Data(pub(crate) Payload);
+
+impl Default for Data {
+    fn default() -> Self {
+        Self(Payload::of(&Value::Null))
+    }
+}
+
+impl<'de> Deserialize<'de> for Data {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        Value::deserialize(reader).map(|value| Self(Payload::of(&value)))
+    }
+}
+
+/// The JSON text of a value in a document.
+#[derive(Debug)]
+pub(crate) struct JsonText(pub(crate) String);
+
+impl<'de> Deserialize<'de> for JsonText {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        Value::deserialize(reader).map(|value| Self(value.to_string()))
     }
 }
 
@@ -113,12 +150,8 @@ const ACCEPTED: &str = "gzip, deflate, br, zstd";
 const DRAINED_BYTES: usize = 64 * 1024;
 
 /// Reads a body to its end, without the content codings that its headers name.
-pub(crate) async fn read(
-    headers: &HeaderMap,
-    body: Body,
-    app: &App,
-) -> Result<Bytes, Box<Problem>> {
-    inflated(headers, as_sent(body, app).await?, app).await
+pub(crate) async fn read(parts: &Parts, body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
+    inflated(&parts.headers, as_sent(parts, body, app).await?, app).await
 }
 
 /// A body without its content codings, within the bound of a body.
@@ -135,13 +168,17 @@ pub(crate) async fn inflated(
     }
     let most = app.bounds().body_bytes;
     // Decoders take memory and time: no more of them are at work than may use the store.
-    app.ask(move |_| {
-        let inflated = inflate(&codings, &bytes, most, &mut Uncounted);
-        let inflated = inflated.map(|inflated| match inflated {
-            Cow::Borrowed(_) => bytes.clone(),
+    app.ask(move |app| {
+        let mut memory = app.bodies.inflating();
+        let inflated = inflate(&codings, &bytes, most, &mut memory);
+        let inflated: Bytes = match inflated.map_err(|error| not_inflated(&error))? {
+            Cow::Borrowed(_) => return Ok(bytes.clone()),
             Cow::Owned(inflated) => inflated.into(),
-        });
-        inflated.map_err(|error| not_inflated(&error))
+        };
+        Ok(match memory.into_charge() {
+            Some(charge) => charge.hold(inflated),
+            None => inflated,
+        })
     })
     .await
 }
@@ -166,7 +203,9 @@ fn not_inflated(error: &Inflate) -> Box<Problem> {
 }
 
 /// Reads a body to its end, as it was sent. It has to arrive within a time, and at a minimum rate.
-pub(crate) async fn as_sent(body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
+/// Its bytes are charged before it grows, until the request ends.
+pub(crate) async fn as_sent(parts: &Parts, body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
+    let room = parts.extensions.get::<Room>();
     let bounds = app.bounds();
     if body.size_hint().lower() > bounds.body_bytes as u64 {
         return Err(too_large(bounds.body_bytes));
@@ -193,6 +232,9 @@ pub(crate) async fn as_sent(body: Body, app: &App) -> Result<Bytes, Box<Problem>
         };
         if read.saturating_add(chunk.len()) > bounds.body_bytes {
             return Err(too_large(bounds.body_bytes));
+        }
+        if let Some(room) = room {
+            room.for_body(app, read.saturating_add(chunk.len())).await?;
         }
         // Most bodies arrive in one piece, which is not copied.
         if read == 0 {

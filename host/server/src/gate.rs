@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use windlass_runtime::Error;
 
-use crate::answers::{self, Charge};
+use crate::answers;
 use crate::app::App;
 use crate::codes;
 use crate::connections::{Asks, Busy, Connection};
@@ -20,6 +20,7 @@ use crate::header;
 use crate::permissions::Caller;
 use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
+use crate::rooms::Charge;
 use crate::rules::{ForeignPages, Rule, Rules};
 
 /// The slot of a request in progress, and the room for its answer. A request that waits for long
@@ -29,6 +30,7 @@ use crate::rules::{ForeignPages, Rule, Rules};
 pub(crate) struct Room {
     slot: Arc<Mutex<Option<Slot>>>,
     answer: Arc<Mutex<Option<Charge>>>,
+    body: Arc<Mutex<Option<Charge>>>,
     connection: Option<Connection>,
 }
 
@@ -49,6 +51,20 @@ impl Room {
             _slot: slot,
             _busy: connection.map(|connection| connection.busy(Asks::Work)),
         })
+    }
+
+    /// Takes room for the body, which grows to so many bytes. It is held until the request ends, or
+    /// until [`Self::body_is_gone`].
+    pub(crate) async fn for_body(&self, app: &App, bytes: usize) -> Result<(), Box<Problem>> {
+        let mut held = self.body.lock().take();
+        let grown = app.bodies.grow(&mut held, bytes).await;
+        *self.body.lock() = held;
+        grown
+    }
+
+    /// Returns the room for the body: the request has handed its data on.
+    pub(crate) fn body_is_gone(&self) {
+        self.body.lock().take();
     }
 
     /// Takes room for the answer, in bytes, before the handler reads data for it. A request that
@@ -121,6 +137,7 @@ pub(crate) async fn gate(
     let room = Room {
         slot: Arc::new(Mutex::new(Some(slot))),
         answer: Arc::default(),
+        body: Arc::default(),
         connection,
     };
     let reads = rule.pool == Pool::Requests && !rule.changes(request.method());
@@ -138,6 +155,7 @@ pub(crate) async fn gate(
     };
     // Ends the slot, and the room for making the answer.
     room.answer.lock().take();
+    room.body.lock().take();
     drop(room);
     match answered {
         Ok(response) => response,

@@ -81,6 +81,9 @@ pub struct Bounds {
     pub blocking: usize,
     /// The largest request body, in bytes.
     pub body_bytes: usize,
+    /// How much memory bodies over 64 KiB may hold, in bytes, while they arrive and are read.
+    /// Requests without room wait, and are then answered with 503.
+    pub bodies: usize,
     /// How many bytes of a body have to arrive in each second, after a grace period; 0: no minimum.
     pub body_rate: u64,
     /// How much memory large answers may hold, in bytes: half of it while they are made, half until
@@ -107,6 +110,7 @@ impl Bounds {
     pub(crate) fn in_process() -> Self {
         Self {
             body_bytes: usize::MAX,
+            bodies: usize::MAX,
             answers: usize::MAX,
             body_rate: 0,
             timeout_ms: u64::from(u32::MAX),
@@ -127,6 +131,7 @@ impl Default for Bounds {
             hooks_waiting: 512,
             blocking: 64,
             body_bytes: 1024 * 1024,
+            bodies: 64 * 1024 * 1024,
             body_rate: 1024,
             answers: 128 * 1024 * 1024,
             answer_bytes: 1024 * 1024,

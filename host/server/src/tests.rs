@@ -147,6 +147,38 @@ impl Rig {
 }
 
 #[test]
+fn large_bodies_wait_for_a_turn_and_small_ones_do_not() {
+    let rig = Rig::new(Bounds {
+        timeout_ms: 200,
+        ..Bounds::default()
+    });
+    let mut held = Vec::new();
+    while let Ok(turn) = rig.tokio.block_on(rig.app.large(usize::MAX)) {
+        held.push(turn);
+    }
+    assert!(!held.is_empty());
+    let posted = |bytes: usize| {
+        let body = format!(
+            "{{\"workflow\":\"none\",\"input\":\"{}\"}}",
+            "x".repeat(bytes)
+        );
+        let request = Request::builder().method(Method::POST).uri("/api/v1/runs");
+        let request = request
+            .header("authorization", format!("Bearer {TOKEN}"))
+            .header("content-type", "application/json")
+            .body(Body::from(body));
+        let answered = routes::router(&rig.app).oneshot(request.unwrap());
+        rig.tokio.block_on(answered).unwrap().status()
+    };
+    assert_eq!(posted(1_000), StatusCode::NOT_FOUND);
+    assert_eq!(posted(100_000), StatusCode::SERVICE_UNAVAILABLE);
+    held.clear();
+    assert_eq!(posted(100_000), StatusCode::NOT_FOUND);
+    assert_eq!(rig.app.options.metrics.http.bodies.get(), 0);
+    assert!(rig.app.options.metrics.http.bodies.peak() > 100_000);
+}
+
+#[test]
 fn requests_that_are_given_up_leave_no_more_behind_than_may_be_in_the_store() {
     let rig = Rig::new(Bounds {
         blocking: 1,

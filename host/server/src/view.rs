@@ -10,13 +10,14 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Body, Definition, Digest, Payload, RunNo, Seq};
+use windlass_model::{Body, Digest, Payload, RunNo, Seq};
 use windlass_store::rows::{ExecutionRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
 use crate::app::AppInner;
 use crate::count::Count;
 use crate::named::{NodeStatus, RunStatus, State, TriggerKind};
+use crate::nodes::{Nodes, node_name};
 use crate::problem::Problem;
 use crate::raw::Raw;
 
@@ -76,31 +77,15 @@ pub(crate) struct Run {
     parent: Option<Uuid>,
 }
 
-/// Resolves names of workflows and nodes, and reads each definition once.
+/// Resolves names of workflows and nodes.
 #[derive(Default)]
 pub(crate) struct Names {
-    definitions: HashMap<Digest, Option<Definition>>,
-    /// Names that are known without reading the definition.
     workflows: HashMap<Digest, String>,
     runs: HashMap<RunNo, Option<(Uuid, Digest)>>,
 }
 
 impl Names {
-    pub(crate) fn definition(
-        &mut self,
-        app: &AppInner,
-        digest: Digest,
-    ) -> Result<Option<&Definition>, Box<Problem>> {
-        if let Entry::Vacant(entry) = self.definitions.entry(digest) {
-            entry.insert(app.definition(digest)?);
-        }
-        Ok(self.definitions.get(&digest).and_then(Option::as_ref))
-    }
-
     fn workflow(&mut self, app: &AppInner, digest: Digest) -> Result<String, Box<Problem>> {
-        if let Some(Some(definition)) = self.definitions.get(&digest) {
-            return Ok(definition.name.clone());
-        }
         if let Entry::Vacant(entry) = self.workflows.entry(digest) {
             let stored = app.store().definition(digest)?;
             entry.insert(stored.map(|stored| stored.name).unwrap_or_default());
@@ -132,16 +117,17 @@ impl Names {
             entry.insert(of.map(|of| (of.id.0, of.definition)));
         }
         let of = self.runs.get(&row.run).copied().flatten();
-        let definition = match of {
-            Some((_, digest)) => self.definition(app, digest)?,
+        let nodes = match of {
+            Some((_, digest)) => app.nodes(digest)?,
             None => None,
         };
+        let nodes = nodes.as_deref();
         let id = of.map(|(id, _)| id).unwrap_or_default();
         Ok(Trigger {
             trigger: trigger_name(id, row.seq),
             run: id,
-            workflow: definition.map(|definition| definition.name.clone()),
-            node: row.node.map(|node| node_name(definition, node)),
+            workflow: nodes.map(|nodes| nodes.workflow.clone()),
+            node: row.node.map(|node| node_name(nodes, node)),
             kind: row.kind.name(),
             state: row.state.name(),
             due: (row.due_ms < i64::MAX).then(|| moment(row.due_ms)),
@@ -151,14 +137,6 @@ impl Names {
             payload: row.payload.as_deref().map(Raw::read),
         })
     }
-}
-
-/// The name of a node by its position.
-pub(crate) fn node_name(definition: Option<&Definition>, position: u32) -> String {
-    let name = definition
-        .and_then(|definition| definition.node_names().get(position as usize).copied())
-        .map(str::to_owned);
-    name.unwrap_or_else(|| format!("#{position}"))
 }
 
 /// The name of a trigger: its run and its number there, with a plus sign for an external trigger.
@@ -258,10 +236,10 @@ pub(crate) struct Execution {
 
 impl Execution {
     /// Without its output and logs.
-    pub(crate) fn brief(definition: Option<&Definition>, row: &ExecutionRow) -> Self {
+    pub(crate) fn brief(nodes: Option<&Nodes>, row: &ExecutionRow) -> Self {
         let skipped = row.skipped.iter();
         Self {
-            node: node_name(definition, row.node),
+            node: node_name(nodes, row.node),
             trigger: row.kind.name(),
             seq: seq_text(row.seq),
             attempt: row.attempt,
@@ -271,14 +249,14 @@ impl Execution {
             output: None,
             failure: row.failure.as_ref().map(Failure::from),
             logs: Vec::new(),
-            skipped: skipped.map(|node| node_name(definition, *node)).collect(),
+            skipped: skipped.map(|node| node_name(nodes, *node)).collect(),
         }
     }
 
     /// With all members.
     pub(crate) fn whole(
         app: &AppInner,
-        definition: Option<&Definition>,
+        nodes: Option<&Nodes>,
         row: &ExecutionRow,
     ) -> Result<Self, Box<Problem>> {
         let logs = row.logs.iter();
@@ -286,7 +264,7 @@ impl Execution {
         Ok(Self {
             output: optional(app, row.output.as_ref())?,
             logs: logs.collect(),
-            ..Self::brief(definition, row)
+            ..Self::brief(nodes, row)
         })
     }
 }

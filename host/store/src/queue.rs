@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
+use windlass_model::metrics::Metrics;
 
 use crate::Store;
 use crate::error::{Error, Result};
@@ -62,13 +63,16 @@ pub(crate) struct Queue {
     ready: Condvar,
     /// Signals that there is room again, or that the queue is closed.
     room: Condvar,
+    metrics: Arc<Metrics>,
 }
 
 impl Queue {
     /// A queue for at most `bound` writes with at most `bytes` bytes, besides the batch that
     /// exceeds either.
-    pub(crate) fn new(bound: usize, bytes: usize) -> Self {
+    pub(crate) fn new(bound: usize, bytes: usize, metrics: Arc<Metrics>) -> Self {
+        metrics.store_queue.set_limit(bytes as u64);
         Self {
+            metrics,
             bound,
             bytes,
             waiting: Mutex::default(),
@@ -89,6 +93,7 @@ impl Queue {
         }
         waiting.writes += batch.writes.len();
         waiting.bytes += bytes;
+        self.metrics.store_queue.set(waiting.bytes as u64);
         waiting.batches.push(batch);
         if waiting.batches.len() == 1 {
             self.ready.notify_one();
@@ -106,6 +111,7 @@ impl Queue {
         std::mem::swap(&mut waiting.batches, taken);
         waiting.writes = 0;
         waiting.bytes = 0;
+        self.metrics.store_queue.set(0);
         self.room.notify_all();
         !taken.is_empty()
     }

@@ -174,7 +174,8 @@ pub enum Suspicion {
     #[default]
     None,
     /// A host died of one of this many triggers, at most [`Suspicion::WIDEST`]. With 1, the trigger
-    /// was alone in its group, and other work ran beside it.
+    /// was alone in its group, and other work ran beside it; with [`Suspicion::ALONE_TWICE`], that
+    /// happened twice.
     Suspect(u16),
     /// A suspect that is being run in its group: if the host dies now, one of the group is the
     /// cause.
@@ -185,8 +186,11 @@ pub enum Suspicion {
 
 impl Suspicion {
     /// The number for a trigger that is a suspect for the first time, independent of their number. So
-    /// a suspect is alone after 11 more deaths.
-    pub const WIDEST: u16 = 2_048;
+    /// a suspect is alone after 9 more deaths, and dies alone at the tenth.
+    pub const WIDEST: u16 = 1_024;
+
+    /// The number of a suspect that was alone in its group at two deaths, with other work beside it.
+    pub const ALONE_TWICE: u16 = 2_048;
 
     /// The stored number of [`Suspicion::Guilty`].
     const GUILTY: u16 = 32_767;
@@ -194,6 +198,7 @@ impl Suspicion {
     /// The most triggers of a group with this suspect; none if the trigger is not a suspect.
     pub fn group(self) -> Option<u16> {
         match self {
+            Self::Suspect(Self::ALONE_TWICE) | Self::Marked(Self::ALONE_TWICE) => Some(1),
             Self::Suspect(among) | Self::Marked(among) => Some(among.div_ceil(2)),
             Self::None | Self::Guilty => None,
         }
@@ -214,8 +219,8 @@ impl Suspicion {
         match (number, among) {
             (0, _) => Some(Self::None),
             (1.., Self::GUILTY) => Some(Self::Guilty),
-            (1.., 1..=Self::WIDEST) => Some(Self::Suspect(among)),
-            (_, 1..=Self::WIDEST) => Some(Self::Marked(among)),
+            (1.., 1..=Self::WIDEST | Self::ALONE_TWICE) => Some(Self::Suspect(among)),
+            (_, 1..=Self::WIDEST | Self::ALONE_TWICE) => Some(Self::Marked(among)),
             _ => None,
         }
     }

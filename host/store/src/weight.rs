@@ -3,10 +3,10 @@
 //! Only parts that can be large are counted: values, blobs, states and documents. The rest of a
 //! write is small, and bounded by the number of writes.
 
-use windlass_model::{Body, Payload};
+use windlass_model::{Body, Failure, Payload};
 
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::rows::{NewBlob, NewRun, NewTrigger};
+use crate::rows::{ExecutionRow, NewBlob, NewRun, NewTrigger};
 use crate::stimuli::{NewBookmark, NewStimulus};
 use crate::transfer::Import;
 use crate::write::{Commit, Write};
@@ -35,14 +35,15 @@ pub(crate) fn weight(write: &Write) -> usize {
 }
 
 fn of_commit(commit: &Commit) -> usize {
-    let executions = commit.executions.iter();
-    let outputs = executions.filter_map(|execution| execution.output.as_ref());
     let finish = commit.finish.as_ref();
     let last = finish.and_then(|finish| finish.output.as_ref());
+    let failure = finish.and_then(|finish| finish.failure.as_ref());
     let vars = commit.vars.iter().map(|(_, _, value)| value);
     let items = commit.items.iter().map(|item| &item.output);
-    let payloads = outputs.chain(last).chain(vars).chain(items);
+    let payloads = last.into_iter().chain(vars).chain(items);
     commit.state.len()
+        + commit.executions.iter().map(of_execution).sum::<usize>()
+        + failure.map_or(0, of_failure)
         + payloads.map(of_payload).sum::<usize>()
         + commit.triggers.iter().map(of_trigger).sum::<usize>()
         + of_blobs(&commit.blobs)
@@ -50,6 +51,25 @@ fn of_commit(commit: &Commit) -> usize {
         + commit.sends.iter().map(of_stimulus).sum::<usize>()
         + commit.children.iter().map(of_run).sum::<usize>()
         + commit.dead.iter().map(of_letter).sum::<usize>()
+}
+
+fn of_execution(row: &ExecutionRow) -> usize {
+    let lines = row.logs.iter().map(|line| {
+        let fields = line.fields.iter();
+        let fields = fields.map(|(name, value)| name.len() + value.len());
+        line.message.len() + fields.sum::<usize>()
+    });
+    row.output.as_ref().map_or(0, of_payload)
+        + row.failure.as_ref().map_or(0, of_failure)
+        + lines.sum::<usize>()
+}
+
+fn of_failure(failure: &Failure) -> usize {
+    let details = failure.details.as_ref();
+    let stack = failure.origin.as_ref().and_then(|it| it.stack.as_ref());
+    failure.message.len()
+        + details.map_or(0, |details| details.as_str().len())
+        + stack.map_or(0, String::len)
 }
 
 /// Documents are not counted: all runs of a definition share them.

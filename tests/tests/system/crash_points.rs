@@ -153,8 +153,9 @@ fn check_poison(action: &str, exit: Option<i32>) {
             assert_eq!(ended.code(), exit);
             deaths += 1;
         }
-        // Two make suspects of 21 triggers at most, and then each one halves their number.
-        assert!(deaths <= 8, "another host died of the same trigger");
+        // Two make suspects of 21 triggers at most, each halves their number, and the last suspect is
+        // guilty at its third if other work runs beside it.
+        assert!(deaths <= 10, "another host died of the same trigger");
     }
     assert!(deaths >= 3, "it is lost after {deaths} deaths");
     let run = place.look().run(&poison);

@@ -1,4 +1,5 @@
-//! Answers that clients do not read: they stay within their budget, and leave room for others.
+//! Bodies that arrive slowly, and answers that clients do not read: they stay within their budgets,
+//! and leave room for others.
 
 use serde_json::{Value, json};
 use windlass_tests::harness::{Line, Place, Web, request, until};
@@ -135,4 +136,69 @@ fn an_answer_of_a_node_has_its_own_bound() {
     let refused = asked(100 * 1024 + 1);
     assert_eq!(refused.problem(), (502, "WL-H048".to_owned()));
     assert!(refused.body.contains("max-answer"), "{}", refused.body);
+}
+
+#[test]
+fn bodies_stay_within_their_budget_and_small_ones_do_not_wait() {
+    let (place, web, run) = web(&[("server.bodies", "4MiB")]);
+    let metric = |name: &str| metric(&web, &format!("windlass_http_bodies_{name}"));
+    assert_eq!(metric("limit_bytes"), 4 * MIB);
+    let body = format!("\"{}\"", "x".repeat(VALUE));
+    let body = format!("{{\"workflow\":\"big\",\"input\":{body}}}");
+    let whole = request(
+        "POST",
+        "/api/v1/runs",
+        &["content-type: application/json"],
+        &body,
+    );
+    let most = whole.len() - 10;
+    let lines: Vec<Line> = (0..4)
+        .map(|_| {
+            let mut line = web.line();
+            // The host answers some of them before it has read them.
+            let _ = line.send(whole.as_bytes()[..most].as_ref());
+            line
+        })
+        .collect();
+    until("requests without room are refused", || {
+        metric("refused_total") >= 2
+    });
+    assert!(metric("bytes") > MIB);
+    // Small ones are not charged.
+    web.start("big", &json!("y".repeat(60_000)));
+    assert_eq!(web.get_any("/livez").status, 200);
+    // The command line shows the same.
+    let address = web.address.to_string();
+    let said = place.say(&[
+        "-o",
+        "json",
+        "--server",
+        &format!("http://{address}"),
+        "doctor",
+    ]);
+    let budgets = said.json()[0]["budgets"].clone();
+    let budgets = budgets.as_array().expect("a table");
+    let bodies = budgets
+        .iter()
+        .find(|budget| budget["name"] == "http_bodies");
+    let bodies = bodies.expect("it is one");
+    assert_eq!(bodies["limit"], 4 * MIB);
+    assert!(
+        bodies["peak"].as_u64().is_some_and(|peak| peak > MIB),
+        "{bodies}"
+    );
+    let text = place
+        .say(&["--server", &format!("http://{address}"), "doctor"])
+        .stdout;
+    assert!(
+        text.contains("in use") && text.contains("4MiB  bodies of requests"),
+        "{text}"
+    );
+    drop(lines);
+    until("all is returned", || metric("bytes") == 0);
+    assert!(metric("peak_bytes") <= 4 * MIB);
+    let mut line = web.line();
+    assert!(line.send(whole.as_bytes()));
+    assert_eq!(line.answer().expect("there is room").status, 201);
+    assert!(web.get(&run)["output"].is_string());
 }

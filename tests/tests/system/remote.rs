@@ -193,7 +193,14 @@ fn what_is_no_windlass_is_unreachable() {
 
 #[test]
 fn what_a_host_cannot_be_asked_for_is_refused_here() {
-    let said = Place::new(&[]).say(&["-o", "jsonl", "--server", "http://127.0.0.1:1", "doctor"]);
+    let said = Place::new(&[]).say(&[
+        "-o",
+        "jsonl",
+        "--server",
+        "http://127.0.0.1:1",
+        "store",
+        "check",
+    ]);
     assert_eq!(said.exit, Some(2));
     assert_eq!(said.error()["code"], "WL-C043");
 }

@@ -83,14 +83,29 @@ impl Api {
     ///
     /// It does not, or does not answer.
     pub(crate) fn ready(address: &str) -> anyhow::Result<()> {
-        let host = Host::new(address, None)?;
+        Self::page(&Host::new(address, None)?, "readyz")?;
+        Ok(())
+    }
+
+    /// The metrics of the host at an address, in the text format of Prometheus.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer, or wants another token.
+    pub(crate) fn metrics(address: &str, token: Option<String>) -> anyhow::Result<String> {
+        let body = Self::page(&Host::new(address, token)?, "metrics")?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// The body of a page that is no part of the API.
+    fn page(host: &Host, name: &str) -> anyhow::Result<Bytes> {
         let mut url = host.base().clone();
         if let Ok(mut parts) = url.path_segments_mut() {
-            parts.pop_if_empty().push("readyz");
+            parts.pop_if_empty().push(name);
         }
         let answer = host.send(Method::GET, url, Content::default())?;
         if answer.status.is_success() {
-            return Ok(());
+            return Ok(answer.body);
         }
         Err(answer::problem(host.base(), answer).into())
     }

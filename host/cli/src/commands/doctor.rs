@@ -1,5 +1,6 @@
 //! `windlass doctor`: checks of the machine that windlass runs on.
 
+mod budgets;
 mod bundle;
 
 use std::fs::File;
@@ -12,9 +13,11 @@ use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 use windlass_plugins::{LoadEvent, Standing};
 
+use budgets::Budget;
 use bundle::Bundle;
 
 use crate::app::Context;
+use crate::commands::health::here;
 use crate::commands::{plugin, took};
 use crate::config::{Config, Size};
 use crate::exit::Exit;
@@ -28,6 +31,10 @@ const FLUSHES: u64 = 16;
 
 /// The arguments.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "With --server, the command only asks that host for the budgets of its memory. \
+    Without it, they are those of the host at the configured `listen` address, if one answers."
+)]
 pub(crate) struct Arguments {
     /// Collect what a bug report needs in this file, which must not exist, without secrets and
     /// without data of runs [default: windlass-bundle-TIME.tar.gz]
@@ -45,6 +52,9 @@ struct Finding {
     status: Health,
     message: String,
     help: Option<&'static str>,
+    /// Of a running host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    budgets: Vec<Budget>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -60,6 +70,16 @@ type Checked = Result<String, (Health, String, &'static str)>;
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if let Some(server) = &context.server {
+            if self.bundle.is_some() {
+                return Err(super::not_by_host().into());
+            }
+            let budgets = budgets::of_host(server.address(), server.token())?;
+            let finding = of_budgets("a host's budgets of memory".to_owned(), budgets);
+            let text = line(&finding, context.output.data);
+            context.output.list(&[finding], || text)?;
+            return Ok(Exit::Done);
+        }
         let machine = Machine::new(context.configure("warn")?)?;
         let mut findings = Vec::new();
         let mut add = |check, checked: Checked| {
@@ -69,12 +89,14 @@ impl Arguments {
                     status: Health::Good,
                     message,
                     help: None,
+                    budgets: Vec::new(),
                 },
                 Err((status, message, help)) => Finding {
                     check,
                     status,
                     message,
                     help: Some(help),
+                    budgets: Vec::new(),
                 },
             });
         };
@@ -96,6 +118,7 @@ impl Arguments {
         add("proxies", proxies());
         add("cache", cache(&machine));
         add("guests", guests());
+        findings.push(running(&machine.config));
         context.output.list(&findings, || {
             findings.iter().fold(String::new(), |text, finding| {
                 text + &line(finding, context.output.data)
@@ -146,11 +169,39 @@ fn line(finding: &Finding, paint: Paint) -> String {
         .help
         .map(|help| format!("\n              {}", paint.dim(help)));
     format!(
-        "{mark} {:<10}  {}{}\n",
+        "{mark} {:<10}  {}{}\n{}",
         finding.check,
         output::name(&finding.message),
-        help.unwrap_or_default()
+        help.unwrap_or_default(),
+        budgets::table(&finding.budgets, paint)
     )
+}
+
+fn of_budgets(message: String, budgets: Vec<Budget>) -> Finding {
+    Finding {
+        check: "budgets",
+        status: Health::Good,
+        message,
+        help: None,
+        budgets,
+    }
+}
+
+/// The budgets of the host that has this configuration on this machine, if it runs.
+fn running(config: &Config) -> Finding {
+    let Ok(address) = here(&config.server) else {
+        return of_budgets(
+            "the configured host has no web server".to_owned(),
+            Vec::new(),
+        );
+    };
+    match budgets::of_host(&address, None) {
+        Ok(budgets) if !budgets.is_empty() => of_budgets(format!("of {address}"), budgets),
+        _ => {
+            let text = format!("no host at {address} shows its metrics without a token");
+            of_budgets(text, Vec::new())
+        }
+    }
 }
 
 fn about_machine() -> String {

@@ -31,7 +31,7 @@ impl Arguments {
 }
 
 /// The address of the host that has this configuration on this machine.
-fn here(section: &crate::config::Server) -> Result<String, Expected> {
+pub(super) fn here(section: &crate::config::Server) -> Result<String, Expected> {
     match web::check(section)? {
         Some(listen) if listen.port() != 0 => Ok(format!("http://{}", token_file::local(listen))),
         _ => {

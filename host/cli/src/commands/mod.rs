@@ -131,10 +131,7 @@ impl Command {
     /// Runs the command.
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if context.server.is_some()
-            && matches!(
-                self,
-                Self::Serve(_) | Self::Dev(_) | Self::Store(_) | Self::Doctor(_)
-            )
+            && matches!(self, Self::Serve(_) | Self::Dev(_) | Self::Store(_))
         {
             return Err(not_by_host().into());
         }

@@ -127,6 +127,7 @@ pub(super) const BOUNDS: &[Bound] = &[
     count("scheduler.workers", 0, 1_024),
     size("server.answers", MIB, 64 * GIB),
     count("server.blocking", 1, 1_024),
+    size("server.bodies", MIB, 64 * GIB),
     size("server.body-rate", 0, GIB),
     count("server.client-burst", 1, 4_000_000_000),
     count("server.connections", 1, 1_000_000),

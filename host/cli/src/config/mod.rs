@@ -5,6 +5,8 @@
 
 mod bounds;
 pub(crate) mod cluster;
+#[cfg(test)]
+mod constants;
 pub(crate) mod layers;
 mod listed;
 pub(crate) mod plugins;

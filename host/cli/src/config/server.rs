@@ -70,6 +70,10 @@ pub(crate) struct Server {
     pub(crate) blocking: u32,
     /// The largest request body.
     pub(crate) max_body: Size,
+    /// How much memory request bodies over 64 KiB may hold, until their data are handed on. A
+    /// request without room for its body waits for up to three seconds, and is then answered with
+    /// 503. At most a thirty-second of the machine's memory or of the limit of its control group.
+    pub(crate) bodies: Size,
     /// How many bytes of a body have to arrive in each second, after five seconds; `0B`: only
     /// `timeout` bounds a slow body.
     pub(crate) body_rate: Size,
@@ -115,6 +119,7 @@ impl Default for Server {
             hooks_waiting: 512,
             blocking: 64,
             max_body: Size(1024 * 1024),
+            bodies: Size(64 * 1024 * 1024),
             body_rate: Size(1024),
             answers: Size(128 * 1024 * 1024),
             max_answer: Size(1024 * 1024),

@@ -8,6 +8,9 @@ use crate::config::{Config, Share, Size};
 /// budgets of a small host fit into its memory with that of its plugins.
 const PART: u64 = 16;
 
+/// The part that the bodies of requests may take at most: most requests have small ones.
+const BODIES_PART: u64 = 32;
+
 /// The budgets of memory. They may all be in use at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budgets {
@@ -23,6 +26,8 @@ pub(crate) struct Budgets {
     pub(crate) step: Size,
     /// Large answers over HTTP.
     pub(crate) answers: Size,
+    /// Large bodies of requests.
+    pub(crate) bodies: Size,
     /// Work that is not written yet.
     pub(crate) queue: Size,
 }
@@ -47,12 +52,13 @@ impl Budgets {
             run_data: own(config.scheduler.run_data),
             step: own(config.scheduler.step_memory),
             answers: own(config.server.answers),
+            bodies: at_most(config.server.bodies, machine / BODIES_PART),
             queue: own(config.store.queue),
         }
     }
 
     /// Each budget with its name.
-    pub(crate) fn named(&self) -> [(&'static str, Size); 7] {
+    pub(crate) fn named(&self) -> [(&'static str, Size); 8] {
         [
             ("plugins", self.plugins),
             ("compiling a plugin", self.compiler),
@@ -60,6 +66,7 @@ impl Budgets {
             ("data of runs", self.run_data),
             ("one step", self.step),
             ("answers", self.answers),
+            ("bodies of requests", self.bodies),
             ("unwritten work", self.queue),
         ]
     }
@@ -87,6 +94,7 @@ mod tests {
         assert_eq!(budgets.definitions, config.scheduler.definition_cache);
         assert_eq!(budgets.run_data, config.scheduler.run_data);
         assert_eq!(budgets.answers, config.server.answers);
+        assert_eq!(budgets.bodies, config.server.bodies);
         assert_eq!(budgets.queue, config.store.queue);
     }
 }

@@ -1,6 +1,6 @@
 //! The metrics of the HTTP server: its pools, its connections, and the requests that it refused.
 
-use super::{About, Counter, Gauge};
+use super::{About, Budget, Counter, Gauge};
 
 pub(super) const CONNECTIONS: About = About {
     name: "windlass_http_connections",
@@ -39,24 +39,6 @@ pub(super) const LIMITED: About = About {
     help: "Requests that were answered with 429 because of the rate of their `hook` or `client`.",
 };
 
-pub(super) const ANSWERS: About = About {
-    name: "windlass_http_answers_bytes",
-    kind: "gauge",
-    labels: &[],
-    help: "Memory of answers that are made or that their clients have not read.",
-};
-pub(super) const ANSWERS_LIMIT: About = About {
-    name: "windlass_http_answers_limit_bytes",
-    kind: "gauge",
-    labels: &[],
-    help: "Memory that all answers together may hold.",
-};
-pub(super) const ANSWERS_PEAK: About = About {
-    name: "windlass_http_answers_peak_bytes",
-    kind: "gauge",
-    labels: &[],
-    help: "The most memory that all answers together have held since the start.",
-};
 pub(super) const ANSWERS_REFUSED: About = About {
     name: "windlass_http_answers_refused_total",
     kind: "counter",
@@ -68,6 +50,12 @@ pub(super) const ANSWERS_GIVEN_UP: About = About {
     kind: "counter",
     labels: &[],
     help: "Connections that the HTTP server closed because their clients did not read an answer.",
+};
+pub(super) const BODIES_REFUSED: About = About {
+    name: "windlass_http_bodies_refused_total",
+    kind: "counter",
+    labels: &[],
+    help: "Requests that were answered with 503 because there was no memory for their body.",
 };
 
 /// The metrics of the HTTP server.
@@ -81,6 +69,10 @@ pub struct Http {
     pub pools: [Slots; POOLS.len()],
     /// The budget of answers.
     pub answers: Answers,
+    /// The memory of bodies.
+    pub bodies: Budget,
+    /// Requests that found no room for their body.
+    pub bodies_refused: Counter,
     /// Requests refused because of the rate of their hook.
     pub hooks_limited: Counter,
     /// Requests refused because of the rate of their client.
@@ -111,12 +103,8 @@ pub struct Slots {
 /// The metrics of the budget of answers.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// Bytes that are charged.
-    pub used: Gauge,
-    /// Bytes that may be charged.
-    pub limit: Gauge,
-    /// The most bytes that have been charged.
-    pub peak: Gauge,
+    /// Their memory.
+    pub memory: Budget,
     /// Requests that found no room.
     pub refused: Counter,
     /// Answers that their clients did not read.

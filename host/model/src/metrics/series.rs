@@ -60,9 +60,10 @@ impl Gauge {
         self.0.store(now, Ordering::Relaxed);
     }
 
-    /// Adds to the value.
-    pub fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
+    /// Adds to the value, and returns the sum.
+    pub fn add(&self, more: u64) -> u64 {
+        let before = self.0.fetch_add(more, Ordering::Relaxed);
+        before.wrapping_add(more)
     }
 
     /// Sets the value to a higher one; a lower one changes nothing.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::series::MAX_SERIES;
-use super::{ALL, Metrics};
+use super::{ALL, About, BUDGETS, Metrics};
 use crate::TriggerType;
 
 #[track_caller]
@@ -109,19 +109,47 @@ fn labels_cannot_break_the_format() {
     check(&metrics, "{plugin=\"a\\\"b\\\\c\\nd\"} 1\n");
 }
 
+fn all() -> impl Iterator<Item = About> {
+    let budgets = BUDGETS.into_iter().flat_map(|budget| budget.metrics);
+    ALL.into_iter().chain(budgets)
+}
+
+#[test]
+fn a_budget_shows_its_use_its_bound_and_its_peak() {
+    let metrics = Metrics::default();
+    metrics.run_data.set_limit(9);
+    metrics.run_data.add(5);
+    metrics.run_data.add(2);
+    metrics.run_data.sub(4);
+    metrics.definitions.set(8);
+    metrics.definitions.set(1);
+    check(&metrics, "\nwindlass_run_data_bytes 3\n");
+    check(&metrics, "\nwindlass_run_data_limit_bytes 9\n");
+    check(&metrics, "\nwindlass_run_data_peak_bytes 7\n");
+    check(&metrics, "\nwindlass_definitions_bytes 1\n");
+    check(&metrics, "\nwindlass_definitions_peak_bytes 8\n");
+    for (n, (about, budget)) in (1..).zip(BUDGETS.iter().zip(metrics.budgets())) {
+        budget.set_limit(n);
+        check(
+            &metrics,
+            &format!("\nwindlass_{}_limit_bytes {n}\n", about.name),
+        );
+    }
+}
+
 #[test]
 fn each_metric_is_in_the_text_once() {
     let text = Metrics::default().text();
-    for about in ALL {
+    for about in all() {
         let head = format!("# TYPE {} {}\n", about.name, about.kind);
         assert_eq!(text.matches(&head).count(), 1, "{}", about.name);
     }
-    assert_eq!(text.matches("# TYPE ").count(), ALL.len());
+    assert_eq!(text.matches("# TYPE ").count(), all().count());
 }
 
 fn page() -> String {
     let mut page = String::from(PREFACE);
-    for about in ALL {
+    for about in all() {
         let labels = match about.labels.join("`, `") {
             none if none.is_empty() => none,
             some => format!("`{some}`"),

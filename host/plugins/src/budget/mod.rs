@@ -52,7 +52,7 @@ impl Budget {
     /// `most_of_one` is the most that a single call can use.
     pub(crate) fn new(total: u64, most_of_one: u64, metrics: Arc<Metrics>) -> Arc<Self> {
         let core = Core::new(total, most_of_one);
-        metrics.plugin_memory_limit.set(total);
+        metrics.plugin_memory.set_limit(total);
         Arc::new(Self {
             most: core.most(),
             state: Mutex::new(BudgetState {

@@ -20,6 +20,12 @@ const MAX_FUNCTION_BYTES: usize = 1024 * 1024;
 /// The local variables of one function. The largest known number is 500.
 const MAX_LOCALS: u32 = 10_000;
 
+/// The description of its world in a core module, in bytes. That of the largest known runtimes has
+/// 100,000. Making a component reads it into types, which take many times its memory.
+const MAX_WORLD_BYTES: usize = 1024 * 1024;
+/// The name of the section with it, or its beginning.
+const WORLD: &str = "component-type";
+
 /// A component from these bytes: unchanged, or wrapped.
 pub(super) fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
     if wasmtime::Engine::detect_precompiled(&bytes).is_some() {
@@ -55,6 +61,7 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
         ));
     }
     let (mut encoding, mut parts, mut functions, mut items) = (None, 0_u64, 0_u64, 0_u64);
+    let mut world = 0_usize;
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| malformed(format!("it is damaged: {error}")))?;
         match &payload {
@@ -71,7 +78,17 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
                     Error::new(codes::TOO_COMPLEX, subject, message)
                 })?;
             }
+            Payload::CustomSection(section) if section.name().starts_with(WORLD) => {
+                world = world.saturating_add(section.data().len());
+            }
             other => items += count(other),
+        }
+        if world > MAX_WORLD_BYTES {
+            let message = format!(
+                "the description of its world is larger than the {MAX_WORLD_BYTES} bytes that the \
+                 host reads"
+            );
+            return Err(Error::new(codes::TOO_COMPLEX, subject, message));
         }
         if parts > MAX_PARTS || functions > MAX_FUNCTIONS || items > MAX_ITEMS {
             let message = format!(

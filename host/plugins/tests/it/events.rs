@@ -112,18 +112,20 @@ fn a_text_is_without_secrets_before_it_is_cut_off() {
     // The last four of the 4 KiB that are kept would be the first four of the secret.
     for before in [0, 4092] {
         let text = format!("{}{SECRET}", "x".repeat(before));
-        let check = |said: &str| {
+        let check = |said: &str, has_room: bool| {
             assert!(!said.contains("corr"), "{before}: {said}");
-            assert!(said.contains("[sec"), "{before}: {said}");
+            assert_eq!(said.contains("[sec"), has_room, "{before}: {said}");
         };
         let config = json!({ "ports": [text] });
         let steps = rig.plugin("steps");
         let took = rig.fiber(&steps, call("steps/port", &config, &json!(1)));
-        check(&failure(took, Class::Invalid, "WL-R047").message);
+        // The host's own words before the port leave less room.
+        let message = failure(took, Class::Invalid, "WL-R047").message;
+        check(&message, before == 0);
         let gate = rig.plugin("gate");
         let order = json!({ "gate": { "reject": text } });
         match rig.accept(&gate, trigger(Some(&order))).result.unwrap() {
-            Disposition::Reject(reason) => check(&reason.message),
+            Disposition::Reject(reason) => check(&reason.message, true),
             other => panic!("not rejected: {other:?}"),
         }
     }

@@ -55,6 +55,18 @@ fn a_component_with_too_many_parts_is_refused() {
 }
 
 #[test]
+fn a_core_module_with_too_large_a_world_is_refused_before_it_is_wrapped() {
+    let world = |bytes: usize| {
+        let data = "x".repeat(bytes);
+        let text = format!("(module (@custom \"component-type:w\" \"{data}\"))");
+        wat::parse_str(text).unwrap()
+    };
+    refused_bytes(world((1 << 20) + 1), |_| (), "WL-P003");
+    // It is read, and is none.
+    refused_bytes(world(1 << 20), |_| (), "WL-P011");
+}
+
+#[test]
 fn a_core_module_without_a_component_type_is_refused() {
     let rig = Rig::new();
     let error = rig.wat("(module)").unwrap_err();

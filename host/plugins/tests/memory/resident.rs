@@ -68,6 +68,7 @@ fn serve(bytes: usize) -> SocketAddr {
 fn many_calls_that_grow_at_once_stay_within_the_budget() {
     large_responses();
     growing_memories();
+    wrapped_modules();
 }
 
 fn large_responses() {
@@ -105,6 +106,32 @@ fn large_responses() {
     let grown = peak() - before;
     eprintln!("24 responses of 4 MB: {} MiB", grown / MIB);
     assert!(grown < BUDGET + BESIDES, "{} MiB", grown / MIB);
+}
+
+/// A core module becomes a component in the process of the host.
+fn wrapped_modules() {
+    const BYTES: u64 = 40 * MIB;
+    let rig = Rig::with(|_| ());
+    let data = "x".repeat(usize::try_from(BYTES).unwrap());
+    let text = format!("(module (memory 1000) (data (i32.const 0) \"{data}\"))");
+    let bytes = wat::parse_str(text).unwrap();
+    let before = reset_peak();
+    let threads = (0..4).map(|_| {
+        let (host, bytes) = (Arc::clone(&rig.host), bytes.clone());
+        std::thread::spawn(move || host.load_bytes("large.wasm", bytes).err())
+    });
+    let threads: Vec<_> = threads.collect();
+    for thread in threads {
+        assert!(thread.join().unwrap().is_some(), "it has no world");
+    }
+    let grown = peak() - before;
+    eprintln!("4 core modules of 40 MiB: {} MiB", grown / MIB);
+    // The copies of the test, and what one of them needs at a time.
+    assert!(
+        grown < 4 * BYTES + 3 * BYTES + BESIDES,
+        "{} MiB",
+        grown / MIB
+    );
 }
 
 fn growing_memories() {

@@ -38,7 +38,7 @@ impl Kept {
     /// None yet; at most so many bytes, except for those in use.
     pub(super) fn new(most: u64, metrics: Option<Arc<Metrics>>) -> Self {
         if let Some(metrics) = &metrics {
-            metrics.definitions_limit.set(most);
+            metrics.definitions.set_limit(most);
         }
         Self {
             known: FxHashMap::default(),

@@ -11,6 +11,7 @@ mod outside;
 mod pins;
 mod prepare;
 mod requests;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -20,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use windlass_engine::{Graph, NodeIx};
 use windlass_model::definition::UseRef;
 use windlass_model::metrics::{Histogram, Metrics};
@@ -41,6 +43,7 @@ pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check, warnings_before_run};
 pub(crate) use prepare::{is_pure, uses};
+use slots::Slots;
 
 /// A definition, prepared to run.
 pub(crate) struct Prepared {
@@ -139,11 +142,18 @@ impl Executor {
 }
 
 /// The definitions prepared so far, bounded by the memory that they take.
-pub(crate) struct Catalog(Mutex<Kept>);
+pub(crate) struct Catalog {
+    kept: Mutex<Kept>,
+    /// For large definitions that are being prepared.
+    slots: Slots,
+    /// Bounds the threads that prepare definitions for claimed runs and for starts. They may wait
+    /// for each other, so there are fewer than threads that may block.
+    pub(crate) threads: Arc<Semaphore>,
+}
 
 impl Default for Catalog {
     fn default() -> Self {
-        Self(Mutex::new(Kept::new(Self::DEFAULT_BYTES, None)))
+        Self::of(Kept::new(Self::DEFAULT_BYTES, None))
     }
 }
 
@@ -151,15 +161,26 @@ impl Catalog {
     /// The memory of the prepared definitions of a process that runs none.
     const DEFAULT_BYTES: u64 = 64 << 20;
 
+    /// Threads that prepare definitions for claimed runs and for starts at once.
+    const THREADS: usize = 32;
+
     /// A catalog whose definitions take at most so many bytes, except for those that runs in memory
     /// use.
     pub(crate) fn new(bytes: u64, metrics: Arc<Metrics>) -> Self {
-        Self(Mutex::new(Kept::new(bytes, Some(metrics))))
+        Self::of(Kept::new(bytes, Some(metrics)))
+    }
+
+    fn of(kept: Kept) -> Self {
+        Self {
+            kept: Mutex::new(kept),
+            slots: Slots::default(),
+            threads: Arc::new(Semaphore::new(Self::THREADS)),
+        }
     }
 
     /// A definition that is already prepared.
     pub(crate) fn known(&self, definition: Digest, pins: Digest) -> Option<Arc<Prepared>> {
-        self.0.lock().known((definition, pins))
+        self.kept.lock().known((definition, pins))
     }
 
     /// A prepared definition. If it is not cached, it is prepared from the store, which is slow.
@@ -182,6 +203,11 @@ impl Catalog {
             .definition(definition)?
             .ok_or_else(|| missing("definition", definition))?;
         let pinned = store.pins(pins)?.ok_or_else(|| missing("pins", pins))?;
+        let _slot = self.slots.enter(row.json.len());
+        // Another thread may have prepared it meanwhile.
+        if let Some(known) = self.known(definition, pins) {
+            return Ok(known);
+        }
         let prepared = Arc::new(prepare::from_store(row, pinned, store, plugins)?);
         Ok(self.keep(prepared))
     }
@@ -198,6 +224,7 @@ impl Catalog {
         if let Some(known) = self.known(definition.digest, pins.digest) {
             return Ok(known);
         }
+        let _slot = self.slots.enter(definition.json.len());
         let prepared = prepare::from_store(definition, pins, store, plugins)?;
         if *prepared.name != *prepared.definition.name {
             return Err(malformed("its workflow has another name"));
@@ -218,6 +245,7 @@ impl Catalog {
             return Ok(current);
         }
         if store.definition(definition.digest)?.is_none() {
+            let _slot = self.slots.enter(definition.json.len());
             let read = windlass_model::file::read_canonical(&definition.json);
             let mistakes = prepare::runnable(&read.map_err(Error::Definition)?, plugins).mistakes;
             if !mistakes.is_empty() {
@@ -236,6 +264,11 @@ impl Catalog {
         if let Some(current) = self.current(definition.digest, plugins) {
             return Ok(current);
         }
+        let _slot = self.slots.enter(definition.json.len());
+        // Another thread may have prepared it meanwhile.
+        if let Some(current) = self.current(definition.digest, plugins) {
+            return Ok(current);
+        }
         let (parsed, pins) = prepare::resolve(&definition, plugins)?;
         let digest = definition.digest;
         let prepared = match self.known(digest, pins.digest) {
@@ -244,7 +277,7 @@ impl Catalog {
                 &parsed, definition, pins, plugins,
             )?)),
         };
-        self.0.lock().set_latest(&prepared);
+        self.kept.lock().set_latest(&prepared);
         Ok(prepared)
     }
 
@@ -255,7 +288,7 @@ impl Catalog {
         definition: Digest,
         plugins: &windlass_plugins::Host,
     ) -> Option<Arc<Prepared>> {
-        let latest = self.0.lock().latest(definition)?;
+        let latest = self.kept.lock().latest(definition)?;
         let registry = plugins.registry();
         let same = latest.uses.iter().all(|(asked, digest)| {
             registry
@@ -273,10 +306,10 @@ impl Catalog {
             plugin.is_some_and(|plugin| plugins.is_replaced(plugin))
         };
         let stays = |prepared: &Prepared| !prepared.nodes.iter().flatten().any(is_replaced);
-        self.0.lock().retain(stays);
+        self.kept.lock().retain(stays);
     }
 
     pub(crate) fn keep(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {
-        self.0.lock().keep(prepared)
+        self.kept.lock().keep(prepared)
     }
 }

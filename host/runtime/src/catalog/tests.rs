@@ -1,5 +1,7 @@
 //! The bound on the weight of prepared definitions.
 
+mod weights;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -92,7 +94,7 @@ fn definitions_are_kept_within_the_bound_and_the_one_used_longest_ago_goes_first
     let metrics = Arc::new(Metrics::default());
     let most = 4 * weight + weight / 2;
     let catalog = Catalog::new(most, Arc::clone(&metrics));
-    assert_eq!(metrics.definitions_limit.get(), most);
+    assert_eq!(metrics.definitions.limit(), most);
     let is_there = |at: usize| catalog.current(rows[at].digest, &bench.host).is_some();
     for row in &rows[..4] {
         catalog.prepare(row.clone(), &bench.host).unwrap();

@@ -454,23 +454,30 @@ impl Driver {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        self.shared.base.io.spawn_blocking(move || {
-            match shared.base.catalog.load(
-                shared.base.store.as_ref(),
-                &shared.base.plugins,
-                definition,
-                pins,
-            ) {
-                Ok(prepared) => shared.arrive(Arrival {
-                    claimed,
-                    prepared,
-                    numbers,
-                }),
-                Err(Error::Store(error)) if error.transient => {
-                    shared.unread(&claimed, &numbers, &error);
-                }
-                Err(error) => shared.park(&claimed, &numbers, &error.to_string()),
+        let load = move || match shared.base.catalog.load(
+            shared.base.store.as_ref(),
+            &shared.base.plugins,
+            definition,
+            pins,
+        ) {
+            Ok(prepared) => shared.arrive(Arrival {
+                claimed,
+                prepared,
+                numbers,
+            }),
+            Err(Error::Store(error)) if error.transient => {
+                shared.unread(&claimed, &numbers, &error);
             }
+            Err(error) => shared.park(&claimed, &numbers, &error.to_string()),
+        };
+        let threads = Arc::clone(&self.shared.base.catalog.threads);
+        self.shared.base.io.spawn(async move {
+            // It is never closed.
+            let thread = threads.acquire_owned().await;
+            tokio::task::spawn_blocking(move || {
+                load();
+                drop(thread);
+            });
         });
     }
 }

@@ -615,7 +615,9 @@ impl CheckedRun {
             if failure.code == windlass_plugins::codes::QUARANTINED {
                 wrong.push(format!("being put off failed node {node} of {no}"));
             }
-            if failure.class == Class::Cancelled {
+            // The child of a run that is being cancelled cannot begin.
+            let unborn = failure.code == windlass_store::codes::CHILD_ENDING;
+            if failure.class == Class::Cancelled && !unborn {
                 wrong.push(format!("being interrupted failed node {node} of {no}"));
             }
             if failure.class == Class::Lost && deaths < 3 {

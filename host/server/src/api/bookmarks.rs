@@ -3,17 +3,16 @@
 use axum::extract::State;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_keys::link::Target;
-use windlass_model::{BookmarkNo, Payload, RunId};
+use windlass_model::{BookmarkNo, RunId};
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use super::runs::find;
 use crate::app::App;
 use crate::count::Count;
-use crate::extract::{Document, Named, QueryParams, check_optional};
+use crate::extract::{Data, Document, Named, QueryParams, check_optional};
 use crate::page::{Page, PageAsked};
 use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
@@ -131,7 +130,8 @@ pub(crate) async fn list(
 pub(crate) struct Given {
     /// Input for the waiting run. Default: `null`.
     #[serde(default)]
-    input: Value,
+    #[schema(value_type = Value)]
+    input: Data,
 }
 
 /// Resume the run that waits at a bookmark.
@@ -143,7 +143,7 @@ pub(crate) async fn resume(
     Named(named): Named,
     Document(given): Document<Given>,
 ) -> Result<Json<Sent>, Box<Problem>> {
-    let input = Payload::of(&given.input);
+    let input = given.input.0;
     let sent = match named.parse() {
         Ok(no) => app.client.resume_bookmark(BookmarkNo(no), input).await?,
         Err(_) => {

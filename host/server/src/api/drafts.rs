@@ -120,15 +120,18 @@ pub(crate) struct Saved {
 pub(crate) async fn save(
     State(app): State<App>,
     Named(name): Named,
-    headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Box<Problem>> {
-    check_media(&headers, WORKFLOW)?;
-    let expected = revision(&headers)?;
-    let bytes = extract::read(&headers, request.into_body(), &app).await?;
-    let text = content::text(&content::media_text(&headers)?, &bytes)?.into_owned();
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
+    check_media(headers, WORKFLOW)?;
+    let expected = revision(headers)?;
+    let bytes = extract::read(&parts, body, &app).await?;
+    let text = content::text(&content::media_text(headers)?, &bytes)?.into_owned();
+    let large = app.large(text.len()).await?;
     let saved = app
         .ask(move |app| {
+            let _large = large;
             let name = Some(name);
             let draft = client::SaveDraft {
                 name,

@@ -24,7 +24,7 @@ use windlass_body::MediaType;
 use windlass_model::{Delivery, Payload, Stimulus};
 use windlass_runtime::client::new_stimulus_id;
 
-use crate::app::App;
+use crate::app::{App, read_aside};
 use crate::codes;
 use crate::content::{self, Content};
 use crate::extract::{self, Taken, check_text};
@@ -132,12 +132,18 @@ pub(crate) async fn take(
     request: Request,
 ) -> Result<Response, Box<Problem>> {
     let (parts, body) = request.into_parts();
-    let bytes = extract::read(&parts.headers, body, &app).await?;
-    let media = content::media_text(&parts.headers)?;
+    let bytes = extract::read(&parts, body, &app).await?;
+    let media = content::media_text(&parts.headers)?.into_owned();
+    // Events are parsed until they are sent: there are few large ones at once.
+    let large = app.large(bytes.len()).await?;
     if MediaType::of(&media).essence == BATCH {
-        return batch(&app, &content::text(&media, &bytes)?).await;
+        let read = move || events(&content::text(&media, &bytes)?);
+        let events = read_aside(large.as_ref(), read).await?;
+        return batch(&app, events).await;
     }
-    let event = Event::of(read(&parts.headers, &bytes)?)?;
+    let headers = parts.headers;
+    let read = move || Event::of(read(&headers, &bytes)?);
+    let event = read_aside(large.as_ref(), read).await?;
     let sent = EventsSent {
         sent: event.send(&app).await?,
         events: None,
@@ -145,8 +151,8 @@ pub(crate) async fn take(
     Ok((StatusCode::ACCEPTED, Json(sent)).into_response())
 }
 
-/// Sends the events of a batch.
-async fn batch(app: &App, text: &str) -> Result<Response, Box<Problem>> {
+/// Reads the events of a batch.
+fn events(text: &str) -> Result<Vec<Event>, Box<Problem>> {
     let Value::Array(events) = extract::json(text.as_bytes())? else {
         return Err(wrong("the batch is no list of events"));
     };
@@ -161,6 +167,11 @@ async fn batch(app: &App, text: &str) -> Result<Response, Box<Problem>> {
         let event = Event::of(event);
         checked.push(event.map_err(|problem| problem.about(&format!("event {at} of the batch")))?);
     }
+    Ok(checked)
+}
+
+/// Sends the events of a batch.
+async fn batch(app: &App, checked: Vec<Event>) -> Result<Response, Box<Problem>> {
     let (mut all, mut first) = (Sent::none(), None);
     let mut sent = Vec::with_capacity(checked.len());
     let mut broken: Option<Box<Problem>> = None;

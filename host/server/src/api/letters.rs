@@ -15,10 +15,11 @@ use crate::app::{App, AppInner};
 use crate::count::Count;
 use crate::extract::{Document, Named, QueryParams, duration_text, no_time};
 use crate::named::{DeadLetterKind, DeliveryKind, TriggerKind};
+use crate::nodes::node_name;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::raw::Raw;
-use crate::view::{Failure, moment, node_name, seq_text};
+use crate::view::{Failure, moment, seq_text};
 
 /// Dead letters that one transaction deletes.
 const SLICE: u32 = 500;
@@ -141,11 +142,11 @@ fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
 
 /// The name of a node of a run that may have been deleted.
 fn node_of(app: &AppInner, run: RunNo, node: u32) -> Result<String, Box<Problem>> {
-    let definition = match app.store().run_by_no(run)? {
-        Some(row) => app.definition(row.definition)?,
+    let nodes = match app.store().run_by_no(run)? {
+        Some(row) => app.nodes(row.definition)?,
         None => None,
     };
-    Ok(node_name(definition.as_ref(), node))
+    Ok(node_name(nodes.as_deref(), node))
 }
 
 /// Selects dead letters.

@@ -6,15 +6,14 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::ToSchema;
-use windlass_model::{Payload, RunId};
+use windlass_model::RunId;
 use windlass_runtime::Error;
 use windlass_runtime::client::{Retry, Standing, WithVersion, WorkflowClient};
 
 use super::runs::{Outcome, Wait, answer};
 use crate::app::App;
-use crate::extract::{Document, Named, QueryParams, check_optional, wait_ms};
+use crate::extract::{Data, Document, Named, QueryParams, check_optional, wait_ms};
 use crate::gate::{Room, Waiting};
 use crate::pools::Pool;
 use crate::problem::Problem;
@@ -120,7 +119,8 @@ pub(crate) struct Again {
     /// The node to continue from. Default: all nodes that failed.
     from: Option<String>,
     /// Input for that node instead of its own; `null` keeps its own.
-    input: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    input: Option<Data>,
     /// The version of its workflow with which the run continues: `latest` for the published one, or
     /// a number. Default: the definition and the components that it has.
     definition: Option<String>,
@@ -156,7 +156,7 @@ pub(crate) async fn retry(
     check_optional("`from`", again.from.as_deref())?;
     let retry = Retry {
         from: again.from,
-        input: again.input.as_ref().map(Payload::of),
+        input: again.input.map(|input| input.0),
         definition: again.definition.as_deref().map(with_version).transpose()?,
     };
     let ask = |client: WorkflowClient, id, patience| async move {

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
@@ -19,19 +20,20 @@ use futures::stream::unfold;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
-use windlass_model::{Definition, ExecutionNo, RunId, Status};
+use windlass_model::{ExecutionNo, RunId, Status};
 use windlass_store::rows::{ExecutionRow, RunRow};
 
 use super::runs::find;
-use crate::answers::Charge;
 use crate::app::{App, AppInner};
 use crate::extract::{Named, text_header};
 use crate::gate::{Room, Waiting};
 use crate::live_feed::{Update, Watching};
 use crate::newer::newer;
+use crate::nodes::Nodes;
 use crate::pools::Pool;
 use crate::problem::Problem;
 use crate::raw::Raw;
+use crate::rooms::Charge;
 use crate::view::{Execution, Failure, optional};
 
 /// Executions that one look sends. If there are more, only the newest are sent.
@@ -45,6 +47,9 @@ const NODE_BYTES: usize = 256;
 
 /// The room for the events of one look, in bytes: the executions, and the output of the run.
 const LOOK_ROOM: usize = 512 * 1024;
+
+/// Names of nodes up to this size, in bytes, are not charged: the number of streams bounds them.
+const NAMES_BYTES: usize = 4 * 1024;
 
 /// The shortest time between two looks at the store.
 const SOON: Duration = Duration::from_millis(10);
@@ -80,7 +85,8 @@ pub(crate) async fn events(
     let watching = app.live_feed().watch(id);
     let row = app.ask(move |app| find(app, id)).await?;
     let digest = row.definition;
-    let definition = app.ask(move |app| app.definition(digest)).await?;
+    let nodes = app.ask(move |app| app.nodes(digest)).await?;
+    let names = names_room(&app, nodes.as_deref())?;
     let stream = match room {
         Some(Extension(room)) => Some(room.wait(&app, Pool::Streams)?),
         None => None,
@@ -89,7 +95,8 @@ pub(crate) async fn events(
         closing: app.closing(),
         app,
         id,
-        definition: definition.map(std::sync::Arc::new),
+        nodes,
+        _names: names,
         watching,
         last,
         status: None,
@@ -107,11 +114,24 @@ pub(crate) async fn events(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)))
 }
 
+/// Charges the names of a large workflow for as long as a stream has them.
+fn names_room(app: &App, nodes: Option<&Nodes>) -> Result<Option<Charge>, Box<Problem>> {
+    match nodes.map_or(0, |nodes| nodes.bytes) {
+        ..=NAMES_BYTES => Ok(None),
+        bytes => match app.answers.try_keep(bytes) {
+            Some(charge) => Ok(Some(charge)),
+            None => Err(Problem::busy("answers take all the room for answers")),
+        },
+    }
+}
+
 /// The state of one stream.
 struct Follow {
     app: App,
     id: RunId,
-    definition: Option<std::sync::Arc<Definition>>,
+    nodes: Option<Arc<Nodes>>,
+    /// The charge of the names.
+    _names: Option<Charge>,
     watching: Watching,
     /// The execution that was sent last.
     last: Option<ExecutionNo>,
@@ -195,10 +215,10 @@ impl Follow {
             let gap = json!({ "left_out": true });
             self.push("gap", None, gap.to_string());
         }
-        let definition = self.definition.clone();
+        let nodes = self.nodes.clone();
         for row in &found.executions {
             self.last = Some(row.no);
-            let node = Execution::brief(definition.as_deref(), row);
+            let node = Execution::brief(nodes.as_deref(), row);
             let node = serde_json::to_string(&node).unwrap_or_default();
             self.push("node", Some(row.no), node);
         }

@@ -67,15 +67,18 @@ impl From<client::Published> for Published {
 pub(crate) async fn publish(
     State(app): State<App>,
     Named(name): Named,
-    headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Box<Problem>> {
-    check_media(&headers, WORKFLOW)?;
-    let expected = Expected::read(&headers)?;
-    let bytes = extract::read(&headers, request.into_body(), &app).await?;
-    let text = content::text(&content::media_text(&headers)?, &bytes)?.into_owned();
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
+    check_media(headers, WORKFLOW)?;
+    let expected = Expected::read(headers)?;
+    let bytes = extract::read(&parts, body, &app).await?;
+    let text = content::text(&content::media_text(headers)?, &bytes)?.into_owned();
+    let large = app.large(text.len()).await?;
     let (published, digest) = app
         .ask(move |app| {
+            let _large = large;
             let row = definition(app, Some(&name), &text)?;
             let plugins = app.resources().plugins()?;
             let holds = |row: Option<&PublicationRow>| expected.holds(row);

@@ -13,7 +13,7 @@ use windlass_keys::link::{self, Target};
 use windlass_model::Payload;
 use windlass_runtime::client::Question;
 
-use crate::app::App;
+use crate::app::{App, read_aside};
 use crate::content;
 use crate::extract::{self, Named};
 use crate::form::{Form, document};
@@ -44,12 +44,18 @@ pub(crate) async fn ask(
 pub(crate) async fn resume(
     State(app): State<App>,
     Named(token): Named,
-    headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Box<Problem>> {
     let target = target(&app, &token).await?;
-    let bytes = extract::read(&headers, request.into_body(), &app).await?;
-    let given = given(&headers, &bytes)?;
+    let (parts, body) = request.into_parts();
+    let bytes = extract::read(&parts, body, &app).await?;
+    let headers = parts.headers;
+    // What it has is parsed until the answer: there are few such requests at once.
+    let large = app.large(bytes.len()).await?;
+    let (given, headers) = read_aside(large.as_ref(), move || {
+        Ok((given(&headers, &bytes)?, headers))
+    })
+    .await?;
     let asked = match &given {
         Given::Form(_) => Some(form(&app, &token).await?),
         Given::Json(_) => None,

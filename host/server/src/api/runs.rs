@@ -164,8 +164,8 @@ fn shown(app: &AppInner, id: RunId) -> Result<RunShown, Box<Problem>> {
         kind: entry.kind.clone(),
         detail: Raw::read(&entry.detail),
     });
-    let mutexes = match names.definition(app, row.definition)? {
-        Some(definition) => client::sections(store, &row, definition)?,
+    let mutexes = match app.definition(row.definition)? {
+        Some(definition) => client::sections(store, &row, &definition)?,
         None => Vec::new(),
     };
     Ok(RunShown {
@@ -198,7 +198,7 @@ pub(crate) async fn executions(
     let id = RunId(id.uuid()?);
     app.ask(move |app| {
         let row = find(app, id)?;
-        let definition = app.definition(row.definition)?;
+        let nodes = app.nodes(row.definition)?;
         let list = format!("executions {id}");
         let before = page.after_number(&list)?.map(ExecutionNo);
         // A cursor from another run's history would lead into that history.
@@ -213,7 +213,7 @@ pub(crate) async fn executions(
         let (rows, more) = executions_of(app, row.no, before, page.look()?)?;
         let place = |row: &ExecutionRow| row.no.to_string();
         page.part(&list, (rows, more), place, |row| {
-            Execution::whole(app, definition.as_ref(), &row)
+            Execution::whole(app, nodes.as_deref(), &row)
         })
     })
     .await

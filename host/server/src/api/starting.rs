@@ -5,10 +5,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Digest, Payload, RunId};
+use windlass_model::{Digest, RunId};
 use windlass_runtime::StartRequest;
 use windlass_runtime::client::Begun;
 use windlass_store::rows::DefinitionRow;
@@ -17,7 +16,9 @@ use super::publishing::definition;
 use super::triggers::due;
 use crate::app::{App, AppInner};
 use crate::codes;
-use crate::extract::{Document, Named, check_optional, maybe_duration_text, text_header};
+use crate::extract::{
+    Data, Document, JsonText, Named, check_optional, maybe_duration_text, text_header,
+};
 use crate::problem::Problem;
 use crate::workflow_file::WorkflowFile;
 
@@ -29,10 +30,11 @@ pub(crate) struct Start {
     workflow: Option<String>,
     /// A definition, as in a workflow file, instead of a published workflow.
     #[schema(value_type = Option<WorkflowFile>)]
-    definition: Option<Value>,
+    definition: Option<JsonText>,
     /// The input. Default: `null`.
     #[serde(default)]
-    input: Value,
+    #[schema(value_type = Value)]
+    input: Data,
     /// The id of the run: a UUID of any version except 8. The same request with the same id returns
     /// the same run.
     id: Option<Uuid>,
@@ -97,11 +99,18 @@ pub(crate) async fn start(
         return Err(Problem::body(detail));
     }
     let id = body.id.or(key).map(RunId);
+    // A definition that is large is prepared before the turn ends.
+    let mut turn = None;
     let wanted = match (body.workflow, body.definition) {
         (Some(workflow), None) => app.ask(move |app| published(app, &workflow, id)).await?,
-        (None, Some(text)) => {
-            app.ask(move |app| definition(app, None, &text.to_string()))
-                .await?
+        (None, Some(JsonText(text))) => {
+            turn = app.large(text.len()).await?;
+            let large = turn.clone();
+            app.ask(move |app| {
+                let _large = large;
+                definition(app, None, &text)
+            })
+            .await?
         }
         _ => {
             let detail =
@@ -111,7 +120,7 @@ pub(crate) async fn start(
     };
     let request = StartRequest {
         definition: wanted,
-        input: Payload::of(&body.input),
+        input: body.input.0,
         id,
         correlation: body.correlation,
     };
@@ -120,6 +129,7 @@ pub(crate) async fn start(
         Some(at_ms) => app.client.create_for(request, at_ms).await,
         None => app.client.create_and_run(request).await,
     };
+    drop(turn);
     let started = started.map_err(|error| match error {
         windlass_runtime::Error::Conflict { .. } if key.is_some() => {
             let detail = "the `Idempotency-Key` was used for another request";

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Delivery, Payload, RunId, Stimulus, StimulusNo};
+use windlass_model::{Delivery, RunId, Stimulus, StimulusNo};
 use windlass_runtime::client::{self, Waiting, new_stimulus_id};
 
 use crate::app::{App, AppInner};
 use crate::count::Count;
 use crate::extract::{
-    Document, QueryParams, check_optional, check_text, maybe_duration_text, no_time,
+    Data, Document, QueryParams, check_optional, check_text, maybe_duration_text, no_time,
 };
 use crate::named::{DeliveryKind, StimulusState};
 use crate::page::{Page, PageAsked};
@@ -39,7 +39,8 @@ pub(crate) struct Happened {
     run: Option<Uuid>,
     /// Input that the event carries. Default: `null`.
     #[serde(default)]
-    input: Value,
+    #[schema(value_type = Value)]
+    input: Data,
     /// `start`, `resume`, `start-and-resume`, or `buffer`, which keeps the stimulus until a run
     /// waits for it. Default: `buffer` for one run or correlation, otherwise `start-and-resume`.
     #[schema(value_type = Option<DeliveryKind>)]
@@ -74,7 +75,7 @@ pub(crate) async fn send(
         matches: happened.matches,
         correlation: happened.correlation,
         run: happened.run.map(RunId),
-        input: Payload::of(&happened.input),
+        input: happened.input.0,
         delivery,
         ttl_ms,
     };

@@ -1,8 +1,7 @@
 //! Export of runs from a store, and import into another.
 
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ use windlass_model::RunId;
 use windlass_runtime::client::How;
 use windlass_runtime::transfer::{Accept, ImportTarget};
 
-use crate::app::App;
+use crate::app::{App, Large};
 use crate::extract::{JSON, Named, QueryParams, check_media, read};
 use crate::named::{ImportResult, RunStatus};
 use crate::permissions::{Caller, Permission};
@@ -31,9 +30,29 @@ use crate::problem::Problem;
             too large."),
     ))]
 pub(crate) async fn export(State(app): State<App>, id: Named) -> Result<Response, Box<Problem>> {
-    let document = app.client.export(RunId(id.uuid()?)).await?;
+    let id = RunId(id.uuid()?);
+    // The size of the document is not known yet.
+    let large = app.large(usize::MAX).await?;
+    let client = app.client.clone();
+    let document = whole(large, async move { client.export(id).await }).await?;
     let media = [(header::CONTENT_TYPE, "application/json")];
     Ok((media, document).into_response())
+}
+
+/// Work that keeps its turn until it ends, also if the request is gone before.
+async fn whole<T: Send + 'static>(
+    turn: Option<Large>,
+    work: impl Future<Output = Result<T, windlass_runtime::Error>> + Send + 'static,
+) -> Result<T, Box<Problem>> {
+    let done = tokio::spawn(async move {
+        let done = work.await;
+        drop(turn);
+        done
+    });
+    match done.await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Problem::bug(&error)),
+    }
 }
 
 /// Options of an import.
@@ -87,15 +106,15 @@ pub(crate) async fn import(
     State(app): State<App>,
     QueryParams(to): QueryParams<To>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Box<Problem>> {
     let accept = match to.unsigned {
         false => Accept::Signed,
         true if caller.may(Permission::ImportsUnsigned) => Accept::Unsigned,
         true => return Err(Problem::forbidden(Permission::ImportsUnsigned)),
     };
-    check_media(&headers, JSON)?;
+    let (parts, body) = request.into_parts();
+    check_media(&parts.headers, JSON)?;
     let place = match (to.replace, to.id) {
         (false, None) => ImportTarget::Free,
         (true, None) => ImportTarget::Replace,
@@ -105,10 +124,15 @@ pub(crate) async fn import(
             return Err(Problem::parameter(detail));
         }
     };
-    let document = read(&headers, body, &app).await?;
+    let document = read(&parts, body, &app).await?;
     let mark = document.len() - strip_bom(&document).len();
     let document = document.slice(mark..);
-    let imported = app.client.import(document, place, accept).await?;
+    let large = app.large(document.len()).await?;
+    let client = app.client.clone();
+    let imported = whole(large, async move {
+        client.import(document, place, accept).await
+    });
+    let imported = imported.await?;
     let reply = match imported.how {
         How::Already => StatusCode::OK,
         How::New | How::Replaced => StatusCode::CREATED,

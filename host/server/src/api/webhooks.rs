@@ -19,7 +19,7 @@ use windlass_model::{Delivery, Digest, Payload, RunId, Stimulus};
 use windlass_runtime::client::{self, new_stimulus_id};
 
 use super::runs::{Outcome, answer};
-use crate::app::App;
+use crate::app::{App, read_aside};
 use crate::codes;
 use crate::content::by_name;
 use crate::extract::{self, wait_ms};
@@ -123,7 +123,7 @@ pub(crate) async fn hook(
         extract::drain(&parts.headers, body);
         return Err(no_wait());
     }
-    let bytes = extract::as_sent(body, &app).await?;
+    let bytes = extract::as_sent(&parts, body, &app).await?;
     let accepted = {
         let (found, bytes) = (Arc::clone(&found), bytes.clone());
         let headers = parts.headers.clone();
@@ -140,11 +140,19 @@ pub(crate) async fn hook(
     };
     // Only a verified body is inflated.
     let bytes = extract::inflated(&parts.headers, bytes, &app).await?;
-    let request = hooks::request((&method, &path), query, &parts.headers, &bytes)?;
+    let large = app.large(bytes.len()).await?;
+    let request = {
+        let (method, path, headers) = (method.clone(), path.clone(), parts.headers);
+        read_aside(large.as_ref(), move || {
+            hooks::request((&method, &path), query, &headers, &bytes)
+        })
+        .await?
+    };
+    drop(large);
+    let request = Arc::new(request);
     let call = Call {
         app,
         matches: http::matches(&asked, &path),
-        request: Arc::new(request),
         found,
         accepted,
         waits: wait.is_some(),
@@ -153,7 +161,12 @@ pub(crate) async fn hook(
     };
     // Take the slot before anything is written: a request without a slot has no effect.
     let waiting = call.enter(room.as_ref())?;
-    let done = call.start().await?;
+    let done = call.start(&request).await?;
+    // The runs have it.
+    drop(request);
+    if let Some(Extension(room)) = &room {
+        room.body_is_gone();
+    }
     if done.sent.started.is_empty() && done.sent.resumed.is_empty() {
         return Err(nothing(&done.sent, &method, &path));
     }
@@ -165,7 +178,6 @@ struct Call {
     app: App,
     /// The match of the stimulus.
     matches: Value,
-    request: Arc<http::Request>,
     found: Arc<Found>,
     /// The indices of direct triggers that accept the request, each with the delivery.
     accepted: Vec<(usize, Option<Digest>)>,
@@ -214,12 +226,12 @@ impl Call {
     ///
     /// The runs of direct triggers record the delivery, so the stimulus precedes them: if a request
     /// is interrupted in between, its repetition sends the stimulus again and leaves nothing out.
-    async fn start(&self) -> Result<Called, Box<Problem>> {
+    async fn start(&self, request: &Arc<http::Request>) -> Result<Called, Box<Problem>> {
         let (mut called, mut plain_sent) = (Called::default(), Sent::default());
         if let Some(plain) = self.found.plain
             && self.is_new().await?
         {
-            self.send(plain, &mut plain_sent).await?;
+            self.send(plain, request, &mut plain_sent).await?;
         }
         let mut is_new = self.accepted.is_empty();
         let mut refused = None;
@@ -232,7 +244,7 @@ impl Call {
                 workflow: direct.workflow.clone(),
                 trigger: direct.key.clone(),
                 delivery: *delivery,
-                request: Arc::clone(&self.request),
+                request: Arc::clone(request),
                 params: direct.params.clone(),
             };
             let delivered = match self.app.client.deliver(delivery).await {
@@ -280,13 +292,18 @@ impl Call {
         Ok(true)
     }
 
-    async fn send(&self, plain: Digest, sent: &mut Sent) -> Result<(), Box<Problem>> {
+    async fn send(
+        &self,
+        plain: Digest,
+        request: &http::Request,
+        sent: &mut Sent,
+    ) -> Result<(), Box<Problem>> {
         let stimulus = Stimulus {
             name: http::STIMULUS.to_owned(),
             matches: self.matches.clone(),
             correlation: None,
             run: None,
-            input: Payload::json(self.request.json(&Vec::new())),
+            input: Payload::json(request.json(&Vec::new())),
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,
         };

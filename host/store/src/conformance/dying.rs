@@ -208,7 +208,25 @@ pub(super) fn the_last_suspect_is_guilty_unless_work_ran_beside_it(harness: &dyn
         [(Suspicion::Suspect(1), 3), (SUSPECT, 1)]
     );
     assert_eq!(Suspicion::Suspect(1).group(), Some(1));
-    // Once more alone, with new work beside it.
+    // Once more alone, with new work beside it, which may be a second cause.
+    let second = member.create(member.draft(1));
+    let other = Member::join(harness);
+    let held = other.claim_all(10);
+    let group: Vec<Held> = held
+        .iter()
+        .filter(|held| held.fence.run == last)
+        .copied()
+        .collect();
+    assert_eq!(other.mark(&group), Ok(()));
+    other.die();
+    assert_eq!(member.reap_of(10).suspects, 3);
+    let twice = Suspicion::Suspect(Suspicion::ALONE_TWICE);
+    assert_eq!(
+        blamed(&member, &[last, innocent, second]),
+        [(twice, 4), (SUSPECT, 1), (SUSPECT, 1)]
+    );
+    assert_eq!(twice.group(), Some(1));
+    // A third time: two other causes were suspects before.
     let fresh = member.create(member.draft(1));
     let other = Member::join(harness);
     let held = other.claim_all(10);
@@ -219,10 +237,15 @@ pub(super) fn the_last_suspect_is_guilty_unless_work_ran_beside_it(harness: &dyn
         .collect();
     assert_eq!(other.mark(&group), Ok(()));
     other.die();
-    assert_eq!(member.reap(10), 3);
+    assert_eq!(member.reap(10), 4);
     assert_eq!(
-        blamed(&member, &[last, innocent, fresh]),
-        [(Suspicion::Guilty, 4), (SUSPECT, 1), (Suspicion::None, 1)]
+        blamed(&member, &[last, innocent, second, fresh]),
+        [
+            (Suspicion::Guilty, 5),
+            (SUSPECT, 1),
+            (SUSPECT, 1),
+            (Suspicion::None, 1)
+        ]
     );
 }
 

@@ -108,9 +108,12 @@ impl Data {
             .collect();
         let (then, spreads) = match group[..] {
             [] => return,
-            [last] if last.suspicion == Suspicion::Marked(1) => (Suspicion::Guilty, false),
-            [_] if beside.is_empty() => (Suspicion::Guilty, false),
-            [_] => (Suspicion::Suspect(1), true),
+            [last] => match last.suspicion {
+                Suspicion::Marked(Suspicion::ALONE_TWICE) => (Suspicion::Guilty, false),
+                _ if beside.is_empty() => (Suspicion::Guilty, false),
+                Suspicion::Marked(1) => (Suspicion::Suspect(Suspicion::ALONE_TWICE), true),
+                _ => (Suspicion::Suspect(1), true),
+            },
             [..] => {
                 let among = u16::try_from(group.len()).unwrap_or(u16::MAX);
                 (Suspicion::Suspect(among), false)

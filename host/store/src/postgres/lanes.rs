@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
+use windlass_model::metrics::Metrics;
 
 use crate::Order;
 use crate::queue::Batch;
@@ -59,12 +60,14 @@ pub(super) struct Lanes {
     ready: Vec<Condvar>,
     /// Room was made, or the lanes are closed.
     room: Condvar,
+    metrics: Arc<Metrics>,
 }
 
 impl Lanes {
     /// `lanes` lanes for keyed writes and one for unordered writes. Together they hold at most
     /// `writes` writes with `bytes` bytes, besides the batch that exceeds either.
-    pub(super) fn new(lanes: usize, writes: usize, bytes: usize) -> Self {
+    pub(super) fn new(lanes: usize, writes: usize, bytes: usize, metrics: Arc<Metrics>) -> Self {
+        metrics.store_queue.set_limit(bytes as u64);
         let lines = lanes.max(1);
         let lanes = lines + 1;
         let waiting = LaneQueues {
@@ -80,6 +83,7 @@ impl Lanes {
             waiting: Mutex::new(waiting),
             ready: (0..lanes).map(|_| Condvar::new()).collect(),
             room: Condvar::new(),
+            metrics,
         }
     }
 
@@ -103,6 +107,7 @@ impl Lanes {
             return Err(batch);
         }
         waiting.weight.add(weight);
+        self.metrics.store_queue.set(waiting.weight.bytes as u64);
         let lane = match order {
             Order::Unordered => self.lines,
             Order::Keyed(key) => key % self.lines,
@@ -199,6 +204,7 @@ impl Lanes {
     fn make_room(&self, waiting: &mut LaneQueues, taken: Weight) {
         waiting.weight.writes -= taken.writes;
         waiting.weight.bytes -= taken.bytes;
+        self.metrics.store_queue.set(waiting.weight.bytes as u64);
         self.room.notify_all();
     }
 

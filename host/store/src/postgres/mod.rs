@@ -107,6 +107,7 @@ impl PostgresStore {
             options.write_connections,
             options.queue_writes,
             options.queue_bytes,
+            Arc::clone(&options.metrics),
         );
         let health = Arc::<Health>::default();
         let pool = ReadPool::new(

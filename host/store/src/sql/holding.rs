@@ -46,10 +46,11 @@ pub(crate) async fn conclude<X: Transaction>(tx: &mut X, dead: i64) -> Done<X, (
             count(*) FILTER (WHERE suspicion = 0) AS beside, \
             max(suspicion) FILTER (WHERE suspicion < 0) AS last FROM held), \
         rule AS MATERIALIZED (SELECT CASE WHEN marked > 1 THEN marked \
-                WHEN last = -1 OR beside = 0 THEN 32767 ELSE 1 END AS then_among, \
-            marked = 1 AND last <> -1 AS spreads FROM found WHERE marked > 0) \
+                WHEN last = -2048 OR beside = 0 THEN 32767 \
+                WHEN last = -1 THEN 2048 ELSE 1 END AS then_among, \
+            marked = 1 AND last <> -2048 AS spreads FROM found WHERE marked > 0) \
         UPDATE trigger SET deliveries = trigger.deliveries + 1, \
-            suspicion = CASE WHEN held.suspicion < 0 THEN rule.then_among ELSE 2048 END \
+            suspicion = CASE WHEN held.suspicion < 0 THEN rule.then_among ELSE 1024 END \
         FROM held, rule \
         WHERE trigger.no = held.no AND (held.suspicion < 0 OR held.suspicion = 0 AND rule.spreads)"
     );

@@ -60,7 +60,7 @@ pub(crate) const TRY_AGAIN: Sql = sql!(
     "UPDATE trigger SET state = 0, \
     deliveries = CASE suspicion WHEN 0 THEN deliveries + 1 ELSE deliveries END, \
     suspicion = CASE WHEN suspicion = 0 AND deliveries > 0 AND kind NOT BETWEEN 10 AND 14 \
-        THEN 2048 ELSE abs(suspicion) END \
+        THEN 1024 ELSE abs(suspicion) END \
     WHERE run = {?1|ANY(?1)} AND state = 1 RETURNING suspicion"
 );
 

@@ -76,7 +76,11 @@ impl SqliteStore {
         let shared = Arc::new(SqliteShared {
             path: path.to_owned(),
             time,
-            queue: Queue::new(options.queue_writes.max(1), options.queue_bytes.max(1)),
+            queue: Queue::new(
+                options.queue_writes.max(1),
+                options.queue_bytes.max(1),
+                Arc::clone(&options.metrics),
+            ),
             trace: Trace::new(time::nonce()),
             health: Arc::clone(&health),
             file: opened.file,

@@ -204,7 +204,7 @@ fn what_needs_this_machine_is_refused_and_what_needs_no_store_is_done_here() {
     let address = "http://127.0.0.1:1";
     for command in [
         &["serve"][..],
-        &["doctor"],
+        &["doctor", "--bundle"],
         &["store", "check"],
         &["plugin", "call", "data/jq"],
         &["run", "w.yaml", "--ephemeral"],

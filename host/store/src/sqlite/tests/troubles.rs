@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rusqlite::Connection;
-use windlass_model::{Delivery, Payload, Token, Version};
+use windlass_model::{Class, Delivery, Failure, LogLine, Payload, Token, Version};
 
 use super::{OnDisk, Trouble, on_disk};
 use crate::conformance::waiting::stimulus;
@@ -25,6 +25,25 @@ fn heavy(member: &Member, held: &Held, bytes: usize) -> Commit {
     let fill = held.fence.run.0.to_le_bytes().first().copied().unwrap_or(0);
     step.executions[0].output = Some(Payload::json(Bytes::from(vec![fill; bytes])));
     step
+}
+
+#[test]
+fn failures_and_log_lines_count_as_bytes_that_wait() {
+    let disk = on_disk();
+    let (_store, member) = member(&disk, disk.options());
+    let held = member.born();
+    let mut step = heavy(&member, &held, 10);
+    let weight = |step: &Commit| crate::weight::weight(&step.clone().into());
+    let before = weight(&step);
+    let code = windlass_model::Code::new("WL-R001");
+    let failure = Failure::new(Class::Permanent, code, "x".repeat(4_000));
+    step.executions[0].failure = Some(failure);
+    step.executions[0].logs = vec![LogLine {
+        level: "info".to_owned(),
+        message: "y".repeat(500),
+        fields: vec![("z".repeat(20), "z".repeat(30))],
+    }];
+    assert_eq!(weight(&step) - before, 4_550);
 }
 
 #[test]
