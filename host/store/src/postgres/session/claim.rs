@@ -99,6 +99,8 @@ pub(super) struct Taking {
     pub(super) locked: FxHashSet<i64>,
     /// Heads that other transactions have locked.
     pub(super) refused: FxHashSet<i64>,
+    /// Triggers of paused runs that this call has parked.
+    pub(super) parked: FxHashSet<i64>,
     pub(super) more: bool,
     pub(super) next_due_ms: Option<i64>,
 }
@@ -117,8 +119,17 @@ pub(super) enum Verdict {
     NotMine,
     /// The bound on triggers of this run is reached.
     Enough,
+    /// The head of the run is not locked yet.
+    Unlocked,
     /// The bound on runs is reached.
     Full,
+}
+
+impl Taking {
+    /// How many more runs may be chosen.
+    pub(super) fn room(&self, claim: &Claim) -> usize {
+        (claim.runs as usize).saturating_sub(self.runs.len())
+    }
 }
 
 impl Session<'_> {
@@ -207,7 +218,7 @@ impl Session<'_> {
             match choose(claim, taking, &heads, run, no) {
                 Verdict::Chosen => {}
                 Verdict::NotMine => drop(others.insert(run)),
-                Verdict::Enough | Verdict::Full => taking.more = true,
+                Verdict::Enough | Verdict::Unlocked | Verdict::Full => taking.more = true,
             }
         }
         for row in &next {
@@ -360,9 +371,11 @@ pub(super) fn choose(
             let Some(standing) = heads.get(&run) else {
                 return Verdict::NotMine;
             };
-            let full = taking.runs.len() >= claim.runs as usize;
-            if full || !taking.locked.contains(&run) {
+            if taking.room(claim) == 0 {
                 return Verdict::Full;
+            }
+            if !taking.locked.contains(&run) {
+                return Verdict::Unlocked;
             }
             taking.runs.push(Chosen {
                 no: run,

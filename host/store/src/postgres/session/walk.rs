@@ -198,23 +198,26 @@ impl Session<'_> {
                 .filter_map(|entry| Some((entry.place.1, entry.standing?)))
                 .collect();
             self.looked();
-            scan.left |= self.lock(claim, taking, due, &mut heads).await?;
-            let parked = self
-                .put_aside(
-                    claim,
-                    &heads,
-                    due.iter().map(|entry| (entry.place.1, entry.place.2)),
-                )
-                .await?;
-            for Entry { place, .. } in due {
-                if !parked.contains(&place.2) {
-                    match choose(claim, taking, &heads, place.1, place.2) {
-                        Verdict::Chosen | Verdict::NotMine => {}
-                        Verdict::Enough => scan.left = true,
-                        Verdict::Full => return Ok(Walked::Enough),
+            let mut rest = due;
+            while !rest.is_empty() {
+                scan.left |= self.lock(claim, taking, rest, &mut heads).await?;
+                let found = rest.iter().map(|entry| (entry.place.1, entry.place.2));
+                let parked = self.put_aside(claim, &heads, found).await?;
+                taking.parked.extend(parked);
+                let mut seen = 0;
+                for Entry { place, .. } in rest {
+                    if !taking.parked.contains(&place.2) {
+                        match choose(claim, taking, &heads, place.1, place.2) {
+                            Verdict::Chosen | Verdict::NotMine => {}
+                            Verdict::Enough => scan.left = true,
+                            Verdict::Unlocked => break,
+                            Verdict::Full => return Ok(Walked::Enough),
+                        }
                     }
+                    scan.places.insert(rank, *place);
+                    seen += 1;
                 }
-                scan.places.insert(rank, *place);
+                rest = rest.get(seen..).unwrap_or_default();
             }
             if due.len() < PAGE {
                 let first = later.iter().find(|entry| entry.standing.is_some());
@@ -254,8 +257,8 @@ impl Session<'_> {
         entries(&self.rows(select_page!("$7"), params).await?)
     }
 
-    /// Locks runs of a page, in order, up to the bound. Runs that another transaction has
-    /// locked are skipped. True if any were.
+    /// Locks runs of a page, in order: as many as may still be chosen. Runs that another
+    /// transaction has locked are skipped. True if any were.
     async fn lock(
         &mut self,
         claim: &Claim,
@@ -268,14 +271,16 @@ impl Session<'_> {
         let mut seen = FxHashSet::default();
         for entry in page {
             let no = entry.place.1;
-            if heads.contains_key(&no) && !taking.locked.contains(&no) && seen.insert(no) {
+            let parked = taking.parked.contains(&entry.place.2);
+            let there = heads.contains_key(&no) && !taking.locked.contains(&no);
+            if there && !parked && seen.insert(no) {
                 wanted.push(no);
             }
         }
         let mut left = false;
         let mut wanted = wanted.into_iter();
+        let mut room = taking.room(claim);
         loop {
-            let room = (claim.runs as usize).saturating_sub(taking.locked.len());
             let mut numbers: Vec<i64> = wanted.by_ref().take(room).collect();
             if numbers.is_empty() {
                 return Ok(left);
@@ -287,6 +292,7 @@ impl Session<'_> {
                 let no = get(row, 0)?;
                 heads.insert(no, standing(row, 1)?);
                 taking.locked.insert(no);
+                room = room.saturating_sub(1);
             }
             for no in numbers.iter().filter(|no| !taking.locked.contains(*no)) {
                 left |= heads.remove(no).is_some();
