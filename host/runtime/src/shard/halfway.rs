@@ -205,7 +205,7 @@ impl OwnedRun {
         if self.state.is_undoing() {
             return None;
         }
-        if self.state.timeout == Some(seq) {
+        if self.halfway.as_ref()?.settling.timeout == Some(seq) {
             return Some(Cut::TimedOut);
         }
         let external = self.held.get(&seq)?.external.as_ref()?;

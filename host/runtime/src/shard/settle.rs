@@ -27,6 +27,8 @@ pub(crate) struct Settling {
     pub(super) to: Address,
     /// Why its expressions are not evaluated any more.
     pub(super) cut: Option<Cut>,
+    /// The trigger of the run's `timeout`: a run whose output is being rendered has none any more.
+    pub(super) timeout: Option<Seq>,
     ran: Ran,
     now_ms: i64,
     random: u64,
@@ -154,6 +156,7 @@ impl OwnedRun {
         Settling {
             to,
             cut: None,
+            timeout: self.state.timeout,
             now_ms: shared.base.clock.wall_ms(),
             random: self.spread(to),
             before,
