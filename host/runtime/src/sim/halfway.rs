@@ -104,7 +104,7 @@ impl Waiting {
         waiting
     }
 
-    /// Claims what is due, and goes on.
+    /// Claims due triggers, and goes on.
     fn claim(&mut self) {
         let claimed = self.process.claim(64);
         self.process.arrive_of(claimed, &self.prepared);
