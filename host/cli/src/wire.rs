@@ -346,6 +346,7 @@ impl Setup {
             max_descendants: scheduler.max_descendants,
             step_bytes: budgets.step.bytes(),
             run_data_bytes: budgets.run_data.0,
+            unwritten_bytes: budgets.run_data.0 / 2 / workers.max(1) as u64,
             definition_bytes: budgets.definitions.0,
             observer: None,
             plugin_folders: None,

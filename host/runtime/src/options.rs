@@ -60,6 +60,9 @@ pub struct Options {
     /// The data that all runs in memory may hold, in bytes. With more, each keeps only what the
     /// store does not have yet.
     pub run_data_bytes: u64,
+    /// The writes in progress of one shard, in bytes. With more, the shard begins no step and takes
+    /// no result until some of them are durable.
+    pub unwritten_bytes: u64,
     /// The memory of prepared definitions, in bytes, except for those of runs in memory.
     pub definition_bytes: u64,
     /// The observer of runs.

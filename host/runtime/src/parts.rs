@@ -109,7 +109,9 @@ impl Parts {
             intake,
             bursts,
             listeners,
-            shards: (0..workers.max(1)).map(Shard::new).collect(),
+            shards: (0..workers.max(1))
+                .map(|index| Shard::new(index, options.unwritten_bytes))
+                .collect(),
         });
         // Parked triggers may be executable with the current plugins.
         shared.base.store.write(Unpark)?;

@@ -8,7 +8,6 @@ use windlass_model::metrics::Metrics;
 use crate::Store;
 use crate::error::{Error, Result};
 use crate::externalise::externalise;
-use crate::weight::weight;
 use crate::write::{Order, Sink, Ticket, Write, Wrote};
 
 /// Writes submitted together.
@@ -83,7 +82,7 @@ impl Queue {
 
     /// Waits for room and adds a batch, or returns it if the queue is closed.
     pub(crate) fn push(&self, batch: Batch) -> Result<(), Batch> {
-        let bytes: usize = batch.writes.iter().map(|(_, write)| weight(write)).sum();
+        let bytes: usize = batch.writes.iter().map(|(_, write)| write.weight()).sum();
         let mut waiting = self.waiting.lock();
         while (waiting.writes >= self.bound || waiting.bytes >= self.bytes) && !waiting.closed {
             self.room.wait(&mut waiting);

@@ -11,26 +11,30 @@ use crate::stimuli::{NewBookmark, NewStimulus};
 use crate::transfer::Import;
 use crate::write::{Commit, Write};
 
-/// The approximate size of a write, in bytes.
-pub(crate) fn weight(write: &Write) -> usize {
-    match write {
-        Write::Commit(commit) => of_commit(commit),
-        Write::Create(new) => of_run(new),
-        Write::Import(import) => of_import(import),
-        Write::Plan(plan) => plan.create.as_deref().map_or(0, of_run),
-        Write::Publish(new) => new.definition.json.len(),
-        Write::SaveDraft(new) => new.content.len(),
-        Write::Send(send) => {
-            let starts = send.starts.iter().map(|(_, new)| of_run(new));
-            of_stimulus(&send.stimulus) + starts.sum::<usize>()
+impl Write {
+    /// The approximate memory of the write, in bytes. The text of a definition is not counted.
+    pub fn weight(&self) -> usize {
+        match self {
+            Write::Commit(commit) => of_commit(commit),
+            Write::Create(new) => of_run(new),
+            Write::Import(import) => of_import(import),
+            Write::Plan(plan) => plan.create.as_deref().map_or(0, of_run),
+            Write::Publish(new) => new.definition.json.len(),
+            Write::SaveDraft(new) => new.content.len(),
+            Write::Send(send) => {
+                let starts = send.starts.iter().map(|(_, new)| of_run(new));
+                of_stimulus(&send.stimulus) + starts.sum::<usize>()
+            }
+            Write::Resume(resume) => of_payload(&resume.input) + of_blobs(&resume.blobs),
+            Write::Enqueue(new) => of_stimulus(new),
+            Write::AddLetter(new) => of_letter(new),
+            Write::Schedule(new) => {
+                new.detail.len() + new.payload.as_ref().map_or(0, |it| it.len())
+            }
+            Write::KeepComponent(new) => new.bytes.len(),
+            Write::Setting(new) => new.value.as_ref().map_or(0, |value| value.len()),
+            _ => 0,
         }
-        Write::Resume(resume) => of_payload(&resume.input) + of_blobs(&resume.blobs),
-        Write::Enqueue(new) => of_stimulus(new),
-        Write::AddLetter(new) => of_letter(new),
-        Write::Schedule(new) => new.detail.len() + new.payload.as_ref().map_or(0, |it| it.len()),
-        Write::KeepComponent(new) => new.bytes.len(),
-        Write::Setting(new) => new.value.as_ref().map_or(0, |value| value.len()),
-        _ => 0,
     }
 }
 

@@ -154,6 +154,7 @@ pub fn start(
         max_descendants: u32::MAX,
         step_bytes: 64 << 20,
         run_data_bytes: 128 << 20,
+        unwritten_bytes: 32 << 20,
         definition_bytes: 256 << 20,
         observer,
         plugin_folders: None,

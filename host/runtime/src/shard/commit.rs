@@ -16,7 +16,7 @@ use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
 use super::owned::{External, Extras, HeldTrigger, OwnedRun, Stage};
 use super::settle::Before;
-use super::shard_state::{Pending, ShardState, Then};
+use super::shard_state::{ShardState, Then};
 use super::work::Address;
 use crate::catalog::is_pure;
 use crate::derived;
@@ -59,16 +59,6 @@ impl Step {
             now_ms,
             ..Self::default()
         }
-    }
-
-    /// The bytes of data that it writes.
-    fn data_bytes(&self) -> usize {
-        let output = self.record.iter().filter_map(|row| row.output.as_ref());
-        let vars = self.vars.iter().map(|(.., value)| value);
-        let items = self.items.iter().map(|item| &item.output);
-        let inline = output.chain(vars).chain(items).filter_map(Payload::inline);
-        let blobs = self.blobs.iter().map(|blob| blob.bytes.len());
-        inline.map(Bytes::len).chain(blobs).sum()
     }
 
     /// Puts the consumer's requests before those of the node.
@@ -126,7 +116,6 @@ impl ShardState {
         let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
-        let bytes = step.data_bytes();
         let Some((commit, then, ahead)) = owned.commit(to, step, shared) else {
             tracing::error!(run = %owned.id, "the numbers of this membership are used up");
             shared
@@ -135,13 +124,8 @@ impl ShardState {
                 .send(crate::scheduler::core::Event::Lost);
             return;
         };
-        let pending = Pending {
-            run: to.run,
-            epoch: to.epoch,
-            then,
-        };
-        self.weighs(bytes);
-        self.push(pending, commit);
+        owned.memory.count(&shared.base.metrics);
+        self.push((to.run, to.epoch), then, commit);
         for seq in ahead {
             self.start_ahead(to.run, seq, shared);
         }

@@ -26,7 +26,7 @@ use super::halfway::Behind;
 use super::memory::Unread;
 use super::owned::{OwnedRun, Stage};
 use super::shard_state::ShardState;
-use super::work::{Address, Patch};
+use super::work::{Address, Patch, Work};
 use crate::codes;
 use crate::evaluators::Place;
 use crate::shared::{Base, RuntimeShared};
@@ -479,16 +479,18 @@ impl ShardState {
     }
 
     /// Continues a step after an evaluation aside.
-    pub(super) fn evaluated(&mut self, mut evaluated: Evaluated, shared: &Arc<RuntimeShared>) {
+    pub(super) fn evaluated(
+        &mut self,
+        mut evaluated: Evaluated,
+        shared: &Arc<RuntimeShared>,
+    ) -> Option<Work> {
         // The next evaluation begins when this step has gone on, or waits behind another.
         let _place = evaluated.place.take();
         let evaluated = match evaluated.resume {
             Resume::Settle => evaluated,
             Resume::Begin(_) => {
-                let owned = self.running(evaluated.to);
-                let now = owned.and_then(|owned| owned.waits_behind(evaluated, Behind::Evaluated));
-                let Some(evaluated) = now else { return };
-                evaluated
+                let owned = self.running(evaluated.to)?;
+                owned.waits_behind(evaluated, Behind::Evaluated)?
             }
         };
         let Evaluated {
@@ -500,15 +502,19 @@ impl ShardState {
         } = evaluated;
         let patch = match resume {
             Resume::Begin(patch) => patch,
-            Resume::Settle if is_done => return self.settle_further(to, evaluations, shared),
-            Resume::Settle => return self.leave_halfway(to, shared),
+            Resume::Settle => {
+                match is_done {
+                    true => self.settle_further(to, evaluations, shared),
+                    false => self.leave_halfway(to, shared),
+                }
+                return None;
+            }
         };
         if shared.intake.is_draining() {
-            return self.interrupted(to, shared);
+            self.interrupted(to, shared);
+            return None;
         }
-        if let Some(work) = self.begin_with(to, patch, evaluations, shared) {
-            self.defer(work);
-        }
+        self.begin_with(to, patch, evaluations, shared)
     }
 }
 

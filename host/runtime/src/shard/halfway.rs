@@ -8,6 +8,7 @@ use std::sync::Arc;
 use windlass_engine::timed_out;
 use windlass_model::{Class, Epoch, Failure, RunNo, Seq, TriggerType};
 
+use super::Elsewhere;
 use super::child::Resolved;
 use super::evaluate::{Evaluated, Evaluations, Resume};
 use super::owned::{OwnedRun, Stage};
@@ -130,13 +131,9 @@ impl ShardState {
                     let now_ms = || shared.base.now().monotonic_ms;
                     self.ready.push(owned, seq, now_ms);
                 }
-                Behind::Returned(returned) => {
-                    if let Some(work) = self.returned(*returned, shared) {
-                        self.defer(work);
-                    }
-                }
+                Behind::Returned(returned) => self.keep(Elsewhere::Returned(returned)),
                 Behind::Resolved(resolved) => self.resolved(*resolved, shared),
-                Behind::Evaluated(evaluated) => self.evaluated(*evaluated, shared),
+                Behind::Evaluated(evaluated) => self.keep(Elsewhere::Evaluated(evaluated)),
             }
         }
     }

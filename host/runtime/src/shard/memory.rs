@@ -361,10 +361,13 @@ impl Memory {
     }
 
     /// Tells the metrics of the process how much it holds.
-    fn count(&mut self, metrics: &Arc<Metrics>) {
+    pub(super) fn count(&mut self, metrics: &Arc<Metrics>) {
         let now = self.bytes.saturating_add(self.list_bytes) as u64;
-        metrics.run_data.add(now.saturating_sub(self.counted));
-        metrics.run_data.sub(self.counted.saturating_sub(now));
+        match now.checked_sub(self.counted) {
+            Some(0) => return,
+            Some(more) => metrics.run_data.add(more),
+            None => metrics.run_data.sub(self.counted - now),
+        }
         self.counted = now;
         if now > 0 && self.metrics.is_none() {
             self.metrics = Some(Arc::clone(metrics));

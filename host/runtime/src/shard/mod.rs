@@ -97,6 +97,13 @@ pub(crate) enum Message {
     Interrupt,
 }
 
+/// A result that was made on another thread. It waits in the shard while too many writes are in
+/// progress.
+pub(crate) enum Elsewhere {
+    Evaluated(Box<Evaluated>),
+    Returned(Box<Returned>),
+}
+
 /// Claimed triggers, with everything that is needed to run them.
 pub(crate) struct Arrival {
     pub(crate) claimed: ClaimedRun,
@@ -130,12 +137,13 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(index: usize) -> Arc<Self> {
+    /// An empty shard. `unwritten_bytes` is the bound of its writes in progress.
+    pub(crate) fn new(index: usize, unwritten_bytes: u64) -> Arc<Self> {
         Arc::new(Self {
             index,
             inbox: Mutex::new(Vec::new()),
             bell: Condvar::new(),
-            state: Mutex::new(ShardState::default()),
+            state: Mutex::new(ShardState::new(unwritten_bytes)),
             driver: AtomicU64::new(0),
             in_guest: GuestMark::default(),
         })

@@ -15,8 +15,8 @@ use super::guard::Order;
 use super::owned::{HeldTrigger, OwnedRun, Stage};
 use super::ready::Ready;
 use super::refused::Refusals;
-use super::work::{Address, Work};
-use super::{Arrival, Birth, Message, Reply};
+use super::work::Address;
+use super::{Arrival, Birth, Elsewhere, Message, Reply};
 use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
@@ -38,14 +38,18 @@ pub(crate) struct ShardState {
     pub(super) early: Early,
     /// The executions to begin next.
     pub(super) ready: Ready,
-    /// Calls that the driving thread makes before any other work.
-    deferred: VecDeque<Work>,
+    /// Results that are taken before the next execution begins.
+    results: VecDeque<Elsewhere>,
     /// Writes that are not submitted yet.
     out: Vec<(Ticket, Write)>,
     /// The bytes of data in them.
     out_bytes: usize,
     /// Writes that are submitted, or about to be, and not answered. Answers come in order.
     pending: VecDeque<Pending>,
+    /// The bytes of data in them.
+    unwritten: u64,
+    /// The bound of these bytes, besides the write that exceeds it.
+    most_unwritten: u64,
     /// The ticket of the first of these writes.
     first_ticket: Ticket,
     /// Instances that this process owns in the store without running them, because giving them back
@@ -60,10 +64,12 @@ pub(crate) struct ShardState {
 }
 
 /// A write in progress, and its continuation.
-pub(super) struct Pending {
-    pub(super) run: RunNo,
-    pub(super) epoch: Epoch,
-    pub(super) then: Then,
+struct Pending {
+    run: RunNo,
+    epoch: Epoch,
+    /// The bytes of data in the write.
+    bytes: u64,
+    then: Then,
 }
 
 /// The continuation after the answer to a write.
@@ -106,6 +112,14 @@ impl Then {
 }
 
 impl ShardState {
+    /// An empty state. `most_unwritten` is the bound of the bytes of its writes in progress.
+    pub(super) fn new(most_unwritten: u64) -> Self {
+        Self {
+            most_unwritten,
+            ..Self::default()
+        }
+    }
+
     /// Processes one message.
     pub(crate) fn take(&mut self, message: Message, shared: &Arc<RuntimeShared>) {
         match message {
@@ -129,46 +143,60 @@ impl ShardState {
             Message::Drain => self.drain(shared),
             Message::Interrupt => self.owned.values().for_each(OwnedRun::interrupt),
             Message::Resolved(resolved) => self.resolved(*resolved, shared),
-            Message::Evaluated(evaluated) => self.evaluated(*evaluated, shared),
-            // The worker handles returned calls: they may lead to the next call.
-            Message::Returned(_) => {}
+            Message::Evaluated(evaluated) => {
+                self.keep(Elsewhere::Evaluated(evaluated));
+            }
+            Message::Returned(returned) => self.keep(Elsewhere::Returned(returned)),
         }
     }
 
     /// Queues a write for the next batch.
-    pub(super) fn push(&mut self, pending: Pending, verb: impl Into<Write>) {
+    pub(super) fn push(
+        &mut self,
+        (run, epoch): (RunNo, Epoch),
+        then: Then,
+        verb: impl Into<Write>,
+    ) {
         let ticket = self.first_ticket + self.pending.len() as Ticket;
-        self.pending.push_back(pending);
-        self.out.push((ticket, verb.into()));
+        let write = verb.into();
+        let bytes = write.weight();
+        self.out_bytes = self.out_bytes.saturating_add(bytes);
+        self.unwritten += bytes as u64;
+        self.pending.push_back(Pending {
+            run,
+            epoch,
+            bytes: bytes as u64,
+            then,
+        });
+        self.out.push((ticket, write));
     }
 
-    /// Defers a call until the current call is made.
-    pub(super) fn defer(&mut self, work: Work) {
-        self.deferred.push_back(work);
+    /// Whether so much data waits to become durable that the shard makes no more until some of it
+    /// has: a store can be slower than the steps that fill it.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.unwritten > self.most_unwritten
     }
 
-    /// A deferred call.
-    pub(crate) fn deferred(&mut self) -> Option<Work> {
-        self.deferred.pop_front()
+    /// Keeps a result until it is taken.
+    pub(super) fn keep(&mut self, result: Elsewhere) {
+        self.results.push_back(result);
+    }
+
+    /// The result that is taken next.
+    pub(super) fn result(&mut self) -> Option<Elsewhere> {
+        self.results.pop_front()
     }
 
     /// Whether the driving thread has no work without a message.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.ready.is_empty()
-            && self.deferred.is_empty()
-            && self.out.is_empty()
-            && self.orders.is_empty()
+        let begins_nothing = self.ready.is_empty() && self.results.is_empty();
+        (begins_nothing || self.is_held_back()) && self.out.is_empty() && self.orders.is_empty()
     }
 
     /// The number of triggers about to be executed.
     #[cfg(test)]
     pub(crate) fn lined_up(&self) -> usize {
         self.ready.len()
-    }
-
-    /// Counts the data of a write.
-    pub(super) fn weighs(&mut self, bytes: usize) {
-        self.out_bytes = self.out_bytes.saturating_add(bytes);
     }
 
     /// Whether so many writes have gathered that they are submitted before the next execution.
@@ -329,12 +357,8 @@ impl ShardState {
         let now = shared.base.clock.monotonic();
         let owned = OwnedRun::from_birth(&new, state, prepared, numbers, now);
         shared.intake.flow.took(owned.claimed());
-        let pending = Pending {
-            run: new.no,
-            epoch: owned.epoch,
-            then: Then::Created(Box::new((owned, reply))),
-        };
-        self.push(pending, new);
+        let burst = (new.no, owned.epoch);
+        self.push(burst, Then::Created(Box::new((owned, reply))), new);
     }
 
     fn answered(
@@ -355,6 +379,7 @@ impl ShardState {
             return;
         };
         self.first_ticket += 1;
+        self.unwritten -= pending.bytes;
         if let Then::Committed {
             suspect: Some(seq), ..
         } = &pending.then
@@ -596,12 +621,8 @@ impl ShardState {
 
     /// Gives back a run that is not here.
     pub(super) fn release(&mut self, fence: Fence) {
-        let pending = Pending {
-            run: fence.run,
-            epoch: fence.epoch,
-            then: Then::Released(fence),
-        };
-        self.push(pending, Release { fence });
+        let burst = (fence.run, fence.epoch);
+        self.push(burst, Then::Released(fence), Release { fence });
     }
 
     fn drain(&mut self, shared: &RuntimeShared) {

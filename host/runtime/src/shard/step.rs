@@ -9,6 +9,7 @@ use windlass_plugins::{Accept, Cancel, Disposition, Host, Returned as Back};
 use windlass_store::rows::Suspicion;
 use windlass_store::write::Park;
 
+use super::Elsewhere;
 use super::about::log_about;
 use super::call::patch_of;
 use super::execute::{log_put_off, put_off_until};
@@ -17,7 +18,7 @@ use super::halfway::Behind;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::{Extras, OwnedRun, Stage};
-use super::shard_state::{Pending, ShardState, Then};
+use super::shard_state::{ShardState, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
 use crate::shared::RuntimeShared;
@@ -30,31 +31,41 @@ const CONSUMER_BACKOFF_MS: i64 = 1_000;
 
 impl ShardState {
     /// The next guest call. All work before it that needs no guest is done here, unless so many
-    /// commits have gathered that they are submitted first.
+    /// commits have gathered that they are submitted first, or too much data is not durable yet.
     pub(crate) fn next(&mut self, shared: &Arc<RuntimeShared>) -> Option<Work> {
-        let now_ms = || shared.base.now().monotonic_ms;
-        while let Some((no, epoch, seq)) = self.ready.pop(now_ms) {
-            if self.owned.get(&no).is_none_or(|owned| owned.epoch != epoch) {
-                continue;
-            }
-            if shared.intake.begins_nothing() {
-                self.give_back_if_idle(no, shared);
-                continue;
-            }
-            let mut behind = Vec::new();
-            if self.is_halfway(no) {
-                match self.cut_short((no, epoch, seq), shared) {
-                    Some(follows) => behind = follows,
-                    None => continue,
-                }
-            }
-            let work = self.begin(no, seq, shared);
-            self.follow((no, epoch), behind, shared);
+        while !self.is_held_back() {
+            let work = match self.result() {
+                Some(Elsewhere::Returned(returned)) => self.returned(*returned, shared),
+                Some(Elsewhere::Evaluated(evaluated)) => self.evaluated(*evaluated, shared),
+                None => self.next_ready(shared)?,
+            };
             if work.is_some() || self.is_full() {
                 return work;
             }
         }
         None
+    }
+
+    /// Begins the execution that is next, as far as its guest call; none if no execution is ready.
+    fn next_ready(&mut self, shared: &Arc<RuntimeShared>) -> Option<Option<Work>> {
+        let (no, epoch, seq) = self.ready.pop(|| shared.base.now().monotonic_ms)?;
+        if self.owned.get(&no).is_none_or(|owned| owned.epoch != epoch) {
+            return Some(None);
+        }
+        if shared.intake.begins_nothing() {
+            self.give_back_if_idle(no, shared);
+            return Some(None);
+        }
+        let mut behind = Vec::new();
+        if self.is_halfway(no) {
+            match self.cut_short((no, epoch, seq), shared) {
+                Some(follows) => behind = follows,
+                None => return Some(None),
+            }
+        }
+        let work = self.begin(no, seq, shared);
+        self.follow((no, epoch), behind, shared);
+        Some(work)
     }
 
     /// Processes a guest call that has returned. Returns the call that follows from it.
@@ -316,12 +327,7 @@ impl ShardState {
             trigger: held.fence(),
             reason,
         };
-        let pending = Pending {
-            run: to.run,
-            epoch: to.epoch,
-            then: Then::Parked(to.seq),
-        };
-        self.push(pending, park);
+        self.push((to.run, to.epoch), Then::Parked(to.seq), park);
     }
 }
 

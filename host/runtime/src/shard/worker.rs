@@ -218,25 +218,13 @@ impl Shard {
         let mut state = self.state.lock();
         let mut work = None;
         for message in messages.drain(..) {
-            match message {
-                Message::Returned(returned) => {
-                    let next = state.returned(*returned, shared);
-                    if let Some(next) = next.and_then(|next| self.hand_out(next, shared)) {
-                        // The thread makes one call at a time: the others are deferred.
-                        state.defer(next);
-                    }
-                }
-                other => state.take(other, shared),
-            }
+            state.take(message, shared);
             if state.is_full() {
                 self.flush(&mut state, shared);
             }
         }
         loop {
-            let next = work
-                .take()
-                .or_else(|| state.deferred())
-                .or_else(|| state.next(shared));
+            let next = work.take().or_else(|| state.next(shared));
             let Some(next) = next else { break };
             let Some(next) = self.hand_out(next, shared) else {
                 continue;

@@ -132,11 +132,7 @@ impl Waiting {
         let shared = &self.process.parts.shared;
         let mut state = shared.shards[0].state.lock();
         let mut next = None;
-        while let Some(work) = next
-            .take()
-            .or_else(|| state.deferred())
-            .or_else(|| state.next(shared))
-        {
+        while let Some(work) = next.take().or_else(|| state.next(shared)) {
             let Ask::Accept(_) = work.ask else {
                 panic!("there is no such node");
             };
@@ -187,7 +183,7 @@ impl Waiting {
 }
 
 fn on(store: Arc<MemoryStore>, clock: Arc<SimClock>) -> Process {
-    Process::on(store, clock, |_, work| {
+    Process::on(store, clock, u64::MAX, |_, work| {
         HELD.with_borrow_mut(|held| held.push(work));
     })
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_model::{Clock, Payload, RunId, RunNo, TriggerState};
+use windlass_plugins::Disposition;
 use windlass_store::write::{Claim, ClaimScope, ClaimedRun, Release};
 use windlass_store::{MemoryStore, Reader as _, Store as _, Write, Writer as _};
 
 use super::clock::SimClock;
 use super::graphs::ALL;
+use super::guests::back;
 use crate::catalog::Prepared;
 use crate::client::{Schedule, WorkflowClient};
 use crate::options::{Options, Scope};
@@ -17,6 +19,7 @@ use crate::parts::Parts;
 use crate::request::StartRequest;
 use crate::scheduler::core::{Event, Settings};
 use crate::scheduler::driver::Mail;
+use crate::shard::work::{Answer, Ask, Returned, Work};
 use crate::shard::{Arrival, BurstBounds, Message};
 use crate::shared::Aside;
 use crate::topology::Topology;
@@ -30,13 +33,23 @@ pub(super) struct Process {
 
 impl Process {
     fn new() -> Self {
+        Self::with_unwritten(u64::MAX)
+    }
+
+    /// A process whose shard has this bound of writes in progress, in bytes.
+    fn with_unwritten(unwritten_bytes: u64) -> Self {
         let clock = SimClock::new();
         let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
-        Self::on(store, clock, |_, work| work())
+        Self::on(store, clock, unwritten_bytes, |_, work| work())
     }
 
     /// A process on this store. `aside` gets the work that threads beside the shard do.
-    pub(super) fn on(store: Arc<MemoryStore>, clock: Arc<SimClock>, aside: Aside) -> Self {
+    pub(super) fn on(
+        store: Arc<MemoryStore>,
+        clock: Arc<SimClock>,
+        unwritten_bytes: u64,
+        aside: Aside,
+    ) -> Self {
         let options = Options {
             store: Arc::<MemoryStore>::clone(&store),
             plugins: Arc::clone(&ALL.host),
@@ -56,6 +69,7 @@ impl Process {
             max_descendants: 10_000,
             step_bytes: windlass_engine::expr::STEP_BYTES,
             run_data_bytes: 0,
+            unwritten_bytes,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
@@ -159,6 +173,25 @@ impl Process {
         all
     }
 
+    /// The next guest call of the shard.
+    fn next(&self) -> Option<Work> {
+        let shared = &self.parts.shared;
+        shared.shards[0].state.lock().next(shared)
+    }
+
+    /// Sends the shard the result of a call: its trigger is used up.
+    fn handled(&self, work: &Work) {
+        assert!(matches!(work.ask, Ask::Accept(_)));
+        self.take(Message::Returned(Box::new(Returned {
+            to: work.to,
+            answer: Answer::Accepted(back(Ok(Disposition::Handled), None)),
+        })));
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.parts.shared.shards[0].state.lock().is_at_rest()
+    }
+
     /// The number of triggers that the shard is about to execute.
     fn lined_up(&self) -> usize {
         let state = self.parts.shared.shards[0].state.lock();
@@ -180,6 +213,29 @@ impl Process {
     pub(super) fn owner(&self, no: RunNo) -> Option<windlass_model::Incarnation> {
         self.store.run_by_no(no).unwrap().unwrap().owner
     }
+}
+
+#[test]
+fn a_shard_with_too_much_unwritten_data_takes_no_result_and_begins_nothing() {
+    let process = Process::with_unwritten(0);
+    process.run(4);
+    let claimed = process.claim(64);
+    process.arrive(claimed);
+    // The first trigger is that of the entry: its end would end the run.
+    let [_, first, second] = std::array::from_fn(|_| process.next().unwrap());
+    let all = process.in_flight();
+    assert_eq!((process.lined_up(), all), (2, 5));
+    process.handled(&first);
+    process.handled(&second);
+    assert!(process.next().is_none(), "the first result is unwritten");
+    assert_eq!((process.lined_up(), process.in_flight()), (2, all - 1));
+    assert!(!process.is_at_rest(), "a write has to be submitted");
+    process.write();
+    assert!(process.next().is_none(), "the second result is unwritten");
+    assert_eq!((process.lined_up(), process.in_flight()), (2, all - 2));
+    process.write();
+    assert!(process.next().is_some());
+    assert_eq!((process.lined_up(), process.in_flight()), (1, all - 2));
 }
 
 #[test]

@@ -195,6 +195,8 @@ impl Process {
             max_descendants: from.max_descendants,
             step_bytes: windlass_engine::expr::STEP_BYTES,
             run_data_bytes: 0,
+            // Half of the worlds hold back at nearly every step.
+            unwritten_bytes: u64::from(from.burst.steps % 2) << 20,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
@@ -319,12 +321,9 @@ impl Process {
         }
         let mut work = Vec::new();
         for message in messages {
-            match message {
-                Message::Returned(returned) => work.extend(state.returned(*returned, &shared)),
-                other => state.take(other, &shared),
-            }
+            state.take(message, &shared);
         }
-        while let Some(next) = state.deferred().or_else(|| state.next(&shared)) {
+        while let Some(next) = state.next(&shared) {
             work.push(next);
         }
         let writes = state.take_out();

@@ -57,6 +57,7 @@ impl Host {
             max_descendants: 10_000,
             step_bytes: windlass_engine::expr::STEP_BYTES,
             run_data_bytes: 0,
+            unwritten_bytes: u64::MAX,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,
@@ -111,7 +112,7 @@ impl Host {
                 for message in messages {
                     state.take(message, &shared);
                 }
-                while let Some(next) = state.deferred().or_else(|| state.next(&shared)) {
+                while let Some(next) = state.next(&shared) {
                     self.calls.push_back(next);
                 }
                 let writes = state.take_out();

@@ -15,7 +15,6 @@ use windlass_model::metrics::Metrics;
 
 use crate::Order;
 use crate::queue::Batch;
-use crate::weight::weight;
 
 /// The next task of a lane.
 pub(super) enum Next {
@@ -97,7 +96,7 @@ impl Lanes {
         let order = batch.sink.order();
         let weight = Weight {
             writes: batch.writes.len(),
-            bytes: batch.writes.iter().map(|(_, write)| weight(write)).sum(),
+            bytes: batch.writes.iter().map(|(_, write)| write.weight()).sum(),
         };
         let mut waiting = self.waiting.lock();
         while waiting.weight.reaches(self.bound) && !waiting.closed {

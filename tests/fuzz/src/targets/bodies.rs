@@ -125,6 +125,7 @@ impl Rig {
             max_descendants: 10_000,
             step_bytes: 64 << 20,
             run_data_bytes: 128 << 20,
+            unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
             observer: None,
             plugin_folders: None,

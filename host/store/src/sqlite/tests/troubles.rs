@@ -33,7 +33,7 @@ fn failures_and_log_lines_count_as_bytes_that_wait() {
     let (_store, member) = member(&disk, disk.options());
     let held = member.born();
     let mut step = heavy(&member, &held, 10);
-    let weight = |step: &Commit| crate::weight::weight(&step.clone().into());
+    let weight = |step: &Commit| Write::from(step.clone()).weight();
     let before = weight(&step);
     let code = windlass_model::Code::new("WL-R001");
     let failure = Failure::new(Class::Permanent, code, "x".repeat(4_000));
