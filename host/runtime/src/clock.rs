@@ -45,5 +45,35 @@ impl Clock for SystemClock {
 /// A new id for a run: ordered by time, so that the index over ids grows at its end.
 #[expect(clippy::disallowed_methods, reason = "this is the module that may")]
 pub fn new_run_id() -> RunId {
+    #[cfg(test)]
+    if let Some(id) = simulated::next() {
+        return id;
+    }
     RunId(Uuid::now_v7())
+}
+
+/// The ids of a simulation: they spread retries, so they come from its seed.
+#[cfg(test)]
+pub(crate) mod simulated {
+    use std::cell::Cell;
+
+    use windlass_model::RunId;
+
+    thread_local! {
+        static IDS: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
+    }
+
+    /// Takes the ids on this thread from a seed, from the first.
+    pub(crate) fn begin(seed: u64) {
+        IDS.set(Some((seed, 0)));
+    }
+
+    pub(super) fn next() -> Option<RunId> {
+        let (seed, count) = IDS.get()?;
+        IDS.set(Some((seed, count + 1)));
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&seed.to_be_bytes());
+        let id = uuid::Builder::from_unix_timestamp_millis(count, &random);
+        Some(RunId(id.into_uuid()))
+    }
 }

@@ -1,7 +1,7 @@
 //! The parts of a process, assembled but not running: threads or a simulation drive them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use windlass_periodic::Bell;
@@ -61,8 +61,13 @@ impl Parts {
         let topology = options.topology;
         let keeper = |locks| BurstLocks::new(Arc::clone(locks), io.clone());
         let burst_locks = topology.burst_locks().map(keeper);
+        let overdue: Arc<AtomicBool> = Arc::default();
+        let (watched, at) = (Arc::clone(&overdue), Arc::clone(&clock));
         plugins.metrics().run_data.set_limit(options.run_data_bytes);
         let base = Base {
+            is_over: Arc::new(move |until| {
+                watched.load(Ordering::Acquire) || at.monotonic() >= until
+            }),
             store,
             clock,
             metrics: Arc::clone(plugins.metrics()),
@@ -72,7 +77,7 @@ impl Parts {
             links,
             exports,
             topology,
-            overdue: Arc::default(),
+            overdue,
             step_bytes: options.step_bytes,
             run_data_bytes: options.run_data_bytes,
         };

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use windlass_engine::expr::Raised;
 use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, Digest, RunNo};
@@ -55,6 +56,8 @@ pub(crate) struct Base {
     pub(crate) topology: Topology,
     /// Set when a drain's deadline has passed: evaluations are interrupted then.
     pub(crate) overdue: Arc<AtomicBool>,
+    /// Whether evaluations that may last until an instant of the monotonic clock are interrupted.
+    pub(crate) is_over: Arc<Raised>,
     /// The limit of the values that one step makes, in bytes.
     pub(crate) step_bytes: usize,
     /// The data that all runs in memory may hold, in bytes.

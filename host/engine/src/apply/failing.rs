@@ -1,10 +1,10 @@
 //! How a failure of an execution affects its node and its run.
 
-use windlass_model::definition::{Backoff, ERROR, ErrorEffect, Incidents, Retry};
-use windlass_model::{Class, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerType};
+use windlass_model::definition::{Backoff, ErrorEffect, Incidents, Retry};
+use windlass_model::{Class, Failure, ScopeNo, Seq, Status};
 
 use super::step::Step;
-use super::{Command, Cx, Failing, Verdict, after};
+use super::{Command, Failing, Verdict, after};
 use crate::codes;
 use crate::expr::{Condition, Values};
 use crate::graph::{Graph, NodeIx, Plan};
@@ -53,7 +53,7 @@ pub fn verdict(
 }
 
 /// How the node's `on-error` treats a failure that is not tried again.
-fn policy(plan: &Plan, failure: Failure, values: Failing<'_>) -> Verdict {
+pub(super) fn policy(plan: &Plan, failure: Failure, values: Failing<'_>) -> Verdict {
     let mut known = None;
     for (at, rule) in plan.on_error.iter().enumerate() {
         let fits = rule.when.as_ref().map(|when| {
@@ -126,56 +126,7 @@ fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 
 }
 
 impl Step<'_> {
-    pub(super) fn failed(&mut self, open: Open, run: ExecutionNo, failure: Failure, cx: &Cx<'_>) {
-        let (now_ms, random) = (self.now_ms, cx.random);
-        let verdict = verdict(self.graph, &open, &failure, now_ms, random, cx.failing);
-        self.carry_out(open, run, verdict, cx);
-    }
-
-    /// Treats a failure that no further attempt can repair.
-    pub(super) fn given_up(&mut self, open: Open, run: ExecutionNo, failure: Failure, cx: &Cx<'_>) {
-        let verdict = match self.graph.node(open.node) {
-            Some(plan) => policy(plan, failure, cx.failing),
-            None => Verdict::Fail(failure),
-        };
-        self.carry_out(open, run, verdict, cx);
-    }
-
-    pub(super) fn carry_out(
-        &mut self,
-        open: Open,
-        run: ExecutionNo,
-        verdict: Verdict,
-        cx: &Cx<'_>,
-    ) {
-        let error = [ERROR.to_owned()];
-        let (failure, ports): (_, &[String]) = match verdict {
-            Verdict::Retry { due_ms } => {
-                return self.reopen(Open {
-                    kind: TriggerType::Retry,
-                    attempt: open.attempt.saturating_add(1),
-                    due_ms: Some(due_ms),
-                    give_up_wait_ms: None,
-                    expires_ms: None,
-                    waiting: false,
-                    ..open
-                });
-            }
-            Verdict::Fail(failure) => return self.fail(&open, failure),
-            Verdict::Continue(failure) => (failure, &[]),
-            Verdict::Route(failure) => (failure, &error),
-        };
-        // If the conditions of the policy's edges cannot be evaluated, the node fails.
-        match self.choose(open.node, ports, cx.values) {
-            Err(failure) => self.fail(&open, failure),
-            Ok(taken) => {
-                self.incident(open.seq, open.node, failure);
-                self.complete(&open, run, &taken, None);
-            }
-        }
-    }
-
-    fn fail(&mut self, open: &Open, failure: Failure) {
+    pub(super) fn fail(&mut self, open: &Open, failure: Failure) {
         self.incident(open.seq, open.node, failure.clone());
         if open.scope != ScopeNo::ROOT {
             // The for-each decides whether the failure of an item is its own failure.
@@ -220,7 +171,8 @@ pub fn waited_too_long() -> Failure {
     Failure::new(Class::Deadline, codes::WAIT_TIMEOUT, message)
 }
 
-pub(super) fn timed_out() -> Failure {
+/// The failure of a run that took longer than its `timeout`.
+pub fn timed_out() -> Failure {
     let message = "the run took longer than the workflow's `timeout`";
     Failure::new(Class::Deadline, codes::TIMED_OUT, message)
 }

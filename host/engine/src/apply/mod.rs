@@ -4,6 +4,7 @@ mod edges;
 mod ending;
 mod failing;
 mod joins;
+mod judging;
 mod lists;
 mod loops;
 mod mutexes;
@@ -18,7 +19,8 @@ use crate::expr::Values;
 use crate::graph::{BodyIx, Graph, NodeIx};
 use crate::state::{Open, RunState};
 
-pub use failing::{verdict, waited_too_long};
+pub use failing::{timed_out, verdict, waited_too_long};
+pub use judging::{Interrupted, Judged, judge};
 pub use reopen::{Closed, Reopening, reopen};
 use step::Step;
 
@@ -268,7 +270,7 @@ pub fn begin(graph: &Graph, now_ms: i64) -> (RunState, Vec<Command>) {
 /// Takes a run from one state to the next.
 ///
 /// All of [`RunState::open`] has to be restored. The same state, event and context always give the
-/// same new state and the same commands.
+/// same new state and the same commands. No evaluation may be interrupted: see [`judge`].
 ///
 /// # Errors
 ///
@@ -279,95 +281,153 @@ pub fn apply(
     event: Event,
     cx: &Cx<'_>,
 ) -> Result<Vec<Command>, Stale> {
+    let open = event.execution().and_then(|seq| state.run_of(seq));
+    let judged = open.map(|open| judge(graph, open, &event, cx).unwrap_or_default());
+    let judged = judged.unwrap_or_default();
+    apply_judged(graph, state, event, judged, (cx.now_ms, cx.max_steps))
+}
+
+/// Takes a run from one state to the next, as [`apply`] does, with the decision of [`judge`] about
+/// the same state, event and time. It evaluates nothing.
+///
+/// # Errors
+///
+/// The trigger or scope of the event is not open: the state is unchanged.
+pub fn apply_judged(
+    graph: &Graph,
+    state: &mut RunState,
+    event: Event,
+    judged: Judged,
+    (now_ms, max_steps): (i64, u64),
+) -> Result<Vec<Command>, Stale> {
     if state.status.is_final() {
         return Err(Stale);
     }
-    let mut step = Step::new(graph, state, cx.now_ms);
-    match event {
-        Event::Done {
-            seq,
-            run,
-            ports,
-            end,
-        } => {
+    let mut step = Step::new(graph, state, now_ms);
+    let outcome = judged.outcome();
+    match (event, outcome) {
+        (Event::Done { seq, run, end, .. }, Some(outcome)) => {
             let open = step.executed(seq)?;
-            step.done(open, run, &ports, end, cx);
+            step.carry_out(open, run, outcome, end);
         }
-        Event::Failed { seq, run, verdict } => {
+        (
+            Event::Failed { seq, run, .. }
+            | Event::Again { seq, run, .. }
+            | Event::Wait { seq, run, .. },
+            Some(outcome),
+        ) => {
             let open = step.executed(seq)?;
-            step.carry_out(open, run, verdict, cx);
+            step.carry_out(open, run, outcome, None);
         }
-        Event::Again {
-            seq,
-            run,
-            after_ms,
-            left,
-        } => {
+        // Without an execution there is no decision.
+        (Event::Done { .. } | Event::Failed { .. }, None) => return Err(Stale),
+        (
+            Event::Again {
+                seq,
+                after_ms,
+                left,
+                ..
+            },
+            None,
+        ) => {
             let open = step.executed(seq)?;
-            step.again(open, run, after_ms, left, cx);
+            step.again(open, after_ms, left);
         }
-        Event::Wait { seq, run, until_ms } => {
+        (Event::Wait { seq, until_ms, .. }, None) => {
             let open = step.executed(seq)?;
-            step.wait(open, run, until_ms, cx);
+            step.wait(open, until_ms);
         }
-        Event::Suspended {
-            seq,
-            run: _,
-            until_ms,
-            left,
-        } => {
-            let open = step.executed(seq)?;
-            step.suspended(open, TriggerType::Resume, until_ms, left);
-        }
-        Event::Child { seq, run: _ } => {
-            let open = step.executed(seq)?;
-            let left = open.left.clone();
-            step.suspended(open, TriggerType::Child, None, left);
-        }
-        Event::Listed { seq, run, count } => step.listed(seq, run, count, cx.max_steps)?,
-        Event::Emitted { scope, result } => step.emitted(scope, result)?,
-        Event::Later { seq, until_ms } => {
-            let open = step.take(seq)?;
-            step.later(open, until_ms);
-        }
-        Event::TimedOut { seq } => {
-            if step.state.timeout != Some(seq) {
-                return Err(Stale);
-            }
-            step.state.timeout = None;
-            if step.state.undoing.is_none() {
-                step.end(Status::Faulted, Some(failing::timed_out()));
-            }
-        }
-        Event::CancelNode { seq } => {
-            let (scope, seq) = step.state.find(seq).ok_or(Stale)?;
-            step.cancel(scope, seq);
-        }
-        // Compensations are not cancelled: the run would stay half undone.
-        Event::Cancel if step.state.undoing.is_some() => {}
-        Event::Cancel => step.end(Status::Cancelled, None),
-        Event::Pause if step.state.status == Status::Paused => return Err(Stale),
-        Event::Pause => step.state.status = Status::Paused,
-        Event::Unpause if step.state.status != Status::Paused => return Err(Stale),
-        Event::Unpause => step.state.status = Status::Running,
-        Event::Broken { failure } => step.fault(failure),
+        (event, _) => step.undecided(event, max_steps)?,
     }
-    Ok(step.conclude(cx.max_steps))
+    Ok(step.conclude(max_steps))
 }
 
-/// Faults a run that has completed but whose output could not be rendered; completed nodes are
-/// undone first. The returned commands replace the [`Command::Finish`] of the completion.
+impl Event {
+    /// The execution whose conditions decide about the event, if there are any.
+    pub fn execution(&self) -> Option<Seq> {
+        match self {
+            Self::Done { seq, .. }
+            | Self::Failed { seq, .. }
+            | Self::Again { seq, .. }
+            | Self::Wait { seq, .. } => Some(*seq),
+            _ => None,
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Takes up an event about which no condition decides.
+    fn undecided(&mut self, event: Event, max_steps: u64) -> Result<(), Stale> {
+        match event {
+            // Their conditions have decided.
+            Event::Done { .. }
+            | Event::Failed { .. }
+            | Event::Again { .. }
+            | Event::Wait { .. } => {}
+            Event::Suspended {
+                seq,
+                run: _,
+                until_ms,
+                left,
+            } => {
+                let open = self.executed(seq)?;
+                self.suspended(open, TriggerType::Resume, until_ms, left);
+            }
+            Event::Child { seq, run: _ } => {
+                let open = self.executed(seq)?;
+                let left = open.left.clone();
+                self.suspended(open, TriggerType::Child, None, left);
+            }
+            Event::Listed { seq, run, count } => self.listed(seq, run, count, max_steps)?,
+            Event::Emitted { scope, result } => self.emitted(scope, result)?,
+            Event::Later { seq, until_ms } => {
+                let open = self.take(seq)?;
+                self.later(open, until_ms);
+            }
+            Event::TimedOut { seq } => {
+                if self.state.timeout != Some(seq) {
+                    return Err(Stale);
+                }
+                self.state.timeout = None;
+                if self.state.undoing.is_none() {
+                    self.end(Status::Faulted, Some(failing::timed_out()));
+                }
+            }
+            Event::CancelNode { seq } => {
+                let (scope, seq) = self.state.find(seq).ok_or(Stale)?;
+                self.cancel(scope, seq);
+            }
+            // Compensations are not cancelled: the run would stay half undone.
+            Event::Cancel if self.state.undoing.is_some() => {}
+            Event::Cancel => self.end(Status::Cancelled, None),
+            Event::Pause if self.state.status == Status::Paused => return Err(Stale),
+            Event::Pause => self.state.status = Status::Paused,
+            Event::Unpause if self.state.status != Status::Paused => return Err(Stale),
+            Event::Unpause => self.state.status = Status::Running,
+            Event::Broken { failure } => self.fault(failure),
+        }
+        Ok(())
+    }
+}
+
+/// Ends a run that has completed but whose output could not be rendered: faults it, with completed
+/// nodes undone first, or without a failure cancels it. The returned commands replace the
+/// [`Command::Finish`] of the completion.
 pub fn fail_output(
     graph: &Graph,
     state: &mut RunState,
-    failure: Failure,
-    cx: &Cx<'_>,
+    failure: Option<Failure>,
+    (now_ms, max_steps): (i64, u64),
 ) -> Vec<Command> {
     state.status = Status::Running;
     state.output = None;
-    let mut step = Step::new(graph, state, cx.now_ms);
-    step.end(Status::Faulted, Some(failure));
-    step.conclude(cx.max_steps)
+    let mut step = Step::new(graph, state, now_ms);
+    let status = match failure {
+        Some(_) => Status::Faulted,
+        None => Status::Cancelled,
+    };
+    step.end(status, failure);
+    step.conclude(max_steps)
 }
 
 /// The time `ms` milliseconds later. A delay is at most [`limits::DURATION_MS`]: a due time that no

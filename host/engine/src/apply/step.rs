@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use windlass_model::{ExecutionNo, ScopeNo, Seq, TriggerType};
 
 use super::joins::Won;
-use super::{Command, Cx, Stale, failing};
+use super::{Command, Stale, failing};
 use crate::graph::{BodyIx, EdgeIx, Graph, LoopIx, MutexIx, NodeIx, PlanKind};
 use crate::state::{Decision, Open, Round, RunState};
 
@@ -100,33 +100,6 @@ impl<'a> Step<'a> {
             self.quiet.insert(open.scope);
         }
         Ok(open)
-    }
-
-    pub(super) fn done(
-        &mut self,
-        open: Open,
-        run: ExecutionNo,
-        ports: &[String],
-        end: Option<bool>,
-        cx: &Cx<'_>,
-    ) {
-        let again = match end {
-            Some(_) => Ok(None),
-            None => self.next_round(&open, cx),
-        };
-        let failure = match again {
-            Ok(Some(round)) => return self.repeat(open, run, round, cx),
-            Ok(None) => match self.choose(open.node, ports, cx.values) {
-                Ok(taken) => return self.complete(&open, run, &taken, end),
-                Err(failure) => failure,
-            },
-            Err(failure) => failure,
-        };
-        self.commands.push(Command::Refuted {
-            seq: open.seq,
-            failure: failure.clone(),
-        });
-        self.failed(open, run, failure, cx);
     }
 
     /// Finishes a node. `taken` says of each outbound edge whether it is taken.

@@ -3,23 +3,14 @@
 use windlass_model::{ExecutionNo, Failure, Payload, TriggerType};
 
 use super::step::Step;
-use super::{Command, Cx, after, failing};
+use super::{Command, Cx, after};
 use crate::codes;
+use crate::graph::Graph;
 use crate::state::{Open, Round};
 
 impl Step<'_> {
-    pub(super) fn again(
-        &mut self,
-        open: Open,
-        run: ExecutionNo,
-        after_ms: u64,
-        left: Option<Payload>,
-        cx: &Cx<'_>,
-    ) {
+    pub(super) fn again(&mut self, open: Open, after_ms: u64, left: Option<Payload>) {
         let due_ms = (after_ms > 0).then(|| after(self.now_ms, after_ms));
-        if due_ms.is_some_and(|due_ms| too_late(&open, due_ms)) {
-            return self.out_of_time(open, run, cx);
-        }
         self.reopen(Open {
             left,
             due_ms,
@@ -28,10 +19,7 @@ impl Step<'_> {
         });
     }
 
-    pub(super) fn wait(&mut self, open: Open, run: ExecutionNo, until_ms: i64, cx: &Cx<'_>) {
-        if too_late(&open, until_ms) {
-            return self.out_of_time(open, run, cx);
-        }
+    pub(super) fn wait(&mut self, open: Open, until_ms: i64) {
         let left = open.left.clone();
         self.reopen(Open {
             left,
@@ -85,51 +73,8 @@ impl Step<'_> {
         }
     }
 
-    fn out_of_time(&mut self, open: Open, run: ExecutionNo, cx: &Cx<'_>) {
-        let failure = failing::out_of_time(None);
-        self.commands.push(Command::Refuted {
-            seq: open.seq,
-            failure: failure.clone(),
-        });
-        self.given_up(open, run, failure, cx);
-    }
-
-    /// The next round of the node, if the node repeats.
-    ///
-    /// # Errors
-    ///
-    /// `until` could not be evaluated.
-    pub(super) fn next_round(&self, open: &Open, cx: &Cx<'_>) -> Result<Option<Round>, Failure> {
-        let plan = self.graph.node(open.node);
-        let (Some(repeat), Some(round)) = (plan.and_then(|p| p.repeat.as_ref()), open.round) else {
-            return Ok(None);
-        };
-        if repeat.max.is_some_and(|max| round.count >= max) {
-            return Ok(None);
-        }
-        if let Some(until) = &repeat.until {
-            let met = until.test(cx.values).map_err(|error| {
-                let message = format!("`until` could not be evaluated: {error}");
-                Failure::new(error.class(), codes::CONDITION, message)
-            })?;
-            if met {
-                return Ok(None);
-            }
-        }
-        let every_ms = repeat.every_ms.unwrap_or_default();
-        Ok(Some(Round {
-            count: round.count.saturating_add(1),
-            // Counted from the planned time, so that intervals do not drift. Missed rounds are not
-            // caught up.
-            planned_ms: after(round.planned_ms, every_ms).max(self.now_ms),
-        }))
-    }
-
-    pub(super) fn repeat(&mut self, open: Open, run: ExecutionNo, round: Round, cx: &Cx<'_>) {
-        let due_ms = (round.planned_ms > self.now_ms).then_some(round.planned_ms);
-        if due_ms.is_some_and(|due_ms| too_late(&open, due_ms)) {
-            return self.out_of_time(open, run, cx);
-        }
+    pub(super) fn repeat(&mut self, open: Open, run: ExecutionNo, round: Round) {
+        let due_ms = round.due_ms(self.now_ms);
         self.remember(open.scope, open.node, run);
         self.note(open.node, run);
         self.reopen(Open {
@@ -138,6 +83,48 @@ impl Step<'_> {
             waiting: due_ms.is_some(),
             ..called_again(open, TriggerType::Loop)
         });
+    }
+}
+
+/// The next round of the node, if the node repeats.
+///
+/// # Errors
+///
+/// `until` could not be evaluated.
+pub(super) fn next_round(
+    graph: &Graph,
+    open: &Open,
+    cx: &Cx<'_>,
+) -> Result<Option<Round>, Failure> {
+    let plan = graph.node(open.node);
+    let (Some(repeat), Some(round)) = (plan.and_then(|p| p.repeat.as_ref()), open.round) else {
+        return Ok(None);
+    };
+    if repeat.max.is_some_and(|max| round.count >= max) {
+        return Ok(None);
+    }
+    if let Some(until) = &repeat.until {
+        let met = until.test(cx.values).map_err(|error| {
+            let message = format!("`until` could not be evaluated: {error}");
+            Failure::new(error.class(), codes::CONDITION, message)
+        })?;
+        if met {
+            return Ok(None);
+        }
+    }
+    let every_ms = repeat.every_ms.unwrap_or_default();
+    Ok(Some(Round {
+        count: round.count.saturating_add(1),
+        // Counted from the planned time, so that intervals do not drift. Missed rounds are not
+        // caught up.
+        planned_ms: after(round.planned_ms, every_ms).max(cx.now_ms),
+    }))
+}
+
+impl Round {
+    /// When the round begins, unless that is now, in epoch milliseconds.
+    pub(super) fn due_ms(self, now_ms: i64) -> Option<i64> {
+        (self.planned_ms > now_ms).then_some(self.planned_ms)
     }
 }
 
@@ -161,7 +148,11 @@ fn called_again(open: Open, kind: TriggerType) -> Open {
     }
 }
 
-fn too_late(open: &Open, due_ms: i64) -> bool {
-    open.give_up_ms
-        .is_some_and(|give_up_ms| due_ms >= give_up_ms)
+/// Whether an execution that is due then comes after the `total-timeout` of its node run.
+pub(super) fn late(open: &Open, due_ms: Option<i64>) -> bool {
+    let late = |due_ms| {
+        open.give_up_ms
+            .is_some_and(|give_up_ms| due_ms >= give_up_ms)
+    };
+    due_ms.is_some_and(late)
 }

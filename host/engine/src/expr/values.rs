@@ -229,6 +229,11 @@ impl Values {
         self.budget = OnceLock::from(budget.clone());
     }
 
+    /// Whether an evaluation was interrupted, of these values or of others with the same budget.
+    pub fn was_interrupted(&self) -> bool {
+        self.budget.get().is_some_and(StepBudget::is_interrupted)
+    }
+
     pub(super) fn budget(&self) -> &StepBudget {
         self.budget.get_or_init(StepBudget::default)
     }

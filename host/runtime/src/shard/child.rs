@@ -8,6 +8,7 @@ use windlass_store::rows::{NewRun, Parent, TreeBound};
 
 use super::Message;
 use super::execute::Begun;
+use super::halfway::Behind;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::OwnedRun;
@@ -135,15 +136,18 @@ impl OwnedRun {
 impl ShardState {
     /// Continues a node run after the look-up of its child's workflow.
     pub(super) fn resolved(&mut self, resolved: Resolved, shared: &Arc<RuntimeShared>) {
+        let Some(owned) = self.running(resolved.to) else {
+            return;
+        };
+        let Some(resolved) = owned.waits_behind(resolved, Behind::Resolved) else {
+            return;
+        };
         let Resolved {
             to,
             input,
             patch,
             found,
         } = resolved;
-        let Some(owned) = self.running(to) else {
-            return;
-        };
         if shared.intake.is_draining() {
             return self.interrupted(to, shared);
         }

@@ -30,6 +30,8 @@ pub(super) struct Step {
     pub(super) before: Option<Before>,
     pub(super) record: Option<ExecutionRow>,
     pub(super) commands: Vec<Command>,
+    /// The number of commands whose outputs of items are rendered.
+    pub(super) carried: usize,
     pub(super) vars: Vec<(ScopeNo, String, Payload)>,
     pub(super) blobs: Vec<NewBlob>,
     pub(super) effects: Effects,

@@ -1,9 +1,12 @@
-//! The evaluations before a node begins.
+//! The evaluations of a step, before its node begins and after it has ended.
 //!
 //! The thread of the shard evaluates short expressions itself. An expression that takes longer, or
 //! that reads or makes much, goes aside: an evaluator of [`Evaluators`](crate::evaluators::Evaluators)
-//! evaluates it again from its beginning, and the thread continues with other runs. Then the step
-//! begins again, with the results that it has. All expressions of a step see the same values.
+//! evaluates it again from its beginning, and the thread continues with other runs.
+//!
+//! Before the node the step begins again, with the results that it has: all its expressions see the
+//! same values. After the node the step waits where it is, and all other steps of its run wait
+//! behind it ([`super::halfway`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,11 +16,13 @@ use bytes::Bytes;
 use windlass_engine::expr::{
     ExprError, ExprErrorKind, Interrupt, Needs, StepBudget, Template, Values,
 };
+use windlass_engine::{Judged, Verdict};
 use windlass_model::{Class, Failure, Payload, ScopeNo};
 use windlass_plugins::Cancel;
 
 use super::Message;
 use super::gather::Gathered;
+use super::halfway::Behind;
 use super::memory::Unread;
 use super::owned::{OwnedRun, Stage};
 use super::shard_state::ShardState;
@@ -32,48 +37,97 @@ const SLICE: Duration = Duration::from_millis(3);
 /// The bytes of JSON that the thread of a shard parses for one step.
 const INLINE_JSON: usize = 256 * 1024;
 
+#[cfg(test)]
+thread_local! {
+    static ALL_ASIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether all evaluations of a value go aside, in simulations on this thread.
+#[cfg(test)]
+pub(crate) fn evaluate_aside(all: bool) {
+    ALL_ASIDE.set(all);
+}
+
 /// The bytes that an expression may allocate on the thread of a shard.
 const INLINE_MEMORY: usize = 8 * 1024 * 1024;
 
-/// The evaluations of one step before its node begins.
+/// The results for which a step keeps room.
+const KEPT_RESULTS: usize = 64;
+
+/// The evaluations of one step before its node begins, or after it has ended. A shard passes them
+/// from step to step, so that a step allocates nothing for them.
 #[derive(Default)]
 pub(crate) struct Evaluations {
-    /// The results, in the order in which the step asks for them.
+    /// The results before the node, in the order in which the step asks for them.
     done: Vec<Result<Payload, Failure>>,
     /// How many of them the step has asked for since it began or began again.
     asked: usize,
+    /// The result after the node for which the step waits.
+    answer: Option<Answer>,
     seen: Option<Seen>,
+    budget: Option<StepBudget>,
+    /// The bytes of JSON that the thread of the shard has parsed.
+    parsed: usize,
     /// Whether an expression went aside: all others of the step follow it.
     went_aside: bool,
-    /// Ends the evaluations on the thread of the shard.
-    slice: Option<Interrupt>,
-    /// The expression with which the step goes aside.
-    long: Option<Box<Long>>,
+    /// When the evaluations on the thread of the shard end.
+    until: Option<Duration>,
+    /// The evaluation with which the step goes aside.
+    long: Option<Long>,
 }
 
-/// The values that the expressions of a step see.
+/// An evaluation that goes aside. It keeps its result in the evaluations, and returns false if it
+/// was interrupted.
+type Long = Box<dyn FnOnce(&mut Evaluations, Interrupt) -> bool + Send>;
+
+/// The result of an evaluation after a node.
+pub(super) enum Answer {
+    Verdict(Verdict),
+    Judged(Result<Judged, Failure>),
+    Rendered(Result<Payload, Failure>),
+}
+
+/// The values that the expressions of a step see before its node.
 struct Seen {
     values: Values,
     /// Whether the values are there that the templates of the node need.
     before: bool,
     /// Further values that are there.
     more: Needs,
-    budget: StepBudget,
 }
 
-/// An expression that is evaluated aside.
-struct Long {
-    template: Template,
-    /// Values that are not parsed yet.
-    gathered: Option<Gathered>,
+/// Values, some of which may not be parsed yet.
+pub(super) struct Sight {
+    values: Values,
+    unparsed: Option<Gathered>,
 }
 
-/// The result of an expression that was evaluated aside.
+/// What a step does when its evaluation comes back.
+pub(super) enum Resume {
+    /// It begins its node again, with the variables of its consumer.
+    Begin(Patch),
+    /// It is settled further.
+    Settle,
+}
+
+/// The result of an evaluation aside.
 pub(crate) struct Evaluated {
-    to: Address,
-    patch: Patch,
-    evaluations: Evaluations,
-    place: Place,
+    pub(super) to: Address,
+    pub(super) resume: Resume,
+    pub(super) evaluations: Evaluations,
+    is_done: bool,
+    place: Option<Place>,
+}
+
+impl Sight {
+    /// The values, all parsed.
+    pub(super) fn open(&mut self, interrupt: Interrupt) -> Result<&Values, Failure> {
+        if let Some(gathered) = self.unparsed.take() {
+            gathered.parse(&mut self.values)?;
+        }
+        self.values.interrupted_by(interrupt);
+        Ok(&self.values)
+    }
 }
 
 impl Evaluations {
@@ -95,58 +149,107 @@ impl Evaluations {
         self.long.is_some()
     }
 
+    /// Makes them those of another step.
+    pub(super) fn clear(&mut self) {
+        if self.done.capacity() > KEPT_RESULTS {
+            self.done = Vec::new();
+        }
+        self.done.clear();
+        (self.answer, self.seen, self.long) = (None, None, None);
+        (self.asked, self.parsed, self.went_aside, self.until) = (0, 0, false, None);
+        self.budget.take_if(|budget| !budget.renew());
+    }
+
+    /// The result after the node that came back.
+    pub(super) fn answer(&mut self) -> Option<Answer> {
+        self.answer.take()
+    }
+
+    /// Sends the step aside. `long` keeps its result in the evaluations.
+    pub(super) fn go_aside(
+        &mut self,
+        long: impl FnOnce(&mut Self, Interrupt) -> bool + Send + 'static,
+    ) -> Unread {
+        self.long = Some(Box::new(long));
+        Unread::Aside
+    }
+
+    /// Sends the step aside for a result after its node; none if it was interrupted.
+    pub(super) fn ask_aside(
+        &mut self,
+        ask: impl FnOnce(Interrupt) -> Option<Answer> + Send + 'static,
+    ) -> Unread {
+        self.go_aside(|evaluations, interrupt| {
+            evaluations.answer = ask(interrupt);
+            evaluations.answer.is_some()
+        })
+    }
+
     /// Evaluates the long expression. Returns false if it was interrupted.
     fn evaluate(&mut self, interrupt: Interrupt) -> bool {
-        let (Some(long), Some(seen)) = (self.long.take(), &mut self.seen) else {
-            return true;
-        };
-        let parsed = match long.gathered {
-            Some(gathered) => gathered.parse(&mut seen.values),
-            None => Ok(()),
-        };
-        seen.values.interrupted_by(interrupt);
-        let result = match parsed {
-            Ok(()) => match long.template.render(&seen.values) {
-                Ok(json) => Ok(Payload::json(json)),
-                Err(error) if error.kind == ExprErrorKind::Interrupted => return false,
-                Err(error) => Err(failure(&error)),
-            },
-            Err(failure) => Err(failure),
-        };
-        self.done.push(result);
-        (self.asked, self.went_aside) = (0, true);
-        true
+        if let Some(budget) = &self.budget {
+            budget.go_on();
+        }
+        self.went_aside = true;
+        let long = self.long.take();
+        long.is_none_or(|long| long(self, interrupt))
+    }
+
+    /// Whether so much JSON may be parsed on the thread of the shard. Counts it.
+    pub(super) fn parses(&mut self, json_bytes: usize) -> bool {
+        let parsed = self.parsed.saturating_add(json_bytes);
+        let is_little = parsed <= INLINE_JSON;
+        #[cfg(test)]
+        let is_little = is_little && (json_bytes == 0 || !ALL_ASIDE.get());
+        if is_little {
+            self.parsed = parsed;
+        }
+        is_little
+    }
+
+    /// Whether the next evaluation after the node may be tried on the thread of the shard.
+    pub(super) fn is_inline(&mut self, json_bytes: usize) -> bool {
+        !self.went_aside && self.parses(json_bytes)
     }
 
     /// The interrupt of the evaluations on the thread of the shard.
-    fn slice(&mut self, base: &Base) -> Interrupt {
-        let new = || {
-            let (clock, overdue) = (Arc::clone(&base.clock), Arc::clone(&base.overdue));
-            let until = clock.monotonic().saturating_add(SLICE);
-            let is_over = move || overdue.load(Ordering::Acquire) || clock.monotonic() >= until;
-            Interrupt::when(is_over).beyond(INLINE_MEMORY)
-        };
-        self.slice.get_or_insert_with(new).clone()
+    pub(super) fn slice(&mut self, base: &Base) -> Interrupt {
+        let now = || base.clock.monotonic().saturating_add(SLICE);
+        let until = *self.until.get_or_insert_with(now);
+        Interrupt::after(&base.is_over, until).beyond(INLINE_MEMORY)
     }
 
-    /// The budget of the step, and the values that its expressions see.
+    /// The budget of the step.
+    fn budget(&mut self, base: &Base) -> &StepBudget {
+        let new = || StepBudget::new(base.step_bytes);
+        self.budget.get_or_insert_with(new)
+    }
+
+    /// Values after the node, none of them parsed yet.
+    pub(super) fn sight(&mut self, unparsed: Option<Gathered>, base: &Base) -> Sight {
+        let mut values = Values::new();
+        values.within(self.budget(base));
+        Sight { values, unparsed }
+    }
+
+    /// The values that the expressions before the node see.
     fn seen(&mut self, base: &Base) -> &mut Seen {
+        let budget = &mut self.budget;
         self.seen.get_or_insert_with(|| {
-            let budget = StepBudget::new(base.step_bytes);
+            let new = || StepBudget::new(base.step_bytes);
             let mut values = Values::new();
-            values.within(&budget);
+            values.within(budget.get_or_insert_with(new));
             Seen {
                 values,
                 before: false,
                 more: Needs::default(),
-                budget,
             }
         })
     }
 
     /// Charges for bytes that the step makes besides its expressions.
     pub(super) fn make(&mut self, bytes: usize, base: &Base) -> Result<(), Unread> {
-        self.seen(base).budget.make(bytes).map_err(|most| {
+        self.budget(base).make(bytes).map_err(|most| {
             let message =
                 format!("the values that the node makes take more than {most} bytes together");
             let code = codes::EXPRESSION_BUDGET;
@@ -213,19 +316,33 @@ impl OwnedRun {
         if let Some(constant) = template.constant() {
             return Ok(Payload::json(constant.clone()));
         }
+        if let Some(Answer::Rendered(result)) = self.evaluations.answer() {
+            return result.map_err(Unread::Value);
+        }
         let patch = Patch::new();
         if let Some(alias) = template.alias()
             && let Some(payload) = self.aliased(scope, &alias, &patch, base)?
         {
             return Ok(payload);
         }
-        let values = self.values(base, scope, template.needs(), &patch)?;
-        let rendered = template.render(&values).map(Payload::json);
-        rendered.map_err(|error| Unread::Value(failure(&error)))
+        let gathered = self.gather(base, scope, template.needs(), &patch)?;
+        let evaluations = &mut self.evaluations;
+        let is_inline = evaluations.is_inline(gathered.json_bytes());
+        let mut sight = evaluations.sight(Some(gathered), base);
+        if is_inline {
+            let slice = evaluations.slice(base);
+            let rendered = rendered(template, &mut sight, slice);
+            if let Some(rendered) = rendered {
+                return rendered.map_err(Unread::Value);
+            }
+        }
+        let template = template.clone();
+        Err(self.evaluations.ask_aside(move |interrupt| {
+            rendered(&template, &mut sight, interrupt).map(Answer::Rendered)
+        }))
     }
 
-    /// Evaluates a template on this thread, as long as that is short. The error of a template that
-    /// goes aside ends this beginning of the step.
+    /// Evaluates a template on this thread, as long as that is short.
     fn evaluate(
         &mut self,
         scope: ScopeNo,
@@ -243,57 +360,102 @@ impl OwnedRun {
             Some(seen) if is_there(seen) => None,
             _ => Some(self.gather(base, scope, before.unwrap_or(needs), patch)?),
         };
-        let interrupt = self.evaluations.slice(base);
-        let went_aside = self.evaluations.went_aside;
-        let seen = self.evaluations.seen(base);
+        let evaluations = &mut self.evaluations;
+        let interrupt = evaluations.slice(base);
+        let went_aside = evaluations.went_aside;
         let mut unparsed = None;
         if let Some(gathered) = gathered {
+            let is_little = evaluations.parses(gathered.json_bytes());
+            let seen = evaluations.seen(base);
             match before {
                 Some(_) => seen.before = true,
                 None => seen.more.merge(needs),
             }
-            if gathered.json_bytes() > INLINE_JSON {
-                unparsed = Some(gathered);
-            } else {
+            if is_little {
                 gathered.parse(&mut seen.values).map_err(Unread::Value)?;
+            } else {
+                unparsed = Some(gathered);
             }
         }
         if unparsed.is_none() && !went_aside {
+            let seen = evaluations.seen(base);
             seen.values.interrupted_by(interrupt);
-            match template.render(&seen.values) {
-                Ok(json) => return Ok(Ok(Payload::json(json))),
-                Err(error) if error.kind == ExprErrorKind::Interrupted => {}
-                Err(error) => return Ok(Err(failure(&error))),
+            if let Some(result) = known(template.render(&seen.values)) {
+                return Ok(result);
             }
         }
-        self.evaluations.long = Some(Box::new(Long {
-            template: template.clone(),
-            gathered: unparsed,
-        }));
-        let message = "the evaluation goes aside";
-        Err(Unread::Value(Failure::new(
-            Class::Cancelled,
-            codes::RENDER,
-            message,
-        )))
+        let template = template.clone();
+        Err(evaluations.go_aside(move |evaluations, interrupt| {
+            let Some(seen) = &mut evaluations.seen else {
+                return false;
+            };
+            let parsed = unparsed.map_or(Ok(()), |gathered| gathered.parse(&mut seen.values));
+            seen.values.interrupted_by(interrupt);
+            let result = match parsed {
+                Ok(()) => known(template.render(&seen.values)),
+                Err(failure) => Some(Err(failure)),
+            };
+            let Some(result) = result else { return false };
+            evaluations.done.push(result);
+            evaluations.asked = 0;
+            true
+        }))
+    }
+}
+
+/// The result of a template, unless it was interrupted.
+fn known(rendered: Result<Bytes, ExprError>) -> Option<Result<Payload, Failure>> {
+    match rendered {
+        Ok(json) => Some(Ok(Payload::json(json))),
+        Err(error) if error.kind == ExprErrorKind::Interrupted => None,
+        Err(error) => Some(Err(failure(&error))),
+    }
+}
+
+/// Renders a template, unless that is interrupted.
+fn rendered(
+    template: &Template,
+    sight: &mut Sight,
+    interrupt: Interrupt,
+) -> Option<Result<Payload, Failure>> {
+    match sight.open(interrupt) {
+        Ok(values) => known(template.render(values)),
+        Err(failure) => Some(Err(failure)),
     }
 }
 
 impl ShardState {
-    /// Sends a step aside, with the expression at which it stopped.
+    /// Evaluations for a step that begins.
+    pub(super) fn new_evaluations(&mut self) -> Evaluations {
+        std::mem::take(&mut self.spare)
+    }
+
+    /// Takes the evaluations of a step that goes on without them.
+    pub(super) fn spare_evaluations(&mut self, mut evaluations: Evaluations) {
+        evaluations.clear();
+        self.spare = evaluations;
+    }
+
+    /// Sends a step aside, with the evaluation at which it stopped.
     pub(super) fn evaluate_aside(
         &mut self,
         to: Address,
-        patch: Patch,
+        resume: Resume,
         mut evaluations: Evaluations,
         shared: &Arc<RuntimeShared>,
     ) {
-        let Some(owned) = self.owned.get(&to.run) else {
+        let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
-        let cancel = match owned.held.get(&to.seq).map(|held| &held.stage) {
+        let cancel = match owned.held.get_mut(&to.seq).map(|held| &mut held.stage) {
             Some(Stage::Running(cancel)) => cancel.clone(),
-            _ => Cancel::default(),
+            // The step counts as running, so that its run stays.
+            Some(stage) => {
+                let cancel = Cancel::default();
+                *stage = Stage::Running(cancel.clone());
+                cancel
+            }
+            None => Cancel::default(),
         };
         let (flow, priority) = (Arc::clone(&owned.flow), owned.priority(to.seq));
         let overdue = Arc::clone(&shared.base.overdue);
@@ -301,14 +463,14 @@ impl ShardState {
             Interrupt::when(move || cancel.is_cancelled() || overdue.load(Ordering::Acquire));
         let all = Arc::clone(shared);
         let evaluate = move |place| {
-            // An interrupted step has no result: it begins again, or its trigger is gone.
-            let _ = evaluations.evaluate(interrupt);
+            let is_done = evaluations.evaluate(interrupt);
             if let Some(shard) = all.shard(to.run) {
                 shard.send(Message::Evaluated(Box::new(Evaluated {
                     to,
-                    patch,
+                    resume,
                     evaluations,
-                    place,
+                    is_done,
+                    place: Some(place),
                 })));
             }
         };
@@ -319,18 +481,35 @@ impl ShardState {
     /// Continues a step after an evaluation aside.
     pub(super) fn evaluated(
         &mut self,
-        evaluated: Evaluated,
+        mut evaluated: Evaluated,
         shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
+        // The next evaluation begins when this step has gone on, or waits behind another.
+        let _place = evaluated.place.take();
+        let evaluated = match evaluated.resume {
+            Resume::Settle => evaluated,
+            Resume::Begin(_) => {
+                let owned = self.running(evaluated.to)?;
+                owned.waits_behind(evaluated, Behind::Evaluated)?
+            }
+        };
         let Evaluated {
             to,
-            patch,
+            resume,
             evaluations,
-            place,
+            is_done,
+            ..
         } = evaluated;
-        // The next evaluation begins when this step has gone on.
-        let _place = place;
-        self.running(to)?;
+        let patch = match resume {
+            Resume::Begin(patch) => patch,
+            Resume::Settle => {
+                match is_done {
+                    true => self.settle_further(to, evaluations, shared),
+                    false => self.leave_halfway(to, shared),
+                }
+                return None;
+            }
+        };
         if shared.intake.is_draining() {
             self.interrupted(to, shared);
             return None;

@@ -10,7 +10,7 @@ use windlass_plugins::Returned as Back;
 
 use super::about::{TriggerContext, log_about};
 use super::call::gone;
-use super::evaluate::Evaluations;
+use super::evaluate::{Evaluations, Resume};
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::OwnedRun;
@@ -53,7 +53,8 @@ impl ShardState {
             });
         }
         windlass_model::failpoint::pass_for("execute", &plan.name);
-        self.begin_with(to, patch, Evaluations::default(), shared)
+        let evaluations = self.new_evaluations();
+        self.begin_with(to, patch, evaluations, shared)
     }
 
     /// Begins the node, with the results of its expressions that there are already.
@@ -72,9 +73,10 @@ impl ShardState {
         let begun = owned.begin_node(to, &open, &plan.kind, &patch, shared);
         let evaluations = std::mem::take(&mut owned.evaluations);
         if evaluations.is_long() {
-            self.evaluate_aside(to, patch, evaluations, shared);
+            self.evaluate_aside(to, Resume::Begin(patch), evaluations, shared);
             return None;
         }
+        self.spare_evaluations(evaluations);
         match begun {
             Ok(Begun::Work(work)) => return work,
             Ok(Begun::Elsewhere) => {}
@@ -89,6 +91,7 @@ impl ShardState {
                 self.settle(to, Settled::Failed(failure), Ran::default(), shared);
             }
             Err(Unread::Store(error)) => self.unwritten(to, &error, shared),
+            Err(Unread::Aside) => {}
         }
         None
     }

@@ -2,30 +2,43 @@
 
 use std::sync::Arc;
 
-use windlass_engine::expr::Values;
-use windlass_engine::{Command, Cx, Event, apply, fail_output};
+use windlass_engine::{Command, Event, Judged, apply_judged, fail_output};
 use windlass_model::{ExecutionNo, Payload, ScopeNo, Seq, Status};
 use windlass_store::write::NewItem;
 
 use super::commit::{Ending, Step};
+use super::halfway::Cut;
 use super::memory::Unread;
 use super::owned::OwnedRun;
 use crate::codes;
-use crate::shared::{Base, Bursts};
+use crate::shared::{Base, Bursts, RuntimeShared};
 
 impl OwnedRun {
-    /// Renders the outputs of for-each items as often as the engine requests it. The consequences
-    /// belong to the same step.
-    pub(super) fn emit(
+    /// Completes a step whose event is applied: the outputs of items, and that of the run. After a
+    /// cut nothing more is rendered. If the step goes aside, it is completed further later.
+    pub(super) fn complete(
         &mut self,
         step: &mut Step,
+        cut: Option<&Cut>,
+        shared: &RuntimeShared,
+    ) -> Result<(), Unread> {
+        let (base, bursts) = (&shared.base, &shared.bursts);
+        self.emit(step, cut, base, bursts)?;
+        step.finish = self.finish(step, cut, base, bursts)?;
+        Ok(())
+    }
+
+    /// Renders the outputs of for-each items as often as the engine requests it. The consequences
+    /// belong to the same step.
+    fn emit(
+        &mut self,
+        step: &mut Step,
+        cut: Option<&Cut>,
         base: &Base,
         bursts: &Bursts,
-    ) -> windlass_store::Result<()> {
+    ) -> Result<(), Unread> {
         let graph = Arc::clone(&self.prepared);
-        let mut next = 0;
-        while let Some(command) = step.commands.get(next) {
-            next += 1;
+        while let Some(command) = step.commands.get(step.carried) {
             match command {
                 Command::OpenScope { scope, .. } => self.memory.open_scope(*scope),
                 Command::CloseScope(scope) => self.memory.close_scope(*scope),
@@ -40,29 +53,28 @@ impl OwnedRun {
                     output,
                 } => {
                     let (scope, list, index, output) = (*scope, *list, *index, *output);
-                    let result = match self.item_output(scope, output, base) {
+                    let rendered = match cut {
+                        Some(cut) => Err(Unread::Value(cut.of_item())),
+                        None => self.item_output(scope, output, base),
+                    };
+                    let result = match rendered {
                         Ok(output) => {
                             self.keep_item(step, list, index, output);
                             Ok(())
                         }
-                        Err(Unread::Store(error)) => return Err(error),
                         Err(Unread::Value(failure)) => Err(failure),
-                    };
-                    let none = Values::new();
-                    let cx = Cx {
-                        now_ms: step.now_ms,
-                        random: 0,
-                        values: &none,
-                        failing: Ok(&none),
-                        max_steps: bursts.max_steps,
+                        Err(unread) => return Err(unread),
                     };
                     let event = Event::Emitted { scope, result };
-                    if let Ok(more) = apply(&graph.graph, &mut self.state, event, &cx) {
+                    let at = (step.now_ms, bursts.max_steps);
+                    let (state, judged) = (&mut self.state, Judged::default());
+                    if let Ok(more) = apply_judged(&graph.graph, state, event, judged, at) {
                         step.commands.extend(more);
                     }
                 }
                 _ => {}
             }
+            step.carried += 1;
         }
         Ok(())
     }
@@ -98,43 +110,41 @@ impl OwnedRun {
 
     /// The end of the run, if the step ends it. Renders the workflow's output; if that fails, the
     /// run is faulted after all, and its completed nodes are undone where possible.
-    pub(super) fn finish(
+    fn finish(
         &mut self,
         step: &mut Step,
+        cut: Option<&Cut>,
         base: &Base,
         bursts: &Bursts,
-    ) -> windlass_store::Result<Option<Ending>> {
+    ) -> Result<Option<Ending>, Unread> {
         let Some((Status::Completed, output)) = ended(&step.commands) else {
             return Ok(failed(&step.commands));
         };
-        match self.final_output(output, base) {
-            Ok(output) => {
-                let output = Some(output);
-                Ok(Some(Ending {
-                    status: Status::Completed,
-                    output,
-                    failure: None,
-                }))
-            }
-            Err(Unread::Store(error)) => Err(error),
-            Err(Unread::Value(mut failure)) => {
-                failure.code = codes::OUTPUT;
-                failure.message = format!("the workflow's output: {}", failure.message);
-                step.commands.pop();
-                let graph = Arc::clone(&self.prepared);
-                let none = Values::new();
-                let cx = Cx {
-                    now_ms: step.now_ms,
-                    random: 0,
-                    values: &none,
-                    failing: Ok(&none),
-                    max_steps: bursts.max_steps,
-                };
-                let more = fail_output(&graph.graph, &mut self.state, failure, &cx);
-                step.commands.extend(more);
-                Ok(failed(&step.commands))
-            }
-        }
+        let failure = match cut {
+            Some(cut) => cut.of_run(),
+            None => match self.final_output(output, base) {
+                Ok(output) => {
+                    let output = Some(output);
+                    return Ok(Some(Ending {
+                        status: Status::Completed,
+                        output,
+                        failure: None,
+                    }));
+                }
+                Err(Unread::Value(mut failure)) => {
+                    failure.code = codes::OUTPUT;
+                    failure.message = format!("the workflow's output: {}", failure.message);
+                    Some(failure)
+                }
+                Err(unread) => return Err(unread),
+            },
+        };
+        step.commands.pop();
+        let graph = Arc::clone(&self.prepared);
+        let at = (step.now_ms, bursts.max_steps);
+        let more = fail_output(&graph.graph, &mut self.state, failure, at);
+        step.commands.extend(more);
+        Ok(failed(&step.commands))
     }
 
     fn final_output(&mut self, from: Option<ExecutionNo>, base: &Base) -> Result<Payload, Unread> {

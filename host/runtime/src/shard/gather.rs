@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_engine::expr::{InvalidJson, Needs, PARSED, StepBudget, Values};
+use windlass_engine::expr::{InvalidJson, Needs, PARSED, Values};
 use windlass_engine::{Graph, Open};
 use windlass_keys::link::Target;
 use windlass_model::stimulus::{BookmarkTag, WaitId};
@@ -47,6 +47,11 @@ impl Gathered {
 
     /// Parses the values and adds them.
     pub(super) fn parse(self, values: &mut Values) -> Result<(), Failure> {
+        for name in &self.silent {
+            values
+                .output(name, None)
+                .map_err(|error| unusable(&error))?;
+        }
         for (slot, json) in &self.json {
             let parsed = match slot {
                 Slot::Input => values.input(json),
@@ -55,11 +60,6 @@ impl Gathered {
                 Slot::Output(name) => values.output(name, Some(json)),
             };
             parsed.map_err(|error| unusable(&error))?;
-        }
-        for name in &self.silent {
-            values
-                .output(name, None)
-                .map_err(|error| unusable(&error))?;
         }
         if let Some(index) = self.index {
             values.index(index);
@@ -77,6 +77,11 @@ impl Gathered {
             values.trigger(kind.name(), attempt);
         }
         Ok(())
+    }
+
+    /// Adds the output of a node. It replaces an earlier one.
+    pub(super) fn output(&mut self, name: &str, json: Bytes) -> Result<(), Unread> {
+        self.add(Slot::Output(name.to_owned()), json)
     }
 
     /// Adds JSON. Its parsed form takes at least as many bytes.
@@ -97,24 +102,6 @@ impl Gathered {
 }
 
 impl OwnedRun {
-    /// The values that expressions name after a node was executed.
-    pub(crate) fn values(
-        &mut self,
-        base: &Base,
-        scope: ScopeNo,
-        needs: &Needs,
-        patch: &Patch,
-    ) -> Result<Values, Unread> {
-        let mut values = Values::new();
-        values.within(
-            self.after
-                .get_or_insert_with(|| StepBudget::new(base.step_bytes)),
-        );
-        let gathered = self.gather(base, scope, needs, patch)?;
-        gathered.parse(&mut values).map_err(Unread::Value)?;
-        Ok(values)
-    }
-
     /// The values that expressions name, as seen from a scope; a consumer's patch replaces
     /// variables.
     pub(super) fn gather(
@@ -237,7 +224,7 @@ impl OwnedRun {
             return Ok(());
         };
         let output = self.memory.output(store, run)?;
-        gathered.add(Slot::Output(name.to_owned()), json_of(store, &output)?)
+        gathered.output(name, json_of(store, &output)?)
     }
 }
 

@@ -105,6 +105,8 @@ pub(crate) enum Unread {
     Store(windlass_store::Error),
     /// The value cannot be used.
     Value(Failure),
+    /// The step goes aside: it asks again when it has the result of its evaluation.
+    Aside,
 }
 
 impl From<windlass_store::Error> for Unread {

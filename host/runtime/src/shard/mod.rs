@@ -17,6 +17,7 @@ mod external;
 mod finish;
 mod gather;
 mod guard;
+mod halfway;
 mod list;
 mod mark;
 mod memory;
@@ -50,6 +51,8 @@ use mark::GuestMark;
 use work::Returned;
 
 pub use burst::BurstBounds;
+#[cfg(test)]
+pub(crate) use evaluate::evaluate_aside;
 pub(crate) use guard::{Order, Taken};
 pub(crate) use memory::json_of;
 pub(crate) use owned::OwnedRun;

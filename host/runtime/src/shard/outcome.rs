@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use windlass_engine::expr::Values;
-use windlass_engine::{Event, Failing, NodeIx, Verdict, verdict};
+use windlass_engine::expr::{Interrupt, Values};
+use windlass_engine::{Cx, Event, Graph, Judged, NodeIx, Open, Verdict, judge, verdict};
 use windlass_model::{
     Again, Bookmark, Digest, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq,
 };
 use windlass_plugins::call::Effects;
 use windlass_store::rows::{ExecutionRow, NewRun};
 
+use super::evaluate::{Answer, Sight};
+use super::gather::Gathered;
 use super::list::List;
-use super::memory::Unread;
+use super::memory::{Unread, json_of};
 use super::owned::OwnedRun;
 use super::suspend::expiry;
 use super::work::{Address, Patch};
@@ -81,66 +83,82 @@ pub(super) struct Ran {
     pub(super) patch: Patch,
 }
 
-/// An event of the engine with the data that it needs.
-pub(super) struct Prepared {
-    pub(super) event: Event,
+/// The question to the conditions of a node, with the values that they see.
+pub(super) struct Question {
     /// The values for the conditions of edges.
-    pub(super) values: Values,
+    pub(super) after: Sight,
     /// The values for the conditions about a failure, or why they cannot be read. None: no such
     /// condition names a value.
-    pub(super) failing: Option<Result<Values, Failure>>,
-    pub(super) vars: Vec<(String, Payload)>,
+    pub(super) failing: Option<Result<Sight, Failure>>,
+    pub(super) now_ms: i64,
+    pub(super) random: u64,
 }
 
-impl Prepared {
-    fn plain(event: Event) -> Self {
-        Self {
-            event,
-            values: Values::new(),
-            failing: None,
-            vars: Vec::new(),
-        }
+impl Question {
+    /// The decision about an event, or why the values for it cannot be read. None: the evaluation was
+    /// interrupted.
+    pub(super) fn judged(
+        &mut self,
+        graph: &Graph,
+        open: &Open,
+        event: &Event,
+        interrupt: Interrupt,
+    ) -> Option<Result<Judged, Failure>> {
+        let values = match self.after.open(interrupt.clone()) {
+            Ok(values) => values,
+            Err(failure) => return Some(Err(failure)),
+        };
+        let opened;
+        let failing = match &mut self.failing {
+            // Conditions that name no value take any.
+            None => Ok(values),
+            // A value that cannot be read does not fail an execution that succeeded.
+            Some(Ok(sight)) => {
+                opened = sight.open(interrupt);
+                opened.as_ref().map(|values| *values)
+            }
+            Some(Err(failure)) => Err(&*failure),
+        };
+        let cx = Cx {
+            now_ms: self.now_ms,
+            random: self.random,
+            values,
+            failing,
+            // No condition sees it.
+            max_steps: u64::MAX,
+        };
+        judge(graph, open, event, &cx).ok().map(Ok)
     }
 }
 
-/// The values for the conditions about a failure. Conditions that name no value take any.
-pub(super) fn about_failure<'a>(
-    failing: Option<&'a Result<Values, Failure>>,
-    any: &'a Values,
-) -> Failing<'a> {
-    failing.map_or(Ok(any), Result::as_ref)
-}
-
 impl OwnedRun {
-    /// Completes the record and makes an event of it. A control trigger has no record.
-    pub(super) fn prepare(
+    /// Completes the record of an execution and makes an event of its outcome, with the variables that
+    /// it assigns. A control trigger has no record.
+    pub(super) fn recorded(
         &mut self,
         to: Address,
         settled: Settled,
+        verdict: Option<Verdict>,
         patch: Patch,
         record: &mut Option<ExecutionRow>,
-        (now_ms, random): (i64, u64),
-        base: &Base,
-    ) -> Result<Prepared, Unread> {
+    ) -> (Event, Vec<(String, Payload)>) {
         let seq = to.seq;
         if let Some(event) = without_record(&settled, seq) {
             *record = None;
-            return Ok(Prepared::plain(event));
+            return (event, Vec::new());
         }
         let Some(row) = record else {
-            return Ok(Prepared::plain(Event::TimedOut { seq }));
+            return (Event::TimedOut { seq }, Vec::new());
         };
-        let (run, node) = (row.no, NodeIx(row.node));
-        let scope = self.scope_of(seq);
-        let mut prepared = Prepared::plain(Event::TimedOut { seq });
-        prepared.failing = self.failing(scope, node, base)?;
-        if !matches!(settled, Settled::Failed(_)) {
-            prepared.vars = assigned(patch);
-        }
+        let run = row.no;
+        let mut vars = match &settled {
+            Settled::Failed(_) => Vec::new(),
+            _ => assigned(patch),
+        };
         if let Settled::Set(assignments) = &settled {
-            prepared.vars.extend(assigned(assignments.clone()));
+            vars.extend(assigned(assignments.clone()));
         }
-        prepared.event = match settled {
+        let event = match settled {
             Settled::Done { output, ports, end } => {
                 row.output = Some(output);
                 Event::Done {
@@ -160,9 +178,8 @@ impl OwnedRun {
                 }
             }
             Settled::Failed(failure) => {
+                let verdict = verdict.unwrap_or_else(|| Verdict::Fail(failure.clone()));
                 row.status = ExecutionStatus::Failed;
-                let values = about_failure(prepared.failing.as_ref(), &prepared.values);
-                let verdict = self.verdict(seq, &failure, (now_ms, random), values);
                 row.failure = Some(with_notes(failure, &verdict));
                 match &verdict {
                     Verdict::Retry { .. } => row.status = ExecutionStatus::WaitingRetry,
@@ -184,48 +201,79 @@ impl OwnedRun {
                 waiting(waits, to, run)
             }
         };
-        // A for-each that has made its list has not ended: no edge of it is decided.
-        if let (Some(output), false) = (&row.output, matches!(prepared.event, Event::Listed { .. }))
-        {
-            prepared.values = self.values_after(scope, node, output, &prepared.vars, base)?;
-        }
-        Ok(prepared)
+        (event, vars)
     }
 
     /// How the engine treats a failure of an execution.
     pub(super) fn verdict(
-        &self,
+        &mut self,
         seq: Seq,
+        scope: ScopeNo,
         failure: &Failure,
         (now_ms, random): (i64, u64),
-        values: Failing<'_>,
-    ) -> Verdict {
-        match self.state.run_of(seq) {
-            Some(open) => {
-                let graph = &self.prepared.graph;
-                verdict(graph, open, failure, now_ms, random, values)
-            }
-            None => Verdict::Fail(failure.clone()),
+        base: &Base,
+    ) -> Result<Verdict, Unread> {
+        if let Some(Answer::Verdict(verdict)) = self.evaluations.answer() {
+            return Ok(verdict);
         }
+        let Some(node) = self.state.run_of(seq).map(|open| open.node) else {
+            return Ok(Verdict::Fail(failure.clone()));
+        };
+        let failing = self.failing(scope, node, base)?.transpose();
+        let evaluations = &mut self.evaluations;
+        let bytes = failing.as_ref().ok().and_then(Option::as_ref);
+        let is_inline = evaluations.is_inline(bytes.map_or(0, Gathered::json_bytes));
+        let mut failing = failing.map(|known| evaluations.sight(known, base));
+        let mut ask = move |graph: &Graph, open: &Open, failure: &Failure, interrupt| {
+            let values = match &mut failing {
+                Ok(sight) => sight.open(interrupt),
+                Err(failure) => Err(failure.clone()),
+            };
+            let found = verdict(
+                graph,
+                open,
+                failure,
+                now_ms,
+                random,
+                values.as_ref().map(|v| *v),
+            );
+            let was_interrupted = values.is_ok_and(Values::was_interrupted);
+            (!was_interrupted).then_some(found)
+        };
+        let Some(open) = self.state.run_of(seq) else {
+            return Ok(Verdict::Fail(failure.clone()));
+        };
+        if is_inline {
+            let slice = evaluations.slice(base);
+            if let Some(verdict) = ask(&self.prepared.graph, open, failure, slice) {
+                return Ok(verdict);
+            }
+        }
+        let (prepared, open, failure) = (Arc::clone(&self.prepared), open.clone(), failure.clone());
+        Err(evaluations.ask_aside(move |interrupt| {
+            ask(&prepared.graph, &open, &failure, interrupt).map(Answer::Verdict)
+        }))
     }
 
     /// The values for the conditions about a failure of a node: they are those from before its
-    /// execution. A value that cannot be read does not fail an execution that succeeded.
-    fn failing(
+    /// execution. None: no such condition names a value.
+    pub(super) fn failing(
         &mut self,
         scope: ScopeNo,
         node: NodeIx,
         base: &Base,
-    ) -> windlass_store::Result<Option<Result<Values, Failure>>> {
+    ) -> windlass_store::Result<Option<Result<Gathered, Failure>>> {
         let prepared = Arc::clone(&self.prepared);
         let needs = prepared.graph.node(node).map(|plan| &plan.failing);
         let Some(needs) = needs.filter(|needs| !needs.is_empty()) else {
             return Ok(None);
         };
-        match self.values(base, scope, needs, &Patch::new()) {
+        match self.gather(base, scope, needs, &Patch::new()) {
             Ok(values) => Ok(Some(Ok(values))),
             Err(Unread::Value(failure)) => Ok(Some(Err(failure))),
             Err(Unread::Store(error)) => Err(error),
+            // Reading evaluates nothing.
+            Err(Unread::Aside) => Ok(None),
         }
     }
 
@@ -236,35 +284,29 @@ impl OwnedRun {
     }
 
     /// The values that the conditions of a node's edges see: its new output, and the variables that
-    /// its execution assigned.
-    fn values_after(
+    /// its execution assigned. None: they name no value.
+    pub(super) fn after(
         &mut self,
         scope: ScopeNo,
         node: NodeIx,
         output: &Payload,
         vars: &[(String, Payload)],
         base: &Base,
-    ) -> Result<Values, Unread> {
+    ) -> Result<Option<Gathered>, Unread> {
         let prepared = Arc::clone(&self.prepared);
-        let Some(plan) = prepared.graph.node(node) else {
-            return Ok(Values::new());
+        let plan = prepared.graph.node(node);
+        let Some(plan) = plan.filter(|plan| !plan.needs.is_empty()) else {
+            return Ok(None);
         };
-        if plan.needs.is_empty() {
-            return Ok(Values::new());
-        }
         let patch: Patch = vars
             .iter()
             .filter_map(|(name, payload)| Some((name.clone(), payload.inline()?.clone())))
             .collect();
-        let store = base.store.as_ref();
-        let mut values = self.values(base, scope, &plan.needs, &patch)?;
+        let mut gathered = self.gather(base, scope, &plan.needs, &patch)?;
         if plan.needs.all_nodes || plan.needs.nodes.contains(&plan.name) {
-            let json = super::memory::json_of(store, output)?;
-            values
-                .output(&plan.name, Some(&json))
-                .map_err(|error| Unread::Value(super::gather::unusable(&error)))?;
+            gathered.output(&plan.name, json_of(base.store.as_ref(), output)?)?;
         }
-        Ok(values)
+        Ok(Some(gathered))
     }
 }
 

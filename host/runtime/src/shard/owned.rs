@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
-use windlass_engine::expr::StepBudget;
 use windlass_engine::{NodeIx, Open, OpenRow};
 use windlass_model::{
     Digest, Epoch, ExecutionNo, LogLine, Numbers, RunId, RunNo, Seq, Status, Token, TriggerNo,
@@ -19,6 +18,7 @@ use windlass_store::write::{ClaimedRun, Fence, Removed, TriggerFence};
 use super::burst::Burst;
 use super::evaluate::Evaluations;
 use super::guard::Guard;
+use super::halfway::Halfway;
 use super::memory::Memory;
 use crate::catalog::Prepared;
 use crate::shared::RuntimeShared;
@@ -49,11 +49,10 @@ pub(crate) struct OwnedRun {
     pub(crate) step: (TriggerType, u32),
     /// The node of the current step, before it begins.
     pub(crate) node: Option<NodeIx>,
-    /// The evaluations of the step before its node begins.
+    /// The evaluations of the current step.
     pub(crate) evaluations: Evaluations,
-    /// The budget of the evaluations after a node, once there is one. They are never interrupted:
-    /// the guest has run already.
-    pub(crate) after: Option<StepBudget>,
+    /// The step that is settled in part, and waits for an evaluation.
+    pub(crate) halfway: Option<Box<Halfway>>,
     /// The number of commits in progress.
     pub(crate) unacknowledged: u32,
     pub(crate) burst: Burst,
@@ -250,7 +249,7 @@ impl OwnedRun {
             step: (TriggerType::Start, 1),
             node: None,
             evaluations: Evaluations::default(),
-            after: None,
+            halfway: None,
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,
@@ -289,7 +288,7 @@ impl OwnedRun {
             step: (TriggerType::Start, 1),
             node: None,
             evaluations: Evaluations::default(),
-            after: None,
+            halfway: None,
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,

@@ -2,20 +2,72 @@
 
 use std::sync::Arc;
 
-use windlass_engine::{Command, Cx, Event, NodeIx, Visit, apply};
-use windlass_model::{Bookmark, ExecutionStatus, Failure, LogLine, Seq, TriggerType};
+use windlass_engine::{Command, Event, Judged, NodeIx, Verdict, Visit, apply_judged, verdict};
+use windlass_model::{
+    Bookmark, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq, TriggerType,
+};
 use windlass_store::rows::{ExecutionRow, NewBlob, NewRun};
 
 use super::about::log_about;
 use super::commit::Step;
+use super::evaluate::{Answer, Evaluations};
+use super::gather::Gathered;
+use super::halfway::Cut;
 use super::memory::Unread;
-use super::outcome::{Prepared, Ran, Settled, about_failure, with_notes};
-use super::owned::OwnedRun;
+use super::outcome::{Question, Ran, Settled, with_notes};
+use super::owned::{Extras, OwnedRun};
 use super::shard_state::ShardState;
 use super::work::Address;
 use crate::links::Wait;
 use crate::observe::Observed;
-use crate::shared::RuntimeShared;
+use crate::shared::{Base, RuntimeShared};
+
+/// A step that is being settled.
+pub(crate) struct Settling {
+    pub(super) to: Address,
+    /// Why its expressions are not evaluated any more.
+    pub(super) cut: Option<Cut>,
+    /// The trigger of the run's `timeout`: a run whose output is being rendered has none any more.
+    pub(super) timeout: Option<Seq>,
+    ran: Ran,
+    now_ms: i64,
+    random: u64,
+    before: Option<Before>,
+    scope: ScopeNo,
+    waits: Waits,
+    is_control: bool,
+    asked: Option<Box<Extras>>,
+    record: Option<ExecutionRow>,
+    /// Why the values for its conditions cannot be read.
+    unread: Option<Failure>,
+    /// The variables that it assigns.
+    vars: Vec<(String, Payload)>,
+    part: Part,
+}
+
+/// How far it is settled.
+#[derive(Default)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is passed on at once: a box would cost each step an allocation"
+)]
+enum Part {
+    /// It has ended, and nothing has changed.
+    Ended(Settled),
+    /// Its outcome is an event, and nothing has changed.
+    Event(Event),
+    /// Its event is applied to the state of the run.
+    Applied(Step),
+    #[default]
+    Nothing,
+}
+
+impl Settling {
+    /// Whether it has changed the state of its run.
+    pub(super) fn is_applied(&self) -> bool {
+        matches!(self.part, Part::Applied(_))
+    }
+}
 
 impl ShardState {
     /// Applies the result to the run, and queues the commit.
@@ -26,10 +78,32 @@ impl ShardState {
         ran: Ran,
         shared: &Arc<RuntimeShared>,
     ) {
-        let step = match self.owned.get_mut(&to.run) {
-            Some(owned) => owned.settle(to, settled, ran, shared),
-            None => return,
+        let Some(owned) = self.owned.get_mut(&to.run) else {
+            return;
         };
+        let settling = owned.settling(to, settled, ran, shared);
+        let evaluations = self.new_evaluations();
+        self.settle_with(settling, evaluations, shared);
+    }
+
+    /// Settles a step as far as that is possible now.
+    pub(super) fn settle_with(
+        &mut self,
+        mut settling: Settling,
+        evaluations: Evaluations,
+        shared: &Arc<RuntimeShared>,
+    ) {
+        let to = settling.to;
+        let Some(owned) = self.owned.get_mut(&to.run) else {
+            return;
+        };
+        owned.evaluations = evaluations;
+        let step = owned.settle(&mut settling, shared);
+        let evaluations = std::mem::take(&mut owned.evaluations);
+        if evaluations.is_long() {
+            return self.wait_halfway(settling, evaluations, shared);
+        }
+        self.spare_evaluations(evaluations);
         match step {
             Ok(Some(step)) => self.commit(to, step, shared),
             Ok(None) => {}
@@ -60,16 +134,13 @@ impl Before {
 }
 
 impl OwnedRun {
-    fn settle(
+    fn settling(
         &mut self,
         to: Address,
         settled: Settled,
-        ran: Ran,
+        mut ran: Ran,
         shared: &RuntimeShared,
-    ) -> windlass_store::Result<Option<Step>> {
-        self.after = None;
-        let now_ms = shared.base.clock.wall_ms();
-        let random = self.spread(to);
+    ) -> Settling {
         let before = self.state.run_of(to.seq).map(|open| Before {
             first: open.first,
             phase: open.phase,
@@ -77,78 +148,154 @@ impl OwnedRun {
             node: open.node,
             visit: self.state.visit_of(open),
         });
-        self.step = self.step_of(to.seq);
-        let scope = self.scope_of(to.seq);
-        let waits = Waits::of(&settled);
-        let control = matches!(
-            settled,
-            Settled::Cancel
-                | Settled::CancelNode(_)
-                | Settled::Pause
-                | Settled::Unpause
-                | Settled::Broken(_)
-        );
         let (mut noted, asked) = match self.held.get_mut(&to.seq) {
             Some(held) => (std::mem::take(&mut held.noted), held.asked.take()),
             None => (Vec::new(), None),
         };
-        noted.extend(ran.logs);
-        let mut record = self.record(to, ran.took_us, noted);
-        let prepared = self.prepare(
+        noted.append(&mut ran.logs);
+        Settling {
             to,
-            settled,
-            ran.patch,
-            &mut record,
-            (now_ms, random),
-            &shared.base,
-        );
-        let Prepared {
-            event,
-            values,
-            failing,
-            vars,
-        } = match prepared {
-            Ok(prepared) => prepared,
-            Err(Unread::Store(error)) => return Err(error),
-            Err(Unread::Value(failure)) => {
-                // The values for the conditions cannot be read, so the node has failed.
-                let Some(row) = &mut record else {
-                    return Ok(None);
-                };
-                // The values for the conditions about the failure may be missing as well.
-                let failing = Err(&failure);
-                let verdict = self.verdict(to.seq, &failure, (now_ms, random), failing);
-                fail(row, &with_notes(failure.clone(), &verdict));
-                Prepared {
-                    event: Event::Failed {
-                        seq: to.seq,
-                        run: row.no,
-                        verdict,
-                    },
-                    values: windlass_engine::expr::Values::new(),
-                    failing: Some(Err(failure)),
-                    vars: Vec::new(),
+            cut: None,
+            timeout: self.state.timeout,
+            now_ms: shared.base.clock.wall_ms(),
+            random: self.spread(to),
+            before,
+            scope: self.scope_of(to.seq),
+            waits: Waits::of(&settled),
+            is_control: matches!(
+                settled,
+                Settled::Cancel
+                    | Settled::CancelNode(_)
+                    | Settled::Pause
+                    | Settled::Unpause
+                    | Settled::Broken(_)
+            ),
+            asked,
+            record: self.record(to, ran.took_us, noted),
+            ran,
+            unread: None,
+            vars: Vec::new(),
+            part: Part::Ended(settled),
+        }
+    }
+
+    /// Settles a step. None: there is nothing to commit, or the step goes aside.
+    fn settle(
+        &mut self,
+        settling: &mut Settling,
+        shared: &RuntimeShared,
+    ) -> windlass_store::Result<Option<Step>> {
+        self.step = self.step_of(settling.to.seq);
+        loop {
+            let settled = match std::mem::take(&mut settling.part) {
+                Part::Ended(settled) => self.event_of(settling, settled, &shared.base),
+                Part::Event(event) => self.judged(settling, event, shared),
+                Part::Applied(mut step) => {
+                    match self.complete(&mut step, settling.cut.as_ref(), shared) {
+                        Ok(()) => return Ok(Some(step)),
+                        Err(unread) => {
+                            settling.part = Part::Applied(step);
+                            Err(unread)
+                        }
+                    }
                 }
-            }
-        };
-        let cx = Cx {
-            now_ms,
-            random,
-            values: &values,
-            failing: about_failure(failing.as_ref(), &values),
-            max_steps: shared.bursts.max_steps,
-        };
-        let mut step = Step::new(before, now_ms);
-        let graph = Arc::clone(&self.prepared);
-        match apply(&graph.graph, &mut self.state, event, &cx) {
-            Ok(commands) => step.commands = commands,
-            // A control trigger whose target has ended is used up.
-            Err(_) if control => return Ok(Some(step)),
-            Err(_) => {
-                log_about!(debug, self.about(to.seq), "a result came too late");
-                return Ok(None);
+                Part::Nothing => return Ok(None),
+            };
+            match settled {
+                Ok(()) => {}
+                Err(Unread::Aside) => return Ok(None),
+                Err(Unread::Store(error)) => return Err(error),
+                Err(Unread::Value(failure)) => self.unreadable(settling, failure),
             }
         }
+    }
+
+    /// Makes an event of the outcome.
+    fn event_of(
+        &mut self,
+        settling: &mut Settling,
+        settled: Settled,
+        base: &Base,
+    ) -> Result<(), Unread> {
+        let verdict = match (&settled, &settling.record) {
+            (Settled::Failed(failure), Some(_)) => {
+                let at = (settling.now_ms, settling.random);
+                match self.verdict(settling.to.seq, settling.scope, failure, at, base) {
+                    Ok(verdict) => Some(verdict),
+                    Err(unread) => {
+                        settling.part = Part::Ended(settled);
+                        return Err(unread);
+                    }
+                }
+            }
+            _ => None,
+        };
+        let patch = std::mem::take(&mut settling.ran.patch);
+        let record = &mut settling.record;
+        let (event, vars) = self.recorded(settling.to, settled, verdict, patch, record);
+        (settling.vars, settling.part) = (vars, Part::Event(event));
+        Ok(())
+    }
+
+    /// Fails a node because the values for its conditions cannot be read.
+    fn unreadable(&mut self, settling: &mut Settling, failure: Failure) {
+        let Some(row) = &mut settling.record else {
+            return;
+        };
+        let at = (settling.now_ms, settling.random);
+        // The values for the conditions about the failure may be missing as well.
+        let verdict = match self.state.run_of(settling.to.seq) {
+            Some(open) => verdict(
+                &self.prepared.graph,
+                open,
+                &failure,
+                at.0,
+                at.1,
+                Err(&failure),
+            ),
+            None => Verdict::Fail(failure.clone()),
+        };
+        fail(row, &with_notes(failure.clone(), &verdict));
+        settling.vars = Vec::new();
+        settling.part = Part::Event(Event::Failed {
+            seq: settling.to.seq,
+            run: row.no,
+            verdict,
+        });
+        settling.unread = Some(failure);
+    }
+
+    /// Evaluates the conditions, and applies the event to the state.
+    fn judged(
+        &mut self,
+        settling: &mut Settling,
+        event: Event,
+        shared: &RuntimeShared,
+    ) -> Result<(), Unread> {
+        let judged = match self.judge(settling, &event, shared) {
+            Ok(judged) => judged,
+            Err(unread) => {
+                settling.part = Part::Event(event);
+                return Err(unread);
+            }
+        };
+        let (to, now_ms) = (settling.to, settling.now_ms);
+        let mut step = Step::new(settling.before, now_ms);
+        let graph = Arc::clone(&self.prepared);
+        let at = (now_ms, shared.bursts.max_steps);
+        match apply_judged(&graph.graph, &mut self.state, event, judged, at) {
+            Ok(commands) => step.commands = commands,
+            // A control trigger whose target has ended is used up.
+            Err(_) if settling.is_control => {
+                settling.part = Part::Applied(step);
+                return Ok(());
+            }
+            Err(_) => {
+                log_about!(debug, self.about(to.seq), "a result came too late");
+                return Ok(());
+            }
+        }
+        let mut record = settling.record.take();
         if let Some(record) = &mut record {
             record.skipped = skipped(&step.commands);
             self.keep_or_refute(record, &step.commands);
@@ -164,28 +311,78 @@ impl OwnedRun {
             .as_ref()
             .is_some_and(|record| record.failure.is_some());
         if !failed {
+            let (vars, scope) = (std::mem::take(&mut settling.vars), settling.scope);
             // The workflow's output may use variables that this step assigned.
             self.memory.assign(scope, &vars);
             step.vars = vars
                 .into_iter()
                 .map(|(name, value)| (scope, name, value))
                 .collect();
-            step.blobs = ran
-                .blobs
-                .into_iter()
+            let blobs = std::mem::take(&mut settling.ran.blobs).into_iter();
+            step.blobs = blobs
                 .map(|(digest, bytes)| NewBlob { digest, bytes })
                 .collect();
-            step.effects = ran.effects;
-            step.bookmarks = waits.bookmarks;
-            step.child = waits.child;
+            step.effects = std::mem::take(&mut settling.ran.effects);
+            step.bookmarks = std::mem::take(&mut settling.waits.bookmarks);
+            step.child = settling.waits.child.take();
         }
+        let asked = settling.asked.take();
         if let Some(asked) = asked.filter(|asked| !failed || asked.rejects) {
             step.ask_first(*asked);
         }
         step.record = record;
-        self.emit(&mut step, &shared.base, &shared.bursts)?;
-        step.finish = self.finish(&mut step, &shared.base, &shared.bursts)?;
-        Ok(Some(step))
+        settling.part = Part::Applied(step);
+        Ok(())
+    }
+
+    /// What the conditions decide about an event.
+    fn judge(
+        &mut self,
+        settling: &Settling,
+        event: &Event,
+        shared: &RuntimeShared,
+    ) -> Result<Judged, Unread> {
+        let base = &shared.base;
+        if let Some(Answer::Judged(judged)) = self.evaluations.answer() {
+            return judged.map_err(Unread::Value);
+        }
+        let (Some(row), Some(seq)) = (&settling.record, event.execution()) else {
+            return Ok(Judged::default());
+        };
+        let (scope, node) = (settling.scope, NodeIx(row.node));
+        let (after, failing) = match (&settling.unread, &row.output) {
+            (Some(failure), _) => (None, Some(Err(failure.clone()))),
+            (None, Some(output)) => {
+                let after = self.after(scope, node, output, &settling.vars, base)?;
+                (after, self.failing(scope, node, base)?)
+            }
+            (None, None) => (None, self.failing(scope, node, base)?),
+        };
+        let json_bytes = |gathered: &Gathered| gathered.json_bytes();
+        let of_failing = failing.as_ref().and_then(|failing| failing.as_ref().ok());
+        let bytes = after.as_ref().map_or(0, json_bytes) + of_failing.map_or(0, json_bytes);
+        let evaluations = &mut self.evaluations;
+        let is_inline = evaluations.is_inline(bytes);
+        let mut question = Question {
+            after: evaluations.sight(after, base),
+            failing: failing.map(|known| known.map(|known| evaluations.sight(Some(known), base))),
+            now_ms: settling.now_ms,
+            random: settling.random,
+        };
+        let Some(open) = self.state.run_of(seq) else {
+            return Ok(Judged::default());
+        };
+        if is_inline {
+            let slice = evaluations.slice(base);
+            if let Some(judged) = question.judged(&self.prepared.graph, open, event, slice) {
+                return judged.map_err(Unread::Value);
+            }
+        }
+        let (prepared, open, event) = (Arc::clone(&self.prepared), open.clone(), event.clone());
+        Err(evaluations.ask_aside(move |interrupt| {
+            let judged = question.judged(&prepared.graph, &open, &event, interrupt);
+            judged.map(Answer::Judged)
+        }))
     }
 
     /// A number that spreads retries: different for every trigger of every run, and the same

@@ -10,6 +10,7 @@ use windlass_store::write::{ClaimedRun, Commit, Fence, Fenced, OrFenced, Park, R
 use windlass_store::{Ticket, Verb as _, Write, Wrote};
 
 use super::early::Early;
+use super::evaluate::Evaluations;
 use super::guard::Order;
 use super::owned::{HeldTrigger, OwnedRun, Stage};
 use super::ready::Ready;
@@ -58,6 +59,8 @@ pub(crate) struct ShardState {
     pub(crate) refusals: Refusals,
     /// Lock orders that are not taken yet.
     pub(super) orders: Vec<Order>,
+    /// The evaluations for the next step.
+    pub(super) spare: Evaluations,
 }
 
 /// A write in progress, and its continuation.
@@ -141,9 +144,9 @@ impl ShardState {
             Message::Interrupt => self.owned.values().for_each(OwnedRun::interrupt),
             Message::Resolved(resolved) => self.resolved(*resolved, shared),
             Message::Evaluated(evaluated) => {
-                self.results.push_back(Elsewhere::Evaluated(evaluated));
+                self.keep(Elsewhere::Evaluated(evaluated));
             }
-            Message::Returned(returned) => self.results.push_back(Elsewhere::Returned(returned)),
+            Message::Returned(returned) => self.keep(Elsewhere::Returned(returned)),
         }
     }
 
@@ -172,6 +175,11 @@ impl ShardState {
     /// has: a store can be slower than the steps that fill it.
     pub(super) fn is_held_back(&self) -> bool {
         self.unwritten > self.most_unwritten
+    }
+
+    /// Keeps a result until it is taken.
+    pub(super) fn keep(&mut self, result: Elsewhere) {
+        self.results.push_back(result);
     }
 
     /// The result that is taken next.

@@ -14,6 +14,7 @@ use super::about::log_about;
 use super::call::patch_of;
 use super::execute::{log_put_off, put_off_until};
 use super::external::Fate;
+use super::halfway::Behind;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::{Extras, OwnedRun, Stage};
@@ -55,7 +56,16 @@ impl ShardState {
             self.give_back_if_idle(no, shared);
             return Some(None);
         }
-        Some(self.begin(no, seq, shared))
+        let mut behind = Vec::new();
+        if self.is_halfway(no) {
+            match self.cut_short((no, epoch, seq), shared) {
+                Some(follows) => behind = follows,
+                None => return Some(None),
+            }
+        }
+        let work = self.begin(no, seq, shared);
+        self.follow((no, epoch), behind, shared);
+        Some(work)
     }
 
     /// Processes a guest call that has returned. Returns the call that follows from it.
@@ -64,8 +74,8 @@ impl ShardState {
         returned: Returned,
         shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
-        let Returned { to, answer } = returned;
-        self.running(to)?;
+        let owned = self.running(returned.to)?;
+        let Returned { to, answer } = owned.waits_behind(returned, Behind::Returned)?;
         match answer {
             Answer::Accepted(back) => self.accepted(to, back, shared),
             Answer::Executed(back, patch) => {
@@ -147,6 +157,7 @@ impl ShardState {
                 self.unwritten(to, &error, shared);
                 return None;
             }
+            Err(Unread::Aside) => return None,
         };
         let held = owned.held.get_mut(&seq)?;
         held.stage = Stage::Running(cancel);

@@ -14,6 +14,7 @@ mod clock;
 mod dice;
 mod graphs;
 mod guests;
+mod halfway;
 mod history;
 mod lists;
 mod locks;

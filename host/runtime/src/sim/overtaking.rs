@@ -7,11 +7,12 @@ use bytes::Bytes;
 use windlass_model::{Clock, Payload, RunId, RunNo, TriggerState};
 use windlass_plugins::Disposition;
 use windlass_store::write::{Claim, ClaimScope, ClaimedRun, Release};
-use windlass_store::{MemoryStore, Reader as _, Store as _, Writer as _};
+use windlass_store::{MemoryStore, Reader as _, Store as _, Write, Writer as _};
 
 use super::clock::SimClock;
 use super::graphs::ALL;
 use super::guests::back;
+use crate::catalog::Prepared;
 use crate::client::{Schedule, WorkflowClient};
 use crate::options::{Options, Scope};
 use crate::parts::Parts;
@@ -19,14 +20,15 @@ use crate::scheduler::core::{Event, Settings};
 use crate::scheduler::driver::Mail;
 use crate::shard::work::{Answer, Ask, Returned, Work};
 use crate::shard::{Arrival, BurstBounds, Message};
+use crate::shared::Aside;
 use crate::starting::{Cause, Start};
 use crate::topology::Topology;
 
 /// A process whose only shard is driven by hand.
-struct Process {
-    store: Arc<MemoryStore>,
-    clock: Arc<SimClock>,
-    parts: Parts,
+pub(super) struct Process {
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) clock: Arc<SimClock>,
+    pub(super) parts: Parts,
 }
 
 impl Process {
@@ -38,6 +40,16 @@ impl Process {
     fn with_unwritten(unwritten_bytes: u64) -> Self {
         let clock = SimClock::new();
         let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        Self::on(store, clock, unwritten_bytes, |_, work| work())
+    }
+
+    /// A process on this store. `aside` gets the work that threads beside the shard do.
+    pub(super) fn on(
+        store: Arc<MemoryStore>,
+        clock: Arc<SimClock>,
+        unwritten_bytes: u64,
+        aside: Aside,
+    ) -> Self {
         let options = Options {
             store: Arc::<MemoryStore>::clone(&store),
             plugins: Arc::clone(&ALL.host),
@@ -62,7 +74,7 @@ impl Process {
             observer: None,
             plugin_folders: None,
         };
-        let parts = Parts::join(options, |_, work| work()).unwrap();
+        let parts = Parts::join(options, aside).unwrap();
         Self {
             store,
             clock,
@@ -73,19 +85,9 @@ impl Process {
     /// A run without an owner, with this number of due triggers besides those of its entries.
     fn run(&self, besides: usize) -> RunId {
         let prepared = &ALL.workflows[0];
-        let numbers = self.parts.membership.numbers();
-        let start = Start {
-            prepared: Arc::clone(prepared),
-            input: Payload::null(),
-            cause: Cause::Event { correlation: None },
-        };
-        let now_ms = self.clock.wall_ms();
-        let new = start.accepted().unwrap().left(&numbers, now_ms).unwrap();
-        let id = new.id;
+        let id = self.run_of(prepared);
         let (_, plan) = prepared.graph.nodes().next().unwrap();
-        self.store.write(new).unwrap().unwrap();
-        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
-        let client = WorkflowClient::detached(store, clock, Arc::new(Arc::clone(&ALL.host)));
+        let client = self.client();
         for _ in 0..besides {
             let new = Schedule {
                 id: None,
@@ -100,8 +102,29 @@ impl Process {
         id
     }
 
+    /// A run of this workflow without an owner.
+    pub(super) fn run_of(&self, prepared: &Arc<Prepared>) -> RunId {
+        let numbers = self.parts.membership.numbers();
+        let start = Start {
+            prepared: Arc::clone(prepared),
+            input: Payload::null(),
+            cause: Cause::Event { correlation: None },
+        };
+        let now_ms = self.clock.wall_ms();
+        let new = start.accepted().unwrap().left(&numbers, now_ms).unwrap();
+        let id = new.id;
+        self.store.write(new).unwrap().unwrap();
+        id
+    }
+
+    /// A client of another process.
+    pub(super) fn client(&self) -> WorkflowClient {
+        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+        WorkflowClient::detached(store, clock, Arc::new(Arc::clone(&ALL.host)))
+    }
+
     /// Claims at most `triggers` triggers of the only run, and counts them.
-    fn claim(&self, triggers: u32) -> ClaimedRun {
+    pub(super) fn claim(&self, triggers: u32) -> ClaimedRun {
         let claim = Claim {
             incarnation: self.parts.membership.numbers().incarnation(),
             now_ms: self.clock.wall_ms(),
@@ -115,31 +138,37 @@ impl Process {
         claimed
     }
 
-    fn take(&self, message: Message) {
+    pub(super) fn take(&self, message: Message) {
         let shard = &self.parts.shared.shards[0];
         shard.state.lock().take(message, &self.parts.shared);
     }
 
     fn arrive(&self, claimed: ClaimedRun) {
+        self.arrive_of(claimed, &ALL.workflows[0]);
+    }
+
+    pub(super) fn arrive_of(&self, claimed: ClaimedRun, prepared: &Arc<Prepared>) {
         self.take(Message::Arrived(Box::new(Arrival {
             claimed,
-            prepared: Arc::clone(&ALL.workflows[0]),
+            prepared: Arc::clone(prepared),
             numbers: self.parts.membership.numbers(),
         })));
     }
 
     /// Carries out the writes of the shard, after it has processed its messages.
-    fn write(&self) {
+    pub(super) fn write(&self) -> Vec<Write> {
         let shard = &self.parts.shared.shards[0];
         let mut messages = Vec::new();
         shard.take(&mut messages);
         messages.into_iter().for_each(|message| self.take(message));
         let writes = shard.state.lock().take_out();
+        let all = writes.iter().map(|(_, write)| write.clone()).collect();
         let written = writes
             .into_iter()
             .map(|(ticket, write)| (ticket, self.store.carry_out(write)));
         let answers = written.collect();
         self.take(Message::Answers(answers));
+        all
     }
 
     /// The next guest call of the shard.
@@ -167,7 +196,7 @@ impl Process {
         state.lined_up()
     }
 
-    fn in_flight(&self) -> usize {
+    pub(super) fn in_flight(&self) -> usize {
         self.parts.shared.intake.flow.in_flight() as usize
     }
 
@@ -179,7 +208,7 @@ impl Process {
             > 0
     }
 
-    fn owner(&self, no: RunNo) -> Option<windlass_model::Incarnation> {
+    pub(super) fn owner(&self, no: RunNo) -> Option<windlass_model::Incarnation> {
         self.store.run_by_no(no).unwrap().unwrap().owner
     }
 }

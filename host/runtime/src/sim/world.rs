@@ -28,6 +28,7 @@ use super::report::Report;
 use crate::catalog::Prepared;
 use crate::options::BurstBounds;
 use crate::scheduler::core::Settings;
+use crate::shard::evaluate_aside;
 
 /// An hour, in milliseconds.
 const HOUR_MS: i64 = 3_600_000;
@@ -52,6 +53,9 @@ const DESCENDANTS: u64 = 0x6465_7363_656e;
 
 /// Separates the random selection of refused steps from all others.
 const REFUSALS: u64 = 0x7265_6675_7365;
+
+/// The part of the seed that decides whether evaluations go aside.
+const EVALUATIONS: u64 = 0x6576_616c_7561;
 
 /// The limit of steps of a simulation.
 const MOVES: u64 = 200_000;
@@ -197,6 +201,9 @@ impl World {
             ..Settings::default()
         };
         let root = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        crate::clock::simulated::begin(seed);
+        // In every second simulation each evaluation of a value goes aside.
+        evaluate_aside(Dice(seed ^ EVALUATIONS).once_in(2));
         let slots = dice.between(1, 3);
         let locks = dice.once_in(2).then(Arc::default);
         let client = root.another();

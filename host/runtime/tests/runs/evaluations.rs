@@ -37,13 +37,164 @@ output: "{{{{ [vars.n, vars.a, vars.same, vars.b, nodes.work.output.b] }}}}"
     );
     let ran = Setup::default().run_on(&workflow, Payload::json(r#"{"n":7}"#));
     assert_eq!(ran.output(), json!([2, "7", 1, "7", "7"]));
-    let aside = "windlass_evaluations_aside_total ";
-    let count = ran
-        .metrics
-        .lines()
-        .find_map(|line| line.strip_prefix(aside));
-    let count: u64 = count.unwrap().parse().unwrap();
+    let count = aside(&ran.metrics);
     assert!((1..=4).contains(&count), "{count}");
+}
+
+/// A condition that takes longer than a thread that runs workflows evaluates. It is true.
+const HEAVY: &str = "(range(9000) | map('string') | join('') | length) > 10 \
+                     and (range(9000) | map('string') | join('') | length) > 11 \
+                     and (range(9000) | map('string') | join('') | length) > 12";
+
+fn aside(metrics: &str) -> u64 {
+    let aside = "windlass_evaluations_aside_total ";
+    let count = metrics.lines().find_map(|line| line.strip_prefix(aside));
+    count.unwrap().parse().unwrap()
+}
+
+#[test]
+fn long_evaluations_after_a_node_go_aside() {
+    let cases = [
+        // The conditions of edges.
+        (
+            format!(
+                r#"
+nodes:
+  work: {{ set: {{ n: "{{{{ input.n }}}}" }} }}
+  no: {{ set: {{ taken: no }} }}
+  yes: {{ set: {{ taken: "{{{{ vars.n }}}}" }} }}
+edges:
+  - {{ from: work, to: no, when: "vars.n == 8 and {HEAVY}" }}
+  - {{ from: work, to: yes, when: "vars.n == 7 and {HEAVY} and nodes.work.output.n == 7" }}
+output: "{{{{ vars.taken }}}}"
+"#
+            ),
+            json!(7),
+        ),
+        // `until`.
+        (
+            format!(
+                r#"
+vars: {{ n: 0 }}
+nodes:
+  work: {{ set: {{ n: "{{{{ vars.n + 1 }}}}" }}, repeat: {{ until: "vars.n == 3 and {HEAVY}" }} }}
+output: "{{{{ vars.n }}}}"
+"#
+            ),
+            json!(3),
+        ),
+        // Those about a failure, and those of the edges behind it.
+        (
+            format!(
+                r#"
+vars: {{ n: 7 }}
+nodes:
+  work:
+    fail: "no good"
+    retry: {{ max-attempts: 3, delay: 1ms, classes: [permanent], when: "vars.n == 8 or {HEAVY}" }}
+    on-error:
+      - {{ when: "vars.n == 8 and {HEAVY}", do: continue }}
+      - {{ when: "vars.n == 7 and {HEAVY}", do: route }}
+  no: {{ set: {{ said: no }} }}
+  yes: {{ set: {{ said: "{{{{ nodes.work.output.error.message }}}}" }} }}
+edges:
+  - {{ from: work, port: error, to: no, when: "vars.n == 8 and {HEAVY}" }}
+  - {{ from: work, port: error, to: yes, when: "vars.n == 7 and {HEAVY}" }}
+output: "{{{{ vars.said }}}}"
+"#
+            ),
+            json!("no good"),
+        ),
+        // The outputs of items, and of the run.
+        (
+            format!(
+                r#"
+nodes:
+  work:
+    for-each: [1, 2, 3]
+    concurrency: 3
+    nodes: {{ it: {{ set: {{ n: "{{{{ item * input.n }}}}" }} }} }}
+    output: {{ n: "{{{{ vars.n }}}}", long: "{LONG}" }}
+output: {{ all: "{{{{ nodes.work.output | map(attribute='n') | list }}}}", long: "{LONG}" }}
+"#
+            ),
+            json!({ "all": [7, 14, 21], "long": "7" }),
+        ),
+    ];
+    for (body, expected) in cases {
+        let workflow = format!("workflow: after{body}");
+        let ran = Setup::default().run_on(&workflow, Payload::json(r#"{"n":7}"#));
+        assert_eq!(ran.output(), expected, "{workflow}");
+        assert!(aside(&ran.metrics) > 0, "{workflow}");
+    }
+}
+
+#[test]
+fn a_step_that_waits_for_its_evaluation_holds_up_its_run_and_no_more() {
+    // Other branches assign variables and end while the conditions are evaluated.
+    let branches: Vec<String> = (0..20)
+        .map(|i| format!("n{i}: {{ set: {{ n: {i} }} }}"))
+        .collect();
+    let edges: Vec<String> = (0..20)
+        .map(|i| {
+            format!(
+                "{{ from: n{i}, to: m{i}, when: \"nodes.n{i}.output.n == {i} and {HEAVY}\" }}, m{i} -> all"
+            )
+        })
+        .collect();
+    let after: Vec<String> = (0..20)
+        .map(|i| format!("m{i}: {{ set: {{ v{i}: \"{{{{ nodes.n{i}.output.n }}}}\" }} }}"))
+        .collect();
+    let sum: Vec<String> = (0..20).map(|i| format!("vars.v{i}")).collect();
+    let workflow = format!(
+        "workflow: wide\nnodes:\n  {}\n  {}\n  all: {{ set: {{ sum: \"{{{{ {} }}}}\" }} }}\nedges: [{}]\noutput: \"{{{{ vars.sum }}}}\"\n",
+        branches.join("\n  "),
+        after.join("\n  "),
+        sum.join(" + "),
+        edges.join(", ")
+    );
+    let ran = Setup::default().run_on(&workflow, Payload::json("{}"));
+    assert_eq!(ran.output(), json!(190));
+    assert!(aside(&ran.metrics) >= 1);
+}
+
+#[test]
+fn a_cancellation_does_not_wait_for_the_output_of_a_run() {
+    let running = Setup::default().start();
+    let [client, _] = running.clients();
+    let outputs: Vec<String> = (0..40).map(|i| format!("o{i}: \"{LONG}\"")).collect();
+    let outputs = outputs.join(", ");
+    for workflow in [
+        format!("workflow: out\nnodes: {{ a: {{ set: {{ x: 1 }} }} }}\noutput: {{ {outputs} }}\n"),
+        format!(
+            "workflow: items\nnodes:\n  a:\n    for-each: [1, 2]\n    nodes: {{ b: {{ set: {{ x: 1 }} }} }}\n    output: {{ {outputs} }}\n"
+        ),
+    ] {
+        let start = || {
+            let request = StartRequest {
+                workflow: definition(&workflow).into(),
+                input: Payload::json(r#"{"n":7}"#),
+                id: None,
+                correlation: None,
+            };
+            running.block_on(client.create_and_run(request)).unwrap().id
+        };
+        let runs: Vec<RunId> = (0..12).map(|_| start()).collect();
+        for id in &runs {
+            running.cancel(*id);
+        }
+        let mut cancelled = 0;
+        for id in &runs {
+            let ended = running.block_on(client.result(*id, Duration::from_secs(60)));
+            let result = ended.unwrap();
+            match result.status {
+                Status::Cancelled => cancelled += 1,
+                Status::Completed => {}
+                status => panic!("{status:?}: {:?}", result.result),
+            }
+        }
+        assert!(cancelled > 6, "{cancelled}");
+    }
 }
 
 #[test]

@@ -12,7 +12,8 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use minijinja::Value;
 
@@ -47,21 +48,27 @@ pub(super) const SLOT: usize = size_of::<minijinja::Value>();
 /// The memory of a list or a map without its values.
 pub(super) const CONTAINER: usize = 96;
 
-/// The work between two checks of the interrupt: far below a millisecond.
+/// The work between two checks of the interrupt, of all evaluations within one [`StepBudget`]: far
+/// below a millisecond. A power of two.
 const LOOK: u64 = 256 * 1024;
 
 /// Cancels an evaluation. An interrupted evaluation has neither a result nor a failure, and its work
 /// is not charged: it is repeated later.
 #[derive(Clone)]
 pub struct Interrupt {
-    raised: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    raised: Option<Arc<Raised>>,
+    until: Duration,
     memory: usize,
 }
+
+/// Whether an interrupt is raised whose evaluations may last until this instant.
+pub type Raised = dyn Fn(Duration) -> bool + Send + Sync;
 
 impl Default for Interrupt {
     fn default() -> Self {
         Self {
             raised: None,
+            until: Duration::MAX,
             memory: MEMORY,
         }
     }
@@ -72,7 +79,17 @@ impl Interrupt {
     /// so it has to be cheap and must not block.
     pub fn when(raised: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self {
-            raised: Some(Arc::new(raised)),
+            raised: Some(Arc::new(move |_| raised())),
+            ..Self::default()
+        }
+    }
+
+    /// Interrupts as soon as `raised` returns true for this instant, as [`Self::when`] does. Many
+    /// interrupts share one function, so they allocate nothing.
+    pub fn after(raised: &Arc<Raised>, until: Duration) -> Self {
+        Self {
+            raised: Some(Arc::clone(raised)),
+            until,
             ..Self::default()
         }
     }
@@ -84,7 +101,9 @@ impl Interrupt {
     }
 
     fn is_raised(&self) -> bool {
-        self.raised.as_ref().is_some_and(|raised| raised())
+        self.raised
+            .as_ref()
+            .is_some_and(|raised| raised(self.until))
     }
 }
 
@@ -106,6 +125,7 @@ struct Left {
     made: AtomicUsize,
     /// The bound of `made`.
     most: usize,
+    interrupted: AtomicBool,
 }
 
 impl StepBudget {
@@ -124,7 +144,29 @@ impl StepBudget {
             work: AtomicU64::new(work),
             made: AtomicUsize::new(most),
             most,
+            interrupted: AtomicBool::new(false),
         }))
+    }
+
+    /// Makes it the whole budget of another step. False if it is shared: it is unchanged then.
+    pub fn renew(&mut self) -> bool {
+        let Some(left) = Arc::get_mut(&mut self.0) else {
+            return false;
+        };
+        *left.work.get_mut() = WORK;
+        *left.made.get_mut() = left.most;
+        *left.interrupted.get_mut() = false;
+        true
+    }
+
+    /// Whether an evaluation was interrupted. All further evaluations are interrupted at once.
+    pub fn is_interrupted(&self) -> bool {
+        self.0.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Lets evaluations go on after an interrupt.
+    pub fn go_on(&self) {
+        self.0.interrupted.store(false, Ordering::Relaxed);
     }
 
     /// Charges for a value of this many bytes that the step makes, before it is made.
@@ -174,6 +216,8 @@ pub(super) struct Budget<'a> {
     interrupted_below: usize,
     depth: u32,
     next_look: u64,
+    /// The work that was left when the evaluation began.
+    begun: u64,
     shared: &'a StepBudget,
     interrupt: &'a Interrupt,
 }
@@ -187,10 +231,21 @@ impl<'a> Budget<'a> {
             memory: MEMORY,
             interrupted_below: MEMORY.saturating_sub(interrupt.memory),
             depth: 0,
-            next_look: work.saturating_sub(LOOK),
+            // An interrupted step looks at once.
+            next_look: match shared.is_interrupted() {
+                true => work,
+                false => look_below(work),
+            },
+            begun: work,
             shared,
             interrupt,
         }
+    }
+
+    #[cold]
+    fn interrupted(&self) -> Fault {
+        self.shared.0.interrupted.store(true, Ordering::Relaxed);
+        Fault::Interrupted
     }
 
     /// Charges one step.
@@ -236,7 +291,7 @@ impl<'a> Budget<'a> {
             return Err(Fault::Limit(Limit::Memory));
         };
         if memory < self.interrupted_below {
-            return Err(Fault::Interrupted);
+            return Err(self.interrupted());
         }
         self.memory = memory;
         self.touch(bytes)
@@ -301,9 +356,9 @@ impl<'a> Budget<'a> {
 
     #[cold]
     fn look(&mut self) -> Result<()> {
-        self.next_look = self.work.saturating_sub(LOOK);
-        if self.interrupt.is_raised() {
-            return Err(Fault::Interrupted);
+        self.next_look = look_below(self.work);
+        if self.shared.is_interrupted() || self.interrupt.is_raised() {
+            return Err(self.interrupted());
         }
         Ok(())
     }
@@ -311,6 +366,14 @@ impl<'a> Budget<'a> {
 
 impl Drop for Budget<'_> {
     fn drop(&mut self) {
-        self.shared.set_work_left(self.work);
+        let is_charged = !self.shared.is_interrupted();
+        self.shared
+            .set_work_left(if is_charged { self.work } else { self.begun });
     }
+}
+
+/// The rest of the work at which the next look at the interrupt is due. It does not depend on where
+/// an evaluation began, so many short evaluations look as often as a long one.
+fn look_below(work: u64) -> u64 {
+    work.saturating_sub(1) & !(LOOK - 1)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value as Json, json};
 use windlass_test_seeds::Seeds;
 
-use super::super::{Condition, ExprError, ExprErrorKind, Interrupt, Template, Values};
+use super::super::{Condition, ExprError, ExprErrorKind, Interrupt, StepBudget, Template, Values};
 use super::oracle;
 use super::random::Random;
 
@@ -204,6 +204,39 @@ fn an_interrupted_evaluation_says_so_and_can_be_done_again() {
     assert!(!error.is_over_budget());
     assert_eq!(asked.load(Ordering::Relaxed), 3);
     assert!(template.render(&fresh(&json!({ "n": 1 }))).is_ok());
+}
+
+#[test]
+fn short_evaluations_are_interrupted_as_a_long_one_is() {
+    let condition = Condition::compile("('x' * 9000)|length == 9000", "/at").unwrap();
+    let mut values = fresh(&json!({}));
+    values.within(&StepBudget::default());
+    values.interrupted_by(Interrupt::when(|| true));
+    let before = (0..100).take_while(|_| condition.test(&values) == Ok(true));
+    let before = before.count();
+    assert!((2..60).contains(&before), "{before}");
+    // From then on nothing is evaluated, until the caller goes on.
+    assert!(values.was_interrupted());
+    let short = Condition::compile("1 + 1 == 2", "/at").unwrap();
+    assert_eq!(
+        short.test(&values).unwrap_err().kind,
+        ExprErrorKind::Interrupted
+    );
+    values.interrupted_by(Interrupt::default());
+    values.budget().go_on();
+    assert_eq!(short.test(&values), Ok(true));
+}
+
+#[test]
+fn a_budget_is_renewed_when_nothing_shares_it() {
+    let mut budget = StepBudget::new(10);
+    budget.make(7).unwrap();
+    let other = budget.clone();
+    assert!(!budget.renew());
+    assert_eq!(budget.made_left(), 3);
+    drop(other);
+    assert!(budget.renew());
+    assert_eq!(budget.made_left(), 10);
 }
 
 #[test]
