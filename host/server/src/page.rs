@@ -22,10 +22,8 @@ const MOST: u32 = 500;
 /// A page ends with the item by which it reaches this size.
 const BYTES: usize = 4 * 1024 * 1024;
 
-/// The rows of a page have at most so many bytes, unless it is one row. The rest of [`READ`] is for
+/// The rows of a page have at most so many bytes, unless it is one row. The rest of `answers::READ` is for
 /// large values in blobs, and for the answer.
-///
-/// [`READ`]: crate::answers::READ
 const ROWS_BYTES: u64 = 2 * 1024 * 1024;
 
 /// One page of a list.
