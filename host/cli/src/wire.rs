@@ -44,6 +44,10 @@ pub(crate) use resources::{CommandResources, HostResources};
 /// The variable that may contain the keyring itself.
 const KEYRING: &str = "WINDLASS_KEYRING";
 
+/// The writes in progress of a thread that runs workflows, in bytes, where the budget of run data
+/// allows as much. They keep a disk busy, and the steps of all runs wait behind them.
+const UNWRITTEN: u64 = 8 * 1024 * 1024;
+
 /// The parts that every acting command uses.
 pub(crate) struct Machine {
     /// The source of the parts.
@@ -346,7 +350,7 @@ impl Setup {
             max_descendants: scheduler.max_descendants,
             step_bytes: budgets.step.bytes(),
             run_data_bytes: budgets.run_data.0,
-            unwritten_bytes: budgets.run_data.0 / 2 / workers.max(1) as u64,
+            unwritten_bytes: (budgets.run_data.0 / 2 / workers.max(1) as u64).min(UNWRITTEN),
             definition_bytes: budgets.definitions.0,
             observer: None,
             plugin_folders: None,

@@ -17,11 +17,13 @@ const AHEAD: usize = 32;
 
 /// An execution that may begin, with its burst. A later burst has to queue it again, because the run
 /// may wait for its lock, or the trigger for its group of suspects.
-type Entry = (RunNo, Epoch, Seq);
+pub(super) type Entry = (RunNo, Epoch, Seq);
 
 /// The executions to begin next, in order.
 #[derive(Default)]
 pub(super) struct Ready {
+    /// Control triggers: they call no guest and write little, and may end what is ready.
+    control: VecDeque<Entry>,
     ahead: VecDeque<Entry>,
     rest: Queue<Arc<str>, (), Entry>,
 }
@@ -30,6 +32,9 @@ impl Ready {
     /// Adds an execution of a run. `now_ms` reads the monotonic clock.
     pub(super) fn push(&mut self, owned: &OwnedRun, seq: Seq, now_ms: impl FnOnce() -> u64) {
         let entry = (owned.no, owned.epoch, seq);
+        if seq.is_external() && owned.is_control(seq) {
+            return self.control.push_back(entry);
+        }
         if self.rest.is_empty() && self.ahead.len() < AHEAD {
             return self.ahead.push_back(entry);
         }
@@ -41,7 +46,12 @@ impl Ready {
         self.rest.push(caller, entry, now_ms());
     }
 
-    /// Takes the execution that goes next. `now_ms` reads the monotonic clock.
+    /// Takes the control trigger that goes next, which is before all executions.
+    pub(super) fn pop_control(&mut self) -> Option<Entry> {
+        self.control.pop_front()
+    }
+
+    /// Takes the execution that goes next, besides control triggers. `now_ms` reads the monotonic clock.
     pub(super) fn pop(&mut self, now_ms: impl FnOnce() -> u64) -> Option<Entry> {
         if let Some(entry) = self.ahead.pop_front() {
             return Some(entry);
@@ -55,13 +65,19 @@ impl Ready {
         Some(taken.item)
     }
 
+    /// Whether no control trigger is ready.
+    pub(super) fn has_no_control(&self) -> bool {
+        self.control.is_empty()
+    }
+
+    /// Whether no execution is ready, besides control triggers.
     pub(super) fn is_empty(&self) -> bool {
         self.ahead.is_empty() && self.rest.is_empty()
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.ahead.len() + self.rest.len()
+        self.control.len() + self.ahead.len() + self.rest.len()
     }
 
     /// Removes all.

@@ -190,7 +190,10 @@ impl ShardState {
     /// Whether the driving thread has no work without a message.
     pub(crate) fn is_at_rest(&self) -> bool {
         let begins_nothing = self.ready.is_empty() && self.results.is_empty();
-        (begins_nothing || self.is_held_back()) && self.out.is_empty() && self.orders.is_empty()
+        (begins_nothing || self.is_held_back())
+            && self.ready.has_no_control()
+            && self.out.is_empty()
+            && self.orders.is_empty()
     }
 
     /// The number of triggers about to be executed.

@@ -18,6 +18,7 @@ use super::halfway::Behind;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::{Extras, OwnedRun, Stage};
+use super::ready::Entry;
 use super::shard_state::{ShardState, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
@@ -33,39 +34,50 @@ impl ShardState {
     /// The next guest call. All work before it that needs no guest is done here, unless so many
     /// commits have gathered that they are submitted first, or too much data is not durable yet.
     pub(crate) fn next(&mut self, shared: &Arc<RuntimeShared>) -> Option<Work> {
-        while !self.is_held_back() {
-            let work = match self.result() {
-                Some(Elsewhere::Returned(returned)) => self.returned(*returned, shared),
-                Some(Elsewhere::Evaluated(evaluated)) => self.evaluated(*evaluated, shared),
-                None => self.next_ready(shared)?,
+        loop {
+            let work = if let Some(control) = self.ready.pop_control() {
+                self.begin_ready(control, shared)
+            } else if self.is_held_back() {
+                return None;
+            } else {
+                match self.result() {
+                    Some(Elsewhere::Returned(returned)) => self.returned(*returned, shared),
+                    Some(Elsewhere::Evaluated(evaluated)) => self.evaluated(*evaluated, shared),
+                    None => {
+                        let next = self.ready.pop(|| shared.base.now().monotonic_ms)?;
+                        self.begin_ready(next, shared)
+                    }
+                }
             };
             if work.is_some() || self.is_full() {
                 return work;
             }
         }
-        None
     }
 
-    /// Begins the execution that is next, as far as its guest call; none if no execution is ready.
-    fn next_ready(&mut self, shared: &Arc<RuntimeShared>) -> Option<Option<Work>> {
-        let (no, epoch, seq) = self.ready.pop(|| shared.base.now().monotonic_ms)?;
+    /// Begins an execution that is ready, as far as its guest call.
+    fn begin_ready(
+        &mut self,
+        (no, epoch, seq): Entry,
+        shared: &Arc<RuntimeShared>,
+    ) -> Option<Work> {
         if self.owned.get(&no).is_none_or(|owned| owned.epoch != epoch) {
-            return Some(None);
+            return None;
         }
         if shared.intake.begins_nothing() {
             self.give_back_if_idle(no, shared);
-            return Some(None);
+            return None;
         }
         let mut behind = Vec::new();
         if self.is_halfway(no) {
             match self.cut_short((no, epoch, seq), shared) {
                 Some(follows) => behind = follows,
-                None => return Some(None),
+                None => return None,
             }
         }
         let work = self.begin(no, seq, shared);
         self.follow((no, epoch), behind, shared);
-        Some(work)
+        work
     }
 
     /// Processes a guest call that has returned. Returns the call that follows from it.

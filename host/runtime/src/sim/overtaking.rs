@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_model::{Clock, Payload, RunId, RunNo, TriggerState};
+use windlass_model::{Clock, Payload, RunId, RunNo, Status, TriggerState, TriggerType};
 use windlass_plugins::Disposition;
+use windlass_store::external::{Control, Touched};
 use windlass_store::write::{Claim, ClaimScope, ClaimedRun, Release};
 use windlass_store::{MemoryStore, Reader as _, Store as _, Write, Writer as _};
 
@@ -234,6 +235,30 @@ fn a_shard_with_too_much_unwritten_data_takes_no_result_and_begins_nothing() {
     process.write();
     assert!(process.next().is_some());
     assert_eq!((process.lined_up(), process.in_flight()), (1, all - 2));
+}
+
+#[test]
+fn a_cancellation_waits_for_no_unwritten_data() {
+    let process = Process::with_unwritten(0);
+    let id = process.run(2);
+    process.arrive(process.claim(64));
+    let [_, first] = std::array::from_fn(|_| process.next().unwrap());
+    process.handled(&first);
+    assert!(process.next().is_none(), "the result is unwritten");
+    let numbers = process.parts.membership.numbers();
+    let cancel = Control {
+        run: id,
+        no: numbers.trigger().unwrap(),
+        kind: TriggerType::Cancel,
+        at_ms: process.clock.wall_ms(),
+    };
+    assert_eq!(process.store.write(cancel).unwrap(), Touched::Done);
+    process.arrive(process.claim(64));
+    assert!(!process.is_at_rest());
+    assert!(process.next().is_none(), "it calls no guest");
+    process.write();
+    let run = process.store.run(id).unwrap().unwrap();
+    assert_eq!(run.status, Status::Cancelled);
 }
 
 #[test]
