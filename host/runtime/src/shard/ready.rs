@@ -22,7 +22,7 @@ pub(super) type Entry = (RunNo, Epoch, Seq);
 /// The executions to begin next, in order.
 #[derive(Default)]
 pub(super) struct Ready {
-    /// Control triggers: they call no guest and write little, and may end what is ready.
+    /// Control triggers: they call no guest and write little, and may end other triggers.
     control: VecDeque<Entry>,
     ahead: VecDeque<Entry>,
     rest: Queue<Arc<str>, (), Entry>,
