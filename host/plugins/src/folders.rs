@@ -19,11 +19,11 @@ use std::time::{Duration, SystemTime};
 
 use windlass_model::{Code, Digest};
 
+use crate::call::plugin::Plugin;
 use crate::codes;
 use crate::error::Error;
+use crate::grant::proof::signature_of;
 use crate::host::Host;
-use crate::plugin::Plugin;
-use crate::proof::signature_of;
 
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
@@ -170,7 +170,7 @@ impl Folders {
     ///
     /// Returns the latest time of the next look, if no notification comes before.
     pub fn look(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) -> Duration {
-        if self.looks == 0 && host.shared.options.load_bundle {
+        if self.looks == 0 && host.load_bundle {
             host.load_bundle().into_iter().for_each(&mut *on_event);
         }
         self.act(host, on_event);
@@ -178,7 +178,7 @@ impl Folders {
         let wait = if suspicious { SUSPICIOUS } else { LOOK };
         let again = self.seen.values().filter_map(|seen| seen.again.as_ref());
         again.map(|again| again.at).min().map_or(wait, |at| {
-            wait.min(at.saturating_sub(host.shared.clock.monotonic()))
+            wait.min(at.saturating_sub(host.load.calls.clock.monotonic()))
         })
     }
 
@@ -203,7 +203,7 @@ impl Folders {
                 });
             }
         }
-        let now = host.shared.clock.monotonic();
+        let now = host.load.calls.clock.monotonic();
         let (mut changed, mut slow) = (Vec::new(), Vec::new());
         for (file, stamp) in present {
             let same = |seen: &&mut Seen| stamp.is_none() || seen.stamp == stamp;
@@ -322,7 +322,7 @@ impl Folders {
                     on_event(failure(host, file.clone(), error.clone()));
                 }
                 if AGAIN.contains(&error.code) {
-                    let now = host.shared.clock.monotonic();
+                    let now = host.load.calls.clock.monotonic();
                     again = Some(Again::after(last.as_ref(), error, now));
                 }
             }
