@@ -437,7 +437,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_plugin_says_of_itself_begins_no_line_of_a_message() {
+    fn texts_of_a_description_begin_no_line_of_a_message() {
         let hostile = "1\nerror[WL-X001]: gone\r\u{1b}[2J";
         let description = json!({
             "windlass": 1,

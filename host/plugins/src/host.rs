@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_is_what_is_built() {
+    fn the_library_has_the_packages_of_the_folder() {
         let plugins = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
         let entries = std::fs::read_dir(plugins).unwrap();
         let folders = entries.map(|entry| entry.unwrap().path());

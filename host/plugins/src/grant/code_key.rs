@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_written_is_no_key() {
+    fn a_file_that_other_users_could_have_written_is_no_key() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("code-key");
         let code = || CodeKey::load(&path).map(|_| ()).map_err(|error| error.code);

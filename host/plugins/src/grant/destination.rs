@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_covers_what_it_names_and_no_more() {
+    fn a_grant_covers_the_addresses_that_it_names_and_no_more() {
         check(
             "api.example.com",
             &[
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn grants_without_a_meaning_are_refused() {
         for text in [
             "",
             "*foo",

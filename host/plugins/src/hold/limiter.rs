@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_budget_has_no_room_for_ends_the_guest() {
+    fn growth_beyond_the_budget_ends_the_guest() {
         // The whole budget is used by the instance itself.
         let mut limiter = limiter(crate::hold::budget::INSTANCE_BYTES);
         assert!(limiter.memory_growing(0, 60, None).is_err());

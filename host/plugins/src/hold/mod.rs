@@ -75,7 +75,7 @@ pub(crate) enum Stop {
     Deadline,
     #[error("the call was cancelled")]
     Cancelled,
-    #[error("there is no memory for the call within what all plugins may take (`plugins.memory`)")]
+    #[error("there is no memory for the call within the budget of all plugins (`plugins.memory`)")]
     NoMemory,
 }
 

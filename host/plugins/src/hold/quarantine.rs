@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_off_gets_through_although_others_crash_before_it() {
+    fn a_delayed_call_gets_through_although_others_crash_before_it() {
         let quarantine = Quarantine::new(Some(1));
         let bad = named("bad");
         assert_eq!(quarantine.crashed(&bad, at(1)), Some(FIRST));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_switched_off() {
+    fn the_quarantine_can_be_switched_off() {
         let quarantine = Quarantine::new(None);
         for _ in 0..100 {
             assert_eq!(quarantine.crashed(&named("bad"), at(1)), None);

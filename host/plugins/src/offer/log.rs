@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_the_limits_is_dropped_and_counted() {
+    fn lines_beyond_the_limits_are_dropped_and_counted() {
         let limits = Limits {
             log_lines: 2,
             log_bytes: 10,

@@ -99,7 +99,7 @@ pub(crate) fn nonsense(message: &str) -> Failure {
     Failure::new(
         Class::Permanent,
         codes::RESULT,
-        format!("what it returned: {message}"),
+        format!("the result of the guest cannot be read: {message}"),
     )
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_host_cannot_read_is_refused() {
+    fn unreadable_json_of_a_guest_is_refused() {
         let deep = |levels: usize| [vec![b'['; levels], vec![b']'; levels]].concat();
         for unreadable in [
             &deep(128)[..],

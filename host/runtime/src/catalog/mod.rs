@@ -35,7 +35,6 @@ use windlass_store::rows::{DefinitionRow, PinsRow};
 use crate::codes;
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::transfer::malformed;
 
 pub use file::check_file;
 use kept::Kept;
@@ -227,7 +226,7 @@ impl Catalog {
         let _slot = self.slots.enter(definition.json.len());
         let prepared = prepare::from_store(definition, pins, store, plugins)?;
         if *prepared.name != *prepared.definition.name {
-            return Err(malformed("its workflow has another name"));
+            return Err(Error::bad_export("its workflow has another name"));
         }
         Ok(self.keep(Arc::new(prepared)))
     }

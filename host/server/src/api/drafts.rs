@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass_runtime::client;
+use windlass_runtime::operations;
 use windlass_store::drafts::DraftRow;
 
 use super::publishing::Published;
@@ -133,13 +133,13 @@ pub(crate) async fn save(
         .ask(move |app| {
             let _large = large;
             let name = Some(name);
-            let draft = client::SaveDraft {
+            let draft = operations::SaveDraft {
                 name,
                 text,
                 expected,
             };
             let plugins = app.resources().plugins()?;
-            Ok(client::save_draft(
+            Ok(operations::save_draft(
                 app.store(),
                 &plugins,
                 app.now_ms(),
@@ -170,7 +170,7 @@ pub(crate) async fn discard(
     headers: HeaderMap,
 ) -> Result<StatusCode, Box<Problem>> {
     let expected = revision(&headers)?;
-    app.ask(move |app| Ok(client::discard_draft(app.store(), &name, expected)?))
+    app.ask(move |app| Ok(operations::discard_draft(app.store(), &name, expected)?))
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -191,7 +191,7 @@ pub(crate) async fn publish(
     let published = app
         .ask(move |app| {
             let (store, plugins) = (app.store(), app.resources().plugins()?);
-            Ok(client::publish_draft(
+            Ok(operations::publish_draft(
                 store,
                 &plugins,
                 app.now_ms(),

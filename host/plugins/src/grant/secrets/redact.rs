@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_no_part_of_the_json_takes_all_of_it() {
+    fn a_secret_across_parts_of_the_json_takes_all_of_it() {
         let check = |value: &str, json: &str| {
             let clean = redactor(value)
                 .json(json.as_bytes())

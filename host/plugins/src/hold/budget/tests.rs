@@ -66,7 +66,7 @@ fn a_reservation_waits_until_there_is_room() {
 }
 
 #[test]
-fn one_who_waits_no_longer_leaves_nothing_behind() {
+fn a_call_that_stops_waiting_leaves_nothing_behind() {
     let budget = budget(10 * MIB);
     for granted in [false, true] {
         let first = budget.reserve_now(1, 7 * MIB, &Nothing).unwrap();
@@ -80,7 +80,7 @@ fn one_who_waits_no_longer_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_idles_makes_room() {
+fn idle_instances_make_room() {
     let budget = budget(10 * MIB);
     let idle: Vec<Account> = (0..7)
         .map(|_| {
@@ -95,7 +95,7 @@ fn what_idles_makes_room() {
 }
 
 #[test]
-fn an_instance_that_stays_within_what_it_holds_asks_nobody() {
+fn an_instance_within_its_reservation_does_not_ask_the_budget() {
     let mut account = account(10 * MIB);
     assert!(account.prepare(2 * MIB));
     let budget = Arc::clone(&account.budget);

@@ -158,7 +158,7 @@ proptest! {
 
     /// Waiting calls only wait for holders that do not wait.
     #[test]
-    fn never_over_the_total_and_everybody_comes_through(ops in prop::collection::vec(op(), 1..200)) {
+    fn calls_stay_within_the_total_and_all_come_through(ops in prop::collection::vec(op(), 1..200)) {
         let mut world = World::new();
         for op in &ops {
             world.apply(op);
@@ -177,7 +177,7 @@ proptest! {
 
     /// However much it needs, and however many small calls keep coming.
     #[test]
-    fn one_who_waits_is_not_overtaken_for_ever(
+    fn a_waiting_call_is_not_overtaken_for_ever(
         large in 1..1_200_u64,
         small in prop::collection::vec((0..4_u64, 1..100_u64), 400),
     ) {

@@ -255,7 +255,7 @@ fn headers_are_without_secrets() {
 }
 
 #[test]
-fn what_a_name_resolves_to_is_checked_each_time() {
+fn the_addresses_of_a_name_are_checked_each_time() {
     let tokio = tokio::runtime::Runtime::new().unwrap();
     let lookup = |name: &str| {
         let address = match name {

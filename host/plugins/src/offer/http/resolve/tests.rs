@@ -76,7 +76,7 @@ fn a_lookup_holds_its_slot_until_it_has_truly_ended() {
 }
 
 #[test]
-fn those_who_ask_for_one_name_share_a_lookup() {
+fn calls_that_ask_for_one_name_share_a_lookup() {
     let (lookup, heard, release) = silent();
     let names = Arc::new(Resolver::new(lookup, 1, LONG, Arc::new(Still::default())));
     let tokio = tokio();

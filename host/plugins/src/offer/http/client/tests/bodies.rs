@@ -167,7 +167,7 @@ fn a_hostile_body_fails_and_costs_no_more_than_its_bound() {
 }
 
 #[test]
-fn a_text_is_given_in_utf8_whatever_its_charset_is() {
+fn a_text_of_any_charset_is_given_in_utf8() {
     check(
         &["content-type: text/plain; charset=ISO-8859-1"],
         b"caf\xe9",
@@ -223,7 +223,7 @@ fn a_text_is_given_in_utf8_whatever_its_charset_is() {
 }
 
 #[test]
-fn a_secret_is_removed_from_what_the_guest_gets_however_it_was_sent() {
+fn a_secret_is_removed_from_each_form_of_a_response() {
     let utf16: Vec<u8> = "hunter2hunter2"
         .bytes()
         .flat_map(|byte| [byte, 0])

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windlass_model::{Digest, RunId};
 use windlass_store::lives::{LifeOp, Lived};
 
-use super::workflow::{ClientInner, WorkflowClient};
+use super::reach::{Operations, OperationsInner};
 use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub enum Begun {
     Before,
 }
 
-impl WorkflowClient {
+impl Operations {
     /// Creates a run that begins when [`Self::begin`] is called. The same id with the same request
     /// returns the existing run.
     ///
@@ -116,7 +116,7 @@ fn called(prepared: Arc<Prepared>, request: StartRequest, begin: Begin) -> Resul
     start.accepted()
 }
 
-impl ClientInner {
+impl OperationsInner {
     /// The definition of a request, if it is prepared and nothing has to be read to know that.
     fn warm(&self, request: &StartRequest) -> Option<Arc<Prepared>> {
         let (Workflow::Given(row), Some(runtime)) = (&request.workflow, self.runtime()) else {

@@ -13,7 +13,7 @@ use windlass_model::{Body, Digest, Payload, Stimulus};
 use windlass_store::Store;
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
-use super::stimuli::stimulus_hash;
+use super::sending::stimulus_hash;
 use crate::codes;
 use crate::error::Error;
 

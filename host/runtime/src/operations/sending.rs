@@ -91,7 +91,7 @@ fn matched_by(name: &str, matches: &Value) -> Result<(Digest, Bytes), Error> {
         .map_err(|wrong| refused(wrong.to_string()))?;
     let matches = Bytes::from(stimulus::canonical(matches));
     if matches.len() > MATCH_BYTES {
-        let message = format!("what an event is matched by has at most {MATCH_BYTES} bytes");
+        let message = format!("the `match` of an event has at most {MATCH_BYTES} bytes");
         return Err(refused(message));
     }
     Ok((stimulus::hash(name, &matches, None), matches))
@@ -171,7 +171,9 @@ pub(crate) fn send(
     }
     Err(Error::Refused {
         code: codes::STIMULUS_BUSY,
-        message: "what the event starts was published anew again and again meanwhile".to_owned(),
+        message:
+            "the workflows that the event starts were published anew at each attempt to send it"
+                .to_owned(),
         help: Some("send it again".to_owned()),
     })
 }

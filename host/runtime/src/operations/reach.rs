@@ -1,4 +1,4 @@
-//! The client: how it reaches the store, and the common parts of its operations.
+//! How the operations reach the store, and their common parts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,34 +15,34 @@ use crate::scheduler::core::Event;
 
 /// The operations on runs, for any process.
 ///
-/// Made by [`WorkflowClient::local`] in a process that runs workflows, and by
-/// [`WorkflowClient::detached`] in any other process on the same store. The operations are the
-/// same. A change to a run is written durably and carried out by the owner of the run: a client
-/// holds no lock. Operations with a `patience` wait up to that time for the change; zero does not
+/// Made by [`Operations::local`] in a process that runs workflows, and by
+/// [`Operations::detached`] in any other process on the same store. The operations are the
+/// same. A change to a run is written durably and carried out by the owner of the run: an
+/// operation holds no lock. Operations with a `patience` wait up to that time for the change; zero does not
 /// wait.
 ///
 /// The futures have to be polled inside a tokio runtime. Blocking work runs on the runtime's
-/// threads for blocking tasks: [`WorkflowClient::TURNS`] operations at once, unless the caller sets
-/// another bound. Clones are the same client.
+/// threads for blocking tasks: [`Operations::TURNS`] operations at once, unless the caller sets
+/// another bound. Clones share the bound.
 #[derive(Clone)]
-pub struct WorkflowClient {
-    pub(super) inner: Arc<ClientInner>,
+pub struct Operations {
+    pub(super) inner: Arc<OperationsInner>,
     turns: Turns,
     exports: Option<Arc<ExportKeys>>,
 }
 
-pub(crate) struct ClientInner {
+pub(crate) struct OperationsInner {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     place: Attachment,
     hints: OnceLock<Hints>,
 }
 
-/// How the client reaches the store.
+/// How the operations reach the store.
 enum Attachment {
-    /// In a process that runs workflows: the client uses its numbers, waiters and shards.
+    /// In a process that runs workflows: they use its numbers, waiters and shards.
     Local(Arc<Runtime>),
-    /// In any other process: the client compiles definitions itself, on plugins that are loaded
+    /// In any other process: they compile definitions, on plugins that are loaded
     /// when an operation needs them.
     Detached(Catalog, Arc<dyn Resources>),
 }
@@ -53,11 +53,11 @@ struct Hints {
     _listener: Option<Listener>,
 }
 
-impl WorkflowClient {
-    /// The number of operations of a client that use the store at once. Further operations wait.
+impl Operations {
+    /// The number of operations that use the store at once. Further operations wait.
     pub const TURNS: usize = 64;
 
-    /// A client in a process that runs workflows.
+    /// The operations in a process that runs workflows.
     pub fn local(runtime: &Arc<Runtime>) -> Self {
         let shared = &runtime.shared;
         let (store, clock) = (
@@ -67,7 +67,7 @@ impl WorkflowClient {
         Self::new(store, clock, Attachment::Local(Arc::clone(runtime)))
     }
 
-    /// A client in any process on the store. The client is a member of the store only while it
+    /// The operations in any process on the store. The process is a member of the store only while it
     /// writes rows that need a number.
     pub fn detached(
         store: Arc<dyn Store>,
@@ -82,7 +82,7 @@ impl WorkflowClient {
     }
 
     fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, place: Attachment) -> Self {
-        let inner = ClientInner {
+        let inner = OperationsInner {
             store,
             clock,
             place,
@@ -95,8 +95,8 @@ impl WorkflowClient {
         }
     }
 
-    /// The same client with these keys for exports and imports. Otherwise a local client uses the
-    /// keys of its process, and a detached client uses its resources.
+    /// The same operations with these keys for exports and imports. Otherwise local operations use the
+    /// keys of their process, and detached ones use their resources.
     #[must_use]
     pub fn with_exports(self, keys: Arc<ExportKeys>) -> Self {
         let exports = Some(keys);
@@ -111,7 +111,7 @@ impl WorkflowClient {
         }
     }
 
-    /// The same client, with a bound that the caller shares between all its work on the store.
+    /// The same operations, with a bound that the caller shares between all its work on the store.
     #[must_use]
     pub fn with_turns(self, turns: Turns) -> Self {
         Self { turns, ..self }
@@ -120,7 +120,7 @@ impl WorkflowClient {
     /// Runs a blocking operation when it has a turn.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&ClientInner) -> Result<T, Error> + Send + 'static,
+        ask: impl FnOnce(&OperationsInner) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let inner = Arc::clone(&self.inner);
         let asked = self.turns.next().await.spend(move || ask(&inner));
@@ -129,12 +129,12 @@ impl WorkflowClient {
 
     /// Runs a blocking operation on this thread.
     #[cfg(test)]
-    pub(crate) fn now<T>(&self, ask: impl FnOnce(&ClientInner) -> T) -> T {
+    pub(crate) fn now<T>(&self, ask: impl FnOnce(&OperationsInner) -> T) -> T {
         ask(&self.inner)
     }
 }
 
-impl ClientInner {
+impl OperationsInner {
     pub(super) fn runtime(&self) -> Option<&Arc<Runtime>> {
         match &self.place {
             Attachment::Local(runtime) => Some(runtime),
@@ -214,7 +214,7 @@ mod tests {
     use crate::clock::SystemClock;
 
     #[test]
-    fn whoever_goes_away_leaves_no_more_behind_than_there_are_turns() {
+    fn abandoned_operations_leave_no_more_work_behind_than_there_are_turns() {
         let dir = tempfile::tempdir().unwrap();
         let tokio = tokio::runtime::Runtime::new().unwrap();
         let _inside = tokio.enter();
@@ -222,7 +222,7 @@ mod tests {
         let store = MemoryStore::new(Arc::clone(&clock));
         let options = Options::in_dir(dir.path());
         let host = Host::start(options, Arc::clone(&clock), tokio.handle().clone()).unwrap();
-        let client = WorkflowClient::detached(store, clock, Arc::new(host));
+        let client = Operations::detached(store, clock, Arc::new(host));
         let client = client.with_turns(Turns::new(1));
         let mut context = Context::from_waker(Waker::noop());
         // Each pending operation holds a clone while it exists.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_model::{RunId, Status};
 use windlass_store::rows::RunRow;
 
-use super::workflow::{ClientInner, WorkflowClient};
+use super::reach::{Operations, OperationsInner};
 use crate::error::Error;
 use crate::runtime::result_of;
 use crate::wait::{Ended, RunResult};
@@ -29,7 +29,7 @@ pub struct Standing {
     pub done: bool,
 }
 
-impl WorkflowClient {
+impl Operations {
     /// Whether the run exists; a deleted run does not.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl WorkflowClient {
     }
 }
 
-impl ClientInner {
+impl OperationsInner {
     fn look(&self, id: RunId) -> Result<(RunRow, Option<RunResult>), Error> {
         let store = self.store.as_ref();
         let row = store

@@ -14,8 +14,8 @@ use windlass_model::{Definition, Digest, ExecutionNo, ExecutionStatus, file, lim
 use windlass_store::rows::{DefinitionRow, RunRow};
 
 use super::drafts::of_version;
+use super::reach::OperationsInner;
 use super::retrying::no_retry;
-use super::workflow::ClientInner;
 use crate::catalog::Prepared;
 use crate::error::Error;
 use crate::shard::json_of;
@@ -49,7 +49,7 @@ pub(super) struct Altered {
     now_read: Definition,
 }
 
-impl ClientInner {
+impl OperationsInner {
     /// Prepares another version of its workflow for a run, on the current plugins.
     pub(super) fn altered(
         &self,

@@ -8,7 +8,6 @@ use crate::derived::{DERIVED, is_derived};
 use crate::error::Error;
 use crate::transfer::document::{Document, Record};
 use crate::transfer::envelope::Seal;
-use crate::transfer::malformed;
 
 /// The largest accepted difference between the clocks of two hosts, in milliseconds.
 pub(super) const SKEW_MS: i64 = 10 * 60 * 1000;
@@ -22,7 +21,7 @@ impl Document {
         let past = 0..=now_ms.saturating_add(SKEW_MS);
         let check = |what: &str, at_ms: i64| match past.contains(&at_ms) {
             true => Ok(()),
-            false => Err(malformed(format!(
+            false => Err(Error::bad_export(format!(
                 "{what} is at {at_ms} ms, which is before 1970 or in the future of this host"
             ))),
         };
@@ -32,7 +31,7 @@ impl Document {
         if let Some(finished_ms) = head.finished_ms {
             check("its end", finished_ms)?;
             if finished_ms.saturating_add(SKEW_MS) < head.created_ms {
-                return Err(malformed("it ended before it began"));
+                return Err(Error::bad_export("it ended before it began"));
             }
         }
         for entry in &self.journal {
@@ -54,10 +53,10 @@ fn check_record(
 ) -> Result<(), Error> {
     check("a record", record.started_ms)?;
     if record.started_ms.saturating_add(SKEW_MS) < created_ms {
-        return Err(malformed("a record is older than the run"));
+        return Err(Error::bad_export("a record is older than the run"));
     }
     if record.took_us > LONGEST_US {
-        return Err(malformed("a record took longer than there is time"));
+        return Err(Error::bad_export("a record took longer than there is time"));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use windlass_model::{
 
 use super::MemoryStore;
 use super::data::{Answer as _, Data, StoredRun};
-use super::stimuli::KeptStimulus;
+use super::delivery::KeptStimulus;
 use crate::codes;
 use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};

@@ -1,6 +1,6 @@
 //! Operations that people and other systems carry out on a store.
 //!
-//! [`WorkflowClient`] has the operations on runs, which are the same in every process, whether or
+//! [`Operations`] has the operations on runs, which are the same in every process, whether or
 //! not it runs workflows. The others are plain functions: publish and retract, change triggers, and
 //! manage dead letters. They work in any process: they return once their writes are durable, and a
 //! host that serves the store acts on those writes. No run is executed here.
@@ -18,16 +18,16 @@ mod locks;
 mod moving;
 mod outcome;
 mod question;
+mod reach;
 mod resources;
 mod retrying;
 mod sections;
+mod sending;
 mod starting;
-mod stimuli;
 mod times;
 mod triggers;
 mod turns;
 mod waiting;
-mod workflow;
 
 pub use altering::WithVersion;
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
@@ -42,19 +42,19 @@ pub use locks::owned;
 pub use moving::{How, Imported};
 pub use outcome::Standing;
 pub use question::Question;
+pub use reach::Operations;
 pub use resources::{Locks, Resources};
 pub use retrying::Retry;
 pub use sections::{Execution, Holder, Section, Waits, sections};
-pub use starting::Begun;
-pub(crate) use stimuli::send;
+pub(crate) use sending::send;
 #[cfg(test)]
-pub(crate) use stimuli::send_here;
-pub use stimuli::{new_stimulus_id, stimulus_hash};
+pub(crate) use sending::send_here;
+pub use sending::{new_stimulus_id, stimulus_hash};
+pub use starting::Begun;
 pub use times::{Planned, plans, times};
 pub use triggers::{Schedule, cancel_trigger, fire, reschedule};
 pub use turns::{Turn, Turns};
 pub use waiting::{Waiting, waiting};
-pub use workflow::WorkflowClient;
 
 use windlass_model::Numbers;
 use windlass_store::write::Leave;
@@ -73,7 +73,7 @@ pub(crate) fn as_member<T>(
     now_ms: i64,
     ask: impl FnOnce(&Numbers) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let membership = Membership::join(store, "client".to_owned(), LEASE_MS, now_ms)?;
+    let membership = Membership::join(store, "operations".to_owned(), LEASE_MS, now_ms)?;
     let numbers = membership.numbers();
     let answer = ask(&numbers);
     store.write(Leave {
@@ -81,11 +81,6 @@ pub(crate) fn as_member<T>(
     })?;
     store.notify();
     answer
-}
-
-/// The error if the numbers of a membership are used up: one membership has 2^32 of each kind.
-pub(crate) fn used_up() -> Error {
-    Error::Unreadable("the numbers of this membership are used up".to_owned())
 }
 
 /// Writes a verb that takes no numbers, and notifies other processes.

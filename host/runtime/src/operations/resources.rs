@@ -1,4 +1,4 @@
-//! Parts that only some operations of a client need: plugins, keys, locks, definitions.
+//! Parts that only some operations need: plugins, keys, locks, definitions.
 //!
 //! A process that runs workflows has all of these from its start. A command of the command line has
 //! none of them: each part is made for the first operation that needs it, so a command that only
@@ -96,7 +96,7 @@ impl Resources for Runtime {
     }
 }
 
-/// A client that has plugins and no other part.
+/// Resources that have plugins and no other part.
 impl Resources for Arc<Host> {
     fn host(&self) -> Result<Self, Error> {
         Ok(Self::clone(self))
@@ -104,5 +104,5 @@ impl Resources for Arc<Host> {
 }
 
 fn lacks(what: &str) -> Error {
-    Error::Start(std::io::Error::other(format!("this client has no {what}")))
+    Error::Start(std::io::Error::other(format!("this process has no {what}")))
 }

@@ -10,7 +10,7 @@ use windlass_store::Writer as _;
 use windlass_store::rows::{ExecutionRow, PinsRow, TriggerRow};
 use windlass_store::transfer::{Imported as Stored, Snapshot};
 
-use super::workflow::{ClientInner, WorkflowClient};
+use super::reach::{Operations, OperationsInner};
 use crate::catalog::Pins;
 use crate::codes;
 use crate::error::Error;
@@ -51,7 +51,7 @@ pub struct Imported {
     pub seal: Seal,
 }
 
-impl WorkflowClient {
+impl Operations {
     /// Exports a run as a document: a snapshot with everything that the run needs to continue in
     /// another store. The run itself does not change.
     ///
@@ -100,7 +100,7 @@ impl WorkflowClient {
     }
 }
 
-impl ClientInner {
+impl OperationsInner {
     fn export(&self, id: RunId, keys: &ExportKeys) -> Result<Bytes, Error> {
         let store = self.store.as_ref();
         let taken = store
@@ -198,7 +198,7 @@ impl ClientInner {
 /// Refuses a run that is pinned to a component which the configuration denies. A run of this store
 /// continues until it reaches such a node, but an imported run would only fail here.
 fn check_denied(pins: &PinsRow, host: &Host) -> Result<(), Error> {
-    let pins = Pins::from_row(pins).map_err(transfer::malformed)?;
+    let pins = Pins::from_row(pins).map_err(Error::bad_export)?;
     let mut uses = pins.uses.iter();
     let Some((asked, digest)) = uses.find(|(_, digest)| host.is_denied(digest)) else {
         return Ok(());
@@ -245,8 +245,7 @@ fn missing_component(error: Error) -> Error {
                     missing.message
                 ),
                 help: Some(
-                    "put the same component into the plugin directory: `windlass plugin list` \
-                     shows the digests of what there is"
+                    "put the same component into the plugin directory: `windlass plugin list` shows the digests of the plugins"
                         .to_owned(),
                 ),
             }

@@ -13,11 +13,9 @@ use windlass_store::transfer::TriggerName;
 
 use super::{Desk, check_json};
 use crate::catalog::Prepared;
-use crate::client::used_up;
 use crate::error::Error;
 use crate::links::Wait;
 use crate::transfer::document::{Bookmark, Row, Trigger};
-use crate::transfer::malformed;
 use crate::transfer::renumber::open;
 use crate::transfer::write::waits_for_child;
 
@@ -31,9 +29,9 @@ impl Desk<'_> {
         let (mut new, mut names) = (Vec::new(), Vec::new());
         // A trigger may refer to a later one, so all of them get numbers first.
         for trigger in &triggers {
-            let no = self.numbers.trigger().ok_or_else(used_up)?;
+            let no = self.numbers.trigger().ok_or_else(Error::no_numbers)?;
             if self.rows.insert(trigger.no, no).is_some() {
-                return Err(malformed("two triggers have the same number"));
+                return Err(Error::bad_export("two triggers have the same number"));
             }
         }
         let mut seqs = FxHashSet::default();
@@ -42,7 +40,7 @@ impl Desk<'_> {
             let external = trigger.row.as_ref().is_none_or(|row| row.seq.is_external());
             if let Some(name) = trigger.name {
                 if !external {
-                    return Err(malformed("a trigger of the engine has a name"));
+                    return Err(Error::bad_export("a trigger of the engine has a name"));
                 }
                 names.push(TriggerName {
                     id: name.id,
@@ -53,12 +51,14 @@ impl Desk<'_> {
             }
             let Some(row) = trigger.row else { continue };
             if !seqs.insert(row.seq) {
-                return Err(malformed("two triggers have the same sequence number"));
+                return Err(Error::bad_export(
+                    "two triggers have the same sequence number",
+                ));
             }
             new.push(if external {
                 self.given(trigger.no, no, row)?
             } else if row.seq >= next_seq {
-                return Err(malformed("a trigger is newer than its run"));
+                return Err(Error::bad_export("a trigger is newer than its run"));
             } else {
                 self.made(no, row, prepared)?
             });
@@ -68,27 +68,29 @@ impl Desk<'_> {
 
     fn row(&self, no: TriggerNo) -> Result<TriggerNo, Error> {
         let row = self.rows.get(&no).copied();
-        row.ok_or_else(|| malformed("it names a trigger that is not there"))
+        row.ok_or_else(|| Error::bad_export("it names a trigger that is not there"))
     }
 
     fn made(&self, no: TriggerNo, row: Row, prepared: &Prepared) -> Result<NewTrigger, Error> {
         let payload = row.payload.as_ref().map(|payload| &payload.0);
         if waits_for_child(row.kind, payload) {
-            return Err(malformed(
+            return Err(Error::bad_export(
                 "it waits for a child, which does not come with it",
             ));
         }
         if row.kind.is_control() || row.node.is_none() && row.kind != TriggerType::Timer {
-            return Err(malformed("a trigger is of no type that the engine makes"));
+            return Err(Error::bad_export(
+                "a trigger is of no type that the engine makes",
+            ));
         }
         if let Some(payload) = payload {
             self.check_resumption(payload)?;
         }
         let of = (row.seq, row.node, row.kind, row.attempt, row.due_ms);
         let mut detail = row.detail.0.clone();
-        if let Some(mut open) = open(&prepared.graph, of, &detail).map_err(malformed)? {
+        if let Some(mut open) = open(&prepared.graph, of, &detail).map_err(Error::bad_export)? {
             let mut to = |no| self.executions.get(&no).copied();
-            open.renumber(&mut to).map_err(malformed)?;
+            open.renumber(&mut to).map_err(Error::bad_export)?;
             for payload in open.left.iter().chain(&open.input) {
                 self.check_payload(payload)?;
             }
@@ -100,11 +102,11 @@ impl Desk<'_> {
 
     fn given(&self, old: TriggerNo, no: TriggerNo, row: Row) -> Result<NewTrigger, Error> {
         if row.seq != Seq::external(old) {
-            return Err(malformed("an external trigger has another number"));
+            return Err(Error::bad_export("an external trigger has another number"));
         }
         let mut detail = row.detail.0.clone();
         if matches!(row.kind, TriggerType::Resume | TriggerType::Alter) {
-            let about = About::decode(&detail).map_err(malformed)?;
+            let about = About::decode(&detail).map_err(Error::bad_export)?;
             if let About::Cancel { target } = about
                 && let Some(target) = target.external_no()
             {
@@ -120,7 +122,7 @@ impl Desk<'_> {
     }
 
     fn check_resumption(&self, document: &[u8]) -> Result<(), Error> {
-        match Resumption::decode(document).map_err(malformed)? {
+        match Resumption::decode(document).map_err(Error::bad_export)? {
             Resumption::Resumed { input, .. } => self.check_payload(&input),
             Resumption::Child { output, .. } => output
                 .iter()
@@ -139,21 +141,23 @@ impl Desk<'_> {
         for of in bookmarks {
             let group = groups.entry(of.first).or_default();
             *group += 1;
-            valid::BOOKMARK.check(&of.name).map_err(malformed)?;
+            valid::BOOKMARK.check(&of.name).map_err(Error::bad_export)?;
             let correlation = of.correlation.as_deref();
             valid::CORRELATION
                 .check_optional(correlation)
-                .map_err(malformed)?;
+                .map_err(Error::bad_export)?;
             if *group > BOOKMARKS || of.matches.len() > MATCH_BYTES {
-                return Err(malformed("a bookmark is out of bounds"));
+                return Err(Error::bad_export("a bookmark is out of bounds"));
             }
-            let value = serde_json::from_str(&of.matches).map_err(malformed)?;
+            let value = serde_json::from_str(&of.matches).map_err(Error::bad_export)?;
             let matches = canonical(&value);
             if matches != of.matches.as_bytes() {
-                return Err(malformed("what a bookmark is matched by is not canonical"));
+                return Err(Error::bad_export(
+                    "the `match` of a bookmark is not canonical JSON",
+                ));
             }
             if let Some(metadata) = &of.metadata {
-                check_json("what a bookmark carries", metadata.as_bytes())?;
+                check_json("the payload of a bookmark", metadata.as_bytes())?;
             }
             let (first, phase) = (of.first, of.phase);
             let private = of.private.then_some((self.id, first));

@@ -25,8 +25,7 @@ use windlass_store::rows::{JournalRow, NewBlob, NewTrigger, RunRow};
 
 use super::altering::{Altered, WithVersion};
 use super::outcome::Standing;
-use super::used_up;
-use super::workflow::{ClientInner, WorkflowClient};
+use super::reach::{Operations, OperationsInner};
 use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
@@ -51,7 +50,7 @@ pub struct Retry {
     pub definition: Option<WithVersion>,
 }
 
-impl WorkflowClient {
+impl Operations {
     /// Retries a run that failed or was cancelled. Each node that runs again has a new node run,
     /// with its own idempotency key. Waits for the end of the run for up to `patience`.
     ///
@@ -72,7 +71,7 @@ impl WorkflowClient {
     }
 }
 
-impl ClientInner {
+impl OperationsInner {
     pub(crate) fn retry(&self, id: RunId, retry: &Retry) -> Result<(), Error> {
         self.retry_for(id, retry, None)
     }
@@ -300,7 +299,7 @@ fn given_again(
     else {
         return Ok(None);
     };
-    let no = numbers.trigger().ok_or_else(used_up)?;
+    let no = numbers.trigger().ok_or_else(Error::no_numbers)?;
     Ok(Some(NewTrigger {
         no,
         seq: Seq::external(no),
@@ -352,7 +351,7 @@ fn triggers(
             },
             _ => continue,
         };
-        trigger.no = numbers.trigger().ok_or_else(used_up)?;
+        trigger.no = numbers.trigger().ok_or_else(Error::no_numbers)?;
         triggers.push(trigger);
     }
     Ok(triggers)

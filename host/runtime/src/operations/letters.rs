@@ -4,11 +4,11 @@ use windlass_model::LetterNo;
 use windlass_store::letters::{DeleteLetter, Lettered, PurgeLetters, ReplayLetter};
 use windlass_store::{Store, Writer as _};
 
-use super::workflow::{ClientInner, WorkflowClient};
-use super::{tell, used_up};
+use super::reach::{Operations, OperationsInner};
+use super::tell;
 use crate::error::Error;
 
-impl WorkflowClient {
+impl Operations {
     /// Replays a dead letter, which is possible once. An external trigger gets a row that is due
     /// now, and a stimulus is put into the queue. If the letter belongs to a run that failed or was
     /// cancelled, its node is retried as by [`Self::retry`], with the same resumption.
@@ -21,10 +21,10 @@ impl WorkflowClient {
     }
 }
 
-impl ClientInner {
+impl OperationsInner {
     fn replay(&self, no: LetterNo) -> Result<Lettered, Error> {
         let lettered = self.numbered(|numbers| {
-            let trigger = numbers.trigger().ok_or_else(used_up)?;
+            let trigger = numbers.trigger().ok_or_else(Error::no_numbers)?;
             let at_ms = self.clock.wall_ms();
             Ok(self.store.write(ReplayLetter { no, trigger, at_ms })?)
         })?;

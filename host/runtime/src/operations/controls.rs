@@ -14,16 +14,16 @@ use windlass_store::stimuli::{BookmarkRow, Resume, Sent};
 use windlass_store::write::Fenced;
 
 use super::outcome::Standing;
+use super::question;
+use super::reach::{Operations, OperationsInner};
+use super::sending::{bookmark_of, send, send_here, written};
 use super::starting::ended;
-use super::stimuli::{bookmark_of, send, send_here, written};
-use super::workflow::{ClientInner, WorkflowClient};
-use super::{question, used_up};
 use crate::error::Error;
 
 /// The number of rows of a deleted run that one transaction removes.
 const SLICE: u32 = 1_000;
 
-impl WorkflowClient {
+impl Operations {
     /// Cancels a run: executions are interrupted, waits are dropped, and completed nodes are undone
     /// where possible. If the run ends by itself meanwhile, the answer is its own result.
     ///
@@ -128,7 +128,7 @@ impl WorkflowClient {
     }
 }
 
-impl ClientInner {
+impl OperationsInner {
     /// Resumes a bookmark, if it exists and the answer fits.
     fn resume(&self, row: Option<BookmarkRow>, input: Payload) -> Result<Sent, Error> {
         let Some(row) = row else {
@@ -171,7 +171,7 @@ impl ClientInner {
 
     fn control(&self, run: RunId, kind: TriggerType) -> Result<(), Error> {
         let touched = self.numbered(|numbers| {
-            let no = numbers.trigger().ok_or_else(used_up)?;
+            let no = numbers.trigger().ok_or_else(Error::no_numbers)?;
             let at_ms = self.clock.wall_ms();
             Ok(self.store.write(Control {
                 run,
@@ -195,7 +195,7 @@ impl ClientInner {
     fn delete(&self, run: RunId) -> Result<Option<RunNo>, Error> {
         let row = self.store.run(run)?;
         let lived = self.numbered(|numbers| {
-            let no = numbers.trigger().ok_or_else(used_up)?;
+            let no = numbers.trigger().ok_or_else(Error::no_numbers)?;
             let at_ms = self.clock.wall_ms();
             let op = LifeOp::Delete { run, no, at_ms };
             self.tell(op)

@@ -19,9 +19,8 @@ use windlass_store::write::NewItem;
 use super::document::{Document, Record, Value};
 use super::envelope::{self, Seal};
 use super::renumber::{renumbered, state};
-use super::{BOUNDS, IMPORTED, malformed, origin, other_digest};
+use super::{BOUNDS, IMPORTED, origin, other_digest};
 use crate::catalog::Prepared;
-use crate::client::used_up;
 use crate::error::Error;
 use crate::reserving;
 
@@ -86,7 +85,8 @@ impl Incoming {
         if accept == Accept::Signed {
             opened.seal.check()?;
         }
-        let document: Document = serde_json::from_slice(opened.document).map_err(malformed)?;
+        let document: Document =
+            serde_json::from_slice(opened.document).map_err(Error::bad_export)?;
         document.check_lengths()?;
         let named = |what: &str, of: &super::document::Named| {
             let json = Bytes::from(of.json.clone());
@@ -123,7 +123,7 @@ impl Incoming {
     ) -> Result<Import, Error> {
         let head = &self.document.run;
         if *head.workflow != *prepared.name {
-            return Err(malformed("its workflow has another name"));
+            return Err(Error::bad_export("its workflow has another name"));
         }
         self.document.check_times(now_ms)?;
         plausible::check_id(head.id, place, self.seal)?;
@@ -135,7 +135,7 @@ impl Incoming {
         let keeps_its_name = plausible::keeps_its_name(from, id, self.seal);
         let mut desk = Desk {
             numbers,
-            run: numbers.run().ok_or_else(used_up)?,
+            run: numbers.run().ok_or_else(Error::no_numbers)?,
             id,
             rows: FxHashMap::default(),
             executions: FxHashMap::default(),
@@ -166,27 +166,29 @@ impl Document {
             ("blobs", self.blobs.len()),
         ] {
             if length > most {
-                return Err(malformed(format!("it has more than {most} {what}")));
+                return Err(Error::bad_export(format!("it has more than {most} {what}")));
             }
         }
         let head = &self.run;
         let counted = 0..COUNTED;
         if !counted.contains(&head.epoch) || !counted.contains(&head.version) {
-            return Err(malformed("its epoch or version is out of range"));
+            return Err(Error::bad_export("its epoch or version is out of range"));
         }
         let (rows, ended) = (self.triggers.iter(), head.status.is_final());
         let mut rows = rows.filter_map(|trigger| trigger.row.as_ref());
         if ended != head.finished_ms.is_some() {
-            return Err(malformed("it has an end, and goes on"));
+            return Err(Error::bad_export("it has an end, and goes on"));
         }
         if ended && (rows.next().is_some() || !self.bookmarks.is_empty()) {
-            return Err(malformed("it has ended, and something of it waits"));
+            return Err(Error::bad_export("it has ended, and something of it waits"));
         }
         if !ended && !rows.any(|row| !row.seq.is_external()) {
-            return Err(malformed("it has not ended, and nothing of it can go on"));
+            return Err(Error::bad_export(
+                "it has not ended, and nothing of it can go on",
+            ));
         }
         if !ended && (head.output.is_some() || head.failure.is_some() || head.parent.is_some()) {
-            return Err(malformed(
+            return Err(Error::bad_export(
                 "it has not ended, and has an output, a failure or a parent",
             ));
         }
@@ -205,24 +207,27 @@ impl Desk<'_> {
         let blobs = self.blobs(document.blobs)?;
         let records = self.records(document.records, prepared)?;
         let scopes = document.scopes.iter().map(|of| (of.scope, &*of.state.0));
-        let mut state = state(graph, &document.state.0, scopes).map_err(malformed)?;
+        let mut state = state(graph, &document.state.0, scopes).map_err(Error::bad_export)?;
         let head = document.run;
         if state.status != head.status || state.next_seq.0 >= SEQS {
-            return Err(malformed("its state is of another run"));
+            return Err(Error::bad_export("its state is of another run"));
         }
         let next_seq = state.next_seq;
         let scopes: Vec<ScopeNo> = document.scopes.iter().map(|of| of.scope).collect();
         let mut to = |no| self.executions.get(&no).copied();
-        let (bytes, scopes) = renumbered(&mut state, &scopes, &mut to).map_err(malformed)?;
+        let (bytes, scopes) =
+            renumbered(&mut state, &scopes, &mut to).map_err(Error::bad_export)?;
         let known: FxHashSet<ScopeNo> = scopes.iter().map(|(no, _)| *no).collect();
         let (triggers, names) = self.triggers(document.triggers, prepared, next_seq)?;
         let bookmarks = self.bookmarks(document.bookmarks, graph, &state)?;
         let (mut root, mut vars) = (Vec::new(), Vec::new());
         valid::CORRELATION
             .check_optional(head.correlation.as_deref())
-            .map_err(malformed)?;
+            .map_err(Error::bad_export)?;
         let assigned = document.vars.iter().map(|var| &var.name);
-        valid::VARIABLE.check_all(assigned).map_err(malformed)?;
+        valid::VARIABLE
+            .check_all(assigned)
+            .map_err(Error::bad_export)?;
         for var in document.vars {
             let value = self.value(var.value)?;
             if var.scope == ScopeNo::ROOT {
@@ -230,7 +235,7 @@ impl Desk<'_> {
             } else if known.contains(&var.scope) {
                 vars.push((var.scope, var.name, value));
             } else {
-                return Err(malformed("a variable belongs to no scope"));
+                return Err(Error::bad_export("a variable belongs to no scope"));
             }
         }
         let items = document.items.into_iter().map(|item| {
@@ -306,18 +311,18 @@ impl Desk<'_> {
 
     /// A value. It is JSON unless it has another type, and the document contains its blob.
     fn value(&self, value: Value) -> Result<Payload, Error> {
-        let payload = value
-            .payload()
-            .ok_or_else(|| malformed("a value is text, bytes or a blob, and one of them"))?;
+        let payload = value.payload().ok_or_else(|| {
+            Error::bad_export("a value is text, bytes or a blob, and one of them")
+        })?;
         self.check_payload(&payload)?;
         Ok(payload)
     }
 
     fn check_payload(&self, payload: &Payload) -> Result<(), Error> {
         match &payload.body {
-            Body::Blob(blob) if self.blobs.get(&blob.digest) != Some(&blob.size) => Err(malformed(
-                format!("it does not have the large value {}", blob.digest),
-            )),
+            Body::Blob(blob) if self.blobs.get(&blob.digest) != Some(&blob.size) => Err(
+                Error::bad_export(format!("it does not have the large value {}", blob.digest)),
+            ),
             Body::Inline(bytes) if payload.content_type.is_none() => check_json("a value", bytes),
             Body::Blob(_) | Body::Inline(_) => Ok(()),
         }
@@ -331,11 +336,13 @@ impl Desk<'_> {
         let (mut new, mut previous) = (Vec::with_capacity(records.len()), None);
         for record in records {
             if record.node as usize >= prepared.graph.node_count() {
-                return Err(malformed("a record names a node that does not exist"));
+                return Err(Error::bad_export(
+                    "a record names a node that does not exist",
+                ));
             }
-            let no = self.numbers.execution().ok_or_else(used_up)?;
+            let no = self.numbers.execution().ok_or_else(Error::no_numbers)?;
             if self.executions.insert(record.no, no).is_some() {
-                return Err(malformed("two records have the same number"));
+                return Err(Error::bad_export("two records have the same number"));
             }
             let output = record.output.map(|value| self.value(value)).transpose()?;
             new.push(ExecutionRow {
@@ -370,7 +377,7 @@ fn unasked(document: Digest) -> Digest {
 fn journal(entries: Vec<super::document::Entry>) -> Result<Vec<JournalRow>, Error> {
     let entry = |of: super::document::Entry| {
         let kind = valid::Kind::new("the kind of an entry of its journal", 0, KIND_BYTES);
-        kind.check(&of.kind).map_err(malformed)?;
+        kind.check(&of.kind).map_err(Error::bad_export)?;
         check_json("an entry of its journal", of.detail.as_bytes())?;
         Ok(JournalRow {
             at_ms: of.at_ms,
@@ -384,6 +391,6 @@ fn journal(entries: Vec<super::document::Entry>) -> Result<Vec<JournalRow>, Erro
 fn check_json(what: &str, bytes: &[u8]) -> Result<(), Error> {
     match serde_json::from_slice::<IgnoredAny>(bytes) {
         Ok(_) => Ok(()),
-        Err(error) => Err(malformed(format!("{what} is not JSON ({error})"))),
+        Err(error) => Err(Error::bad_export(format!("{what} is not JSON ({error})"))),
     }
 }

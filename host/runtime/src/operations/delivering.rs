@@ -10,7 +10,7 @@ use std::sync::Arc;
 use windlass_model::http;
 use windlass_model::{Digest, RunId};
 
-use super::workflow::{ClientInner, WorkflowClient};
+use super::reach::{Operations, OperationsInner};
 use crate::derived;
 use crate::error::Error;
 use crate::starting::{Accepted, Cause, Start, Started};
@@ -41,7 +41,7 @@ pub struct Delivered {
     pub existed: bool,
 }
 
-impl WorkflowClient {
+impl Operations {
     /// Starts a run for a request, or finds the run of the same delivery.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ enum Found {
     Start(Accepted),
 }
 
-impl ClientInner {
+impl OperationsInner {
     fn delivery(&self, delivery: Delivery) -> Result<Found, Error> {
         let (workflow, trigger) = (&delivery.workflow, &delivery.trigger);
         let id = delivery

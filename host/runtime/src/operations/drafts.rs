@@ -282,7 +282,7 @@ fn no_draft(name: &str) -> Error {
     Error::NotNow {
         code: codes::NO_DRAFT,
         message: format!("there is no draft of the workflow `{name}`"),
-        help: Some("`windlass workflow draft list` shows what there is".to_owned()),
+        help: Some("`windlass workflow draft list` lists the drafts".to_owned()),
     }
 }
 

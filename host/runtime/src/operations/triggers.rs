@@ -9,8 +9,8 @@ use windlass_store::external::{
 };
 use windlass_store::{Store, Writer as _};
 
-use super::workflow::{ClientInner, WorkflowClient};
-use super::{tell, used_up};
+use super::reach::{Operations, OperationsInner};
+use super::tell;
 use crate::codes;
 use crate::error::Error;
 
@@ -31,7 +31,7 @@ pub struct Schedule {
     pub priority: i32,
 }
 
-impl WorkflowClient {
+impl Operations {
     /// Schedules a trigger. Returns its id and the effect.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl WorkflowClient {
     }
 }
 
-impl ClientInner {
+impl OperationsInner {
     pub(crate) fn schedule(&self, new: Schedule) -> Result<(TriggerId, Scheduled), Error> {
         let store = self.store.as_ref();
         let id = new
@@ -71,7 +71,7 @@ impl ClientInner {
         let payload = new.payload.map(Value::Object);
         let scheduled = self.numbered(|numbers| {
             Ok(store.write(NewExternal {
-                no: numbers.trigger().ok_or_else(used_up)?,
+                no: numbers.trigger().ok_or_else(Error::no_numbers)?,
                 id,
                 run: new.run,
                 node: Some(node),
