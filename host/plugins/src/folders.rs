@@ -24,6 +24,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::grant::proof::signature_of;
 use crate::host::Host;
+use crate::load;
 
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
@@ -93,6 +94,28 @@ pub struct Folders {
 }
 
 impl Host {
+    /// Loads the components inside this program and registers them. Returns an event for each.
+    fn load_bundle(&self) -> Vec<LoadEvent> {
+        let names = self.load.bundle.names();
+        let load = |(file, digest): (PathBuf, Digest)| {
+            let loaded = load::bundled(&self.load, &file, &digest)
+                .and_then(|plugin| self.registry().insert(&file, &plugin).map(|()| plugin));
+            match loaded {
+                Ok(plugin) => LoadEvent::Loaded {
+                    file,
+                    plugin,
+                    replaced: None,
+                },
+                Err(error) => LoadEvent::Failed {
+                    file,
+                    error,
+                    kept: None,
+                },
+            }
+        };
+        names.into_iter().map(load).collect()
+    }
+
     /// Looks at these folders once, and loads their plugins. A missing folder is empty. Takes as
     /// long as compiling takes.
     pub fn scan(&self, dirs: &[PathBuf]) -> Vec<LoadEvent> {

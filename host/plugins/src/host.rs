@@ -1,6 +1,6 @@
 //! The host: the shared state of all plugins, and the functions that load them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use crate::call::plugin::Plugin;
 use crate::call::shared::CallShared;
 use crate::codes;
 use crate::error::{Error, chain};
-use crate::folders::LoadEvent;
 use crate::grant::Rules;
 use crate::grant::code_key::CodeKey;
 use crate::grant::proof::Evidence;
@@ -235,28 +234,6 @@ impl Host {
         };
         let loaded: Result<Vec<_>, Error> = components.into_iter().map(load).collect();
         bundle::pack(&self.load, &loaded?)
-    }
-
-    /// Loads the components inside this program and registers them. Returns an event for each.
-    pub(crate) fn load_bundle(&self) -> Vec<LoadEvent> {
-        let names = self.load.bundle.names();
-        let load = |(file, digest): (PathBuf, Digest)| {
-            let loaded = load::bundled(&self.load, &file, &digest)
-                .and_then(|plugin| self.registry.insert(&file, &plugin).map(|()| plugin));
-            match loaded {
-                Ok(plugin) => LoadEvent::Loaded {
-                    file,
-                    plugin,
-                    replaced: None,
-                },
-                Err(error) => LoadEvent::Failed {
-                    file,
-                    error,
-                    kept: None,
-                },
-            }
-        };
-        names.into_iter().map(load).collect()
     }
 
     /// Compiles one component inside this program for this processor, if the cache has no code of

@@ -36,7 +36,7 @@ const FLUSHES: u64 = 16;
     Without it, they are those of the host at the configured `listen` address, if one answers."
 )]
 pub(crate) struct Arguments {
-    /// Collect what a bug report needs in this file, which must not exist, without secrets and
+    /// Collect the data of a bug report in this file, which must not exist, without secrets and
     /// without data of runs [default: windlass-bundle-TIME.tar.gz]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     bundle: Option<Option<PathBuf>>,

@@ -21,7 +21,7 @@ const LISTED: u32 = 10_000;
 /// The arguments of `workflow publish`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Running runs stay on their version. Schedules that did not change continue where they were."
+    after_help = "Runs that have begun stay on their version. Schedules that did not change continue where they were."
 )]
 pub(crate) struct Publish {
     /// Workflow files, with `-` for standard input, or names of workflows with drafts
