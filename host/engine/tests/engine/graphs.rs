@@ -207,7 +207,7 @@ fn policies_and_ports_have_to_make_sense() {
         "WL-D077 /nodes/a/retry/max-attempts: the retry policy of node `a` allows no execution at all [`max-attempts` counts all executions: 1 is the first one alone]
          WL-D081 /nodes/b/on-error: node `b` routes its failures, but no edge takes them on [add an edge like `b.error -> …`]
          WL-D079 /edges/2: node `e` ends its branch, so nothing can come after it [leave the edge out, or the `end` node]
-         WL-D081 /edges/3: node `f` always fails, so this edge is never taken [what follows a failure leaves by `f.error`]
+         WL-D081 /edges/3: node `f` always fails, so this edge is never taken [the path after a failure leaves by `f.error`]
          WL-D081 /edges/4: node `g` has no port `late`, only `done` and `error`
          WL-D081 /edges/5: node `g` does not route its failures, so this edge is never taken [write `on-error: route` at node `g`]",
     );
@@ -229,7 +229,7 @@ fn one_rule_is_enough_for_the_ports_of_a_node() {
          c -> d
          c.error -> d",
         "WL-D081 /nodes/a/on-error: node `a` routes its failures, but no edge takes them on [add an edge like `a.error -> …`]
-         WL-D081 /edges/1: node `c` always fails, so this edge is never taken [what follows a failure leaves by `c.error`]",
+         WL-D081 /edges/1: node `c` always fails, so this edge is never taken [the path after a failure leaves by `c.error`]",
     );
     check_refused(
         "a: retry 2 1 fixed, retry-when eror.class==1
