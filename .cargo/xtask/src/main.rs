@@ -19,6 +19,7 @@ mod nextest;
 mod place;
 mod progress;
 mod pypi;
+mod rooms;
 mod selection;
 mod servers;
 mod simulate;

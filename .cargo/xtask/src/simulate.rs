@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     command
         // With the same features as all other tests, so that nothing is compiled again.
         .args(["test", "--workspace", "--all-features", "--lib"])
-        .args(["sim::tests::whatever_goes_wrong", "--", "--nocapture"])
+        .args(["sim::tests::every_run_ends_once", "--", "--nocapture"])
         .env("WINDLASS_SEED", args.seed.to_string())
         .env("WINDLASS_SEEDS", args.seeds.to_string())
         .current_dir(place::root()?);

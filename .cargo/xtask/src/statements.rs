@@ -115,7 +115,7 @@ mod tests {
     use super::statements;
 
     #[test]
-    fn a_statement_is_told_whatever_database_it_is_for() {
+    fn a_statement_of_each_database_is_found() {
         let sqlite = "run(\"SELECT no FROM x CROSS JOIN y \\\n        WHERE no = ?1\")";
         let postgres = "run(\"SELECT no FROM x JOIN y WHERE no = $1 FOR UPDATE\");";
         assert_eq!(statements(sqlite), statements(postgres));

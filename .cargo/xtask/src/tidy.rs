@@ -152,6 +152,7 @@ pub(crate) fn run() -> Result<()> {
     no_binaries(&files, &mut wrong);
     shown_node(&root, &mut wrong)?;
     crate::statements::twice(&root, &files, &mut wrong)?;
+    crate::rooms::upward(&root, &files, &mut wrong)?;
     crate::words::vague(&root, &files, &mut wrong)?;
     if wrong.is_empty() {
         return Ok(());

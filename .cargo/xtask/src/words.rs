@@ -1,7 +1,7 @@
 //! Sentences name their subjects, in documents, messages, help and comments.
 //!
 //! A vague word stands where the noun was not found: not the pronoun but a member, a stimulus or a
-//! token ends a wait.
+//! token ends a wait. The name of a test is such a sentence: its subject, and what holds.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,31 @@ const VAGUE: [&str; 11] = [
     "who is",
 ];
 
-/// Reports vague words in documents, in messages and in comments.
+/// Words that name nothing, anywhere in the name of a test.
+const VAGUE_IN_NAMES: [&str; 15] = [
+    "what",
+    "whatever",
+    "whichever",
+    "who",
+    "whom",
+    "whoever",
+    "nobody",
+    "nobodys",
+    "somebody",
+    "someone",
+    "anybody",
+    "anyone",
+    "everybody",
+    "everyone",
+    "something",
+];
+
+/// Words that are no subject of a name.
+const NO_SUBJECTS: [&str; 8] = [
+    "it", "its", "they", "there", "this", "that", "those", "these",
+];
+
+/// Reports vague words in documents, in messages, in comments and in names of tests.
 pub(crate) fn vague(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
     for file in files {
         let name = file.to_string_lossy();
@@ -36,7 +60,16 @@ pub(crate) fn vague(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> 
                 wrong.extend(told(&name, no, &line));
             }
         } else if name.ends_with(".rs") {
-            for part in parts(&read()?) {
+            let text = read()?;
+            for (line, test) in tests(&text, name.contains("/conformance/")) {
+                if let Some(word) = vague_in(test) {
+                    wrong.push(format!(
+                        "{name}:{line}: `{word}` names nothing in `{test}`: name the subject and \
+                         what holds"
+                    ));
+                }
+            }
+            for part in parts(&text) {
                 if part.kind == Kind::Comment || is_shown(&name) {
                     wrong.extend(told(&name, part.line, &part.text));
                 }
@@ -78,6 +111,37 @@ fn found(text: &str) -> impl Iterator<Item = &'static str> {
     let all: Vec<String> = pairs.chain(words.iter().cloned()).collect();
     all.into_iter()
         .filter_map(|word| VAGUE.into_iter().find(|vague| *vague == word))
+}
+
+/// The names of the tests in a source, with their lines. With `all`, every function is one: the cases
+/// of a conformance suite have no attribute.
+fn tests(source: &str, all: bool) -> Vec<(usize, &str)> {
+    let mut is_test = all;
+    let mut names = Vec::new();
+    for (no, line) in (1..).zip(source.lines()) {
+        let line = line.trim_start();
+        is_test |= ["#[test]", "#[tokio::test"]
+            .iter()
+            .any(|it| line.starts_with(it));
+        if !is_test || line.starts_with('#') || line.starts_with("//") {
+            continue;
+        }
+        let Some((_, from)) = line.split_once("fn ") else {
+            continue;
+        };
+        let end = from.find(['(', '<']).unwrap_or(from.len());
+        names.push((no, from.get(..end).unwrap_or_default()));
+        is_test = all;
+    }
+    names
+}
+
+/// The first vague word of a test's name.
+fn vague_in(name: &str) -> Option<&str> {
+    let mut words = name.split('_');
+    let first = words.clone().next();
+    let no_subject = first.filter(|word| NO_SUBJECTS.contains(word));
+    no_subject.or_else(|| words.find(|word| VAGUE_IN_NAMES.contains(word)))
 }
 
 /// The lines of a document, without code.
@@ -201,7 +265,24 @@ fn character(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, found, parts, prose};
+    use super::{Kind, found, parts, prose, tests, vague_in};
+
+    #[test]
+    fn names_of_tests_have_subjects() {
+        let source = "fn it_helps() {}\n    #[test]\n    #[cfg(unix)]\n    fn runs_end() {\n    }\n\
+                      #[tokio::test]\nasync fn who_waits() {}\nfn what_helps() {}";
+        assert_eq!(tests(source, false), [(4, "runs_end"), (7, "who_waits")]);
+        assert_eq!(tests(source, true).len(), 4);
+        let names = [
+            "runs_end",
+            "who_waits",
+            "a_run_keeps_what_it_has",
+            "it_ends",
+            "whats_on",
+        ];
+        let words = names.map(vague_in);
+        assert_eq!(words, [None, Some("who"), Some("what"), Some("it"), None]);
+    }
 
     #[test]
     fn vague_words_are_found_and_others_are_not() {

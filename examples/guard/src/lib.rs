@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_on_the_list_gets_through() {
+    fn a_user_on_the_list_gets_through() {
         assert_eq!(rejected(by(json!("ada"))), None);
     }
 
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_that_says_nothing_acts_for_whoever_began_the_run() {
+    fn a_trigger_without_a_user_acts_for_the_starter_of_the_run() {
         let begun_by = |user: &str| Call::new().memory("input.userId", json!(user));
         assert_eq!(rejected(begun_by("grace")), None);
         assert!(rejected(begun_by("eve")).is_some());

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_answered_and_what_is_unknown_is_named() {
+    fn known_articles_have_prices_and_unknown_ones_are_named() {
         check(
             &mut awake(),
             "GET /prices?sku=ROPE-12&sku=GOLD-1&color=red HTTP/1.1",

@@ -18,14 +18,14 @@ mod tests {
     use windlass::testkit::{Call, describe};
 
     #[test]
-    fn it_says_it_louder() {
+    fn the_node_shouts_its_text() {
         let call = Call::new().input(json!({ "text": "grüße" }));
         let expected = json!({ "text": "GRÜSSE" });
         assert_eq!(call.run_function(shout).output(), expected);
     }
 
     #[test]
-    fn it_describes_itself() {
+    fn the_plugin_describes_its_node() {
         let node = &describe::<Plugin>()["nodes"][0];
         assert_eq!(node["name"], json!("shout"));
         assert_eq!(node["input"]["required"], json!(["text"]));

@@ -143,7 +143,7 @@ fn the_description_follows_from_the_types() {
 }
 
 #[test]
-fn a_call_goes_from_json_to_json_and_keeps_what_was_logged() {
+fn a_call_goes_from_json_to_json_and_keeps_its_log() {
     let config = json!({ "pattern": "a", "limit": 2 });
     let report = Call::new()
         .config(config)
@@ -159,7 +159,7 @@ fn a_call_goes_from_json_to_json_and_keeps_what_was_logged() {
 }
 
 #[test]
-fn what_a_schema_refuses_is_invalid() {
+fn values_outside_their_schema_are_invalid() {
     #[track_caller]
     fn check(config: Value, input: Value, expected: &str) {
         match Call::new()

@@ -10,7 +10,7 @@ use clap::{Args, Parser};
 use toml::Value;
 use windlass_store::Store;
 
-use crate::api::Api;
+use crate::client::Api;
 use crate::commands::Command;
 use crate::config::layers::scalar;
 use crate::config::{Config, LogFormat, Sources};

@@ -9,7 +9,7 @@ use windlass_server::Failure;
 use windlass_store::Store;
 use windlass_store::rows::RunRow;
 
-use crate::api::{Api, text, unusable};
+use crate::client::{Api, text, unusable};
 use crate::commands::value;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -134,6 +134,6 @@ fn faulted(id: &str, failure: Failure, kept: bool) -> Expected {
         return expected;
     }
     expected.help(format!(
-        "`windlass runs trace {id} --logs` shows what it did."
+        "`windlass runs trace {id} --logs` shows its executions."
     ))
 }

@@ -231,7 +231,7 @@ fn of_store(error: windlass_store::Error) -> Expected {
 
 fn of_locks(error: &windlass_locks::Error) -> Expected {
     Expected::new(error.code(), sentence(&error.to_string()))
-        .help("Look at the section [locks] of the configuration, and at what it names.")
+        .help("Check the section [locks] of the configuration, and the server or directory that it names.")
 }
 
 fn of_plugins(error: &windlass_plugins::Error) -> Expected {
@@ -264,7 +264,7 @@ pub(crate) fn sentence(message: &str) -> String {
 /// An error that should not happen.
 pub(crate) fn bug(what: &str) -> Expected {
     Expected::new(codes::BUG, format!("This is a bug in windlass: {what}.")).help(
-        "Run the command again with `--log debug` and report what it prints, with the file that \
+        "Run the command again with `--log debug` and report its output, with the file that \
          `windlass doctor --bundle` makes. Nothing that was acknowledged is lost.",
     )
 }

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused() {
+    fn text_that_is_neither_json_nor_a_pair_is_refused() {
         check(&["{\"a\": }"], Err("neither JSON nor"));
         check(&["hello"], Err("neither JSON nor"));
         check(&["=1"], Err("neither JSON nor"));

@@ -3,8 +3,8 @@
 //! Each command is a file in `commands`; shared parts are beside it. A script sees an error as an
 //! exit code (`exit`), and a person sees it as a text with a remedy (`report`).
 
-mod api;
 mod app;
+mod client;
 mod codes;
 mod commands;
 mod config;

@@ -8,7 +8,7 @@ use windlass_model::{Payload, RunId};
 use windlass_runtime::{StartRequest, UnpublishedLookup, published_for};
 use windlass_store::Store;
 
-use crate::api::{Api, text, truth};
+use crate::client::{Api, text, truth};
 use crate::codes;
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_one_is_heard_when_nobody_else_is_left() {
+    fn the_next_signal_is_heard_when_no_listener_is_left() {
         let tokio = tokio::runtime::Runtime::new().unwrap();
         let signals = {
             let _inside = tokio.enter();

@@ -72,7 +72,7 @@ pub(crate) fn check(section: &config::Server) -> Result<Option<SocketAddr>, Expe
 /// Refuses names and origins that no request could have.
 fn names(section: &config::Server) -> Result<(), Expected> {
     let wrong = |key: &str, text: &str, example: &str| {
-        let text = format!("`{text}` in `{key}` cannot be what a request has");
+        let text = format!("`{text}` in `{key}` cannot be in a request");
         Expected::new(windlass_server::codes::SETTING, text)
             .help(format!("Write `{key}` in [server] like {example}."))
             .exit(Exit::Usage)

@@ -35,7 +35,7 @@ fn one(text: &str, span: Range<usize>) -> String {
 }
 
 #[test]
-fn a_long_line_is_cut_to_what_the_label_is_about() {
+fn a_long_line_is_cut_to_the_part_under_the_label() {
     let before = "\"aaaaaaa\",".repeat(100_000);
     let text = format!("[{before}\"wrong\",{before}1]");
     let start = 1 + before.len();
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_shown_hides_nothing(text in nasty()) {
+    fn shown_texts_have_no_hidden_characters(text in nasty()) {
         prop_assert!(!visible(&text).chars().any(is_hidden));
         prop_assert!(!line(&text, false).chars().any(|c| is_hidden(c) || c == '\n' || c == '\t'));
         let document = serde_json::Value::from(text.clone()).to_string();

@@ -1,4 +1,4 @@
-//! The queue.
+//! The queue of the callers that wait for places: levels by priority, flows in each level, and the order in which they get places.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hash;

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_for_this_user_alone() {
+    fn new_files_are_for_this_user_alone() {
         let dir = tempfile::tempdir().unwrap();
         let below = dir.path().join("a/b");
         make_directory(&below).unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_as_it_is() {
+    fn existing_files_stay_as_they_are() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "content").unwrap();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_write_or_read_is_not_read() {
+    fn files_that_other_users_can_write_or_read_are_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         std::fs::write(&path, "text").unwrap();

@@ -120,7 +120,7 @@ mod tests {
     const GROUPS: &str = "root:x:0:\nusers:x:100:\nada:x:1000:\nzoe:x:2003:zoe\n";
 
     #[test]
-    fn a_group_is_private_if_nobody_else_is_in_it() {
+    fn a_group_is_private_if_its_user_is_the_only_member() {
         assert!(is_private_by(USERS, GROUPS, 1000, 1000));
         assert!(is_private_by(USERS, GROUPS, 2003, 1003), "by its name");
         assert!(!is_private_by(USERS, GROUPS, 100, 1001), "eve has it, too");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_at_is_refused() {
+    fn a_path_that_cannot_be_inspected_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(dir.path().join("none"), &link).unwrap();

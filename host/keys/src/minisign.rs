@@ -313,7 +313,7 @@ QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfN
     }
 
     #[test]
-    fn what_is_signed_is_verified_and_nothing_else() {
+    fn a_signature_verifies_its_message_and_no_other() {
         let signer = signer();
         let text = signer.sign(b"message", "a\ncomment").to_string();
         let signature: Signature = text.parse().unwrap();
@@ -336,7 +336,7 @@ QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfN
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn malformed_signatures_are_refused() {
         for text in [
             "",
             "RW",

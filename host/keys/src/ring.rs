@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_keyring_is_refused_and_not_shown() {
+    fn malformed_keyrings_are_refused_and_not_shown() {
         let good = Keyring::random().to_text();
         let line = good.lines().nth(1).unwrap();
         let (id, seed) = line.split_once(' ').unwrap();

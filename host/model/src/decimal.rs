@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_or_too_far_is_none() {
+    fn malformed_and_distant_numbers_are_none() {
         for text in [
             "", "-", "e5", ".5", "1e", "1e+", "1x", "0x1", "inf", "1e1x", "1.5.2", "--1",
         ] {

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_value_refuses_is_refused() {
+    fn text_that_a_value_refuses_is_no_json_text() {
         let deep = |levels: usize| [vec![b'['; levels], vec![b']'; levels]].concat();
         for bytes in [
             &b""[..],

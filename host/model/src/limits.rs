@@ -8,6 +8,9 @@ pub const INLINE_PAYLOAD_BYTES: usize = 64 * 1024;
 /// of the run.
 pub const MESSAGE_BYTES: usize = 4 * 1024;
 
+/// Bytes of the reason for which a trigger is parked or dead-lettered; the rest is left out.
+pub const REASON_BYTES: usize = 1024;
+
 /// Bytes of JSON in the details of a failure: they are part of the execution record, of the run
 /// and of the output of the port `error`.
 pub const DETAILS_BYTES: usize = 16 * 1024;

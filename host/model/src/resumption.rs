@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_refused() {
+    fn malformed_documents_of_resumptions_are_refused() {
         for bytes in [
             &b""[..],
             b"{}",

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_there_literally_is_a_reference() {
+    fn only_a_literal_member_is_a_reference() {
         let value = json!({
             "headers": {
                 "a": { "secret": "price" },

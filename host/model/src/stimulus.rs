@@ -114,6 +114,9 @@ impl FromStr for Delivery {
     }
 }
 
+/// The name of the stimulus that announces an incident. Its match is `null`.
+pub const INCIDENT: &str = "incident";
+
 /// The hash by which stimuli and bookmarks match: SHA-256 of the name, a zero byte, and the
 /// canonical JSON of the match. A private bookmark adds a zero byte and its node run, so that no
 /// stimulus ever has its hash.

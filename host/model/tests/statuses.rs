@@ -33,7 +33,7 @@ fn every_pair_is_as_the_table_says() {
 }
 
 #[test]
-fn only_what_ended_can_be_taken_up_again() {
+fn only_ended_runs_can_be_reopened() {
     for status in Status::ALL {
         let back = Status::ALL
             .into_iter()

@@ -352,7 +352,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_what_was_written_gives_the_same(
+    fn a_written_workflow_reads_back_the_same(
         names in prop::collection::btree_set("[a-z_][a-z0-9_]{0,6}", 1..8),
         texts in prop::collection::vec("\\PC{0,20}", 8),
         seconds in 0u32..100_000,

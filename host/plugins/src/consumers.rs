@@ -117,7 +117,7 @@ mod tests {
     const GUARD: (&str, &[&str], &[&str]) = ("guard", &["start", "event"], &["guard"]);
 
     #[test]
-    fn who_names_a_type_goes_before_who_takes_every_type() {
+    fn a_consumer_of_one_type_goes_before_a_consumer_of_every_type() {
         check(&[ALL, STARTS], Start, None, Some("starts"));
         check(&[ALL, STARTS], Next, None, Some("all"));
         check(&[STARTS], Next, None, None);
@@ -130,27 +130,27 @@ mod tests {
     }
 
     #[test]
-    fn a_route_finds_who_takes_it() {
+    fn a_route_finds_its_consumer() {
         check(&[ALL, AUDIT, GUARD], Next, Some("audit"), Some("audit"));
         check(&[ALL, AUDIT, GUARD], Next, Some("books"), Some("audit"));
         check(&[ALL, AUDIT, GUARD], Event, Some("guard"), Some("guard"));
     }
 
     #[test]
-    fn a_route_that_nobody_takes_finds_nobody() {
+    fn a_route_without_a_consumer_finds_none() {
         check(&[ALL, AUDIT, GUARD], Next, Some("elsewhere"), None);
         check(&[ALL, AUDIT, GUARD], Next, Some("guard"), None);
         check(&[ALL], Next, Some(""), None);
     }
 
     #[test]
-    fn who_has_routes_is_there_for_these_alone() {
+    fn a_consumer_with_routes_takes_these_alone() {
         check(&[AUDIT, ALL], Next, None, Some("all"));
         check(&[AUDIT], Next, None, None);
     }
 
     #[test]
-    fn nobody_gets_in_the_way_of_a_control_trigger() {
+    fn no_consumer_takes_a_control_trigger() {
         check(&[ALL, AUDIT], Cancel, None, None);
         check(&[("grasping", &["cancel"], &[])], Cancel, None, None);
     }

@@ -16,9 +16,9 @@ use crate::codes;
 use crate::error::Error;
 
 /// The largest document, in bytes.
-pub const MAX_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 /// The most node types in one document.
-pub const MAX_NODES: usize = 256;
+pub(crate) const MAX_NODES: usize = 256;
 /// The longest name, in bytes.
 const MAX_NAME: usize = 64;
 /// The version of the format that this host reads.
@@ -437,7 +437,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_plugin_says_of_itself_begins_no_line_of_a_message() {
+    fn texts_of_a_description_begin_no_line_of_a_message() {
         let hostile = "1\nerror[WL-X001]: gone\r\u{1b}[2J";
         let description = json!({
             "windlass": 1,

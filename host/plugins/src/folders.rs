@@ -19,11 +19,12 @@ use std::time::{Duration, SystemTime};
 
 use windlass_model::{Code, Digest};
 
+use crate::call::plugin::Plugin;
 use crate::codes;
 use crate::error::Error;
+use crate::grant::proof::signature_of;
 use crate::host::Host;
-use crate::plugin::Plugin;
-use crate::proof::signature_of;
+use crate::load;
 
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
@@ -93,6 +94,28 @@ pub struct Folders {
 }
 
 impl Host {
+    /// Loads the components inside this program and registers them. Returns an event for each.
+    fn load_bundle(&self) -> Vec<LoadEvent> {
+        let names = self.load.bundle.names();
+        let load = |(file, digest): (PathBuf, Digest)| {
+            let loaded = load::bundled(&self.load, &file, &digest)
+                .and_then(|plugin| self.registry().insert(&file, &plugin).map(|()| plugin));
+            match loaded {
+                Ok(plugin) => LoadEvent::Loaded {
+                    file,
+                    plugin,
+                    replaced: None,
+                },
+                Err(error) => LoadEvent::Failed {
+                    file,
+                    error,
+                    kept: None,
+                },
+            }
+        };
+        names.into_iter().map(load).collect()
+    }
+
     /// Looks at these folders once, and loads their plugins. A missing folder is empty. Takes as
     /// long as compiling takes.
     pub fn scan(&self, dirs: &[PathBuf]) -> Vec<LoadEvent> {
@@ -170,7 +193,7 @@ impl Folders {
     ///
     /// Returns the latest time of the next look, if no notification comes before.
     pub fn look(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) -> Duration {
-        if self.looks == 0 && host.shared.options.load_bundle {
+        if self.looks == 0 && host.load_bundle {
             host.load_bundle().into_iter().for_each(&mut *on_event);
         }
         self.act(host, on_event);
@@ -178,7 +201,7 @@ impl Folders {
         let wait = if suspicious { SUSPICIOUS } else { LOOK };
         let again = self.seen.values().filter_map(|seen| seen.again.as_ref());
         again.map(|again| again.at).min().map_or(wait, |at| {
-            wait.min(at.saturating_sub(host.shared.clock.monotonic()))
+            wait.min(at.saturating_sub(host.load.calls.clock.monotonic()))
         })
     }
 
@@ -203,7 +226,7 @@ impl Folders {
                 });
             }
         }
-        let now = host.shared.clock.monotonic();
+        let now = host.load.calls.clock.monotonic();
         let (mut changed, mut slow) = (Vec::new(), Vec::new());
         for (file, stamp) in present {
             let same = |seen: &&mut Seen| stamp.is_none() || seen.stamp == stamp;
@@ -322,7 +345,7 @@ impl Folders {
                     on_event(failure(host, file.clone(), error.clone()));
                 }
                 if AGAIN.contains(&error.code) {
-                    let now = host.shared.clock.monotonic();
+                    let now = host.load.calls.clock.monotonic();
                     again = Some(Again::after(last.as_ref(), error, now));
                 }
             }

@@ -1,79 +1,40 @@
 //! The host: the shared state of all plugins, and the functions that load them.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use wasmtime::Engine;
 use wasmtime::component::Linker;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, Digest};
 
-use crate::budget::core::PluginNo;
-use crate::budget::{Budget, Evict};
+use crate::call;
+use crate::call::plugin::Plugin;
+use crate::call::shared::CallShared;
 use crate::codes;
-use crate::engine;
 use crate::error::{Error, chain};
-use crate::folders::LoadEvent;
-use crate::guest::Guest;
-use crate::http::client::Client;
-use crate::imports;
-use crate::load;
+use crate::grant::Rules;
+use crate::grant::code_key::CodeKey;
+use crate::grant::proof::Evidence;
+use crate::grant::secrets::Secrets;
+use crate::hold::Bounds;
+use crate::hold::budget::Budget;
+use crate::load::{self, LoadShared, bundle, engine};
+use crate::offer::http::client::Client;
+use crate::offer::{Offer, imports};
 use crate::options::Options;
-use crate::places::{Fibers, Turns};
-use crate::plugin::Plugin;
-use crate::proof::Evidence;
 use crate::registry::Registry;
-
-/// Reaps of idle instances, one per second, in one period of the memory statistics.
-const LOOKS_OF_PEAK: u64 = 60;
 
 /// Hosts plugins. One per process is enough.
 pub struct Host {
-    pub(crate) shared: Arc<HostShared>,
+    pub(crate) load: Arc<LoadShared>,
     registry: Registry,
-}
-
-/// The shared state of all plugins.
-pub(crate) struct HostShared {
-    pub(crate) engine: Engine,
-    /// For components without imports that may wait.
-    pub(crate) plain: Linker<Guest>,
-    /// For all others.
-    pub(crate) waiting: Linker<Guest>,
-    pub(crate) options: Options,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) io: Handle,
-    /// For calls that have used up their quick start.
-    pub(crate) turns: Turns,
-    /// For calls on fibers.
-    pub(crate) fibers: Fibers,
-    /// Instances at once, warm ones included.
-    pub(crate) instances: Arc<Semaphore>,
-    /// Calls that wait because the number of instances is at its bound.
-    pub(crate) waiting_for_instances: Arc<AtomicUsize>,
-    /// How often idle instances were reaped.
-    looks: AtomicU64,
-    /// Inline calls that are slow at this moment.
-    pub(crate) slow_inline: Arc<AtomicUsize>,
-    pub(crate) http: Client,
-    /// The key that authenticates this user's compiled code.
-    pub(crate) code_key: load::CodeKey,
-    /// The memory budget of guests.
-    pub(crate) budget: Arc<Budget>,
-    /// For reading components and wrapping modules, which takes little time.
-    pub(crate) shapes: load::Bench,
-    /// For compiling.
-    pub(crate) compiles: load::Bench,
-    /// Every living plugin, by its digest.
-    pub(crate) plugins: Mutex<FxHashMap<Digest, Weak<Plugin>>>,
-    /// The components in denied files, as far as this process has seen the files.
-    made_of_denied: Mutex<FxHashSet<Digest>>,
+    /// Whether the components inside the program are loaded.
+    pub(crate) load_bundle: bool,
+    /// Why a package of the node library may be missing, and the remedy, for messages.
+    library_missing: String,
 }
 
 /// The used part of the pool.
@@ -114,46 +75,63 @@ impl Host {
     ///
     /// A directory of `options` cannot be made, or the engine does not start.
     pub fn start(options: Options, clock: Arc<dyn Clock>, io: Handle) -> Result<Arc<Self>, Error> {
-        load::store::prepare(&options)?;
-        let code_key = load::CodeKey::load(&options.code_key)?;
-        let engine = engine::make(&options)?;
+        load::store::prepare(&options.store_dir, &options.cache_dir)?;
+        let rules = Rules {
+            key: CodeKey::load(&options.code_key)?,
+            limits: options.limits,
+            settings: options.settings,
+            max_memory_bytes: options.pool.max_memory_bytes,
+            library: options.library,
+            denied: options.denied,
+            made_of_denied: Mutex::default(),
+            notes_dir: options.store_dir.clone(),
+        };
+        let elements = rules.most(|limits| limits.table_elements);
+        let engine = engine::make(&options.pool, elements)?;
         let fault = |error: wasmtime::Error| Error::new(codes::ENGINE, "engine", chain(&error));
         let mut plain = Linker::new(&engine);
         imports::link_plain(&mut plain).map_err(fault)?;
         let mut waiting = Linker::new(&engine);
         imports::link_waiting(&mut waiting).map_err(fault)?;
-        let fibers = options.pool.fibers;
-        let turns = u32::try_from(options.threads / 2).unwrap_or(u32::MAX);
-        let shared = Arc::new(HostShared {
-            engine,
+        let budget = Budget::new(
+            options.memory_bytes,
+            rules.most_memory(),
+            Arc::clone(&options.metrics),
+        );
+        let slow = (options.slow, options.max_slow_inline);
+        let bounds = Bounds::new(&options.pool, options.threads, slow, budget, &clock);
+        let offer = Offer {
+            http: Client::new(options.http, Arc::clone(&clock))?,
+            clock,
+            secrets: options.secrets,
+            grants_file: options.grants_file,
+        };
+        let (offer, bounds) = (Arc::new(offer), Arc::new(bounds));
+        let calls = Arc::new(CallShared::new(engine, io, offer, bounds, &options.pool));
+        let shared = Arc::new(LoadShared {
+            calls: Arc::clone(&calls),
+            rules,
             plain,
             waiting,
-            turns: Turns::new(turns, turns, Arc::clone(&clock)),
-            fibers: Fibers::new(fibers, share(fibers), Arc::clone(&clock)),
-            instances: Arc::new(Semaphore::new(options.pool.instances as usize)),
-            waiting_for_instances: Arc::default(),
-            looks: AtomicU64::new(0),
-            slow_inline: Arc::default(),
-            http: Client::new(options.http.clone(), Arc::clone(&clock))?,
-            budget: Budget::new(
-                options.memory_bytes,
-                options.most_memory(),
-                Arc::clone(&options.metrics),
-            ),
+            store_dir: options.store_dir,
+            cache_dir: options.cache_dir,
+            bundle: options.bundle,
+            max_component_bytes: options.max_component_bytes,
+            compiler: options.compiler,
+            compiling: options.compiling,
+            quarantine_after: options.quarantine_after,
+            metrics: options.metrics,
             shapes: load::Bench::new(SHAPES),
             compiles: load::Bench::new(options.pool.compiles),
-            code_key,
-            plugins: Mutex::default(),
-            made_of_denied: Mutex::default(),
-            options,
-            clock,
-            io,
+            pool: options.pool,
         });
         load::clean(&shared);
-        engine::tick(Arc::downgrade(&shared))?;
+        call::shared::tick(Arc::downgrade(&calls))?;
         Ok(Arc::new(Self {
-            shared,
+            load: shared,
             registry: Registry::default(),
+            load_bundle: options.load_bundle,
+            library_missing: options.library_missing,
         }))
     }
 
@@ -164,20 +142,20 @@ impl Host {
 
     /// The help about a package of the node library that is missing; none for other packages.
     pub fn library_help(&self, package: &str) -> Option<String> {
-        let why = &self.shared.options.library_missing;
+        let why = &self.library_missing;
         LIBRARY
             .contains(&package)
             .then(|| format!("`{package}` is a part of the node library: {why}"))
     }
 
     /// The secrets of the host, which workflows also use to verify callers.
-    pub fn secrets(&self) -> &crate::options::Secrets {
-        &self.shared.options.secrets
+    pub fn secrets(&self) -> &Secrets {
+        &self.load.calls.offer.secrets
     }
 
     /// The metrics of this process.
     pub fn metrics(&self) -> &Arc<Metrics> {
-        &self.shared.options.metrics
+        &self.load.metrics
     }
 
     /// Loads a file: checks, compiles and describes it, but does not register it. Takes as long as
@@ -198,8 +176,8 @@ impl Host {
         file: &Path,
         haste: Option<Duration>,
     ) -> Result<Arc<Plugin>, Error> {
-        let bytes = load::read(file, self.shared.options.max_component_bytes)?;
-        let evidence = Evidence::beside(&self.shared, file, &bytes);
+        let bytes = load::read(file, self.load.max_component_bytes)?;
+        let evidence = Evidence::beside(&self.load.rules, file, &bytes);
         self.load(file, bytes, evidence, haste)
     }
 
@@ -224,7 +202,7 @@ impl Host {
         bytes: Vec<u8>,
         signature: Option<&str>,
     ) -> Result<Arc<Plugin>, Error> {
-        let evidence = Evidence::of(&self.shared, &bytes, signature);
+        let evidence = Evidence::of(&self.load.rules, &bytes, signature);
         self.load(Path::new(name), bytes, evidence, None)
     }
 
@@ -235,7 +213,7 @@ impl Host {
         evidence: Evidence,
         haste: Option<Duration>,
     ) -> Result<Arc<Plugin>, Error> {
-        let loaded = load::load(&self.shared, file, bytes, evidence, haste);
+        let loaded = load::load(&self.load, file, bytes, evidence, haste);
         // The denied file may be seen after its component was loaded in another way.
         if matches!(&loaded, Err(error) if error.code == codes::DENIED) {
             self.registry.keep(|digest| !self.is_denied(digest));
@@ -243,26 +221,19 @@ impl Host {
         loaded
     }
 
-    /// Loads the components inside this program and registers them. Returns an event for each.
-    pub(crate) fn load_bundle(&self) -> Vec<LoadEvent> {
-        let names = self.shared.options.bundle.names();
-        let load = |(file, digest): (PathBuf, Digest)| {
-            let loaded = load::bundled(&self.shared, &file, &digest)
-                .and_then(|plugin| self.registry.insert(&file, &plugin).map(|()| plugin));
-            match loaded {
-                Ok(plugin) => LoadEvent::Loaded {
-                    file,
-                    plugin,
-                    replaced: None,
-                },
-                Err(error) => LoadEvent::Failed {
-                    file,
-                    error,
-                    kept: None,
-                },
-            }
+    /// Makes a [`Bundle`](crate::Bundle) of components, each with its name. Loads and compiles each
+    /// of them.
+    ///
+    /// # Errors
+    ///
+    /// A component cannot be loaded, or cannot be compiled for the baseline.
+    pub fn pack(&self, components: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>, Error> {
+        let load = |(name, bytes): (String, Vec<u8>)| {
+            let plugin = self.load_bytes(&name, bytes)?;
+            Ok((name, plugin.digest))
         };
-        names.into_iter().map(load).collect()
+        let loaded: Result<Vec<_>, Error> = components.into_iter().map(load).collect();
+        bundle::pack(&self.load, &loaded?)
     }
 
     /// Compiles one component inside this program for this processor, if the cache has no code of
@@ -273,11 +244,11 @@ impl Host {
     ///
     /// The component does not compile, or its code cannot be kept; the plugin stays as it is.
     pub fn compile_bundle(&self) -> Result<Option<Arc<Plugin>>, Error> {
-        if !self.shared.options.load_bundle {
+        if !self.load_bundle {
             return Ok(None);
         }
-        for (file, digest) in self.shared.options.bundle.names() {
-            if let Some(plugin) = load::natively(&self.shared, &file, &digest)? {
+        for (file, digest) in self.load.bundle.names() {
+            if let Some(plugin) = load::natively(&self.load, &file, &digest)? {
                 self.registry.replace(&plugin);
                 return Ok(Some(plugin));
             }
@@ -293,11 +264,11 @@ impl Host {
     /// [`codes::DENIED`] if the configuration denies it, [`codes::NOT_STORED`] if the store does
     /// not have it, or the errors of [`Host::load_file`].
     pub fn plugin(&self, digest: &Digest) -> Result<Arc<Plugin>, Error> {
-        self.shared.permit(digest, &digest.to_string())?;
-        if let Some(plugin) = self.shared.living(digest) {
+        self.load.rules.permit(digest, &digest.to_string())?;
+        if let Some(plugin) = self.load.calls.living(digest) {
             return Ok(plugin);
         }
-        load::stored(&self.shared, digest)
+        load::stored(&self.load, digest)
     }
 
     /// The bytes of a component, from the component store.
@@ -306,24 +277,24 @@ impl Host {
     ///
     /// [`codes::NOT_STORED`] if the store does not have it, or it cannot be read.
     pub fn component(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
-        load::bytes(&self.shared, digest)
+        load::bytes(&self.load, digest)
     }
 
     /// Whether the component of a plugin was loaded again, because a proof has been found since.
     pub fn is_replaced(&self, plugin: &Arc<Plugin>) -> bool {
-        let there = self.shared.living(&plugin.digest);
+        let there = self.load.calls.living(&plugin.digest);
         there.is_some_and(|there| !Arc::ptr_eq(&there, plugin))
     }
 
     /// Whether the configuration denies a component: by its own digest, or by that of a file that
     /// contains it and that this process has seen.
     pub fn is_denied(&self, digest: &Digest) -> bool {
-        self.shared.is_denied(digest)
+        self.load.rules.is_denied(digest)
     }
 
     /// The used part of the pool. None if the engine runs without a pool.
     pub fn pool_use(&self) -> Option<PoolUse> {
-        let metrics = self.shared.engine.pooling_allocator_metrics()?;
+        let metrics = self.load.calls.engine.pooling_allocator_metrics()?;
         Some(PoolUse {
             instances: metrics.component_instances(),
             core_instances: metrics.core_instances(),
@@ -342,109 +313,12 @@ impl std::fmt::Debug for Host {
     }
 }
 
-impl HostShared {
-    /// Refuses denied components.
-    pub(crate) fn permit(&self, digest: &Digest, subject: &str) -> Result<(), Error> {
-        if !self.is_denied(digest) {
-            return Ok(());
-        }
-        let message = format!("the component {digest} is denied by `deny` in [plugins]");
-        Err(Error::new(codes::DENIED, subject, message))
-    }
-
-    pub(crate) fn is_denied(&self, digest: &Digest) -> bool {
-        self.options.denied.contains(digest) || self.made_of_denied.lock().contains(digest)
-    }
-
-    /// Denies the component in a denied file: runs, imports and the store of a cluster know it by
-    /// its own digest.
-    pub(crate) fn deny(&self, component: Digest) {
-        self.made_of_denied.lock().insert(component);
-    }
-
-    pub(crate) fn living(&self, digest: &Digest) -> Option<Arc<Plugin>> {
-        self.plugins.lock().get(digest).and_then(Weak::upgrade)
-    }
-
-    /// Drops instances that have been idle for too long, and removes plugins that are gone.
-    pub(crate) fn reap(&self) {
-        self.peaks_pass();
-        let idle = self.options.pool.slot_idle;
-        if let Some(before) = self.clock.monotonic().checked_sub(idle) {
-            self.drop_idle(before);
-        }
-    }
-
-    /// The memory that calls used more than two minutes ago says nothing about the next call.
-    fn peaks_pass(&self) {
-        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
-        if looks.is_multiple_of(LOOKS_OF_PEAK) {
-            for plugin in self.living_plugins() {
-                plugin.peak.pass();
-            }
-        }
-    }
-
-    /// Drops the instances of all plugins that have been idle since before this moment.
-    pub(crate) fn drop_idle(&self, before: Duration) {
-        for plugin in self.living_plugins() {
-            plugin.slots.reap(before);
-        }
-    }
-
-    /// All living plugins. Removes those that are gone.
-    fn living_plugins(&self) -> Vec<Arc<Plugin>> {
-        let mut living = Vec::new();
-        self.plugins
-            .lock()
-            .retain(|_, plugin| match plugin.upgrade() {
-                Some(plugin) => {
-                    living.push(plugin);
-                    true
-                }
-                None => false,
-            });
-        living
-    }
-}
-
-impl Evict for HostShared {
-    /// Drops large instances that have been idle for long first.
-    fn evict(&self, of: Option<PluginNo>, bytes: u64) -> bool {
-        let mut living = self.living_plugins();
-        living.retain(|plugin| of.is_none_or(|no| plugin.terms.track.id == no));
-        let now = self.clock.monotonic();
-        let mut freed = 0;
-        while freed < bytes {
-            let oldest = living.iter().filter_map(|plugin| {
-                let (since, held) = plugin.slots.oldest()?;
-                let idle_ms = now.saturating_sub(since).as_millis() + 1;
-                Some((u128::from(held).saturating_mul(idle_ms), since, plugin))
-            });
-            let Some((_, since, plugin)) = oldest.max_by_key(|(weight, ..)| *weight) else {
-                break;
-            };
-            // Another call may have taken it meanwhile: then there is another one, or none.
-            if let Some(slot) = plugin.slots.take_oldest(since) {
-                freed += slot.store.data().limiter.account.held();
-                drop(slot);
-            }
-        }
-        freed > 0
-    }
-}
-
-/// The most fibers of one plugin at once: three quarters of all, so that others get some, too.
-fn share(fibers: u32) -> u32 {
-    fibers - fibers / 4
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_library_is_what_is_built() {
+    fn the_library_has_the_packages_of_the_folder() {
         let plugins = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
         let entries = std::fs::read_dir(plugins).unwrap();
         let folders = entries.map(|entry| entry.unwrap().path());

@@ -8,62 +8,68 @@
 //!
 //! The effects that a guest requests do not happen here. They are part of [`Returned`], and the
 //! caller commits them or drops them.
+//!
+//! # Rooms
+//!
+//! A file uses its own room and those below it, and `cargo xtask tidy` checks this. From the top:
+//!
+//! | room | has |
+//! |---|---|
+//! | the top: [`Host`], [`Options`], [`Registry`], [`Folders`] | the parts together, and the plugins for new work |
+//! | `load` | bytes become a [`Plugin`]: shape, compiled code, cache, description |
+//! | `call` | a [`Plugin`] and its calls: warm instances, the call itself, its answer |
+//! | `offer` | the functions that guests import, and the data that they work on |
+//! | `grant` | permissions and limits, the proofs that they apply, secrets |
+//! | `hold` | places and memory of all calls, and their bounds |
+//! | the ground: `bindings`, `clean`, [`codes`], `description`, `error` | the contract, and words for errors |
 
+// The ground.
 mod bindings;
-mod budget;
-mod bundle;
-pub mod call;
-mod check;
-mod classify;
+mod clean;
 pub mod codes;
-pub mod compiler;
-mod consumers;
-mod convert;
-pub mod description;
-mod engine;
+mod description;
 mod error;
-mod folders;
-mod guest;
-mod host;
-mod http;
-mod imports;
-mod lane;
-mod limiter;
+// The rooms.
+mod call;
+mod grant;
+mod hold;
 mod load;
-mod log;
-pub mod options;
-mod places;
-mod plugin;
-mod proof;
-mod quarantine;
-mod question;
+mod offer;
+// The top.
+mod consumers;
+#[cfg(feature = "doubles")]
+mod double;
+mod folders;
+mod host;
+mod options;
 mod registry;
-mod run;
-mod secrets;
-mod slot;
 
-pub use budget::{Hold, machine_memory};
-pub use bundle::Bundle;
-pub use call::{
-    Accept, BlobError, Blobs, Call, CallContext, Cancel, Disposition, Effects, Memory, MemoryError,
-    Reason, ResumeTokens, Resumption, Returned, ScheduledTrigger, SentStimulus,
-};
-pub use check::{Configured, Finding};
+pub use call::check::{Configured, Finding};
+pub use call::plugin::{Plugin, Purity};
+pub use call::{Accept, Call, Disposition, Returned};
 pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;
 pub use folders::{Folders, LoadEvent};
-pub use host::{Host, PoolUse};
-pub use http::grant::Refusal;
-pub use http::proxy::{Proxies, is_this_machine};
-pub use http::roots::{certificate_refused, client_with_roots};
-pub use lane::CallMode;
-pub use options::{
-    CompileReport, Compiling, Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize,
-    Roots, Secret, Secrets, Settings, Source,
-};
-pub use plugin::{Plugin, Purity};
-pub use proof::{Proof, Proofs, Signed, Standing};
+pub use grant::destination::{Grant, Refusal};
+pub use grant::proof::{Proof, Proofs, Signed, Standing};
+pub use grant::secrets::{Secret, Secrets, Source};
+pub use grant::secrets::{bind as bind_secrets, handles as secret_handles};
+pub use grant::settings::{Grants, Isolation, Limits, Settings};
+pub use hold::PoolSize;
+pub use hold::budget::{Hold, machine_memory};
+pub use hold::lane::CallMode;
 #[cfg(feature = "doubles")]
-pub use quarantine::Quarantine;
+pub use hold::quarantine::Quarantine;
+pub use host::{Host, PoolUse};
+pub use load::bundle::Bundle;
+pub use load::compiler;
+pub use load::report::{CompileReport, Compiling};
+pub use offer::context::{
+    BlobError, Blobs, CallContext, Cancel, Memory, MemoryError, Reason, ResumeTokens, Resumption,
+};
+pub use offer::effects::{Effects, ScheduledTrigger, SentStimulus};
+pub use offer::http::policy::{HttpPolicy, Roots};
+pub use offer::http::proxy::{Proxies, is_this_machine};
+pub use offer::http::roots::{certificate_refused, client_with_roots};
+pub use options::Options;
 pub use registry::{Missing, Registry};
-pub use secrets::{bind as bind_secrets, handles as secret_handles};

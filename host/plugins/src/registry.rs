@@ -13,12 +13,12 @@ use semver::{Version, VersionReq};
 use windlass_model::definition::UseRef;
 use windlass_model::{Digest, TriggerType};
 
+use crate::call::plugin::Plugin;
 use crate::codes;
 use crate::consumers::Consumers;
 use crate::description::NodeType;
 use crate::error::Error;
-use crate::plugin::Plugin;
-use crate::proof::Standing;
+use crate::grant::proof::Standing;
 
 /// The plugins for new work.
 #[derive(Default)]

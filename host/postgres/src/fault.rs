@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_has_a_meaning() {
+    fn errors_of_the_server_have_a_kind() {
         check(&["28000", "28P01"], Kind::Login);
         check(&["53100"], Kind::Full);
         check(&["53200", "58030", "57000", "XX000"], Kind::Failed);

@@ -96,6 +96,20 @@ impl From<Fenced> for Error {
 }
 
 impl Error {
+    /// The numbers of a membership are used up: one membership has 2^32 of each kind.
+    pub(crate) fn no_numbers() -> Self {
+        Self::Unreadable("the numbers of this membership are used up".to_owned())
+    }
+
+    /// An exported run cannot be imported.
+    pub(crate) fn bad_export(reason: impl std::fmt::Display) -> Self {
+        Self::Refused {
+            code: crate::codes::BAD_EXPORT,
+            message: format!("this document cannot be imported as a run: {reason}"),
+            help: Some("export the run again, and do not edit the exported document".to_owned()),
+        }
+    }
+
     /// The page that explains it.
     pub fn code(&self) -> Code {
         match self {

@@ -115,6 +115,6 @@ fn told(error: &windlass_locks::Error) -> Error {
     Error::Refused {
         code: error.code(),
         message: error.to_string(),
-        help: Some("look at what gives out the locks, and try again".to_owned()),
+        help: Some("check the lock provider of the configuration, and try again".to_owned()),
     }
 }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_has_tells_no_key_and_what_it_cannot_have_is_refused() {
+    fn the_fingerprint_in_the_store_tells_no_key_and_a_malformed_one_is_refused() {
         let store = MemoryStore::new(Arc::new(SystemClock::new()));
         let ring = Keyring::random();
         check(&*store, &Keys::fixed(ring.clone())).unwrap();

@@ -9,7 +9,6 @@
 
 mod burst_locks;
 mod catalog;
-pub mod client;
 mod clock;
 pub mod codes;
 mod components;
@@ -24,6 +23,7 @@ pub mod heavy;
 pub mod keyring;
 mod links;
 mod observe;
+pub mod operations;
 mod options;
 mod parts;
 mod pause;
@@ -49,12 +49,12 @@ mod workers;
 pub use catalog::{
     Answering, Others, PublishedOthers, Report, check, check_file, warnings_before_run,
 };
-pub use client::WorkflowClient;
 pub use clock::{SystemClock, new_run_id};
 pub use derived::check_chosen;
 pub use error::Error;
 pub use links::Links;
 pub use observe::{Observed, Observer};
+pub use operations::Operations;
 pub use options::{BurstBounds, Options, Scope, UnpublishedLookup};
 pub use pause::Paused;
 pub use runtime::{Drained, Runtime, result_of};

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn an_activation_says_what_excludes_what() {
+    fn an_activation_decides_which_runs_exclude_each_other() {
         check(Activation::Always, None, &[], None);
         check(Activation::Always, Some("a"), &["correlation:a"], None);
         check(Activation::Singleton, None, &["workflow:w"], Some(0));

@@ -250,7 +250,7 @@ impl Runtime {
                 metrics.triggers_due.set(backlog.due);
                 metrics.dead_triggers.set(backlog.dead);
             }
-            Err(error) => tracing::debug!(%error, "cannot count what waits"),
+            Err(error) => tracing::debug!(%error, "cannot count the due triggers"),
         }
         metrics.text()
     }

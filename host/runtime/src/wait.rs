@@ -191,7 +191,7 @@ mod tests {
     const ID: RunId = RunId(uuid::Uuid::from_u128(7));
 
     #[test]
-    fn whoever_waits_for_a_run_that_is_here_is_told_by_it() {
+    fn a_waiter_for_a_run_of_this_process_is_told_by_it() {
         let waiters = Waiters::default();
         assert!(waiters.add_if_here(RUN).is_none(), "it may be over already");
         assert!(waiters.add_if_here(ID).is_none(), "it may be over already");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_stopped_waiting_takes_no_room() {
+    fn a_waiter_that_has_stopped_takes_no_room() {
         let waiters = Waiters::default();
         let other = waiters.add(RUN);
         for _ in 0..100 {

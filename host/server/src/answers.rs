@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_finds_no_room_waits_and_is_then_told_when_to_come_again() {
+    async fn an_answer_without_room_waits_and_is_then_refused_with_a_time() {
         let (answers, metrics) = answers(LARGE);
         let full = sent(&answers, LARGE);
         assert!(!answers.are_awaited());

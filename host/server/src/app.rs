@@ -10,8 +10,8 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 use windlass_model::{Definition, Digest};
 use windlass_runtime::Runtime;
-use windlass_runtime::client::{Resources, Turn, Turns, WorkflowClient};
 use windlass_runtime::heavy::Heavy;
+use windlass_runtime::operations::{Operations, Resources, Turn, Turns};
 use windlass_store::{Store, within};
 
 use crate::answers::{self, Answers};
@@ -42,7 +42,7 @@ pub(crate) struct App(Arc<AppInner>);
 /// The content that clones share.
 pub(crate) struct AppInner {
     pub(crate) options: Options,
-    pub(crate) client: WorkflowClient,
+    pub(crate) client: Operations,
     /// Slots for requests.
     pub(crate) pools: Pools,
     /// The memory of answers.
@@ -247,19 +247,19 @@ pub(crate) async fn read_aside<T: Send + 'static>(
 }
 
 /// The client of the runtime in this process, or one that leaves runs to other processes.
-fn client(options: &Options) -> WorkflowClient {
+fn client(options: &Options) -> Operations {
     let Some(runtime) = &options.runtime else {
         let (store, clock) = (Arc::clone(&options.store), Arc::clone(&options.clock));
-        return WorkflowClient::detached(store, clock, Arc::clone(&options.resources));
+        return Operations::detached(store, clock, Arc::clone(&options.resources));
     };
-    WorkflowClient::local(runtime)
+    Operations::local(runtime)
 }
 
 /// The problem of a store that does not answer. Its messages name files and servers, so they only
 /// go to the log.
 fn silent(detail: String) -> Box<Problem> {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, &codes::NO_STORE, detail)
-        .help("The log of the host says what has happened, and the page of the code what to do.")
+        .help("The log of the host has the cause, and the page of the code has the remedy.")
 }
 
 impl AppInner {

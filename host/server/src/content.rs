@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_what_its_media_type_says() {
+    fn a_body_is_read_by_its_media_type() {
         let text = |text| Content::Text(Cow::Borrowed(text));
         check("text/plain; charset=ISO-8859-1", b"caf\xe9", &text("café"));
         check("text/plain", "café".as_bytes(), &text("café"));

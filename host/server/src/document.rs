@@ -33,7 +33,7 @@ use crate::rules::{self, Rule};
         (name = "triggers", description = "Pending work of runs."),
         (name = "stimuli", description = "Events that start workflows and resume runs."),
         (name = "bookmarks", description = "Waits of runs, and resuming them."),
-        (name = "dead letters", description = "What could not be delivered."),
+        (name = "dead letters", description = "Stimuli and triggers that could not be delivered."),
         (name = "definitions", description = "Published workflows."),
         (name = "drafts", description = "Workflows that are not published yet."),
         (name = "plugins", description = "Loaded plugins."),
@@ -165,7 +165,7 @@ const ANY: [(&str, &str); 6] = [
     ("404", "The object does not exist."),
     (
         "422",
-        "What the request says is not of the right shape, or cannot be done.",
+        "The request has the wrong shape, or cannot be carried out.",
     ),
     (
         "429",
@@ -174,7 +174,7 @@ const ANY: [(&str, &str); 6] = [
     ),
     (
         "500",
-        "A bug in the host, or its store is damaged. It has logged what happened.",
+        "A bug in the host, or its store is damaged. The log has the cause.",
     ),
     (
         "503",

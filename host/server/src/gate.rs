@@ -183,7 +183,7 @@ pub(crate) async fn gate(
     match answered {
         Ok(response) => response,
         Err(_) => {
-            let detail = "the request took longer than it may; what it began goes on";
+            let detail = "the request took longer than it may; its effects in the host go on";
             let reply = StatusCode::SERVICE_UNAVAILABLE;
             Problem::new(reply, &codes::TOO_LONG, detail).into_response()
         }
@@ -249,7 +249,9 @@ fn admitted(
         return Ok(());
     };
     if pool != Pool::Health && connection.is_reserved() {
-        return Err(Problem::busy("as many connections carry requests as may"));
+        return Err(Problem::busy(
+            "all connections for requests are in use (`[server] connections`): send the request again later",
+        ));
     }
     if pool == Pool::Hooks {
         app.admit_client(connection.peer(), headers)?;

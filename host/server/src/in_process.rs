@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use bytes::Bytes;
 use tower::ServiceExt as _;
 use windlass_model::Clock;
-use windlass_runtime::client::Resources;
+use windlass_runtime::operations::Resources;
 use windlass_store::Store;
 
 use crate::app::App;

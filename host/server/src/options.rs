@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 use windlass_runtime::Runtime;
-use windlass_runtime::client::Resources;
+use windlass_runtime::operations::Resources;
 use windlass_store::Store;
 
 use crate::live_feed::LiveFeed;

@@ -76,7 +76,7 @@ impl PageAsked {
         let Some(cursor) = self.cursor.as_deref().filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
-        let unreadable = || Problem::parameter("`cursor` is none that this list has given out");
+        let unreadable = Problem::foreign_cursor;
         let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| unreadable())?;
         let text = String::from_utf8(bytes).map_err(|_| unreadable())?;
         let (of, place) = text.split_once('\n').ok_or_else(unreadable)?;
@@ -90,9 +90,7 @@ impl PageAsked {
     pub(crate) fn after_number(&self, list: &str) -> Result<Option<i64>, Box<Problem>> {
         let after = self.after(list)?;
         let number = after.map(|place| place.parse());
-        number
-            .transpose()
-            .map_err(|_| Problem::parameter("`cursor` is none that this list has given out"))
+        number.transpose().map_err(|_| Problem::foreign_cursor())
     }
 
     /// Makes a page of the rows, of which there is one more if the list continues. The page ends
@@ -248,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn malformed_cursors_are_refused() {
         for text in ["x", "%%", "AAAA", "YQ"] {
             assert!(
                 asked(None, Some(text.to_owned())).after("a").is_err(),

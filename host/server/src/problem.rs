@@ -199,6 +199,14 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, &codes::PARAMETER, detail)
     }
 
+    /// The problem of a cursor that the list has not given.
+    pub(crate) fn foreign_cursor() -> Box<Self> {
+        Self::parameter(
+            "`cursor` is not from this list: pass `next` of its last page, or leave `cursor` out \
+             for the first page",
+        )
+    }
+
     /// The problem of a body that is JSON, but not valid.
     pub(crate) fn body(detail: impl Into<String>) -> Box<Self> {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, &codes::BODY, detail)

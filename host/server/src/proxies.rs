@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_ends_at_the_proxy_that_brought_it() {
+    fn an_unreadable_address_ends_at_the_proxy_that_sent_it() {
         check("10.0.0.1", &["2.2.2.2, unknown"], "10.0.0.1");
         check("10.0.0.1", &["x, 10.3.0.1"], "10.3.0.1");
         check("10.0.0.1", &[""], "10.0.0.1");

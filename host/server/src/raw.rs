@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_on_can_be_parsed() {
+    fn raw_json_in_an_answer_can_be_parsed() {
         for json in ["[1,2]", "{\"a\":{\"b\":\"\\n\"}}"] {
             let answer = serde_json::to_string(&json!({ "items": [Raw::read(json.as_bytes())] }));
             let parsed: Value = serde_json::from_str(&answer.unwrap()).unwrap();

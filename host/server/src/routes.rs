@@ -131,7 +131,7 @@ async fn document(State(app): State<App>) -> Result<Response, Box<Problem>> {
 async fn no_path(uri: axum::http::Uri) -> Box<Problem> {
     let detail = format!("there is nothing at {}", uri.path());
     Problem::new(StatusCode::NOT_FOUND, &codes::NO_PATH, detail)
-        .help("`/api/openapi.json` lists what there is.")
+        .help("`/api/openapi.json` lists all routes.")
 }
 
 async fn no_method(method: Method, uri: axum::http::Uri) -> Box<Problem> {

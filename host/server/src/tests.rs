@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, 
 use tower::ServiceExt as _;
 use windlass_model::Clock;
 use windlass_plugins::Host;
-use windlass_runtime::client::Resources;
+use windlass_runtime::operations::Resources;
 use windlass_runtime::{BurstBounds, Runtime, Scope, Settings, Topology};
 use windlass_store::memory::Fault;
 use windlass_store::{MemoryStore, Reader as _};
@@ -285,7 +285,7 @@ fn a_host_is_ready_while_its_lease_holds() {
 }
 
 #[test]
-fn what_the_document_says_of_the_token_is_so() {
+fn routes_need_the_token_as_the_document_says() {
     let rig = Rig::new(Bounds::default());
     let document = serde_json::to_value(openapi()).unwrap();
     assert_eq!(document["security"], serde_json::json!([{ "token": [] }]));
@@ -350,7 +350,7 @@ fn every_route_has_a_permission() {
 }
 
 #[test]
-fn a_pause_refuses_what_lets_work_begin_and_nothing_else() {
+fn a_pause_refuses_requests_that_begin_work_and_no_others() {
     let rig = Rig::new(Bounds::default());
     rig.app.runtime().unwrap().pause(false).unwrap();
     let document = serde_json::to_value(openapi()).unwrap();
@@ -466,7 +466,7 @@ fn a_problem_in_the_process_has_its_cause() {
 }
 
 #[test]
-fn what_needs_a_runtime_is_not_there_in_a_process_without_one() {
+fn routes_that_need_a_runtime_are_absent_in_a_process_without_one() {
     let desk = Desk::new();
     for target in ["/api/v1/admin/pause", "/readyz", "/metrics"] {
         let answer = desk.ask(Method::GET, target, "");

@@ -39,7 +39,7 @@ pub(crate) fn refused(child: &NewRun, why: Unborn) -> Bytes {
         Unborn::Taken => (
             Class::Rejected,
             codes::CHILD_REFUSED,
-            "what it reserves, or its name, is taken".to_owned(),
+            "its reservation or its name is taken".to_owned(),
         ),
         Unborn::Ending => (
             Class::Cancelled,

@@ -27,9 +27,9 @@ macro_rules! with_readers {
     ($then:ident) => {
         $then! {
             /// The head of a run.
-            run(id: RunId) -> Option<RunRow>, by read;
+            run(id: RunId) -> Option<RunRow>, by readers;
             /// The head of a run, by number.
-            run_by_no(no: RunNo) -> Option<RunRow>, by read;
+            run_by_no(no: RunNo) -> Option<RunRow>, by readers;
             /// A run with all its rows, read at one moment in one transaction.
             snapshot(id: RunId, bounds: Bounds) -> Option<Snapshot>, by snapshot;
             /// The bytes of values, states, records and blobs of a [`snapshot`](Reader::snapshot) with
@@ -37,50 +37,50 @@ macro_rules! with_readers {
             extent(id: RunId, bounds: Bounds) -> Option<u64>, by snapshot;
             /// Runs whose id begins with these hexadecimal digits, ignoring hyphens; at most
             /// `limit`.
-            runs_by_prefix(prefix: &str, limit: u32) -> Vec<RunRow>, by read;
+            runs_by_prefix(prefix: &str, limit: u32) -> Vec<RunRow>, by readers;
             /// Runs, the highest number first. Runs of the process that joined last come
             /// first, and those of one process in the reverse order of their creation.
-            runs(query: &RunQuery) -> Vec<RunRow>, by read;
+            runs(query: &RunQuery) -> Vec<RunRow>, by readers;
             /// The input of a run.
-            input(run: RunNo) -> Option<Payload>, by read;
+            input(run: RunNo) -> Option<Payload>, by readers;
             /// The output of an ended run.
-            output(run: RunNo) -> Option<Payload>, by read;
+            output(run: RunNo) -> Option<Payload>, by readers;
             /// All variables of one scope of a run.
-            vars(run: RunNo, scope: ScopeNo) -> Vec<(String, Payload)>, by read;
+            vars(run: RunNo, scope: ScopeNo) -> Vec<(String, Payload)>, by readers;
             /// Variables of one scope of a run whose names come after this one, by name; at most
             /// `limit`.
-            vars_after(run: RunNo, scope: ScopeNo, after: Option<&str>, limit: u32) -> Vec<(String, Payload)>, by read;
+            vars_after(run: RunNo, scope: ScopeNo, after: Option<&str>, limit: u32) -> Vec<(String, Payload)>, by readers;
             /// The open scopes of a run besides the root, in order: opaque, written by the
             /// engine.
-            scopes(run: RunNo) -> Vec<(ScopeNo, Bytes)>, by read;
+            scopes(run: RunNo) -> Vec<(ScopeNo, Bytes)>, by readers;
             /// The outputs of the items of a for-each, by index, beginning with `from`.
-            items(run: RunNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by read;
+            items(run: RunNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by readers;
             /// One execution record.
-            execution(no: ExecutionNo) -> Option<ExecutionRow>, by read;
+            execution(no: ExecutionNo) -> Option<ExecutionRow>, by readers;
             /// Only the output of one execution record.
-            execution_output(no: ExecutionNo) -> Option<Payload>, by read;
+            execution_output(no: ExecutionNo) -> Option<Payload>, by readers;
             /// Execution records of a run, newest first, from the last one or from before a
             /// known one.
-            executions(run: RunNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by read;
+            executions(run: RunNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by readers;
             /// The journal of a run, oldest entry first.
-            journal(run: RunNo) -> Vec<JournalRow>, by read;
+            journal(run: RunNo) -> Vec<JournalRow>, by readers;
             /// Entries of the journal of a run behind the first `skip`, oldest first; at most `limit`.
-            journal_after(run: RunNo, skip: u32, limit: u32) -> Vec<JournalRow>, by read;
+            journal_after(run: RunNo, skip: u32, limit: u32) -> Vec<JournalRow>, by readers;
             /// Triggers of a run of any state after a position, the soonest first; at most `limit`.
-            triggers_after(run: RunNo, after: Option<DuePlace>, limit: u32) -> Vec<TriggerRow>, by read;
+            triggers_after(run: RunNo, after: Option<DuePlace>, limit: u32) -> Vec<TriggerRow>, by readers;
             /// The triggers of a run, by sequence number.
-            triggers(run: RunNo) -> Vec<TriggerRow>, by read;
+            triggers(run: RunNo) -> Vec<TriggerRow>, by readers;
             /// A definition.
-            definition(digest: Digest) -> Option<DefinitionRow>, by read;
+            definition(digest: Digest) -> Option<DefinitionRow>, by readers;
             /// A set of pins.
-            pins(digest: Digest) -> Option<PinsRow>, by read;
+            pins(digest: Digest) -> Option<PinsRow>, by readers;
             /// The published version of a workflow.
             published(name: &str) -> Option<PublicationRow>, by published;
             /// Versions of workflows.
             publications(query: &PublicationQuery) -> Vec<PublicationRow>, by published;
             /// Whether a stimulus of this hash would start a workflow or resume a run now. A hint:
             /// the transaction that delivers the stimulus decides.
-            is_heard(hash: Digest, now_ms: i64) -> bool, by stimuli;
+            is_heard(hash: Digest, now_ms: i64) -> bool, by stimulus_rows;
             /// The bindings of stimuli with this hash, by number.
             bindings(hash: Digest) -> Vec<BindingRow>, by published;
             /// The rows of the trigger index of a workflow, by key.
@@ -100,20 +100,20 @@ macro_rules! with_readers {
             /// Ended runs whose retention time is over, the oldest first; at most `limit`.
             /// They ended before `before_ms`, or have a retention time of their own that is over at
             /// `now_ms`.
-            expired(before_ms: i64, now_ms: i64, limit: u32) -> Vec<ExpiredRow>, by read;
+            expired(before_ms: i64, now_ms: i64, limit: u32) -> Vec<ExpiredRow>, by readers;
             /// One trigger.
-            trigger(target: TriggerTarget) -> Option<TriggerRow>, by read;
+            trigger(target: TriggerTarget) -> Option<TriggerRow>, by readers;
             /// An external trigger.
-            external(id: TriggerId) -> Option<ExternalRow>, by read;
+            external(id: TriggerId) -> Option<ExternalRow>, by readers;
             /// Pending triggers, the soonest first. A trigger that waits without a time-out is due
             /// at `i64::MAX`.
-            due(query: &DueQuery) -> Vec<TriggerRow>, by read;
+            due(query: &DueQuery) -> Vec<TriggerRow>, by readers;
             /// Bookmarks, oldest first.
-            bookmarks(query: &BookmarkQuery) -> Vec<BookmarkRow>, by stimuli;
+            bookmarks(query: &BookmarkQuery) -> Vec<BookmarkRow>, by stimulus_rows;
             /// One bookmark.
-            bookmark(no: BookmarkNo) -> Option<BookmarkRow>, by stimuli;
+            bookmark(no: BookmarkNo) -> Option<BookmarkRow>, by stimulus_rows;
             /// The bookmark that a token resumes, by the token's digest.
-            bookmark_by_token(token: Digest) -> Option<BookmarkRow>, by stimuli;
+            bookmark_by_token(token: Digest) -> Option<BookmarkRow>, by stimulus_rows;
             /// An operator's setting of the whole system, by name.
             setting(name: &str) -> Option<Bytes>, by settings;
             /// A stored component.
@@ -121,23 +121,23 @@ macro_rules! with_readers {
             /// Stored components with a generation above this one; at most `limit`.
             components(after: i64, limit: u32) -> Vec<ComponentRow>, by components;
             /// Stimuli in the queue, oldest first.
-            queued(query: &StimulusQuery) -> Vec<QueuedRow>, by stimuli;
+            queued(query: &StimulusQuery) -> Vec<QueuedRow>, by stimulus_rows;
             /// Buffered stimuli, oldest first.
-            buffered(query: &StimulusQuery) -> Vec<BufferedRow>, by stimuli;
+            buffered(query: &StimulusQuery) -> Vec<BufferedRow>, by stimulus_rows;
             /// Dead letters, oldest first.
-            dead_letters(query: &LetterQuery) -> Vec<LetterRow>, by stimuli;
+            dead_letters(query: &LetterQuery) -> Vec<LetterRow>, by stimulus_rows;
             /// One dead letter.
-            dead_letter(no: LetterNo) -> Option<LetterRow>, by stimuli;
+            dead_letter(no: LetterNo) -> Option<LetterRow>, by stimulus_rows;
             /// Children of a run, oldest first, after a known one; at most `limit`.
-            children(parent: RunNo, after: Option<RunNo>, limit: u32) -> Vec<RunRow>, by read;
+            children(parent: RunNo, after: Option<RunNo>, limit: u32) -> Vec<RunRow>, by readers;
             /// The complete bytes of a blob.
-            blob(blob: BlobRef) -> Option<Bytes>, by read;
+            blob(blob: BlobRef) -> Option<Bytes>, by readers;
             /// The members.
-            members() -> Vec<MemberRow>, by read;
+            members() -> Vec<MemberRow>, by readers;
             /// The backlog. Each number is counted up to `limit`, which bounds the cost.
-            backlog(now_ms: i64, limit: u32) -> Backlog, by read;
+            backlog(now_ms: i64, limit: u32) -> Backlog, by readers;
             /// Counts, for `doctor` and for tests.
-            counts() -> Counts, by read;
+            counts() -> Counts, by readers;
         }
     };
 }

@@ -95,7 +95,7 @@ pub(crate) const RULES: &[Rule] = rules! {
     "the newest record of a run is there":
         "SELECT 'run ' || i.no FROM run i WHERE i.last_execution IS NOT NULL \
          AND NOT EXISTS (SELECT 1 FROM execution r WHERE r.no = i.last_execution AND r.run = i.no)",
-    "what hangs on a run has one":
+    "a row of a run has its run":
         "SELECT h.kind || ' of run ' || h.run FROM ( \
          SELECT 'the origin' AS kind, run FROM origin \
          UNION ALL SELECT 'a variable', run FROM var \
@@ -120,7 +120,7 @@ pub(crate) const RULES: &[Rule] = rules! {
     "a published version has its definition":
         "SELECT p.name || ' version ' || p.version FROM publication p \
          WHERE NOT EXISTS (SELECT 1 FROM definition d WHERE d.no = p.definition)",
-    "what starts a workflow belongs to its published version":
+    "a start of a workflow belongs to its published version":
         "SELECT s.kind || ' ' || s.key || ' of ' || s.workflow FROM ( \
          SELECT 'trigger' AS kind, key, workflow FROM binding \
          UNION ALL SELECT 'schedule', key, workflow FROM schedule) s \

@@ -36,7 +36,7 @@ mod tests {
     use windlass::testkit::{Call, describe};
 
     #[test]
-    fn it_notes_what_passes_and_passes_it_on() {
+    fn the_consumer_notes_each_trigger_and_passes_it_on() {
         let payload = json!({ "amount": 7, "user": "ada" });
         let call = Call::new().input(payload.clone());
         let report = call.accept::<Audit>("manual", Some("pay"));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_by_its_route() {
+    fn the_consumer_is_called_by_its_route() {
         let consumer = &describe::<Plugin>()["consumer"];
         assert_eq!(consumer["types"], json!(["*"]));
         assert_eq!(consumer["routes"], json!(["audit"]));

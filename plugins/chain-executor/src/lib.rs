@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_every_kind_of_trigger() {
+    fn the_consumer_takes_every_kind_of_trigger() {
         assert_eq!(describe::<Plugin>()["consumer"]["types"], json!(["*"]));
     }
 }

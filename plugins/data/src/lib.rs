@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_filter_says_where_and_what() {
+    fn a_broken_filter_is_an_error_with_a_place() {
         check_invalid(
             "{ a: ",
             json!(null),
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn set_gives_back_what_it_is_configured_with() {
+    fn set_returns_its_configuration() {
         let config = json!({ "a": { "b": [1] } });
         let report = Call::new().config(config.clone()).run::<Set>();
         assert_eq!(report.output(), config);

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_who_is_meant() {
+    fn the_stimulus_has_its_match_and_its_run() {
         let config = json!({
             "name": "order.paid",
             "match": { "shop": "berlin" },

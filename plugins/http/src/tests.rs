@@ -61,7 +61,7 @@ fn check_error(config: Value, answer: Answer, expected: Error) {
 }
 
 #[test]
-fn a_request_is_what_its_configuration_says() {
+fn a_request_follows_its_configuration() {
     check_request(
         json!({ "url": "https://a.example/x" }),
         json!(["GET", "https://a.example/x", [], null]),
@@ -82,7 +82,7 @@ fn a_request_is_what_its_configuration_says() {
 }
 
 #[test]
-fn a_body_is_sent_as_what_it_is() {
+fn a_body_is_sent_with_its_media_type() {
     let sent = |body: Value, content_type: &str, bytes: &str| {
         let mut config = json!({ "method": "put", "url": "http://a.example" });
         config
@@ -214,7 +214,7 @@ fn bytes_that_are_no_text_are_kept() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_bodies_are_named() {
     let fails = |headers: &[(&str, &str)], body: &[u8], expected: &str| {
         let failed = decoded(headers, body).unwrap_err();
         assert!(matches!(failed, Error::Permanent(_)), "{failed:?}");

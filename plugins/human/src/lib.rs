@@ -160,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_with_its_message_for_an_answer_to_this_node() {
+    fn the_node_waits_with_its_message_for_its_answer() {
         check_asks(json!({ "message": "Really?" }), own());
     }
 
     #[test]
-    fn what_an_answer_has_to_match_can_be_chosen() {
+    fn the_match_of_an_answer_can_be_chosen() {
         let config = json!({ "message": "Really?", "match": { "order": 7 } });
         check_asks(config, json!({ "order": 7 }));
     }

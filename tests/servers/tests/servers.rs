@@ -12,7 +12,7 @@ fn listens(url: &str) -> bool {
 }
 
 #[test]
-fn postgres_keeps_what_is_committed_over_a_kill_and_a_restart() {
+fn postgres_keeps_committed_data_over_a_kill_and_a_restart() {
     let Some(server) = PostgreSql::for_test().expect("it starts") else {
         return;
     };

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 use windlass_model::{Clock, RunId, Status, TriggerType};
-use windlass_runtime::client::WorkflowClient;
+use windlass_runtime::operations::Operations;
 use windlass_runtime::{Observed, Observer, SystemClock};
 use windlass_server::{Bounds, Callers, LiveFeed, Options, Server};
 use windlass_store::Store;
@@ -120,7 +120,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     })
     .await??;
     let server = Server::new(options)?.listen().await?;
-    let client = WorkflowClient::local(&runtime);
+    let client = Operations::local(&runtime);
     let mut ids = Vec::new();
     for _ in 0..count {
         let request = rig::request("asks", &workflow)?;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 use windlass_model::{Clock, Payload, RunId, Status};
-use windlass_runtime::{Observed, Observer, SystemClock, WorkflowClient};
+use windlass_runtime::{Observed, Observer, Operations, SystemClock};
 use windlass_store::Store;
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
@@ -151,7 +151,7 @@ fn waiting(desk: &dyn Store, expected: u64) -> Result<Vec<BookmarkRow>> {
     }
 }
 
-async fn answer(client: &WorkflowClient, mark: &BookmarkRow) -> Result<()> {
+async fn answer(client: &Operations, mark: &BookmarkRow) -> Result<()> {
     let input = Payload::of(&json!({ "decision": "approve" }));
     let sent = client.resume_bookmark(mark.no, input).await?;
     ensure!(
@@ -164,7 +164,7 @@ async fn answer(client: &WorkflowClient, mark: &BookmarkRow) -> Result<()> {
 /// The time from an answer to the end of the run, in microseconds.
 async fn one_by_one(
     watch: &Watch,
-    client: &WorkflowClient,
+    client: &Operations,
     marks: Vec<BookmarkRow>,
 ) -> Result<Histogram<u64>> {
     let mut times = Histogram::<u64>::new(3)?;
@@ -184,7 +184,7 @@ async fn one_by_one(
     Ok(times)
 }
 
-async fn all_at_once(client: &WorkflowClient, marks: Vec<BookmarkRow>) -> Result<()> {
+async fn all_at_once(client: &Operations, marks: Vec<BookmarkRow>) -> Result<()> {
     let marks = Arc::new(marks);
     let next = Arc::new(AtomicUsize::new(0));
     let mut senders = Vec::with_capacity(SENDERS);

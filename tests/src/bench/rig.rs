@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_model::{Clock, Digest, Payload};
 use windlass_plugins::{Isolation, Settings as PluginSettings};
 use windlass_runtime::{
-    BurstBounds, Observer, Options, Runtime, Scope, Settings, StartRequest, Started, WorkflowClient,
+    BurstBounds, Observer, Operations, Options, Runtime, Scope, Settings, StartRequest, Started,
 };
 use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
@@ -166,9 +166,9 @@ pub fn client(
     store: &Arc<dyn Store>,
     plugins: &Arc<windlass_plugins::Host>,
     clock: &Arc<dyn Clock>,
-) -> WorkflowClient {
+) -> Operations {
     let (store, clock) = (Arc::clone(store), Arc::clone(clock));
-    WorkflowClient::detached(store, clock, Arc::new(Arc::clone(plugins)))
+    Operations::detached(store, clock, Arc::new(Arc::clone(plugins)))
 }
 
 /// A request to run a workflow without input.
@@ -204,9 +204,9 @@ pub fn request(name: &str, workflow: &Value) -> Result<StartRequest> {
 ///
 /// # Errors
 ///
-/// As [`WorkflowClient::create_and_run`].
+/// As [`Operations::create_and_run`].
 pub async fn start_run(runtime: &Arc<Runtime>, request: &StartRequest) -> Result<Started> {
-    let client = WorkflowClient::local(runtime);
+    let client = Operations::local(runtime);
     Ok(client.create_and_run(request.clone()).await?)
 }
 

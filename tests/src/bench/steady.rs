@@ -14,7 +14,7 @@ use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Clock, Payload, Status};
 use windlass_runtime::retention::Options;
 use windlass_runtime::{
-    Observed, Observer, Runtime, StartRequest, SystemClock, WorkflowClient, client,
+    Observed, Observer, Operations, Runtime, StartRequest, SystemClock, operations,
 };
 
 use super::measure::millis;
@@ -72,7 +72,7 @@ impl Observer for Ended {
 /// The workflows of the load, and the runtime that starts them.
 struct Load {
     runtime: Arc<Runtime>,
-    client: WorkflowClient,
+    client: Operations,
     ended: Arc<Ended>,
     plain: StartRequest,
     waits: StartRequest,
@@ -215,7 +215,7 @@ impl Load {
             delivery: Delivery::Buffer,
             ttl_ms: KEEP_MS,
         };
-        let id = client::new_stimulus_id();
+        let id = operations::new_stimulus_id();
         self.client.send(id, stimulus).await?;
         Ok(())
     }

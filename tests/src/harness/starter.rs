@@ -9,8 +9,8 @@ use tokio::runtime::Runtime;
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Clock, Digest, Payload, RunId, TriggerId};
 use windlass_plugins::{Host, LoadEvent, Options};
-use windlass_runtime::client::{self, Schedule};
-use windlass_runtime::{Error, StartRequest, SystemClock, WorkflowClient};
+use windlass_runtime::operations::{self, Schedule};
+use windlass_runtime::{Error, Operations, StartRequest, SystemClock};
 use windlass_store::Store;
 use windlass_store::external::Scheduled;
 use windlass_store::rows::DefinitionRow;
@@ -23,7 +23,7 @@ pub struct Starter {
     store: Arc<dyn Store>,
     host: Arc<Host>,
     clock: Arc<dyn Clock>,
-    client: WorkflowClient,
+    client: Operations,
     tokio: Runtime,
 }
 
@@ -51,7 +51,7 @@ impl Starter {
         let store = Arc::clone(place.look().store());
         let plugins = Arc::new(Arc::clone(&host));
         Self {
-            client: WorkflowClient::detached(Arc::clone(&store), Arc::clone(&clock), plugins),
+            client: Operations::detached(Arc::clone(&store), Arc::clone(&clock), plugins),
             store,
             host,
             clock,
@@ -63,7 +63,7 @@ impl Starter {
     ///
     /// # Errors
     ///
-    /// As [`WorkflowClient::create_and_run`].
+    /// As [`Operations::create_and_run`].
     pub fn start(&self, workflow: &Value, input: &Value) -> Result<RunId, Error> {
         let request = StartRequest {
             workflow: definition(workflow).into(),
@@ -83,7 +83,7 @@ impl Starter {
     ///
     /// # Errors
     ///
-    /// As [`WorkflowClient::schedule`].
+    /// As [`Operations::schedule`].
     pub fn schedule(&self, request: Schedule) -> Result<(TriggerId, Scheduled), Error> {
         self.tokio.block_on(self.client.schedule(request))
     }
@@ -95,7 +95,7 @@ impl Starter {
     /// If it cannot be published.
     pub fn publish(&self, workflow: &Value) {
         let now_ms = self.clock.wall_ms();
-        let published = client::publish(&*self.store, &self.host, now_ms, definition(workflow));
+        let published = operations::publish(&*self.store, &self.host, now_ms, definition(workflow));
         published.expect("a workflow is published");
     }
 
@@ -113,7 +113,7 @@ impl Starter {
     ///
     /// # Errors
     ///
-    /// As [`WorkflowClient::send`].
+    /// As [`Operations::send`].
     pub fn try_tell(&self, run: RunId, name: &str, matches: &str) -> Result<(), Error> {
         let stimulus = Stimulus {
             name: name.to_owned(),
@@ -124,7 +124,7 @@ impl Starter {
             delivery: Delivery::Buffer,
             ttl_ms: 24 * 3_600_000,
         };
-        let sent = self.client.send(client::new_stimulus_id(), stimulus);
+        let sent = self.client.send(operations::new_stimulus_id(), stimulus);
         self.tokio.block_on(sent).map(drop)
     }
 
@@ -132,7 +132,7 @@ impl Starter {
     ///
     /// # Errors
     ///
-    /// As [`WorkflowClient::create_and_run`].
+    /// As [`Operations::create_and_run`].
     pub fn start_as(&self, id: RunId, workflow: &Value, input: &Value) -> Result<(), Error> {
         let request = StartRequest {
             workflow: definition(workflow).into(),

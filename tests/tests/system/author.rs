@@ -100,7 +100,7 @@ fn a_core_module_that_is_dropped_in_runs() {
 }
 
 #[test]
-fn a_changed_component_is_used_by_what_starts_after() {
+fn a_changed_component_is_used_by_later_starts() {
     let place = Place::new(&[]);
     drop_in(&place, "mine.wasm", &answering("version"));
     let _serve = place.serve();

@@ -79,7 +79,7 @@ fn hosts_that_share_a_database_and_lock_in_redis_end_every_run_once() {
 }
 
 #[test]
-fn a_host_runs_what_another_one_has_brought_the_plugins_for() {
+fn a_host_runs_workflows_on_the_plugins_of_another_host() {
     let place = place();
     let brings = place.serve();
     until("the plugins are in the store", || {

@@ -156,7 +156,7 @@ fn a_function_that_is_too_large_is_refused_before_it_is_compiled() {
 }
 
 #[test]
-fn what_takes_too_much_to_compile_is_cut_off_and_the_next_start_knows() {
+fn a_compilation_over_its_limits_is_cut_off_and_the_next_start_knows() {
     for (bytes, limit, value, why) in [
         (
             large(1),

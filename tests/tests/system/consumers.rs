@@ -23,7 +23,7 @@ fn start(place: &Place, workflow: &Value, input: &str) -> String {
 }
 
 #[test]
-fn a_guard_lets_in_who_is_on_its_list() {
+fn a_guard_lets_in_the_users_on_its_list() {
     let place = Place::new(&["echo", "guard"]).with_consumer("guard");
     let _serve = place.serve();
     let let_in = start(&place, &routed("guard"), "userId=ada");
@@ -58,7 +58,7 @@ fn an_audit_notes_the_triggers_of_its_route_and_no_others() {
 }
 
 #[test]
-fn what_is_on_a_route_that_nobody_takes_waits_until_somebody_does() {
+fn a_trigger_on_a_route_without_a_consumer_waits_for_one() {
     let place = Place::new(&["echo"]).with_consumer("guard");
     let _serve = place.serve();
     let id = start(&place, &routed("guard"), "userId=ada");
@@ -72,7 +72,7 @@ fn what_is_on_a_route_that_nobody_takes_waits_until_somebody_does() {
 }
 
 #[test]
-fn a_consumer_that_crashes_loses_nothing_and_keeps_nobody_from_cancelling() {
+fn a_consumer_that_crashes_loses_nothing_and_prevents_no_cancellation() {
     let place = Place::new(&["echo", "gate"]).with_consumer("gate");
     let serve = place.serve();
     let workflow = json!({

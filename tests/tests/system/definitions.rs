@@ -118,7 +118,7 @@ fn processes_that_index_the_same_definitions_leave_one_set_of_rows() {
 }
 
 #[test]
-fn what_a_file_has_published_goes_with_it() {
+fn a_removed_file_retracts_its_workflow() {
     let place = Place::new(&[]).with("definitions.directory", "watched");
     std::fs::create_dir(place.path("watched")).expect("it is not there");
     let file = |name: &str| place.path(&format!("watched/{name}.json"));
@@ -149,7 +149,7 @@ fn what_a_file_has_published_goes_with_it() {
 }
 
 #[test]
-fn what_another_process_is_at_is_in_progress_and_waits_for_whoever_looks_next() {
+fn a_reload_during_another_is_in_progress_and_waits_for_the_next_look() {
     let place = Place::new(&[])
         .with("cluster.enabled", "true")
         .with("cluster.allow-local-locks", "true")

@@ -33,7 +33,7 @@ fn all(path: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn what_a_host_keeps_is_for_its_user_alone_whatever_the_umask() {
+fn files_of_a_host_are_for_its_user_alone_under_every_umask() {
     let place = Place::new(&["echo"]);
     let kept = place.path("kept");
     let below = |name: &str| kept.join(name).display().to_string();

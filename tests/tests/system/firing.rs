@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::{Clock as _, ExecutionStatus, RunId, RunNo, Status, TriggerId};
-use windlass_runtime::{SystemClock, client};
+use windlass_runtime::{SystemClock, operations};
 use windlass_store::external::{Scheduled, TriggerTarget};
 use windlass_tests::harness::{Dice, Place, Process, Signal, Starter, until};
 
@@ -76,7 +76,8 @@ impl Firing<'_> {
                 continue;
             };
             let store = self.place.look().store();
-            let answer = client::fire(&**store, clock.wall_ms(), target).expect("it is written");
+            let answer =
+                operations::fire(&**store, clock.wall_ms(), target).expect("it is written");
             let mut answers = self.answers.lock().expect("the mutex is not poisoned");
             *answers.entry(format!("{answer:?}")).or_default() += 1;
         }
@@ -120,7 +121,7 @@ impl Hosts<'_> {
 
 /// Takes up to a minute: thousands of triggers, and hosts whose leases have to run out.
 #[test]
-fn whatever_fires_a_trigger_it_is_executed_once() {
+fn a_trigger_that_fires_in_any_way_is_executed_once() {
     let mut dice = Dice::of_test("firing");
     let place = Place::new(&["steps"]);
     let starter = Starter::of(&place);
@@ -163,11 +164,11 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                 timers.push(id);
             }
             for _ in 0..EXTERNAL {
-                let id = TriggerId(client::new_stimulus_id().0);
+                let id = TriggerId(operations::new_stimulus_id().0);
                 let due_ms = clock
                     .wall_ms()
                     .saturating_add_unsigned(dice.between(0, SPREAD_MS));
-                let request = client::Schedule {
+                let request = operations::Schedule {
                     id: Some(id),
                     run: hold,
                     node: "work".to_owned(),

@@ -62,7 +62,7 @@ fn listed(place: &Place, file: &str) -> Value {
 }
 
 #[test]
-fn a_file_that_calls_itself_http_gets_nothing_of_what_http_is_granted() {
+fn a_file_that_calls_itself_http_gets_no_grants_of_http() {
     let gate = Gate::shut();
     gate.open();
     let place = Place::new(&[]).with("plugins.grants.http.http", &gate.grant());
@@ -139,7 +139,7 @@ fn a_consumer_without_a_grant_is_asked_nothing() {
 }
 
 #[test]
-fn what_an_author_builds_anew_keeps_its_grant() {
+fn a_rebuilt_component_keeps_its_grant() {
     let gate = Gate::shut();
     gate.open();
     let place = Place::new(&[]).with_http("fetch", &gate.grant());

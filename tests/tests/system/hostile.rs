@@ -112,7 +112,7 @@ fn every_harm_fails_its_own_run_alone() {
 }
 
 #[test]
-fn hundreds_of_endless_loops_delay_nobody() {
+fn hundreds_of_endless_loops_delay_no_other_run() {
     const LOOPS: usize = 256;
     // The time limit of the loops is longer than the test waits.
     let place = Place::new(&["echo", "hostile"])

@@ -111,7 +111,7 @@ fn a_stream_follows_a_run_to_its_end_and_goes_on_where_it_was_broken_off() {
 /// Each process numbers its executions by itself. The numbers of a process that joined earlier are
 /// smaller, also for its later executions.
 #[test]
-fn a_stream_goes_on_with_what_another_process_executes() {
+fn a_stream_continues_with_executions_of_another_process() {
     const ID: &str = "0193c0de-7a1b-7c3d-8e4f-0123456789ab";
     let place = Place::new(&["steps"]);
     let web = Web::serve(&place);
@@ -193,7 +193,7 @@ fn one_key_is_one_run_however_often_and_at_once_it_is_asked_for() {
 }
 
 #[test]
-fn a_webhook_starts_what_is_bound_to_it() {
+fn a_webhook_starts_the_workflow_bound_to_it() {
     let (_place, web) = web(&[two()]);
     let answer = web.post("/hooks/two?shop=berlin&wait=60s", &json!({ "order": 5 }));
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -331,12 +331,12 @@ fn definitions_are_changed_only_as_expected() {
 }
 
 #[test]
-fn what_two_hosts_publish_over_each_other_is_never_lost() {
+fn versions_that_two_hosts_publish_at_once_are_never_lost() {
     check_counting(&Place::new(&["echo"]));
 }
 
 #[test]
-fn what_two_hosts_publish_over_each_other_in_a_database_is_never_lost() {
+fn versions_that_two_hosts_publish_at_once_in_a_database_are_never_lost() {
     if let Some(place) = Place::of_cluster(&["echo"]) {
         check_counting(&place);
     }
@@ -421,7 +421,7 @@ fn a_draft_is_saved_with_its_mistakes_and_published_without() {
 }
 
 #[test]
-fn a_host_that_goes_takes_nothing_in_and_finishes_what_runs() {
+fn a_draining_host_refuses_new_work_and_finishes_running_work() {
     let gate = Gate::shut();
     let place = Place::new(&["fetch"]).with_http("fetch", &gate.grant());
     let web = Web::serve(&place);

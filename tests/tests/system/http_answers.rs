@@ -69,7 +69,7 @@ fn deaf(web: &Web, count: usize, path: &str) -> Vec<Line> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn answers_that_nobody_reads_stay_within_their_budget() {
+fn unread_answers_stay_within_their_budget() {
     let (_place, web, run) = web_of(2 * VALUE, &[("server.answers", "64MiB")]);
     let limit = metric(&web, "windlass_http_answers_limit_bytes");
     let before = memory(&web, "VmHWM");

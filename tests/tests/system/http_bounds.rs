@@ -71,7 +71,7 @@ fn beyond_this_machine_a_token_is_demanded() {
 }
 
 #[test]
-fn what_makes_no_sense_is_a_problem_and_never_more() {
+fn a_senseless_request_is_a_problem_and_never_more() {
     let (_place, web) = web(&[]);
     web.publish(&echo());
     let many = "a".repeat(2 * 1024 * 1024);
@@ -184,7 +184,7 @@ fn what_makes_no_sense_is_a_problem_and_never_more() {
 }
 
 #[test]
-fn whoever_sends_slowly_is_cut_off_and_holds_up_nobody() {
+fn a_slow_sender_is_cut_off_and_delays_no_other() {
     let (_place, web) = web(&[("server.timeout", "500ms"), ("server.connections", "40")]);
     // So many connections would leave no room for others, if they were not cut off.
     let mut slow: Vec<Line> = (0..40).map(|_| web.line()).collect();

@@ -124,7 +124,7 @@ fn definitions_that_would_fill_the_memory_or_the_stack_are_mistakes() {
 }
 
 #[test]
-fn names_lead_nowhere_but_to_what_they_name() {
+fn hostile_names_lead_to_no_other_resource() {
     let (_place, web) = web(&[]);
     for name in [
         "..%2f..%2fetc%2fpasswd",
@@ -172,7 +172,7 @@ fn names_lead_nowhere_but_to_what_they_name() {
 }
 
 #[test]
-fn whoever_does_not_read_an_answer_is_cut_off() {
+fn a_client_that_does_not_read_its_answer_is_cut_off() {
     let (_place, web) = web(&[
         ("server.timeout", "5s"),
         ("server.connections", "8"),
@@ -199,7 +199,7 @@ fn whoever_does_not_read_an_answer_is_cut_off() {
 }
 
 #[test]
-fn those_who_watch_are_bounded_and_hold_up_nobody() {
+fn watchers_are_bounded_and_delay_no_request() {
     const ROOM: usize = 300;
     let room = ROOM.to_string();
     let (place, web) = web(&[("server.streams", &room)]);

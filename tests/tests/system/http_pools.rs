@@ -114,7 +114,7 @@ fn a_body_that_comes_too_slowly_is_cut_off_long_before_the_time_is_over() {
 }
 
 #[test]
-fn waiting_hooks_leave_room_for_streams_and_for_others_who_wait() {
+fn waiting_hooks_leave_room_for_streams_and_for_other_waits() {
     let (_place, web) = web(&[("server.hooks-waiting", "8")]);
     let ask = request("POST", "/hooks/waits?wait=1m", &[JSON], "1");
     let mut lines: Vec<Line> = (0..8).map(|_| web.line()).collect();
@@ -256,7 +256,7 @@ fn a_hook_is_called_no_more_often_than_it_may() {
 }
 
 #[test]
-fn a_client_calls_no_more_often_than_it_may_whatever_it_claims_to_be() {
+fn the_rate_of_a_client_holds_for_every_claimed_address() {
     let rate = [("server.client-rate", "1/h"), ("server.client-burst", "2")];
     let (_place, web) = web(&rate);
     assert_eq!(

@@ -40,7 +40,7 @@ fn workflow() -> Value {
 const JSON: &str = "content-type: application/json";
 
 #[test]
-fn a_name_that_is_not_the_hosts_is_answered_to_nobody_without_a_token() {
+fn a_foreign_host_name_is_refused_without_a_token() {
     let (_place, web) = web(&[("server.hosts", "[\"flows.example\"]")]);
     web.publish(&workflow());
     let port = web.address.port();

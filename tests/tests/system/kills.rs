@@ -18,7 +18,7 @@ const BACKLOG: u64 = 24;
 
 /// Takes minutes: 500 hosts are started, and recover what the one before has left.
 #[test]
-fn whatever_was_acknowledged_ends_once_however_often_the_host_is_killed() {
+fn acknowledged_work_ends_once_over_any_number_of_kills() {
     let mut dice = Dice::of_test("kills");
     let place = Place::new(&["echo", "steps"]);
     let plans: Vec<Plan> = (0..12)

@@ -301,7 +301,7 @@ fn a_host_that_lacks_the_key_of_its_cluster_does_not_join() {
 }
 
 #[test]
-fn no_token_but_one_of_the_host_finds_what_waits() {
+fn only_a_token_of_the_host_finds_the_waiting_node() {
     let place = Place::new(&["human"]);
     let (web, id, link) = asked(&place, "1h");
     let token = &link["/resume/".len()..];

@@ -19,7 +19,7 @@ fn sets() -> Value {
 }
 
 #[test]
-fn who_owns_a_run_holds_its_lock() {
+fn the_owner_of_a_run_holds_its_lock() {
     let gate = Gate::shut();
     let place = Place::new(&["fetch"]).with_http("fetch", &gate.grant());
     let node = json!({ "use": "fetch/fetch", "with": { "url": gate.url() }, "timeout": "170s" });

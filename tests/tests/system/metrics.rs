@@ -12,7 +12,7 @@ fn two() -> Value {
 }
 
 #[test]
-fn the_file_of_a_run_says_what_it_did() {
+fn the_metrics_file_of_a_run_counts_its_work() {
     let place = Place::new(&["echo"]);
     let (workflow, file) = (place.workflow("two", &two()), place.path("metrics.prom"));
     let (workflow, to) = (workflow.display().to_string(), file.display().to_string());

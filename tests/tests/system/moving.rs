@@ -81,7 +81,7 @@ fn a_run_that_is_exported_goes_on_in_a_new_store() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_refused_by_its_code() {
+fn a_run_that_cannot_be_imported_is_refused_by_its_code() {
     let place = Place::new(&["human", "text"]);
     let _serve = place.serve();
     let id = asked(&place);

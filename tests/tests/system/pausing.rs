@@ -126,7 +126,7 @@ fn check_pause_of_all(place: &Place) {
 }
 
 #[test]
-fn a_pause_of_one_process_is_nobody_elses_and_no_other_one_ends_it() {
+fn a_pause_of_one_process_holds_for_it_alone_and_no_other_one_ends_it() {
     let (place, first) = web(&[two()]);
     let second = Web::serve(&place);
     pause(&first, false);

@@ -31,7 +31,7 @@ fn check_decided(place: &Place, id: &str, decision: &str) {
 }
 
 #[test]
-fn a_person_answers_by_the_bookmark_or_by_what_it_is_about() {
+fn a_person_answers_by_the_bookmark_or_by_its_match() {
     let place = Place::new(&["human", "text"]);
     let _serve = place.serve();
     let (id, no) = asked(&place);
@@ -137,7 +137,7 @@ fn a_failed_run_is_retried_with_the_repaired_workflow() {
 }
 
 #[test]
-fn a_retry_says_what_differs_and_what_prevents_it() {
+fn a_retry_names_the_differences_and_the_obstacles() {
     let place = Place::new(&[]);
     let _serve = place.serve();
     let publish = |nodes: serde_json::Value, edges: &[&str]| {

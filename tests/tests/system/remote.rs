@@ -174,7 +174,7 @@ fn problems_are_our_errors() {
 }
 
 #[test]
-fn what_is_no_windlass_is_unreachable() {
+fn a_server_that_is_no_windlass_is_unreachable() {
     let (said, _) = ask(&["lock", "list"], vec![(200, json!({ "items": [] }))]);
     assert_eq!(said.exit, Some(0));
     let (said, _) = ask(&["lock", "list"], vec![(418, json!("teapot"))]);
@@ -192,7 +192,7 @@ fn what_is_no_windlass_is_unreachable() {
 }
 
 #[test]
-fn what_a_host_cannot_be_asked_for_is_refused_here() {
+fn commands_that_a_host_does_not_offer_are_refused_here() {
     let said = Place::new(&[]).say(&[
         "-o",
         "jsonl",

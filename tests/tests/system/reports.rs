@@ -100,7 +100,7 @@ fn unpacked(place: &Place, file: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_bundle_has_what_a_report_needs_and_no_secret() {
+fn a_bundle_has_the_data_of_a_report_and_no_secret() {
     let place = Place::new(&["steps"])
         .with("server.token", SECRET)
         .with(

@@ -172,7 +172,7 @@ fn check_taken_away(happens: impl FnOnce(&Place), code: &str) {
 }
 
 #[test]
-fn a_host_whose_store_is_removed_acknowledges_nothing_and_nobody_makes_another() {
+fn a_host_whose_store_is_removed_acknowledges_nothing_and_makes_no_other() {
     let remove = |place: &Place| std::fs::remove_file(place.store()).expect("it can be removed");
     check_taken_away(remove, "WL-S050");
 }
@@ -210,7 +210,7 @@ fn no_command_takes_a_removed_database_for_a_new_store() {
 }
 
 #[test]
-fn a_host_whose_store_is_cut_short_acknowledges_nothing_and_nobody_makes_another() {
+fn a_host_whose_store_is_cut_short_acknowledges_nothing_and_makes_no_other() {
     check_taken_away(|place| cut(place.store()), "WL-S050");
 }
 
@@ -274,7 +274,7 @@ fn a_log_that_lost_its_end_is_refused_until_that_is_accepted() {
 }
 
 #[test]
-fn a_backup_is_put_in_place_and_what_was_there_is_kept() {
+fn a_backup_is_put_in_place_and_the_former_store_is_kept() {
     let place = used();
     let backup = place.path("backup.db").display().to_string();
     place.ask(&["store", "backup", &backup]);

@@ -44,7 +44,7 @@ fn gated(gate: &Gate) -> Value {
 
 /// Takes half a minute: leases have to run out.
 #[test]
-fn what_a_dead_node_holds_is_taken_up_within_its_lease_and_a_scan() {
+fn runs_of_a_dead_node_are_taken_over_within_its_lease_and_a_scan() {
     let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {
         return;
     };
@@ -53,7 +53,7 @@ fn what_a_dead_node_holds_is_taken_up_within_its_lease_and_a_scan() {
 }
 
 #[test]
-fn what_a_dead_node_holds_is_taken_up_on_its_machine_long_before_the_end_of_its_lease() {
+fn runs_of_a_dead_node_are_taken_over_on_its_machine_long_before_the_end_of_its_lease() {
     let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {
         return;
     };

@@ -157,7 +157,7 @@ fn a_home_within_the_project_is_none() {
 }
 
 #[test]
-fn there_is_nothing_to_trust_without_a_project() {
+fn trust_without_a_project_is_refused() {
     let place = Place::new(&[]);
     let said = place.say(&["-o", "jsonl", "trust", "."]);
     assert_eq!(said.error()["code"], "WL-C010", "{said:#?}");

@@ -85,7 +85,7 @@ fn a_run_that_waits_goes_on_when_it_is_told_to() {
 }
 
 #[test]
-fn a_run_that_is_not_waited_for_is_continued_by_whoever_serves() {
+fn a_run_without_a_waiting_command_is_continued_by_a_server() {
     let place = Place::new(&["steps"]);
     let (_, id) = suspended(&place);
     send(&place, "resume");

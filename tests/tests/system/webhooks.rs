@@ -147,7 +147,7 @@ fn a_signed_form_is_the_json_in_it() {
 /// A page of another origin cannot make a signature and cannot send a bearer token; the browser
 /// adds a password by itself.
 #[test]
-fn a_page_of_another_origin_starts_what_a_signature_or_a_token_verifies() {
+fn a_page_of_another_origin_starts_a_trigger_with_a_signature_or_a_token() {
     let bearer = json!({ "bearer": { "secret": "new" } });
     let basic = json!({ "basic": { "user": "shop", "secret": "new" } });
     let workflows = [

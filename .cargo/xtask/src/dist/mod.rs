@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_copies_what_the_archive_has() {
+    fn the_container_copies_the_files_of_the_archive() {
         let text = std::fs::read_to_string(package("Containerfile").unwrap()).unwrap();
         let copied: Vec<_> = text
             .lines()

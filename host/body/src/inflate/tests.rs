@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_was_coded_comes_back(body in vec(any::<u8>(), 0..5_000)) {
+    fn decoded_bytes_are_the_bytes_before_the_coding(body in vec(any::<u8>(), 0..5_000)) {
         let zstd = compress_to_vec(&*body, CompressionLevel::Fastest);
         for (encoding, coded) in
             [("gzip", gzip(&body)), ("deflate", zlib(&body)), ("deflate", raw(&body)), ("zstd", zstd)]

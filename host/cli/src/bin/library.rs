@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use windlass_plugins::{Bundle, Host, Options};
+use windlass_plugins::{Host, Options};
 use windlass_runtime::SystemClock;
 
 fn main() -> anyhow::Result<()> {
@@ -26,7 +26,7 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     let options = Options::in_dir(scratch.path());
     let host = Host::start(options, Arc::new(SystemClock::new()), io.handle().clone())?;
-    let bundle = Bundle::pack(&host, components)?;
+    let bundle = host.pack(components)?;
     // The program is built again only if the library is another one.
     if std::fs::read(&bundle_file).is_ok_and(|there| there == bundle) {
         return Ok(());

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::event;
-use crate::api::Api;
 use crate::app::Context;
+use crate::client::Api;
 use crate::codes;
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
@@ -121,7 +121,7 @@ fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
 /// The error for a bookmark that does not exist any more.
 pub(crate) fn no_waiting_run(bookmark: &str) -> Expected {
     let help = "It was resumed already, it has expired, or the run is over. `windlass bookmark \
-                list` shows what runs wait for.";
+                list` shows the bookmarks for which runs wait.";
     Expected::new(
         codes::NO_BOOKMARK,
         format!("No run waits at the bookmark `{bookmark}`"),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use windlass_store::letters::LetterKind;
 
 use super::event::duration;
-use crate::api::{number, picked, text};
 use crate::app::Context;
+use crate::client::{number, picked, text};
 use crate::codes;
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;

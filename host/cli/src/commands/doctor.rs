@@ -36,7 +36,7 @@ const FLUSHES: u64 = 16;
     Without it, they are those of the host at the configured `listen` address, if one answers."
 )]
 pub(crate) struct Arguments {
-    /// Collect what a bug report needs in this file, which must not exist, without secrets and
+    /// Collect the data of a bug report in this file, which must not exist, without secrets and
     /// without data of runs [default: windlass-bundle-TIME.tar.gz]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     bundle: Option<Option<PathBuf>>,
@@ -221,7 +221,7 @@ fn proxies() -> Checked {
         faults => Err((
             Health::Warning,
             faults.join("; "),
-            "Requests that need it fail; `windlass explain WL-P024` says what to do.",
+            "Requests that need it fail; `windlass explain WL-P024` has the remedy.",
         )),
     }
 }
@@ -387,7 +387,7 @@ fn plugins(machine: &Machine, output: Output) -> Checked {
         .filter(|it| *it.standing() == Standing::Unproved);
     let unproved: Vec<_> = unproved.map(|plugin| plugin::unproved(plugin)).collect();
     if !unproved.is_empty() {
-        let help = "`windlass plugin list` shows what proves each.";
+        let help = "`windlass plugin list` shows the proof of each.";
         return Err((Health::Warning, unproved.join("; "), help));
     }
     Ok(format!(

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use windlass_model::file::duration_ms;
 use windlass_model::stimulus::Delivery;
 
-use crate::api::{Api, unusable};
 use crate::app::Context;
+use crate::client::{Api, unusable};
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;

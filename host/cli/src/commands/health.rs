@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::api::Api;
 use crate::app::Context;
+use crate::client::Api;
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;

@@ -280,7 +280,7 @@ impl Inspect {
             let help = hint.map_or_else(String::new, |hint| format!("{hint} "));
             let text = format!("There is no plugin, and no file, `{}`", self.plugin);
             Expected::new(codes::NO_PLUGIN, text)
-                .help(format!("{help}`windlass plugin list` shows what there is."))
+                .help(format!("{help}`windlass plugin list` lists the plugins."))
                 .exit(Exit::NotFound)
                 .into()
         })
@@ -495,7 +495,7 @@ impl CallArguments {
             let nearest = missing
                 .nearest
                 .map(|near| format!("Did you mean `{near}`? "));
-            let help = "`windlass plugin list` shows what there is.";
+            let help = "`windlass plugin list` lists the plugins.";
             Expected::new(codes::NO_PLUGIN, sentence(&missing.message))
                 .help(format!("{}{help}", nearest.unwrap_or_default()))
                 .exit(Exit::NotFound)

@@ -9,15 +9,13 @@ use reqwest::{Method, StatusCode};
 use serde_json::Map;
 use windlass_model::{RunNo, Status};
 use windlass_plugins::Host;
-use windlass_runtime::{
-    Runtime, Scope, StartRequest, Started, WorkflowClient, warnings_before_run,
-};
+use windlass_runtime::{Operations, Runtime, Scope, StartRequest, Started, warnings_before_run};
 use windlass_store::Store;
 
 use super::not_by_host;
 use super::workflow::Neighbours;
-use crate::api::{LOOK, text};
 use crate::app::Context;
+use crate::client::{LOOK, text};
 use crate::config::Durability;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -163,7 +161,7 @@ impl Arguments {
         source: &Source,
     ) -> anyhow::Result<Started> {
         let mut signals = Signals::new()?;
-        let started = WorkflowClient::local(runtime)
+        let started = Operations::local(runtime)
             .create_and_run(request)
             .await
             .map_err(|error| source.explain(error))?;
@@ -182,7 +180,7 @@ impl Arguments {
             if context.output.is_text() {
                 context
                     .output
-                    .note("Interrupted: what runs is finished first. Once more ends it now.");
+                    .note("Interrupted: running executions end first. Ctrl-C again ends the process at once.");
             }
             signals.end_at_next()?;
             drain.await;

@@ -23,7 +23,7 @@ use crate::wire::{self, Machine, compile};
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "SIGTERM or Ctrl-C drains: nothing new is begun, what runs is finished. \
+    after_help = "SIGTERM or Ctrl-C drains: no new execution begins, and running executions end. \
     A second one ends the process at once; nothing that was acknowledged is lost."
 )]
 pub(crate) struct Arguments {

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Grants, denials, secrets, the library, the cache and the key of compiled code, the \
-    archive, and what [server] says of tokens, names and proxies count only in a trusted project. \
+    archive, and the tokens, names and proxies of [server] count only in a trusted project. \
     Trust is of this file with these values: a change of one of them asks again."
 )]
 pub(crate) struct Arguments {

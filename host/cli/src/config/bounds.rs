@@ -311,7 +311,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_page_of_limits_has_each_setting_that_bounds_something() {
+    fn the_page_of_limits_has_each_setting_that_is_a_bound() {
         let page = std::fs::read_to_string(PAGE).unwrap();
         let is_there = |bound: &&Bound| {
             let (section, name) = bound.key.rsplit_once('.').unwrap();

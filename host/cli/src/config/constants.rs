@@ -130,7 +130,7 @@ fn no_bounds() -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn the_page_of_limits_has_each_constant_that_bounds_something() {
+fn the_page_of_limits_has_each_constant_that_is_a_bound() {
     let (all, no_bounds) = (all(), no_bounds());
     assert!(all.len() > 300, "the scan finds {}", all.len());
     let places: BTreeSet<String> = all.iter().map(Constant::place).collect();

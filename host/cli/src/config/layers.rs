@@ -325,7 +325,7 @@ impl Merge {
         if let Err(error) = checked {
             let message = format!("{origin} sets {key}: {}", error.message());
             return Err(Expected::new(codes::CONFIG_VALUE, message)
-                .help("`windlass config schema` says what a setting may be."));
+                .help("`windlass config schema` lists the values of each setting."));
         }
         self.add(&origin, table);
         Ok(())

@@ -24,7 +24,7 @@ Every setting has a default. A setting comes from the first of these sources tha
    `~/.config`;
 5. the default.
 
-`windlass config show --origin` says what holds and where it comes from. An unknown setting is a
+`windlass config show --origin` shows each value and its source. An unknown setting is a
 warning that names the nearest one; a wrong value is an error that points into the file. The
 bounds of a number, a duration or a size stand in brackets behind its meaning.
 

@@ -151,7 +151,7 @@ pub(crate) mod tests {
     "#;
 
     #[test]
-    fn what_is_sensitive_is_taken_out_and_the_rest_stays() {
+    fn sensitive_settings_are_taken_out_and_the_others_stay() {
         let mut rest = table(PROJECT);
         let taken = sensitive(&rest);
         let keys = remove(&mut rest);

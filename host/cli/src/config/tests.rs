@@ -116,7 +116,7 @@ fn maps_take_any_key_from_any_layer() {
 }
 
 #[test]
-fn what_looks_like_a_number_is_text_where_text_is_wanted() {
+fn a_number_is_a_text_in_a_setting_for_texts() {
     let layers = Layers {
         environment: &[("WINDLASS_TELEMETRY__LOG", "0")],
         ..Layers::default()
@@ -250,7 +250,7 @@ fn check_file_of_grant(layers: &Layers, expected: &str) {
 }
 
 #[test]
-fn the_file_of_a_grant_is_in_the_folder_of_those_who_wrote_the_grant() {
+fn the_file_of_a_grant_is_in_the_folder_of_the_configuration_that_grants() {
     const GRANT: &str = "[plugins.grants.shout]\nfile = \"shout.wasm\"";
     let project = |project| Layers {
         project,

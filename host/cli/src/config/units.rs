@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_units_are_read_back() {
         for ms in [0, 1, 999, 1000, 60_000, 90_000, 86_400_000] {
             assert_eq!(Millis(ms).to_string().parse(), Ok(Millis(ms)));
         }

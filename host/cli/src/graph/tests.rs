@@ -125,7 +125,7 @@ fn long_chains_do_not_exhaust_the_stack() {
 }
 
 #[test]
-fn dot_and_mermaid_escape_what_they_must() {
+fn dot_and_mermaid_escape_their_special_characters() {
     let definition = definition("a -> b: x == \"<y>\"");
     assert!(dot(&definition).contains(r#""a" -> "b" [label="if x == \"<y>\""];"#));
     assert!(mermaid(&definition).contains("n_a -->|\"if x == &quot;&lt;y&gt;&quot;\"| n_b"));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use windlass_locks::{
     FileOptions, LockProvider, Parts, PostgresOptions, Reach, RedisOptions, Settings, SqliteOptions,
 };
-use windlass_runtime::client::Locks;
+use windlass_runtime::operations::Locks;
 use windlass_runtime::{BurstLock, Distribution, Topology};
 
 use super::Setup;
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_keep_machines_apart_is_refused() {
+    fn a_lock_provider_of_one_machine_is_refused_for_several() {
         check("[store]\nurl = \"sqlite:a/w.db\"", Err("WL-C021"));
         let file = format!("{PG}[locks]\nprovider = \"file\"");
         check(&file, Err("WL-C020"));

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use windlass_keys::export::ExportKeys;
 use windlass_locks::LockProvider;
 use windlass_plugins::Host;
-use windlass_runtime::client::{Locks, Resources};
 use windlass_runtime::definitions::Definitions;
+use windlass_runtime::operations::{Locks, Resources};
 use windlass_runtime::{Error, Links, Runtime};
 use windlass_store::Store;
 

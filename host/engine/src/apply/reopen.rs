@@ -35,7 +35,7 @@ pub enum Closed {
     #[error("it is neither faulted nor cancelled")]
     Status,
     /// Completed nodes of the run were undone.
-    #[error("what it did was undone by its compensating nodes")]
+    #[error("its effects were undone by its compensating nodes")]
     Undone,
     /// No node run was cut off, and no node is named.
     #[error("no node of it failed or was cut off")]

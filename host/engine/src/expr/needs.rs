@@ -510,8 +510,7 @@ impl Findings {
                     format!("the `input` of this trigger sees `{seen}`, and nothing else")
                 }
                 _ => format!(
-                    "`{name}` is there only in the `input` of a trigger by `{kind}`, and `input` is \
-                     what a run has of it"
+                    "`{name}` is there only in the `input` of a trigger by `{kind}`; a run has its result as `input`"
                 ),
             };
             let message = format!("there is no `{name}` here");

@@ -232,7 +232,7 @@ fn values_are_walked() {
 }
 
 #[test]
-fn undefined_is_an_error_that_names_what_is_missing() {
+fn undefined_is_an_error_that_names_the_missing_value() {
     check(
         json!("{{ input.order.totl }}"),
         "Undefined: `input.order.totl` is undefined (did you mean `total`?)",
@@ -549,7 +549,7 @@ fn check_needs(template: Json, expected: &str) {
 }
 
 #[test]
-fn needs_are_what_is_named() {
+fn needs_are_the_named_values() {
     check_needs(json!("{{ input.a }}"), "input");
     check_needs(
         json!(["{{ vars.b }}", "{{ vars['a'] }} {{ nodes.n.output.x }}"]),

@@ -106,7 +106,7 @@ fn misplaced(flat: &Flat<'_>, of: &FlatNode<'_>, port: &str, at: EdgeIx) -> Opti
                     format!("node `{name}` always fails, so this edge is never taken"),
                     place_of(at),
                 )
-                .help(format!("what follows a failure leaves by `{name}.error`")),
+                .help(format!("the path after a failure leaves by `{name}.error`")),
             )
         }
         (_, DONE | ANY_PORT) => None,

@@ -168,7 +168,7 @@ fn of_node(node: &Node, suspends: &dyn Fn(&UseRef) -> bool) -> Option<String> {
         NodeKind::Workflow { name } => Some(format!("the workflow `{name}`")),
         NodeKind::Use { .. } if is_short(node.wait_timeout_ms) => None,
         NodeKind::Use { node_type, .. } if suspends(node_type) => {
-            Some(format!("what `{node_type}` waits for"))
+            Some(format!("the resumption of `{node_type}`"))
         }
         _ => None,
     };

@@ -599,13 +599,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(SEEDS.cases()))]
 
     #[test]
-    fn whatever_a_workflow_has_its_runs_end_in_order(parts in parts(), seed in any::<u64>()) {
+    fn runs_of_random_workflows_end_in_order(parts in parts(), seed in any::<u64>()) {
         let Some(definition) = assemble(parts, seed) else { return Err(TestCaseError::reject("")) };
         play(&definition, seed, Mood { meddling: false, failures: true });
     }
 
     #[test]
-    fn who_meddles_breaks_nothing(parts in parts(), seed in any::<u64>()) {
+    fn interventions_in_random_runs_break_nothing(parts in parts(), seed in any::<u64>()) {
         let Some(definition) = assemble(parts, seed) else { return Err(TestCaseError::reject("")) };
         play(&definition, seed, Mood { meddling: true, failures: true });
     }

@@ -207,7 +207,7 @@ fn policies_and_ports_have_to_make_sense() {
         "WL-D077 /nodes/a/retry/max-attempts: the retry policy of node `a` allows no execution at all [`max-attempts` counts all executions: 1 is the first one alone]
          WL-D081 /nodes/b/on-error: node `b` routes its failures, but no edge takes them on [add an edge like `b.error -> …`]
          WL-D079 /edges/2: node `e` ends its branch, so nothing can come after it [leave the edge out, or the `end` node]
-         WL-D081 /edges/3: node `f` always fails, so this edge is never taken [what follows a failure leaves by `f.error`]
+         WL-D081 /edges/3: node `f` always fails, so this edge is never taken [the path after a failure leaves by `f.error`]
          WL-D081 /edges/4: node `g` has no port `late`, only `done` and `error`
          WL-D081 /edges/5: node `g` does not route its failures, so this edge is never taken [write `on-error: route` at node `g`]",
     );
@@ -229,7 +229,7 @@ fn one_rule_is_enough_for_the_ports_of_a_node() {
          c -> d
          c.error -> d",
         "WL-D081 /nodes/a/on-error: node `a` routes its failures, but no edge takes them on [add an edge like `a.error -> …`]
-         WL-D081 /edges/1: node `c` always fails, so this edge is never taken [what follows a failure leaves by `c.error`]",
+         WL-D081 /edges/1: node `c` always fails, so this edge is never taken [the path after a failure leaves by `c.error`]",
     );
     check_refused(
         "a: retry 2 1 fixed, retry-when eror.class==1
@@ -304,7 +304,7 @@ fn the_largest_graphs_compile_without_recursion() {
 }
 
 #[test]
-fn a_body_sees_what_is_around_it_and_nobody_sees_into_it() {
+fn a_body_sees_the_nodes_around_it_and_no_node_sees_into_it() {
     check_refused(
         "options: output nodes.x.output
          a -> f
@@ -355,7 +355,7 @@ fn names_are_unique_over_all_bodies() {
 }
 
 #[test]
-fn what_a_node_does_besides_has_to_make_sense() {
+fn options_of_a_node_that_make_no_sense_are_refused() {
     check_refused(
         "a: repeat 0
          b: repeat",
@@ -403,7 +403,7 @@ fn check_warned(graph: &str, expected: &str) {
 }
 
 #[test]
-fn who_may_wait_long_in_a_critical_section_is_warned_about() {
+fn a_node_that_may_wait_long_in_a_critical_section_is_warned_about() {
     check_warned(
         "a: mutex m, event go
          b: mutex m
@@ -414,7 +414,7 @@ fn who_may_wait_long_in_a_critical_section_is_warned_about() {
          g: mutex m, event go, wait-timeout 1000
          h: mutex m, call other, total 1000",
         "WL-D165 /nodes/a/mutex: node `a` keeps the mutex `m` while it waits for the event `go`; until then these do not begin: `b`, `c`, `d`, `e`, `f` and 2 more
-         WL-D165 /nodes/c/mutex: node `c` keeps the mutex `m` while it waits for what `test/waiting` waits for; until then these do not begin: `a`, `b`, `d`, `e`, `f` and 2 more
+         WL-D165 /nodes/c/mutex: node `c` keeps the mutex `m` while it waits for the resumption of `test/waiting`; until then these do not begin: `a`, `b`, `d`, `e`, `f` and 2 more
          WL-D165 /nodes/d/mutex: node `d` keeps the mutex `m` while it waits for the workflow `other`; until then these do not begin: `a`, `b`, `c`, `e`, `f` and 2 more
          WL-D165 /nodes/e/mutex: node `e` keeps the mutex `m` while it waits for `1h`; until then these do not begin: `a`, `b`, `c`, `d`, `f` and 2 more",
     );

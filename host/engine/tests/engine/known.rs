@@ -139,7 +139,7 @@ edges: [a -> b, b -> c]
 }
 
 #[test]
-fn a_later_round_sees_what_an_earlier_one_has_left() {
+fn a_later_round_sees_the_outputs_of_an_earlier_one() {
     check(
         r#"
 nodes:
@@ -166,7 +166,7 @@ edges: [s -> a, s -> b, a -> c, b -> c, c -> d]
 }
 
 #[test]
-fn a_body_sees_what_ran_before_its_for_each() {
+fn a_body_sees_the_nodes_before_its_for_each() {
     check(
         r#"
 nodes:

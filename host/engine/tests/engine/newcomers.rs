@@ -79,7 +79,7 @@ fn drawn(diagnostic: &Diagnostic, text: &str) -> String {
 }
 
 #[test]
-fn nothing_is_said_about_what_authors_write_rightly() {
+fn correct_workflows_of_newcomers_have_no_diagnostics() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let entries = std::fs::read_dir(root.join("tests/cases/authors")).unwrap();
     let mut files = 0;

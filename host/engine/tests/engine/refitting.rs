@@ -387,17 +387,17 @@ fn try_all(back: usize, over: bool) {
 }
 
 #[test]
-fn what_fits_completes_and_leaves_no_node_out() {
+fn refitted_runs_complete_and_leave_no_node_out() {
     try_all(0, false);
 }
 
 #[test]
-fn what_starts_over_completes() {
+fn refitted_runs_that_start_over_complete() {
     try_all(0, true);
 }
 
 #[test]
-fn what_fits_ends_in_loops_too() {
+fn refitted_runs_end_in_loops_too() {
     try_all(5, false);
 }
 
@@ -471,7 +471,7 @@ fn misfits(old: &str, ran: &[&str], new: &str, text: &str) {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn misfits_of_a_version_are_named() {
     misfits(
         "a -> n\na -> bad",
         &["a", "n"],

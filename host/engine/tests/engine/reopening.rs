@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(SEEDS.cases()))]
 
     #[test]
-    fn what_is_tried_again_goes_on_as_if_it_had_not_failed(
+    fn a_retried_run_continues_as_if_its_node_had_not_failed(
         wild in wild(0, false),
         seed in any::<u64>(),
     ) {
@@ -235,7 +235,7 @@ fn a_run_starts_over_from_a_node_that_had_not_failed() {
 }
 
 #[test]
-fn what_was_cut_off_goes_on_beside_the_node_whose_input_is_edited() {
+fn cut_off_branches_continue_beside_the_node_with_the_edited_input() {
     let graph = kit::graph("a -> b\na -> c\nb -> d\nc -> d");
     let mut play = Play::begin(&graph);
     done(&mut play, "a");
@@ -310,7 +310,7 @@ fn refused(graph: &str, nodes: &[&str], ends: Event, how: Option<&str>, closed: 
 }
 
 #[test]
-fn what_cannot_be_taken_up_is_refused() {
+fn runs_that_cannot_be_reopened_are_refused() {
     let cancel = || Event::Cancel;
     refused("a -> b", &["a", "b"], cancel(), None, Closed::Status);
     refused("a -> b", &["a"], cancel(), Some("zz"), Closed::NoNode);

@@ -80,7 +80,7 @@ fn any_runs_once_a_round() {
 }
 
 #[test]
-fn the_order_of_edges_does_not_say_what_a_race_cancels() {
+fn the_order_of_edges_does_not_change_the_branches_that_a_race_cancels() {
     let edges = ["a -> r", "a -> b"];
     for order in [[0, 1], [1, 0]] {
         let written = order.map(|at| edges[at]).join("\n         ");
@@ -98,7 +98,7 @@ fn the_order_of_edges_does_not_say_what_a_race_cancels() {
 }
 
 #[test]
-fn race_cancels_what_could_still_lead_to_it() {
+fn a_race_cancels_the_branches_that_could_still_lead_to_it() {
     check(
         "j: join race
          a -> b
@@ -163,7 +163,7 @@ fn a_race_cancels_nothing_behind_a_join_that_has_run() {
 
 /// A late decision at `m` still reaches the race through `k`.
 #[test]
-fn a_race_cancels_what_reaches_it_by_another_way() {
+fn a_race_cancels_a_decision_that_reaches_it_by_another_way() {
     check(
         "m: join any
          j: join race
@@ -205,7 +205,7 @@ fn a_race_cancels_nothing_behind_a_join_that_misses_an_edge() {
 
 /// `m` absorbs one decision of `w`, but two may come: the second would reach the race.
 #[test]
-fn a_race_cancels_all_of_whom_one_gets_through() {
+fn a_race_cancels_all_decisions_of_which_one_gets_through() {
     check(
         "w: join each
          m: join any
@@ -246,7 +246,7 @@ fn a_race_cancels_all_of_whom_one_gets_through() {
 }
 
 #[test]
-fn a_race_inside_a_race_leaves_what_cannot_reach_the_outer_one() {
+fn a_race_inside_a_race_leaves_branches_that_cannot_reach_the_outer_one() {
     check(
         "m: join any
          k: join race
@@ -273,7 +273,7 @@ fn a_race_inside_a_race_leaves_what_cannot_reach_the_outer_one() {
 
 /// The joins of each round of a loop decide by themselves.
 #[test]
-fn a_race_in_a_loop_leaves_what_its_round_absorbs() {
+fn a_race_in_a_loop_leaves_decisions_that_its_round_absorbs() {
     check(
         "m: join any
          j: join race
@@ -640,7 +640,7 @@ fn an_end_that_terminates_cancels_the_rest() {
 }
 
 #[test]
-fn a_run_of_which_nothing_can_be_kept_is_faulted_and_undoes_what_it_did() {
+fn a_run_of_which_nothing_can_be_kept_is_faulted_and_compensated() {
     check(
         "a -> b
          a -> c",

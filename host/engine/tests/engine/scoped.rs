@@ -125,7 +125,7 @@ fn for_each_nests() {
 }
 
 #[test]
-fn a_race_closes_the_scopes_of_what_lost() {
+fn a_race_closes_the_scopes_of_the_losing_branches() {
     check(
         "j: join race
          a -> f
@@ -143,7 +143,7 @@ fn a_race_closes_the_scopes_of_what_lost() {
 }
 
 #[test]
-fn a_race_inside_an_item_leaves_what_its_joins_absorb() {
+fn a_race_inside_an_item_leaves_decisions_that_its_joins_absorb() {
     check(
         "f: each 2
          f| m: join any
@@ -224,7 +224,7 @@ fn a_critical_section_holds_over_all_items() {
 }
 
 #[test]
-fn what_items_did_is_undone() {
+fn effects_of_items_are_compensated() {
     check(
         "u:
          f: each 1

@@ -7,7 +7,7 @@ use crate::kit::{self, Stored, Turn};
 use crate::player::check;
 
 #[test]
-fn a_suspended_node_waits_until_somebody_resumes_it() {
+fn a_suspended_node_waits_until_its_bookmark_is_resumed() {
     check(
         "a -> b",
         "begin => run a();
@@ -19,7 +19,7 @@ fn a_suspended_node_waits_until_somebody_resumes_it() {
 }
 
 #[test]
-fn a_wait_ends_with_the_first_of_what_bounds_it() {
+fn a_wait_ends_at_the_first_of_its_bounds() {
     check(
         "a: wait-timeout 500
          a -> b",
@@ -155,7 +155,7 @@ fn one_node_at_a_time_is_in_a_critical_section() {
 }
 
 #[test]
-fn who_waits_for_a_retry_or_is_suspended_stays_in_its_critical_section() {
+fn a_node_that_waits_for_a_retry_or_is_suspended_stays_in_its_critical_section() {
     check(
         "b: mutex m, retry 2 10 fixed, continue
          c: mutex m
@@ -220,7 +220,7 @@ fn one_node_can_be_cancelled() {
 }
 
 #[test]
-fn what_a_failed_run_did_is_undone_the_last_first() {
+fn effects_of_a_failed_run_are_compensated_the_last_first() {
     check(
         "ua:
          ub:
@@ -240,7 +240,7 @@ fn what_a_failed_run_did_is_undone_the_last_first() {
 }
 
 #[test]
-fn what_a_cancelled_run_did_is_undone_and_a_completed_one_keeps_it() {
+fn effects_of_a_cancelled_run_are_compensated_and_a_completed_one_keeps_them() {
     check(
         "u:
          a: undo u
@@ -280,7 +280,7 @@ fn every_execution_of_a_loop_is_undone() {
 }
 
 #[test]
-fn what_waits_at_a_join_does_not_make_every_step_dear() {
+fn decisions_that_wait_at_a_join_do_not_make_every_step_dear() {
     const ROUNDS: i64 = 900;
     let graph = kit::graph(
         "l.again -> l

@@ -36,7 +36,7 @@ pub async fn a_deadline_ends_the_wait(subject: &Subject) {
 }
 
 /// A wait ends when the lock is released.
-pub async fn who_waits_gets_it_when_it_is_released(subject: &Subject) {
+pub async fn a_waiting_caller_gets_a_released_lock(subject: &Subject) {
     let (a, b) = (subject.provider(), subject.provider());
     let key = key("waiting");
     let held = take(&a, &key).await;
@@ -118,7 +118,7 @@ pub async fn a_caller_that_went_away_holds_nothing(subject: &Subject) {
 }
 
 /// For `windlass lock list`.
-pub async fn what_is_held_is_listed(subject: &Subject) {
+pub async fn held_locks_are_listed(subject: &Subject) {
     let a = subject.provider();
     let key = key("listed * with %, and \"quotes\"");
     let of_key = |listed: Vec<Listed>| listed.into_iter().find(|listed| listed.key == key.as_str());

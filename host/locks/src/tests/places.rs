@@ -129,7 +129,7 @@ mod file {
     }
 
     #[test]
-    fn nothing_is_left_behind_by_what_is_released() {
+    fn released_locks_leave_nothing_behind() {
         conformance::run(async {
             let dir = tempfile::tempdir().expect("a directory");
             let provider = provider("file", dir.path().to_str().expect("a path"), Duration::ZERO);

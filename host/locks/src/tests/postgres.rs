@@ -74,7 +74,7 @@ fn a_database_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn the_table_is_as_large_as_what_is_held() {
+fn the_table_has_a_row_for_each_held_lock() {
     conformance::run(async {
         let Some(server) = PostgreSql::shared().expect("it starts") else {
             return;

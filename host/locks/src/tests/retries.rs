@@ -199,7 +199,7 @@ fn check(says: &[Says], attempts: usize, ends: &str) {
 }
 
 #[test]
-fn what_may_pass_is_tried_again_three_times() {
+fn transient_errors_are_retried_three_times() {
     use Says::{Busy, Fails};
     check(&[], 1, "taken");
     check(&[Fails], 2, "taken");
@@ -214,7 +214,7 @@ fn what_may_pass_is_tried_again_three_times() {
 }
 
 #[test]
-fn what_would_be_the_same_again_is_not_tried_again() {
+fn permanent_errors_are_not_retried() {
     use Says::{Busy, Fails, Reentrant, Refuses};
     check(&[Busy], 1, "busy");
     check(&[Refuses], 1, codes::REFUSED.as_str());
@@ -223,7 +223,7 @@ fn what_would_be_the_same_again_is_not_tried_again() {
 }
 
 #[test]
-fn a_wait_is_shortened_by_what_failed_attempts_took() {
+fn a_wait_is_shortened_by_the_time_of_failed_attempts() {
     run(async {
         let rig = rig(&[Says::Fails, Says::Fails], false);
         let wait = Duration::from_secs(10);
@@ -240,7 +240,7 @@ fn a_wait_is_shortened_by_what_failed_attempts_took() {
 }
 
 #[test]
-fn no_retry_begins_beyond_the_deadline_of_who_waits() {
+fn no_retry_begins_beyond_the_deadline_of_the_waiting_caller() {
     run(async {
         let rig = rig(&[Says::Fails; 4], false);
         let wait = Duration::from_millis(400);
@@ -251,7 +251,7 @@ fn no_retry_begins_beyond_the_deadline_of_who_waits() {
 }
 
 #[test]
-fn a_release_that_fails_is_counted_and_harms_nobody() {
+fn a_release_that_fails_is_counted_and_harms_no_caller() {
     run(async {
         let rig = rig(&[], true);
         for dropped in [false, true] {

@@ -51,7 +51,7 @@ impl Backend for Silent {
 }
 
 #[test]
-fn silence_is_an_error_only_for_those_who_wait_for_an_answer() {
+fn silence_is_an_error_only_for_callers_that_wait_for_an_answer() {
     run(async {
         let silent = Silent::default();
         let asked = Arc::clone(&silent.0);

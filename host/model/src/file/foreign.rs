@@ -53,7 +53,7 @@ const WORKFLOW: &[Foreign] = &[
             "http",
         ],
         "triggers",
-        "what starts the workflow stands below `triggers`, like `triggers: { nightly: { cron: \"0 2 * * *\" } }`",
+        "the triggers that start the workflow stand below `triggers`, like `triggers: { nightly: { cron: \"0 2 * * *\" } }`",
     ),
     of(
         &[
@@ -332,7 +332,7 @@ const NODE: &[Foreign] = &[
     of(
         &["outputs", "output", "result", "save", "register", "returns"],
         "",
-        "a node returns what its type gives: other nodes read it as `nodes.NAME.output`, and `set` keeps a part of it in a variable",
+        "the type of a node decides its output: other nodes read it as `nodes.NAME.output`, and `set` keeps a part of it in a variable",
     ),
     of(
         &[

@@ -14,7 +14,7 @@ use crate::nearest::did_you_mean;
 const EXAMPLE: &str = "like `verify: { github: { secret: NAME } }`";
 
 const LITERAL: Constant = (
-    "what verifies a request is a constant, not an expression",
+    "the settings that verify a request are constants, not expressions",
     "write the name of the secret itself: data names no secret",
 );
 

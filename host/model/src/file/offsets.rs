@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_has_no_place() {
+    fn an_offset_outside_the_text_has_no_place() {
         assert_eq!(in_file("*name", &(0..5), "text", 0..1), None);
         assert_eq!(in_file("\"\\u00", &(0..5), "ab", 1..2), None);
         assert_eq!(in_file("ab", &(1..7), "ab", 0..1), None);

@@ -370,7 +370,7 @@ impl<'a> Builder<'a> {
 
     fn alias(&mut self, id: usize, range: Range<usize>) -> Result<(), Stop> {
         let Some(anchored) = self.anchors.get(&id) else {
-            let message = "the alias stands inside of what it means";
+            let message = "the alias stands inside of its own anchor";
             self.report(codes::BAD_ALIAS, message, range, None);
             return self.stop();
         };

@@ -221,7 +221,7 @@ fn explain(line: &str, column: usize, error: &ScanError) -> (Code, String, Optio
         | K::BlockSequenceEntryNotAllowed => (
             codes::SYNTAX,
             "the line does not fit to the lines before it",
-            Some("what belongs together is indented by the same number of spaces"),
+            Some("the lines of one block are indented by the same number of spaces"),
         ),
         _ if error.info().contains("tab") => (
             codes::SYNTAX,

@@ -16,7 +16,7 @@ use crate::{codes, limits, schedule};
 const UTC: &str = "UTC";
 
 const MATCH: Constant = (
-    "what a trigger matches is a constant, not an expression",
+    "the `match` of a trigger is a constant, not an expression",
     "there is no run yet that an expression could look at",
 );
 
@@ -110,7 +110,8 @@ fn matched(reader: &mut Reader, tree: &Tree) {
     let bytes = canonical(&tree.to_value()).len();
     if bytes > limits::MATCH_BYTES {
         let most = limits::MATCH_BYTES;
-        let message = format!("what a trigger matches has at most {most} bytes; here are {bytes}");
+        let message =
+            format!("the `match` of a trigger has at most {most} bytes; here are {bytes}");
         reader.report(codes::TOO_LARGE, message, tree);
     }
 }

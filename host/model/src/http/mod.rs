@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_the_same_whatever_their_parameters_are_called() {
+    fn paths_are_the_same_with_other_names_of_their_parameters() {
         for (one, other, same) in [
             ("/a", "/a", true),
             ("/a/{x}", "/a/{y}", true),

@@ -42,7 +42,7 @@ fn pools_are_told_apart_by_name() {
 }
 
 #[test]
-fn a_histogram_counts_what_is_at_most_the_bound() {
+fn a_histogram_counts_values_up_to_the_bound() {
     let metrics = Metrics::default();
     for us in [0, 10, 11, 1_500_000, u64::from(u32::MAX)] {
         metrics.commit.record(us);
@@ -87,7 +87,7 @@ fn executions_are_told_apart_by_type_and_node() {
 }
 
 #[test]
-fn there_are_only_so_many_series() {
+fn the_number_of_series_is_bounded() {
     let metrics = Metrics::default();
     for n in 0..MAX_SERIES + 5 {
         metrics.plugin_call(&format!("p{n}")).record(1);

@@ -171,7 +171,7 @@ fn days_that_a_place_skipped_or_repeated_are_no_exception() {
 }
 
 #[test]
-fn fields_mean_what_they_mean_elsewhere() {
+fn fields_have_the_meaning_of_cron() {
     let from = "2026-01-01T00:00:00Z";
     follows("0 2 * * *", "UTC", from, &["2026-01-01T02:00:00Z"]);
     follows(
@@ -210,7 +210,7 @@ fn fields_mean_what_they_mean_elsewhere() {
 }
 
 #[test]
-fn mistakes_say_what_and_where() {
+fn mistakes_have_a_cause_and_a_place() {
     let wrong = |trigger: &StartTrigger| -> Vec<String> {
         let tell = |one: Diagnostic| {
             let span = one
@@ -429,7 +429,7 @@ fn intervals_are_counted_from_the_plan_and_do_not_drift() {
 }
 
 #[test]
-fn what_was_missed_goes_by_its_policy() {
+fn missed_occurrences_follow_the_policy() {
     let due = |misfire, last: Option<i64>, now: i64| {
         let due = ready(&every(10_000, misfire)).due(0, last, now);
         (due.happen, due.last)

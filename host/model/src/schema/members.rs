@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_objects_rule_out_what_they_do_not_declare() {
+    fn closed_objects_rule_out_undeclared_members() {
         let line = json!({ "type": "object", "properties": { "sku": { "type": "string" } } });
         let schema = json!({
             "type": "object",
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_holds_in_every_case_is_certain() {
+    fn only_rules_that_hold_in_every_case_are_certain() {
         let closed = |name: &str| json!({ "properties": { name: { "type": "object" } }, "additionalProperties": false });
         check(
             &json!({ "anyOf": [closed("a"), closed("b")] }),

@@ -144,7 +144,7 @@ impl<'a> References<'a> {
         let refused = |message: String| {
             let code = codes::SCHEMA_REFERENCE;
             Err(Refused::new(code, pointer, message).help(
-                "copy what it refers to into `$defs`, and refer to it like `#/$defs/name`; \
+                "copy the schema that it names into `$defs`, and refer to it like `#/$defs/name`; \
                  nothing is ever fetched",
             ))
         };

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
 use super::node::{Failure, Payload};
-use crate::question::Decide;
 
 /// The interface's name in components.
 pub(crate) const INTERFACE: &str = "windlass:consumer/consumer@0.1.0";
@@ -17,16 +16,6 @@ pub(crate) struct Trigger {
     pub(crate) kind: &'static str,
     pub(crate) node: Option<Arc<str>>,
     pub(crate) payload: Option<Payload>,
-}
-
-impl From<Decide> for Trigger {
-    fn from(trigger: Decide) -> Self {
-        Self {
-            kind: trigger.kind,
-            node: trigger.node,
-            payload: trigger.payload.map(Into::into),
-        }
-    }
 }
 
 /// `patch`.

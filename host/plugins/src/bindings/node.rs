@@ -6,7 +6,6 @@ use bytes::Bytes;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
 use super::host::windlass::types::types;
-use crate::question::Execute;
 
 /// The interface's name in components.
 pub(crate) const INTERFACE: &str = "windlass:node/node@0.1.0";
@@ -105,16 +104,6 @@ pub(crate) struct NodeRequest {
     pub(crate) node_type: Arc<str>,
     pub(crate) config: Payload,
     pub(crate) input: Payload,
-}
-
-impl From<Execute> for NodeRequest {
-    fn from(request: Execute) -> Self {
-        Self {
-            node_type: request.node_type,
-            config: request.config.into(),
-            input: request.input.into(),
-        }
-    }
 }
 
 /// `done`.

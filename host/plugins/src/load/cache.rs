@@ -20,19 +20,19 @@ use wasmtime::component::Component;
 use windlass_model::Digest;
 use windlass_model::mac::Message;
 
+use super::LoadShared;
+use super::report::Compiling;
 use super::store;
 use crate::codes;
-use crate::compiler::{self, Compiler, Fault};
 use crate::description;
-use crate::engine;
 use crate::error::{Error, chain};
-use crate::host::HostShared;
-use crate::options::Compiling;
+use crate::load::compiler::{self, Compiler, Fault};
+use crate::load::engine;
 
 /// The compiled component: from the cache, from the bundle, or compiled now. `haste` is the time
 /// that this caller waits for the compiler, if it is less than the compiler may take.
 pub(super) fn component<'a>(
-    shared: &HostShared,
+    shared: &LoadShared,
     subject: &str,
     digest: &Digest,
     haste: Option<Duration>,
@@ -65,7 +65,8 @@ pub(super) fn component<'a>(
             )]
             // SAFETY: the process that compiles, which is this program, has just made the file for
             // this component. Only this user can write it, and it is never written again.
-            let component = unsafe { Component::deserialize_file(&shared.engine, file.path()) };
+            let component =
+                unsafe { Component::deserialize_file(&shared.calls.engine, file.path()) };
             let component = component.map_err(fault)?;
             let _ = kept(keep_file(shared, digest, Made::Here, file));
             Ok(component)
@@ -81,15 +82,15 @@ pub(super) fn component<'a>(
                 reason = "code is taken over as bytes, which cannot be checked"
             )]
             // SAFETY: this engine's compiler has just made these bytes.
-            let component = unsafe { Component::deserialize(&shared.engine, &code) };
+            let component = unsafe { Component::deserialize(&shared.calls.engine, &code) };
             component.map_err(fault)
         }
     }
 }
 
 /// Does the work, and reports it if it takes long.
-fn reported<T>(shared: &HostShared, subject: &str, bytes: usize, work: impl FnOnce() -> T) -> T {
-    let Some(report) = &shared.options.compiling else {
+fn reported<T>(shared: &LoadShared, subject: &str, bytes: usize, work: impl FnOnce() -> T) -> T {
+    let Some(report) = &shared.compiling else {
         return work();
     };
     let tell = |took| {
@@ -99,7 +100,7 @@ fn reported<T>(shared: &HostShared, subject: &str, bytes: usize, work: impl FnOn
             took,
         });
     };
-    let begin = shared.clock.monotonic();
+    let begin = shared.calls.clock.monotonic();
     let told = report.after.is_zero();
     if told {
         tell(None);
@@ -121,26 +122,26 @@ fn reported<T>(shared: &HostShared, subject: &str, bytes: usize, work: impl FnOn
         (result, told || is_late.unwrap_or_default())
     });
     if is_late {
-        tell(Some(shared.clock.monotonic().saturating_sub(begin)));
+        tell(Some(shared.calls.clock.monotonic().saturating_sub(begin)));
     }
     result
 }
 
 /// Compiles a component where the options say.
 fn compile(
-    shared: &HostShared,
+    shared: &LoadShared,
     subject: &str,
     digest: &Digest,
     bytes: &[u8],
     haste: Option<Duration>,
 ) -> Result<Code, Error> {
-    let Compiler::Worker(worker) = &shared.options.compiler else {
+    let Compiler::Worker(worker) = &shared.compiler else {
         return compile_here(shared, subject, bytes).map(Code::Memory);
     };
     let mut code = Code::spool(&folder(shared));
     let compiled = shared.compiles.work(|| {
         compiler::compile(
-            &shared.io,
+            &shared.calls.io,
             worker,
             compiler_of(shared),
             bytes,
@@ -174,11 +175,11 @@ fn compile(
 const CRASHED: &str = "the compiler crashed on it";
 
 /// Compiles a component in this process.
-fn compile_here(shared: &HostShared, subject: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+fn compile_here(shared: &LoadShared, subject: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let fault = |message: String| Error::new(codes::COMPILE, subject, message);
     shared
         .compiles
-        .work(|| shared.engine.precompile_component(bytes))
+        .work(|| shared.calls.engine.precompile_component(bytes))
         .ok_or_else(|| fault(CRASHED.to_owned()))?
         .map_err(|error| fault(format!("it does not compile: {}", chain(&error))))
 }
@@ -225,14 +226,14 @@ impl Write for Code {
 /// Compiles a component of the bundle for this processor and keeps the code. Returns whether there
 /// is new code. The bundle is a part of this program, so it is compiled in this process.
 pub(super) fn compile_bundled(
-    shared: &HostShared,
+    shared: &LoadShared,
     subject: &str,
     digest: &Digest,
 ) -> Result<bool, Error> {
     if place(shared, digest, Made::Here.code()).exists() {
         return Ok(false);
     }
-    let Some(bytes) = shared.options.bundle.component(digest) else {
+    let Some(bytes) = shared.bundle.component(digest) else {
         return Ok(false);
     };
     let compiled = compile_here(shared, subject, &bytes)?;
@@ -271,21 +272,21 @@ impl Made {
 /// The component with the code that is in this program. The code is kept in the cache, which maps
 /// it into memory in a fraction of the time that unpacking takes. Other settings of the engine need
 /// other code, which is compiled.
-fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
-    if !shared.options.bundle.has(digest) {
+fn bundled(shared: &LoadShared, digest: &Digest) -> Option<Component> {
+    if !shared.bundle.has(digest) {
         return None;
     }
     if let Some(component) = cached(shared, digest, Made::Ahead) {
         return Some(component);
     }
-    let code = shared.options.bundle.code(digest)?;
+    let code = shared.bundle.code(digest)?;
     #[expect(
         unsafe_code,
         reason = "code is taken over as bytes, which cannot be checked"
     )]
     // SAFETY: the code is part of this program. The compiler that is in this program made it for
     // this component, when the program was built.
-    let component = unsafe { Component::deserialize(&shared.engine, &code) };
+    let component = unsafe { Component::deserialize(&shared.calls.engine, &code) };
     match component {
         Ok(component) => {
             // Without the cache, the next start is slower; it has no other effect.
@@ -302,7 +303,7 @@ fn bundled(shared: &HostShared, digest: &Digest) -> Option<Component> {
     }
 }
 
-fn cached(shared: &HostShared, digest: &Digest, made: Made) -> Option<Component> {
+fn cached(shared: &LoadShared, digest: &Digest, made: Made) -> Option<Component> {
     let file = place(shared, digest, made.code());
     let tag = std::fs::read(place(shared, digest, made.tag())).ok()?;
     let code = File::open(&file).ok()?;
@@ -324,7 +325,7 @@ fn cached(shared: &HostShared, digest: &Digest, made: Made) -> Option<Component>
     // SAFETY: only this user can write the file. Its tag says that `keep` of one of this user's
     // hosts wrote it from the output of this engine's compiler for this component. It is never
     // written again: `keep` replaces it by renaming.
-    let component = unsafe { Component::deserialize_file(&shared.engine, &file) };
+    let component = unsafe { Component::deserialize_file(&shared.calls.engine, &file) };
     match component {
         Ok(component) => Some(component),
         Err(error) => {
@@ -336,7 +337,7 @@ fn cached(shared: &HostShared, digest: &Digest, made: Made) -> Option<Component>
 }
 
 fn keep_bytes(
-    shared: &HostShared,
+    shared: &LoadShared,
     digest: &Digest,
     made: Made,
     code: &[u8],
@@ -348,7 +349,7 @@ fn keep_bytes(
 }
 
 fn keep_file(
-    shared: &HostShared,
+    shared: &LoadShared,
     digest: &Digest,
     made: Made,
     mut code: NamedTempFile,
@@ -373,9 +374,9 @@ const CUT: &[u8; 24] = b"windlass cut compiling 1";
 
 /// The beginning of the message of a tag, up to the content: that a host of this user has made the
 /// content for a component, with this compiler. Every part has a fixed length.
-fn message(shared: &HostShared, purpose: &[u8; 24], digest: &Digest) -> Message {
+fn message(shared: &LoadShared, purpose: &[u8; 24], digest: &Digest) -> Message {
     let compiler = compiler_of(shared).to_be_bytes();
-    shared.code_key.message(&[purpose, &compiler, &digest.0])
+    shared.rules.key.message(&[purpose, &compiler, &digest.0])
 }
 
 /// A message with the content of a file, which is read in parts.
@@ -403,8 +404,8 @@ fn is_own(file: &Path) -> bool {
 const TAG_BYTES: usize = 32;
 
 /// The component's description, from the bundle or the cache.
-pub(crate) fn description(shared: &HostShared, digest: &Digest) -> Option<Vec<u8>> {
-    if let Some(json) = shared.options.bundle.description(digest) {
+pub(crate) fn description(shared: &LoadShared, digest: &Digest) -> Option<Vec<u8>> {
+    if let Some(json) = shared.bundle.description(digest) {
         return Some(json.to_vec());
     }
     // If it is damaged or another user's, the component is asked again.
@@ -412,21 +413,21 @@ pub(crate) fn description(shared: &HostShared, digest: &Digest) -> Option<Vec<u8
 }
 
 /// Stores a component's description.
-pub(super) fn keep_description(shared: &HostShared, digest: &Digest, json: &[u8]) {
+pub(super) fn keep_description(shared: &LoadShared, digest: &Digest, json: &[u8]) {
     if let Err(error) = keep_note(shared, DESCRIPTION, digest, json) {
         tracing::warn!(%digest, %error, "the description could not be kept");
     }
 }
 
 /// The file of a note.
-fn note_place(shared: &HostShared, purpose: &[u8; 24], digest: &Digest) -> PathBuf {
+fn note_place(shared: &LoadShared, purpose: &[u8; 24], digest: &Digest) -> PathBuf {
     let ending = if purpose == CUT { "cut" } else { "json" };
     place(shared, digest, ending)
 }
 
 /// What a host of this user has noted about a component. None if it is longer than `longest`.
 fn note(
-    shared: &HostShared,
+    shared: &LoadShared,
     purpose: &[u8; 24],
     digest: &Digest,
     longest: usize,
@@ -443,7 +444,7 @@ fn note(
 }
 
 fn keep_note(
-    shared: &HostShared,
+    shared: &LoadShared,
     purpose: &[u8; 24],
     digest: &Digest,
     note: &[u8],
@@ -476,14 +477,14 @@ mod cut {
 
     impl Cut {
         /// A compilation that is cut off now, within the limits of the options.
-        fn now(shared: &HostShared, message: &str) -> Option<Self> {
-            let Compiler::Worker(worker) = &shared.options.compiler else {
+        fn now(shared: &LoadShared, message: &str) -> Option<Self> {
+            let Compiler::Worker(worker) = &shared.compiler else {
                 return None;
             };
             Some(Self {
                 memory_bytes: worker.memory_bytes,
                 timeout_ms: u64::try_from(worker.timeout.as_millis()).unwrap_or(u64::MAX),
-                at_ms: shared.clock.wall_ms(),
+                at_ms: shared.calls.clock.wall_ms(),
                 message: message.to_owned(),
             })
         }
@@ -491,7 +492,7 @@ mod cut {
 
     /// Why the component was not compiled a while ago, within limits that are no smaller than those
     /// of today.
-    pub(super) fn known(shared: &HostShared, digest: &Digest) -> Option<String> {
+    pub(super) fn known(shared: &LoadShared, digest: &Digest) -> Option<String> {
         let today = Cut::now(shared, "")?;
         let cut: Cut = serde_json::from_slice(&note(shared, CUT, digest, LONGEST)?).ok()?;
         let age_ms = u64::try_from(today.at_ms.checked_sub(cut.at_ms)?).ok()?;
@@ -501,7 +502,7 @@ mod cut {
         counts.then_some(cut.message)
     }
 
-    pub(super) fn keep(shared: &HostShared, digest: &Digest, message: &str) {
+    pub(super) fn keep(shared: &LoadShared, digest: &Digest, message: &str) {
         let Some(json) = Cut::now(shared, message).and_then(|cut| serde_json::to_vec(&cut).ok())
         else {
             return;
@@ -522,9 +523,9 @@ const MARK: &str = "used";
 
 /// Marks the folder of this compiler as used, and removes folders of other compilers that were not
 /// used for long. A failure makes the next start slower or the disk fuller; it has no other effect.
-pub(crate) fn clean(shared: &HostShared) {
+pub(crate) fn clean(shared: &LoadShared) {
     let own = folder(shared);
-    let wall_ms = u64::try_from(shared.clock.wall_ms()).unwrap_or(0);
+    let wall_ms = u64::try_from(shared.calls.clock.wall_ms()).unwrap_or(0);
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(wall_ms);
     let marked = windlass_files::make_directory(&own)
         .and_then(|()| {
@@ -540,7 +541,7 @@ pub(crate) fn clean(shared: &HostShared) {
         tracing::warn!(folder = %own.display(), %error, "the cache cannot be written");
         return;
     }
-    let Ok(entries) = std::fs::read_dir(&shared.options.cache_dir) else {
+    let Ok(entries) = std::fs::read_dir(&shared.cache_dir) else {
         return;
     };
     let folders = entries.flatten().take(LOOKED_AT).map(|entry| entry.path());
@@ -569,15 +570,15 @@ fn is_unused(path: &Path, now: SystemTime) -> bool {
 }
 
 /// Identifies the compiler.
-fn compiler_of(shared: &HostShared) -> u64 {
-    engine::compiler_id(&shared.engine)
+fn compiler_of(shared: &LoadShared) -> u64 {
+    engine::compiler_id(&shared.calls.engine)
 }
 
-fn folder(shared: &HostShared) -> PathBuf {
+fn folder(shared: &LoadShared) -> PathBuf {
     let compiler = compiler_of(shared);
-    shared.options.cache_dir.join(format!("{compiler:016x}"))
+    shared.cache_dir.join(format!("{compiler:016x}"))
 }
 
-fn place(shared: &HostShared, digest: &Digest, ending: &str) -> PathBuf {
+fn place(shared: &LoadShared, digest: &Digest, ending: &str) -> PathBuf {
     folder(shared).join(format!("{}.{ending}", digest.hex()))
 }

@@ -6,22 +6,22 @@ use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
-use super::alone::alone;
+use super::LoadShared;
 use crate::bindings::node;
+use crate::call::alone::alone;
+use crate::call::plugin::{Entries, Exports};
 use crate::codes;
 use crate::description::MAX_BYTES;
 use crate::error::Error;
-use crate::guest::Guest;
-use crate::host::HostShared;
-use crate::options::Limits;
-use crate::plugin::{Entries, Exports};
+use crate::grant::settings::Limits;
+use crate::offer::guest::Guest;
 
 /// The time limit of a component, its initialisation included: that of an interpreter is slow.
 const DEADLINE: Duration = Duration::from_secs(3);
 
 /// Calls `describe` without capabilities and with a deadline. Blocks.
 pub(super) fn ask(
-    shared: &Arc<HostShared>,
+    shared: &Arc<LoadShared>,
     subject: &str,
     pre: &InstancePre<Guest>,
     entries: &Entries,
@@ -30,13 +30,17 @@ pub(super) fn ask(
     let (pre, entries) = (pre.clone(), entries.clone());
     // The package, and so its own limits, are not known yet.
     let limits = Limits {
-        memory_bytes: shared.options.most(|limits| limits.memory_bytes),
+        memory_bytes: shared.rules.most(|limits| limits.memory_bytes),
         deadline: DEADLINE,
-        ..shared.options.limits.clone()
+        ..shared.rules.limits.clone()
     };
-    let payload = alone(shared, subject, limits, Duration::MAX, move |store| {
-        Box::pin(call_describe(store, pre, entries))
-    });
+    let payload = alone(
+        &shared.calls,
+        subject,
+        limits,
+        Duration::MAX,
+        move |store| Box::pin(call_describe(store, pre, entries)),
+    );
     let payload = payload
         .map_err(|failure| fault(format!("it did not describe itself: {}", failure.message)))?;
     match payload.body.into_bytes() {

@@ -5,17 +5,16 @@
 //! and a failure of the compiler is an error of the component. The component is asked for its description without capabilities and with a
 //! deadline.
 
-pub(crate) mod alone;
+pub(crate) mod bundle;
 mod cache;
-mod code_key;
+pub mod compiler;
 mod describe;
-#[cfg(feature = "doubles")]
-mod double;
+pub(crate) mod engine;
+pub(crate) mod report;
 mod shape;
 pub(crate) mod store;
 
 pub(crate) use cache::{clean, description};
-pub(crate) use code_key::CodeKey;
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
@@ -26,21 +25,62 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use wasmtime::component::Component;
+use wasmtime::component::Linker;
 use windlass_model::Digest;
+use windlass_model::metrics::Metrics;
+
+use bundle::Bundle;
+use compiler::Compiler;
+use report::CompileReport;
 
 use crate::bindings::{VERSION, check, consumer, node};
-use crate::budget::{INSTANCE_BYTES, Peak};
+use crate::call::plugin::{Entries, Plugin, Purity};
+use crate::call::shared::CallShared;
+use crate::call::slot::Slots;
 use crate::codes;
 use crate::description::Description;
 use crate::error::{Error, chain};
-use crate::host::HostShared;
-use crate::imports::{self, Imports};
-use crate::lane::Track;
-use crate::options::{Grants, Isolation, Limits, Settings};
-use crate::plugin::{Entries, Plugin, Purity, Terms};
-use crate::proof::{self, Evidence, Proof, Standing};
-use crate::quarantine::Quarantine;
-use crate::slot::Slots;
+use crate::grant::proof::{self, Evidence, Standing};
+use crate::grant::settings::{Isolation, Settings};
+use crate::grant::{self, Rules};
+use crate::hold::PoolSize;
+use crate::hold::budget::{INSTANCE_BYTES, Peak};
+use crate::hold::lane::Track;
+use crate::hold::quarantine::Quarantine;
+use crate::offer::guest::Guest;
+use crate::offer::imports::{self, Imports};
+use crate::offer::terms::Terms;
+
+/// The parts of the host that loading needs.
+pub(crate) struct LoadShared {
+    pub(crate) calls: Arc<CallShared>,
+    pub(crate) rules: Rules,
+    /// For components without imports that may wait.
+    pub(crate) plain: Linker<Guest>,
+    /// For all others.
+    pub(crate) waiting: Linker<Guest>,
+    /// The directory of components by their digest.
+    pub(crate) store_dir: PathBuf,
+    /// The directory of compiled code.
+    pub(crate) cache_dir: PathBuf,
+    /// The components inside this program.
+    pub(crate) bundle: Bundle,
+    /// The largest component file, in bytes.
+    pub(crate) max_component_bytes: u64,
+    /// Where components are compiled.
+    pub(crate) compiler: Compiler,
+    /// Receives reports about compilations that take long. None: there are no reports.
+    pub(crate) compiling: Option<CompileReport>,
+    /// How many successive traps of a plugin in one workflow delay its calls there. None: never.
+    pub(crate) quarantine_after: Option<u32>,
+    /// Where calls are measured.
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) pool: PoolSize,
+    /// For reading components and wrapping modules, which takes little time.
+    pub(crate) shapes: Bench,
+    /// For compiling.
+    pub(crate) compiles: Bench,
+}
 
 /// Bounds the number of components that are worked on at once.
 pub(crate) struct Bench {
@@ -87,17 +127,17 @@ pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
 /// Makes a plugin from the content of a file. With `haste`, the compiler has less time than it may
 /// take, and [`codes::POSTPONED`] says that this was too little.
 pub(crate) fn load(
-    shared: &Arc<HostShared>,
+    shared: &Arc<LoadShared>,
     file: &Path,
     bytes: Vec<u8>,
     evidence: Evidence,
     haste: Option<Duration>,
 ) -> Result<Arc<Plugin>, Error> {
     let subject = file.display().to_string();
-    if let Some(raw) = evidence.raw.filter(|raw| shared.is_denied(raw)) {
+    if let Some(raw) = evidence.raw.filter(|raw| shared.rules.is_denied(raw)) {
         return Err(deny(shared, &subject, &raw, bytes));
     }
-    let max = shared.options.max_component_bytes;
+    let max = shared.max_component_bytes;
     if bytes.len() as u64 > max {
         let message = format!("it is larger than {max} bytes");
         return Err(Error::new(codes::TOO_LARGE, subject, message));
@@ -107,11 +147,11 @@ pub(crate) fn load(
         .work(|| shape::component(&subject, bytes))
         .ok_or_else(|| Error::new(codes::WRAP, &subject, "making it a component crashed"))??;
     let digest = Digest::of(&bytes);
-    shared.permit(&digest, &subject)?;
-    if let Some(plugin) = shared.living(&digest) {
-        let settings = shared.options.settings.get(&plugin.description.package);
+    shared.rules.permit(&digest, &subject)?;
+    if let Some(plugin) = shared.calls.living(&digest) {
+        let settings = shared.rules.settings.get(&plugin.description.package);
         let is_proved_now = || {
-            let standing = proof::standing(shared, &digest, settings, &evidence);
+            let standing = proof::standing(&shared.rules, &digest, settings, &evidence);
             matches!(standing, Standing::Proved(_))
         };
         // A component that was loaded without a proof is loaded again if there is one now.
@@ -122,14 +162,14 @@ pub(crate) fn load(
     }
     let given = || Ok(Cow::Borrowed(&bytes[..]));
     let plugin = build(shared, file, digest, haste, given, &evidence)?;
-    store::keep(&shared.options, &digest, &bytes)?;
+    store::keep(shared, &digest, &bytes)?;
     Ok(plugin)
 }
 
 /// Denies the component of a denied file as well, and returns the error that names it. The file has
 /// no other effect.
-fn deny(shared: &HostShared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Error {
-    let is_read = bytes.len() as u64 <= shared.options.max_component_bytes;
+fn deny(shared: &LoadShared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Error {
+    let is_read = bytes.len() as u64 <= shared.max_component_bytes;
     let made = is_read.then(|| {
         let made = shared.shapes.work(|| shape::component(subject, bytes));
         made.and_then(Result::ok)
@@ -137,7 +177,7 @@ fn deny(shared: &HostShared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Err
     let made = made.flatten().map(|component| Digest::of(&component));
     let message = match made.filter(|component| component != raw) {
         Some(component) => {
-            shared.deny(component);
+            shared.rules.deny(component);
             format!(
                 "the file {raw} is denied by `deny` in [plugins], and so is its component \
                  {component}"
@@ -149,37 +189,37 @@ fn deny(shared: &HostShared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Err
 }
 
 /// The component of a digest, from the component store.
-pub(crate) fn bytes(shared: &HostShared, digest: &Digest) -> Result<Vec<u8>, Error> {
-    store::find(&shared.options, digest).map(|(_, bytes)| bytes)
+pub(crate) fn bytes(shared: &LoadShared, digest: &Digest) -> Result<Vec<u8>, Error> {
+    store::find(shared, digest).map(|(_, bytes)| bytes)
 }
 
 /// Makes a plugin of a component in the component store.
-pub(crate) fn stored(shared: &Arc<HostShared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
-    let (file, bytes) = store::find(&shared.options, digest)?;
+pub(crate) fn stored(shared: &Arc<LoadShared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
+    let (file, bytes) = store::find(shared, digest)?;
     let bytes = || Ok(Cow::Owned(bytes));
     build(shared, &file, *digest, None, bytes, &Evidence::default())
 }
 
 /// Makes a plugin of a component in the bundle. `file` replaces its file in messages.
 pub(crate) fn bundled(
-    shared: &Arc<HostShared>,
+    shared: &Arc<LoadShared>,
     file: &Path,
     digest: &Digest,
 ) -> Result<Arc<Plugin>, Error> {
     let subject = file.display().to_string();
-    shared.permit(digest, &subject)?;
-    if let Some(plugin) = shared.living(digest) {
+    shared.rules.permit(digest, &subject)?;
+    if let Some(plugin) = shared.calls.living(digest) {
         return Ok(plugin);
     }
-    let bundle = &shared.options.bundle;
+    let bundle = &shared.bundle;
     let bytes = || {
         let message = "the component in this program is damaged: install the program again";
         let bytes = bundle.component(digest);
         bytes.ok_or_else(|| Error::new(codes::MALFORMED, &subject, message))
     };
     // The runs that use the component need it also when a later program has another one.
-    if !store::has(&shared.options, digest, bundle.size(digest)) {
-        store::keep(&shared.options, digest, &bytes()?)?;
+    if !store::has(shared, digest, bundle.size(digest)) {
+        store::keep(shared, digest, &bytes()?)?;
     }
     let bytes = || bytes().map(Cow::Owned);
     build(shared, file, *digest, None, bytes, &Evidence::default())
@@ -188,12 +228,16 @@ pub(crate) fn bundled(
 /// Compiles a component of the bundle for this processor, and makes the plugin that replaces the
 /// one with the code in this program. None if the cache has the code, or the plugin is not in use.
 pub(crate) fn natively(
-    shared: &Arc<HostShared>,
+    shared: &Arc<LoadShared>,
     file: &Path,
     digest: &Digest,
 ) -> Result<Option<Arc<Plugin>>, Error> {
     let subject = file.display().to_string();
-    let Some(before) = shared.living(digest).filter(|_| !shared.is_denied(digest)) else {
+    let Some(before) = shared
+        .calls
+        .living(digest)
+        .filter(|_| !shared.rules.is_denied(digest))
+    else {
         return Ok(None);
     };
     if !cache::compile_bundled(shared, &subject, digest)? {
@@ -203,6 +247,7 @@ pub(crate) fn natively(
     let (plugin, _) = make(shared, file, *digest, None, bytes, &Evidence::default())?;
     plugin.sign(before.signature());
     shared
+        .calls
         .plugins
         .lock()
         .insert(*digest, Arc::downgrade(&plugin));
@@ -211,7 +256,7 @@ pub(crate) fn natively(
 
 /// Makes a plugin and registers it by its digest.
 fn build<'a>(
-    shared: &Arc<HostShared>,
+    shared: &Arc<LoadShared>,
     file: &Path,
     digest: Digest,
     haste: Option<Duration>,
@@ -221,7 +266,7 @@ fn build<'a>(
     let (plugin, settings) = make(shared, file, digest, haste, bytes, evidence)?;
     // Two threads may have loaded the same bytes at once: one of them wins, so that a digest has
     // one set of warm instances and one record of behaviour.
-    let mut plugins = shared.plugins.lock();
+    let mut plugins = shared.calls.plugins.lock();
     let there = plugins.get(&digest).and_then(std::sync::Weak::upgrade);
     match there {
         Some(there) if !there.is_unproved() || plugin.is_unproved() => {
@@ -237,7 +282,7 @@ fn build<'a>(
 }
 
 fn make<'a>(
-    shared: &Arc<HostShared>,
+    shared: &Arc<LoadShared>,
     file: &Path,
     digest: Digest,
     haste: Option<Duration>,
@@ -246,10 +291,10 @@ fn make<'a>(
 ) -> Result<(Arc<Plugin>, Settings), Error> {
     let subject = file.display().to_string();
     let component = cache::component(shared, &subject, &digest, haste, bytes)?;
-    let imports = Imports::of(&shared.engine, &component, &subject)?;
+    let imports = Imports::of(&shared.calls.engine, &component, &subject)?;
     let entries = entries(&component);
     if entries.execute.is_none() && entries.accept.is_none() {
-        let unknown = unknown_versions(&shared.engine, &component);
+        let unknown = unknown_versions(&shared.calls.engine, &component);
         let message = match unknown.as_slice() {
             [] => "it exports neither a node executor nor a trigger consumer".to_owned(),
             unknown => format!(
@@ -279,19 +324,19 @@ fn make<'a>(
     };
     let description = Description::read(&subject, &json)?;
     check_description(&description, &entries, &subject)?;
-    let named = shared.options.settings.get(&description.package);
-    let standing = proof::standing(shared, &digest, named, evidence);
+    let named = shared.rules.settings.get(&description.package);
+    let standing = proof::standing(&shared.rules, &digest, named, evidence);
     let signed = proof::signed(&digest, named, evidence);
     let settings = named.cloned().unwrap_or_default();
     let isolation = isolation(&settings, &description);
     let terms = Terms {
         name: format!("{}@{}", description.package, description.version),
-        limits: limits(shared, &settings, &standing),
-        grants: grants(&settings, &standing, &description, &imports),
+        limits: grant::limits(&shared.rules, &settings, &standing),
+        grants: grant::grants(&settings, &standing, &description, imports.http),
         standing,
         track: Arc::new(Track::new()),
     };
-    let calls = shared.options.metrics.plugin_call(&description.package);
+    let calls = shared.metrics.plugin_call(&description.package);
     let plugin = Arc::new(Plugin {
         digest,
         file: PathBuf::from(file),
@@ -305,14 +350,14 @@ fn make<'a>(
         waits: imports.waits,
         reads: imports.reads,
         description,
-        shared: Arc::clone(shared),
+        shared: Arc::clone(&shared.calls),
         terms: Arc::new(terms),
         pre,
         entries,
         slots: Slots::new(isolation),
         peak: Peak::new(initial_memory(&component)),
         found_no_room: AtomicBool::new(false),
-        quarantine: Quarantine::new(shared.options.quarantine_after),
+        quarantine: Quarantine::new(shared.quarantine_after),
         calls,
     });
     Ok((plugin, settings))
@@ -371,17 +416,17 @@ fn unknown_versions(engine: &wasmtime::Engine, component: &Component) -> Vec<Str
 }
 
 /// Checks that the initial size of a component is within the limits.
-fn check_needs(shared: &HostShared, component: &Component, subject: &str) -> Result<(), Error> {
+fn check_needs(shared: &LoadShared, component: &Component, subject: &str) -> Result<(), Error> {
     let Some(needs) = component.resources_required() else {
         return Ok(());
     };
-    let max = shared.options.most(|limits| limits.memory_bytes) as u64;
+    let max = shared.rules.most(|limits| limits.memory_bytes) as u64;
     let initial = needs.max_initial_memory_size.unwrap_or_default();
     if initial > max {
         let message = format!("it begins with {initial} bytes of memory, and {max} are the limit");
         return Err(Error::new(codes::NEEDS_TOO_MUCH, subject, message));
     }
-    let max_elements = shared.options.most(|limits| limits.table_elements) as u64;
+    let max_elements = shared.rules.most(|limits| limits.table_elements) as u64;
     if needs.max_initial_table_size.unwrap_or_default() > max_elements {
         let message = format!("it begins with a table of more than {max_elements} elements");
         return Err(Error::new(codes::NEEDS_TOO_MUCH, subject, message));
@@ -421,21 +466,6 @@ fn check_description(
     Ok(())
 }
 
-/// The limits of a component: only a proved component gets more than the default; every component
-/// of the name gets less.
-fn limits(shared: &HostShared, settings: &Settings, standing: &Standing) -> Limits {
-    let default = &shared.options.limits;
-    let mut limits = match (&settings.limits, standing) {
-        (None, _) => default.clone(),
-        (Some(own), Standing::Proved(_)) => own.clone(),
-        (Some(own), _) => own.least(default),
-    };
-    limits.memory_bytes = limits
-        .memory_bytes
-        .min(shared.options.pool.max_memory_bytes);
-    limits
-}
-
 /// The stricter one of the operator's setting and the requests of the node types.
 fn isolation(settings: &Settings, description: &Description) -> Isolation {
     let asked = description
@@ -447,37 +477,4 @@ fn isolation(settings: &Settings, description: &Description) -> Isolation {
             _ => Isolation::Warm,
         });
     asked.fold(settings.isolation, Isolation::max)
-}
-
-/// The capabilities that a proved component both requests and is granted. A consumer has no place
-/// for requests: its imports count. The consumers of the library need no grant.
-fn grants(
-    settings: &Settings,
-    standing: &Standing,
-    description: &Description,
-    imports: &Imports,
-) -> Grants {
-    let Standing::Proved(proof) = standing else {
-        return Grants::default();
-    };
-    let asks = |capability: &str| {
-        let listed = |list: &Vec<String>| list.iter().any(|c| c == capability);
-        description.consumer.is_some()
-            || description
-                .nodes
-                .iter()
-                .any(|node| listed(&node.capabilities))
-    };
-    let given = &settings.grants;
-    let http = asks("http") && imports.http;
-    Grants {
-        http: if http { given.http.clone() } else { Vec::new() },
-        secrets: if http && asks("secrets") {
-            given.secrets.clone()
-        } else {
-            Vec::new()
-        },
-        events: given.events && asks("events"),
-        consumer: given.consumer || *proof == Proof::Library,
-    }
 }

@@ -13,7 +13,7 @@ use crate::rig::{Rig, built, call, output};
 fn echo() -> &'static [u8] {
     let rig = Rig::new();
     let component = std::fs::read(built("echo")).unwrap();
-    let bundle = Bundle::pack(&rig.host, vec![("echo".to_owned(), component)]);
+    let bundle = rig.host.pack(vec![("echo".to_owned(), component)]);
     Box::leak(bundle.unwrap().into_boxed_slice())
 }
 

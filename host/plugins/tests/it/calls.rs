@@ -70,7 +70,7 @@ fn a_consumer_can_say_everything_that_a_consumer_may() {
 }
 
 #[test]
-fn a_node_learns_what_its_context_says() {
+fn a_node_reads_its_context() {
     let rig = Rig::new();
     let steps = rig.plugin("steps");
     let returned = rig.fiber(&steps, call("steps/look", &json!({}), &json!(1)));
@@ -208,7 +208,7 @@ fn a_payload_that_is_no_json_is_refused() {
 }
 
 #[test]
-fn a_plugin_is_asked_only_for_what_it_does() {
+fn a_plugin_is_called_only_for_its_exports() {
     let rig = Rig::new();
     let echo = rig.plugin("echo");
     let returned = rig.io.block_on(Arc::clone(&echo).accept(trigger(None)));

@@ -106,7 +106,7 @@ fn a_program_that_cannot_be_started_is_no_mistake_of_the_component() {
 }
 
 #[test]
-fn what_was_cut_off_is_not_tried_again_unless_the_limits_are_raised() {
+fn a_compilation_that_was_cut_off_is_repeated_only_with_raised_limits() {
     let dir = tempfile::tempdir().unwrap();
     let tries = dir.path().join("tries");
     let count = || std::fs::read_to_string(&tries).map_or(0, |text| text.len());
@@ -201,7 +201,7 @@ fn a_function_with_too_much_in_it_is_refused_and_the_largest_is_compiled() {
 }
 
 #[test]
-fn a_look_loads_what_is_slow_at_last_and_little_of_what_is_cut_off() {
+fn a_look_loads_slow_components_last_and_bounds_those_that_are_cut_off() {
     let dir = tempfile::tempdir().unwrap();
     let tries = dir.path().join("tries").display().to_string();
     // A large component is slow at first, and cut off then.

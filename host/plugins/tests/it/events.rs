@@ -46,7 +46,7 @@ fn check_refused(rig: &Rig, config: Value, why: &str) {
 }
 
 #[test]
-fn what_a_node_sends_and_schedules_comes_back_in_its_order() {
+fn effects_of_a_node_come_back_in_its_order() {
     let rig = Rig::with(granted);
     let instance = context().run;
     let config = json!({
@@ -170,7 +170,7 @@ fn without_the_grant_nothing_is_sent() {
 }
 
 #[test]
-fn what_is_malformed_is_refused() {
+fn malformed_events_are_refused() {
     let rig = Rig::with(granted);
     check_refused(&rig, json!({ "send": 1, "name": "" }), "name of an event");
     let long = "x".repeat(257);
@@ -195,7 +195,7 @@ fn what_is_malformed_is_refused() {
 }
 
 #[test]
-fn what_a_call_may_send_is_limited_by_count_and_bytes() {
+fn events_of_a_call_are_limited_by_count_and_bytes() {
     let rig = Rig::with(granted);
     let returned = tell(
         &rig,

@@ -76,7 +76,7 @@ impl Folder {
 }
 
 #[test]
-fn what_is_dropped_in_is_loaded_and_what_is_taken_out_is_gone() {
+fn a_file_that_is_dropped_in_is_loaded_and_one_that_is_taken_out_is_gone() {
     let folder = folder();
     let file = folder.dir.join("x.wasm");
     std::fs::copy(built("echo"), &file).unwrap();
@@ -199,7 +199,7 @@ fn a_file_that_could_not_be_kept_is_loaded_when_the_trouble_is_over() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_read_holds_what_it_held() {
+fn a_folder_that_cannot_be_read_keeps_its_plugins() {
     let folder = folder();
     std::fs::copy(built("echo"), folder.linked.join("x.wasm")).unwrap();
     let LoadEvent::Loaded { plugin: echo, .. } = folder.next() else {
@@ -222,7 +222,7 @@ fn a_folder_that_cannot_be_read_holds_what_it_held() {
 }
 
 #[test]
-fn a_folder_with_too_many_entries_holds_what_it_held() {
+fn a_folder_with_too_many_entries_keeps_its_plugins() {
     let folder = folder();
     std::fs::copy(built("echo"), folder.dir.join("x.wasm")).unwrap();
     assert!(matches!(folder.next(), LoadEvent::Loaded { .. }));

@@ -250,7 +250,7 @@ fn a_plugin_that_does_not_ask_gets_nothing() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn malformed_requests_are_refused() {
     let rig = rig(&["*".to_owned()]);
     for url in [
         "",

@@ -47,7 +47,7 @@ fn a_slow_call_is_noticed_while_it_runs_and_too_many_close_the_inline_lane() {
 }
 
 #[test]
-fn hundreds_of_endless_loops_delay_nobody_else() {
+fn hundreds_of_endless_loops_delay_no_other_plugin() {
     let rig = Rig::with(|options| options.pool.fibers = 512);
     let (hostile, echo, sums) = (
         rig.plugin("hostile"),

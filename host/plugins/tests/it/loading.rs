@@ -18,7 +18,7 @@ fn refused(name: &str, code: &str) {
 }
 
 #[test]
-fn what_is_no_plugin_is_refused_with_the_reason() {
+fn files_that_are_no_plugin_are_refused_with_the_reason() {
     refused("garbage", "WL-P001");
     refused("wrong-world", "WL-P005");
     refused("unknown-import", "WL-P006");
@@ -227,7 +227,7 @@ fn compiled_code_is_for_its_owner_alone() {
 }
 
 #[test]
-fn the_registry_says_what_is_missing() {
+fn the_registry_names_a_missing_package() {
     let rig = Rig::new();
     let echo = rig.plugin("echo");
     rig.host.registry().insert(&built("echo"), &echo).unwrap();
@@ -263,7 +263,7 @@ fn other_compiler(rig: &Rig, name: &str, days: u64) -> std::path::PathBuf {
 }
 
 #[test]
-fn compiled_code_that_nobody_has_used_for_long_is_removed() {
+fn compiled_code_unused_for_long_is_removed() {
     let rig = Rig::alone();
     let old = other_compiler(&rig, "0123456789abcdef", 31);
     let recent = other_compiler(&rig, "fedcba9876543210", 29);

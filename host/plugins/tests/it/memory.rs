@@ -39,7 +39,7 @@ fn idle_instances_make_room_for_calls() {
 }
 
 #[test]
-fn what_never_fits_is_a_limit() {
+fn a_call_that_never_fits_is_a_limit() {
     let rig = rig(40 * MIB);
     let hostile = rig.plugin("hostile");
     // Its own limit is 64 MiB, which is more than the budget.

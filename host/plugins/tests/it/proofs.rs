@@ -79,7 +79,7 @@ fn check(plugin: &Plugin, expected: Option<&Proof>) {
 }
 
 #[test]
-fn what_calls_itself_by_a_name_gets_nothing_that_the_name_is_granted() {
+fn a_component_without_a_proof_gets_no_grants_of_its_name() {
     let rig = Rig::with(granting(Proofs::default()));
     let plugin = rig.plugin("teller");
     check(&plugin, None);
@@ -154,7 +154,7 @@ fn a_digest_proves_a_component_wherever_it_comes_from() {
 }
 
 #[test]
-fn a_file_proves_what_is_in_it_each_time_that_it_is_built() {
+fn a_file_proves_its_component_each_time_that_it_is_built() {
     let folder = Folder::new();
     let rig = Rig::with(granting(folder.proof()));
     let proof = Proof::File(
@@ -176,7 +176,7 @@ fn a_file_proves_what_is_in_it_each_time_that_it_is_built() {
 }
 
 #[test]
-fn a_run_keeps_what_its_component_was_granted_by_its_file() {
+fn a_run_keeps_the_grants_that_the_file_of_its_component_proved() {
     let folder = Folder::new();
     let rig = Rig::with(granting(folder.proof()));
     let granted = load(&rig, &folder.put("teller.wasm", &teller(1))).digest;
@@ -301,7 +301,7 @@ fn of_two_files_with_one_component_the_proved_one_is_used() {
 }
 
 #[test]
-fn what_is_denied_is_neither_loaded_nor_found() {
+fn denied_components_are_neither_loaded_nor_found() {
     let folder = Folder::new();
     let (bytes, other) = (teller(1), teller(2));
     let denied = Digest::of(&bytes);
@@ -404,7 +404,7 @@ fn a_signature_is_noted_whenever_it_comes_and_as_it_is_written_anew() {
 }
 
 #[test]
-fn what_settings_take_away_holds_for_every_component_of_the_name() {
+fn restrictions_hold_for_every_component_of_the_name() {
     let digest = Digest::of(&teller(1));
     let rig = Rig::with(|options| {
         let limits = Limits {

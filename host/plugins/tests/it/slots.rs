@@ -46,7 +46,7 @@ fn check(isolation: Isolation, runs: &[i64], expected: &[u64]) {
 }
 
 #[test]
-fn a_warm_instance_serves_everyone() {
+fn a_warm_instance_serves_all_runs() {
     check(Isolation::Warm, &[1, 2, 1], &[1, 2, 3]);
 }
 

@@ -139,7 +139,7 @@ fn a_plugin_checks_configurations_before_anything_runs() {
 }
 
 #[test]
-fn a_check_that_crashes_or_hangs_ends_with_what_it_has_found() {
+fn a_check_that_crashes_or_hangs_ends_with_its_findings_so_far() {
     let rig = Rig::new();
     let steps = rig.plugin("steps");
     for (word, class) in [("trap", Class::Trap), ("loop", Class::Deadline)] {

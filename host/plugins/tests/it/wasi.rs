@@ -70,7 +70,7 @@ fn wasi_that_never_waits_does_not_keep_a_plugin_from_running_inline() {
 }
 
 #[test]
-fn there_are_no_directories() {
+fn guests_see_no_directories() {
     let rig = Rig::new();
     // The address of the result: the length of the list is its second word, and any value but 0
     // traps.
@@ -88,7 +88,7 @@ fn there_are_no_directories() {
 }
 
 #[test]
-fn wasi_that_is_not_offered_crashes_only_who_uses_it() {
+fn wasi_that_is_not_offered_crashes_only_guests_that_call_it() {
     let rig = Rig::new();
     let import = r#"(import "wasi:http/elsewhere@0.2.3" "go" (func $go))"#;
     let make = |execute| {

@@ -35,7 +35,6 @@ use crate::codes;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::heavy::Heavy;
-use crate::transfer::malformed;
 
 pub use file::check_file;
 use kept::Kept;
@@ -242,7 +241,7 @@ impl Catalog {
             prepare::from_store(definition, pins, store, plugins)
         })?;
         if *prepared.name != *prepared.definition.name {
-            return Err(malformed("its workflow has another name"));
+            return Err(Error::bad_export("its workflow has another name"));
         }
         Ok(self.keep(Arc::new(prepared)))
     }

@@ -9,6 +9,7 @@ use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::http::Respond;
 use windlass_model::schema::{Refused, Schema};
 use windlass_model::secrets::{self, Marked};
+use windlass_model::stimulus::INCIDENT;
 use windlass_model::weight::{block, list, tree};
 use windlass_model::{Class, Definition, Diagnostic, Digest, Failure, Place};
 use windlass_plugins::{Host, NodeType, Plugin, Purity, bind_secrets};
@@ -25,7 +26,6 @@ use crate::codes;
 use crate::components;
 use crate::entry::{self, Entry};
 use crate::error::Error;
-use crate::shard::INCIDENT;
 
 /// The texts in the name of a node type.
 const USE_BYTES: usize = 256;
@@ -363,7 +363,7 @@ fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
                     (Some(library), _) => library,
                     (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
                     (None, None) => {
-                        "`windlass plugin list` shows what there is; put the component into \
+                        "`windlass plugin list` lists the plugins; put the component into \
                              the plugin directory"
                             .to_owned()
                     }

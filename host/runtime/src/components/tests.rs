@@ -10,7 +10,7 @@ use windlass_store::memory::MemoryStore;
 use windlass_store::rows::DefinitionRow;
 
 use super::*;
-use crate::client;
+use crate::operations;
 
 /// A clock that moves only when the test advances it.
 #[derive(Default)]
@@ -104,7 +104,7 @@ fn names(exchange: &Exchange) -> Vec<String> {
 }
 
 #[test]
-fn what_one_has_the_others_get_and_nobody_uses_is_forgotten() {
+fn the_plugins_of_one_process_reach_the_others_and_unused_ones_are_forgotten() {
     let world = World::new();
     let mut brings = world.process("brings", &["counter", "echo", "steps"]);
     let mut lacks = world.process("lacks", &[]);
@@ -120,7 +120,7 @@ fn what_one_has_the_others_get_and_nobody_uses_is_forgotten() {
         name: "one".to_owned(),
         json,
     };
-    client::publish(&*world.store, &lacks.plugins, 0, row).unwrap();
+    operations::publish(&*world.store, &lacks.plugins, 0, row).unwrap();
     // The process with the files is gone. A published workflow uses one of the components, and one
     // is the newest.
     drop(brings);
@@ -145,7 +145,7 @@ fn what_one_has_the_others_get_and_nobody_uses_is_forgotten() {
 }
 
 #[test]
-fn what_could_not_be_kept_is_taken_when_the_trouble_is_over() {
+fn plugins_that_could_not_be_kept_are_taken_when_the_trouble_is_over() {
     let world = World::new();
     world.process("brings", &["echo"]).round().unwrap();
     let mut lacks = world.process("lacks", &[]);
@@ -226,7 +226,7 @@ fn a_signature_that_is_vouched_for_takes_the_place_of_another_one() {
 }
 
 #[test]
-fn those_who_trust_different_keys_do_not_go_on_in_turns() {
+fn processes_that_trust_different_keys_do_not_replace_each_others_signatures() {
     let (one, two, world) = (signer(), signer(), World::new());
     let member = |name: &str, key: &Signer| {
         let (file, _) = teller(&world, &format!("files of {name}"));
@@ -263,7 +263,7 @@ fn a_signature_that_appears_beside_a_file_is_given() {
 }
 
 #[test]
-fn a_run_gets_what_a_signature_in_the_store_proves() {
+fn a_run_gets_the_grants_that_a_signature_in_the_store_proves() {
     let (key, world) = (signer(), World::new());
     let (file, bytes) = teller(&world, "files");
     let mut holds = world.process("holds", &[]);

@@ -10,9 +10,9 @@ use windlass_store::drafts::{RequestUpkeep, UPKEEP_ROWS, Upkeep, UpkeepDone};
 use windlass_store::published::PublicationQuery;
 
 use super::{Definitions, Upkept};
-use crate::client::{From, Published, TRIES, busy, publish_from};
 use crate::codes;
 use crate::error::Error;
+use crate::operations::{From, Published, TRIES, busy, publish_from};
 
 /// How long indexing a workflow waits for another process that indexes it.
 pub(super) const INDEXING: Duration = Duration::from_secs(30);

@@ -21,9 +21,9 @@ use super::files::{Content, Files, Ignored, Present, Seen, Stamp};
 use super::refresh::lost;
 use super::{Definitions, OnRemoval, Upkept};
 use crate::catalog::{PublishedOthers, check_file};
-use crate::client::{From, Published, publish_from};
 use crate::codes;
 use crate::error::Error;
+use crate::operations::{From, Published, publish_from};
 
 /// The number of sources in one read.
 const PAGE: u32 = 1_000;
@@ -396,8 +396,7 @@ fn unread_directory((file, why): (PathBuf, String)) -> Failed {
         code: codes::SOURCE_UNREADABLE,
         message: format!("the directory {} cannot be read: {why}", file.display()),
         help: Some(
-            "what its files published stays published, and changes in it are not noticed until the \
-             directory can be read"
+            "the workflows of its files stay published, and changes are not noticed until the directory can be read"
                 .to_owned(),
         ),
     };

@@ -8,8 +8,8 @@ use windlass_store::Writer as _;
 use windlass_store::stimuli::{Expire, QueueOp, QueuedRow, StimulusQuery};
 
 use super::{ATTEMPTS, BACKOFF_MS, EXPIRED, PAGE, PAGES, PATIENCE_MS, Round, Worker};
-use crate::client::send;
 use crate::error::Error;
+use crate::operations::send;
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
 use crate::shared::RuntimeShared;

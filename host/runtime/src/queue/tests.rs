@@ -48,7 +48,7 @@ impl Worker for &Counting {
 }
 
 #[test]
-fn who_finds_somebody_at_the_queue_skips_it() {
+fn a_process_that_finds_another_at_the_queue_skips_it() {
     let tokio = tokio::runtime::Runtime::new().unwrap();
     let parts = windlass_locks::Parts {
         clock: Arc::new(crate::SystemClock::new()),

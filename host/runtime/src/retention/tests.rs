@@ -241,7 +241,7 @@ fn lines(directory: &Path, file: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_has_ended_is_kept_for_seven_days() {
+fn ended_runs_are_kept_for_seven_days() {
     let world = World::new();
     let sweeper = world.sweeper(None);
     world.ended(1, &Payload::null());
@@ -447,7 +447,7 @@ fn a_torn_line_spoils_only_itself() {
 }
 
 #[test]
-fn what_cannot_be_archived_is_kept() {
+fn runs_that_cannot_be_archived_are_kept() {
     let world = World::new();
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("a file");

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use windlass_model::limits::REASON_BYTES;
 use windlass_model::valid::plain;
 use windlass_model::{Numbers, TriggerState};
 use windlass_store::write::{
@@ -17,7 +18,7 @@ use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
 
 use super::core::{Action, Core, Event, Now};
 use crate::error::Error;
-use crate::shard::{Arrival, Message, REASON_BYTES};
+use crate::shard::{Arrival, Message};
 use crate::shared::{RuntimeShared, Work};
 
 /// Sends events to the scheduler.
@@ -185,7 +186,7 @@ impl Sink for Answers {
                 REAP => match Reap::answer(answer) {
                     Ok(reaped) => Mail::Reaped(reaped),
                     Err(error) => {
-                        complain("free what dead processes hold", &error);
+                        complain("free the runs of dead processes", &error);
                         Mail::Event(Event::ReapFailed)
                     }
                 },
@@ -493,7 +494,7 @@ impl RuntimeShared {
     /// when the store works.
     fn unread(&self, claimed: &ClaimedRun, numbers: &Numbers, error: &windlass_store::Error) {
         let run = claimed.row.id;
-        tracing::warn!(run = %run, code = %error.code, %error, "cannot read what a run needs");
+        tracing::warn!(run = %run, code = %error.code, %error, "cannot read the data of a run");
         self.owe(claimed, numbers);
     }
 

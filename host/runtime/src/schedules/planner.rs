@@ -16,7 +16,6 @@ use windlass_store::rows::NewRun;
 use windlass_store::{Sink, Store, Ticket, Verb, Wrote};
 
 use super::standby::Standby;
-use crate::client::used_up;
 use crate::error::Error;
 use crate::scheduler::core::Now;
 
@@ -292,7 +291,7 @@ fn plan(
         Overlap::Skip => published::Overlap::Skip,
         Overlap::Queue => published::Overlap::Queue,
         Overlap::CancelPrevious => {
-            published::Overlap::CancelPrevious(maker.trigger().ok_or_else(used_up)?)
+            published::Overlap::CancelPrevious(maker.trigger().ok_or_else(Error::no_numbers)?)
         }
     };
     Ok(Plan {

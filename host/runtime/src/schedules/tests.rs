@@ -341,7 +341,7 @@ fn a_clock_that_is_stepped_by_an_hour_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn what_nobody_was_there_for_goes_by_the_misfire_policy() {
+fn occurrences_without_a_process_follow_the_misfire_policy() {
     for (misfire, expected) in [
         (Misfire::Skip, vec![]),
         (Misfire::FireOnce, vec![5 * HOUR]),
@@ -456,7 +456,7 @@ fn one_that_waited_in_the_queue_was_not_missed() {
 }
 
 #[test]
-fn what_cannot_be_made_holds_up_nobody_and_is_tried_again() {
+fn an_occurrence_that_cannot_be_made_delays_no_other_and_is_retried() {
     let mut member = start();
     let spec = encode(&every(1_000, Misfire::CatchUp(9), Overlap::Allow)).unwrap();
     let schedule = |key: &str, spec: &Bytes| NewSchedule {
@@ -619,7 +619,7 @@ fn a_turn_is_bounded_and_says_so() {
 }
 
 #[test]
-fn a_jitter_puts_an_occurrence_off_by_what_is_its_own() {
+fn a_jitter_delays_each_occurrence_by_its_own_time() {
     let mut member = start();
     let StartTrigger::Every {
         every_ms,

@@ -79,17 +79,17 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_with_its_steps() {
+    fn a_burst_ends_with_its_steps() {
         check(&[1_000, 1_001, 1_002, 1_003], &[false, false, true, true]);
     }
 
     #[test]
-    fn it_ends_with_its_time() {
+    fn a_burst_ends_with_its_time() {
         check(&[1_050, 1_100], &[false, true]);
     }
 
     #[test]
-    fn it_stays_over() {
+    fn an_ended_burst_stays_ended() {
         check(&[1_100, 1_001], &[true, true]);
     }
 }

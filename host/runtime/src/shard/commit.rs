@@ -9,7 +9,7 @@ use windlass_model::{
     Bookmark, ExecutionStatus, Failure, Payload, RunId, ScopeNo, Seq, Status, Token, TriggerNo,
     TriggerType,
 };
-use windlass_plugins::call::Effects;
+use windlass_plugins::Effects;
 use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};

@@ -269,7 +269,7 @@ impl OwnedRun {
 }
 
 fn unknown() -> Failure {
-    let message = "this host does not know what the trigger asks for";
+    let message = "this host does not know the kind of the trigger";
     Failure::new(Class::Invalid, codes::EXTERNAL, message)
 }
 

@@ -319,7 +319,7 @@ impl Memory {
                     Class::Limit,
                     codes::PAYLOAD_TOO_LARGE,
                     format!(
-                        "what the items came to is larger together than {EXPRESSION_BYTES} bytes"
+                        "the outputs of the items are together larger than {EXPRESSION_BYTES} bytes, which is the limit of an expression"
                     ),
                 )));
             }

@@ -56,9 +56,7 @@ pub(crate) use evaluate::evaluate_aside;
 pub(crate) use guard::{Order, Taken};
 pub(crate) use memory::json_of;
 pub(crate) use owned::OwnedRun;
-pub(crate) use sends::INCIDENT;
 pub(crate) use shard_state::ShardState;
-pub(crate) use step::REASON_BYTES;
 
 /// A message from another thread to a shard.
 pub(crate) enum Message {

@@ -9,7 +9,7 @@ use windlass_engine::{Cx, Event, Graph, Judged, NodeIx, Open, Verdict, judge, ve
 use windlass_model::{
     Again, Bookmark, Digest, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq,
 };
-use windlass_plugins::call::Effects;
+use windlass_plugins::Effects;
 use windlass_store::rows::{ExecutionRow, NewRun};
 
 use super::evaluate::{Answer, Sight};

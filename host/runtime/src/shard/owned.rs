@@ -11,7 +11,7 @@ use windlass_model::{
     TriggerType, Version,
 };
 use windlass_plugins::Cancel;
-use windlass_plugins::call::Effects;
+use windlass_plugins::Effects;
 use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewRun, Parent, Suspicion, TriggerRow};
 use windlass_store::write::{ClaimedRun, Fence, Removed, TriggerFence};
 

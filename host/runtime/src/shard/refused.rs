@@ -125,7 +125,7 @@ impl Refusal {
     fn failure(&self) -> Failure {
         let words = plain(&self.error.message, WORDS);
         let message = format!(
-            "the store refuses what the step writes or reads ({}: {words})",
+            "the store refuses a read or a write of the step ({}: {words})",
             self.error.code
         );
         Failure::new(Class::Invalid, codes::REFUSED, message)

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::json;
 use windlass_engine::NodeIx;
-use windlass_model::stimulus::{canonical, hash};
+use windlass_model::stimulus::{INCIDENT, canonical, hash};
 use windlass_model::{Delivery, Failure, Payload, Status};
 use windlass_plugins::SentStimulus;
 use windlass_store::letters::LetterBody;
@@ -15,9 +15,6 @@ use super::outcome::described;
 use super::owned::OwnedRun;
 use super::work::Address;
 use crate::derived;
-
-/// The name of the stimulus that announces an incident. Its match is `null`.
-pub(crate) const INCIDENT: &str = "incident";
 
 /// How long a stimulus of a node is buffered for a later bookmark, in milliseconds.
 const TTL_MS: u64 = 24 * 60 * 60 * 1_000;

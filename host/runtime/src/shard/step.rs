@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windlass_engine::waited_too_long;
+use windlass_model::limits::REASON_BYTES;
 use windlass_model::valid::plain;
 use windlass_model::{Class, Failure, Payload, RunNo, Seq, TriggerType};
 use windlass_plugins::{Accept, Cancel, Disposition, Host, Returned as Back};
@@ -23,9 +24,6 @@ use super::shard_state::{ShardState, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
 use crate::shared::RuntimeShared;
-
-/// The limit of the reason for which a trigger is parked, in bytes.
-pub(crate) const REASON_BYTES: usize = 1024;
 
 /// The delay of a trigger whose consumer failed, in milliseconds.
 const CONSUMER_BACKOFF_MS: i64 = 1_000;

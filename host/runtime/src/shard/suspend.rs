@@ -31,7 +31,7 @@ pub(super) fn refused(bookmarks: &[Bookmark]) -> Option<Failure> {
         wrong.to_string()
     } else if bookmarks.iter().any(long) {
         let most = limits::MATCH_BYTES;
-        format!("what a bookmark is matched by is over {most} bytes long")
+        format!("the `match` of a bookmark is over {most} bytes long")
     } else {
         return None;
     };

@@ -14,7 +14,7 @@ use super::clock::SimClock;
 use super::graphs::ALL;
 use super::guests::back;
 use crate::catalog::Prepared;
-use crate::client::{Schedule, WorkflowClient};
+use crate::operations::{Operations, Schedule};
 use crate::options::{Options, Scope};
 use crate::parts::Parts;
 use crate::scheduler::core::{Event, Settings};
@@ -119,9 +119,9 @@ impl Process {
     }
 
     /// A client of another process.
-    pub(super) fn client(&self) -> WorkflowClient {
+    pub(super) fn client(&self) -> Operations {
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
-        WorkflowClient::detached(store, clock, Arc::new(Arc::clone(&ALL.host)))
+        Operations::detached(store, clock, Arc::new(Arc::clone(&ALL.host)))
     }
 
     /// Claims at most `triggers` triggers of the only run, and counts them.
@@ -262,7 +262,7 @@ fn a_cancellation_waits_for_no_unwritten_data() {
 }
 
 #[test]
-fn what_is_claimed_further_may_come_before_its_run() {
+fn a_further_claimed_trigger_may_come_before_its_run() {
     let process = Process::new();
     process.run(20);
     let (taken, more) = (process.claim(1), process.claim(64));
@@ -276,7 +276,7 @@ fn what_is_claimed_further_may_come_before_its_run() {
 }
 
 #[test]
-fn what_was_looked_up_for_too_long_replaces_nothing() {
+fn a_lookup_that_took_too_long_replaces_nothing() {
     let process = Process::new();
     process.run(1);
     let first = process.claim(64);
@@ -300,7 +300,7 @@ fn what_was_looked_up_for_too_long_replaces_nothing() {
 }
 
 #[test]
-fn what_is_claimed_of_a_run_that_is_being_given_back_is_claimed_again() {
+fn a_trigger_claimed_while_its_run_is_given_back_is_claimed_again() {
     let process = Process::new();
     process.run(20);
     let (taken, more) = (process.claim(1), process.claim(64));
@@ -319,7 +319,7 @@ fn what_is_claimed_of_a_run_that_is_being_given_back_is_claimed_again() {
 }
 
 #[test]
-fn what_nobody_comes_for_is_forgotten() {
+fn a_claimed_trigger_whose_run_never_comes_is_forgotten() {
     let process = Process::new();
     process.run(20);
     let (taken, more) = (process.claim(1), process.claim(64));
@@ -333,7 +333,7 @@ fn what_nobody_comes_for_is_forgotten() {
 }
 
 #[test]
-fn what_this_version_does_not_understand_is_left_to_another() {
+fn a_trigger_of_a_later_version_is_left_to_another_process() {
     let process = Process::new();
     process.run(0);
     let mut claimed = process.claim(64);

@@ -25,8 +25,8 @@ use super::planning::Planning;
 use super::sweeping::{KEEP_MS, Sweeping};
 use super::world::Mutation;
 use crate::catalog::Prepared;
-use crate::client;
 use crate::error::Error;
+use crate::operations;
 use crate::options::{BurstBounds, Options, Scope};
 use crate::parts::Parts;
 use crate::queue::{Round, Sender, Worker as _};
@@ -292,7 +292,7 @@ impl Process {
     /// Sends a stimulus for a client. Returns whether it is known to be sent.
     pub(super) fn send(&mut self, id: StimulusId, stimulus: &Stimulus) -> bool {
         let numbers = self.parts.membership.numbers();
-        client::send_here(
+        operations::send_here(
             &self.parts.shared,
             &*self.burst_lock,
             &numbers,
@@ -370,7 +370,7 @@ impl Process {
         }
     }
 
-    /// Requests a run, as [`crate::WorkflowClient::create_and_run`] does.
+    /// Requests a run, as [`crate::Operations::create_and_run`] does.
     pub(super) fn ask(&mut self, id: RunId, prepared: &Arc<Prepared>) {
         let shared = &self.parts.shared;
         let row = (*prepared.definition).clone();

@@ -13,7 +13,7 @@ fn run(seed: u64, mutation: Option<Mutation>) -> Result<Report, String> {
 }
 
 #[test]
-fn whatever_goes_wrong_every_run_ends_once() {
+fn every_run_ends_once_under_all_faults() {
     let seeds = SEEDS.range();
     let all = seeds::run_all(&seeds, |seed| run(seed, None), Report::add);
     if SEEDS.are_all(&seeds) {
@@ -48,7 +48,7 @@ fn a_burst_without_its_lock_is_noticed() {
 }
 
 #[test]
-fn work_that_nobody_takes_is_noticed() {
+fn unclaimed_work_is_noticed() {
     noticed(Mutation::NeverClaims);
 }
 
@@ -73,7 +73,7 @@ fn a_refused_step_that_is_tried_for_ever_is_noticed() {
 }
 
 #[test]
-fn what_is_taken_back_and_does_not_start_is_noticed() {
+fn a_retraction_without_effect_is_noticed() {
     noticed(Mutation::Unretracted);
 }
 
@@ -113,7 +113,7 @@ fn groups_that_never_halve_are_noticed() {
 
 /// Seeds that once revealed a mistake.
 #[test]
-fn what_has_failed_once_holds() {
+fn seeds_that_failed_once_hold() {
     for seed in [4023, 6252] {
         run(seed, None).unwrap_or_else(|wrong| panic!("WINDLASS_SEED={seed}: {wrong}"));
     }

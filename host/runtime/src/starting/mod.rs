@@ -21,7 +21,6 @@ use windlass_store::rows::{Created, DefinitionRow, NewRun, NewTrigger, RunRow};
 use windlass_store::write::OrFenced;
 
 use crate::catalog::Prepared;
-use crate::client::used_up;
 use crate::clock::new_run_id;
 use crate::error::Error;
 use crate::reserving;
@@ -190,7 +189,7 @@ impl Accepted {
                 continue;
             };
             triggers.push(NewTrigger {
-                no: numbers.trigger().ok_or_else(used_up)?,
+                no: numbers.trigger().ok_or_else(Error::no_numbers)?,
                 seq: open.seq,
                 kind: self.cause.kind(),
                 node: Some(open.node.0),
@@ -210,7 +209,7 @@ impl Accepted {
         let (reserves, exclusive) = reserving::of(options.activation, &prepared.name, correlation);
         let vars = prepared.vars.iter();
         let new = NewRun {
-            no: numbers.run().ok_or_else(used_up)?,
+            no: numbers.run().ok_or_else(Error::no_numbers)?,
             id: self.id,
             definition: Arc::clone(&prepared.definition),
             pins: Arc::clone(&prepared.pins),

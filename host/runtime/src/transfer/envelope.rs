@@ -18,7 +18,7 @@ use windlass_keys::minisign::{Name, Signature};
 use windlass_model::RunId;
 
 use super::document::{Document, Kind};
-use super::{DOCUMENT_BYTES, FILE_BYTES, SIGNED, VERSION, malformed};
+use super::{DOCUMENT_BYTES, FILE_BYTES, SIGNED, VERSION};
 use crate::codes;
 use crate::error::Error;
 
@@ -90,18 +90,19 @@ pub(super) fn open<'a>(bytes: &'a [u8], keys: &ExportKeys) -> Result<Opened<'a>,
     if bytes.len() > FILE_BYTES {
         return Err(too_long());
     }
-    let kind: Kind = serde_json::from_slice(bytes).map_err(malformed)?;
+    let kind: Kind = serde_json::from_slice(bytes).map_err(Error::bad_export)?;
     let opened = match kind.version {
         VERSION => Opened {
             document: bytes,
             seal: Seal::Absent,
         },
         SIGNED => {
-            let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(malformed)?;
+            let envelope: Envelope<'_> =
+                serde_json::from_slice(bytes).map_err(Error::bad_export)?;
             let document = envelope.document.get().as_bytes();
-            let signature = envelope.signature.parse().map_err(malformed)?;
+            let signature = envelope.signature.parse().map_err(Error::bad_export)?;
             let seal = seal(document, &signature, keys)?;
-            let inner: Kind = serde_json::from_slice(document).map_err(malformed)?;
+            let inner: Kind = serde_json::from_slice(document).map_err(Error::bad_export)?;
             if inner.version != VERSION {
                 return Err(other_version(inner.version));
             }
@@ -169,7 +170,7 @@ impl std::io::Write for Size {
 }
 
 fn too_long() -> Error {
-    malformed(format!("it is over {DOCUMENT_BYTES} bytes long"))
+    Error::bad_export(format!("it is over {DOCUMENT_BYTES} bytes long"))
 }
 
 fn other_version(version: u32) -> Error {

@@ -4,7 +4,7 @@
 //! its definition and the names of its components. The exporting host signs the document
 //! (`envelope.rs`). An import without the signature of a known key needs a separate permission and
 //! leaves a mark (`origin.rs`). Numbers belong to a store, so an import assigns new ones
-//! (`renumber.rs`), and checks the whole document before it writes anything (`read.rs`), because
+//! (`renumber.rs`), and checks the whole document before it writes anything (`import.rs`), because
 //! the bytes may come from any source.
 //!
 //! Bounds: a document has at most [`DOCUMENT_BYTES`], and the snapshot of a run is bounded, too:
@@ -12,8 +12,8 @@
 
 mod document;
 mod envelope;
+mod import;
 mod origin;
-mod read;
 mod renumber;
 mod write;
 
@@ -24,9 +24,9 @@ use windlass_store::transfer::Bounds;
 use crate::error::Error;
 
 pub use self::envelope::Seal;
+pub(crate) use self::import::Incoming;
+pub use self::import::{Accept, ImportTarget};
 pub use self::origin::Origin;
-pub(crate) use self::read::Incoming;
-pub use self::read::{Accept, ImportTarget};
 pub(crate) use self::write::{needed, written};
 
 /// The limit of a document, in bytes.
@@ -51,15 +51,6 @@ pub(crate) const BOUNDS: Bounds = Bounds {
 /// The kind of the journal entry of an imported run.
 pub const IMPORTED: &str = "imported";
 
-/// The error for bytes that are no document, or a document with impossible content.
-pub(crate) fn malformed(reason: impl std::fmt::Display) -> Error {
-    Error::Refused {
-        code: crate::codes::BAD_EXPORT,
-        message: format!("this is no run that can be imported: {reason}"),
-        help: Some("export the run again, and do not edit what comes out".to_owned()),
-    }
-}
-
 /// Reads a document without importing it, and returns the result of its verification.
 ///
 /// # Errors
@@ -71,5 +62,5 @@ pub fn read(bytes: &[u8], keys: &ExportKeys) -> Result<Seal, Error> {
 
 /// The error for a digest that does not match its content.
 fn other_digest(what: &str, said: Digest) -> Error {
-    malformed(format!("its {what} is not what {said} names"))
+    Error::bad_export(format!("its {what} is not what {said} names"))
 }

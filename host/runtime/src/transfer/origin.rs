@@ -10,7 +10,7 @@ use windlass_keys::minisign::Name;
 use windlass_model::{Digest, RunId};
 use windlass_store::rows::JournalRow;
 
-use super::{IMPORTED, malformed};
+use super::IMPORTED;
 use crate::error::Error;
 
 /// The member of a mark with the name of the key.
@@ -66,9 +66,11 @@ pub(super) fn carried(kind: &str, detail: String) -> Result<Bytes, Error> {
     if kind != IMPORTED {
         return Ok(detail.into());
     }
-    let detail: Value = serde_json::from_str(&detail).map_err(malformed)?;
+    let detail: Value = serde_json::from_str(&detail).map_err(Error::bad_export)?;
     let Value::Object(mut mark) = detail else {
-        return Err(malformed("the mark of an earlier import is no object"));
+        return Err(Error::bad_export(
+            "the mark of an earlier import is no object",
+        ));
     };
     mark.insert(CARRIED.to_owned(), true.into());
     Ok(Value::Object(mark).to_string().into())

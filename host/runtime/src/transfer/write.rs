@@ -15,7 +15,7 @@ use super::document::{
     Value, Var,
 };
 use super::renumber::{open, state};
-use super::{VERSION, envelope, malformed};
+use super::{VERSION, envelope};
 use crate::error::Error;
 
 /// The execution records that a run needs to continue, even if the rest of its history is left out.
@@ -26,12 +26,12 @@ pub(crate) fn needed(graph: &Graph, taken: &Snapshot) -> Result<BTreeSet<Executi
         Some(run)
     };
     let scopes = taken.scopes.iter().map(|(no, bytes)| (*no, &**bytes));
-    let mut state = state(graph, &taken.row.state, scopes).map_err(malformed)?;
-    state.renumber(&mut note).map_err(malformed)?;
+    let mut state = state(graph, &taken.row.state, scopes).map_err(Error::bad_export)?;
+    state.renumber(&mut note).map_err(Error::bad_export)?;
     for row in &taken.triggers {
         let of = (row.seq, row.node, row.kind, row.attempt, row.due_ms);
-        if let Some(mut open) = open(graph, of, &row.detail).map_err(malformed)? {
-            open.renumber(&mut note).map_err(malformed)?;
+        if let Some(mut open) = open(graph, of, &row.detail).map_err(Error::bad_export)? {
+            open.renumber(&mut note).map_err(Error::bad_export)?;
         }
     }
     Ok(needed)

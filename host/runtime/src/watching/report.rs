@@ -45,7 +45,7 @@ impl FolderReport for FolderLog {
         }
         for directory in &found.emptied {
             let directory = directory.display();
-            tracing::warn!(%directory, "all files are gone at once: what they published stays");
+            tracing::warn!(%directory, "all files are gone at once: the published workflows stay");
         }
         found.failed.iter().for_each(complain);
         for ignored in &found.ignored {

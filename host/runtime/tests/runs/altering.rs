@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::{Payload, RunId, Status};
-use windlass_runtime::client::{Retry, Schedule, Standing, WithVersion};
-use windlass_runtime::{Error, StartRequest, WorkflowClient};
+use windlass_runtime::operations::{Retry, Schedule, Standing, WithVersion};
+use windlass_runtime::{Error, Operations, StartRequest};
 use windlass_store::Reader as _;
 use windlass_store::rows::{ExecutionRow, RunRow};
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A run of the first text fails. Then the second is published, and the run is retried with it.
 struct Tried {
     running: Running,
-    client: WorkflowClient,
+    client: Operations,
     id: RunId,
 }
 
@@ -201,7 +201,7 @@ fn a_version_can_be_named_and_each_repair_builds_on_the_one_before() {
 }
 
 #[test]
-fn what_has_no_equal_place_is_refused_with_its_node() {
+fn an_execution_without_an_equal_place_is_refused_with_its_node() {
     let good = OLD.replace("input.a + 'x'", "input.a + 1");
     // A node with another name is another node.
     refuses(
@@ -336,7 +336,7 @@ fn nodes_that_do_not_run_again_may_be_removed() {
 }
 
 #[test]
-fn what_is_removed_in_the_middle_of_a_round_is_refused() {
+fn a_node_that_is_removed_in_the_middle_of_a_round_is_refused() {
     let join = r#"
 workflow: j
 nodes:
@@ -391,7 +391,7 @@ fn a_run_with_other_numbers_has_its_nodes_by_their_names() {
     let stored = tried.running.store.definition(row.definition).unwrap();
     let read = windlass_model::file::read_canonical(&stored.unwrap().json).unwrap();
     let store = tried.running.store.as_ref();
-    let sections = windlass_runtime::client::sections(store, &row, &read).unwrap();
+    let sections = windlass_runtime::operations::sections(store, &row, &read).unwrap();
     let section = sections.first().expect("a section is waited for");
     let holder = section.holder.as_ref().unwrap();
     let waiting = section.waiting.first().unwrap();

@@ -9,8 +9,8 @@ use windlass_keys::link::Target;
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{BookmarkNo, Digest, Payload, RunId};
 use windlass_plugins::Host;
-use windlass_runtime::client::{self, Schedule};
-use windlass_runtime::{Error, StartRequest, SystemClock, WorkflowClient};
+use windlass_runtime::operations::{self, Schedule};
+use windlass_runtime::{Error, Operations, StartRequest, SystemClock};
 use windlass_store::external::Scheduled;
 use windlass_store::read::RunQuery;
 use windlass_store::rows::DefinitionRow;
@@ -22,7 +22,7 @@ const NOW_MS: i64 = 1_700_000_000_000;
 struct Desk {
     store: Arc<MemoryStore>,
     host: Arc<Host>,
-    client: WorkflowClient,
+    client: Operations,
     tokio: tokio::runtime::Runtime,
     _dir: tempfile::TempDir,
 }
@@ -41,7 +41,7 @@ impl Desk {
         let store = MemoryStore::new(Arc::clone(&clock) as _);
         let plugins = Arc::new(Arc::clone(&host));
         Self {
-            client: WorkflowClient::detached(Arc::clone(&store) as _, clock, plugins),
+            client: Operations::detached(Arc::clone(&store) as _, clock, plugins),
             store,
             host,
             tokio,
@@ -53,12 +53,12 @@ impl Desk {
         self.tokio.block_on(future)
     }
 
-    fn publish(&self, workflow: &str) -> Result<client::Published, Error> {
-        client::publish(&*self.store, &self.host, NOW_MS, row(workflow))
+    fn publish(&self, workflow: &str) -> Result<operations::Published, Error> {
+        operations::publish(&*self.store, &self.host, NOW_MS, row(workflow))
     }
 
     fn retract(&self) -> Option<u32> {
-        let retracted = client::retract_if(&*self.store, NOW_MS, "placed", |_| true);
+        let retracted = operations::retract_if(&*self.store, NOW_MS, "placed", |_| true);
         retracted.unwrap().unwrap()
     }
 
@@ -72,7 +72,7 @@ impl Desk {
             delivery: Delivery::StartAndResume,
             ttl_ms: 1_000,
         };
-        self.block_on(self.client.send(client::new_stimulus_id(), stimulus))
+        self.block_on(self.client.send(operations::new_stimulus_id(), stimulus))
     }
 
     fn runs(&self) -> usize {
@@ -103,7 +103,7 @@ fn placed(options: &str) -> String {
 }
 
 #[test]
-fn versions_are_counted_and_what_did_not_change_is_no_version() {
+fn versions_are_counted_and_an_unchanged_text_is_no_version() {
     let desk = Desk::new();
     let first = desk.publish(&placed("{}")).unwrap();
     assert_eq!((first.version, first.unchanged), (1, false));
@@ -141,7 +141,7 @@ fn a_schedule_whose_input_does_not_fit_is_not_published() {
 }
 
 #[test]
-fn what_cannot_run_is_not_published() {
+fn a_workflow_that_cannot_run_is_not_published() {
     let desk = Desk::new();
     desk.publish(&placed("{}")).unwrap();
     let wrong = placed("{}").replace("set: { x: 1 }", "use: no/thing");
@@ -151,7 +151,7 @@ fn what_cannot_run_is_not_published() {
 }
 
 #[test]
-fn a_stimulus_starts_what_is_bound_to_it_and_nothing_else() {
+fn a_stimulus_starts_the_workflows_bound_to_it_and_no_other() {
     let desk = Desk::new();
     assert!(desk.send("order.placed", "berlin", None).unwrap().dropped);
     desk.publish(&placed("{}")).unwrap();
@@ -244,7 +244,7 @@ fn publishing_while_sending_starts_each_stimulus_once_or_not_at_all() {
 }
 
 #[test]
-fn what_is_not_there_is_said_to_be_missing() {
+fn operations_on_missing_rows_name_them() {
     let desk = Desk::new();
     let unknown = RunId(uuid::Uuid::nil());
     let cancelled = desk.block_on(desk.client.cancel(unknown, Duration::ZERO));

@@ -41,7 +41,7 @@ output: "{{ vars.sum }}"
 }
 
 #[test]
-fn what_completed_is_undone_when_the_run_faults() {
+fn completed_nodes_are_compensated_when_the_run_faults() {
     let ran = Setup::default().run(
         r#"
 workflow: undone

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use windlass_locks::{HeldLock, InProcess, Key, Listed, LockProvider, Parts, Reach};
-use windlass_runtime::client;
 use windlass_runtime::definitions::{Definitions, OnRemoval, Options, Refreshed, Upkept};
+use windlass_runtime::operations;
 use windlass_runtime::{BurstLock, Distribution, Topology};
 use windlass_store::Reader as _;
 use windlass_store::drafts::Upkeep;
@@ -59,7 +59,7 @@ fn waiting(running: &Running) -> Vec<Upkeep> {
 }
 
 #[test]
-fn who_finds_another_at_it_is_told_and_nothing_is_forgotten() {
+fn a_reload_that_finds_another_in_progress_is_refused_and_nothing_is_forgotten() {
     let running = Setup::default().start();
     for name in ["a", "b"] {
         running.publish(&workflow(name, "go"));
@@ -120,7 +120,7 @@ fn who_finds_another_at_it_is_told_and_nothing_is_forgotten() {
 }
 
 #[test]
-fn who_looks_at_the_files_does_what_was_asked_for_meanwhile() {
+fn a_process_that_reads_the_files_carries_out_reloads_asked_for_meanwhile() {
     let running = Setup::default().start();
     let locks = locks(&running);
     let dir = tempfile::tempdir().unwrap();
@@ -176,7 +176,7 @@ impl LockProvider for Contended {
 type Taken = Result<Option<Box<dyn HeldLock>>, windlass_locks::Error>;
 
 #[test]
-fn who_had_some_of_the_locks_for_a_moment_makes_nobody_forget() {
+fn a_process_that_briefly_held_some_locks_makes_no_other_forget() {
     let running = Setup::default().start();
     running.publish(&workflow("a", "go"));
     let locks: Arc<dyn LockProvider> = Arc::new(Contended(locks(&running)));
@@ -216,7 +216,7 @@ fn look(definitions: &Definitions) -> (usize, usize, usize) {
 }
 
 #[test]
-fn files_are_published_when_they_say_something_else() {
+fn files_are_published_when_their_content_differs() {
     let running = Setup::default().start();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.yaml");
@@ -462,13 +462,13 @@ fn a_file_whose_name_is_not_utf8_is_ignored_and_told_once() {
 fn published(
     running: &Running,
     workflow: &str,
-) -> Result<client::Published, windlass_runtime::Error> {
+) -> Result<operations::Published, windlass_runtime::Error> {
     let (store, definition) = (&*running.store, crate::rig::definition(workflow));
-    client::publish(store, running.plugins(), running.now_ms(), definition)
+    operations::publish(store, running.plugins(), running.now_ms(), definition)
 }
 
 #[test]
-fn who_may_wait_long_in_a_critical_section_is_published_with_a_warning() {
+fn a_long_wait_in_a_critical_section_is_published_with_a_warning() {
     let running = Setup::default().start();
     let workflow = |wait: &str| {
         format!(

@@ -6,7 +6,7 @@ use windlass_model::{Payload, Status};
 use crate::rig::Setup;
 
 #[test]
-fn expressions_see_what_brought_a_step_about() {
+fn expressions_see_the_trigger_of_a_step() {
     let ran = Setup::default().run(
         r#"
 workflow: told

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, RunId, ScopeNo, Status, TriggerType};
-use windlass_runtime::client;
+use windlass_runtime::operations;
 use windlass_store::external::Scheduled;
 use windlass_store::rows::TriggerRow;
 use windlass_store::stimuli::BookmarkQuery;
@@ -44,7 +44,7 @@ output: "{{{{ nodes.tell.output }}}}"
 }
 
 #[test]
-fn what_a_guest_sends_is_delivered_once() {
+fn stimuli_of_a_guest_are_delivered_once() {
     let running = start(&["teller"]);
     let waits = running.run(LISTENING);
     running.suspended(waits.no);
@@ -63,7 +63,7 @@ fn what_a_guest_sends_is_delivered_once() {
 }
 
 #[test]
-fn what_a_guest_sent_vanishes_if_it_fails_after_all() {
+fn stimuli_of_a_guest_that_fails_vanish() {
     let running = start(&["teller"]);
     let waits = running.run(LISTENING);
     running.suspended(waits.no);
@@ -87,7 +87,7 @@ output: "{{ vars.x }}"
 "#;
 
 #[test]
-fn what_a_guest_schedules_runs_its_node() {
+fn a_trigger_that_a_guest_schedules_runs_its_node() {
     let running = start(&["teller", "gate"]);
     let workflow = HELD.replace(
         "nodes:\n",
@@ -123,7 +123,7 @@ fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64)
     running.suspended(started.no);
     let due_ms = running.now_ms();
     let payload = json!({ "gate": order, "by": 1, "tell": order });
-    let new = client::Schedule {
+    let new = operations::Schedule {
         id: None,
         run: started.id,
         node: "work".to_owned(),
@@ -163,7 +163,7 @@ output: "{{ nodes.hear.output }}"
 "#;
 
 #[test]
-fn what_a_consumer_sends_goes_with_its_decision() {
+fn stimuli_of_a_consumer_go_with_its_decision() {
     for order in [
         json!({ "patch": { "by": 2 } }),
         json!("handled"),
@@ -179,7 +179,7 @@ fn what_a_consumer_sends_goes_with_its_decision() {
 }
 
 #[test]
-fn what_a_consumer_sends_vanishes_if_it_or_the_node_fails() {
+fn stimuli_of_a_consumer_vanish_if_it_or_the_node_fails() {
     let running = start(&["gate"]);
     let waits = running.run(HEARING);
     running.suspended(waits.no);
@@ -214,7 +214,7 @@ fn a_trigger_from_outside_that_its_consumer_handles_runs_nothing() {
 }
 
 #[test]
-fn a_consumer_that_hangs_loses_no_trigger_and_keeps_nobody_from_cancelling() {
+fn a_consumer_that_hangs_loses_no_trigger_and_prevents_no_cancellation() {
     let setup = Setup {
         components: &["gate"],
         deadline: Duration::from_secs(1),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use windlass_model::limits::CORRELATION_BYTES;
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, Status};
-use windlass_runtime::client::Schedule;
+use windlass_runtime::operations::Schedule;
 use windlass_runtime::{Error, StartRequest};
 use windlass_store::Reader as _;
 
@@ -22,7 +22,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
 }
 
 #[test]
-fn a_run_about_what_is_no_key_is_not_started() {
+fn a_run_with_an_invalid_correlation_is_not_started() {
     let running = Setup::default().start();
     for correlation in wrong() {
         for client in running.clients() {
@@ -40,7 +40,7 @@ fn a_run_about_what_is_no_key_is_not_started() {
 }
 
 #[test]
-fn a_stimulus_that_is_about_what_is_no_key_or_has_no_name_is_not_sent() {
+fn a_stimulus_with_an_invalid_correlation_or_name_is_not_sent() {
     let running = Setup::default().start();
     let stimulus = |name: &str, correlation: Option<String>| Stimulus {
         name: name.to_owned(),
@@ -61,7 +61,7 @@ fn a_stimulus_that_is_about_what_is_no_key_or_has_no_name_is_not_sent() {
 }
 
 #[test]
-fn a_node_that_would_wait_for_what_is_no_key_fails() {
+fn a_node_that_waits_with_an_invalid_key_fails() {
     let running = Setup::default().start();
     for (name, correlation) in [("{{ input }}", "c"), ("e", "{{ input }}")] {
         let workflow = format!(
@@ -84,7 +84,7 @@ output: "{{{{ vars.class }}}}"
 }
 
 #[test]
-fn a_trigger_does_not_assign_what_is_no_variable() {
+fn a_trigger_assigns_no_invalid_variable() {
     let running = Setup::default().start();
     let started = running.run("workflow: long\nnodes: { only: { wait: 1h } }\n");
     running.suspended(started.no);

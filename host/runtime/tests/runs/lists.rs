@@ -33,7 +33,7 @@ output: "{{ nodes.each.output }}"
 }
 
 #[test]
-fn what_is_assigned_for_an_item_is_the_items_own() {
+fn variables_that_an_item_assigns_are_its_own() {
     check(
         r#"
 workflow: own
@@ -186,7 +186,7 @@ fn a_for_each_is_given_up_when_its_time_is_over() {
 }
 
 #[test]
-fn what_is_no_list_is_named_with_its_node() {
+fn a_value_that_is_no_list_is_named_with_its_node() {
     for (value, kind) in [
         ("null", "the value null"),
         ("text", "a text"),

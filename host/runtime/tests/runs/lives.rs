@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Clock as _, Payload, RunId, Status};
-use windlass_runtime::client::{Begun, Retry, Standing};
-use windlass_runtime::{Error, StartRequest, WorkflowClient};
+use windlass_runtime::operations::{Begun, Retry, Standing};
+use windlass_runtime::{Error, Operations, StartRequest};
 use windlass_store::letters::{LetterQuery, Lettered};
 use windlass_store::{MemoryStore, Reader as _};
 use windlass_test_seeds::Seeds;
@@ -53,7 +53,7 @@ fn request(workflow: &str, id: u128) -> StartRequest {
 }
 
 /// Runs the test with either client, each with its own run.
-fn check(test: impl Fn(&Running, &WorkflowClient, u128)) {
+fn check(test: impl Fn(&Running, &Operations, u128)) {
     let running = Setup::default().start();
     for (client, id) in running.clients().iter().zip([7, 8]) {
         test(&running, client, id);
@@ -79,7 +79,7 @@ fn answer() -> Stimulus {
 }
 
 #[test]
-fn what_is_created_runs_when_it_is_told() {
+fn a_created_run_runs_when_it_is_begun() {
     check(|running, client, id| {
         let request = request(ADD, id);
         let created = running.block_on(client.create(request.clone())).unwrap();
@@ -103,7 +103,7 @@ fn what_is_created_runs_when_it_is_told() {
 }
 
 #[test]
-fn what_was_only_created_begins_when_it_is_to_run() {
+fn a_run_that_was_only_created_begins_with_a_later_start() {
     check(|running, client, id| {
         let request = request(ADD, id);
         running.block_on(client.create(request.clone())).unwrap();
@@ -117,7 +117,7 @@ fn what_was_only_created_begins_when_it_is_to_run() {
 }
 
 #[test]
-fn what_begins_later_waits_for_its_time_or_for_being_told() {
+fn a_run_for_later_begins_at_its_time_or_when_it_is_begun() {
     check(|running, client, id| {
         let now_ms = running.clock().wall_ms();
         let later = client.create_for(request(ADD, id), now_ms + 3_600_000);
@@ -138,7 +138,7 @@ fn what_begins_later_waits_for_its_time_or_for_being_told() {
 }
 
 #[test]
-fn what_comes_to_a_paused_run_is_kept() {
+fn triggers_of_a_paused_run_are_kept() {
     check(|running, client, id| {
         let started = running
             .block_on(client.create_and_run(request(ASK, id)))
@@ -185,7 +185,7 @@ fn a_paused_run_can_be_cancelled() {
 }
 
 #[test]
-fn what_failed_is_tried_again() {
+fn a_failed_run_can_be_retried() {
     check(|running, client, id| {
         let started = running
             .block_on(client.create_and_run(request(FAILS, id)))
@@ -249,7 +249,7 @@ const RACES: Seeds = Seeds::new(500, 1_000);
 ///
 /// Takes half a minute: the race is run some hundred times.
 #[test]
-fn whatever_is_done_to_a_run_while_it_runs_it_ends_once() {
+fn a_run_ends_once_under_all_interventions() {
     let running = Setup::default().start();
     let clients = running.clients();
     let mut ends = BTreeMap::<_, u32>::new();
@@ -342,7 +342,7 @@ fn a_resumption_that_races_a_cancellation_is_heard_or_dead() {
 
 /// Replaying the newest dead letter continues its run with the letter's payload, once.
 #[track_caller]
-fn check_replayed(running: &Running, client: &WorkflowClient, id: RunId) {
+fn check_replayed(running: &Running, client: &Operations, id: RunId) {
     let query = LetterQuery {
         limit: u32::MAX,
         ..LetterQuery::default()

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, RunId, Status};
-use windlass_runtime::client::{How, Imported};
+use windlass_runtime::operations::{How, Imported};
 use windlass_runtime::transfer::{Accept, ImportTarget};
-use windlass_runtime::{Error, StartRequest, Started, WorkflowClient};
+use windlass_runtime::{Error, Operations, StartRequest, Started};
 use windlass_store::Reader as _;
 use windlass_store::stimuli::BookmarkQuery;
 use windlass_test_seeds::Seeds;
@@ -135,7 +135,7 @@ fn a_run_goes_on_in_another_store() {
 }
 
 #[test]
-fn whatever_of_a_run_waits_goes_with_it() {
+fn waits_of_a_run_move_with_it() {
     let (here, there) = (Setup::default().start(), Setup::default().start());
     let started = start(&here, MUCH, 7);
     here.until("its items wait", |store| {
@@ -250,7 +250,7 @@ fn check_refused(document: &Value, code: &str) {
 }
 
 #[test]
-fn what_is_no_exported_run_is_refused_and_changes_nothing() {
+fn malformed_exports_are_refused_and_change_nothing() {
     let running = Setup::default().start();
     let started = waiting(&running, 7);
     let mut good: Value = serde_json::from_slice(&export(&running, started.id)).unwrap();
@@ -403,7 +403,7 @@ const RACES: Seeds = Seeds::new(500, 1_000);
 #[test]
 fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
     let running = Setup::default().start();
-    let clients: [WorkflowClient; 2] = running.clients();
+    let clients: [Operations; 2] = running.clients();
     let mut ends = BTreeMap::<_, u32>::new();
     for round in RACES.range().map(u128::from) {
         let started = waiting(&running, 10_000 + round);

@@ -136,7 +136,7 @@ fn each_pattern_runs_as_its_folder_says() {
 /// The page has a section for each pattern, in order. A section that names a folder shows its
 /// workflow word for word, and each folder is named by one section.
 #[test]
-fn the_page_shows_what_is_in_the_folders() {
+fn the_page_shows_the_workflows_of_the_folders() {
     let file = repository().join("docs/patterns.md");
     let page = fs::read_to_string(&file).unwrap();
     let mut sections = page.split("\n## ");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_model::{Body, Payload};
-use windlass_runtime::{Topology, WorkflowClient, client};
+use windlass_runtime::{Operations, Topology, operations};
 use windlass_store::Reader as _;
 use windlass_store::letters::{LetterQuery, Lettered};
 use windlass_store::read::RunQuery;
@@ -19,7 +19,7 @@ nodes: { only: { set: { done: true } } }
 ";
 
 #[test]
-fn what_two_processes_send_from_one_queue_starts_once() {
+fn a_stimulus_that_two_processes_take_from_one_queue_starts_once() {
     let running = Setup::default().start();
     running.publish(STARTED);
     running.enqueue("go", MANY);
@@ -81,7 +81,7 @@ output: '{{ input }}'
 }
 
 #[test]
-fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
+fn a_stimulus_that_cannot_be_sent_is_a_dead_letter_that_is_retried_once() {
     let strict = format!("{STARTED}input: {{ type: object }}\n");
     let running = Setup::default().start();
     running.publish(&strict);
@@ -104,13 +104,13 @@ fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
     // The cause is repaired.
     running.publish(STARTED);
     let [local, detached] = running.clients();
-    let replay = |client: &WorkflowClient| running.block_on(client.replay(dead.no)).unwrap();
+    let replay = |client: &Operations| running.block_on(client.replay(dead.no)).unwrap();
     assert_eq!(replay(&local), Lettered::Done);
     running.until("it has started something", |store| {
         store.counts().unwrap().runs == 1
     });
     assert_eq!(replay(&detached), Lettered::Already);
-    let purged = client::purge_letters(&*running.store, i64::MAX, 10).unwrap();
+    let purged = operations::purge_letters(&*running.store, i64::MAX, 10).unwrap();
     assert_eq!((purged, letters(&running.store).len()), (1, 0));
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, RunId, Status};
-use windlass_runtime::{StartRequest, WorkflowClient};
+use windlass_runtime::{Operations, StartRequest};
 use windlass_store::Reader as _;
 
 use crate::rig::{Running, Setup, json as read};
@@ -32,7 +32,7 @@ output: "{{{{ [vars.first, vars.second] }}}}"
 }
 
 /// Starts the published version, as every start by name does.
-fn start(running: &Running, client: &WorkflowClient, id: u128) -> RunId {
+fn start(running: &Running, client: &Operations, id: u128) -> RunId {
     let published = running.store.published("changing").unwrap().unwrap();
     let definition = running.store.definition(published.definition).unwrap();
     let request = StartRequest {

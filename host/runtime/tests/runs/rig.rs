@@ -9,11 +9,11 @@ use serde_json::Value;
 use windlass_model::stimulus::{self, Stimulus};
 use windlass_model::{Body, Clock, Delivery, Digest, Payload, RunId, RunNo, Status};
 use windlass_plugins::Host;
-use windlass_runtime::client::Schedule;
 use windlass_runtime::definitions::Definitions;
+use windlass_runtime::operations::Schedule;
 use windlass_runtime::{
-    BurstBounds, Error, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started,
-    SystemClock, Topology, WorkflowClient, client,
+    BurstBounds, Error, Operations, Options, RunResult, Runtime, Scope, Settings, StartRequest,
+    Started, SystemClock, Topology, operations,
 };
 use windlass_store::external::Scheduled;
 use windlass_store::rows::DefinitionRow;
@@ -226,7 +226,7 @@ impl Running {
             id: None,
             correlation: None,
         };
-        let client = WorkflowClient::local(&self.runtime);
+        let client = Operations::local(&self.runtime);
         self.tokio.block_on(client.create_and_run(request)).unwrap()
     }
 
@@ -272,7 +272,7 @@ impl Running {
     pub(crate) fn try_send_ahead(&self, ms: i64, stimulus: &Stimulus) -> Result<Sent, Error> {
         let clock = self.clock();
         let client = self.detached(Arc::new(Ahead { clock, ms }));
-        self.block_on(client.send(client::new_stimulus_id(), stimulus.clone()))
+        self.block_on(client.send(operations::new_stimulus_id(), stimulus.clone()))
     }
 
     /// Schedules a trigger, as another process would.
@@ -339,8 +339,8 @@ impl Running {
     pub(crate) fn try_publish(
         &self,
         definition: DefinitionRow,
-    ) -> Result<client::Published, Error> {
-        client::publish(&*self.other, &self.plugins, self.now_ms(), definition)
+    ) -> Result<operations::Published, Error> {
+        operations::publish(&*self.other, &self.plugins, self.now_ms(), definition)
     }
 
     /// Publishes a workflow.
@@ -357,7 +357,7 @@ impl Running {
         let matches = stimulus::canonical(&serde_json::Value::Null);
         for _ in 0..count {
             let new = NewStimulus {
-                id: client::new_stimulus_id(),
+                id: operations::new_stimulus_id(),
                 name: name.to_owned(),
                 hash: stimulus::hash(name, &matches, None),
                 matches: matches.clone().into(),
@@ -410,20 +410,20 @@ impl Running {
     }
 
     /// A client in the process, and one in another.
-    pub(crate) fn clients(&self) -> [WorkflowClient; 2] {
-        let local = WorkflowClient::local(&self.runtime);
+    pub(crate) fn clients(&self) -> [Operations; 2] {
+        let local = Operations::local(&self.runtime);
         let keys = Arc::clone(self.exports());
         [local, self.detached(self.clock()).with_exports(keys)]
     }
 
     /// A client in another process with this clock.
-    fn detached(&self, clock: Arc<dyn Clock>) -> WorkflowClient {
+    fn detached(&self, clock: Arc<dyn Clock>) -> Operations {
         let plugins = Arc::new(Arc::clone(&self.plugins));
-        WorkflowClient::detached(Arc::clone(&self.other) as _, clock, plugins)
+        Operations::detached(Arc::clone(&self.other) as _, clock, plugins)
     }
 
     /// A client that accepts the signature of another host.
-    pub(crate) fn trusting(&self, other: &Self) -> WorkflowClient {
+    pub(crate) fn trusting(&self, other: &Self) -> Operations {
         let [_, client] = self.clients();
         let own = windlass_keys::Keys::fixed(windlass_keys::Keyring::random());
         let trusted = other.exports().own().unwrap();

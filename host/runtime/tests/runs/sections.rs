@@ -2,7 +2,7 @@
 
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, Status};
-use windlass_runtime::client::{self, Execution, Section, Waits};
+use windlass_runtime::operations::{self, Execution, Section, Waits};
 use windlass_store::Reader as _;
 
 use crate::rig::{Running, Setup};
@@ -11,7 +11,7 @@ fn shown(running: &Running, no: windlass_model::RunNo) -> Vec<Section> {
     let row = running.store.run_by_no(no).unwrap().unwrap();
     let stored = running.store.definition(row.definition).unwrap().unwrap();
     let definition = windlass_model::file::read_canonical(&stored.json).unwrap();
-    client::sections(&*running.store, &row, &definition).unwrap()
+    operations::sections(&*running.store, &row, &definition).unwrap()
 }
 
 fn go(name: &str) -> Stimulus {
@@ -34,7 +34,7 @@ fn execution(node: &str, items: &[u32]) -> Execution {
 }
 
 #[test]
-fn who_holds_a_critical_section_is_shown_with_what_it_waits_for() {
+fn a_holder_of_a_critical_section_is_shown_with_its_waits() {
     let running = Setup::default().start();
     let started = running.run(
         r#"

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Map;
 use windlass_model::{Digest, Payload, RunId, http};
-use windlass_runtime::client::Delivery;
-use windlass_runtime::{StartRequest, Workflow, WorkflowClient};
+use windlass_runtime::operations::Delivery;
+use windlass_runtime::{Operations, StartRequest, Workflow};
 use windlass_store::rows::BORN_EPOCH;
 use windlass_store::{Reader as _, Write};
 
@@ -33,7 +33,7 @@ const FINDING: [&str; 5] = ["bindings", "definition", "pins", "published", "run"
 /// A process whose reads and creations are recorded.
 struct Watched {
     running: Running,
-    client: WorkflowClient,
+    client: Operations,
     reads: Arc<Mutex<Vec<&'static str>>>,
     /// Of each written run, whether a process owned it from the beginning.
     owned: Arc<Mutex<Vec<bool>>>,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use uuid::Builder;
 use windlass_model::{Digest, Payload, RunId};
-use windlass_runtime::client::Imported;
+use windlass_runtime::operations::Imported;
 use windlass_runtime::transfer::{Accept, ImportTarget, Origin, Seal};
 use windlass_runtime::{Error, StartRequest};
 use windlass_store::Reader as _;
@@ -215,7 +215,7 @@ fn a_start_is_never_answered_with_a_run_that_no_known_key_has_signed() {
 }
 
 #[test]
-fn times_that_cannot_be_are_refused_whoever_signs_them() {
+fn impossible_times_are_refused_with_any_signature() {
     let here = Setup::default().start();
     let good = bare(&exported(&here, drawn()));
     let hour_ms = 3_600_000;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Class, Payload, RunId, Status};
-use windlass_runtime::client;
+use windlass_runtime::operations;
 use windlass_store::external::Scheduled;
 use windlass_store::letters::LetterQuery;
 use windlass_store::stimuli::BookmarkQuery;
@@ -34,7 +34,7 @@ fn approved(run: Option<RunId>, delivery: Delivery) -> Stimulus {
 }
 
 #[test]
-fn a_stimulus_resumes_who_waits_for_it() {
+fn a_stimulus_resumes_the_waiting_run() {
     let running = Setup::default().start();
     let started = running.run(APPROVAL);
     running.suspended(started.no);
@@ -48,7 +48,7 @@ fn a_stimulus_resumes_who_waits_for_it() {
 
 /// A process that delivers a stimulus continues the resumed run itself: no claim finds the run.
 #[test]
-fn what_a_process_delivers_it_takes_without_a_claim() {
+fn a_process_takes_the_runs_that_it_resumes_without_a_claim() {
     let running = Setup::default().start();
     let claimed = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&claimed);
@@ -71,7 +71,7 @@ fn what_a_process_delivers_it_takes_without_a_claim() {
                 true => local.resume_bookmark(bookmark, Payload::null()).await,
                 false => {
                     let stimulus = approved(None, Delivery::Resume);
-                    local.send(client::new_stimulus_id(), stimulus).await
+                    local.send(operations::new_stimulus_id(), stimulus).await
                 }
             }
         });
@@ -92,7 +92,7 @@ fn a_stimulus_that_comes_too_early_is_as_good_as_in_time() {
 }
 
 #[test]
-fn a_node_that_nobody_resumes_in_time_fails() {
+fn a_node_that_is_not_resumed_in_time_fails() {
     let running = Setup::default().start();
     let started = running.run(
         r#"
@@ -109,7 +109,7 @@ output: "{{ vars.late }}"
 }
 
 #[test]
-fn a_cancelled_run_ends_whatever_it_waits_for() {
+fn a_cancelled_run_ends_all_its_waits() {
     let running = Setup::default().start();
     let started = running.run(APPROVAL);
     running.suspended(started.no);
@@ -137,7 +137,7 @@ output: "{{ vars.seen }}"
         .as_str(),
     );
     running.suspended(started.no);
-    let new = client::Schedule {
+    let new = operations::Schedule {
         id: None,
         run: started.id,
         node: "note".to_owned(),
@@ -227,7 +227,7 @@ fn a_retry_of_a_sub_workflow_that_failed_starts_it_anew_and_the_attempts_end() {
 }
 
 #[test]
-fn a_condition_that_cannot_be_evaluated_is_recorded_as_what_it_leads_to() {
+fn a_condition_that_cannot_be_evaluated_is_recorded_with_its_consequence() {
     let running = Setup::default().start();
     let started = running.run(
         r#"

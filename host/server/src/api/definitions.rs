@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::Digest;
-use windlass_runtime::client;
+use windlass_runtime::operations;
 use windlass_store::published::{PublicationQuery, PublicationRow, ScheduleQuery};
 
 use crate::app::{App, AppInner};
@@ -97,7 +97,7 @@ fn versions(
     after: Option<String>,
     limit: u32,
 ) -> Result<Vec<PublicationRow>, Box<Problem>> {
-    let unreadable = || Problem::parameter("`cursor` is none that this list has given out");
+    let unreadable = Problem::foreign_cursor;
     let of = |name, after, limit| {
         app.store().publications(&PublicationQuery {
             name,
@@ -301,11 +301,11 @@ pub(crate) async fn next(
         return Err(Problem::parameter(format!("`count` is from 1 to {MOST}")));
     }
     app.ask(move |app| {
-        let mut plans = client::plans(app.store(), app.now_ms(), &name)?;
+        let mut plans = operations::plans(app.store(), app.now_ms(), &name)?;
         if let Some(key) = &ahead.trigger {
             plans.retain(|plan| plan.key == *key);
         }
-        let times = client::times(&plans, usize::from(count));
+        let times = operations::times(&plans, usize::from(count));
         let items = times.into_iter().map(|(at_ms, trigger)| Coming {
             at: moment(at_ms),
             trigger,

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass_runtime::client;
+use windlass_runtime::operations;
 use windlass_store::drafts::DraftRow;
 
 use super::publishing::Published;
@@ -132,14 +132,14 @@ pub(crate) async fn save(
     let saved = app
         .ask(move |app| {
             let name = Some(name);
-            let draft = client::SaveDraft {
+            let draft = operations::SaveDraft {
                 name,
                 text,
                 expected,
             };
             let plugins = app.resources().plugins()?;
             let (store, now_ms) = (app.store(), app.now_ms());
-            let save = || client::save_draft(store, &plugins, now_ms, &draft);
+            let save = || operations::save_draft(store, &plugins, now_ms, &draft);
             Ok(Large::work(large, save)?)
         })
         .await?;
@@ -166,7 +166,7 @@ pub(crate) async fn discard(
     headers: HeaderMap,
 ) -> Result<StatusCode, Box<Problem>> {
     let expected = revision(&headers)?;
-    app.ask(move |app| Ok(client::discard_draft(app.store(), &name, expected)?))
+    app.ask(move |app| Ok(operations::discard_draft(app.store(), &name, expected)?))
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -187,7 +187,7 @@ pub(crate) async fn publish(
     let published = app
         .ask(move |app| {
             let (store, plugins) = (app.store(), app.resources().plugins()?);
-            Ok(client::publish_draft(
+            Ok(operations::publish_draft(
                 store,
                 &plugins,
                 app.now_ms(),

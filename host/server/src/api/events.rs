@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use windlass_body::MediaType;
 use windlass_model::{Delivery, Payload, Stimulus};
-use windlass_runtime::client::new_stimulus_id;
+use windlass_runtime::operations::new_stimulus_id;
 
 use crate::app::{App, read_aside};
 use crate::codes;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{LetterNo, RunId, RunNo};
-use windlass_runtime::client;
+use windlass_runtime::operations;
 use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
 
 use super::runs::find;
@@ -240,7 +240,7 @@ pub(crate) async fn replay(State(app): State<App>, no: Named) -> Result<StatusCo
 pub(crate) async fn delete(State(app): State<App>, no: Named) -> Result<StatusCode, Box<Problem>> {
     let no = no.number()?;
     app.ask(move |app| {
-        let lettered = client::throw_letter_away(app.store(), LetterNo(no))?;
+        let lettered = operations::throw_letter_away(app.store(), LetterNo(no))?;
         done(no, lettered)
     })
     .await
@@ -276,7 +276,7 @@ pub(crate) async fn purge(
         let before_ms = app.now_ms().saturating_sub_unsigned(older_ms);
         let mut deleted = 0;
         for _ in 0..SLICES {
-            let slice = client::purge_letters(app.store(), before_ms, SLICE)?;
+            let slice = operations::purge_letters(app.store(), before_ms, SLICE)?;
             deleted += slice;
             if slice < SLICE {
                 let more = false;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use windlass_model::RunId;
 use windlass_runtime::Error;
-use windlass_runtime::client::{Retry, Standing, WithVersion, WorkflowClient};
+use windlass_runtime::operations::{Operations, Retry, Standing, WithVersion};
 
 use super::runs::{Outcome, Wait, answer};
 use crate::app::App;
@@ -41,7 +41,7 @@ async fn change<F>(
     app: App,
     room: Option<Extension<Room>>,
     (id, wait): (Named, Wait),
-    ask: impl FnOnce(WorkflowClient, RunId, Duration) -> F,
+    ask: impl FnOnce(Operations, RunId, Duration) -> F,
 ) -> Answer
 where
     F: Future<Output = Result<Standing, Error>> + Send,
@@ -67,8 +67,7 @@ pub(crate) async fn cancel(
     id: Named,
     QueryParams(wait): QueryParams<Wait>,
 ) -> Answer {
-    let ask =
-        |client: WorkflowClient, id, patience| async move { client.cancel(id, patience).await };
+    let ask = |client: Operations, id, patience| async move { client.cancel(id, patience).await };
     change(app, room, (id, wait), ask).await
 }
 
@@ -87,8 +86,7 @@ pub(crate) async fn pause(
     id: Named,
     QueryParams(wait): QueryParams<Wait>,
 ) -> Answer {
-    let ask =
-        |client: WorkflowClient, id, patience| async move { client.pause(id, patience).await };
+    let ask = |client: Operations, id, patience| async move { client.pause(id, patience).await };
     change(app, room, (id, wait), ask).await
 }
 
@@ -107,8 +105,7 @@ pub(crate) async fn unpause(
     id: Named,
     QueryParams(wait): QueryParams<Wait>,
 ) -> Answer {
-    let ask =
-        |client: WorkflowClient, id, patience| async move { client.unpause(id, patience).await };
+    let ask = |client: Operations, id, patience| async move { client.unpause(id, patience).await };
     change(app, room, (id, wait), ask).await
 }
 
@@ -159,9 +156,8 @@ pub(crate) async fn retry(
         input: again.input.map(|input| input.0),
         definition: again.definition.as_deref().map(with_version).transpose()?,
     };
-    let ask = |client: WorkflowClient, id, patience| async move {
-        client.retry(id, retry, patience).await
-    };
+    let ask =
+        |client: Operations, id, patience| async move { client.retry(id, retry, patience).await };
     change(app, room, (id, wait), ask).await
 }
 

@@ -81,7 +81,7 @@ pub(crate) async fn events(
     let last = text_header(&headers, "last-event-id")?
         .map(|text| text.parse().map(ExecutionNo))
         .transpose()
-        .map_err(|_| Problem::parameter("`Last-Event-ID` is none that this stream has given"))?;
+        .map_err(|_| Problem::parameter("`Last-Event-ID` is not an id of this stream: send the id of its last event, or leave the header out"))?;
     // Watch before the first look, so that no update is missed in between.
     let watching = app.live_feed().watch(id);
     let row = app.ask(move |app| find(app, id)).await?;

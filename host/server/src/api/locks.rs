@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass_locks::Listed;
-use windlass_runtime::client;
+use windlass_runtime::operations;
 
 use crate::app::App;
 use crate::count::Count;
@@ -45,7 +45,7 @@ pub(crate) async fn list(
     // With a provider of its own, a burst of a run takes a lock there, and ownership of the run is
     // not a lock.
     if locks.ownership {
-        let owned = app.ask(|app| Ok(client::owned(app.store(), LISTED)?));
+        let owned = app.ask(|app| Ok(operations::owned(app.store(), LISTED)?));
         all.extend(owned.await?);
     }
     all.sort_unstable_by(|a, b| a.key.cmp(&b.key));

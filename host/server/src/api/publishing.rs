@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_model::Digest;
-use windlass_runtime::{PublishedOthers, check_file, client};
+use windlass_runtime::{PublishedOthers, check_file, operations};
 use windlass_store::published::PublicationRow;
 use windlass_store::rows::DefinitionRow;
 
@@ -40,8 +40,8 @@ pub(crate) struct Published {
     warnings: Vec<Mistake>,
 }
 
-impl From<client::Published> for Published {
-    fn from(published: client::Published) -> Self {
+impl From<operations::Published> for Published {
+    fn from(published: operations::Published) -> Self {
         Self {
             workflow: published.name,
             version: published.version,
@@ -83,7 +83,7 @@ pub(crate) async fn publish(
                 let plugins = app.resources().plugins()?;
                 let holds = |row: Option<&PublicationRow>| expected.holds(row);
                 let (store, now_ms) = (app.store(), app.now_ms());
-                let published = client::publish_if(store, &plugins, now_ms, &row, holds)?;
+                let published = operations::publish_if(store, &plugins, now_ms, &row, holds)?;
                 let published = published.ok_or_else(|| otherwise(app, &name))?;
                 Ok((published, row.digest))
             })
@@ -149,7 +149,7 @@ pub(crate) async fn retract(
     let expected = Expected::read(&headers)?;
     app.ask(move |app| {
         let holds = |row: Option<&PublicationRow>| expected.holds(row);
-        let version = client::retract_if(app.store(), app.now_ms(), &name, holds)?;
+        let version = operations::retract_if(app.store(), app.now_ms(), &name, holds)?;
         let version = version.ok_or_else(|| otherwise(app, &name))?;
         let version = version.ok_or_else(|| missing(&name))?;
         let workflow = name;
@@ -259,11 +259,11 @@ pub(crate) async fn revert(
                 draft: None,
             };
             if back.draft {
-                let draft = client::revert_to_draft(store, now_ms, &name, from, None)?;
+                let draft = operations::revert_to_draft(store, now_ms, &name, from, None)?;
                 reverted.draft = Some(Count(draft));
             } else {
                 let plugins = app.resources().plugins()?;
-                let published = client::revert(store, &plugins, now_ms, &name, from)?;
+                let published = operations::revert(store, &plugins, now_ms, &name, from)?;
                 reverted.version = Some(published.version);
                 reverted.unchanged = Some(published.unchanged);
             }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use windlass_keys::link::{self, Target};
 use windlass_model::Payload;
-use windlass_runtime::client::Question;
+use windlass_runtime::operations::Question;
 
 use crate::app::{App, read_aside};
 use crate::content;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{ExecutionNo, Payload, RunId, RunNo, ScopeNo, Status};
-use windlass_runtime::client::{self, Standing};
+use windlass_runtime::operations::{self, Standing};
 use windlass_runtime::transfer::{IMPORTED, Origin};
 use windlass_store::external::DuePlace;
 use windlass_store::passing;
@@ -362,7 +362,8 @@ impl Shown<'_> {
             return Ok(Vec::new());
         };
         let found = passing(VALUE_BYTES, || {
-            client::sections(self.app.store(), self.row, &definition).map_err(Box::<Problem>::from)
+            operations::sections(self.app.store(), self.row, &definition)
+                .map_err(Box::<Problem>::from)
         });
         match found {
             Ok(found) => Ok(found.iter().map(Section::from).collect()),

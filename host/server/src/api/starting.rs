@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 use windlass_model::{Digest, RunId};
-use windlass_runtime::client::Begun;
+use windlass_runtime::operations::Begun;
 use windlass_runtime::{StartRequest, Workflow};
 
 use super::publishing::definition;

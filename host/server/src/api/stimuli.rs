@@ -6,7 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 use windlass_model::{Delivery, RunId, Stimulus, StimulusNo};
-use windlass_runtime::client::{self, Waiting, new_stimulus_id};
+use windlass_runtime::operations::{self, Waiting, new_stimulus_id};
 
 use crate::app::{App, AppInner};
 use crate::count::Count;
@@ -168,7 +168,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<WaitingStimulus>>, Box<Problem>> {
     app.read(move |app| {
         let after = page.after_number("stimuli")?.map(StimulusNo);
-        let rows = page.rows(|limit| Ok(client::waiting(app.store(), after, limit)?))?;
+        let rows = page.rows(|limit| Ok(operations::waiting(app.store(), after, limit)?))?;
         let place = |row: &Waiting| row.no().to_string();
         page.part("stimuli", rows, place, |row| item(app, &row))
     })

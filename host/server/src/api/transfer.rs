@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_body::strip_bom;
 use windlass_model::RunId;
-use windlass_runtime::client::How;
+use windlass_runtime::operations::How;
 use windlass_runtime::transfer::{Accept, ImportTarget};
 
 use crate::answers;

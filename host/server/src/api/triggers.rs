@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{RunId, RunNo, Seq, TriggerId, TriggerNo};
-use windlass_runtime::client;
+use windlass_runtime::operations;
 use windlass_store::external::{DuePlace, DueQuery, Scheduled, Touched, TriggerTarget};
 use windlass_store::rows::TriggerRow;
 
@@ -74,7 +74,7 @@ pub(crate) async fn schedule(
     }
     let due_ms = due(&app, body.at.as_deref(), body.after.as_deref())?;
     let run = RunId(body.run);
-    let schedule = client::Schedule {
+    let schedule = operations::Schedule {
         id: body.id.map(TriggerId),
         run,
         node: body.node,
@@ -172,9 +172,7 @@ fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
             run: RunNo(*run),
             no: TriggerNo(*no),
         }),
-        _ => Err(Problem::parameter(
-            "`cursor` is none that this list has given out",
-        )),
+        _ => Err(Problem::foreign_cursor()),
     }
 }
 
@@ -278,7 +276,7 @@ async fn touch(
             Touched::Closed => return Err(late("the run is over", LOOK)),
             Touched::Dead => return Err(late("it is a dead letter", "replay the dead letter")),
             Touched::Waiting => {
-                let help = "resume what it waits for: the list of bookmarks shows that";
+                let help = "resume a bookmark for which it waits: the list of bookmarks shows them";
                 return Err(late("it waits for an event or for another run", help));
             }
             Touched::AlreadyFinished => return Err(late("it is finished already", LOOK)),
@@ -309,7 +307,7 @@ fn late(why: &str, help: &str) -> Box<Problem> {
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The run or trigger has already ended.")))]
 pub(crate) async fn fire(State(app): State<App>, Named(named): Named) -> Touch {
     touch(app, named, "fired", |app, target| {
-        client::fire(app.store(), app.now_ms(), target)
+        operations::fire(app.store(), app.now_ms(), target)
     })
     .await
 }
@@ -321,7 +319,7 @@ pub(crate) async fn fire(State(app): State<App>, Named(named): Named) -> Touch {
         (status = 409, body = Problem, content_type = "application/problem+json", description = "The run or trigger has already ended.")))]
 pub(crate) async fn cancel(State(app): State<App>, Named(named): Named) -> Touch {
     touch(app, named, "cancelled", |app, target| {
-        client::cancel_trigger(app.store(), app.now_ms(), target)
+        operations::cancel_trigger(app.store(), app.now_ms(), target)
     })
     .await
 }
@@ -350,7 +348,7 @@ pub(crate) async fn reschedule(
     let due_ms = due(&app, when.at.as_deref(), when.after.as_deref())?;
     touch(app, named, "rescheduled", move |app, target| {
         let due_ms = due_ms.unwrap_or_else(|| app.now_ms());
-        client::reschedule(app.store(), target, due_ms)
+        operations::reschedule(app.store(), target, due_ms)
     })
     .await
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_model::http;
 use windlass_model::{Delivery, Digest, Payload, RunId, Stimulus};
-use windlass_runtime::client::{self, new_stimulus_id};
+use windlass_runtime::operations::{self, new_stimulus_id};
 
 use super::runs::{Outcome, answer};
 use crate::app::{App, read_aside};
@@ -239,7 +239,7 @@ impl Call {
             let Some(direct) = self.found.direct.get(*at) else {
                 continue;
             };
-            let delivery = client::Delivery {
+            let delivery = operations::Delivery {
                 definition: direct.definition,
                 workflow: direct.workflow.clone(),
                 trigger: direct.key.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_model::Digest;
 use windlass_model::http::{self, Parameters, Respond, Verify};
-use windlass_runtime::client::stimulus_hash;
+use windlass_runtime::operations::stimulus_hash;
 use windlass_store::published::BindingRow;
 
 use super::Rules;

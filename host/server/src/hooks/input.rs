@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_is_json_whatever_a_request_brings() {
+    fn an_input_is_json_for_every_request() {
         let mut all = HeaderMap::new();
         all.insert("x-quote", "\"}\\".parse().unwrap());
         all.insert(header::COOKIE, "secret".parse().unwrap());

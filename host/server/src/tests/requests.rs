@@ -263,7 +263,7 @@ fn a_hook_names_its_methods_and_answers_head_for_get() {
 }
 
 #[test]
-fn what_a_request_brings_reaches_the_run() {
+fn the_parts_of_a_request_reach_the_run() {
     let rig = Rig::new(Bounds::default());
     rig.publish(&workflow("w", json!({ "h": { "http": { "path": "/x" } } })));
     let send = |headers: &[(&str, &str)], body: &'static [u8]| {

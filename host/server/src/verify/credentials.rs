@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 
-use super::{HEADER_BYTES, read};
+use super::{HEADER_BYTES, fields};
 
 const BEARER: &str = "Bearer";
 const BASIC: &str = "Basic";
@@ -55,7 +55,7 @@ const fn room(scheme: &str) -> usize {
 
 /// The value of `Authorization` after the name of a scheme, in upper or lower case, and one blank.
 fn credentials<'h>(headers: &'h HeaderMap, scheme: &str) -> Option<&'h [u8]> {
-    let value = read::one(headers, header::AUTHORIZATION.as_str())?;
+    let value = fields::one(headers, header::AUTHORIZATION.as_str())?;
     let (name, rest) = value.split_at_checked(scheme.len())?;
     let named = name.eq_ignore_ascii_case(scheme.as_bytes());
     rest.strip_prefix(b" ").filter(|_| named)

@@ -13,7 +13,7 @@
 //! old. It does not tell how much of a signature was correct, or which secret matched.
 
 mod credentials;
-mod read;
+mod fields;
 mod signed;
 #[cfg(test)]
 mod tests;
@@ -54,11 +54,11 @@ pub fn verify(
     let delivery = match by {
         Verify::Github { .. } => Some(signed::github(secrets, headers, body)?),
         Verify::Stripe { tolerance_ms, .. } => {
-            let clock = read::Clock::new(now_ms, *tolerance_ms);
+            let clock = fields::Clock::new(now_ms, *tolerance_ms);
             Some(signed::stripe(secrets, headers, body, clock)?)
         }
         Verify::Standard { tolerance_ms, .. } => {
-            let clock = read::Clock::new(now_ms, *tolerance_ms);
+            let clock = fields::Clock::new(now_ms, *tolerance_ms);
             Some(signed::standard(secrets, headers, body, clock)?)
         }
         Verify::Hmac {
@@ -69,11 +69,11 @@ pub fn verify(
             ..
         } => {
             let id = match delivery {
-                Some(header) => read::one_or_empty(headers, header)?,
+                Some(header) => fields::one_or_empty(headers, header)?,
                 None => &[],
             };
-            let text = read::one(headers, header)?.strip_prefix(prefix.as_bytes())?;
-            let tag = read::tag(text, *encoding)?;
+            let text = fields::one(headers, header)?.strip_prefix(prefix.as_bytes())?;
+            let tag = fields::tag(text, *encoding)?;
             Some(signed::generic(secrets, tag, id, body)?)
         }
         Verify::Bearer { .. } => {

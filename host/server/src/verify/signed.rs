@@ -12,7 +12,7 @@ use subtle::{Choice, ConstantTimeEq as _};
 use windlass_model::Digest;
 use windlass_model::http::Encoding;
 
-use super::read::{self, Clock, Tag};
+use super::fields::{self, Clock, Tag};
 use super::{SIGNATURES, delivery};
 
 /// The headers with GitHub's signature and its id of the delivery.
@@ -30,9 +30,9 @@ const STANDARD_PREFIX: &str = "whsec_";
 /// with the body: another id does not make the same body a delivery of another body.
 pub(super) fn github(secrets: &[Arc<str>], headers: &HeaderMap, body: &[u8]) -> Option<Digest> {
     let [signature, id] = GITHUB;
-    let text = read::one(headers, signature)?.strip_prefix(b"sha256=")?;
-    let tag = read::tag(text, Encoding::Hex)?;
-    let id = read::one_or_empty(headers, id)?;
+    let text = fields::one(headers, signature)?.strip_prefix(b"sha256=")?;
+    let tag = fields::tag(text, Encoding::Hex)?;
+    let id = fields::one_or_empty(headers, id)?;
     any_matches(plain(secrets), &[body], &[tag]).then(|| delivery("github", &[id, body]))
 }
 
@@ -47,7 +47,7 @@ pub(super) fn stripe(
 ) -> Option<Digest> {
     let mut time = None;
     let mut signatures = Vec::new();
-    for item in read::one(headers, STRIPE)?.split(|byte| *byte == b',') {
+    for item in fields::one(headers, STRIPE)?.split(|byte| *byte == b',') {
         if let Some(text) = item.strip_prefix(b"t=") {
             if time.replace(text).is_some() {
                 return None;
@@ -84,16 +84,16 @@ pub(super) fn standard(
     clock: Clock,
 ) -> Option<Digest> {
     let [id, time, signature] = STANDARD_HEADERS;
-    let id = read::one(headers, id)?;
+    let id = fields::one(headers, id)?;
     // If the id could contain a dot, one signed text could be read as another id, time and body.
     if id.is_empty() || id.contains(&b'.') {
         return None;
     }
-    let time = read::one(headers, time)?;
+    let time = fields::one(headers, time)?;
     if !clock.admits(time) {
         return None;
     }
-    let list = read::one(headers, signature)?;
+    let list = fields::one(headers, signature)?;
     let signatures: Vec<_> = list
         .split(|byte| *byte == b' ')
         .filter_map(|item| item.strip_prefix(b"v1,"))
@@ -137,7 +137,7 @@ fn plain(secrets: &[Arc<str>]) -> impl Iterator<Item = &[u8]> {
 /// The tags of a list. A malformed one is left out: the sender may also sign in a future form.
 /// None: there are too many.
 fn tags(signatures: &[&[u8]], encoding: Encoding) -> Option<Vec<Tag>> {
-    let read = |text: &&[u8]| read::tag(text, encoding);
+    let read = |text: &&[u8]| fields::tag(text, encoding);
     (signatures.len() <= SIGNATURES).then(|| signatures.iter().filter_map(read).collect())
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_runtime::client::{self, Waits};
+use windlass_runtime::operations::{self, Waits};
 
 use super::moment;
 use crate::count::Count;
@@ -74,9 +74,9 @@ pub(crate) struct Awaited {
     matches: Raw,
 }
 
-impl From<&client::Section> for Section {
-    fn from(section: &client::Section) -> Self {
-        let position = |execution: &client::Execution| Position {
+impl From<&operations::Section> for Section {
+    fn from(section: &operations::Section) -> Self {
+        let position = |execution: &operations::Execution| Position {
             node: execution.node.clone(),
             items: execution.items.clone(),
         };

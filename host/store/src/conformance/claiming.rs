@@ -48,7 +48,7 @@ pub(super) fn due_work_is_claimed_with_its_run(harness: &dyn Harness) {
     assert_eq!((claimed.row.epoch, claimed.claimed.len()), (owner.1, 1));
 }
 
-pub(super) fn what_is_not_due_is_named(harness: &dyn Harness) {
+pub(super) fn the_next_due_time_is_named(harness: &dyn Harness) {
     let member = Member::join(harness);
     assert_eq!(member.claim(0, 10, 10).next_due_ms, None);
     member.create(member.draft(1));
@@ -57,7 +57,7 @@ pub(super) fn what_is_not_due_is_named(harness: &dyn Harness) {
     assert_eq!(claims.next_due_ms, Some(10));
 }
 
-pub(super) fn an_owned_run_is_claimed_by_nobody_else(harness: &dyn Harness) {
+pub(super) fn an_owned_run_is_claimed_by_its_owner_alone(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let mut new = member.draft(2);
     new.triggers[1].due_ms = 20;
@@ -87,7 +87,7 @@ pub(super) fn a_claim_is_bounded(harness: &dyn Harness) {
     assert_eq!(held.len(), 25 - 6);
 }
 
-pub(super) fn one_crowded_run_hides_nobody(harness: &dyn Harness) {
+pub(super) fn one_crowded_run_hides_no_other(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut crowded = member.draft(10_000);
     for (due_ms, trigger) in (-20_000..).zip(&mut crowded.triggers) {

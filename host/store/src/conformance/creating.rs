@@ -7,7 +7,7 @@ use super::world::{Member, definition, pins};
 use crate::rows::{BORN_EPOCH, Created};
 use crate::write::{Fenced, Leave};
 
-pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
+pub(super) fn the_same_request_again_finds_the_existing_run(harness: &dyn Harness) {
     let member = Member::join(harness);
     let first = member.draft(1);
     let no = member.create(first.clone());

@@ -73,7 +73,7 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
 }
 
 /// A bookmark meets a buffered stimulus even if the next step in the same batch burns it.
-pub(super) fn what_is_burned_at_once_was_there(harness: &dyn Harness) {
+pub(super) fn a_bookmark_that_is_burned_at_once_was_there(harness: &dyn Harness) {
     let member = Member::join(harness);
     for ends in [true, false] {
         let buffered = stimulus("paid", Delivery::Buffer);
@@ -227,7 +227,7 @@ pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
     );
 }
 
-pub(super) fn what_waits_too_long_is_dead(harness: &dyn Harness) {
+pub(super) fn a_stimulus_that_waits_too_long_is_dead(harness: &dyn Harness) {
     let member = Member::join(harness);
     for at_ms in [50, 51, 52] {
         let new = NewStimulus {
@@ -319,7 +319,7 @@ pub(super) fn many_stimuli_resume_many_at_the_same_moment(harness: &dyn Harness)
 }
 
 /// A stimulus that waits holds up later stimuli of its own run, and no others.
-pub(super) fn what_has_to_wait_keeps_its_place(harness: &dyn Harness) {
+pub(super) fn a_waiting_run_keeps_its_place(harness: &dyn Harness) {
     let member = Member::join(harness);
     for names in [["a1", "a2", "a3"], ["b1", "b2", "b3"]] {
         let held = member.born();

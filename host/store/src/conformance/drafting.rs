@@ -119,7 +119,7 @@ pub(super) fn publishing_over_another_version_than_expected_is_refused(harness: 
     assert_eq!(current.definition, version("two").digest);
 }
 
-pub(super) fn a_place_takes_back_only_what_it_has_published(harness: &dyn Harness) {
+pub(super) fn a_place_retracts_only_its_own_publications(harness: &dyn Harness) {
     let member = Member::join(harness);
     let store = &*member.store;
     let from = |source: &str, text: &str| NewPublication {
@@ -197,7 +197,7 @@ pub(super) fn requests_wait_until_they_are_done(harness: &dyn Harness) {
     assert_eq!(waiting(), [Upkeep::RefreshAll], "too many are all");
 }
 
-pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
+pub(super) fn unreferenced_rows_are_swept(harness: &dyn Harness) {
     let member = Member::join(harness);
     let store = &*member.store;
     let held = member.born();
@@ -328,7 +328,7 @@ impl Drop for OverOnDrop<'_> {
 }
 
 /// Stimuli that start runs race the publishing and retracting of their workflow.
-pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harness) {
+pub(super) fn a_start_runs_the_version_published_at_that_moment(harness: &dyn Harness) {
     const ROUNDS: u32 = 200;
     const STARTERS: usize = 2;
     let publisher = Member::join(harness);

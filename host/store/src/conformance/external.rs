@@ -110,7 +110,7 @@ pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
     assert_eq!(member.write(member.external(4, no)), Scheduled::Closed);
 }
 
-pub(super) fn touching_moves_what_nobody_has_claimed(harness: &dyn Harness) {
+pub(super) fn touching_moves_unclaimed_triggers(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(2));
     let new = member.external(1, no);
@@ -304,7 +304,7 @@ pub(super) fn a_childs_end_wakes_its_parent(harness: &dyn Harness) {
     assert_eq!(claimed[0].fence.run, no);
 }
 
-pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
+pub(super) fn a_child_tells_only_the_parent_that_waits_for_it(harness: &dyn Harness) {
     let member = Member::join(harness);
     // The parent's row is claimed because its wait has expired, and then released: it holds the
     // child's answer.

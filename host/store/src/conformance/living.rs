@@ -62,7 +62,7 @@ impl Member {
     }
 }
 
-pub(super) fn what_is_created_begins_when_it_is_told(harness: &dyn Harness) {
+pub(super) fn a_created_run_begins_when_it_is_begun(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut new = member.draft(2);
     for trigger in &mut new.triggers {
@@ -87,7 +87,7 @@ pub(super) fn what_is_created_begins_when_it_is_told(harness: &dyn Harness) {
     assert_eq!(member.triggers(no), []);
 }
 
-pub(super) fn what_begins_later_begins_at_once_if_it_is_told(harness: &dyn Harness) {
+pub(super) fn a_run_for_later_begins_at_once_when_it_is_begun(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut new = member.draft(1);
     for trigger in &mut new.triggers {
@@ -139,7 +139,7 @@ pub(super) fn nothing_of_a_paused_run_is_claimed(harness: &dyn Harness) {
     assert_eq!(other.claim(30, 10, 10).runs[0].claimed.len(), 3);
 }
 
-pub(super) fn what_is_at_work_when_its_run_is_paused_is_kept(harness: &dyn Harness) {
+pub(super) fn an_execution_is_kept_when_its_run_is_paused(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
     let no = held.fence.run;
@@ -221,7 +221,7 @@ pub(super) fn a_pause_that_a_claim_passed_by_does_not_undo_its_end(harness: &dyn
     }
 }
 
-pub(super) fn a_deleted_run_is_found_by_nobody(harness: &dyn Harness) {
+pub(super) fn a_deleted_run_is_found_by_no_reader(harness: &dyn Harness) {
     let member = Member::join(harness);
     let payload = windlass_model::Payload::json(format!("\"{}\"", "x".repeat(70_000)));
     let no = full(&member, 5, &payload);
@@ -279,7 +279,7 @@ pub(super) fn a_deleted_run_is_found_by_nobody(harness: &dyn Harness) {
     assert_eq!(again(), Ok(Created::New));
 }
 
-pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
+pub(super) fn deleting_ends_a_run_that_has_not_ended(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
     let row = member.head(held.fence.run);

@@ -121,11 +121,11 @@ macro_rules! conformance {
     };
     (@with $what:ident $args:tt) => {
         $crate::conformance! { @$what $args
-            creating: the_same_request_again_finds_what_exists, a_taken_id_leaves_no_trace,
+            creating: the_same_request_again_finds_the_existing_run, a_taken_id_leaves_no_trace,
                 a_run_can_be_born_owned, the_dead_give_birth_to_nothing, documents_are_kept_once;
-            claiming: due_work_is_claimed_with_its_run, what_is_not_due_is_named,
-                an_owned_run_is_claimed_by_nobody_else, a_claim_is_bounded,
-                one_crowded_run_hides_nobody, work_of_others_hides_nothing,
+            claiming: due_work_is_claimed_with_its_run, the_next_due_time_is_named,
+                an_owned_run_is_claimed_by_its_owner_alone, a_claim_is_bounded,
+                one_crowded_run_hides_no_other, work_of_others_hides_nothing,
                 a_scope_claims_only_its_runs, threads_never_claim_the_same,
                 strangers_claim_nothing;
             stepping: a_step_turns_its_trigger_into_the_successor, a_step_is_read_back_whole,
@@ -144,7 +144,7 @@ macro_rules! conformance {
             large: large_payloads_become_blobs, equal_blobs_are_one, large_batches_are_answered_in_order,
                 many_submitters_are_all_answered;
             reading: runs_are_walked_back, large_runs_are_read_in_pages, runs_are_found_by_prefix, runs_are_listed,
-                what_is_not_there_is_none, what_waits_is_counted, a_decision_is_kept_until_it_is_changed, a_component_is_found_by_its_digest_wherever_it_came_from, a_component_that_nobody_uses_is_forgotten, a_notification_reaches_the_others, the_closed_refuse;
+                a_missing_row_is_none, waiting_work_is_counted, a_decision_is_kept_until_it_is_changed, a_component_is_found_by_its_digest_wherever_it_came_from, an_unused_component_is_forgotten, a_notification_reaches_the_others, the_closed_refuse;
             publishing: publishing_counts_versions, publications_are_listed_by_name,
                 unchanged_bindings_keep_their_numbers, one_hash_finds_all_workflows,
                 unchanged_schedules_keep_their_numbers, retracting_leaves_nothing_that_starts,
@@ -152,9 +152,9 @@ macro_rules! conformance {
             drafting: a_draft_is_one_text_for_each_name, an_edit_over_another_edit_is_refused,
                 publishing_takes_the_draft_that_it_was_made_from,
                 publishing_over_another_version_than_expected_is_refused,
-                a_place_takes_back_only_what_it_has_published, requests_wait_until_they_are_done,
-                what_nothing_refers_to_is_swept, a_run_may_be_kept_for_a_time_of_its_own,
-                what_starts_is_what_is_published_at_that_moment;
+                a_place_retracts_only_its_own_publications, requests_wait_until_they_are_done,
+                unreferenced_rows_are_swept, a_run_may_be_kept_for_a_time_of_its_own,
+                a_start_runs_the_version_published_at_that_moment;
             planning: an_occurrence_is_made_once, planners_at_once_make_one_occurrence,
                 an_occurrence_that_exists_moves_the_schedule_on, an_occurrence_can_be_left_out,
                 overlap_allow_starts_beside_it, overlap_skip_leaves_out, overlap_queue_waits,
@@ -167,57 +167,57 @@ macro_rules! conformance {
             forgetting: only_the_expired_are_forgotten, the_oldest_expire_first,
                 a_run_is_forgotten_whole, shared_blobs_stay_until_the_last_one_goes,
                 a_blob_that_is_wanted_again_stays, a_blob_that_stays_hides_none_that_goes;
-            waiting: a_stimulus_resumes_who_waits_for_it, too_early_is_as_good_as_in_time,
-                what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
-                without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
+            waiting: a_stimulus_resumes_the_waiting_run, too_early_is_as_good_as_in_time,
+                a_buffered_stimulus_meets_its_bookmark, a_group_is_burned_together,
+                without_burning_the_wait_goes_on, a_run_that_does_not_wait_is_resumed_beside_its_work,
                 correlation_and_run_narrow, a_match_is_compared_by_its_digits, private_bookmarks_are_resumed_by_their_token,
                 a_bookmark_is_heard_until_it_expires,
-                what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
-            unheard: a_resumption_that_nobody_hears_is_a_dead_letter,
+                an_expired_wait_is_claimed_without_a_payload, large_inputs_are_blobs;
+            unheard: an_unheard_resumption_is_a_dead_letter,
                 a_resumption_that_is_used_has_to_be_there,
                 a_resumption_that_the_end_follows_in_one_batch_is_a_dead_letter;
-            delivering: steps_that_wait_go_with_others, what_is_burned_at_once_was_there, more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
-                what_has_to_wait_keeps_its_place,
-                what_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,
+            delivering: steps_that_wait_go_with_others, a_bookmark_that_is_burned_at_once_was_there, more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
+                a_waiting_run_keeps_its_place,
+                a_stimulus_that_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,
                 many_stimuli_resume_many_at_the_same_moment;
-            taking: what_is_resumed_is_taken, what_a_token_resumes_is_taken,
-                what_is_started_is_taken, what_begins_later_takes_no_room, strangers_take_nothing,
-                no_more_is_taken_than_there_is_room_for, what_has_an_owner_is_left,
-                what_is_paused_is_not_taken, takers_and_claims_never_get_the_same;
-            external: scheduling_again_is_answered_alike, touching_moves_what_nobody_has_claimed,
+            taking: a_resumed_run_is_taken, a_run_that_a_token_resumes_is_taken,
+                a_started_run_is_taken, a_run_for_later_takes_no_room, strangers_take_nothing,
+                no_more_is_taken_than_there_is_room_for, an_owned_run_is_left,
+                a_paused_run_is_not_taken, takers_and_claims_never_get_the_same;
+            external: scheduling_again_is_answered_alike, touching_moves_unclaimed_triggers,
                 control_comes_before_everything, the_highest_priority_is_claimed_first,
                 pending_triggers_are_listed_by_their_time, a_childs_end_wakes_its_parent,
-                a_child_tells_only_who_waits_for_it, a_child_that_cannot_begin_has_failed,
+                a_child_tells_only_the_parent_that_waits_for_it, a_child_that_cannot_begin_has_failed,
                 a_step_cancels_children, dead_letters_are_tried_again_once;
             trees: a_root_has_so_many_descendants, the_workflow_of_the_root_bounds_its_tree,
                 a_child_that_is_not_created_is_not_counted,
                 a_cancelled_run_has_no_more_descendants,
-                a_cancellation_below_the_root_stops_only_what_is_below,
+                a_cancellation_below_the_root_stops_only_the_runs_below_it,
                 a_run_that_is_retried_has_descendants_again,
                 a_tree_is_counted_until_its_last_run_is_deleted, trees_leave_each_other_alone,
                 a_run_in_the_place_of_a_root_has_its_descendants,
                 creating_descendants_races_within_the_bound;
-            living: what_is_created_begins_when_it_is_told,
-                what_begins_later_begins_at_once_if_it_is_told,
+            living: a_created_run_begins_when_it_is_begun,
+                a_run_for_later_begins_at_once_when_it_is_begun,
                 nothing_of_a_paused_run_is_claimed,
-                what_is_at_work_when_its_run_is_paused_is_kept,
+                an_execution_is_kept_when_its_run_is_paused,
                 of_pausing_and_going_on_the_last_counts,
-                a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_run_is_found_by_nobody,
-                deleting_ends_what_has_not_ended, deleting_races_the_last_commit,
+                a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_run_is_found_by_no_reader,
+                deleting_ends_a_run_that_has_not_ended, deleting_races_the_last_commit,
                 cancelling_races_the_last_commit, resuming_races_cancelling;
-            reopening: what_failed_is_taken_up_again_once,
-                what_failed_is_taken_up_with_other_documents,
+            reopening: a_failed_run_is_reopened_once,
+                a_failed_run_is_reopened_with_other_documents,
                 a_child_that_has_reported_is_not_taken_up_again,
                 a_dead_letter_takes_its_run_up_again_once;
-            moving: what_is_put_in_is_as_it_was, what_is_put_in_goes_on,
+            moving: an_imported_run_is_as_it_was, an_imported_run_goes_on,
                 a_place_is_taken_only_if_it_is_said, the_same_put_in_again_changes_nothing,
-                what_somebody_runs_keeps_its_place, what_cannot_be_put_in_leaves_no_trace,
-                families_and_the_deleted_keep_their_places, what_is_taken_out_is_bounded,
+                a_run_with_an_owner_keeps_its_place, an_impossible_import_leaves_no_trace,
+                families_and_the_deleted_keep_their_places, an_export_is_bounded,
                 putting_in_races_a_burst;
-            neighbours: what_takes_a_place_takes_over_what_is_its_own,
-                what_is_deleted_leaves_neighbours_alone, what_begins_leaves_neighbours_alone,
-                what_goes_on_leaves_neighbours_paused, what_is_at_work_stays_when_it_goes_on,
-                what_is_published_leaves_other_workflows_alone;
+            neighbours: a_run_that_takes_a_place_takes_its_own_rows_over,
+                a_deleted_run_leaves_neighbours_alone, a_run_that_begins_leaves_neighbours_alone,
+                an_unpaused_run_leaves_neighbours_paused, an_execution_stays_when_its_run_is_unpaused,
+                a_publication_leaves_other_workflows_alone;
             values: keys_at_their_bounds_are_kept_and_found, any_text_is_kept_where_people_read_it;
             history: random_histories_agree_with_the_model;
         }

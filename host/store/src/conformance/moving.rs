@@ -188,7 +188,7 @@ fn told(of: &Snapshot) -> String {
     )
 }
 
-pub(super) fn what_is_put_in_is_as_it_was(harness: &dyn Harness) {
+pub(super) fn an_imported_run_is_as_it_was(harness: &dyn Harness) {
     let member = Member::join(harness);
     let large = Payload::json(format!("\"{}\"", "x".repeat(70_000)));
     let mut new = member.draft(1);
@@ -219,7 +219,7 @@ pub(super) fn what_is_put_in_is_as_it_was(harness: &dyn Harness) {
     assert_eq!(member.store.snapshot(another(), BOUNDS).unwrap(), None);
 }
 
-pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
+pub(super) fn an_imported_run_goes_on(harness: &dyn Harness) {
     let member = Member::join(harness);
     let (no, id) = member.waiting("approval");
     let import = member.again(&member.snapshot(id), another());
@@ -318,7 +318,7 @@ pub(super) fn the_same_put_in_again_changes_nothing(harness: &dyn Harness) {
     assert_eq!(told(&member.snapshot(id)), told(&taken));
 }
 
-pub(super) fn what_somebody_runs_keeps_its_place(harness: &dyn Harness) {
+pub(super) fn a_run_with_an_owner_keeps_its_place(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);
     let held = member.born();
@@ -360,7 +360,7 @@ pub(super) fn named(no: TriggerNo, run: RunId) -> NewExternal {
     }
 }
 
-pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
+pub(super) fn an_impossible_import_leaves_no_trace(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut alone = member.draft(1);
     alone.reserves = vec!["alone".into()];
@@ -464,7 +464,7 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
     }
 }
 
-pub(super) fn what_is_taken_out_is_bounded(harness: &dyn Harness) {
+pub(super) fn an_export_is_bounded(harness: &dyn Harness) {
     let member = Member::join(harness);
     let payload = Payload::json(format!("\"{}\"", "x".repeat(1000)));
     let id = member.head(full(&member, 5, &payload)).id;

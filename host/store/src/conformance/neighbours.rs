@@ -46,7 +46,7 @@ fn expired(member: &Member, now_ms: i64) -> Vec<RunNo> {
     rows.into_iter().map(|row| row.no).collect()
 }
 
-pub(super) fn what_takes_a_place_takes_over_what_is_its_own(harness: &dyn Harness) {
+pub(super) fn a_run_that_takes_a_place_takes_its_own_rows_over(harness: &dyn Harness) {
     let member = Member::join(harness);
     let families = [family(&member), family(&member)];
     for held in member.claim_all(60) {
@@ -99,7 +99,7 @@ pub(super) fn what_takes_a_place_takes_over_what_is_its_own(harness: &dyn Harnes
     assert_eq!(expired(&member, 1041), [no, copy]);
 }
 
-pub(super) fn what_is_deleted_leaves_neighbours_alone(harness: &dyn Harness) {
+pub(super) fn a_deleted_run_leaves_neighbours_alone(harness: &dyn Harness) {
     let member = Member::join(harness);
     let over = full(&member, 2, &Payload::null());
     let beside = member.head(over).id;
@@ -130,7 +130,7 @@ pub(super) fn what_is_deleted_leaves_neighbours_alone(harness: &dyn Harness) {
     member.create(again);
 }
 
-pub(super) fn what_begins_leaves_neighbours_alone(harness: &dyn Harness) {
+pub(super) fn a_run_that_begins_leaves_neighbours_alone(harness: &dyn Harness) {
     let member = Member::join(harness);
     let later = |first: bool| {
         let mut new: NewRun = member.draft(3);
@@ -177,7 +177,7 @@ fn control(member: &Member, no: RunNo, kind: TriggerType, release: bool) {
     assert!(done.is_ok(), "{done:?}");
 }
 
-pub(super) fn what_goes_on_leaves_neighbours_paused(harness: &dyn Harness) {
+pub(super) fn an_unpaused_run_leaves_neighbours_paused(harness: &dyn Harness) {
     let member = Member::join(harness);
     let (no, other) = (
         member.create(member.draft(2)),
@@ -192,7 +192,7 @@ pub(super) fn what_goes_on_leaves_neighbours_paused(harness: &dyn Harness) {
     assert_eq!(member.states(other), [TriggerState::Parked; 2]);
 }
 
-pub(super) fn what_is_at_work_stays_when_it_goes_on(harness: &dyn Harness) {
+pub(super) fn an_execution_stays_when_its_run_is_unpaused(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.born().fence.run;
     control(&member, no, TriggerType::Pause, false);
@@ -200,7 +200,7 @@ pub(super) fn what_is_at_work_stays_when_it_goes_on(harness: &dyn Harness) {
     assert_eq!(member.states(no), [TriggerState::Claimed]);
 }
 
-pub(super) fn what_is_published_leaves_other_workflows_alone(harness: &dyn Harness) {
+pub(super) fn a_publication_leaves_other_workflows_alone(harness: &dyn Harness) {
     let member = Member::join(harness);
     let store = &*member.store;
     let of = |workflow: &str, text: &str| NewPublication {

@@ -137,7 +137,7 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
     assert_eq!(keep(large).unwrap_err().code, codes::CONTRADICTION);
 }
 
-pub(super) fn a_component_that_nobody_uses_is_forgotten(harness: &dyn Harness) {
+pub(super) fn an_unused_component_is_forgotten(harness: &dyn Harness) {
     let member = Member::join(harness);
     let keep = |text: &'static str| {
         let new = NewComponent {
@@ -185,7 +185,7 @@ pub(super) fn a_component_that_nobody_uses_is_forgotten(harness: &dyn Harness) {
     assert_eq!(sweep(&[], 9_001, 9_002), "pinned newer");
 }
 
-pub(super) fn what_waits_is_counted(harness: &dyn Harness) {
+pub(super) fn waiting_work_is_counted(harness: &dyn Harness) {
     let member = Member::join(harness);
     let backlog = |limit| {
         let found = member.store.backlog(1_000, limit).unwrap();
@@ -315,7 +315,7 @@ pub(super) fn runs_are_listed(harness: &dyn Harness) {
     );
 }
 
-pub(super) fn what_is_not_there_is_none(harness: &dyn Harness) {
+pub(super) fn a_missing_row_is_none(harness: &dyn Harness) {
     let store = harness.open();
     let no = RunNo(5);
     let digest = Digest::of(b"nothing");

@@ -40,7 +40,7 @@ impl Member {
     }
 }
 
-pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
+pub(super) fn a_failed_run_is_reopened_once(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut new = member.draft(1);
     new.owner = Some(member.incarnation);
@@ -110,7 +110,7 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     assert_eq!(ask(row.version), Lived::Moved);
 }
 
-pub(super) fn what_failed_is_taken_up_with_other_documents(harness: &dyn Harness) {
+pub(super) fn a_failed_run_is_reopened_with_other_documents(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut new = member.draft(1);
     new.owner = Some(member.incarnation);

@@ -53,7 +53,7 @@ fn ids(sent: &Sent) -> Vec<RunId> {
     sent.taken.iter().map(|taken| taken.row.id).collect()
 }
 
-pub(super) fn what_is_resumed_is_taken(harness: &dyn Harness) {
+pub(super) fn a_resumed_run_is_taken(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let (no, id) = member.waiting("paid");
     let before = member.head(no);
@@ -73,7 +73,7 @@ pub(super) fn what_is_resumed_is_taken(harness: &dyn Harness) {
     assert_eq!(member.head(no).status, Status::Completed);
 }
 
-pub(super) fn what_a_token_resumes_is_taken(harness: &dyn Harness) {
+pub(super) fn a_run_that_a_token_resumes_is_taken(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
     let bookmark = member.bookmark(&held, "mine");
@@ -95,7 +95,7 @@ pub(super) fn what_a_token_resumes_is_taken(harness: &dyn Harness) {
     member.end_taken(&sent);
 }
 
-pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
+pub(super) fn a_started_run_is_taken(harness: &dyn Harness) {
     let member = Member::join(harness);
     publish(&member, draft("one"));
     let hash = Digest::of(b"paid");
@@ -143,7 +143,7 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     assert_eq!((claims.runs.len(), claims.runs[0].claimed.len()), (1, 2));
 }
 
-pub(super) fn what_begins_later_takes_no_room(harness: &dyn Harness) {
+pub(super) fn a_run_for_later_takes_no_room(harness: &dyn Harness) {
     let member = Member::join(harness);
     let stimulus = stimulus("paid", Delivery::StartAndResume);
     let mut new = draft("one");
@@ -197,7 +197,7 @@ pub(super) fn no_more_is_taken_than_there_is_room_for(harness: &dyn Harness) {
 
 /// A run that has an owner, be it the sender, gets more work. The send does not claim that
 /// work: the owner's claims do, after the owner's earlier writes.
-pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
+pub(super) fn an_owned_run_is_left(harness: &dyn Harness) {
     let (owner, other) = (Member::join(harness), Member::join(harness));
     for claim_for in [&owner, &other] {
         let held = owner.born();
@@ -220,7 +220,7 @@ pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
     }
 }
 
-pub(super) fn what_is_paused_is_not_taken(harness: &dyn Harness) {
+pub(super) fn a_paused_run_is_not_taken(harness: &dyn Harness) {
     let member = Member::join(harness);
     let (no, id) = member.waiting("paid");
     assert_eq!(member.asked(id, TriggerType::Pause, 5), Touched::Done);

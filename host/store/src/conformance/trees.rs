@@ -212,7 +212,7 @@ pub(super) fn a_cancelled_run_has_no_more_descendants(harness: &dyn Harness) {
     }
 }
 
-pub(super) fn a_cancellation_below_the_root_stops_only_what_is_below(harness: &dyn Harness) {
+pub(super) fn a_cancellation_below_the_root_stops_only_the_runs_below_it(harness: &dyn Harness) {
     let member = Member::join(harness);
     let root = member.born();
     let child = member.bear(member.bearing(&root, nothing)).unwrap();

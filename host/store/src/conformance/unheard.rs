@@ -35,7 +35,7 @@ fn after(held: Held, steps: i64) -> Held {
     Held { fence, ..held }
 }
 
-pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harness) {
+pub(super) fn an_unheard_resumption_is_a_dead_letter(harness: &dyn Harness) {
     let member = Member::join(harness);
     // A wait that was not resumed is cancelled without a dead letter.
     let (held, row) = waiting_beside(&member, "unsent");

@@ -163,7 +163,7 @@ fn check_resumed(row: &TriggerRow, name: &str, input: &str, due_ms: i64) {
     assert_eq!(Resumption::decode(payload).unwrap(), expected);
 }
 
-pub(super) fn a_stimulus_resumes_who_waits_for_it(harness: &dyn Harness) {
+pub(super) fn a_stimulus_resumes_the_waiting_run(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let (no, id) = member.waiting("ok");
     let (stranger, _) = member.waiting("other");
@@ -223,7 +223,7 @@ pub(super) fn too_early_is_as_good_as_in_time(harness: &dyn Harness) {
     assert_eq!(member.bookmarks(), 1);
 }
 
-pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
+pub(super) fn a_buffered_stimulus_meets_its_bookmark(harness: &dyn Harness) {
     let member = Member::join(harness);
     let about = |text: &str| Some(text.to_owned());
     let with = |correlation: Option<String>, run, ttl_ms| NewStimulus {
@@ -358,7 +358,7 @@ pub(super) fn without_burning_the_wait_goes_on(harness: &dyn Harness) {
     assert_eq!((counts.triggers, counts.bookmarks), (0, 0));
 }
 
-pub(super) fn what_is_not_waiting_is_resumed_beside(harness: &dyn Harness) {
+pub(super) fn a_run_that_does_not_wait_is_resumed_beside_its_work(harness: &dyn Harness) {
     let member = Member::join(harness);
     let (no, id) = member.waiting_for(|held| {
         let mut bookmark = member.bookmark(held, "ok");
@@ -519,7 +519,7 @@ pub(super) fn a_bookmark_is_heard_until_it_expires(harness: &dyn Harness) {
     assert!(!heard(79), "each was resumed once");
 }
 
-pub(super) fn what_expires_is_claimed_without_a_payload(harness: &dyn Harness) {
+pub(super) fn an_expired_wait_is_claimed_without_a_payload(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
     let mut bookmark = member.bookmark(&held, "ok");

@@ -11,9 +11,9 @@ use windlass_model::{
 
 use super::claim::Scan;
 use super::components::KeptComponent;
+use super::delivery::Stimuli;
 use super::external::Named;
 use super::scopes::root_vars;
-use super::stimuli::Stimuli;
 use crate::codes;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::{Error, Result};

@@ -9,6 +9,7 @@ mod claim;
 mod components;
 mod data;
 mod defer;
+mod delivery;
 mod drafts;
 mod external;
 mod forget;
@@ -16,9 +17,8 @@ mod hold;
 mod import;
 mod lives;
 mod published;
-mod read;
+mod readers;
 mod scopes;
-mod stimuli;
 #[cfg(test)]
 mod tests;
 

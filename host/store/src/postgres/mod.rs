@@ -22,8 +22,8 @@ mod layout;
 mod listen;
 mod local;
 mod options;
+mod own_readers;
 mod pool;
-mod read;
 mod session;
 mod shared;
 #[cfg(test)]

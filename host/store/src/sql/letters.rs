@@ -3,7 +3,7 @@
 use windlass_model::{Seq, TriggerNo};
 
 use super::row::{int, text_if_any};
-use super::stimuli::{letter, select_letter};
+use super::stimulus_rows::{letter, select_letter};
 use super::transaction::{Done, Transaction, extras};
 use super::{params, queueing, sql};
 use crate::columns::{json, payload, stimulus_json};

@@ -3,7 +3,7 @@
 use windlass_model::{Failure, RunNo};
 
 use super::row::{int, text_if_any};
-use super::stimuli::{select_stimulus, stimulus};
+use super::stimulus_rows::{select_stimulus, stimulus};
 use super::transaction::{Done, Transaction};
 use super::{Param, Sql, letters, params, sql};
 use crate::columns::{json, payload};

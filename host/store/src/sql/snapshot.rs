@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use windlass_model::{Payload, RunId, ScopeNo, Seq, TriggerId, TriggerNo};
 
-use super::read::{Tables, definition, entry, output, pins};
+use super::readers::{Tables, definition, entry, output, pins};
 use super::row::{
     bytes, check, digest, flag, int, int_if_any, small, summed, text, unsigned, uuid,
 };
 use super::rows::{self, select_execution, select_run, select_trigger};
-use super::stimuli::{bookmark_of, select_bookmark};
+use super::stimulus_rows::{bookmark_of, select_bookmark};
 use super::{Row, Source, params, sql};
 use crate::error::{Error, Result};
 use crate::rows::{ExecutionRow, NewBlob};

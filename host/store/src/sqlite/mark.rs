@@ -472,7 +472,7 @@ mod tests {
     use super::{Bound, Damaged, SLOT, Slot, Witness};
 
     #[test]
-    fn a_slot_says_what_was_written_or_that_it_is_damaged() {
+    fn a_slot_has_the_written_mark_or_is_damaged() {
         for witness in [
             Witness::None,
             Witness::Run { no: 7, version: 3 },

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_woken_whatever_their_slot_and_nobody_wakes_itself() {
+    fn processes_in_every_slot_are_woken_and_none_wakes_itself() {
         let far = 1 << 32;
         check([far, 2 * far + 1]);
         check([far, 2 * far]);

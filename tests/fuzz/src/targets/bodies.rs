@@ -9,8 +9,8 @@ use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 use windlass_keys::export::ExportKeys;
 use windlass_plugins::Host;
-use windlass_runtime::client::Resources;
 use windlass_runtime::definitions::{self, Definitions};
+use windlass_runtime::operations::Resources;
 use windlass_runtime::{
     BurstBounds, Error, FolderLog, Links, Runtime, Scope, Settings, SystemClock, Topology,
 };

@@ -199,7 +199,7 @@ fn a_large_answer_is_shown_whole() {
 }
 
 #[test]
-fn what_needs_this_machine_is_refused_and_what_needs_no_store_is_done_here() {
+fn commands_for_this_machine_are_refused_and_commands_without_a_store_run_here() {
     let place = place();
     let address = "http://127.0.0.1:1";
     for command in [

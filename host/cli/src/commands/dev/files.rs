@@ -173,7 +173,7 @@ impl FolderReport for Files {
             self.gone(file, "retracted", &text);
         }
         for directory in &found.emptied {
-            let text = "all files are gone at once, so what they published stays";
+            let text = "all files are gone at once, so the published workflows stay";
             self.gone(directory, "emptied", text);
         }
         found.failed.iter().for_each(|failed| self.failed(failed));

@@ -36,7 +36,7 @@ use screen::Screen;
     after_help = "A workflow file is published when it is saved, so new runs use the saved text; \
     runs that have begun keep their version. Mistakes are printed on stderr, with `-o json` or \
     `-o jsonl` as JSON, and everything else on stdout.\n\n\
-    Ctrl-C or SIGTERM finishes what runs, and ends. A second one ends the process at once; nothing \
+    Ctrl-C or SIGTERM lets running executions end, and ends. A second one ends the process at once; nothing \
     that was acknowledged is lost."
 )]
 pub(crate) struct Arguments {

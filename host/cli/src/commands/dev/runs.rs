@@ -389,7 +389,7 @@ fn ended(run: RunId, status: Status, about: &About, paint: Paint) -> String {
         if let Some(details) = failure::details(failure) {
             text.push_str(&format!("\n    {details}"));
         }
-        let trace = format!("`windlass runs trace {run} --logs` shows what it did");
+        let trace = format!("`windlass runs trace {run} --logs` shows its executions");
         text.push_str(&format!("\n    {}", paint.dim(trace)));
     }
     if let Some(output) = &about.output {

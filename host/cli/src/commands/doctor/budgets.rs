@@ -4,7 +4,7 @@
 use serde::Serialize;
 use windlass_model::metrics::BUDGETS;
 
-use crate::api::Api;
+use crate::client::Api;
 use crate::config::Size;
 use crate::output::Paint;
 

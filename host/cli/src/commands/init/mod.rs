@@ -21,8 +21,7 @@ use tree::{File, Tree};
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Files that are there already are kept, and named. The command prints what to \
-    type next."
+    after_help = "Files that are there already are kept, and named. The command prints the next commands."
 )]
 pub(crate) struct Arguments {
     /// The directory of the project, which is made if it does not exist

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_takes_away_what_was_written() {
+    fn a_failure_removes_the_written_files() {
         let place = tempfile::tempdir().unwrap();
         let tree = Tree::open(place.path()).unwrap();
         fs::write(place.path().join("other"), "mine").unwrap();

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::api::{picked, taken, text};
 use crate::app::Context;
+use crate::client::{picked, taken, text};
 use crate::exit::Exit;
 use crate::output::{members, table};
 

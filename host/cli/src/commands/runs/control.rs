@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::result::Wait;
 use super::taken::is_taken;
-use crate::api::{text, truth};
 use crate::app::Context;
+use crate::client::{text, truth};
 use crate::exit::Exit;
 
 /// The arguments of `runs begin`.

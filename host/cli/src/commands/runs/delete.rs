@@ -6,8 +6,8 @@ use serde_json::json;
 use windlass_runtime::codes::NOT_FOUND;
 
 use super::result::Wait;
-use crate::api::Api;
 use crate::app::Context;
+use crate::client::Api;
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::api::Api;
 use crate::app::Context;
+use crate::client::Api;
 use crate::codes;
 use crate::commands::{bookmark, event};
 use crate::error::Expected;
@@ -70,7 +70,9 @@ impl Arguments {
             [] => {
                 let text = format!("Run {} does not wait{named}", self.id);
                 Err(Expected::new(codes::NO_BOOKMARK, text)
-                    .help("`windlass bookmark list --run ID` shows what it waits for.")
+                    .help(
+                        "`windlass bookmark list --run ID` shows the bookmarks for which it waits.",
+                    )
                     .exit(Exit::NotFound))
             }
             [one] => no(one).ok_or_else(|| bookmark::no_waiting_run(&self.id)),

@@ -5,8 +5,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::result::Wait;
-use crate::api::{Api, text};
 use crate::app::Context;
+use crate::client::{Api, text};
 use crate::ended;
 use crate::exit::Exit;
 use crate::input;

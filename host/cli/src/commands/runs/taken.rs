@@ -12,7 +12,7 @@ use windlass_model::Clock as _;
 use windlass_runtime::SystemClock;
 use windlass_runtime::codes::NOT_FOUND;
 
-use crate::api::Api;
+use crate::client::Api;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -40,7 +40,7 @@ pub(super) enum Taken {
 }
 
 impl Taken {
-    /// The exit code; also says what to do if no host has taken the request.
+    /// The exit code; also has the remedy if no host has taken the request.
     pub(super) fn exit(self, output: &Output) -> Exit {
         if self != Self::No {
             return Exit::Done;

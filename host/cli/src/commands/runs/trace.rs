@@ -10,8 +10,8 @@ use windlass_model::{ExecutionStatus, LogLine};
 use windlass_server::Failure;
 
 use super::took;
-use crate::api as answer;
 use crate::app::Context;
+use crate::client as answer;
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::Paint;

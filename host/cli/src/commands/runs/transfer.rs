@@ -9,8 +9,8 @@ use clap::Args;
 use serde_json::json;
 use windlass_runtime::transfer::FILE_BYTES;
 
-use crate::api::text;
 use crate::app::Context;
+use crate::client::text;
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "The run stays where it is, and as it is. The newest key of the keyring signs the \
-    file. What goes with it and what does not is in docs/runs.md."
+    file. docs/runs.md lists the data that goes with it."
 )]
 pub(crate) struct Export {
     /// The id of the run, or its beginning

@@ -11,8 +11,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::trace::{Details, ORDER, at_ms, complete};
-use crate::api::{Api, items, picked, text};
 use crate::app::Context;
+use crate::client::{Api, items, picked, text};
 use crate::ended;
 use crate::exit::Exit;
 use crate::output::{Format, Output};
@@ -94,7 +94,9 @@ pub(super) fn watch(
 fn tell(output: &Output, id: &str, status: &str) {
     let help = match status {
         "created" => format!("`windlass runs begin {id}` lets it begin"),
-        "suspended" => format!("`windlass bookmark list --run {id}` shows what it waits for"),
+        "suspended" => {
+            format!("`windlass bookmark list --run {id}` shows the bookmarks for which it waits")
+        }
         "paused" => format!("`windlass runs unpause {id}` continues it"),
         _ => return,
     };

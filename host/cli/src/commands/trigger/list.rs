@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::target::{missing, whole_name};
-use crate::api::{picked, taken, text};
 use crate::app::Context;
+use crate::client::{picked, taken, text};
 use crate::error::or_missing;
 use crate::exit::Exit;
 use crate::output::{columns_of, members};

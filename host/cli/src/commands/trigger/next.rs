@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use windlass_model::Clock as _;
 use windlass_model::schedule::Schedule;
 use windlass_runtime::SystemClock;
-use windlass_runtime::client::{self, Planned};
+use windlass_runtime::operations::{self, Planned};
 
-use crate::api::{items, picked, text};
 use crate::app::Context;
+use crate::client::{items, picked, text};
 use crate::codes;
 use crate::commands::moment;
 use crate::commands::workflow::missing;
@@ -71,7 +71,7 @@ impl Next {
             })
         });
         let asked: Vec<Planned> = asked.collect();
-        let times = client::times(&asked, usize::from(self.count)).into_iter();
+        let times = operations::times(&asked, usize::from(self.count)).into_iter();
         let item = |(at_ms, key)| json!({ "at": moment(at_ms), "trigger": key });
         Ok(times.map(item).collect())
     }

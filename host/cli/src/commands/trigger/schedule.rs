@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use windlass_model::{TriggerId, limits};
 
 use super::target::When;
-use crate::api::text;
 use crate::app::Context;
+use crate::client::text;
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -16,9 +16,7 @@ use crate::input;
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The trigger does not keep the run open: a trigger that is left when the run ends \
-    is closed. The same --id with the same arguments is the same trigger, which takes --at: \
-    --in counts from now, and so is another time whenever it is said."
+    after_help = "The trigger does not keep the run open: the end of the run closes it. A repeated command with the same --id and the same arguments schedules nothing new. Use --at for this: --in counts from now, so a repeated command has another time."
 )]
 pub(crate) struct Schedule {
     /// The run, given by its id or the beginning of it

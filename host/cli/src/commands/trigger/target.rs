@@ -7,8 +7,8 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::api::{Api, text};
 use crate::app::Context;
+use crate::client::{Api, text};
 use crate::codes;
 use crate::commands::event::duration;
 use crate::commands::moment;

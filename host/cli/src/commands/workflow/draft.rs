@@ -8,11 +8,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use windlass_display::{Problems, diagnostics};
 use windlass_model::file;
-use windlass_runtime::client::draft_name;
 use windlass_runtime::codes::NO_DRAFT;
+use windlass_runtime::operations::draft_name;
 
-use crate::api::{mistakes, number, picked, taken, text};
 use crate::app::Context;
+use crate::client::{mistakes, number, picked, taken, text};
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
 use crate::output::{self, Output, columns_of};
@@ -66,7 +66,7 @@ pub(crate) struct Discard {
 
 /// The arguments of `workflow revert`.
 #[derive(Debug, Args)]
-#[command(after_help = "What the version says is published again, as a new version.")]
+#[command(after_help = "The definition of the version is published again, as a new version.")]
 pub(crate) struct Revert {
     /// The name of the workflow
     name: String,
@@ -196,7 +196,7 @@ impl Show {
 fn no_draft(name: &str) -> Expected {
     let text = format!("There is no draft of the workflow `{name}`");
     Expected::new(NO_DRAFT, text)
-        .help("`windlass workflow draft list` shows what there is")
+        .help("`windlass workflow draft list` lists the drafts")
         .exit(Exit::NotFound)
 }
 

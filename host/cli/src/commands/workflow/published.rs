@@ -7,8 +7,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use windlass_model::Diagnostic;
 
-use crate::api::{Api, items, mistakes, number, picked, taken, text};
 use crate::app::Context;
+use crate::client::{Api, items, mistakes, number, picked, taken, text};
 use crate::codes;
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
@@ -21,8 +21,7 @@ const LISTED: u32 = 10_000;
 /// The arguments of `workflow publish`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What runs stays on its version. Of what did not change, schedules go \
-    on where they were."
+    after_help = "Runs that have begun stay on their version. Schedules that did not change continue where they were."
 )]
 pub(crate) struct Publish {
     /// Workflow files, with `-` for standard input, or names of workflows with drafts

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use windlass_model::Code;
 
 use super::published::version_of;
-use crate::api::{self as answer, Api, items, mistakes, picked};
 use crate::app::Context;
+use crate::client::{self as answer, Api, items, mistakes, picked};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output;
@@ -16,7 +16,9 @@ use crate::source;
 
 /// The arguments of `workflow refresh`.
 #[derive(Debug, Args)]
-#[command(after_help = "What starts them is indexed anew. Rows that are right stay as they are.")]
+#[command(
+    after_help = "The index of their triggers is made anew. Rows that are right stay as they are."
+)]
 pub(crate) struct Refresh {
     /// Names of workflows; none: all published workflows
     names: Vec<String>,

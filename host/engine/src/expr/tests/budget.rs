@@ -124,7 +124,7 @@ fn hostile_input() -> Json {
 }
 
 #[test]
-fn whatever_asks_for_too_much_fails_for_that() {
+fn expressions_over_their_budget_fail_with_the_code_of_the_budget() {
     check_all_over();
 }
 

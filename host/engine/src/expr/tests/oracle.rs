@@ -125,7 +125,7 @@ fn compare(env: &Environment<'_>, seed: u64) -> Compared {
 }
 
 #[test]
-fn what_is_within_the_budget_is_what_minijinja_makes_of_it() {
+fn expressions_within_the_budget_have_the_results_of_minijinja() {
     let env = environment();
     let (mut same, mut wrong, mut over) = (0, 0, 0);
     let mut differences = Vec::new();

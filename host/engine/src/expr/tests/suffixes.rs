@@ -368,7 +368,7 @@ fn an_expression_and_a_suffix_are_never_accepted_together() {
 
 /// Behind a text MiniJinja's parser takes what cannot be read for the end.
 #[test]
-fn a_reader_that_ignores_what_it_cannot_read_is_noticed() {
+fn a_reader_that_ignores_an_unreadable_suffix_is_noticed() {
     PAIRS.find("MiniJinja's parser alone", |seed| {
         let pair = Pair::of(seed);
         pair.holder.parsed(&pair.suffixed())

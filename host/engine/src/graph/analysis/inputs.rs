@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_tells_the_types_of_what_it_makes() {
+    fn a_template_tells_the_types_of_its_results() {
         let intake = Intake {
             query: Some(json!({ "properties": { "limit": { "type": "integer" } } })),
             params: None,

@@ -103,9 +103,8 @@ impl Wanted {
             }
             (Self::Match, value) => {
                 let (most, bytes) = (limits::MATCH_BYTES, canonical(value).len());
-                let message = format!(
-                    "what an event is matched by has at most {most} bytes, and not {bytes}"
-                );
+                let message =
+                    format!("the `match` of an event has at most {most} bytes, and not {bytes}");
                 let help = "match by a name or a number, and not by the whole value".to_owned();
                 (bytes > most).then_some((TOO_LARGE, message, help))
             }

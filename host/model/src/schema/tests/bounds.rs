@@ -123,7 +123,7 @@ fn nested(depth: usize) -> Value {
 }
 
 #[test]
-fn a_schema_may_refer_to_itself_for_what_is_in_a_value() {
+fn a_schema_may_refer_to_itself_for_the_parts_of_a_value() {
     let tree = json!({
         "type": ["array", "integer"],
         "items": { "$ref": "#" },
@@ -366,7 +366,7 @@ fn schemas_that_are_very_large_are_refused() {
 }
 
 #[test]
-fn preparing_what_is_unevaluated_is_bounded() {
+fn the_preparation_of_unevaluated_members_is_bounded() {
     let doubling = levels(30, |next| {
         json!({
             "additionalProperties": {

@@ -122,7 +122,7 @@ fn a_default_of_the_whole_takes_the_place_of_null() {
 }
 
 #[test]
-fn a_recursive_schema_completes_what_is_there() {
+fn a_recursive_schema_completes_present_members() {
     let schema = json!({ "properties": { "n": { "default": 0 }, "next": { "$ref": "#" } } });
     check(
         &schema,

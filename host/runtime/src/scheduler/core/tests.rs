@@ -96,7 +96,7 @@ fn one_claim_at_a_time_and_none_is_forgotten() {
 }
 
 #[test]
-fn what_comes_due_is_claimed_then_and_not_before() {
+fn due_triggers_are_claimed_at_their_time_and_not_before() {
     check(&[
         (10, Event::Due(at(500).wall_ms), 0, &[]),
         (499, Event::Tick, 0, &[]),
@@ -115,7 +115,7 @@ fn sleep_ends_at_the_next_due_time() {
 }
 
 #[test]
-fn what_is_beyond_the_horizon_is_left_to_the_scan() {
+fn triggers_beyond_the_horizon_are_left_to_the_scan() {
     check(&[
         (10, Event::Woken, 0, &[claim()]),
         (11, claimed(Some(70_000)), 0, &[]),
@@ -245,7 +245,7 @@ fn draining_claims_nothing_but_keeps_the_lease() {
 }
 
 #[test]
-fn a_pause_claims_nothing_and_what_came_meanwhile_is_claimed_after_it() {
+fn a_pause_claims_nothing_and_its_triggers_are_claimed_after_it() {
     let mut core = settled();
     assert_eq!(core.step(Event::Pause, at(10), 0), []);
     assert_eq!(core.step(Event::Woken, at(11), 0), []);
@@ -260,7 +260,7 @@ fn a_pause_claims_nothing_and_what_came_meanwhile_is_claimed_after_it() {
 }
 
 #[test]
-fn what_waits_for_an_answer_is_slept_for() {
+fn the_core_sleeps_until_the_answer_for_which_it_waits() {
     let long = 3 * Settings::default().scan_interval_ms;
     let mut reaping = Core::new(Settings::default(), false);
     reaping.step(Event::Joined { asked_ms: 0 }, at(0), 0);

@@ -52,7 +52,7 @@ fn sqlite_does_as_memory_does() {
 }
 
 #[test]
-fn whatever_a_power_cut_leaves_a_history_comes_to_the_same_end() {
+fn a_history_comes_to_the_same_end_after_every_power_cut() {
     let torn = |seed| {
         let place = Torn::new();
         Replay::new(seed, &place).run(&history(seed)?, Replay::change_or_fail)
@@ -80,7 +80,7 @@ fn poisoned(seed: u64) -> Result<History, String> {
 }
 
 #[test]
-fn sqlite_suspects_whom_memory_suspects() {
+fn sqlite_suspects_the_triggers_that_memory_suspects() {
     let on_sqlite = |seed| {
         let place = OnDisk::new(Durability::Normal);
         Replay::new(seed, &place).run(&poisoned(seed)?, Replay::change)
@@ -126,7 +126,7 @@ fn a_database_that_ignores_a_kind_of_write_is_noticed() {
 }
 
 #[test]
-fn a_store_that_leaves_something_out_is_noticed() {
+fn a_store_that_leaves_rows_out_is_noticed() {
     let left_out = |seed| {
         let place = OnDisk::new(Durability::Normal);
         let mut groups = 0;
@@ -143,7 +143,7 @@ fn a_store_that_leaves_something_out_is_noticed() {
 }
 
 #[test]
-fn a_disk_that_forgets_what_it_flushed_is_noticed() {
+fn a_disk_that_forgets_flushed_data_is_noticed() {
     let lies = |seed| {
         let mut place = Torn::new();
         place.lies = Some(RefCell::default());

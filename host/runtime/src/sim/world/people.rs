@@ -12,7 +12,7 @@ use windlass_store::{MemoryStore, Reader as _, Verb, Write, Writer as _};
 
 use super::{Mutation, World};
 use crate::catalog::Prepared;
-use crate::client::{self, Retry, WorkflowClient};
+use crate::operations::{self, Operations, Retry};
 use crate::sim::graphs::{ALL, OFTEN, ONCE};
 
 /// How long a stimulus is buffered for later bookmarks, in milliseconds: longer than the
@@ -35,9 +35,9 @@ impl World {
     }
 
     /// A client for users.
-    fn desk(&self) -> WorkflowClient {
+    fn desk(&self) -> Operations {
         let (store, clock) = (Arc::clone(&self.client), Arc::clone(&self.clock));
-        WorkflowClient::detached(store, clock, Arc::new(Arc::clone(&ALL.host)))
+        Operations::detached(store, clock, Arc::new(Arc::clone(&ALL.host)))
     }
 
     /// The stimuli for which a workflow waits once, each with its time of sending, by node.
@@ -133,7 +133,7 @@ impl World {
     fn numbered<V: Verb>(&mut self, verb: impl FnOnce(TriggerNo) -> V) {
         let store = Arc::clone(&self.client);
         let now_ms = self.clock.wall_ms();
-        let written = client::as_member(&*store, now_ms, |numbers| {
+        let written = operations::as_member(&*store, now_ms, |numbers| {
             Ok(store.write(verb(numbers.trigger().unwrap()))?)
         });
         written.unwrap();
@@ -181,14 +181,14 @@ impl World {
                 }
             }
             (0, _) => self.control(id, TriggerType::Cancel),
-            (1, Some(target)) => drop(client::cancel_trigger(&*store, now_ms, target).unwrap()),
+            (1, Some(target)) => drop(operations::cancel_trigger(&*store, now_ms, target).unwrap()),
             (2, Some(target)) => {
                 let due_ms = now_ms.saturating_add_unsigned(self.dice.below(5_000));
-                client::reschedule(&*store, target, due_ms).unwrap();
+                operations::reschedule(&*store, target, due_ms).unwrap();
             }
             // A node that runs once more would wait for a stimulus that is sent only once.
             (3, _) if !once => {
-                let new = client::Schedule {
+                let new = operations::Schedule {
                     id: Some(TriggerId(self.id())),
                     run: id,
                     node: "n0".to_owned(),
@@ -198,7 +198,7 @@ impl World {
                 };
                 self.desk().now(|inner| inner.schedule(new)).unwrap();
             }
-            (_, Some(target)) => drop(client::fire(&*store, now_ms, target).unwrap()),
+            (_, Some(target)) => drop(operations::fire(&*store, now_ms, target).unwrap()),
             (_, None) => {}
         }
     }

@@ -5,7 +5,7 @@ use windlass_model::Clock as _;
 use windlass_model::stimulus::Delivery;
 
 use super::World;
-use crate::client;
+use crate::operations;
 use crate::sim::dice::Dice;
 use crate::sim::graphs::ALL;
 use crate::sim::starters::{START, STARTS};
@@ -38,7 +38,8 @@ impl World {
         let (now_ms, wall_ms) = (self.clock.now_ms(), self.clock.wall_ms());
         let calm = self.calm;
         let store = std::sync::Arc::clone(&self.client);
-        let retract = |name: &str| client::retract_if(&*store, wall_ms, name, |_| true).unwrap();
+        let retract =
+            |name: &str| operations::retract_if(&*store, wall_ms, name, |_| true).unwrap();
         let Some(publisher) = &mut self.publisher else {
             return;
         };
@@ -58,7 +59,7 @@ impl World {
         match publisher.dice.below(8) {
             0 => drop(retract(&definition.name)),
             1..5 => {
-                client::publish(&*store, &ALL.host, wall_ms, definition).unwrap();
+                operations::publish(&*store, &ALL.host, wall_ms, definition).unwrap();
             }
             _ => {
                 let about = json!(publisher.dice.below(STARTS));

@@ -10,8 +10,8 @@ use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, RunId};
 use windlass_plugins::Host;
 use windlass_runtime::{
-    BurstBounds, Options, Runtime, Scope, Settings, StartRequest, SystemClock, Topology,
-    WorkflowClient, client,
+    BurstBounds, Operations, Options, Runtime, Scope, Settings, StartRequest, SystemClock,
+    Topology, operations,
 };
 use windlass_store::published::{NewPublication, Retract};
 use windlass_store::rows::DefinitionRow;
@@ -38,7 +38,7 @@ pub(crate) struct Process<'a> {
     machine: &'a Machine,
     pub(crate) store: Arc<dyn Store>,
     runtime: Arc<Runtime>,
-    client: WorkflowClient,
+    client: Operations,
 }
 
 impl Machine {
@@ -99,7 +99,7 @@ impl Machine {
         Process {
             machine: self,
             store,
-            client: WorkflowClient::local(&runtime),
+            client: Operations::local(&runtime),
             runtime,
         }
     }
@@ -177,7 +177,7 @@ impl Process<'_> {
                 delivery: Delivery::Buffer,
                 ttl_ms: 600_000,
             };
-            let sent = self.client.send(client::new_stimulus_id(), stimulus);
+            let sent = self.client.send(operations::new_stimulus_id(), stimulus);
             self.machine.tokio.block_on(sent).unwrap();
         }
     }

@@ -109,7 +109,7 @@ fn in_memory(machine: &Machine) -> Process<'_> {
 }
 
 #[test]
-fn random_workflows_come_to_what_the_interpreter_says() {
+fn random_workflows_come_to_the_result_of_the_interpreter() {
     let machine = Machine::new();
     let process = in_memory(&machine);
     let seeds = SEEDS.range();

@@ -30,6 +30,7 @@ mod children;
 mod claim;
 mod commit;
 mod create;
+mod delivery;
 mod facts;
 mod flight;
 mod forget;
@@ -39,7 +40,6 @@ mod import;
 mod letters;
 mod members;
 mod pipeline;
-mod stimuli;
 mod transaction;
 mod triggers;
 mod walk;
@@ -85,7 +85,7 @@ impl Failed {
             Self::Store(error) => error,
             Self::Again => Error::new(
                 codes::BUSY,
-                "others write what a write rests on, again and again",
+                "other connections changed the rows of a write at each attempt: the write can be repeated",
             )
             .transient(),
         }

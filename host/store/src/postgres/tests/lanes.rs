@@ -165,7 +165,7 @@ impl Sink for Last {
 }
 
 #[test]
-fn a_store_may_be_closed_by_whoever_is_answered() {
+fn a_store_may_be_closed_by_an_answered_caller() {
     let database = in_database();
     if database.url.is_none() {
         return;

@@ -53,7 +53,7 @@ fn a_layout_that_is_cut_off_leaves_nothing() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused() {
+fn a_foreign_database_is_refused() {
     let harness = in_database();
     let Some(url) = harness.url.clone() else {
         return;

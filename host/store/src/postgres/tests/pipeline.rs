@@ -40,7 +40,7 @@ fn outside_of_a_transaction_nothing_is_written() {
 }
 
 #[test]
-fn what_is_put_off_and_fails_takes_everything_with_it() {
+fn a_deferred_statement_that_fails_undoes_its_transaction() {
     let database = in_database();
     if !database.is_there() {
         return;
@@ -80,7 +80,7 @@ fn an_error_shows_nothing_of_the_row_that_is_refused() {
 /// A resumption that changes no waiting row must be repeated, although all earlier statements
 /// succeeded.
 #[test]
-fn what_changes_too_few_rows_is_done_again() {
+fn a_statement_that_changes_too_few_rows_is_repeated() {
     let database = in_database();
     if !database.is_there() {
         return;

@@ -235,7 +235,7 @@ fn run_all_cases() {
 /// Takes up to a minute: it fills tables with dead row versions, and runs all cases of the conformance
 /// suite.
 #[test]
-fn every_statement_finds_its_rows_by_key_whatever_statistics_say() {
+fn every_statement_finds_its_rows_by_key_under_all_statistics() {
     let Some(bloated) = Bloated::start() else {
         return;
     };

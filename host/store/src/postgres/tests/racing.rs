@@ -108,7 +108,7 @@ fn stimuli_of_one_name_meet_their_bookmarks_once() {
 /// A member looks at due triggers. Before it locks their runs, another member claims one and
 /// leaves a waiting trigger in the same row. The waiting trigger must not be claimed.
 #[test]
-fn what_has_begun_to_wait_since_it_was_seen_is_not_claimed() {
+fn a_run_that_began_to_wait_since_it_was_seen_is_not_claimed() {
     let database = in_database();
     if !database.is_there() {
         return;

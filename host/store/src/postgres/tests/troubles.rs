@@ -167,7 +167,7 @@ fn on_a_server_of_its_own() -> Option<(PostgreSql, Arc<PostgresStore>, String)> 
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_answered_as_unknown() {
+fn a_write_that_cannot_be_looked_up_is_answered_as_unknown() {
     let Some((server, store, _)) = on_a_server_of_its_own() else {
         return;
     };

@@ -20,7 +20,7 @@ fn check(database: &InDatabase, sql: &str, rules: &[&str]) {
 }
 
 #[test]
-fn what_contradicts_itself_is_found() {
+fn contradictions_in_the_tables_are_found() {
     let database = in_database();
     if !database.is_there() {
         return;

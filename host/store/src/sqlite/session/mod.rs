@@ -10,6 +10,7 @@ mod children;
 mod claim;
 mod commit;
 mod create;
+mod delivery;
 mod forget;
 mod generation;
 mod hold;
@@ -18,7 +19,6 @@ mod members;
 mod reservations;
 mod scopes;
 pub(super) mod statements;
-mod stimuli;
 mod transaction;
 
 use std::sync::atomic::Ordering;

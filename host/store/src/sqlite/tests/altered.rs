@@ -56,7 +56,7 @@ fn large_of(store: &SqliteStore, no: RunNo) -> Result<(), Error> {
 }
 
 #[test]
-fn a_store_that_nobody_altered_has_no_findings() {
+fn an_unaltered_store_has_no_findings() {
     let (disk, store, member, held) = filled();
     assert_eq!(findings(&disk), [""; 0]);
     let last = member.last(&held[0]);
@@ -67,7 +67,7 @@ fn a_store_that_nobody_altered_has_no_findings() {
 }
 
 #[test]
-fn what_was_altered_is_told_by_reading_and_by_the_check() {
+fn altered_rows_are_found_by_reading_and_by_the_check() {
     type Read = fn(&SqliteStore, RunNo) -> Result<(), Error>;
     let damages: [(&str, &str, Read); 5] = [
         (

@@ -56,7 +56,7 @@ fn check_refused(disk: &OnDisk, code: &Code) {
 }
 
 #[test]
-fn what_a_killed_process_left_is_opened() {
+fn the_store_of_a_killed_process_is_opened() {
     opened(&killed()).unwrap();
 }
 

@@ -202,7 +202,7 @@ fn a_check_compares_a_store_with_its_marker_and_makes_none() {
 }
 
 #[test]
-fn what_is_forgotten_is_not_missed() {
+fn deleted_rows_are_not_missed() {
     let disk = on_disk();
     let member = Member::of(disk.store() as Arc<dyn Store>);
     let held = member.born();
@@ -268,7 +268,7 @@ fn the_marker_of_another_store_and_a_damaged_one_say_so() {
 }
 
 #[test]
-fn what_was_not_flushed_may_be_missing_after_the_machine_ended() {
+fn unflushed_data_may_be_missing_after_the_machine_ended() {
     let disk = on_disk();
     let options = SqliteOptions {
         durability: Durability::Normal,

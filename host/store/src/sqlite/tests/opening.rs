@@ -100,7 +100,7 @@ fn an_empty_file_is_laid_out() {
 }
 
 #[test]
-fn who_opens_a_file_waits_for_a_process_that_closes_it() {
+fn an_opening_process_waits_for_a_process_that_closes_the_file() {
     let disk = filled();
     // Locks the file as the last closing process does while it copies the log.
     let closing = Connection::open(disk.path()).unwrap();
@@ -207,7 +207,7 @@ fn visit_as_nobody(path: &Path) -> crate::Result<()> {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
+fn a_store_that_cannot_be_written_is_refused() {
     let disk = filled();
     let [all, read, enter] = [0o777, 0o444, 0o555].map(Permissions::from_mode);
     let members = super::super::locks::directory(&disk.path());

@@ -221,6 +221,6 @@ fn a_power_cut_leaves_whole_transactions_and_all_that_were_acknowledged() {
 }
 
 #[test]
-fn a_disk_that_forgets_what_it_flushed_is_noticed() {
+fn a_disk_that_forgets_flushed_data_is_noticed() {
     HISTORIES.find(Disk::Forgets, |seed| cut_off(seed, Disk::Forgets).is_err());
 }

@@ -220,7 +220,7 @@ fn the_log_is_bounded_under_a_reader_that_stays() {
 }
 
 #[test]
-fn a_flush_reaches_the_disk_whatever_the_durability() {
+fn a_flush_reaches_the_disk_at_every_durability() {
     let disk = on_disk();
     let options = SqliteOptions {
         durability: Durability::Normal,
@@ -244,7 +244,7 @@ fn a_flush_reaches_the_disk_whatever_the_durability() {
 }
 
 #[test]
-fn what_leaves_no_record_is_done_once_whatever_the_commit_says() {
+fn a_write_without_a_record_is_done_once_after_every_answer_of_the_commit() {
     for trouble in [Trouble::Written, Trouble::NotWritten] {
         let disk = on_disk();
         let (store, member) = member(&disk, disk.options());
@@ -277,7 +277,7 @@ fn what_leaves_no_record_is_done_once_whatever_the_commit_says() {
 }
 
 #[test]
-fn what_waits_is_bounded_by_its_bytes() {
+fn waiting_writes_are_bounded_by_their_bytes() {
     let disk = on_disk();
     let options = SqliteOptions {
         queue_bytes: 200_000,

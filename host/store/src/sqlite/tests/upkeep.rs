@@ -85,7 +85,7 @@ fn check(sql: &str, rules: &[&str]) {
 }
 
 #[test]
-fn what_contradicts_itself_is_found() {
+fn contradictions_in_the_tables_are_found() {
     check(
         "UPDATE run SET owner = NULL",
         &["a claimed trigger belongs to a run that has an owner"],
@@ -114,7 +114,7 @@ fn what_contradicts_itself_is_found() {
         "INSERT INTO var (run, scope, name) VALUES (1, 0, 'v'); INSERT INTO trigger (no, run, seq, \
             kind, due_ms, state, token, attempt, deliveries, suspicion, detail) \
             VALUES (1, 1, 1, 1, 1, 0, 0, 1, 0, 0, x'')",
-        &["a trigger belongs to a run", "what hangs on a run has one"],
+        &["a trigger belongs to a run", "a row of a run has its run"],
     );
     check(
         "UPDATE bookmark SET trigger = 1",
@@ -130,7 +130,7 @@ fn what_contradicts_itself_is_found() {
     );
     check(
         "UPDATE publication SET retracted_ms = 1",
-        &["what starts a workflow belongs to its published version"],
+        &["a start of a workflow belongs to its published version"],
     );
     check(
         "UPDATE blob SET content = x'00'; UPDATE definition SET json = x'7b7d'",

@@ -1,0 +1,153 @@
+//! Reservations from a thread, accounts, and idle instances.
+
+use std::sync::atomic::AtomicU64;
+
+use futures::FutureExt as _;
+
+use super::*;
+
+/// Has no idle instances.
+struct Nothing;
+
+impl Evict for Nothing {
+    fn evict(&self, _: Option<PluginNo>, _: u64) -> bool {
+        false
+    }
+}
+
+/// Idle instances of plugin 0.
+struct Idle(Mutex<Vec<Account>>, AtomicU64);
+
+impl Evict for Idle {
+    fn evict(&self, of: Option<PluginNo>, bytes: u64) -> bool {
+        let mut freed = 0;
+        while freed < bytes && of.is_none_or(|no| no == 0) {
+            let Some(account) = self.0.lock().pop() else {
+                break;
+            };
+            freed += account.held();
+            self.1.fetch_add(1, Ordering::Relaxed);
+            drop(account);
+        }
+        freed > 0
+    }
+}
+
+fn budget(total: u64) -> Arc<Budget> {
+    Budget::new(total, 0, Arc::default())
+}
+
+/// An account of an instance in a budget of its own.
+pub(crate) fn account(total: u64) -> Account {
+    let budget = budget(total);
+    let hold = budget.reserve_now(0, INSTANCE_BYTES, &Nothing).unwrap();
+    Account::new(hold, Arc::new(Nothing))
+}
+
+fn held(budget: &Budget) -> u64 {
+    budget.metrics.plugin_memory.get()
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_reservation_waits_until_there_is_room() {
+    let budget = budget(10 * MIB);
+    let first = budget.reserve_now(1, 7 * MIB, &Nothing).unwrap();
+    let mut second = Box::pin(budget.reserve(2, 4 * MIB, &Nothing));
+    assert!((&mut second).now_or_never().is_none());
+    assert!(budget.is_short() && budget.is_wanted(1));
+    assert!(budget.reserve_now(3, 1, &Nothing).is_none(), "it overtakes");
+    drop(first);
+    let second = second.now_or_never().unwrap();
+    assert_eq!(held(&budget), 4 * MIB);
+    drop(second);
+    assert_eq!((held(&budget), budget.is_short()), (0, false));
+}
+
+#[test]
+fn a_call_that_stops_waiting_leaves_nothing_behind() {
+    let budget = budget(10 * MIB);
+    for granted in [false, true] {
+        let first = budget.reserve_now(1, 7 * MIB, &Nothing).unwrap();
+        let mut second = Box::pin(budget.reserve(2, 4 * MIB, &Nothing));
+        assert!((&mut second).now_or_never().is_none());
+        let first = (!granted).then_some(first);
+        drop(second);
+        drop(first);
+        assert_eq!((held(&budget), budget.is_short()), (0, false), "{granted}");
+    }
+}
+
+#[test]
+fn idle_instances_make_room() {
+    let budget = budget(10 * MIB);
+    let idle: Vec<Account> = (0..7)
+        .map(|_| {
+            let hold = budget.reserve_now(0, MIB, &Nothing).unwrap();
+            Account::new(hold, Arc::new(Nothing))
+        })
+        .collect();
+    let idle = Idle(Mutex::new(idle), AtomicU64::new(0));
+    let _second = budget.reserve(1, 5 * MIB, &idle).now_or_never().unwrap();
+    assert_eq!(idle.1.load(Ordering::Relaxed), 2, "no more than it takes");
+    assert_eq!(held(&budget), 10 * MIB);
+}
+
+#[test]
+fn an_instance_within_its_reservation_does_not_ask_the_budget() {
+    let mut account = account(10 * MIB);
+    assert!(account.prepare(2 * MIB));
+    let budget = Arc::clone(&account.budget);
+    let locked = budget.state.lock();
+    assert!(account.prepare(2 * MIB) && account.charge(MIB));
+    account.discharge(MIB);
+    assert!(account.rest());
+    assert_eq!(account.look(), (MIB + INSTANCE_BYTES, false));
+    drop(locked);
+    assert!(!account.charge(11 * MIB));
+    assert_eq!(account.look(), (12 * MIB - MIB + INSTANCE_BYTES, true));
+}
+
+#[test]
+fn growth_draws_on_the_reserve_when_there_is_nothing_else() {
+    let budget = Budget::new(8 * MIB, 2 * MIB, Arc::default());
+    let first = budget.reserve_now(1, 4 * MIB, &Nothing).unwrap();
+    let second = budget.reserve_now(2, 2 * MIB, &Nothing).unwrap();
+    let mut accounts = [first, second].map(|hold| Account::new(hold, Arc::new(Nothing)));
+    let [first, second] = &mut accounts;
+    assert!(first.charge(5 * MIB), "it borrows");
+    assert!(!second.charge(3 * MIB), "one at a time");
+    assert_eq!(second.look(), (3 * MIB + INSTANCE_BYTES, true));
+    assert!(!first.rest(), "what holds of the reserve does not stay");
+    first.discharge(2 * MIB);
+    assert!(first.rest());
+    assert!(second.charge(2 * MIB));
+    drop(accounts);
+    assert_eq!(held(&budget), 0);
+}
+
+#[test]
+fn a_large_output_outlives_its_call() {
+    let mut account = account(10 * MIB);
+    let budget = Arc::clone(&account.budget);
+    assert!(account.split(SMALL).is_none());
+    let output = account.split(4 << 20).unwrap();
+    drop(account);
+    assert_eq!(held(&budget), 4 * MIB);
+    drop(output);
+    assert_eq!(held(&budget), 0);
+}
+
+#[test]
+fn a_peak_is_forgotten_after_a_while() {
+    let peak = Peak::new(5);
+    peak.note(9);
+    peak.note(3);
+    assert_eq!(peak.expected(), 9);
+    peak.pass();
+    peak.note(4);
+    assert_eq!(peak.expected(), 9);
+    peak.pass();
+    assert_eq!(peak.expected(), 4);
+}

@@ -1,0 +1,187 @@
+//! Creates and starts runs.
+
+use std::sync::Arc;
+
+use windlass_model::{Digest, RunId};
+use windlass_store::lives::{LifeOp, Lived};
+
+use super::reach::{Operations, OperationsInner};
+use crate::catalog::Prepared;
+use crate::codes;
+use crate::error::Error;
+use crate::starting::{
+    Accepted, Begin, Cause, Start, StartRequest, Started, Workflow, published_for,
+};
+
+/// The result of starting a created run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It is due now.
+    Now,
+    /// It had begun before, and continues.
+    Before,
+}
+
+impl Operations {
+    /// Creates a run that begins when [`Self::begin`] is called. The same id with the same request
+    /// returns the existing run.
+    ///
+    /// # Errors
+    ///
+    /// The definition or the input is wrong, the id belongs to another request or to a deleted run,
+    /// a run that excludes this one has not ended, or the store fails.
+    pub async fn create(&self, request: StartRequest) -> Result<Started, Error> {
+        self.start(request, Begin::WhenTold).await
+    }
+
+    /// Creates a run that begins at `at_ms`, in epoch milliseconds, or when [`Self::begin`] is called
+    /// before. Its time-outs count from then on. The same id with the same request returns the
+    /// existing run, whenever that run begins.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::create`].
+    pub async fn create_for(&self, request: StartRequest, at_ms: i64) -> Result<Started, Error> {
+        self.start(request, Begin::At(at_ms)).await
+    }
+
+    /// Begins a created run. A run that has begun continues, and does not begin twice.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, it has ended, or the store fails.
+    pub async fn begin(&self, id: RunId) -> Result<Begun, Error> {
+        self.ask(move |inner| inner.begin(id)).await
+    }
+
+    /// Creates a run and starts it. The run is durable before any of its nodes runs. The same id
+    /// with the same request returns the existing run, and starts it if it was only created.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::create`]; or the process is draining or paused.
+    pub async fn create_and_run(&self, request: StartRequest) -> Result<Started, Error> {
+        if let Some(runtime) = self.inner.runtime() {
+            let intake = &runtime.shared.intake;
+            if intake.is_draining() {
+                return Err(Error::Draining);
+            }
+            if intake.pause.is_on() {
+                return Err(Error::Paused);
+            }
+        }
+        let started = self.start(request, Begin::Now).await?;
+        let waits = |row: &windlass_store::rows::RunRow| !row.status.is_final();
+        if started.existing.as_deref().is_some_and(waits) {
+            let id = started.id;
+            self.ask(move |inner| inner.begin_if_open(id)).await?;
+        }
+        Ok(started)
+    }
+
+    async fn start(&self, request: StartRequest, begin: Begin) -> Result<Started, Error> {
+        let start = match self.inner.warm(&request) {
+            Some(prepared) => called(prepared, request, begin)?,
+            None => {
+                self.ask(move |inner| called(inner.prepared(&request)?, request, begin))
+                    .await?
+            }
+        };
+        self.carry_out(start).await
+    }
+
+    /// Creates the run of a start.
+    pub(super) async fn carry_out(&self, start: Accepted) -> Result<Started, Error> {
+        match self.inner.runtime() {
+            Some(runtime) if runtime.shared.owns(&start) => {
+                let numbers = runtime.membership.numbers();
+                runtime.shared.start_here(&start, numbers).await
+            }
+            _ => self.ask(move |inner| inner.leave(&start)).await,
+        }
+    }
+}
+
+/// The start of a call.
+fn called(prepared: Arc<Prepared>, request: StartRequest, begin: Begin) -> Result<Accepted, Error> {
+    let start = Start {
+        prepared,
+        input: request.input,
+        cause: Cause::Call {
+            id: request.id,
+            correlation: request.correlation,
+            begin,
+        },
+    };
+    start.accepted()
+}
+
+impl OperationsInner {
+    /// The definition of a request, if it is prepared and nothing has to be read to know that.
+    fn warm(&self, request: &StartRequest) -> Option<Arc<Prepared>> {
+        let (Workflow::Given(row), Some(runtime)) = (&request.workflow, self.runtime()) else {
+            return None;
+        };
+        let base = &runtime.shared.base;
+        base.catalog.current(row.digest, &base.plugins)
+    }
+
+    fn prepared(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
+        match &request.workflow {
+            Workflow::Published(name) => {
+                self.stored(published_for(self.store.as_ref(), name, request.id)?)
+            }
+            Workflow::Given(row) => {
+                let plugins = self.resources().plugins()?;
+                let store = self.store.as_ref();
+                self.catalog().given(row.clone(), store, &plugins)
+            }
+        }
+    }
+
+    /// The definition with this digest, which the store has, for runs that start now.
+    pub(super) fn stored(&self, digest: Digest) -> Result<Arc<Prepared>, Error> {
+        let plugins = self.resources().plugins()?;
+        self.catalog().stored(digest, self.store.as_ref(), &plugins)
+    }
+
+    /// Creates a run that no process owns.
+    fn leave(&self, start: &Accepted) -> Result<Started, Error> {
+        self.numbered(|numbers| {
+            let started = start.leave(self.store.as_ref(), numbers, self.clock.wall_ms())?;
+            if let (None, Some(runtime)) = (&started.existing, self.runtime()) {
+                runtime.shared.intake.claim_too(started.no);
+            }
+            Ok(started)
+        })
+    }
+
+    fn begin(&self, id: RunId) -> Result<Begun, Error> {
+        match self.tell(LifeOp::Begin {
+            run: id,
+            at_ms: self.clock.wall_ms(),
+        })? {
+            Lived::Done => Ok(Begun::Now),
+            Lived::NotFound => Err(Error::NotFound(id.to_string())),
+            Lived::Ended => Err(ended(id)),
+            _ => Ok(Begun::Before),
+        }
+    }
+
+    /// Starts an existing run; it may have ended meanwhile.
+    fn begin_if_open(&self, id: RunId) -> Result<(), Error> {
+        match self.begin(id) {
+            Ok(_) | Err(Error::NotNow { .. } | Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The error for a run that has ended.
+pub(super) fn ended(id: RunId) -> Error {
+    Error::NotNow {
+        code: codes::ENDED,
+        message: format!("run {id} has ended"),
+        help: None,
+    }
+}
