@@ -46,9 +46,9 @@ pub use resources::{Locks, Resources};
 pub use retrying::Retry;
 pub use sections::{Execution, Holder, Section, Waits, sections};
 pub use starting::Begun;
-pub(crate) use stimuli::send;
 #[cfg(test)]
 pub(crate) use stimuli::send_here;
+pub(crate) use stimuli::{Queued, send};
 pub use stimuli::{new_stimulus_id, stimulus_hash};
 pub use times::{Planned, plans, times};
 pub use triggers::{Schedule, cancel_trigger, fire, reschedule};

@@ -78,6 +78,7 @@ impl OwnedRun {
             delivery: Delivery::unsaid(sent.correlation.is_some() || sent.run.is_some()),
             ttl_ms: TTL_MS,
             at_ms,
+            tree: Some(self.sender_tree()),
         }
     }
 
@@ -109,6 +110,7 @@ impl OwnedRun {
             delivery: Delivery::StartAndResume,
             ttl_ms: TTL_MS,
             at_ms,
+            tree: Some(self.sender_tree()),
         }
     }
 }

@@ -224,6 +224,7 @@ impl Accepted {
                 .collect(),
             triggers,
             parent: None,
+            tree: None,
             keep_ms: options.retention_ms,
             reserves,
             exclusive,
