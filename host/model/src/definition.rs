@@ -420,8 +420,8 @@ pub struct Options {
     pub timeout_ms: Option<u64>,
     /// How long a finished run is kept; none: as the configuration says.
     pub retention_ms: Option<u64>,
-    /// How many descendants a run without a parent may have; none: as the configuration says. The
-    /// lower number counts.
+    /// How many descendants a run may have if no other run has started it; none: as the
+    /// configuration says. The lower number counts.
     pub descendants: Option<u32>,
 }
 

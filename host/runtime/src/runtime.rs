@@ -11,7 +11,7 @@ use windlass_model::{Payload, RunNo, Status, TriggerState, Version};
 use windlass_periodic::Periodic;
 use windlass_store::rows::RunRow;
 use windlass_store::write::Leave;
-use windlass_store::{Listener, Writer as _};
+use windlass_store::{Listener, Store, Writer as _, next_rows};
 
 use crate::definitions::{self, Definitions};
 use crate::error::Error;
@@ -35,6 +35,9 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// The interval at which a drain checks its progress.
 const DRAIN_POLL: Duration = Duration::from_millis(2);
+
+/// The most triggers in one read of a wait.
+const LOOK: u32 = 64;
 
 /// The limit up to which waiting rows are counted for the metrics.
 const BACKLOG: u32 = 10_000;
@@ -215,11 +218,7 @@ impl Runtime {
             let row = row.ok_or_else(|| Error::NotFound(no.to_string()))?;
             let mut suspended = row.status == Status::Suspended;
             if suspended && !patient {
-                let triggers = store.triggers(no)?;
-                suspended = !triggers.iter().any(|row| {
-                    let goes_on = [TriggerState::Pending, TriggerState::Claimed];
-                    row.due_ms <= now_ms && goes_on.contains(&row.state)
-                });
+                suspended = !goes_on(store.as_ref(), no, now_ms)?;
             }
             let version = row.version;
             let look = match result_of(store.as_ref(), row)? {
@@ -440,5 +439,23 @@ async fn breathe(time: Duration) {
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// Whether a trigger of a run is due that is pending or claimed.
+fn goes_on(store: &dyn Store, run: RunNo, now_ms: i64) -> Result<bool, Error> {
+    let mut after = None;
+    loop {
+        let rows = next_rows(LOOK, |most| store.triggers_after(run, after, most))?;
+        let mut due = rows.iter().take_while(|row| row.due_ms <= now_ms);
+        let states = [TriggerState::Pending, TriggerState::Claimed];
+        if due.any(|row| states.contains(&row.state)) {
+            return Ok(true);
+        }
+        // The soonest come first.
+        match rows.last() {
+            Some(last) if last.due_ms <= now_ms => after = Some(last.into()),
+            _ => return Ok(false),
+        }
     }
 }

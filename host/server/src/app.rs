@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 use windlass_model::{Definition, Digest};
@@ -69,6 +70,8 @@ pub(crate) struct AppInner {
     /// The one thread that probes the store: a separate one, so that neither other requests nor
     /// other probes delay it.
     probing: Turns,
+    /// The turn to parse a large stored definition, which takes many times its size.
+    parsing: Mutex<()>,
     token: Option<Digest>,
     names: Names,
     draining: AtomicBool,
@@ -104,6 +107,7 @@ impl App {
             heavy,
             counting: Turns::new(COUNTING),
             probing: Turns::new(1),
+            parsing: Mutex::new(()),
             // Digests have one length, so comparing them does not reveal the length of the token.
             token: token.map(|token| Digest::of(token.as_bytes())),
             names: Names::new(
@@ -368,9 +372,12 @@ impl AppInner {
         self.closing.subscribe()
     }
 
-    /// A definition from the store, parsed.
+    /// A definition from the store, parsed. Large ones are parsed one after another.
     pub(crate) fn definition(&self, digest: Digest) -> Result<Option<Definition>, Box<Problem>> {
-        let row = self.store().definition(digest)?;
-        Ok(row.and_then(|row| windlass_model::file::read_canonical(&row.json).ok()))
+        let Some(row) = self.store().definition(digest)? else {
+            return Ok(None);
+        };
+        let _turn = (row.json.len() > bodies::SMALL).then(|| self.parsing.lock());
+        Ok(windlass_model::file::read_canonical(&row.json).ok())
     }
 }

@@ -3,11 +3,10 @@
 use std::ops::ControlFlow;
 
 use windlass_model::{ExecutionNo, RunNo};
-use windlass_store::passing;
 use windlass_store::rows::ExecutionRow;
+use windlass_store::{fewer, passing};
 
 use crate::app::AppInner;
-use crate::page::fewer;
 use crate::problem::Problem;
 
 /// Executions per read.
@@ -34,7 +33,7 @@ pub(crate) fn newer(
         // Each page is dropped before the next one is read.
         let (page, cut) = passing(u64::MAX, || {
             fewer(READ_BYTES, READ, |limit| {
-                Ok(app.store().executions(run, before, limit)?)
+                app.store().executions(run, before, limit)
             })
         })?;
         let more = cut || page.len() >= READ as usize;

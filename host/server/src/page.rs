@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use windlass_store::within;
+use windlass_store::fewer;
 
 use crate::json::size;
 use crate::problem::Problem;
@@ -134,30 +134,6 @@ impl PageAsked {
         more |= rows.peek().is_some();
         let next = more.then(|| URL_SAFE_NO_PAD.encode(format!("{list}\n{last}")));
         Ok(Page { items, next })
-    }
-}
-
-/// Reads a part of a list: `most` rows, or fewer if they have more than so many bytes, but at least
-/// one. The second value is true if there may be more because of that.
-pub(crate) fn fewer<R>(
-    bytes: u64,
-    most: u32,
-    read: impl Fn(u32) -> Result<Vec<R>, Box<Problem>>,
-) -> Result<(Vec<R>, bool), Box<Problem>> {
-    let mut limit = most;
-    loop {
-        let rows = match limit {
-            ..=1 => read(limit),
-            _ => within(bytes, || read(limit)),
-        };
-        match rows {
-            Err(problem) if limit > 1 && problem.exceeds_allowance() => limit = (limit / 4).max(1),
-            rows => {
-                let rows = rows?;
-                let cut = limit < most && rows.len() >= limit as usize;
-                return Ok((rows, cut));
-            }
-        }
     }
 }
 

@@ -115,6 +115,12 @@ impl From<&Diagnostic> for Mistake {
     }
 }
 
+impl windlass_store::Exceeding for Box<Problem> {
+    fn exceeds(&self) -> bool {
+        self.exceeds_allowance()
+    }
+}
+
 impl Problem {
     /// Whether a reader of the store found more bytes than it may read.
     pub(crate) fn exceeds_allowance(&self) -> bool {

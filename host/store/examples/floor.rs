@@ -194,6 +194,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewRu
         vars: Vec::new(),
         triggers: (1..=triggers).map(trigger).collect(),
         parent: None,
+        tree: None,
         keep_ms: None,
         reserves: Vec::new(),
         exclusive: None,

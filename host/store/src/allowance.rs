@@ -110,6 +110,63 @@ pub(crate) fn exceeded() -> Error {
     .help("Read fewer of them at once.")
 }
 
+/// An error that may be of a reader beyond its bound.
+pub trait Exceeding {
+    /// Whether a reader has exceeded the bound of [`within`].
+    fn exceeds(&self) -> bool;
+}
+
+impl Exceeding for Error {
+    fn exceeds(&self) -> bool {
+        self.exceeds_allowance()
+    }
+}
+
+/// Reads a part of a list: `most` rows, or fewer if they have more than so many bytes, but at least
+/// one. The second value is true if there may be more because of that.
+///
+/// # Errors
+///
+/// Those of `read`. One row may exceed the bound, but not that of an outer [`within`].
+pub fn fewer<R, E: Exceeding>(
+    bytes: u64,
+    most: u32,
+    read: impl Fn(u32) -> Result<Vec<R>, E>,
+) -> Result<(Vec<R>, bool), E> {
+    let mut limit = most;
+    loop {
+        let rows = match limit {
+            ..=1 => read(limit),
+            _ => within(bytes, || read(limit)),
+        };
+        match rows {
+            Err(error) if limit > 1 && error.exceeds() => limit = (limit / 4).max(1),
+            rows => {
+                let rows = rows?;
+                let cut = limit < most && rows.len() >= limit as usize;
+                return Ok((rows, cut));
+            }
+        }
+    }
+}
+
+/// The bytes of the rows that [`next_rows`] returns, unless it is one row.
+const SOME_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Reads the next rows of a list for a caller that drops them before it reads others: at most so
+/// many, of 2 MiB or one row. The list continues until there are no rows.
+///
+/// # Errors
+///
+/// As [`fewer`].
+pub fn next_rows<R, E: Exceeding>(
+    most: u32,
+    read: impl Fn(u32) -> Result<Vec<R>, E>,
+) -> Result<Vec<R>, E> {
+    let (rows, _) = passing(u64::MAX, || fewer(SOME_BYTES, most, read))?;
+    Ok(rows)
+}
+
 impl Error {
     /// Whether a reader has exceeded the bound of [`within`].
     pub fn exceeds_allowance(&self) -> bool {

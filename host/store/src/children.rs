@@ -32,36 +32,35 @@ pub(crate) enum Unborn {
     },
 }
 
+/// The failure of a birth for which a tree has no room.
+pub(crate) fn too_many(what: &str, born: i64) -> Failure {
+    let message = format!(
+        "{what}: the run at the root of its tree has had {born} descendants, and it may not have \
+         more (`max-descendants`)"
+    );
+    Failure::new(Class::Limit, codes::TOO_MANY_DESCENDANTS, message)
+}
+
 /// The resumption that tells a parent that its child could not be created.
 pub(crate) fn refused(child: &NewRun, why: Unborn) -> Bytes {
-    let id = child.id;
-    let (class, code, why) = match why {
-        Unborn::Taken => (
+    let what = format!("run {} cannot begin", child.id);
+    let failed = |class, code, why: &str| Failure::new(class, code, format!("{what}: {why}"));
+    let failure = match why {
+        Unborn::Taken => failed(
             Class::Rejected,
             codes::CHILD_REFUSED,
-            "its reservation or its name is taken".to_owned(),
+            "its reservation or its name is taken",
         ),
-        Unborn::Ending => (
+        Unborn::Ending => failed(
             Class::Cancelled,
             codes::CHILD_ENDING,
-            "its parent, or a run above it, is being cancelled".to_owned(),
+            "its parent, or a run above it, is being cancelled",
         ),
-        Unborn::Bound { born } => (
-            Class::Limit,
-            codes::TOO_MANY_DESCENDANTS,
-            format!(
-                "the run at the root of its tree has had {born} descendants, which is as many as it \
-                 may (`max-descendants`)"
-            ),
-        ),
+        Unborn::Bound { born } => too_many(&what, born),
     };
     let finish = Finish {
         output: None,
-        failure: Some(Failure::new(
-            class,
-            code,
-            format!("run {id} cannot begin: {why}"),
-        )),
+        failure: Some(failure),
     };
-    ended(id, Status::Faulted, &finish)
+    ended(child.id, Status::Faulted, &finish)
 }

@@ -103,6 +103,7 @@ impl StimulusWire {
             delivery: self.delivery,
             ttl_ms: self.ttl_ms,
             at_ms: self.at_ms,
+            tree: None,
         }
     }
 }

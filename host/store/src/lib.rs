@@ -45,7 +45,7 @@ mod sql;
 mod sums;
 mod weight;
 
-pub use allowance::{passing, within};
+pub use allowance::{Exceeding, fewer, next_rows, passing, within};
 pub use error::{Error, Result};
 #[cfg(any(test, feature = "conformance"))]
 pub use memory::MemoryStore;

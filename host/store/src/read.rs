@@ -50,6 +50,8 @@ macro_rules! with_readers {
             /// Variables of one scope of a run whose names come after this one, by name; at most
             /// `limit`.
             vars_after(run: RunNo, scope: ScopeNo, after: Option<&str>, limit: u32) -> Vec<(String, Payload)>, by readers;
+            /// One variable of one scope of a run.
+            var(run: RunNo, scope: ScopeNo, name: &str) -> Option<Payload>, by readers;
             /// The open scopes of a run besides the root, in order: opaque, written by the
             /// engine.
             scopes(run: RunNo) -> Vec<(ScopeNo, Bytes)>, by readers;

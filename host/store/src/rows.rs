@@ -69,6 +69,25 @@ pub struct RunRow {
     pub failure: Option<Failure>,
     /// Its parent, if it is a child.
     pub parent: Option<Parent>,
+    /// The root of its tree, if a stimulus of a run of that tree has started it.
+    pub tree: Option<RunNo>,
+}
+
+impl RunRow {
+    /// The root of its tree: the run itself, if nothing of another run has started it.
+    pub fn root(&self) -> RunNo {
+        let of_parent = self.parent.as_ref().map(|parent| parent.root);
+        of_parent.or(self.tree).unwrap_or(self.no)
+    }
+}
+
+/// The tree of the run that sends a stimulus. The runs that the stimulus starts belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderTree {
+    /// The root of the tree.
+    pub root: RunNo,
+    /// See [`TreeBound::workflow`].
+    pub workflow: u32,
 }
 
 /// The parent of a run.
@@ -98,9 +117,10 @@ pub struct Parent {
 /// number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeBound {
-    /// The bound of the root's workflow. The first child of the root decides for its tree.
+    /// The bound of the root's workflow. The first descendant of the root decides for its
+    /// tree.
     pub workflow: u32,
-    /// The bound of the host that creates the child.
+    /// The bound of the host that creates the descendant.
     pub host: u32,
 }
 
@@ -372,6 +392,9 @@ pub struct NewRun {
     pub triggers: Vec<NewTrigger>,
     /// The parent that waits for it.
     pub parent: Option<Parent>,
+    /// The root of the tree to which it belongs although it has no parent: a run of that tree has sent
+    /// the stimulus that starts it.
+    pub tree: Option<RunNo>,
     /// How long it is kept after its end, in milliseconds; none: the default retention time.
     pub keep_ms: Option<u64>,
     /// The keys that it reserves until it ends.
@@ -385,6 +408,12 @@ pub struct NewRun {
 }
 
 impl NewRun {
+    /// The root of the tree to which it belongs; none: it is a root itself.
+    pub fn root(&self) -> Option<RunNo> {
+        let of_parent = self.parent.as_ref().map(|parent| parent.root);
+        of_parent.or(self.tree)
+    }
+
     /// Every value that is written with it.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Payload> {
         let vars = self.vars.iter().map(|(_, value)| value);

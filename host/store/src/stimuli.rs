@@ -10,8 +10,10 @@ use windlass_model::{
     RunId, RunNo, Seq, StimulusId, StimulusNo, TriggerNo,
 };
 
-use crate::rows::{NewBlob, NewRun};
-use crate::write::{Claim, ClaimScope, ClaimedRun};
+use crate::children::too_many;
+use crate::letters::{LetterBody, NewDeadLetter};
+use crate::rows::{Created, NewBlob, NewRun, SenderTree};
+use crate::write::{Claim, ClaimScope, ClaimedRun, Fenced, OrFenced};
 
 /// A bookmark of a suspended execution. All bookmarks of one execution form its wait group:
 /// resuming one burns them all.
@@ -106,6 +108,8 @@ pub struct NewStimulus {
     pub ttl_ms: u64,
     /// When it happened, in epoch milliseconds.
     pub at_ms: i64,
+    /// The tree of the run that sends it; none if it comes from outside, or is replayed.
+    pub tree: Option<SenderTree>,
 }
 
 /// Delivers a stimulus.
@@ -127,6 +131,10 @@ pub struct Send {
     pub limit: u32,
     /// The member that claims the started and resumed runs.
     pub claim_for: Option<ClaimFor>,
+    /// How many descendants a root may have, according to the host that delivers the stimulus. If the
+    /// stimulus has a tree, the runs that it starts are counted before they are created. If they are
+    /// too many, none of them is created, and the stimulus becomes a dead letter that only starts.
+    pub descendants: u32,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
@@ -134,6 +142,24 @@ pub struct Send {
 impl Send {
     /// The default bound on the bookmarks that one transaction resumes.
     pub const LIMIT: u32 = 1000;
+}
+
+impl Send {
+    /// The dead letter of a stimulus that may not start its workflows, because the root of its
+    /// sender's tree has had so many descendants. Executions that wait are resumed without it.
+    pub(crate) fn refused(&self, born: i64) -> NewDeadLetter {
+        let dead = NewStimulus {
+            delivery: Delivery::Start,
+            ..self.stimulus.clone()
+        };
+        let name = &self.stimulus.name;
+        NewDeadLetter {
+            reason: "limit".to_owned(),
+            failure: Some(too_many(&format!("stimulus `{name}` starts no run"), born)),
+            body: LetterBody::Stimulus(Box::new(dead)),
+            at_ms: self.at_ms,
+        }
+    }
 }
 
 /// Resumes by a token.
@@ -199,12 +225,27 @@ pub struct Sent {
     pub reserved: Vec<RunId>,
     /// The stimulus is buffered for a later bookmark.
     pub buffered: bool,
+    /// The tree of its sender has no room for the runs that it would have started: a dead letter has
+    /// the stimulus.
+    pub refused: bool,
     /// No bookmark or binding matched, and the stimulus was dropped.
     pub dropped: bool,
     /// More bookmarks match; the stimulus continues from the queue.
     pub more: bool,
     /// The runs that it started and resumed and that its [`ClaimFor`] has claimed.
     pub taken: Vec<ClaimedRun>,
+}
+
+impl Sent {
+    /// Notes the result of a start. Returns whether the run is new.
+    pub(crate) fn note(&mut self, new: &NewRun, created: &OrFenced<Created>) -> bool {
+        match created {
+            Ok(Created::New | Created::Exists(_)) => self.started.push(new.id),
+            Ok(Created::Reserved { by }) => self.reserved.push(*by),
+            Ok(Created::Deleted) | Err(Fenced) => {}
+        }
+        matches!(created, Ok(Created::New))
+    }
 }
 
 /// The resumption by a bookmark: the input for the waiting execution.

@@ -139,6 +139,7 @@ impl Template {
             vars: Vec::new(),
             triggers: triggers.collect(),
             parent: None,
+            tree: None,
             keep_ms: None,
             reserves: Vec::new(),
             exclusive: None,

@@ -153,8 +153,10 @@ pub(crate) struct Scheduler {
     pub(crate) drain: Millis,
     /// Node executions of one run; with more, it faults. Stops endless loops.
     pub(crate) max_steps: u64,
-    /// Descendants that a run without a parent may have in its life; with more, the node that would
-    /// start one fails. Stops workflows that start each other without end. A workflow may set less.
+    /// Descendants that a run may have in its life if no other run has started it: children, and
+    /// runs that start by events of its tree. With more, the node that would start one fails, and
+    /// an event that would start one becomes a dead letter. Stops workflows that start each other
+    /// without end. A workflow may set less.
     pub(crate) max_descendants: u32,
     /// How much memory the values may take that one step makes: the variables of a `set` node, its
     /// configuration and its input, or the output of its run. With more, the node fails. At most a

@@ -525,8 +525,8 @@ struct Options {
     activation: Option<Activation>,
     /// When the results of nodes are committed. Default: `every-node`.
     commit: Option<Commit>,
-    /// How many descendants a run without a parent may have in its life. Default: as configured,
-    /// which is also the most.
+    /// How many descendants a run may have in its life if no other run has started it: children, and
+    /// runs that start by events of its tree. Default: as configured, which is also the most.
     #[schemars(range(min = 1))]
     descendants: Option<u32>,
     /// The effect of a failed node on the run.

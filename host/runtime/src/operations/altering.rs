@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use windlass_engine::{Graph, Missing, NodeIx, RunState};
 use windlass_model::definition::{Edge, Node, NodeKind};
 use windlass_model::{Definition, Digest, ExecutionNo, ExecutionStatus, file, limits};
+use windlass_store::next_rows;
 use windlass_store::rows::{DefinitionRow, RunRow};
 
 use super::drafts::of_version;
@@ -21,7 +22,7 @@ use crate::error::Error;
 use crate::shard::json_of;
 
 /// The limit of execution records that are searched for outputs that only the new version names.
-const RECORDS: u32 = 100_000;
+const RECORDS: usize = 100_000;
 
 /// The number of records in one read.
 const PAGE: u32 = 500;
@@ -146,14 +147,14 @@ impl OperationsInner {
         let mut found = BTreeMap::new();
         let (mut before, mut seen) = (None, 0);
         while !wanted.is_empty() || !missing.visits.is_empty() {
-            let page = self.store.executions(row.no, before, PAGE)?;
+            let page = next_rows(PAGE, |most| self.store.executions(row.no, before, most))?;
             let Some(last) = page.last() else { break };
             if seen >= RECORDS {
                 let text = format!("it has executed more than {RECORDS} nodes");
                 return Err(refused(&text));
             }
             before = Some(last.no);
-            seen += PAGE;
+            seen += page.len();
             for record in page {
                 let node = NodeIx(record.node);
                 if missing.visits.contains(&node) {

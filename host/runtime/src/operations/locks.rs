@@ -2,13 +2,13 @@
 
 use windlass_locks::{Key, Listed};
 use windlass_model::Status;
-use windlass_store::Store;
 use windlass_store::read::RunQuery;
+use windlass_store::{Store, next_rows};
 
 use crate::error::Error;
 
 /// The limit of runs that are searched for owners; older runs are left out.
-const LOOKED_THROUGH: u32 = 10_000;
+const LOOKED_THROUGH: usize = 10_000;
 
 /// The number of runs in one read.
 const PAGE: u32 = 500;
@@ -24,22 +24,24 @@ pub fn owned(store: &dyn Store, limit: u32) -> Result<Vec<Listed>, Error> {
     let members = store.members()?;
     let (mut owned, mut seen, mut before) = (Vec::new(), 0, None);
     while seen < LOOKED_THROUGH {
-        let rows = store.runs(&RunQuery {
-            statuses: vec![
-                Status::Pending,
-                Status::Running,
-                Status::Suspended,
-                Status::Paused,
-            ],
-            before,
-            limit: PAGE,
-            ..RunQuery::default()
+        let rows = next_rows(PAGE, |limit| {
+            store.runs(&RunQuery {
+                statuses: vec![
+                    Status::Pending,
+                    Status::Running,
+                    Status::Suspended,
+                    Status::Paused,
+                ],
+                before,
+                limit,
+                ..RunQuery::default()
+            })
         })?;
         let Some(last) = rows.last() else {
             break;
         };
         before = Some(last.no);
-        seen += PAGE;
+        seen += rows.len();
         for row in &rows {
             let Some(owner) = row.owner else {
                 continue;

@@ -46,9 +46,9 @@ pub use reach::Operations;
 pub use resources::{Locks, Resources};
 pub use retrying::Retry;
 pub use sections::{Execution, Holder, Section, Waits, sections};
-pub(crate) use sending::send;
 #[cfg(test)]
 pub(crate) use sending::send_here;
+pub(crate) use sending::{Queued, send};
 pub use sending::{new_stimulus_id, stimulus_hash};
 pub use starting::Begun;
 pub use times::{Planned, plans, times};

@@ -18,10 +18,10 @@ use windlass_model::{
     BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, LetterNo, Numbers, Payload, RunId, RunNo,
     Seq, Status, TriggerNo, TriggerType,
 };
-use windlass_store::Writer as _;
 use windlass_store::letters::{DeadTrigger, LetterBody};
 use windlass_store::lives::{LifeOp, Lived, Reopen};
 use windlass_store::rows::{JournalRow, NewBlob, NewTrigger, RunRow};
+use windlass_store::{Writer as _, next_rows};
 
 use super::altering::{Altered, WithVersion};
 use super::outcome::Standing;
@@ -32,7 +32,7 @@ use crate::error::Error;
 use crate::reserving;
 
 /// The limit of execution records that are searched for the inputs of a node.
-const RECORDS: u32 = 100_000;
+const RECORDS: usize = 100_000;
 
 /// The number of records in one read.
 const PAGE: u32 = 500;
@@ -262,10 +262,10 @@ impl OperationsInner {
         let mut found = BTreeMap::new();
         let (mut before, mut seen) = (None, 0);
         while !wanted.is_empty() && seen < RECORDS {
-            let runs = self.store.executions(run, before, PAGE)?;
+            let runs = next_rows(PAGE, |most| self.store.executions(run, before, most))?;
             let Some(last) = runs.last() else { break };
             before = Some(last.no);
-            seen += PAGE;
+            seen += runs.len();
             for run in runs {
                 let node = NodeIx(run.node);
                 if run.status == ExecutionStatus::Completed && wanted.remove(&node) {

@@ -127,7 +127,16 @@ pub(super) fn written(
         delivery: stimulus.delivery,
         ttl_ms: stimulus.ttl_ms,
         at_ms: now_ms,
+        tree: None,
     })
+}
+
+/// A stimulus in the queue of the store.
+#[derive(Clone, Copy)]
+pub(crate) struct Queued {
+    pub(crate) no: StimulusNo,
+    /// How many descendants a root may have, as this host is configured.
+    pub(crate) descendants: u32,
 }
 
 /// Finds a definition, which the store has, for a run that begins now.
@@ -140,7 +149,7 @@ pub(crate) fn send(
     store: &dyn Store,
     prepare: &Prepare<'_>,
     numbers: &Numbers,
-    (stimulus, queued): (&NewStimulus, Option<StimulusNo>),
+    (stimulus, queued): (&NewStimulus, Option<Queued>),
     claim_for: Option<ClaimFor>,
     now_ms: i64,
 ) -> Result<Option<Sent>, Error> {
@@ -158,9 +167,11 @@ pub(crate) fn send(
         let send = Send {
             stimulus: stimulus.clone(),
             starts,
-            queued,
+            queued: queued.map(|of| of.no),
             limit: Send::LIMIT,
             claim_for,
+            // Only stimuli in the queue have a sender.
+            descendants: queued.map_or(u32::MAX, |of| of.descendants),
             at_ms: now_ms,
         };
         match store.write(send)? {
@@ -209,5 +220,7 @@ fn started(
             correlation: stimulus.correlation.clone(),
         },
     };
-    start.accepted()?.left(numbers, now_ms)
+    let mut new = start.accepted()?.left(numbers, now_ms)?;
+    new.tree = stimulus.tree.map(|tree| tree.root);
+    Ok(new)
 }

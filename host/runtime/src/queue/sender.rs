@@ -9,7 +9,7 @@ use windlass_store::stimuli::{Expire, QueueOp, QueuedRow, StimulusQuery};
 
 use super::{ATTEMPTS, BACKOFF_MS, EXPIRED, PAGE, PAGES, PATIENCE_MS, Round, Worker};
 use crate::error::Error;
-use crate::operations::send;
+use crate::operations::{Queued, send};
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
 use crate::shared::RuntimeShared;
@@ -49,13 +49,20 @@ impl Sender {
                 continue;
             }
             windlass_model::failpoint::pass("before-send");
-            let stimulus = (&row.stimulus, Some(row.no));
+            let queued = Queued {
+                no: row.no,
+                descendants: shared.bursts.max_descendants,
+            };
+            let stimulus = (&row.stimulus, Some(queued));
             let prepare = |definition| shared.base.stored(definition);
             // No runs are claimed here: the runs that several stimuli resume are claimed together.
             match send(store, &prepare, &numbers, stimulus, None, now_ms) {
                 Ok(Some(sent)) => {
                     moved |= !sent.started.is_empty() || !sent.resumed.is_empty();
                     more |= sent.more;
+                    if sent.refused {
+                        report_refused(&row);
+                    }
                 }
                 // Another process has sent it.
                 Ok(None) => {}
@@ -112,6 +119,21 @@ impl Sender {
         })?;
         Ok(expired >= EXPIRED)
     }
+}
+
+/// Reports that a stimulus has started none of its workflows.
+fn report_refused(row: &QueuedRow) {
+    let (code, name) = (
+        windlass_store::codes::TOO_MANY_DESCENDANTS,
+        &row.stimulus.name,
+    );
+    let sender = row.source.map(tracing::field::display);
+    tracing::warn!(
+        %code,
+        stimulus = name,
+        sender,
+        "the tree of the sender has no room for the runs that a stimulus starts; it is a dead letter"
+    );
 }
 
 impl Worker for Sender {

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use windlass_model::{BlobRef, Body, Payload};
-use windlass_store::Store;
+use windlass_model::{BlobRef, Body, Payload, ScopeNo};
 use windlass_store::rows::RunRow;
+use windlass_store::{Store, next_rows};
 
 use super::line::{ArchiveLine, Head, Names};
 use crate::error::Error;
 
-/// The number of records in memory at once.
+/// The most rows in memory at once.
 const PAGE: u32 = 256;
 
 /// A directory of archived runs.
@@ -34,16 +34,40 @@ impl Archive {
     pub(super) fn add(&self, store: &dyn Store, row: &RunRow) -> Result<(), Error> {
         let names = Names::of(store, row)?;
         let head = Head::read(store, row)?;
-        let journal = store.journal(row.no)?;
         for payload in head.payloads() {
             self.keep_blob(store, payload)?;
         }
         let failed = |error| self.failed(error);
         let file = self.open(row.finished_ms.unwrap_or_default())?;
-        let mut line = ArchiveLine::begin(file, &head, &journal).map_err(failed)?;
+        let mut line = ArchiveLine::begin(file, &head).map_err(failed)?;
+        let mut after: Option<String> = None;
+        loop {
+            let vars = next_rows(PAGE, |most| {
+                store.vars_after(row.no, ScopeNo::ROOT, after.as_deref(), most)
+            })?;
+            let Some((last, _)) = vars.last() else { break };
+            after = Some(last.clone());
+            for (name, value) in &vars {
+                self.keep_blob(store, value)?;
+                line.var(name, value).map_err(failed)?;
+            }
+        }
+        line.begin_journal().map_err(failed)?;
+        let mut seen = 0;
+        loop {
+            let entries = next_rows(PAGE, |most| store.journal_after(row.no, seen, most))?;
+            if entries.is_empty() {
+                break;
+            }
+            seen = seen.saturating_add(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+            for entry in &entries {
+                line.entry(entry).map_err(failed)?;
+            }
+        }
+        line.begin_executions().map_err(failed)?;
         let mut before = None;
         loop {
-            let runs = store.executions(row.no, before, PAGE)?;
+            let runs = next_rows(PAGE, |most| store.executions(row.no, before, most))?;
             let Some(last) = runs.last() else { break };
             before = Some(last.no);
             for run in &runs {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use windlass_model::{
-    Body, Digest, ExecutionStatus, Failure, LogLine, Payload, RunId, ScopeNo, Status, TriggerType,
+    Body, Digest, ExecutionStatus, Failure, LogLine, Payload, RunId, Status, TriggerType,
 };
 use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, ExecutionRow, JournalRow, RunRow};
@@ -34,8 +34,6 @@ pub(super) struct Head {
     #[serde(skip)]
     input: Option<Payload>,
     #[serde(skip)]
-    vars: Vec<(String, Payload)>,
-    #[serde(skip)]
     output: Option<Payload>,
 }
 
@@ -54,15 +52,13 @@ impl Head {
             finished_ms: row.finished_ms,
             failure: row.failure.clone(),
             input: store.input(row.no)?,
-            vars: store.vars(row.no, ScopeNo::ROOT)?,
             output: store.output(row.no)?,
         })
     }
 
-    /// All payloads of the run.
+    /// The input and the output of the run.
     pub(super) fn payloads(&self) -> impl Iterator<Item = &Payload> {
-        let vars = self.vars.iter().map(|(_, value)| value);
-        self.input.iter().chain(vars).chain(&self.output)
+        self.input.iter().chain(&self.output)
     }
 }
 
@@ -125,15 +121,16 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Writes a run, one execution at a time: there may be many.
+/// Writes a run, one row at a time: there may be many.
 pub(super) struct ArchiveLine<W: Write> {
     file: W,
+    /// Whether the next member is the first of its list.
     first: bool,
 }
 
 impl<W: Write> ArchiveLine<W> {
-    /// Begins a line, up to the list of executions.
-    pub(super) fn begin(mut file: W, head: &Head, journal: &[JournalRow]) -> io::Result<Self> {
+    /// Begins a line, up to the variables.
+    pub(super) fn begin(mut file: W, head: &Head) -> io::Result<Self> {
         open(&mut file, head)?;
         for (name, value) in [("input", &head.input), ("output", &head.output)] {
             if let Some(value) = value {
@@ -142,30 +139,42 @@ impl<W: Write> ArchiveLine<W> {
             }
         }
         file.write_all(b",\"vars\":{")?;
-        for (place, (name, value)) in head.vars.iter().enumerate() {
-            separate(&mut file, place == 0)?;
-            serde_json::to_writer(&mut file, name)?;
-            file.write_all(b":")?;
-            write_value(&mut file, value)?;
-        }
-        file.write_all(b"},\"journal\":[")?;
-        for (place, row) in journal.iter().enumerate() {
-            separate(&mut file, place == 0)?;
-            write!(file, "{{\"at-ms\":{},\"kind\":", row.at_ms)?;
-            serde_json::to_writer(&mut file, &row.kind)?;
-            file.write_all(b",\"detail\":")?;
-            write_value(&mut file, &Payload::json(row.detail.clone()))?;
-            file.write_all(b"}")?;
-        }
-        file.write_all(b"],\"executions\":[")?;
-        let first = true;
-        Ok(Self { file, first })
+        Ok(Self { file, first: true })
+    }
+
+    /// Adds a variable.
+    pub(super) fn var(&mut self, name: &str, value: &Payload) -> io::Result<()> {
+        self.separate()?;
+        serde_json::to_writer(&mut self.file, name)?;
+        self.file.write_all(b":")?;
+        write_value(&mut self.file, value)
+    }
+
+    /// Ends the variables.
+    pub(super) fn begin_journal(&mut self) -> io::Result<()> {
+        self.first = true;
+        self.file.write_all(b"},\"journal\":[")
+    }
+
+    /// Adds an entry of the journal.
+    pub(super) fn entry(&mut self, entry: &JournalRow) -> io::Result<()> {
+        self.separate()?;
+        write!(self.file, "{{\"at-ms\":{},\"kind\":", entry.at_ms)?;
+        serde_json::to_writer(&mut self.file, &entry.kind)?;
+        self.file.write_all(b",\"detail\":")?;
+        write_value(&mut self.file, &Payload::json(entry.detail.clone()))?;
+        self.file.write_all(b"}")
+    }
+
+    /// Ends the journal.
+    pub(super) fn begin_executions(&mut self) -> io::Result<()> {
+        self.first = true;
+        self.file.write_all(b"],\"executions\":[")
     }
 
     /// Adds an execution.
     pub(super) fn add(&mut self, execution: &ExecutionRow, names: &Names) -> io::Result<()> {
-        separate(&mut self.file, self.first)?;
-        self.first = false;
+        self.separate()?;
         open(&mut self.file, &Record::of(execution, names))?;
         if let Some(output) = &execution.output {
             self.file.write_all(b",\"output\":")?;
@@ -174,15 +183,19 @@ impl<W: Write> ArchiveLine<W> {
         self.file.write_all(b"}")
     }
 
+    /// Separates a member from the one before.
+    fn separate(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.first) {
+            return Ok(());
+        }
+        self.file.write_all(b",")
+    }
+
     /// Ends the line.
     pub(super) fn end(mut self) -> io::Result<W> {
         self.file.write_all(b"]}\n")?;
         Ok(self.file)
     }
-}
-
-fn separate(file: &mut impl Write, first: bool) -> io::Result<()> {
-    if first { Ok(()) } else { file.write_all(b",") }
 }
 
 /// Writes an object without its closing brace, so that members can follow.

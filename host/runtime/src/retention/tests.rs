@@ -134,6 +134,7 @@ nodes:
                 priority: 0,
             }],
             parent: None,
+            tree: None,
             keep_ms: None,
             reserves: Vec::new(),
             exclusive: None,

@@ -241,6 +241,7 @@ impl Maker for Hand<'_> {
             reserves: Vec::new(),
             exclusive: None,
             parent: None,
+            tree: None,
             keep_ms: None,
             blobs: Vec::new(),
             created_ms: self.wall_ms,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass_engine::{Open, waited_too_long};
 use windlass_model::{Class, Failure, Payload, Resumption, Status, TriggerNo, TriggerType};
-use windlass_store::rows::{NewRun, Parent, TreeBound};
+use windlass_store::rows::{NewRun, Parent, SenderTree, TreeBound};
 
 use super::Message;
 use super::execute::Begun;
@@ -125,11 +125,20 @@ impl OwnedRun {
     }
 
     /// How many descendants the root of this run may have. The workflow of the root decides when
-    /// the first child of the root is created.
+    /// the first descendant of the root is created.
     pub(super) fn tree_bound(&self, host: u32) -> TreeBound {
-        let own = self.prepared.graph.options().descendants;
-        let workflow = own.filter(|_| self.depth == 0).unwrap_or(u32::MAX);
+        let workflow = self.sender_tree().workflow;
         TreeBound { workflow, host }
+    }
+
+    /// The tree to which the runs belong that the stimuli of this run start.
+    pub(super) fn sender_tree(&self) -> SenderTree {
+        let own = self.prepared.graph.options().descendants;
+        let own = own.filter(|_| self.root == self.no);
+        SenderTree {
+            root: self.root,
+            workflow: own.unwrap_or(u32::MAX),
+        }
     }
 }
 

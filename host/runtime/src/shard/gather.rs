@@ -194,9 +194,15 @@ impl OwnedRun {
         // Of several values with one name the last counts, so outer scopes come first.
         let around: Vec<ScopeNo> = self.state.around(scope).collect();
         for scope in around.into_iter().rev() {
-            for (name, made) in self.memory.vars(store, self.no, scope)? {
-                if needs.all_vars || needs.vars.contains(name) {
+            if needs.all_vars {
+                for (name, made) in self.memory.vars(store, self.no, scope)? {
                     gathered.add(Slot::Var(name.clone()), json_of(store, &made.data)?)?;
+                }
+                continue;
+            }
+            for name in &needs.vars {
+                if let Some(value) = self.memory.var(store, self.no, scope, name)? {
+                    gathered.add(Slot::Var(name.clone()), json_of(store, &value)?)?;
                 }
             }
         }

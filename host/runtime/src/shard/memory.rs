@@ -10,7 +10,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Body, Class, Digest, ExecutionNo, Failure, Payload, RunNo, ScopeNo, Seq};
-use windlass_store::Store;
+use windlass_store::{Store, within};
 
 use super::list::List;
 use super::owned::OwnedRun;
@@ -26,6 +26,13 @@ const KEPT_LISTS: usize = 16 * 1024 * 1024;
 
 /// What an entry takes beside its data, about.
 const ENTRY_BYTES: usize = 128;
+
+/// The bytes of variables of one scope that are read together to look at some of them.
+const TOGETHER: u64 = 1024 * 1024;
+
+/// The bytes of variables of one scope that an expression may read all together. Large values do not
+/// count.
+const ALL_VARS: u64 = 64 * 1024 * 1024;
 
 /// The number of items in one read.
 const PAGE: u32 = 256;
@@ -89,6 +96,8 @@ impl Content {
 struct Vars {
     /// Whether these are all variables; otherwise only those assigned since the store was read.
     all: bool,
+    /// Whether the store has too many of them to read them all for one.
+    many: bool,
     known: FxHashMap<String, Made<Payload>>,
     /// The commit that opens the scope.
     by: u64,
@@ -158,25 +167,79 @@ impl Memory {
         self.input = Some(input);
     }
 
-    /// The variables of one scope, without those of the scopes around it.
+    /// A variable of one scope, without those of the scopes around it. Small variables are read
+    /// together, and large ones one by one.
+    pub(crate) fn var(
+        &mut self,
+        store: &dyn Store,
+        no: RunNo,
+        scope: ScopeNo,
+        name: &str,
+    ) -> Result<Option<Payload>, Unread> {
+        let vars = self.vars.entry(scope).or_default();
+        if let Some(made) = vars.known.get(name) {
+            return Ok(Some(made.data.clone()));
+        }
+        if vars.all {
+            return Ok(None);
+        }
+        if !vars.many {
+            match within(TOGETHER, || store.vars(no, scope)) {
+                Ok(stored) => {
+                    let vars = self.know(scope, stored);
+                    return Ok(vars.known.get(name).map(|made| made.data.clone()));
+                }
+                Err(error) if error.exceeds_allowance() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let found = store.var(no, scope, name)?;
+        let vars = self.vars.entry(scope).or_default();
+        vars.many = true;
+        if let Some(data) = &found {
+            self.bytes += weight(data);
+            let data = data.clone();
+            vars.known.insert(name.to_owned(), Made { by: 0, data });
+        }
+        Ok(found)
+    }
+
+    /// Adds the stored variables of a scope. The commits of assignments may still be in progress.
+    fn know(&mut self, scope: ScopeNo, stored: Vec<(String, Payload)>) -> &Vars {
+        let vars = self.vars.entry(scope).or_default();
+        let stored = stored.into_iter();
+        let stored = stored.map(|(name, data)| (name, Made { by: 0, data }));
+        let mut all: FxHashMap<_, _> = stored.collect();
+        all.extend(vars.known.drain());
+        self.bytes = self.bytes.saturating_sub(vars.bytes());
+        (vars.all, vars.known) = (true, all);
+        self.bytes += vars.bytes();
+        vars
+    }
+
+    /// All variables of one scope, without those of the scopes around it.
     pub(crate) fn vars(
         &mut self,
         store: &dyn Store,
         no: RunNo,
         scope: ScopeNo,
     ) -> Result<&FxHashMap<String, Made<Payload>>, Unread> {
-        let vars = self.vars.entry(scope).or_default();
-        if !vars.all {
-            // The commit of an assignment may still be in progress.
-            let stored = store.vars(no, scope)?.into_iter();
-            let stored = stored.map(|(name, data)| (name, Made { by: 0, data }));
-            let mut all: FxHashMap<_, _> = stored.collect();
-            all.extend(vars.known.drain());
-            self.bytes = self.bytes.saturating_sub(vars.bytes());
-            (vars.all, vars.known) = (true, all);
-            self.bytes += vars.bytes();
+        if !self.vars.entry(scope).or_default().all {
+            match within(ALL_VARS, || store.vars(no, scope)) {
+                Ok(stored) => drop(self.know(scope, stored)),
+                Err(error) if error.exceeds_allowance() => {
+                    let message = format!(
+                        "the variables of the run are larger together than {} MiB, and the \
+                         expression reads all of them",
+                        ALL_VARS >> 20
+                    );
+                    let failure = Failure::new(Class::Limit, codes::PAYLOAD_TOO_LARGE, message);
+                    return Err(Unread::Value(failure));
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(&vars.known)
+        Ok(&self.vars.entry(scope).or_default().known)
     }
 
     /// Adds assigned variables whose commit is in progress.
@@ -466,9 +529,9 @@ impl OwnedRun {
         name: &str,
     ) -> Result<Option<Payload>, Unread> {
         for around in self.state.around(scope) {
-            let vars = self.memory.vars(store, self.no, around)?;
-            if let Some(found) = vars.get(name) {
-                return Ok(Some(found.data.clone()));
+            let found = self.memory.var(store, self.no, around, name)?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)

@@ -75,6 +75,7 @@ impl OwnedRun {
             delivery: Delivery::unsaid(sent.correlation.is_some() || sent.run.is_some()),
             ttl_ms: TTL_MS,
             at_ms,
+            tree: Some(self.sender_tree()),
         }
     }
 
@@ -106,6 +107,7 @@ impl OwnedRun {
             delivery: Delivery::StartAndResume,
             ttl_ms: TTL_MS,
             at_ms,
+            tree: Some(self.sender_tree()),
         }
     }
 }

@@ -16,7 +16,7 @@ use windlass_store::published::{Plan, Planned};
 use windlass_store::rows::{
     BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, NewRun, Parent, Suspicion,
 };
-use windlass_store::stimuli::{ClaimFor, SendOutcome, Sent};
+use windlass_store::stimuli::{ClaimFor, Send, SendOutcome, Sent};
 use windlass_store::write::{Claim, ClaimScope, Claims, Commit, Fenced};
 use windlass_store::{Write, Wrote};
 
@@ -168,7 +168,8 @@ impl Checker {
             (Write::Send(send), Some(Wrote::Send(SendOutcome::Sent(sent)))) => {
                 let starts = send.starts.iter().map(|(_, new)| new);
                 let started = starts.filter(|new| sent.started.contains(&new.id));
-                started.for_each(|new| self.created(new));
+                let new = started.map(|new| self.created(new)).count();
+                self.sent_by_a_run(send, sent, u32::try_from(new).unwrap_or(u32::MAX));
                 let wrong = self.published.sent(send, sent);
                 self.wrong.extend(wrong);
                 if let Some(claim_for) = &send.claim_for {
@@ -266,6 +267,26 @@ impl Checker {
             self.trees.insert(parent.root, born + 1);
             self.created(child);
         }
+    }
+
+    /// Counts the runs that a stimulus of a run has started, in the tree of that run.
+    fn sent_by_a_run(&mut self, send: &Send, sent: &Sent, started: u32) {
+        let Some(tree) = send.stimulus.tree else {
+            return;
+        };
+        let born = self.trees.get(&tree.root).copied().unwrap_or_default();
+        let wanted = u32::try_from(send.starts.len()).unwrap_or(u32::MAX);
+        let is_over = born.saturating_add(wanted) > tree.workflow.min(send.descendants);
+        let is_refused = wanted > 0 && is_over;
+        // A stimulus that goes on from the queue has started its workflows already.
+        if sent.refused && !is_refused || started > 0 && is_refused {
+            let root = tree.root;
+            self.note(format!(
+                "a stimulus of the tree of {root} started {started}, not as bounded"
+            ));
+        }
+        self.unborn += u64::from(sent.refused);
+        self.trees.insert(tree.root, born + started);
     }
 
     /// Whether a run or a run above it was asked to end, below the first that undoes a node.

@@ -85,7 +85,7 @@ impl Published {
     /// Checks that a stimulus starts all workflows that are published at that moment and match, and
     /// no others.
     pub(super) fn sent(&mut self, send: &Send, sent: &Sent) -> Vec<String> {
-        if send.stimulus.name != START {
+        if send.stimulus.name != START || sent.refused {
             return Vec::new();
         }
         let hash = send.stimulus.hash;

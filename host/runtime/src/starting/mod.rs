@@ -223,6 +223,7 @@ impl Accepted {
                 .collect(),
             triggers,
             parent: None,
+            tree: None,
             keep_ms: options.retention_ms,
             reserves,
             exclusive,

@@ -265,6 +265,7 @@ impl Desk<'_> {
             vars: root,
             triggers,
             parent: None,
+            tree: None,
             keep_ms: head.keep_ms.filter(|ms| i64::try_from(*ms).is_ok()),
             reserves,
             exclusive,

@@ -368,6 +368,7 @@ impl Running {
                 delivery: Delivery::Start,
                 ttl_ms: 0,
                 at_ms: self.now_ms(),
+                tree: None,
             };
             self.other.write(new).unwrap();
         }

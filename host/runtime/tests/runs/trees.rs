@@ -1,6 +1,9 @@
 //! A run has a bounded number of descendants, and none that begins after its cancellation.
 
-use windlass_model::{Class, RunNo, Status};
+use serde_json::json;
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{Class, Payload, RunNo, Status};
+use windlass_store::letters::LetterQuery;
 use windlass_store::rows::RunRow;
 use windlass_store::{MemoryStore, Reader as _};
 
@@ -124,5 +127,102 @@ nodes:
     assert!(
         born.iter().all(|row| row.status == Status::Completed),
         "{born:?}"
+    );
+}
+
+/// All runs have ended and no stimulus waits.
+fn is_quiet(store: &MemoryStore) -> bool {
+    let counts = store.counts().unwrap();
+    (counts.queued, counts.unfinished) == (0, 0)
+}
+
+/// The classes and codes of the failures of all dead letters.
+fn refusals(store: &MemoryStore) -> Vec<(Class, String)> {
+    let letters = store.dead_letters(&LetterQuery {
+        limit: u32::MAX,
+        ..LetterQuery::default()
+    });
+    let failures = letters.unwrap().into_iter().map(|row| {
+        let failure = row.letter.failure.unwrap();
+        (failure.class, failure.code.to_string())
+    });
+    failures.collect()
+}
+
+#[test]
+fn a_workflow_that_starts_itself_by_events_is_stopped_at_the_bound() {
+    const SPREADING: &str = "
+workflow: spreading
+triggers:
+  first: { event: spread, match: { n: 0 } }
+  second: { event: spread, match: { n: 1 } }
+nodes:
+  tell: { use: teller/tell, with: { send: 2, name: spread, data: 1, then: done } }
+";
+    let setup = Setup {
+        components: &["teller"],
+        max_descendants: 40,
+        ..Setup::default()
+    };
+    let running = setup.start();
+    running.publish(SPREADING);
+    let started = running.run(SPREADING);
+    running.ended(started.no);
+    running.until("the events are delivered", is_quiet);
+    assert_eq!(running.store.counts().unwrap().runs, 41);
+    // Each run sends two events, and 40 of them have started a run.
+    let limit = (Class::Limit, "WL-S026".to_owned());
+    assert_eq!(refusals(&running.store), vec![limit; 42]);
+    // An event from outside begins another tree.
+    running.enqueue("spread", 1);
+    running.until("the event is delivered", is_quiet);
+    assert_eq!(
+        running.store.counts().unwrap().runs,
+        41,
+        "it has another match"
+    );
+    let sent = running.send(&Stimulus {
+        name: "spread".to_owned(),
+        matches: json!({ "n": 1 }),
+        correlation: None,
+        run: None,
+        input: Payload::null(),
+        delivery: Delivery::Start,
+        ttl_ms: 0,
+    });
+    assert_eq!(sent.started.len(), 1);
+    running.until("the second tree is full", is_quiet);
+    assert_eq!(running.store.counts().unwrap().runs, 41 + 41);
+}
+
+#[test]
+fn incidents_that_cause_incidents_are_stopped_at_the_bound() {
+    const BROKEN: &str = "
+workflow: broken
+vars: { zero: 0 }
+nodes:
+  fails: { set: { x: '{{ 1 // vars.zero }}' } }
+";
+    const HANDLER: &str = "
+workflow: handler
+triggers:
+  any: { event: incident }
+nodes:
+  again: { workflow: broken, on-error: continue }
+";
+    let running = Setup {
+        max_descendants: 9,
+        ..Setup::default()
+    }
+    .start();
+    running.publish(BROKEN);
+    running.publish(HANDLER);
+    let started = running.run(BROKEN);
+    assert_eq!(running.ended(started.no).status, Status::Faulted);
+    running.until("the incidents are handled", is_quiet);
+    let runs = running.store.counts().unwrap().runs;
+    assert_eq!(
+        runs, 10,
+        "the first run, and in turn a handler and what it calls"
     );
 }

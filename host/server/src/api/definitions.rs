@@ -10,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::Digest;
 use windlass_runtime::operations;
+use windlass_store::passing;
 use windlass_store::published::{PublicationQuery, PublicationRow, ScheduleQuery};
 
 use crate::app::{App, AppInner};
@@ -73,19 +74,23 @@ pub(crate) async fn list(
     QueryParams(page): QueryParams<PageAsked>,
     QueryParams(filter): QueryParams<Filter>,
 ) -> Result<Json<Page<Version>>, Box<Problem>> {
-    app.ask(move |app| {
+    app.read(move |app| {
         if filter.retracted {
-            let rows = versions(app, page.after("versions")?, page.look()?)?;
+            let after = page.after("versions")?;
+            let rows = page.rows(|limit| versions(app, after.clone(), limit))?;
             let place = |row: &PublicationRow| format!("{} {}", row.name, row.version);
-            return page.page("versions", rows, place, |row| Ok(version(&row)));
+            return page.part("versions", rows, place, |row| Ok(version(&row)));
         }
-        let rows = app.store().publications(&PublicationQuery {
-            after: page.after("definitions")?,
-            limit: page.look()?,
-            ..PublicationQuery::default()
+        let after = page.after("definitions")?;
+        let rows = page.rows(|limit| {
+            Ok(app.store().publications(&PublicationQuery {
+                after: after.clone(),
+                limit,
+                ..PublicationQuery::default()
+            })?)
         })?;
         let place = |row: &PublicationRow| row.name.clone();
-        page.page("definitions", rows, place, |row| Ok(version(&row)))
+        page.part("definitions", rows, place, |row| Ok(version(&row)))
     })
     .await
     .map(Json)
@@ -112,7 +117,7 @@ fn versions(
     let (name, version) = place.split_once(' ').ok_or_else(unreadable)?;
     let version: u32 = version.parse().map_err(|_| unreadable())?;
     // First the remaining versions of the workflow in which the previous page ended.
-    let mut rows = of(Some(name.to_owned()), None, VERSIONS)?;
+    let mut rows = passing(u64::MAX, || of(Some(name.to_owned()), None, VERSIONS))?;
     rows.retain(|row| row.version < version);
     rows.truncate(limit as usize);
     let left = limit.saturating_sub(u32::try_from(rows.len()).unwrap_or(limit));

@@ -7,9 +7,11 @@ use utoipa::ToSchema;
 use windlass_locks::Listed;
 use windlass_runtime::operations;
 
+use crate::answers::READ;
 use crate::app::App;
 use crate::count::Count;
 use crate::extract::QueryParams;
+use crate::gate;
 use crate::json::Json;
 use crate::page::{Page, PageAsked};
 use crate::problem::{Cause, Problem};
@@ -41,11 +43,14 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<Lock>>, Box<Problem>> {
     let after = page.after("locks")?;
     let locks = app.ask(|app| Ok(app.resources().locks()?)).await?;
+    if let Some(room) = gate::current() {
+        room.for_answer(&app, READ).await?;
+    }
     let mut all = locks.provider.list(LISTED).await.map_err(unlisted)?;
     // With a provider of its own, a burst of a run takes a lock there, and ownership of the run is
     // not a lock.
     if locks.ownership {
-        let owned = app.ask(|app| Ok(operations::owned(app.store(), LISTED)?));
+        let owned = app.read(|app| Ok(operations::owned(app.store(), LISTED)?));
         all.extend(owned.await?);
     }
     all.sort_unstable_by(|a, b| a.key.cmp(&b.key));

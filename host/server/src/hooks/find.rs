@@ -7,6 +7,7 @@ use windlass_model::Digest;
 use windlass_model::http::{self, Parameters, Respond, Verify};
 use windlass_runtime::operations::stimulus_hash;
 use windlass_store::published::BindingRow;
+use windlass_store::within;
 
 use super::Rules;
 use crate::app::AppInner;
@@ -62,6 +63,10 @@ impl Found {
     }
 }
 
+/// The bytes of the triggers whose paths have the shape of a request, about 10,000 triggers. A request
+/// with more is refused: anyone may send it.
+const BINDINGS_BYTES: u64 = 4 * 1024 * 1024;
+
 /// Finds the triggers that a request may start; none if there is no such hook, which is so for every
 /// method that no definition may name. Writes nothing.
 pub(crate) fn find(
@@ -74,7 +79,7 @@ pub(crate) fn find(
     }
     let store = app.store();
     let plain = stimulus_hash(http::STIMULUS, &http::matches(method, path))?;
-    let rows = store.bindings(http::shape(method, path))?;
+    let rows = within(BINDINGS_BYTES, || store.bindings(http::shape(method, path)))?;
     // A plain hook that is cached wrongly must not hide direct triggers.
     let is_known = rows.is_empty() && app.hooks.has(plain);
     let is_heard = is_known || store.is_heard(plain, app.now_ms())?;

@@ -122,6 +122,7 @@ pub(super) fn more_than_the_limit_goes_on_later(harness: &dyn Harness) {
             queued: Some(row.no),
             limit: 3,
             claim_for: None,
+            descendants: u32::MAX,
             at_ms: 60,
         };
         let sent = member.sent(go_on.clone());
@@ -181,6 +182,7 @@ pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
         queued: Some(rows[0].no),
         limit: 10,
         claim_for: None,
+        descendants: u32::MAX,
         at_ms: 60,
     };
     assert_eq!(member.sent(deliver.clone()), resumed(id));

@@ -408,6 +408,7 @@ fn start_until_over(member: &Member, race: &Starting) -> (u32, u32) {
             queued: None,
             limit: Send::LIMIT,
             claim_for: None,
+            descendants: u32::MAX,
             at_ms: 10,
         };
         match member.write(send) {

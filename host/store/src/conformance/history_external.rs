@@ -17,7 +17,7 @@ use crate::external::{
 use crate::letters::{
     DeadTrigger, DeleteLetter, LetterBody, LetterQuery, NewDeadLetter, PurgeLetters, ReplayLetter,
 };
-use crate::rows::{NewRun, Parent, TreeBound};
+use crate::rows::{NewRun, Parent, SenderTree, TreeBound};
 use crate::stimuli::{
     BookmarkQuery, ClaimFor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery,
 };
@@ -141,6 +141,13 @@ fn send(
     if bits >> 6 & 3 == 1 {
         sent.input = Payload::json(format!("\"{}\"", "x".repeat(70_000)));
     }
+    if bits >> 9 & 3 == 0 {
+        sent.tree = some(runs, bits >> 6).map(|new| SenderTree {
+            root: new.no,
+            workflow: 3 + (bits as u32 & 1),
+        });
+    }
+    let tree = sent.tree.map(|tree| tree.root);
     let bound = model.bindings(sent.hash).unwrap();
     // The store refuses a start whose definition is not the published one.
     let mut starts: Vec<(BindingNo, NewRun)> = bound
@@ -150,6 +157,7 @@ fn send(
             new.definition =
                 std::sync::Arc::new(model.definition(row.definition).unwrap().unwrap());
             super::history_kept::reserve(&mut new, bits >> 8);
+            new.tree = tree;
             (row.no, new)
         })
         .collect();
@@ -162,6 +170,7 @@ fn send(
         queued: None,
         limit,
         claim_for: claim_for(bits, member),
+        descendants: 4,
         at_ms,
     }))
 }
@@ -181,6 +190,7 @@ fn go_on(bits: usize, at_ms: i64, model: &dyn Store) -> Option<Write> {
         queued: Some(row.no),
         limit: 1 + (bits as u32 & 1),
         claim_for: None,
+        descendants: u32::MAX,
         at_ms,
     })))
 }

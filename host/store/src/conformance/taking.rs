@@ -30,6 +30,7 @@ impl Member {
             queued: None,
             limit: Send::LIMIT,
             claim_for: Some(claim_for),
+            descendants: u32::MAX,
             at_ms,
         };
         self.sent(send)
@@ -114,6 +115,7 @@ pub(super) fn a_started_run_is_taken(harness: &dyn Harness) {
         queued: None,
         limit: Send::LIMIT,
         claim_for: Some(member.claim_for(5, 1)),
+        descendants: u32::MAX,
         at_ms: 50,
     };
     let sent = member.sent(send.clone());
@@ -164,6 +166,7 @@ pub(super) fn a_run_for_later_takes_no_room(harness: &dyn Harness) {
         queued: None,
         limit: Send::LIMIT,
         claim_for: Some(member.claim_for(1, 1)),
+        descendants: u32::MAX,
         at_ms: 50,
     };
     let sent = member.sent(send);

@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
-use windlass_model::{Class, Failure, Resumption, RunNo, Seq, Status, TriggerType};
+use windlass_model::{Class, Delivery, Failure, Resumption, RunNo, Seq, Status, TriggerType};
 
-use super::Harness;
+use super::waiting::stimulus;
 use super::world::{DONE, DUE, Held, Member};
+use super::{Harness, publishing};
 use crate::codes;
 use crate::external::Touched;
+use crate::letters::{LetterBody, LetterQuery, NewDeadLetter};
 use crate::lives::{LifeOp, Lived};
-use crate::rows::{Parent, RunRow, TreeBound};
+use crate::rows::{Parent, RunRow, SenderTree, TreeBound};
+use crate::stimuli::{Send, StimulusQuery};
 use crate::transfer::Imported;
 use crate::write::Commit;
 
@@ -31,7 +34,7 @@ impl Member {
             trigger: held.trigger.no,
             seq: Seq(7),
             depth: above.map_or(0, |parent| parent.depth) + 1,
-            root: above.map_or(row.no, |parent| parent.root),
+            root: row.root(),
             flow: above.map_or("of the root".into(), |parent| Arc::clone(&parent.flow)),
             undoes: false,
         }
@@ -398,4 +401,166 @@ pub(super) fn creating_descendants_races_within_the_bound(harness: &dyn Harness)
     assert_eq!(born, 2 * EACH as usize);
     let children = |no| first.store.children(no, None, 99).unwrap().len();
     assert_eq!(parents.map(children).iter().sum::<usize>(), born);
+}
+
+/// Publishes a workflow that starts by a stimulus. Returns a stimulus of a run of the tree, and its
+/// delivery.
+fn starting(member: &Member, name: &str, tree: Option<SenderTree>) -> Send {
+    let mut sent = stimulus(name, Delivery::StartAndResume);
+    sent.tree = tree;
+    let mut new = publishing::draft(name);
+    new.bindings[0].hash = sent.hash;
+    if member.store.published("orders").unwrap().is_none() {
+        publishing::publish(member, new);
+    }
+    let starts = member.store.bindings(sent.hash).unwrap();
+    let starts = starts.iter().map(|row| {
+        let mut new = member.draft(1);
+        let stored = member.store.definition(row.definition).unwrap();
+        new.definition = Arc::new(stored.unwrap());
+        new.tree = tree.map(|tree| tree.root);
+        (row.no, new)
+    });
+    Send {
+        starts: starts.collect(),
+        stimulus: sent,
+        queued: None,
+        limit: Send::LIMIT,
+        claim_for: None,
+        descendants: HOST,
+        at_ms: 50,
+    }
+}
+
+fn of(root: RunNo) -> SenderTree {
+    SenderTree {
+        root,
+        workflow: u32::MAX,
+    }
+}
+
+pub(super) fn what_a_run_starts_by_stimuli_is_of_its_tree(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let root = member.born();
+    let no = root.fence.run;
+    // The queue keeps the tree of the sender.
+    let mut step = member.chained(&root, 2);
+    step.sends = vec![starting(&member, "chain", Some(of(no))).stimulus];
+    assert_eq!(member.commit(step), DUE);
+    let queued = member.store.queued(&StimulusQuery {
+        limit: 9,
+        ..StimulusQuery::default()
+    });
+    let queued = queued.unwrap();
+    assert_eq!(queued[0].stimulus.tree, Some(of(no)));
+    let send = Send {
+        queued: Some(queued[0].no),
+        ..starting(&member, "chain", queued[0].stimulus.tree)
+    };
+    let first = send.starts[0].1.no;
+    assert_eq!(member.sent(send).started.len(), 1);
+    let row = member.head(first);
+    assert_eq!(
+        (row.parent.clone(), row.tree, row.root()),
+        (None, Some(no), no)
+    );
+    // Children, and the runs of other stimuli, count in the same tree.
+    let held = member.take(first);
+    member.bear(member.bearing(&held, nothing)).unwrap();
+    for _ in 2..HOST {
+        let sent = member.sent(starting(&member, "chain", Some(of(no))));
+        assert_eq!((sent.started.len(), sent.refused), (1, false));
+    }
+    assert_eq!(member.bear(member.bearing(&held.next(), nothing)), bound());
+    // A waiting run is resumed although the tree is full, and the dead letter only starts.
+    let (waits, id) = member.waiting("chain");
+    let sent = member.sent(starting(&member, "chain", Some(of(no))));
+    assert_eq!((sent.started.len(), sent.refused), (0, true));
+    assert_eq!(
+        (sent.resumed, sent.buffered, sent.dropped),
+        (vec![id], false, false)
+    );
+    assert_ne!(waits, no);
+    let letters = member.store.dead_letters(&LetterQuery {
+        limit: 9,
+        ..LetterQuery::default()
+    });
+    let letters = letters.unwrap();
+    assert_eq!(letters.len(), 1);
+    let NewDeadLetter {
+        reason,
+        body,
+        failure,
+        ..
+    } = &letters[0].letter;
+    let failure = failure.as_ref().unwrap();
+    assert_eq!(
+        (reason.as_str(), failure.class, failure.code.to_string()),
+        (
+            "limit",
+            Class::Limit,
+            codes::TOO_MANY_DESCENDANTS.to_string()
+        )
+    );
+    let LetterBody::Stimulus(dead) = body else {
+        panic!("{body:?}")
+    };
+    assert_eq!((dead.delivery, dead.tree), (Delivery::Start, None));
+    // A stimulus from outside starts a tree of its own.
+    let sent = member.sent(starting(&member, "chain", None));
+    assert_eq!((sent.started.len(), sent.refused), (1, false));
+    let row = member.store.run(sent.started[0]).unwrap().unwrap();
+    assert_eq!(row.root(), row.no);
+}
+
+pub(super) fn a_start_that_a_stimulus_does_not_create_is_not_counted(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let root = member.born().fence.run;
+    let mut first = member.draft(1);
+    first.reserves = vec!["one".into()];
+    member.create(first);
+    for _ in 0..2 * HOST {
+        let mut send = starting(&member, "chain", Some(of(root)));
+        send.starts[0].1.exclusive = Some("one".into());
+        let sent = member.sent(send);
+        assert_eq!((sent.reserved.len(), sent.refused), (1, false));
+    }
+    // The workflow of the root allows fewer than the host, and its first descendant decides.
+    let lower = SenderTree { root, workflow: 2 };
+    let other = member.born().fence.run;
+    for (root, allowed) in [
+        (of(root), HOST),
+        (
+            SenderTree {
+                root: other,
+                ..lower
+            },
+            2,
+        ),
+    ] {
+        for place in 0..=allowed {
+            let sent = member.sent(starting(&member, "chain", Some(root)));
+            assert_eq!(sent.refused, place == allowed, "{place} of {root:?}");
+        }
+        let sent = member.sent(starting(&member, "chain", Some(of(root.root))));
+        assert!(sent.refused);
+    }
+}
+
+pub(super) fn a_tree_outlives_its_root_while_a_stimulus_has_started_a_run(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let root = member.born();
+    let no = root.fence.run;
+    let id = member.head(no).id;
+    for _ in 0..HOST {
+        assert!(
+            !member
+                .sent(starting(&member, "chain", Some(of(no))))
+                .refused
+        );
+    }
+    assert_eq!(member.commit(member.last(&root)), DONE);
+    assert_eq!(member.delete(id), Lived::Gone(no));
+    let sent = member.sent(starting(&member, "chain", Some(of(no))));
+    assert!(sent.refused, "its descendants are there");
 }

@@ -85,6 +85,7 @@ impl Member {
             queued: None,
             limit,
             claim_for: None,
+            descendants: u32::MAX,
             at_ms,
         };
         self.sent(send)
@@ -127,6 +128,7 @@ pub(crate) fn stimulus(name: &str, delivery: Delivery) -> NewStimulus {
         delivery,
         ttl_ms: 100,
         at_ms: 50,
+        tree: None,
     }
 }
 

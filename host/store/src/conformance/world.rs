@@ -123,6 +123,7 @@ impl Member {
             vars: vec![("v".into(), Payload::json("1"))],
             triggers: (1..=triggers).map(|seq| self.trigger(seq)).collect(),
             parent: None,
+            tree: None,
             keep_ms: None,
             reserves: Vec::new(),
             exclusive: None,

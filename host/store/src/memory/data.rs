@@ -231,6 +231,7 @@ impl Data {
                     created_ms: new.created_ms,
                     finished_ms: None,
                     failure: None,
+                    tree: new.tree.filter(|_| new.parent.is_none()),
                     parent: new.parent.clone(),
                 },
                 input: new.input.clone(),

@@ -12,7 +12,7 @@ use super::data::Data;
 use crate::children::{Unborn, ended, refused};
 use crate::error::Result;
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::rows::{Created, NewRun, NewTrigger, Parent};
+use crate::rows::{Created, NewRun, NewTrigger, Parent, SenderTree};
 use crate::stimuli::{
     BookmarkRow, ClaimFor, Cursor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send,
     SendOutcome, Sent,
@@ -212,16 +212,8 @@ impl Data {
         }
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms);
         let (mut sent, mut due) = (Sent::default(), Vec::new());
-        for (_, new) in send.starts.iter().filter(|_| starts) {
-            match self.create(new)? {
-                Ok(Created::New) => {
-                    sent.started.push(new.id);
-                    due.push(new.no);
-                }
-                Ok(Created::Exists(_)) => sent.started.push(new.id),
-                Ok(Created::Reserved { by }) => sent.reserved.push(by),
-                Ok(Created::Deleted) | Err(Fenced) => {}
-            }
+        if starts {
+            self.start(send, &mut sent, &mut due)?;
         }
         let next = if stimulus.delivery.resumes() {
             self.resume_matching(send, cursor, &mut sent, &mut due)
@@ -247,6 +239,31 @@ impl Data {
         }
         self.take_due(send.claim_for, send.at_ms, &due, &mut sent);
         Ok(SendOutcome::Sent(sent))
+    }
+
+    /// Creates the runs that a stimulus starts, after counting them in the tree of its sender.
+    fn start(&mut self, send: &Send, sent: &mut Sent, due: &mut Vec<RunNo>) -> Result<()> {
+        let new = u32::try_from(send.starts.len()).unwrap_or(u32::MAX);
+        let mut tree = None;
+        if let Some(SenderTree { root, workflow }) = send.stimulus.tree.filter(|_| new > 0) {
+            let (born, bound) = self.trees.get(&root).copied().unwrap_or((0, workflow));
+            if born.saturating_add(new) > bound.min(send.descendants) {
+                self.add_letter(&send.refused(born.into()));
+                sent.refused = true;
+                return Ok(());
+            }
+            tree = Some((root, born, bound));
+        }
+        let before = due.len();
+        for (_, new) in &send.starts {
+            let created = self.create(new)?;
+            due.extend(sent.note(new, &created).then_some(new.no));
+        }
+        if let Some((root, born, bound)) = tree {
+            let new = u32::try_from(due.len() - before).unwrap_or(u32::MAX);
+            self.trees.insert(root, (born + new, bound));
+        }
+        Ok(())
     }
 
     /// Claims the due work of those runs that have no owner and are not paused.

@@ -259,6 +259,7 @@ impl Data {
         let mut letter = new.clone();
         match &mut letter.body {
             LetterBody::Stimulus(dead) => {
+                dead.tree = None;
                 let blobs = std::mem::take(&mut dead.blobs);
                 self.put_blobs(holder(no), &blobs, new.at_ms);
                 self.refer(holder(no), &dead.input);

@@ -6,7 +6,7 @@ use windlass_model::{Body, Digest, Payload, RunId, RunNo};
 
 use super::data::Data;
 use crate::retention::{ExpiredRow, Forget, Forgotten, Sweep, Sweepable, Swept};
-use crate::rows::{NewBlob, RunRow};
+use crate::rows::NewBlob;
 
 impl Data {
     pub(super) fn forget(&mut self, forget: &Forget) -> Forgotten {
@@ -23,13 +23,9 @@ impl Data {
     pub(super) fn remove_run(&mut self, no: RunNo, at_ms: i64) -> Option<RunId> {
         let run = self.runs.remove(&no)?;
         self.ending.remove(&no);
-        let root = run.row.parent.as_ref().map_or(no, |parent| parent.root);
+        let root = run.row.root();
         let mut rows = self.runs.values().map(|run| &run.row);
-        let is_of = |row: &RunRow| {
-            let of = row.parent.as_ref().map_or(row.no, |parent| parent.root);
-            of == root
-        };
-        if !rows.any(is_of) {
+        if !rows.any(|row| row.root() == root) {
             self.trees.remove(&root);
         }
         self.ids.remove(&run.row.id);

@@ -110,6 +110,9 @@ impl Data {
             self.trees.insert(new, tree);
         }
         for run in self.runs.values_mut() {
+            if run.row.tree == Some(old) {
+                run.row.tree = Some(new);
+            }
             let Some(parent) = &mut run.row.parent else {
                 continue;
             };

@@ -132,6 +132,11 @@ impl Data {
         Ok(vars)
     }
 
+    fn var(&self, run: RunNo, scope: ScopeNo, name: &str) -> Result<Option<Payload>> {
+        let mut vars = self.vars(run, scope)?.into_iter();
+        Ok(vars.find_map(|(of, value)| (of == name).then_some(value)))
+    }
+
     fn scopes(&self, run: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
         let scopes = self.of(run, |run| run.scopes.clone());
         Ok(scopes.unwrap_or_default().into_iter().collect())

@@ -110,7 +110,8 @@ CREATE TABLE origin (
     parent_seq     BIGINT,
     depth          BIGINT,
     keep_ms        BIGINT,
-    -- The root of a child's tree, the name of the root's workflow, and whether the child undoes a
+    -- The root of the run's tree, unless that is the run; it may have no parent, if a stimulus
+    -- of the tree has started it. The name of the root's workflow, and whether the child undoes a
     -- node: such a child begins although runs above it are being cancelled.
     root           BIGINT,
     flow           TEXT COLLATE "C",
@@ -120,7 +121,7 @@ CREATE TABLE origin (
 CREATE INDEX origin_parent ON origin (parent, run) WHERE parent IS NOT NULL;
 CREATE INDEX origin_root ON origin (root) WHERE root IS NOT NULL;
 
--- The descendants that a root run has had, and how many its workflow allows. A child is counted
+-- The descendants that a root run has had, and how many its workflow allows. A descendant is counted
 -- before it is created, and stays counted when it ends or is deleted. The row is deleted with the
 -- last run of the tree.
 CREATE TABLE tree (
@@ -392,7 +393,10 @@ CREATE TABLE stimulus (
     after_no    BIGINT,
     until_no    BIGINT,
     attempts    BIGINT   NOT NULL DEFAULT 0,
-    last_error  TEXT
+    last_error  TEXT,
+    -- The root of its sender's tree, and how many descendants the workflow of the root allows.
+    root        BIGINT,
+    bound       BIGINT
 );
 
 CREATE INDEX stimulus_ready ON stimulus (ready_ms) WHERE ready_ms IS NOT NULL;

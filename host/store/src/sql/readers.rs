@@ -158,6 +158,22 @@ pub(crate) fn vars_after(
     })
 }
 
+pub(crate) fn var(
+    tables: &impl Source,
+    run: RunNo,
+    scope: ScopeNo,
+    name: &str,
+) -> Result<Option<Payload>> {
+    let sql =
+        sql!("SELECT body, meta{, sum|} FROM var WHERE run = ?1 AND scope = ?2 AND name = ?3");
+    let (run, scope) = (run.0, scope.0.cast_signed());
+    let found = tables.one(sql, params![run, scope, name], |row| {
+        let value = summed(row, 0, Of::Var, [run, scope, 0], name)?;
+        Ok(value.unwrap_or_else(Payload::null))
+    })?;
+    Ok(found)
+}
+
 pub(crate) fn scopes(tables: &impl Source, run: RunNo) -> Result<Vec<(ScopeNo, Bytes)>> {
     let sql = sql!("SELECT scope, state{, NULL, sum|} FROM scope WHERE run = ?1 ORDER BY scope");
     tables.all(sql, params![run.0], |row| {

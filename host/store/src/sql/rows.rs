@@ -82,6 +82,8 @@ pub(crate) use select_execution;
 pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
     let (no, version) = (int(row, 0)?, int(row, 9)?);
     let state = bytes(row, 10)?;
+    let parent = parent(row, 15)?;
+    let root = int_if_any(row, 20)?.map(RunNo);
     Ok(RunRow {
         sound: row.has_sum(STATE_SUM, &|| Ok(Some(of_state(no, version, &state))))?,
         no: RunNo(no),
@@ -99,7 +101,8 @@ pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
         created_ms: int(row, 12)?,
         finished_ms: int_if_any(row, 13)?,
         failure: json_if_any(row, 14)?,
-        parent: parent(row, 15)?,
+        tree: root.filter(|_| parent.is_none()),
+        parent,
     })
 }
 

@@ -13,6 +13,7 @@ use super::{Row, Source, params, sql};
 use crate::columns::StimulusWire;
 use crate::error::Result;
 use crate::letters::{DeadTrigger, LetterBody, LetterQuery, LetterRow, NewDeadLetter};
+use crate::rows::SenderTree;
 use crate::stimuli::{
     BookmarkQuery, BookmarkRow, BufferedRow, Cursor, NewBookmark, NewStimulus, QueuedRow,
     StimulusQuery,
@@ -24,7 +25,7 @@ macro_rules! select_stimulus {
         $crate::sql::sql!(concat!(
             "SELECT no, id, name, matches, hash, correlation, run, delivery, ttl_ms, ",
             "at_ms, input, input_meta, expires_ms, ready_ms, source, after_no, until_no, ",
-            "attempts, last_error FROM stimulus ",
+            "attempts, last_error, root, bound FROM stimulus ",
             $rest
         ))
     };
@@ -64,7 +65,12 @@ pub(crate) use select_bookmark;
 
 /// Reads the stimulus in the columns from `column` on, without its blobs.
 pub(crate) fn stimulus(row: &dyn Row, column: usize) -> Result<NewStimulus> {
+    let tree = int_if_any(row, column + 18)?.zip(small_if_any(row, column + 19)?);
     Ok(NewStimulus {
+        tree: tree.map(|(root, workflow)| SenderTree {
+            root: RunNo(root),
+            workflow,
+        }),
         id: StimulusId(uuid(row, column)?),
         name: text(row, column + 1)?,
         matches: bytes(row, column + 2)?,

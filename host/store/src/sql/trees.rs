@@ -1,13 +1,15 @@
-//! Trees of runs: a root and its descendants, which are counted as they are born.
+//! Trees of runs: a root and its descendants, which are counted as they are born. Descendants are
+//! children, and runs that a stimulus of a run of the tree has started.
 //!
 //! The row of the tree is locked until the transaction ends, so the count is exact although several
-//! hosts create children of one root at the same time.
+//! hosts create descendants of one root at the same time.
 
 use super::row::int;
 use super::transaction::{Done, Transaction};
-use super::{params, sql};
+use super::{letters, params, sql};
 use crate::children::Unborn;
-use crate::rows::{Created, NewRun, Parent};
+use crate::rows::{Created, NewRun, Parent, SenderTree, TreeBound};
+use crate::stimuli::{Send, Sent};
 use crate::write::Commit;
 
 /// Creates a child of a step, after counting it in the tree of its root. Returns the reason if it
@@ -26,8 +28,7 @@ pub(crate) async fn create<X: Transaction>(
         return Ok(None);
     }
     if let Some(parent) = &child.parent {
-        let sql = sql!("UPDATE tree SET born = born - 1 WHERE root = ?1");
-        tx.later(sql, params![parent.root.0]).await?;
+        uncount(tx, parent.root.0, 1).await?;
     }
     Ok(Some(Unborn::Taken))
 }
@@ -40,22 +41,71 @@ async fn charge<X: Transaction>(
     if !parent.undoes && is_ending(tx, parent).await? {
         return Ok(Some(Unborn::Ending));
     }
+    let counted = count(tx, parent.root.0, commit.tree, 1).await?;
+    Ok(counted.err().map(|born| Unborn::Bound { born }))
+}
+
+/// Counts so many new descendants of a root, all or none. If there is no room for them, the error is
+/// the number of descendants that the root has had.
+async fn count<X: Transaction>(
+    tx: &mut X,
+    root: i64,
+    bound: TreeBound,
+    new: u32,
+) -> Done<X, Result<(), i64>> {
     let sql = sql!(
-        "INSERT INTO tree (root, born, bound) SELECT CAST(?1 AS bigint), 1, CAST(?2 AS bigint) \
-        WHERE {min|least}(CAST(?2 AS bigint), CAST(?3 AS bigint)) > 0 \
-        ON CONFLICT (root) DO UPDATE SET born = tree.born + 1 \
-        WHERE tree.born < {min|least}(tree.bound, CAST(?3 AS bigint))"
+        "INSERT INTO tree (root, born, bound) \
+        SELECT CAST(?1 AS bigint), CAST(?4 AS bigint), CAST(?2 AS bigint) \
+        WHERE {min|least}(CAST(?2 AS bigint), CAST(?3 AS bigint)) >= CAST(?4 AS bigint) \
+        ON CONFLICT (root) DO UPDATE SET born = tree.born + CAST(?4 AS bigint) \
+        WHERE tree.born + CAST(?4 AS bigint) <= {min|least}(tree.bound, CAST(?3 AS bigint))"
     );
-    let key = params![parent.root.0, commit.tree.workflow, commit.tree.host];
+    let key = params![root, bound.workflow, bound.host, new];
     if tx.execute(sql, key).await? > 0 {
-        return Ok(None);
+        return Ok(Ok(()));
     }
     let sql = sql!("SELECT born FROM tree WHERE root = ?1");
-    let born = tx
-        .one(sql, params![parent.root.0], |row| int(row, 0))
-        .await?;
-    let born = born.unwrap_or_default();
-    Ok(Some(Unborn::Bound { born }))
+    let born = tx.one(sql, params![root], |row| int(row, 0)).await?;
+    Ok(Err(born.unwrap_or_default()))
+}
+
+/// Takes back the count of descendants that were not created.
+async fn uncount<X: Transaction>(tx: &mut X, root: i64, unborn: u32) -> Done<X, ()> {
+    let sql = sql!("UPDATE tree SET born = born - CAST(?2 AS bigint) WHERE root = ?1");
+    tx.later(sql, params![root, unborn]).await
+}
+
+/// Creates the runs that a stimulus starts. If a run has sent it, they are counted in the tree of
+/// that run first; if the tree has no room for them, none is created, and a dead letter has the
+/// stimulus. Returns the runs whose triggers may be due.
+pub(crate) async fn start<'s, X: Transaction>(
+    tx: &mut X,
+    send: &'s Send,
+    sent: &mut Sent,
+) -> Done<X, Vec<&'s NewRun>> {
+    let new = u32::try_from(send.starts.len()).unwrap_or(u32::MAX);
+    let tree = send.stimulus.tree.filter(|_| new > 0);
+    if let Some(SenderTree { root, workflow }) = tree {
+        let bound = TreeBound {
+            workflow,
+            host: send.descendants,
+        };
+        if let Err(born) = count(tx, root.0, bound, new).await? {
+            letters::add_letter(tx, &send.refused(born)).await?;
+            sent.refused = true;
+            return Ok(Vec::new());
+        }
+    }
+    let mut due = Vec::with_capacity(send.starts.len());
+    for (_, new) in &send.starts {
+        let created = tx.create(new).await?;
+        due.extend(sent.note(new, &created).then_some(new));
+    }
+    let unborn = new.saturating_sub(u32::try_from(due.len()).unwrap_or(u32::MAX));
+    if let (Some(tree), 1..) = (tree, unborn) {
+        uncount(tx, tree.root.0, unborn).await?;
+    }
+    Ok(due)
 }
 
 /// Notes that a run was asked to end.

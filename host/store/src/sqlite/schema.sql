@@ -101,7 +101,8 @@ CREATE TABLE origin (
     depth          INTEGER,
     keep_ms        INTEGER,
     sum            INTEGER,
-    -- The root of a child's tree, the name of the root's workflow, and whether the child undoes a
+    -- The root of the run's tree, unless that is the run; it may have no parent, if a stimulus
+    -- of the tree has started it. The name of the root's workflow, and whether the child undoes a
     -- node: such a child begins although runs above it are being cancelled.
     root           INTEGER,
     flow           TEXT,
@@ -111,7 +112,7 @@ CREATE TABLE origin (
 CREATE INDEX origin_parent ON origin (parent) WHERE parent IS NOT NULL;
 CREATE INDEX origin_root ON origin (root) WHERE root IS NOT NULL;
 
--- The descendants that a root run has had, and how many its workflow allows. A child is counted
+-- The descendants that a root run has had, and how many its workflow allows. A descendant is counted
 -- before it is created, and stays counted when it ends or is deleted. The row is deleted with the
 -- last run of the tree.
 CREATE TABLE tree (
@@ -376,7 +377,10 @@ CREATE TABLE stimulus (
     after_no    INTEGER,
     until_no    INTEGER,
     attempts    INTEGER NOT NULL DEFAULT 0,
-    last_error  TEXT
+    last_error  TEXT,
+    -- The root of its sender's tree, and how many descendants the workflow of the root allows.
+    root        INTEGER,
+    bound       INTEGER
 ) STRICT;
 
 CREATE INDEX stimulus_ready ON stimulus (ready_ms) WHERE ready_ms IS NOT NULL;

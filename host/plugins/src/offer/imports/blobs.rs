@@ -122,8 +122,9 @@ impl Guest {
         let blobs = call.cx.blobs.as_ref().map(Arc::clone);
         let blobs = blobs.ok_or_else(|| BlobError::NotFound("there are no blobs".to_owned()))?;
         call.pause();
-        let answer = tokio::task::spawn_blocking(move || ask(&*blobs)).await;
-        let answer = answer.map_err(|_| BlobError::Other("the host failed to read".to_owned()))?;
+        let answer = super::read(move || ask(&*blobs)).await;
+        let answer =
+            answer.ok_or_else(|| BlobError::Other("the host failed to read".to_owned()))?;
         answer.map_err(|error| BlobError::Other(error.0))
     }
 }

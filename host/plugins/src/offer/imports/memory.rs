@@ -26,8 +26,9 @@ impl Host for Guest {
             return Ok(None);
         };
         call.pause();
-        let found = tokio::task::spawn_blocking(move || memory.get(&path)).await;
-        let found = found.map_err(|_| MemoryError::Other("the host failed to read".to_owned()))?;
+        let found = super::read(move || memory.get(&path)).await;
+        let found =
+            found.ok_or_else(|| MemoryError::Other("the host failed to read".to_owned()))?;
         let payload = match found {
             Ok(Some(payload)) => payload,
             Ok(None) => return Ok(None),

@@ -14,6 +14,7 @@ mod random;
 
 pub(crate) use events::EventWork;
 
+use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
@@ -56,6 +57,25 @@ const WAITING: [&str; 3] = [
 ];
 /// Interfaces of WASI that never wait. All others may: even closing a stream.
 const PLAIN_WASI: [&str; 2] = ["wasi:random/", "wasi:clocks/wall-clock"];
+
+/// The reads of the store by plugins at once: each may bring a large value into memory.
+pub(crate) const READS: usize = 4;
+
+static READING: Semaphore = Semaphore::const_new(READS);
+
+/// Reads for a plugin, on a thread that may block, when it is its turn. If the call ends before, the
+/// read goes on and keeps its turn. None: the read has panicked.
+pub(crate) async fn read<T: Send + 'static>(
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let turn = READING.acquire().await.ok()?;
+    let done = tokio::task::spawn_blocking(move || {
+        let done = read();
+        drop(turn);
+        done
+    });
+    done.await.ok()
+}
 
 impl Imports {
     /// Refuses interfaces that are neither Windlass's nor WASI's: instantiation would fail later,

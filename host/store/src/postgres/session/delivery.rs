@@ -6,11 +6,9 @@ use windlass_model::{BookmarkNo, Delivery, Digest, RunId, StimulusNo};
 use super::bookmarks::{self, Met, select_met};
 use super::heads::{Params, Standing, hold, id, standing};
 use super::{Done, Failed, MEMBER, Session, get};
-use crate::rows::Created;
 use crate::sql::hot;
-use crate::sql::queueing;
+use crate::sql::{queueing, trees};
 use crate::stimuli::{ClaimFor, Cursor, NewStimulus, Send, SendOutcome, Sent};
-use crate::write::Fenced;
 
 /// The holder of a stimulus's blobs until the runs that refer to them are known.
 const IN_HAND: i64 = i64::MIN;
@@ -70,7 +68,10 @@ impl Session<'_> {
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms).await?;
         let (mut sent, mut free) = (Sent::default(), Vec::new());
         if starts {
-            self.start_bound(send, &mut sent, &mut free).await?;
+            for new in trees::start(self, send, &mut sent).await? {
+                let due = new.triggers.iter().any(|new| new.due_ms <= send.at_ms);
+                free.extend((due && new.owner.is_none()).then_some(new.no.0));
+            }
         }
         let next = if stimulus.delivery.resumes() {
             self.resume_matching(send, cursor, &mut sent, &mut free)
@@ -125,22 +126,6 @@ impl Session<'_> {
             }
         }
         Ok(rows.len() == send.starts.len())
-    }
-
-    async fn start_bound(&mut self, send: &Send, sent: &mut Sent, free: &mut Vec<i64>) -> Done<()> {
-        for (_, new) in &send.starts {
-            match self.create(new).await? {
-                Ok(Created::New) => {
-                    sent.started.push(new.id);
-                    let due = new.triggers.iter().any(|new| new.due_ms <= send.at_ms);
-                    free.extend((due && new.owner.is_none()).then_some(new.no.0));
-                }
-                Ok(Created::Exists(_)) => sent.started.push(new.id),
-                Ok(Created::Reserved { by }) => sent.reserved.push(by),
-                Ok(Created::Deleted) | Err(Fenced) => {}
-            }
-        }
-        Ok(())
     }
 
     /// Resumes matching bookmarks, up to the limit. Returns the cursor for the rest. Adds the

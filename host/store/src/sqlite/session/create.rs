@@ -89,7 +89,7 @@ impl Session<'_> {
             parent.map(|parent| parent.trigger.0),
             parent.map(|parent| parent.seq.0.cast_signed()),
             parent.map(|parent| parent.depth),
-            parent.map(|parent| parent.root.0),
+            new.root().map(|root| root.0),
             parent.map(|parent| &*parent.flow),
             parent.map(|parent| parent.undoes),
             new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),

@@ -6,12 +6,10 @@ use windlass_model::{BookmarkNo, Delivery, Digest, RunId, RunNo, Status, Stimulu
 use super::bookmarks::{Met, met, select_met};
 use super::cache::Head;
 use super::{Done, Session};
-use crate::rows::Created;
 use crate::sql::hot;
-use crate::sql::queueing;
 use crate::sql::transaction::now;
+use crate::sql::{queueing, trees};
 use crate::stimuli::{ClaimFor, Cursor, NewStimulus, Send, SendOutcome, Sent};
-use crate::write::Fenced;
 
 /// The holder of a stimulus's blobs until the runs that refer to them are known.
 const IN_HAND: i64 = i64::MIN;
@@ -33,7 +31,8 @@ impl Session<'_> {
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms)?;
         let (mut sent, mut due) = (Sent::default(), Vec::new());
         if starts {
-            self.start_bound(send, &mut sent, &mut due)?;
+            let new = now(trees::start(self, send, &mut sent))?;
+            due.extend(new.iter().map(|new| new.no));
         }
         let next = if stimulus.delivery.resumes() {
             self.resume_matching(send, cursor, &mut sent, &mut due)?
@@ -95,21 +94,6 @@ impl Session<'_> {
                 .any(|(binding, new)| binding.0 == *no && new.definition.digest.0 == *digest)
         };
         Ok(bound.len() == send.starts.len() && bound.iter().all(prepared))
-    }
-
-    fn start_bound(&mut self, send: &Send, sent: &mut Sent, due: &mut Vec<RunNo>) -> Done<()> {
-        for (_, new) in &send.starts {
-            match self.create(new)? {
-                Ok(Created::New) => {
-                    sent.started.push(new.id);
-                    due.push(new.no);
-                }
-                Ok(Created::Exists(_)) => sent.started.push(new.id),
-                Ok(Created::Reserved { by }) => sent.reserved.push(by),
-                Ok(Created::Deleted) | Err(Fenced) => {}
-            }
-        }
-        Ok(())
     }
 
     /// Resumes matching bookmarks, up to the limit. Returns the cursor for the rest.
