@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use windlass_model::{Body, Class, Payload, Status};
+use windlass_runtime::BurstBounds;
 use windlass_store::Reader as _;
 
 use crate::rig::Setup;
@@ -247,26 +248,26 @@ nodes:
 
 /// Runs a workflow over a list, as JSON text. Returns its output, and how often the store read a whole
 /// blob and a part of one.
-fn read_over(workflow: &str, list: &str, run_data_bytes: u64) -> (String, usize, usize) {
-    let running = Setup {
-        run_data_bytes,
-        ..Setup::default()
-    }
-    .start();
+fn read_over(workflow: &str, list: &str, setup: &Setup) -> (String, usize, usize) {
+    let running = setup.start();
     let reads = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let witness = Arc::clone(&reads);
     running.store.set_read_witness(Some(Box::new(move |reader| {
-        let at = match reader {
-            "blob" => 0,
-            "blob_part" => 1,
+        let [whole, parts] = &*witness;
+        let counted = match reader {
+            "blob" => whole,
+            "blob_part" => parts,
             _ => return,
         };
-        witness[at].fetch_add(1, Ordering::Relaxed);
+        counted.fetch_add(1, Ordering::Relaxed);
     })));
     let started = running.run_on(workflow, Payload::json(list.to_owned()));
     let result = running.ended(started.no);
     assert_eq!(result.status, Status::Completed, "{:?}", result.failure);
     running.store.set_read_witness(None);
+    let row = running.store.run(result.id).unwrap().unwrap();
+    let changes_hands = setup.burst.steps < BurstBounds::default().steps;
+    assert!(!changes_hands || row.epoch.0 > 5, "{:?}", row.epoch);
     let output = running.store.output(started.no).unwrap().unwrap();
     let text = match &output.body {
         Body::Inline(bytes) => bytes.clone(),
@@ -315,12 +316,20 @@ output: "{{{{ nodes.each.output }}}}"
 "#
         );
         let wanted = format!("[{}]", items.join(","));
-        let (whole, _, parts) = read_over(&workflow, &list, 128 << 20);
+        let (whole, _, parts) = read_over(&workflow, &list, &Setup::default());
         assert!(whole == wanted, "{body}");
         assert_eq!(parts, 0, "there is room for the list");
-        let (paged, blobs, parts) = read_over(&workflow, &list, 0);
+        let mut setup = Setup {
+            run_data_bytes: 0,
+            ..Setup::default()
+        };
+        let (paged, blobs, parts) = read_over(&workflow, &list, &setup);
         assert!(paged == wanted, "{body}");
-        // The output of the for-each is read once, and so are large outputs of items.
+        assert!(parts > 20, "{blobs} {parts}");
+        // A run that is given back is claimed without data in memory, as after a crash.
+        setup.burst.steps = 7;
+        let (paged, blobs, parts) = read_over(&workflow, &list, &setup);
+        assert!(paged == wanted, "{body}");
         assert!(parts > 20, "{blobs} {parts}");
     }
 }
@@ -345,7 +354,11 @@ output: "{{ nodes.outer.output | unique }}"
 "#;
     let item = format!("\"{}\"", "x".repeat(40_000));
     let list = format!("[{}]", [item.as_str(); 10].join(","));
-    let (output, blobs, parts) = read_over(workflow, &list, 0);
+    let setup = Setup {
+        run_data_bytes: 0,
+        ..Setup::default()
+    };
+    let (output, blobs, parts) = read_over(workflow, &list, &setup);
     assert_eq!(output, "[400000]");
     assert!(blobs < 30, "the list is read whole {blobs} times");
     assert!(parts >= 5, "{parts}");
