@@ -74,6 +74,10 @@ const WALLS: &[(&str, &[&str])] = &[
         &["tokio", "wasmtime", "rusqlite", "windlass-model"],
     ),
     (
+        "windlass-allocator",
+        &["tokio", "wasmtime", "rusqlite", "windlass-model"],
+    ),
+    (
         "windlass-periodic",
         &["tokio", "wasmtime", "rusqlite", "windlass-model"],
     ),

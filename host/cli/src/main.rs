@@ -38,11 +38,8 @@ use std::process::ExitCode;
 
 use windlass_plugins::compiler;
 
-/// Executions allocate and free many small values on several threads.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    windlass_allocator::return_pages_soon();
     // The host starts its own program to compile a plugin. That process reads no configuration.
     match compiler::compile_worker(std::env::args_os()) {
         Some(ended) => ended,

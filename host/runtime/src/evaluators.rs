@@ -8,15 +8,16 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use windlass_fair::{Caller, Queue};
 
-use crate::shared::RuntimeShared;
+use crate::heavy::Heavy;
+use crate::shared::{RuntimeShared, Work};
 
 /// An evaluation. It holds its place until the shard has taken its result, so that few results wait.
 type Evaluate = Box<dyn FnOnce(Place) + Send>;
 
 /// The queue of evaluations.
 pub(crate) struct Evaluators {
-    /// How many run at a time.
-    places: usize,
+    /// One runs on each thread.
+    threads: Arc<Heavy>,
     line: Mutex<Line>,
 }
 
@@ -31,7 +32,7 @@ impl Evaluators {
     /// them.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
-            places: workers.div_ceil(2).max(1),
+            threads: Arc::new(Heavy::new("evaluate", workers.div_ceil(2))),
             line: Mutex::default(),
         }
     }
@@ -62,7 +63,7 @@ impl Evaluators {
         loop {
             let taken = {
                 let mut line = self.line.lock();
-                if line.running >= self.places {
+                if line.running >= self.threads.threads() {
                     return;
                 }
                 let now_ms = shared.base.now().monotonic_ms;
@@ -78,8 +79,9 @@ impl Evaluators {
                 shared: Arc::downgrade(shared),
             };
             let evaluate = taken.item;
-            let run = move || evaluate(place);
-            (shared.bursts.aside)(&shared.base.io, Box::new(run));
+            let run = Box::new(move || evaluate(place));
+            let work = Work::Evaluates(Arc::clone(&self.threads), run);
+            (shared.bursts.aside)(&shared.base.io, work);
         }
     }
 }

@@ -20,6 +20,7 @@ mod error;
 mod evaluators;
 mod exclusive;
 mod guest_view;
+pub mod heavy;
 pub mod keyring;
 mod links;
 mod observe;

@@ -82,7 +82,7 @@ impl Runtime {
         let threads = options.workers.max(1) + options.spare_workers;
         let scan_ms = options.scheduler.scan_interval_ms;
         let folders = options.plugin_folders.take();
-        let parts = Parts::join(options, |io, work| drop(io.spawn_blocking(work)))?;
+        let parts = Parts::join(options, |io, work| work.elsewhere(io))?;
         let Parts {
             shared,
             driver,

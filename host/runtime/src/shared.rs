@@ -16,6 +16,7 @@ use crate::burst_locks::BurstLocks;
 use crate::catalog::{Catalog, Prepared};
 use crate::error::Error;
 use crate::evaluators::Evaluators;
+use crate::heavy::Heavy;
 use crate::links::Links;
 use crate::observe::Observer;
 use crate::options::UnpublishedLookup;
@@ -29,7 +30,33 @@ use crate::topology::Topology;
 use crate::wait::Waiters;
 
 /// Runs work on another thread, where it delays no shard.
-pub(crate) type Aside = fn(&Handle, Box<dyn FnOnce() + Send>);
+pub(crate) type Aside = fn(&Handle, Work);
+
+/// Work that would delay the thread of a shard.
+pub(crate) enum Work {
+    /// Reads the store, and waits for it.
+    Reads(Box<dyn FnOnce() + Send>),
+    /// Evaluates expressions over much data, on threads of its own.
+    Evaluates(Arc<Heavy>, Box<dyn FnOnce() + Send>),
+}
+
+impl Work {
+    /// Runs it on this thread.
+    #[cfg(test)]
+    pub(crate) fn here(self) {
+        match self {
+            Self::Reads(work) | Self::Evaluates(_, work) => work(),
+        }
+    }
+
+    /// Runs it on a thread of its kind.
+    pub(crate) fn elsewhere(self, io: &Handle) {
+        match self {
+            Self::Reads(work) => drop(io.spawn_blocking(work)),
+            Self::Evaluates(threads, work) => threads.begin(work),
+        }
+    }
+}
 
 /// The state that all parts of the runtime share. Each part takes only the fields that it needs.
 pub(crate) struct RuntimeShared {

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use windlass_model::{Definition, Digest};
 use windlass_runtime::Runtime;
 use windlass_runtime::client::{Resources, Turn, Turns, WorkflowClient};
+use windlass_runtime::heavy::Heavy;
 use windlass_store::{Store, within};
 
 use crate::answers::{self, Answers};
@@ -61,6 +62,8 @@ pub(crate) struct AppInner {
     /// Work on large data, of which there is little at once: it takes many times their memory, and
     /// leaves cores to other requests.
     large: Turns,
+    /// Do this work.
+    heavy: Arc<Heavy>,
     /// Threads that may count for the metrics; they do not wait for the others.
     counting: Turns,
     /// The one thread that probes the store: a separate one, so that neither other requests nor
@@ -86,6 +89,7 @@ impl App {
         let bounds = options.bounds;
         let token = options.token.as_deref();
         let blocking = Turns::new(bounds.blocking);
+        let heavy = Arc::new(Heavy::half("large"));
         Self(Arc::new(AppInner {
             client: client(&options).with_turns(blocking.clone()),
             pools: Pools::new(&bounds, Arc::clone(&options.metrics)),
@@ -96,7 +100,8 @@ impl App {
             client_rate: options.callers.client_rate.map(Buckets::new),
             hooks: Hooks::default(),
             blocking,
-            large: Turns::new(large_at_once()),
+            large: Turns::new(heavy.threads()),
+            heavy,
             counting: Turns::new(COUNTING),
             probing: Turns::new(1),
             // Digests have one length, so comparing them does not reveal the length of the token.
@@ -179,7 +184,10 @@ impl App {
         }
         let patience = Duration::from_millis(self.bounds().timeout_ms);
         match tokio::time::timeout(patience, self.large.next()).await {
-            Ok(turn) => Ok(Some(Large(Arc::new(turn)))),
+            Ok(turn) => Ok(Some(Large {
+                threads: Arc::clone(&self.heavy),
+                _turn: Arc::new(turn),
+            })),
             Err(_) => Err(Problem::busy("this host works on other large requests")),
         }
     }
@@ -209,11 +217,20 @@ impl App {
 
 /// A turn to work on large data. Clones are the same turn.
 #[derive(Clone)]
-pub(crate) struct Large(#[expect(dead_code, reason = "it is held")] Arc<Turn>);
+pub(crate) struct Large {
+    threads: Arc<Heavy>,
+    _turn: Arc<Turn>,
+}
 
-/// Work on large data at once.
-fn large_at_once() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+impl Large {
+    /// Works on data: with a turn on the threads for large data, else here. Blocks. The turn is
+    /// kept until the work ends.
+    pub(crate) fn work<T: Send>(turn: Option<Self>, work: impl FnOnce() -> T + Send) -> T {
+        match turn {
+            Some(turn) => turn.threads.run(work),
+            None => work(),
+        }
+    }
 }
 
 /// Runs work on data of a request: with a turn for large data, on a thread that may block.
@@ -225,11 +242,7 @@ pub(crate) async fn read_aside<T: Send + 'static>(
         return read();
     };
     // The caller may be gone before the work ends.
-    let done = tokio::task::spawn_blocking(move || {
-        let done = read();
-        drop(turn);
-        done
-    });
+    let done = tokio::task::spawn_blocking(move || Large::work(Some(turn), read));
     done.await.unwrap_or_else(|error| Err(Problem::bug(&error)))
 }
 

@@ -18,11 +18,9 @@ use windlass_tests::bench::{
     scaling, scenario, start_up, steady, table, timers,
 };
 
-/// The allocator of the program.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> Result<()> {
+    // As the program does.
+    windlass_allocator::return_pages_soon();
     let arguments = Arguments::read()?;
     match (&arguments.only, arguments.minutes) {
         (Some(only), _) => single(&arguments, only),

@@ -11,7 +11,6 @@ mod outside;
 mod pins;
 mod prepare;
 mod requests;
-mod slots;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -35,6 +34,7 @@ use windlass_store::rows::{DefinitionRow, PinsRow};
 use crate::codes;
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::heavy::Heavy;
 use crate::transfer::malformed;
 
 pub use file::check_file;
@@ -43,7 +43,6 @@ pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check, warnings_before_run};
 pub(crate) use prepare::{begins, is_pure, uses};
-use slots::Slots;
 
 /// A definition, prepared to run.
 pub(crate) struct Prepared {
@@ -141,11 +140,15 @@ impl Executor {
     }
 }
 
+/// Definitions over this size, in bytes of canonical JSON, are large.
+const LARGE_BYTES: usize = 64 * 1024;
+
 /// The definitions prepared so far, bounded by the memory that they take.
 pub(crate) struct Catalog {
     kept: Mutex<Kept>,
-    /// For large definitions that are being prepared.
-    slots: Slots,
+    /// Prepare large definitions: reading and compiling one takes many times the memory of its file,
+    /// besides the result.
+    heavy: Heavy,
     /// Bounds the threads that prepare definitions for claimed runs. They may wait for each other,
     /// so there are fewer than threads that may block.
     pub(crate) threads: Arc<Semaphore>,
@@ -173,7 +176,7 @@ impl Catalog {
     fn of(kept: Kept) -> Self {
         Self {
             kept: Mutex::new(kept),
-            slots: Slots::default(),
+            heavy: Heavy::half("prepare"),
             threads: Arc::new(Semaphore::new(Self::THREADS)),
         }
     }
@@ -203,13 +206,24 @@ impl Catalog {
             .definition(definition)?
             .ok_or_else(|| missing("definition", definition))?;
         let pinned = store.pins(pins)?.ok_or_else(|| missing("pins", pins))?;
-        let _slot = self.slots.enter(row.json.len());
-        // Another thread may have prepared it meanwhile.
-        if let Some(known) = self.known(definition, pins) {
-            return Ok(known);
+        self.by_size(row.json.len(), move || {
+            // Another thread may have prepared it meanwhile.
+            if let Some(known) = self.known(definition, pins) {
+                return Ok(known);
+            }
+            let prepared = Arc::new(prepare::from_store(row, pinned, store, plugins)?);
+            Ok(self.keep(prepared))
+        })
+    }
+
+    /// Prepares a definition of so many bytes of canonical JSON: a large one on few threads, so that
+    /// it may wait. Blocks.
+    fn by_size<T: Send>(&self, bytes: usize, prepare: impl FnOnce() -> T + Send) -> T {
+        if bytes > LARGE_BYTES {
+            self.heavy.run(prepare)
+        } else {
+            prepare()
         }
-        let prepared = Arc::new(prepare::from_store(row, pinned, store, plugins)?);
-        Ok(self.keep(prepared))
     }
 
     /// The prepared definition of a run from another store. If it is not cached, it is prepared
@@ -224,8 +238,9 @@ impl Catalog {
         if let Some(known) = self.known(definition.digest, pins.digest) {
             return Ok(known);
         }
-        let _slot = self.slots.enter(definition.json.len());
-        let prepared = prepare::from_store(definition, pins, store, plugins)?;
+        let prepared = self.by_size(definition.json.len(), move || {
+            prepare::from_store(definition, pins, store, plugins)
+        })?;
         if *prepared.name != *prepared.definition.name {
             return Err(malformed("its workflow has another name"));
         }
@@ -283,11 +298,21 @@ impl Catalog {
         plugins: &windlass_plugins::Host,
         is_new: bool,
     ) -> Result<Arc<Prepared>, Error> {
-        let _slot = self.slots.enter(definition.json.len());
-        // Another thread may have prepared it meanwhile.
-        if let Some(current) = self.current(definition.digest, plugins) {
-            return Ok(current);
-        }
+        self.by_size(definition.json.len(), move || {
+            // Another thread may have prepared it meanwhile.
+            if let Some(current) = self.current(definition.digest, plugins) {
+                return Ok(current);
+            }
+            self.prepare_now(definition, plugins, is_new)
+        })
+    }
+
+    fn prepare_now(
+        &self,
+        definition: DefinitionRow,
+        plugins: &windlass_plugins::Host,
+        is_new: bool,
+    ) -> Result<Arc<Prepared>, Error> {
         let read = windlass_model::file::read_canonical(&definition.json);
         let read = read.map_err(Error::Definition)?;
         if is_new {

@@ -18,7 +18,7 @@ use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
 use super::core::{Action, Core, Event, Now};
 use crate::error::Error;
 use crate::shard::{Arrival, Message, REASON_BYTES};
-use crate::shared::RuntimeShared;
+use crate::shared::{RuntimeShared, Work};
 
 /// Sends events to the scheduler.
 #[derive(Clone)]
@@ -506,7 +506,7 @@ impl RuntimeShared {
     ) {
         let shared = Arc::clone(self);
         let park = move || shared.park(&claimed, &numbers, &reason);
-        (self.bursts.aside)(&self.base.io, Box::new(park));
+        (self.bursts.aside)(&self.base.io, Work::Reads(Box::new(park)));
     }
 
     /// Parks the triggers of a run that cannot run here: its definition or one of its plugins

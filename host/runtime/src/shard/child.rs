@@ -18,7 +18,7 @@ use crate::catalog::Prepared;
 use crate::codes;
 use crate::derived;
 use crate::error::Error;
-use crate::shared::RuntimeShared;
+use crate::shared::{RuntimeShared, Work};
 use crate::starting::{Cause, Start};
 
 /// The limit of parents above a run.
@@ -78,7 +78,7 @@ impl OwnedRun {
                 })));
             }
         };
-        (shared.bursts.aside)(&shared.base.io, Box::new(look));
+        (shared.bursts.aside)(&shared.base.io, Work::Reads(Box::new(look)));
         Ok(Begun::Elsewhere)
     }
 

@@ -41,7 +41,7 @@ impl Process {
     fn with_unwritten(unwritten_bytes: u64) -> Self {
         let clock = SimClock::new();
         let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
-        Self::on(store, clock, unwritten_bytes, |_, work| work())
+        Self::on(store, clock, unwritten_bytes, |_, work| work.here())
     }
 
     /// A process on this store. `aside` gets the work that threads beside the shard do.

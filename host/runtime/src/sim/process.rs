@@ -203,7 +203,7 @@ impl Process {
             plugin_folders: None,
         };
         // There is one thread here, and the simulation chooses which part continues.
-        let mut parts = Parts::join(options, |_, work| work()).ok()?;
+        let mut parts = Parts::join(options, |_, work| work.here()).ok()?;
         for prepared in ALL.workflows.iter().chain(&ALL.published) {
             parts.shared.base.catalog.keep(Arc::clone(prepared));
         }

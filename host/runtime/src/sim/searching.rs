@@ -62,7 +62,7 @@ impl Host {
             observer: None,
             plugin_folders: None,
         };
-        let mut parts = Parts::join(options, |_, work| work()).unwrap();
+        let mut parts = Parts::join(options, |_, work| work.here()).unwrap();
         let catalog = &parts.shared.base.catalog;
         catalog.keep(Arc::clone(&ALL.workflows[0]));
         parts.driver.begin();

@@ -12,7 +12,7 @@ use windlass_runtime::client;
 use windlass_store::drafts::DraftRow;
 
 use super::publishing::Published;
-use crate::app::App;
+use crate::app::{App, Large};
 use crate::content;
 use crate::count::Count;
 use crate::extract::{self, Named, QueryParams, WORKFLOW, check_media, text_header};
@@ -131,7 +131,6 @@ pub(crate) async fn save(
     let large = app.large(text.len()).await?;
     let saved = app
         .ask(move |app| {
-            let _large = large;
             let name = Some(name);
             let draft = client::SaveDraft {
                 name,
@@ -139,12 +138,9 @@ pub(crate) async fn save(
                 expected,
             };
             let plugins = app.resources().plugins()?;
-            Ok(client::save_draft(
-                app.store(),
-                &plugins,
-                app.now_ms(),
-                &draft,
-            )?)
+            let (store, now_ms) = (app.store(), app.now_ms());
+            let save = || client::save_draft(store, &plugins, now_ms, &draft);
+            Ok(Large::work(large, save)?)
         })
         .await?;
     let revision = saved.revision;

@@ -14,7 +14,7 @@ use windlass_store::published::PublicationRow;
 use windlass_store::rows::DefinitionRow;
 
 use super::definitions::{missing, tag, tagged};
-use crate::app::{App, AppInner};
+use crate::app::{App, AppInner, Large};
 use crate::codes;
 use crate::content;
 use crate::count::Count;
@@ -78,13 +78,15 @@ pub(crate) async fn publish(
     let large = app.large(text.len()).await?;
     let (published, digest) = app
         .ask(move |app| {
-            let _large = large;
-            let row = definition(app, Some(&name), &text)?;
-            let plugins = app.resources().plugins()?;
-            let holds = |row: Option<&PublicationRow>| expected.holds(row);
-            let published = client::publish_if(app.store(), &plugins, app.now_ms(), &row, holds)?;
-            let published = published.ok_or_else(|| otherwise(app, &name))?;
-            Ok((published, row.digest))
+            Large::work(large, || {
+                let row = definition(app, Some(&name), &text)?;
+                let plugins = app.resources().plugins()?;
+                let holds = |row: Option<&PublicationRow>| expected.holds(row);
+                let (store, now_ms) = (app.store(), app.now_ms());
+                let published = client::publish_if(store, &plugins, now_ms, &row, holds)?;
+                let published = published.ok_or_else(|| otherwise(app, &name))?;
+                Ok((published, row.digest))
+            })
         })
         .await?;
     app.published();

@@ -12,7 +12,7 @@ use windlass_runtime::{StartRequest, Workflow};
 
 use super::publishing::definition;
 use super::triggers::due;
-use crate::app::App;
+use crate::app::{App, Large};
 use crate::codes;
 use crate::extract::{
     Data, Document, JsonText, Named, check_optional, maybe_duration_text, text_header,
@@ -105,10 +105,7 @@ pub(crate) async fn start(
         (None, Some(JsonText(text))) => {
             turn = app.large(text.len()).await?;
             let large = turn.clone();
-            let given = app.ask(move |app| {
-                let _large = large;
-                definition(app, None, &text)
-            });
+            let given = app.ask(move |app| Large::work(large, || definition(app, None, &text)));
             Workflow::Given(given.await?)
         }
         _ => {

@@ -22,7 +22,7 @@ use windlass_model::http::Respond;
 use windlass_model::{Digest, ExecutionNo, ExecutionStatus, Payload, RunId};
 
 use super::Direct;
-use crate::app::{App, AppInner};
+use crate::app::{App, AppInner, Large};
 use crate::codes;
 use crate::gate::Room;
 use crate::newer::newer;
@@ -213,12 +213,12 @@ async fn given(
     if let Some(room) = room {
         room.for_answer(app, output_room(&output, most)).await?;
     }
-    // Few large ones are made at once: threads keep the memory that they have used for a while.
     let large = app.large(bytes_of(&output)).await?;
     let read = app.ask(move |app| {
-        let _large = large;
-        let output = view::value(app, &output)?;
-        Ok(read(output.json(), most))
+        Large::work(large, || {
+            let output = view::value(app, &output)?;
+            Ok(read(output.json(), most))
+        })
     });
     read.await?.map_err(|wrong| unanswered(node, wrong))
 }
