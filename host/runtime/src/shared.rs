@@ -91,6 +91,13 @@ pub(crate) struct Base {
     pub(crate) run_data_bytes: u64,
 }
 
+impl Base {
+    /// Whether the runs in memory hold less data than they may together.
+    pub(crate) fn has_room(&self) -> bool {
+        self.metrics.run_data.get() < self.run_data_bytes
+    }
+}
+
 /// The claimed triggers, and whether new executions may begin.
 pub(crate) struct Intake {
     pub(crate) scheduler: Mailbox,

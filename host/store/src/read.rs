@@ -134,6 +134,10 @@ macro_rules! with_readers {
             children(parent: RunNo, after: Option<RunNo>, limit: u32) -> Vec<RunRow>, by readers;
             /// The complete bytes of a blob.
             blob(blob: BlobRef) -> Option<Bytes>, by readers;
+            /// At most `limit` bytes of a blob, beginning with byte `from`; fewer at its end. The
+            /// store does not read the rest, so its checksum of the blob proves nothing here: the
+            /// caller compares the part with a sum of its own.
+            blob_part(blob: BlobRef, from: u32, limit: u32) -> Option<Bytes>, by readers;
             /// The members.
             members() -> Vec<MemberRow>, by readers;
             /// The backlog. Each number is counted up to `limit`, which bounds the cost.

@@ -193,7 +193,7 @@ impl OwnedRun {
         let store = base.store.as_ref();
         match alias {
             Alias::Input => self.memory.input(store, self.no).map(Some),
-            Alias::Item => Ok(self.item(store, scope)?.map(Payload::json)),
+            Alias::Item => Ok(self.item(base, scope)?.map(Payload::json)),
             Alias::Output(name) => {
                 let graph = &self.prepared.graph;
                 let node = graph.find(name);
@@ -220,7 +220,7 @@ impl OwnedRun {
         if !gathers {
             return match open.from.first() {
                 Some((_, run)) => self.memory.output(store, *run),
-                None => match self.item(store, open.scope)? {
+                None => match self.item(base, open.scope)? {
                     Some(item) => Ok(Payload::json(item)),
                     None => self.memory.input(store, self.no),
                 },

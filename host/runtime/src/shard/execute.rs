@@ -296,7 +296,7 @@ impl OwnedRun {
             let output = self.render_whole(open.scope, list, patch, base)?;
             let items = self
                 .memory
-                .list(store, &output)
+                .list(store, &output, base.has_room())
                 .map_err(|unread| match unread {
                     Unread::Value(mut failure) => {
                         if let Some(node) = self.prepared.graph.node(open.node) {

@@ -121,7 +121,7 @@ impl OwnedRun {
             gathered.add(Slot::Input, json_of(store, &input)?)?;
         }
         if needs.item
-            && let Some(item) = self.item(store, scope)?
+            && let Some(item) = self.item(base, scope)?
         {
             gathered.add(Slot::Item, item)?;
         }

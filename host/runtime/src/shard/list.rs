@@ -1,8 +1,11 @@
-//! The list of a for-each: JSON that is held once, with the places of some of its items.
+//! The list of a for-each: JSON that is held once, with the places of some of its items; or only the
+//! places of its pages, while the store has the list.
 
+use std::hash::Hasher as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustc_hash::FxHasher;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use windlass_model::{Class, Failure};
@@ -11,6 +14,9 @@ use crate::codes;
 
 /// The bytes of JSON between two marks, at least.
 const STRIDE: usize = 1024;
+
+/// The bytes of a page, at least. A page ends with an item.
+const PAGE_BYTES: usize = 64 * 1024;
 
 /// A list that several loops may share. Its items are parts of one text.
 #[derive(Debug)]
@@ -63,6 +69,11 @@ impl List {
         self.count
     }
 
+    /// The bytes of its text.
+    pub(crate) fn len_of_text(&self) -> usize {
+        self.json.len()
+    }
+
     /// The bytes that it holds, about.
     pub(crate) fn bytes(&self) -> usize {
         self.json.len() + size_of_val(&*self.marks)
@@ -92,6 +103,100 @@ impl List {
         }
         None
     }
+}
+
+/// The pages of a list that the store has.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    count: u32,
+    pages: Box<[Page]>,
+}
+
+/// A part of the text of a list: some items, and what follows them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    /// Its first item.
+    pub(crate) first: u32,
+    items: u32,
+    pub(crate) at: u32,
+    pub(crate) bytes: u32,
+    sum: u64,
+}
+
+impl Pages {
+    /// The pages of a list.
+    pub(crate) fn of(list: &List) -> Self {
+        let mut begins: Vec<Mark> = Vec::new();
+        for mark in &list.marks {
+            let is_far = begins
+                .last()
+                .is_none_or(|last| mark.at.saturating_sub(last.at) as usize >= PAGE_BYTES);
+            if is_far {
+                begins.push(*mark);
+            }
+        }
+        // The marks are numbers of 32 bits.
+        let end = Mark {
+            index: list.count,
+            at: u32::try_from(list.json.len()).unwrap_or(u32::MAX),
+        };
+        let ends = begins.iter().skip(1).chain([&end]);
+        let pages = begins.iter().zip(ends).map(|(from, to)| Page {
+            first: from.index,
+            items: to.index.saturating_sub(from.index),
+            at: from.at,
+            bytes: to.at.saturating_sub(from.at),
+            sum: sum(list
+                .json
+                .get(from.at as usize..to.at as usize)
+                .unwrap_or_default()),
+        });
+        Self {
+            count: list.count,
+            pages: pages.collect(),
+        }
+    }
+
+    /// The number of items.
+    pub(crate) fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// The bytes that it holds, about.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.pages)
+    }
+
+    /// The page that has an item.
+    pub(crate) fn page(&self, index: u32) -> Option<Page> {
+        let after = self.pages.partition_point(|page| page.first <= index);
+        let page = self.pages.get(after.checked_sub(1)?)?;
+        (index < self.count).then_some(*page)
+    }
+}
+
+impl Page {
+    /// The items of this page, from its text; none if the text is another one.
+    pub(crate) fn read(&self, text: &[u8]) -> Option<Arc<List>> {
+        if text.len() != self.bytes as usize || sum(text) != self.sum {
+            return None;
+        }
+        // A comma follows the items, or the bracket that ends the list.
+        let (_, items) = text.trim_ascii_end().split_last()?;
+        let mut json = Vec::with_capacity(items.len() + 2);
+        json.push(b'[');
+        json.extend_from_slice(items);
+        json.push(b']');
+        let list = List::of(json.into()).ok()?;
+        (list.count == self.items).then_some(list)
+    }
+}
+
+/// A sum that shows whether the store returned other bytes than those that were written.
+fn sum(text: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text);
+    hasher.finish()
 }
 
 /// Reads the marks of a list.
@@ -169,12 +274,32 @@ mod tests {
                 assert_eq!(serde_json::from_slice::<Value>(&item).unwrap(), *value);
             }
             assert_eq!(list.item(5_000), None);
+            let pages = Pages::of(&list);
+            assert_eq!(pages.len(), 5_000);
+            assert!(pages.pages.len() > 3, "{pages:?}");
+            assert!(pages.page(5_000).is_none());
+            for (index, value) in values.iter().enumerate() {
+                let page = pages.page(index as u32).unwrap();
+                let (at, to) = (page.at as usize, (page.at + page.bytes) as usize);
+                let items = page.read(&list.json[at..to]).unwrap();
+                let item = items.item(index as u32 - page.first).unwrap();
+                assert_eq!(item, list.item(index as u32).unwrap());
+                assert_eq!(serde_json::from_slice::<Value>(&item).unwrap(), *value);
+            }
+            let page = pages.page(2_500).unwrap();
+            let at = page.at as usize;
+            let other = [&list.json[at..at + page.bytes as usize - 1], b"\n"].concat();
+            assert!(page.read(&other).is_none());
+            assert!(page.read(&list.json[at..]).is_none());
         }
         let long = List::of(Bytes::from(format!("[{}0]", "0,".repeat(2_000_000)))).unwrap();
         assert!(long.bytes() < 4_100_000, "{}", long.bytes());
         assert_eq!(long.len(), 2_000_001);
         assert_eq!(&long.item(2_000_000).unwrap()[..], b"0");
-        assert_eq!(List::of(Bytes::from_static(b"[]")).unwrap().len(), 0);
+        assert_eq!(Pages::of(&long).pages.len(), 62);
+        let empty = List::of(Bytes::from_static(b"[]")).unwrap();
+        assert_eq!((empty.len(), Pages::of(&empty).len()), (0, 0));
+        assert!(Pages::of(&empty).page(0).is_none());
     }
 
     #[test]

@@ -8,21 +8,28 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
+use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::metrics::Metrics;
-use windlass_model::{Body, Class, Digest, ExecutionNo, Failure, Payload, RunNo, ScopeNo, Seq};
+use windlass_model::{
+    BlobRef, Body, Class, Digest, ExecutionNo, Failure, Payload, RunNo, ScopeNo, Seq,
+};
 use windlass_store::{Store, within};
 
-use super::list::List;
+use super::list::{List, Pages};
 use super::owned::OwnedRun;
 use crate::codes;
+use crate::shared::Base;
 
-/// The bytes of data that a run keeps although the store has it. None, but for one list, while the
-/// runs of the process hold more than they may together.
+/// The bytes of data that a run keeps although the store has it. None, but for a page of a list, while
+/// the runs of the process hold more than they may together.
 const KEPT_BYTES: usize = 1024 * 1024;
 
 /// The bytes of lists that a run keeps although the store has them; the list that was read last stays
-/// in any case.
+/// in any case, while the runs of the process hold less than they may together.
 const KEPT_LISTS: usize = 16 * 1024 * 1024;
+
+/// The bytes of the places of lists that a run reads in pages. Beyond it, they are found again.
+const PLACES_BYTES: usize = 4 * 1024 * 1024;
 
 /// What an entry takes beside its data, about.
 const ENTRY_BYTES: usize = 128;
@@ -52,6 +59,12 @@ pub(crate) struct Memory {
     known: FxHashMap<Content, Weak<List>>,
     /// The list that was read last.
     last_list: Option<ExecutionNo>,
+    /// The lists that are read in pages, because there was no room for them.
+    paged: FxHashMap<ExecutionNo, Paged>,
+    /// The bytes of their places.
+    places: usize,
+    /// The page that was read last: the list that it is a part of, its first item, its items.
+    page: Option<(Digest, u32, Arc<List>)>,
     /// Outputs of items, by list and index. Every output whose commit is in progress is here.
     items: FxHashMap<Seq, BTreeMap<u32, Made<Payload>>>,
     /// The commits of the run so far.
@@ -73,6 +86,34 @@ pub(crate) struct Memory {
 pub(crate) struct Made<T> {
     by: u64,
     pub(super) data: T,
+}
+
+/// A list of which only the places of its pages are here.
+#[derive(Clone)]
+struct Paged {
+    /// Where the store has the list. Unknown until the first page is read.
+    blob: Option<BlobRef>,
+    pages: Arc<Pages>,
+}
+
+/// The items of a list.
+#[derive(Clone)]
+pub(crate) struct Items(Held);
+
+#[derive(Clone)]
+enum Held {
+    Whole(Arc<List>),
+    Paged(BlobRef, Arc<Pages>),
+}
+
+impl Items {
+    /// The number of items.
+    pub(crate) fn len(&self) -> u32 {
+        match &self.0 {
+            Held::Whole(list) => list.len(),
+            Held::Paged(_, pages) => pages.len(),
+        }
+    }
 }
 
 /// The content of a list. A list is alive as long as its text, so no other text has its address.
@@ -288,55 +329,175 @@ impl Memory {
         Ok(output)
     }
 
-    /// One item of a list, as JSON.
+    /// One item of a list, as JSON. Without room, only the page that has it is read.
     pub(crate) fn item(
         &mut self,
         store: &dyn Store,
         list: ExecutionNo,
         index: u32,
+        has_room: bool,
     ) -> Result<Bytes, Unread> {
-        let items = match self.lists.get(&list) {
-            Some(items) => Arc::clone(&items.data),
-            None => {
-                let payload = self.output(store, list)?;
-                let items = self.list(store, &payload)?;
-                self.insert_list(list, Arc::clone(&items), 0);
-                items
-            }
-        };
         self.last_list = Some(list);
-        Ok(items.item(index).unwrap_or_default())
+        if let Some(whole) = self.lists.get(&list) {
+            return Ok(whole.data.item(index).unwrap_or_default());
+        }
+        if let Some(item) = self.item_of_page(store, list, index)? {
+            return Ok(item);
+        }
+        let payload = self.output(store, list)?;
+        let items = self.list(store, &payload, has_room)?;
+        let item = match &items.0 {
+            Held::Whole(whole) => whole.item(index),
+            Held::Paged(..) => None,
+        };
+        self.insert_list(list, items, 0);
+        match item {
+            Some(item) => Ok(item),
+            None => match self.item_of_page(store, list, index)? {
+                Some(item) => Ok(item),
+                // The store returned another text: reading all of it names the damage.
+                None => {
+                    let whole = List::of(json_of(store, &payload)?).map_err(Unread::Value)?;
+                    Ok(whole.item(index).unwrap_or_default())
+                }
+            },
+        }
     }
 
-    /// The list that a payload is. A list that is here already is not read again.
+    /// One item of a list that is read in pages; none if the list is not, or cannot be.
+    fn item_of_page(
+        &mut self,
+        store: &dyn Store,
+        list: ExecutionNo,
+        index: u32,
+    ) -> Result<Option<Bytes>, Unread> {
+        let Some(paged) = self.paged.get(&list) else {
+            return Ok(None);
+        };
+        let pages = Arc::clone(&paged.pages);
+        let Some(place) = pages.page(index) else {
+            return Ok(None);
+        };
+        let blob = match paged.blob {
+            Some(blob) => blob,
+            None => {
+                let payload = self.output(store, list)?;
+                let Body::Blob(blob) = payload.body else {
+                    return Ok(None);
+                };
+                if let Some(paged) = self.paged.get_mut(&list) {
+                    paged.blob = Some(blob);
+                }
+                blob
+            }
+        };
+        if let Some((of, first, items)) = &self.page
+            && (*of, *first) == (blob.digest, place.first)
+        {
+            return Ok(items.item(index - place.first));
+        }
+        let text = store.blob_part(blob, place.at, place.bytes)?;
+        let Some(items) = text.and_then(|text| place.read(&text)) else {
+            return Ok(None);
+        };
+        let item = items.item(index - place.first);
+        self.page = Some((blob.digest, place.first, items));
+        Ok(item)
+    }
+
+    /// The list that a payload is. A list that is here already is not read again. Without room, a
+    /// list that the store has is read once, and only the places of its pages stay.
     pub(crate) fn list(
         &mut self,
         store: &dyn Store,
         payload: &Payload,
-    ) -> Result<Arc<List>, Unread> {
+        has_room: bool,
+    ) -> Result<Items, Unread> {
         let content = Content::of(payload);
         if let Some(known) = self.known.get(&content).and_then(Weak::upgrade) {
-            return Ok(known);
+            return Ok(Items(Held::Whole(known)));
+        }
+        let stored = match &payload.body {
+            Body::Blob(blob) if payload.is_json() => Some(*blob),
+            _ => None,
+        };
+        if let Some(blob) = stored
+            && let Some(paged) = self.paged.values().find(|it| it.blob == Some(blob))
+        {
+            return Ok(Items(Held::Paged(blob, Arc::clone(&paged.pages))));
         }
         let list = List::of(json_of(store, payload)?).map_err(Unread::Value)?;
+        if let Some(blob) = stored
+            && !has_room
+        {
+            return Ok(Items(Held::Paged(blob, Arc::new(Pages::of(&list)))));
+        }
         self.known.insert(content, Arc::downgrade(&list));
-        Ok(list)
+        Ok(Items(Held::Whole(list)))
     }
 
     /// Adds a list whose commit is in progress.
-    pub(crate) fn keep_list(&mut self, list: ExecutionNo, items: Arc<List>) {
+    pub(crate) fn keep_list(&mut self, list: ExecutionNo, items: Items) {
         self.insert_list(list, items, self.submitted + 1);
     }
 
-    fn insert_list(&mut self, list: ExecutionNo, items: Arc<List>, by: u64) {
-        // The caller has the other reference of a list that is new here.
-        if Arc::strong_count(&items) <= 2 {
-            self.list_bytes += items.bytes();
+    fn insert_list(&mut self, list: ExecutionNo, items: Items, by: u64) {
+        match items.0 {
+            Held::Whole(items) => {
+                // The caller has the other reference of a list that is new here.
+                if Arc::strong_count(&items) <= 2 {
+                    self.list_bytes += items.bytes();
+                }
+                self.lists.insert(list, Made { by, data: items });
+                if self.list_bytes > KEPT_LISTS {
+                    self.drop_lists(Some(list));
+                }
+            }
+            Held::Paged(blob, pages) => {
+                let blob = Some(blob);
+                let is_new = Arc::strong_count(&pages) == 1;
+                self.insert_paged(list, Paged { blob, pages }, is_new);
+            }
         }
-        self.lists.insert(list, Made { by, data: items });
-        if self.list_bytes > KEPT_LISTS {
-            self.drop_lists(Some(list));
+    }
+
+    fn insert_paged(&mut self, list: ExecutionNo, paged: Paged, is_new: bool) {
+        if self.places > PLACES_BYTES {
+            self.paged.clear();
+            self.places = 0;
         }
+        self.places += ENTRY_BYTES;
+        if is_new {
+            self.places += paged.pages.bytes();
+        }
+        self.paged.insert(list, paged);
+    }
+
+    /// Keeps only the places of the lists that the store has as blobs, and drops the others but the
+    /// one that was read last. The store has every text of more bytes than a payload has inline.
+    fn page_lists(&mut self) {
+        let (durable, last) = (self.durable, self.last_list);
+        let is_large = |made: &Made<Arc<List>>| made.data.len_of_text() > INLINE_PAYLOAD_BYTES;
+        let gone: Vec<_> = self
+            .lists
+            .extract_if(|list, made| made.by <= durable && (is_large(made) || Some(*list) != last))
+            .collect();
+        if gone.is_empty() {
+            return;
+        }
+        // The lists of `gone` are alive, so each has its own address.
+        let mut found: FxHashMap<*const List, Arc<Pages>> = FxHashMap::default();
+        for (list, made) in &gone {
+            if is_large(made) {
+                let known = found.get(&Arc::as_ptr(&made.data)).map(Arc::clone);
+                let is_new = known.is_none();
+                let pages = known.unwrap_or_else(|| Arc::new(Pages::of(&made.data)));
+                found.insert(Arc::as_ptr(&made.data), Arc::clone(&pages));
+                self.insert_paged(*list, Paged { blob: None, pages }, is_new);
+            }
+        }
+        drop(gone);
+        self.drop_lists(last);
     }
 
     /// Adds the output of an item, whose commit is in progress.
@@ -416,16 +577,21 @@ impl Memory {
         if self.bytes > self.kept.saturating_add(most) {
             self.drop_durable();
         }
-        if is_much && self.lists.len() > 1 {
-            let last = self.last_list;
-            self.drop_lists(last);
+        if is_much {
+            self.page_lists();
+        }
+        // Pages are small beside lists: they go last.
+        if metrics.run_data.get() >= run_data_bytes.saturating_mul(2) {
+            self.page = None;
         }
         self.count(metrics);
     }
 
     /// Tells the metrics of the process how much it holds.
     pub(super) fn count(&mut self, metrics: &Arc<Metrics>) {
-        let now = self.bytes.saturating_add(self.list_bytes) as u64;
+        let page = self.page.as_ref().map_or(0, |(_, _, items)| items.bytes());
+        let now = self.bytes + self.list_bytes + self.places + page;
+        let now = now as u64;
         match now.checked_sub(self.counted) {
             Some(0) => return,
             Some(more) => metrics.run_data.add(more),
@@ -510,15 +676,15 @@ pub(crate) fn json_of(store: &dyn Store, payload: &Payload) -> Result<Bytes, Unr
 
 impl OwnedRun {
     /// The item of a scope, as JSON; none outside of every for-each.
-    pub(crate) fn item(
-        &mut self,
-        store: &dyn Store,
-        scope: ScopeNo,
-    ) -> Result<Option<Bytes>, Unread> {
+    pub(crate) fn item(&mut self, base: &Base, scope: ScopeNo) -> Result<Option<Bytes>, Unread> {
         let Some((list, index)) = self.state.scope(scope).map(|at| (at.run, at.index)) else {
             return Ok(None);
         };
-        self.memory.item(store, list, index).map(Some)
+        let (store, has_room) = (base.store.as_ref(), base.has_room());
+        let item = self.memory.item(store, list, index, has_room)?;
+        // The next run sees whether there is still room.
+        self.memory.count(&base.metrics);
+        Ok(Some(item))
     }
 
     /// A variable as seen from a scope: its own, or else that of the nearest scope around it.

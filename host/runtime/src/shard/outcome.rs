@@ -14,8 +14,7 @@ use windlass_store::rows::{ExecutionRow, NewRun};
 
 use super::evaluate::{Answer, Sight};
 use super::gather::Gathered;
-use super::list::List;
-use super::memory::{Unread, json_of};
+use super::memory::{Items, Unread, json_of};
 use super::owned::OwnedRun;
 use super::suspend::expiry;
 use super::work::{Address, Patch};
@@ -46,7 +45,7 @@ pub(super) enum Settled {
     /// It waits for this child.
     Child(Box<NewRun>),
     /// It has made the list of a for-each.
-    Listed { output: Payload, items: Arc<List> },
+    Listed { output: Payload, items: Items },
     /// It is postponed without an execution.
     Later { until_ms: i64 },
     /// The `timeout` of the run has passed.

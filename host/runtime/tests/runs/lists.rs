@@ -1,7 +1,12 @@
 //! For-each: a scope for each item, and their outputs in the order of the list.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
-use windlass_model::{Class, Status};
+use windlass_model::{Body, Class, Payload, Status};
+use windlass_runtime::BurstBounds;
+use windlass_store::Reader as _;
 
 use crate::rig::Setup;
 
@@ -239,4 +244,122 @@ nodes:
     assert!(ran.commits.len() < 10, "{}", ran.commits.len());
     let ran = Setup::default().run(&workflow(100));
     assert_eq!(ran.result.status, Status::Completed);
+}
+
+/// Runs a workflow over a list, as JSON text. Returns its output, and how often the store read a whole
+/// blob and a part of one.
+fn read_over(workflow: &str, list: &str, setup: &Setup) -> (String, usize, usize) {
+    let running = setup.start();
+    let reads = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let witness = Arc::clone(&reads);
+    running.store.set_read_witness(Some(Box::new(move |reader| {
+        let [whole, parts] = &*witness;
+        let counted = match reader {
+            "blob" => whole,
+            "blob_part" => parts,
+            _ => return,
+        };
+        counted.fetch_add(1, Ordering::Relaxed);
+    })));
+    let started = running.run_on(workflow, Payload::json(list.to_owned()));
+    let result = running.ended(started.no);
+    assert_eq!(result.status, Status::Completed, "{:?}", result.failure);
+    running.store.set_read_witness(None);
+    let row = running.store.run(result.id).unwrap().unwrap();
+    let changes_hands = setup.burst.steps < BurstBounds::default().steps;
+    assert!(!changes_hands || row.epoch.0 > 5, "{:?}", row.epoch);
+    let output = running.store.output(started.no).unwrap().unwrap();
+    let text = match &output.body {
+        Body::Inline(bytes) => bytes.clone(),
+        Body::Blob(blob) => running.store.blob(*blob).unwrap().unwrap(),
+    };
+    let [whole, parts] = &*reads;
+    (
+        String::from_utf8(text.to_vec()).unwrap(),
+        whole.load(Ordering::Relaxed),
+        parts.load(Ordering::Relaxed),
+    )
+}
+
+#[test]
+fn items_are_equal_whether_their_list_is_read_whole_or_in_pages() {
+    let large = format!("\"{}\"", "ü😀\\\"],[".repeat(9_000));
+    let kinds = [
+        "123456789012345678901234567890.123456789",
+        "-0.0",
+        "1e400",
+        "\"ü😀 \\u0000 \\\"]\"",
+        "[[1,[],{}],[\",\"]]",
+        "{\"a\":{\"b\":[null]}}",
+        "\"\"",
+        "null",
+        &large,
+    ];
+    let items: Vec<&str> = (0..270).map(|at| kinds[at % kinds.len()]).collect();
+    for (between, concurrency, body) in [
+        (",", 1, "a: { set: { y: 1 } }"),
+        (" ,\n\t", 7, "a: { set: { y: 1 } }"),
+        (", ", 1_000, "a: { wait: 20ms }"),
+    ] {
+        let list = format!(" [{}]\n", items.join(between));
+        let workflow = format!(
+            r#"
+workflow: pages
+nodes:
+  each:
+    for-each: "{{{{ input }}}}"
+    concurrency: {concurrency}
+    nodes:
+      {body}
+    output: "{{{{ item }}}}"
+output: "{{{{ nodes.each.output }}}}"
+"#
+        );
+        let wanted = format!("[{}]", items.join(","));
+        let (whole, _, parts) = read_over(&workflow, &list, &Setup::default());
+        assert!(whole == wanted, "{body}");
+        assert_eq!(parts, 0, "there is room for the list");
+        let mut setup = Setup {
+            run_data_bytes: 0,
+            ..Setup::default()
+        };
+        let (paged, blobs, parts) = read_over(&workflow, &list, &setup);
+        assert!(paged == wanted, "{body}");
+        assert!(parts > 20, "{blobs} {parts}");
+        // A run that is given back is claimed without data in memory, as after a crash.
+        setup.burst.steps = 7;
+        let (paged, blobs, parts) = read_over(&workflow, &list, &setup);
+        assert!(paged == wanted, "{body}");
+        assert!(parts > 20, "{blobs} {parts}");
+    }
+}
+
+#[test]
+fn loops_over_one_list_share_its_places() {
+    let workflow = r#"
+workflow: shared
+nodes:
+  outer:
+    for-each: "{{ range(30) | list }}"
+    concurrency: 30
+    nodes:
+      inner:
+        for-each: "{{ input }}"
+        concurrency: 2
+        nodes:
+          one: { set: { y: 1 } }
+        output: "{{ item | length }}"
+    output: "{{ nodes.inner.output | sum }}"
+output: "{{ nodes.outer.output | unique }}"
+"#;
+    let item = format!("\"{}\"", "x".repeat(40_000));
+    let list = format!("[{}]", [item.as_str(); 10].join(","));
+    let setup = Setup {
+        run_data_bytes: 0,
+        ..Setup::default()
+    };
+    let (output, blobs, parts) = read_over(workflow, &list, &setup);
+    assert_eq!(output, "[400000]");
+    assert!(blobs < 30, "the list is read whole {blobs} times");
+    assert!(parts >= 5, "{parts}");
 }

@@ -41,6 +41,8 @@ pub(crate) struct Setup {
     pub(crate) max_descendants: u32,
     /// The limit of the values that one step makes, in bytes.
     pub(crate) step_bytes: usize,
+    /// The data that all runs in memory may hold, in bytes.
+    pub(crate) run_data_bytes: u64,
 }
 
 impl Default for Setup {
@@ -54,6 +56,7 @@ impl Default for Setup {
             quarantine_after: Some(10),
             max_descendants: 10_000,
             step_bytes: 64 << 20,
+            run_data_bytes: 128 << 20,
         }
     }
 }
@@ -162,7 +165,7 @@ impl Setup {
             max_steps: 10_000,
             max_descendants: self.max_descendants,
             step_bytes: self.step_bytes,
-            run_data_bytes: 128 << 20,
+            run_data_bytes: self.run_data_bytes,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
             observer: None,

@@ -80,6 +80,47 @@ pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
     assert_eq!(member.store.counts().unwrap().blobs, 2);
 }
 
+pub(super) fn a_part_of_a_blob_is_read(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let mut step = member.chained(&held, 2);
+    let content: Vec<u8> = (0..5_000_000_u32).map(|at| (at % 251) as u8).collect();
+    let content = Bytes::from(content);
+    let digest = Digest::of(&content);
+    step.executions[0].output = Some(Payload {
+        content_type: None,
+        body: Body::Inline(content.clone()),
+    });
+    assert_eq!(member.commit(step), DONE);
+    let size = content.len() as u32;
+    let blob = BlobRef {
+        digest,
+        size: u64::from(size),
+    };
+    for (from, limit) in [
+        (0, 0),
+        (0, 1),
+        (0, 65_536),
+        (1, 4_096),
+        (2_345_678, 70_001),
+        (size - 1, 1),
+        (size - 1, 9),
+        (size, 1),
+        (size + 1, 1),
+        (u32::MAX >> 1, 5),
+        (0, size),
+        (3, u32::MAX >> 1),
+    ] {
+        let end = size.min(from.saturating_add(limit));
+        let wanted = content.slice(size.min(from) as usize..end as usize);
+        let part = member.store.blob_part(blob, from, limit).unwrap();
+        assert!(part == Some(wanted), "{limit} from {from}");
+    }
+    let digest = Digest::of(b"nothing");
+    let none = BlobRef { digest, size: 9 };
+    assert_eq!(member.store.blob_part(none, 0, 9).unwrap(), None);
+}
+
 pub(super) fn equal_blobs_are_one(harness: &dyn Harness) {
     let member = Member::join(harness);
     let (payload, stored) = of_length(100_000, b'd');

@@ -332,6 +332,10 @@ pub(super) fn a_missing_row_is_none(harness: &dyn Harness) {
     assert_eq!(store.definition(digest).unwrap(), None);
     assert_eq!(store.pins(digest).unwrap(), None);
     assert_eq!(store.blob(BlobRef { digest, size: 7 }).unwrap(), None);
+    assert_eq!(
+        store.blob_part(BlobRef { digest, size: 7 }, 0, 7).unwrap(),
+        None
+    );
     assert_eq!(store.members().unwrap(), Vec::<rows::MemberRow>::new());
     assert_eq!(store.counts().unwrap(), crate::read::Counts::default());
 }

@@ -373,6 +373,14 @@ impl Data {
         Ok(self.blobs.get(&blob.digest).map(|(_, bytes)| bytes.clone()))
     }
 
+    fn blob_part(&self, blob: BlobRef, from: u32, limit: u32) -> Result<Option<Bytes>> {
+        Ok(self.blobs.get(&blob.digest).map(|(_, bytes)| {
+            let from = bytes.len().min(from as usize);
+            let to = bytes.len().min(from.saturating_add(limit as usize));
+            bytes.slice(from..to)
+        }))
+    }
+
     fn members(&self) -> Result<Vec<MemberRow>> {
         Ok(self
             .members

@@ -1,12 +1,15 @@
 //! Readers that use an index which only PostgreSQL's tables have.
 
+use bytes::Bytes;
+use windlass_model::BlobRef;
+
 use super::PostgresStore;
 use super::pool::ReadPool;
 use crate::error::Result;
 use crate::external::DueQuery;
 use crate::read::Backlog;
 use crate::rows::TriggerRow;
-use crate::sql::row::unsigned;
+use crate::sql::row::{bytes, unsigned};
 use crate::sql::rows::trigger;
 use crate::sql::{InTables, Source as _, Tables, params, sql};
 
@@ -51,6 +54,19 @@ impl Tables for ReadPool {
         });
         let key = params![query.until_ms, after.0, after.1, after.2, query.limit];
         self.all(sql, key, |row| trigger(row))
+    }
+
+    fn blob_part(&self, blob: BlobRef, from: u32, limit: u32) -> Result<Option<Bytes>> {
+        // A blob is stored without compression, so the server reads only these parts of it.
+        let sql = sql!(
+            "SELECT substring(content FROM (?2::bigint)::int FOR (?3::bigint)::int) FROM blob \
+             WHERE digest = ?1"
+        );
+        // No value has so many bytes.
+        let most = i64::from(i32::MAX);
+        let from = (i64::from(from) + 1).min(most);
+        let key = params![blob.digest, from, i64::from(limit).min(most)];
+        self.one(sql, key, |row| bytes(row, 0))
     }
 
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {

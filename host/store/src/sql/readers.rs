@@ -37,6 +37,9 @@ pub(crate) trait Tables: Source + Moments {
 
     /// See [`Reader::backlog`](crate::Reader::backlog).
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog>;
+
+    /// See [`Reader::blob_part`](crate::Reader::blob_part).
+    fn blob_part(&self, blob: BlobRef, from: u32, limit: u32) -> Result<Option<Bytes>>;
 }
 
 /// Reads a journal entry.
@@ -365,6 +368,15 @@ pub(crate) fn blob(tables: &impl Source, blob: BlobRef) -> Result<Option<Bytes>>
         check(row, 0, Of::Blob, [0; 3], "")?;
         bytes(row, 0)
     })
+}
+
+pub(crate) fn blob_part(
+    tables: &impl Tables,
+    blob: BlobRef,
+    from: u32,
+    limit: u32,
+) -> Result<Option<Bytes>> {
+    tables.blob_part(blob, from, limit)
 }
 
 pub(crate) fn members(tables: &impl Source) -> Result<Vec<MemberRow>> {

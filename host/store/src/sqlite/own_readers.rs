@@ -1,5 +1,9 @@
 //! Readers that use an index which only SQLite's tables have.
 
+use bytes::Bytes;
+use rusqlite::OptionalExtension as _;
+use windlass_model::BlobRef;
+
 use super::SqliteStore;
 use super::pool::Pool;
 use super::session::statements::PRIORITY;
@@ -57,6 +61,27 @@ impl Tables for Pool {
         found.sort_by_key(|row: &TriggerRow| (row.due_ms, row.run, row.no));
         found.truncate(query.limit as usize);
         Ok(found)
+    }
+
+    fn blob_part(&self, blob: BlobRef, from: u32, limit: u32) -> Result<Option<Bytes>> {
+        let (from, limit) = (from as usize, limit as usize);
+        self.read(|connection| {
+            // Both reads see one moment. The transaction is rolled back on drop.
+            let moment = connection.unchecked_transaction()?;
+            let mut find = moment.prepare_cached("SELECT no FROM blob WHERE digest = ?1")?;
+            let found = find.query_row([&blob.digest.0[..]], |row| row.get::<_, i64>(0));
+            let Some(no) = found.optional()? else {
+                return Ok(None);
+            };
+            // A statement would read the whole blob.
+            let content = moment.blob_open("main", "blob", "content", no, true)?;
+            let rest = content.len().saturating_sub(from);
+            let mut part = vec![0; rest.min(limit)];
+            if !part.is_empty() {
+                content.read_at_exact(&mut part, from)?;
+            }
+            Ok(Some(part.into()))
+        })
     }
 
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
