@@ -232,7 +232,7 @@ impl Default for Plugins {
             quarantine_after: 10,
             slow: Millis(20),
             threads: 0,
-            memory: Share::Percent(40),
+            memory: Share::Percent(25),
             limits: Limits::default(),
             pool: Pool::default(),
             http: Http::default(),

@@ -196,7 +196,7 @@ macro_rules! conformance {
                 a_run_that_is_retried_has_descendants_again,
                 a_tree_is_counted_until_its_last_run_is_deleted, trees_leave_each_other_alone,
                 a_run_in_the_place_of_a_root_has_its_descendants,
-                what_a_run_starts_by_stimuli_is_of_its_tree,
+                starts_by_stimuli_of_a_run_are_of_its_tree,
                 a_start_that_a_stimulus_does_not_create_is_not_counted,
                 a_tree_outlives_its_root_while_a_stimulus_has_started_a_run,
                 creating_descendants_races_within_the_bound;

@@ -439,7 +439,7 @@ fn of(root: RunNo) -> SenderTree {
     }
 }
 
-pub(super) fn what_a_run_starts_by_stimuli_is_of_its_tree(harness: &dyn Harness) {
+pub(super) fn starts_by_stimuli_of_a_run_are_of_its_tree(harness: &dyn Harness) {
     let member = Member::join(harness);
     let root = member.born();
     let no = root.fence.run;
