@@ -19,7 +19,7 @@ const PURGE_DELAY: mi_option_t = mi_option_use_numa_nodes - 1;
 
 /// How long the allocator keeps a page after its last value is freed, in milliseconds, unless the
 /// variable `MIMALLOC_PURGE_DELAY` says otherwise.
-pub const KEEP_MS: c_long = 0;
+pub const KEEP_MS: c_long = 10;
 
 /// Makes the allocator return freed pages after [`KEEP_MS`]. A program calls this first.
 #[expect(

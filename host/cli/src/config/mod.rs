@@ -163,8 +163,9 @@ pub(crate) struct Scheduler {
     /// sixteenth of the machine's memory or of the limit of its control group.
     pub(crate) step_memory: Size,
     /// How much memory the data of runs may take: inputs, variables, outputs and lists. With more,
-    /// a run keeps only the data that the store does not have yet, and reads the rest again. At
-    /// most a sixteenth of the machine's memory or of the limit of its control group.
+    /// a run keeps only the data that the store does not have yet, reads the rest again, and reads
+    /// lists in pages. At most a sixteenth of the machine's memory or of the limit of its control
+    /// group.
     pub(crate) run_data: Size,
     /// How much memory the workflows take that are kept ready to run. The one used longest ago is
     /// dropped first, and read from the store again when a run needs it. Workflows of runs that are

@@ -51,7 +51,7 @@ fn measured(definition: &Value) -> (u64, u64) {
             &bench.host,
         )
         .unwrap();
-    // One thread does all of it, whatever the size.
+    // One thread does all of it, so that its counter sees all.
     catalog.heavy.run(|| {
         let before = LIVE.get();
         let prepared = catalog.prepare(row(definition), &bench.host).unwrap();
