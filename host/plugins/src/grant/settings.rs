@@ -93,7 +93,8 @@ pub struct Settings {
     pub proofs: Proofs,
     /// Its permissions. None by default.
     pub grants: Grants,
-    /// Replaces [`Options::limits`]. A component that is not proved has the smaller one of both.
+    /// Replaces [`crate::Options::limits`]. A component that is not proved has the smaller one of
+    /// both.
     pub limits: Option<Limits>,
     /// How long its instances are reused.
     pub isolation: Isolation,
