@@ -55,6 +55,12 @@ const EVALUATIONS_WAITING: About = About {
     labels: &[],
     help: "Those of them that wait for their turn.",
 };
+const CALL_DATA_WAITING: About = About {
+    name: "windlass_call_data_waiting",
+    kind: "gauge",
+    labels: &[],
+    help: "Steps that wait for room for the configuration and the input of their call.",
+};
 const TRIGGERS_DUE: About = About {
     name: "windlass_triggers_due",
     kind: "gauge",
@@ -156,6 +162,10 @@ pub struct Metrics {
     pub evaluations_waiting: Gauge,
     /// Inputs, variables, outputs and lists of runs in memory.
     pub run_data: Budget,
+    /// Configurations and inputs of calls that wait.
+    pub call_data: Budget,
+    /// Steps that wait for room in it.
+    pub call_data_waiting: Gauge,
     /// In the store.
     pub triggers_due: Gauge,
     /// Microseconds.
@@ -201,6 +211,8 @@ impl Default for Metrics {
             evaluations_aside: Counter::default(),
             evaluations_waiting: Gauge::default(),
             run_data: Budget::default(),
+            call_data: Budget::default(),
+            call_data_waiting: Gauge::default(),
             triggers_due: Gauge::default(),
             trigger_lateness: Histogram::of_time(),
             commit: Histogram::of_time(),
@@ -238,6 +250,7 @@ impl Metrics {
     /// The budgets of memory, in the order of [`BUDGETS`].
     pub fn budgets(&self) -> [&Budget; BUDGETS.len()] {
         [
+            &self.call_data,
             &self.definitions,
             &self.http.answers.memory,
             &self.http.bodies,
@@ -254,6 +267,7 @@ impl Metrics {
         text.counter(&RUNS_STARTED, &self.runs_started);
         text.counter(&EVALUATIONS_ASIDE, &self.evaluations_aside);
         text.gauge(&EVALUATIONS_WAITING, &self.evaluations_waiting);
+        text.gauge(&CALL_DATA_WAITING, &self.call_data_waiting);
         text.gauge(&TRIGGERS_DUE, &self.triggers_due);
         text.histogram(&TRIGGER_LATENESS, &self.trigger_lateness);
         text.histogram(&COMMIT, &self.commit);
@@ -292,11 +306,12 @@ impl Metrics {
 }
 
 /// Every metric but those of [`BUDGETS`], in the order of the text.
-pub const ALL: [About; 27] = [
+pub const ALL: [About; 28] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     EVALUATIONS_ASIDE,
     EVALUATIONS_WAITING,
+    CALL_DATA_WAITING,
     TRIGGERS_DUE,
     TRIGGER_LATENESS,
     COMMIT,

@@ -46,7 +46,7 @@ mod registry;
 
 pub use call::check::{Configured, Finding};
 pub use call::plugin::{Plugin, Purity};
-pub use call::{Accept, Call, Disposition, Returned};
+pub use call::{Accept, Call, Disposition, Queued, Returned};
 pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;
 pub use folders::{Folders, LoadEvent};

@@ -11,7 +11,8 @@ use windlass_fair::{Caller, Queue};
 use crate::heavy::Heavy;
 use crate::shared::{RuntimeShared, Work};
 
-/// An evaluation. It holds its place until the shard has taken its result, so that few results wait.
+/// An evaluation. Its step holds the place until its expressions are evaluated, so that few steps
+/// hold evaluated values.
 type Evaluate = Box<dyn FnOnce(Place) + Send>;
 
 /// The queue of evaluations.
@@ -37,8 +38,29 @@ impl Evaluators {
         }
     }
 
+    /// A place for an evaluation of a flow, if there is one and nothing waits for it.
+    pub(crate) fn place(&self, flow: &Arc<str>, shared: &Arc<RuntimeShared>) -> Option<Place> {
+        let mut line = self.line.lock();
+        if line.running >= self.threads.threads() || !line.waiting.is_empty() {
+            return None;
+        }
+        line.running += 1;
+        line.waiting.hold(Arc::clone(flow));
+        Some(Place {
+            flow: Arc::clone(flow),
+            shared: Arc::downgrade(shared),
+        })
+    }
+
+    /// Runs an evaluation that has a place, on another thread.
+    pub(crate) fn run(&self, place: Place, evaluate: Evaluate, shared: &Arc<RuntimeShared>) {
+        let run = Box::new(move || evaluate(place));
+        let work = Work::Evaluates(Arc::clone(&self.threads), run);
+        (shared.bursts.aside)(&shared.base.io, work);
+    }
+
     /// Queues an evaluation of a flow. It runs on another thread, as soon as there is a place.
-    pub(crate) fn submit(
+    pub(crate) fn wait(
         &self,
         flow: Arc<str>,
         priority: i32,
@@ -52,9 +74,7 @@ impl Evaluators {
         };
         let now_ms = shared.base.now().monotonic_ms;
         self.line.lock().waiting.push(caller, evaluate, now_ms);
-        let metrics = &shared.base.metrics;
-        metrics.evaluations_aside.add(1);
-        metrics.evaluations_waiting.add(1);
+        shared.base.metrics.evaluations_waiting.add(1);
         self.begin(shared);
     }
 
@@ -78,10 +98,7 @@ impl Evaluators {
                 flow: taken.caller.flow,
                 shared: Arc::downgrade(shared),
             };
-            let evaluate = taken.item;
-            let run = Box::new(move || evaluate(place));
-            let work = Work::Evaluates(Arc::clone(&self.threads), run);
-            (shared.bursts.aside)(&shared.base.io, work);
+            self.run(place, taken.item, shared);
         }
     }
 }

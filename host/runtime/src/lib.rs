@@ -8,6 +8,7 @@
 //! and the next trigger).
 
 mod burst_locks;
+mod call_data;
 mod catalog;
 mod clock;
 pub mod codes;

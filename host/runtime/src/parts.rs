@@ -9,6 +9,7 @@ use windlass_store::write::{Reaped, Unpark};
 use windlass_store::{Sink, Writer as _};
 
 use crate::burst_locks::BurstLocks;
+use crate::call_data::CallData;
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::evaluators::Evaluators;
@@ -20,6 +21,9 @@ use crate::shard::Shard;
 use crate::shared::{Aside, Base, Bursts, Flow, Intake, Listeners, RuntimeShared};
 use crate::suspects::Suspects;
 use crate::wait::Waiters;
+
+/// The part of the data of runs that calls which wait may hold.
+const CALL_DATA_PART: u64 = 4;
 
 /// A member of the store, and all parts of its process.
 pub(crate) struct Parts {
@@ -88,6 +92,8 @@ impl Parts {
             draining: AtomicBool::new(false),
             pause,
         };
+        let (most, clock) = (options.run_data_bytes / CALL_DATA_PART, &base.clock);
+        let call_data = CallData::new(most, Arc::clone(clock), Arc::clone(&base.metrics));
         let bursts = Bursts {
             bounds: options.burst,
             max_steps: options.max_steps,
@@ -97,6 +103,7 @@ impl Parts {
             beside,
             aside,
             evaluators: Evaluators::new(workers),
+            call_data,
         };
         let listeners = Listeners {
             waiters: Waiters::default(),

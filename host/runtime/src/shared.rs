@@ -13,6 +13,7 @@ use windlass_periodic::Bell;
 use windlass_store::Store;
 
 use crate::burst_locks::BurstLocks;
+use crate::call_data::CallData;
 use crate::catalog::{Catalog, Prepared};
 use crate::error::Error;
 use crate::evaluators::Evaluators;
@@ -94,7 +95,7 @@ pub(crate) struct Base {
 impl Base {
     /// Whether the runs in memory hold less data than they may together.
     pub(crate) fn has_room(&self) -> bool {
-        self.metrics.run_data.get() < self.run_data_bytes
+        self.metrics.run_data.get() + self.metrics.call_data.get() < self.run_data_bytes
     }
 }
 
@@ -123,6 +124,8 @@ pub(crate) struct Bursts {
     pub(crate) aside: Aside,
     /// The evaluations that would delay a shard's thread.
     pub(crate) evaluators: Evaluators,
+    /// The room for configurations and inputs of calls that wait.
+    pub(crate) call_data: Arc<CallData>,
 }
 
 /// The recipients of observations and of the ends of runs.

@@ -446,6 +446,7 @@ impl CallArguments {
             cx: cx(secrets),
             slot_key: 0,
             timeout: None,
+            queued: None,
         };
         let returned = machine.tokio.block_on(Arc::clone(&plugin).execute(call));
         drop(host);

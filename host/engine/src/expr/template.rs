@@ -188,6 +188,10 @@ impl Template {
         if out.len() > limit {
             return Err(over(self.too_large()));
         }
+        // A buffer that grew may be twice as long as its text.
+        if out.len() > SHRUNK {
+            out.shrink_to_fit();
+        }
         Ok(Bytes::from(out))
     }
 
@@ -208,6 +212,9 @@ impl Template {
         }
     }
 }
+
+/// Results over this size are shrunk to their length.
+const SHRUNK: usize = 64 * 1024;
 
 /// The most mistakes of one template, and bytes of their pointers: then its other expressions are
 /// not looked at.

@@ -44,7 +44,8 @@ macro_rules! budget {
 }
 
 /// Every budget of a host, sorted by name. [`super::Metrics::budgets`] has them in this order.
-pub const BUDGETS: [AboutBudget; 6] = [
+pub const BUDGETS: [AboutBudget; 7] = [
+    budget!("call_data", "configurations and inputs of calls that wait"),
     budget!("definitions", "workflows that are ready to run, estimated"),
     budget!(
         "http_answers",

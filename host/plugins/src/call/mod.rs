@@ -20,6 +20,15 @@ use crate::hold::budget::Hold;
 use crate::offer::context::CallContext;
 use crate::offer::effects::Effects;
 
+/// Memory of the data of a call, which the caller counts while the call waits.
+pub trait Queued: std::fmt::Debug + Send + Sync {
+    /// The call begins: from now on the budget of plugins counts the data.
+    fn begins(&self);
+
+    /// The call waits again, because it found no memory to grow.
+    fn waits(&self);
+}
+
 /// One execution of one node.
 #[derive(Debug)]
 pub struct Call {
@@ -35,6 +44,9 @@ pub struct Call {
     pub slot_key: i64,
     /// The time limit. The plugin's limit bounds it, and is used if there is none.
     pub timeout: Option<Duration>,
+    /// The memory of the configuration and the input, if the caller counts it. It is dropped when
+    /// the call has ended.
+    pub queued: Option<Arc<dyn Queued>>,
 }
 
 /// One decision about one trigger.

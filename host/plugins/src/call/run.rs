@@ -11,7 +11,7 @@ use wasmtime::Store;
 use windlass_model::{Class, Failure, Outcome, Payload};
 
 use super::shared::CallShared;
-use super::{Accept, Call, Disposition, Returned};
+use super::{Accept, Call, Disposition, Queued, Returned};
 use crate::call::classify;
 use crate::call::plugin::{Exports, Plugin};
 use crate::call::question::{Back, Decide, Execute, Question};
@@ -40,6 +40,7 @@ struct Order<Q> {
     given: Vec<windlass_model::BlobRef>,
     slot_key: i64,
     timeout: Duration,
+    queued: Option<Arc<dyn Queued>>,
 }
 
 impl Plugin {
@@ -95,6 +96,7 @@ impl Plugin {
             cx: call.cx,
             slot_key: call.slot_key,
             timeout: self.timeout(call.timeout),
+            queued: call.queued,
         })
     }
 
@@ -116,6 +118,7 @@ impl Plugin {
             cx: accept.cx,
             slot_key: accept.slot_key,
             timeout: self.timeout(accept.timeout),
+            queued: None,
         })
     }
 
@@ -269,6 +272,9 @@ impl Plugin {
             };
             // Return the held memory before waiting for more.
             drop(returned);
+            if let Some(queued) = &order.queued {
+                queued.waits();
+            }
             returned = Arc::clone(&self).on_fiber::<Q>(order.clone(), needs).await;
         }
         returned
@@ -471,6 +477,9 @@ impl Plugin {
                 }
                 call.charged = input;
             }
+        }
+        if let Some(queued) = order.queued {
+            queued.begins();
         }
         Ok(order.question)
     }

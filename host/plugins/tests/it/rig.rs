@@ -228,6 +228,7 @@ pub(crate) fn call(node_type: &str, config: &Value, input: &Value) -> Call {
         cx: context(),
         slot_key: 0,
         timeout: None,
+        queued: None,
     }
 }
 

@@ -143,6 +143,7 @@ impl OwnedRun {
             },
             slot_key: self.no.0,
             timeout,
+            queued: None,
         })
     }
 

@@ -7,6 +7,7 @@ use windlass_model::{Class, Failure, Payload, Resumption, Status, TriggerNo, Tri
 use windlass_store::rows::{NewRun, Parent, SenderTree, TreeBound};
 
 use super::Message;
+use super::evaluate::{bytes_of, bytes_of_patch};
 use super::execute::Begun;
 use super::halfway::Behind;
 use super::memory::Unread;
@@ -14,6 +15,7 @@ use super::outcome::{Ran, Settled};
 use super::owned::OwnedRun;
 use super::shard_state::ShardState;
 use super::work::{Address, Patch};
+use crate::call_data::Room;
 use crate::catalog::Prepared;
 use crate::codes;
 use crate::derived;
@@ -30,6 +32,8 @@ pub(crate) struct Resolved {
     input: Payload,
     patch: Patch,
     found: Result<Arc<Prepared>, Error>,
+    /// The room for the input.
+    _room: Option<Arc<Room>>,
 }
 
 impl OwnedRun {
@@ -64,6 +68,10 @@ impl OwnedRun {
             return Ok(Begun::Settled(Settled::Failed(failure)));
         }
         let input = self.input(open, patch, &shared.base)?;
+        let room = match self.room(bytes_of(&input) + bytes_of_patch(patch), shared) {
+            Ok(room) => room,
+            Err(bytes) => return Ok(Begun::Full(bytes)),
+        };
         let (patch, name) = (patch.clone(), name.to_owned());
         let all = Arc::clone(shared);
         // Looking up a workflow reads the store, and preparing it may compile.
@@ -75,6 +83,7 @@ impl OwnedRun {
                     input,
                     patch,
                     found,
+                    _room: room,
                 })));
             }
         };
@@ -156,6 +165,7 @@ impl ShardState {
             input,
             patch,
             found,
+            _room,
         } = resolved;
         if shared.intake.is_draining() {
             return self.interrupted(to, shared);

@@ -5,7 +5,9 @@
 //! evaluates it again from its beginning, and the thread continues with other runs.
 //!
 //! Before the node the step begins again, with the results that it has: all its expressions see the
-//! same values. After the node the step waits where it is, and all other steps of its run wait
+//! same values. It keeps its place, so that it does not wait again with its values. A step
+//! that has to wait for a place, and holds much, drops what it holds and evaluates it again then.
+//! After the node the step waits where it is, and all other steps of its run wait
 //! behind it ([`super::halfway`]).
 
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use windlass_engine::expr::{
     ExprError, ExprErrorKind, Interrupt, Needs, StepBudget, Template, Values,
 };
 use windlass_engine::{Judged, Verdict};
-use windlass_model::{Class, Failure, Payload, ScopeNo};
+use windlass_model::{Class, Failure, Payload, ScopeNo, Seq};
 use windlass_plugins::Cancel;
 
 use super::Message;
@@ -27,6 +29,7 @@ use super::memory::Unread;
 use super::owned::{OwnedRun, Stage};
 use super::shard_state::ShardState;
 use super::work::{Address, Patch, Work};
+use crate::call_data::{self, Room};
 use crate::codes;
 use crate::evaluators::Place;
 use crate::shared::{Base, RuntimeShared};
@@ -51,6 +54,12 @@ pub(crate) fn evaluate_aside(all: bool) {
 /// The bytes that an expression may allocate on the thread of a shard.
 const INLINE_MEMORY: usize = 8 * 1024 * 1024;
 
+/// The bytes with which a step waits for its place among the evaluations aside.
+const KEPT_WAITING: usize = 64 * 1024;
+
+/// The memory of a parsed value, for a byte of its JSON, roughly.
+const PARSED_FACTOR: usize = 8;
+
 /// The results for which a step keeps room.
 const KEPT_RESULTS: usize = 64;
 
@@ -68,6 +77,12 @@ pub(crate) struct Evaluations {
     budget: Option<StepBudget>,
     /// The bytes of JSON that the thread of the shard has parsed.
     parsed: usize,
+    /// The bytes of JSON that the expressions read.
+    read: usize,
+    /// The place of the step among those whose evaluations are aside.
+    place: Option<Place>,
+    /// The room for the data of the call that the step makes.
+    room: Option<Arc<Room>>,
     /// Whether an expression went aside: all others of the step follow it.
     went_aside: bool,
     /// When the evaluations on the thread of the shard end.
@@ -116,7 +131,6 @@ pub(crate) struct Evaluated {
     pub(super) resume: Resume,
     pub(super) evaluations: Evaluations,
     is_done: bool,
-    place: Option<Place>,
 }
 
 impl Sight {
@@ -157,7 +171,36 @@ impl Evaluations {
         self.done.clear();
         (self.answer, self.seen, self.long) = (None, None, None);
         (self.asked, self.parsed, self.went_aside, self.until) = (0, 0, false, None);
+        (self.read, self.place, self.room) = (0, None, None);
         self.budget.take_if(|budget| !budget.renew());
+    }
+
+    /// Whether so much is evaluated, or read to be evaluated, that the step does not wait with it.
+    fn is_heavy(&self) -> bool {
+        #[cfg(test)]
+        if ALL_ASIDE.get() {
+            return true;
+        }
+        let done = self.done.iter().flatten().map(bytes_of);
+        let read = self.read.saturating_mul(PARSED_FACTOR);
+        done.fold(read, usize::saturating_add) > KEPT_WAITING
+    }
+
+    /// Drops everything that can be evaluated again. The evaluations go aside at once then.
+    fn start_over(&mut self) {
+        *self = Self {
+            room: self.room.take(),
+            went_aside: true,
+            ..Self::default()
+        };
+    }
+
+    /// Prepares the evaluations for a wait without their place.
+    fn step_back(&mut self) {
+        self.place = None;
+        if self.is_heavy() {
+            self.start_over();
+        }
     }
 
     /// The result after the node that came back.
@@ -197,6 +240,7 @@ impl Evaluations {
 
     /// Whether so much JSON may be parsed on the thread of the shard. Counts it.
     pub(super) fn parses(&mut self, json_bytes: usize) -> bool {
+        self.read = self.read.saturating_add(json_bytes);
         let parsed = self.parsed.saturating_add(json_bytes);
         let is_little = parsed <= INLINE_JSON;
         #[cfg(test)]
@@ -209,7 +253,8 @@ impl Evaluations {
 
     /// Whether the next evaluation after the node may be tried on the thread of the shard.
     pub(super) fn is_inline(&mut self, json_bytes: usize) -> bool {
-        !self.went_aside && self.parses(json_bytes)
+        let is_little = self.parses(json_bytes);
+        is_little && !self.went_aside
     }
 
     /// The interrupt of the evaluations on the thread of the shard.
@@ -259,6 +304,41 @@ impl Evaluations {
 }
 
 impl OwnedRun {
+    /// Lets a step wait. It counts as running, so that its run stays.
+    fn wait(&mut self, seq: Seq) -> Cancel {
+        let cancel = Cancel::default();
+        match self.held.get_mut(&seq).map(|held| &mut held.stage) {
+            Some(Stage::Running(running)) => return running.clone(),
+            Some(stage) => *stage = Stage::Running(cancel.clone()),
+            None => {}
+        }
+        cancel
+    }
+
+    /// Takes room for the data of the call that the step makes; none for little. Fails with the
+    /// bytes for which the step has to wait.
+    pub(super) fn room(
+        &mut self,
+        bytes: usize,
+        shared: &RuntimeShared,
+    ) -> Result<Option<Arc<Room>>, u64> {
+        let bytes = bytes as u64;
+        let room = self.evaluations.room.take();
+        let is_small = bytes <= call_data::SMALL;
+        #[cfg(test)]
+        let is_small = is_small && !ALL_ASIDE.get();
+        if is_small {
+            return Ok(None);
+        }
+        if let Some(room) = room
+            && room.bytes() >= bytes
+        {
+            return Ok(Some(room));
+        }
+        let room = shared.bursts.call_data.take(&self.flow, bytes);
+        room.map(Some).ok_or(bytes)
+    }
+
     /// Renders a template with the values that it names, before the node begins.
     pub(super) fn render(
         &mut self,
@@ -403,6 +483,16 @@ impl OwnedRun {
     }
 }
 
+/// The bytes of a payload in memory.
+pub(super) fn bytes_of(payload: &Payload) -> usize {
+    payload.inline().map_or(0, Bytes::len)
+}
+
+/// The bytes of the variables of a consumer.
+pub(super) fn bytes_of_patch(patch: &Patch) -> usize {
+    patch.iter().map(|(_, value)| value.len()).sum()
+}
+
 /// The result of a template, unless it was interrupted.
 fn known(rendered: Result<Bytes, ExprError>) -> Option<Result<Payload, Failure>> {
     match rendered {
@@ -447,35 +537,78 @@ impl ShardState {
         let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
-        let cancel = match owned.held.get_mut(&to.seq).map(|held| &mut held.stage) {
-            Some(Stage::Running(cancel)) => cancel.clone(),
-            // The step counts as running, so that its run stays.
-            Some(stage) => {
-                let cancel = Cancel::default();
-                *stage = Stage::Running(cancel.clone());
-                cancel
-            }
-            None => Cancel::default(),
-        };
+        let cancel = owned.wait(to.seq);
         let (flow, priority) = (Arc::clone(&owned.flow), owned.priority(to.seq));
         let overdue = Arc::clone(&shared.base.overdue);
-        let interrupt =
-            Interrupt::when(move || cancel.is_cancelled() || overdue.load(Ordering::Acquire));
+        let evaluators = &shared.bursts.evaluators;
+        let place = evaluations.place.take();
+        let place = place.or_else(|| evaluators.place(&flow, shared));
+        if place.is_none() && evaluations.is_heavy() {
+            // The budget after the node is for further expressions, too.
+            let is_after = matches!(resume, Resume::Settle);
+            let budget = evaluations.budget.take().filter(|_| is_after);
+            evaluations.start_over();
+            evaluations.budget = budget;
+        } else {
+            shared.base.metrics.evaluations_aside.add(1);
+        }
+        let raised = move || cancel.is_cancelled() || overdue.load(Ordering::Acquire);
         let all = Arc::clone(shared);
         let evaluate = move |place| {
-            let is_done = evaluations.evaluate(interrupt);
+            let is_done = match evaluations.is_long() {
+                true => evaluations.evaluate(Interrupt::when(raised)),
+                // It has waited for its place alone.
+                false => !raised(),
+            };
+            evaluations.place = Some(place);
             if let Some(shard) = all.shard(to.run) {
                 shard.send(Message::Evaluated(Box::new(Evaluated {
                     to,
                     resume,
                     evaluations,
                     is_done,
-                    place: Some(place),
                 })));
             }
         };
-        let evaluators = &shared.bursts.evaluators;
-        evaluators.submit(flow, priority, Box::new(evaluate), shared);
+        match place {
+            Some(place) => evaluators.run(place, Box::new(evaluate), shared),
+            None => evaluators.wait(flow, priority, Box::new(evaluate), shared),
+        }
+    }
+
+    /// Lets a step wait for room for the data of its call. It begins its node again then.
+    pub(super) fn wait_for_room(
+        &mut self,
+        to: Address,
+        patch: Patch,
+        bytes: u64,
+        shared: &Arc<RuntimeShared>,
+    ) {
+        if shared.intake.is_draining() {
+            return self.interrupted(to, shared);
+        }
+        let Some(owned) = self.owned.get_mut(&to.run) else {
+            return;
+        };
+        let cancel = owned.wait(to.seq);
+        let caller = (Arc::clone(&owned.flow), owned.priority(to.seq));
+        let all = Arc::downgrade(shared);
+        let go = move |room| {
+            let all = all.upgrade();
+            if let Some(shard) = all.as_ref().and_then(|all| all.shard(to.run)) {
+                shard.send(Message::Evaluated(Box::new(Evaluated {
+                    to,
+                    resume: Resume::Begin(patch),
+                    evaluations: Evaluations {
+                        room,
+                        ..Evaluations::default()
+                    },
+                    is_done: true,
+                })));
+            }
+        };
+        let call_data = &shared.bursts.call_data;
+        call_data.wait(caller, bytes, cancel, Box::new(go));
     }
 
     /// Continues a step after an evaluation aside.
@@ -484,12 +617,13 @@ impl ShardState {
         mut evaluated: Evaluated,
         shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
-        // The next evaluation begins when this step has gone on, or waits behind another.
-        let _place = evaluated.place.take();
         let evaluated = match evaluated.resume {
             Resume::Settle => evaluated,
             Resume::Begin(_) => {
                 let owned = self.running(evaluated.to)?;
+                if owned.halfway.is_some() {
+                    evaluated.evaluations.step_back();
+                }
                 owned.waits_behind(evaluated, Behind::Evaluated)?
             }
         };

@@ -10,7 +10,7 @@ use windlass_plugins::Returned as Back;
 
 use super::about::{TriggerContext, log_about};
 use super::call::gone;
-use super::evaluate::{Evaluations, Resume};
+use super::evaluate::{Evaluations, Resume, bytes_of, bytes_of_patch};
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::OwnedRun;
@@ -32,6 +32,8 @@ pub(super) enum Begun {
     Work(Option<Work>),
     /// A look-up is in progress on another thread, which sends its result.
     Elsewhere,
+    /// The data of the call found no room for so many bytes. The node has to begin again.
+    Full(u64),
 }
 
 impl ShardState {
@@ -80,6 +82,7 @@ impl ShardState {
         match begun {
             Ok(Begun::Work(work)) => return work,
             Ok(Begun::Elsewhere) => {}
+            Ok(Begun::Full(bytes)) => self.wait_for_room(to, patch, bytes, shared),
             Ok(Begun::Settled(settled)) => {
                 let ran = Ran {
                     patch,
@@ -194,7 +197,14 @@ impl OwnedRun {
                 if let Some(failure) = &executor.refused {
                     return Ok(Begun::Settled(Settled::Failed(Failure::clone(failure))));
                 }
-                let call = self.call(to, open, with, executor, patch, base)?;
+                let mut call = self.call(to, open, with, executor, patch, base)?;
+                // A constant is held by the definition.
+                let config = with.constant().map_or(bytes_of(&call.config), |_| 0);
+                let made = config + bytes_of(&call.input) + bytes_of_patch(patch);
+                match self.room(made, shared) {
+                    Ok(room) => call.queued = room.map(|room| room as _),
+                    Err(bytes) => return Ok(Begun::Full(bytes)),
+                }
                 return Ok(Begun::Work(self.work(to, executor, call, patch.clone())));
             }
             PlanKind::Workflow { name } => {

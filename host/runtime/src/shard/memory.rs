@@ -567,7 +567,9 @@ impl Memory {
     /// Counts a commit that is durable. Drops data that the store has, if there is much.
     pub(crate) fn shrink(&mut self, metrics: &Arc<Metrics>, run_data_bytes: u64) {
         self.durable += 1;
-        let is_much = metrics.run_data.get() >= run_data_bytes;
+        // Calls that wait hold a part of the data of runs.
+        let held = metrics.run_data.get() + metrics.call_data.get();
+        let is_much = held >= run_data_bytes;
         let most = if is_much { 0 } else { KEPT_BYTES };
         // Data whose commit is in progress cannot be dropped: it is looked at again when there is
         // that much more.

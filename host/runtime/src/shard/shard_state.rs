@@ -141,7 +141,10 @@ impl ShardState {
                 self.early.retry(&shared.intake);
             }
             Message::Drain => self.drain(shared),
-            Message::Interrupt => self.owned.values().for_each(OwnedRun::interrupt),
+            Message::Interrupt => {
+                self.owned.values().for_each(OwnedRun::interrupt);
+                shared.bursts.call_data.flush();
+            }
             Message::Resolved(resolved) => self.resolved(*resolved, shared),
             Message::Evaluated(evaluated) => {
                 self.keep(Elsewhere::Evaluated(evaluated));
@@ -634,6 +637,8 @@ impl ShardState {
         for no in all {
             self.give_back_if_idle(no, shared);
         }
+        // Steps that wait for room are given back with their runs.
+        shared.bursts.call_data.flush();
     }
 
     /// Gives a run back if none of its executions is in progress here. While draining,

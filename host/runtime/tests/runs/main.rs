@@ -7,6 +7,7 @@
 
 mod altering;
 mod bursts;
+mod call_data;
 mod clients;
 mod control;
 mod definitions;

@@ -43,6 +43,8 @@ pub(crate) struct Setup {
     pub(crate) step_bytes: usize,
     /// The data that all runs in memory may hold, in bytes.
     pub(crate) run_data_bytes: u64,
+    /// The memory of all plugins, in bytes, if it is not that of a machine.
+    pub(crate) plugin_bytes: Option<u64>,
 }
 
 impl Default for Setup {
@@ -57,6 +59,7 @@ impl Default for Setup {
             max_descendants: 10_000,
             step_bytes: 64 << 20,
             run_data_bytes: 128 << 20,
+            plugin_bytes: None,
         }
     }
 }
@@ -83,7 +86,7 @@ pub(crate) struct Running {
     /// The handle of another process on the same store, so that the first is notified of its
     /// writes.
     other: Arc<MemoryStore>,
-    runtime: Arc<Runtime>,
+    pub(crate) runtime: Arc<Runtime>,
     plugins: Arc<Host>,
     clock: Arc<SystemClock>,
     commits: Arc<Mutex<Vec<Commit>>>,
@@ -124,6 +127,7 @@ impl Setup {
         plugins.threads = 2;
         plugins.limits.deadline = self.deadline;
         plugins.quarantine_after = self.quarantine_after;
+        plugins.memory_bytes = self.plugin_bytes.unwrap_or(plugins.memory_bytes);
         plugins.library.insert(digest("chain-executor"));
         for name in self.components {
             let mut settings = windlass_plugins::Settings::default();

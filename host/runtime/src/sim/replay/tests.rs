@@ -12,7 +12,7 @@ use crate::sim::history::{Event, History, Written};
 use crate::sim::seeds;
 use crate::sim::world::World;
 
-const ON_SQLITE: Seeds = Seeds::new(40, 200);
+const ON_SQLITE: Seeds = Seeds::new(60, 200);
 const TORN: Seeds = Seeds::new(10, 80);
 const IN_POSTGRES: Seeds = Seeds::new(16, 24);
 
