@@ -1,44 +1,54 @@
 //! The allocator of the programs that depend on this crate, and when it returns memory to the
 //! system.
 //!
-//! Executions allocate and free many small values on several threads, which mimalloc does well. By
-//! default it keeps freed pages for a second, and a host that makes and frees large values all the
-//! time then holds several times the memory that its budgets count.
+//! Executions allocate and free many small values on several threads, and values of megabytes beside
+//! them. jemalloc does both: freed large values join with their neighbours and serve the next ones,
+//! of any thread and any size.
 
-use std::ffi::c_long;
+use std::ffi::{CStr, c_char};
 
-use libmimalloc_sys::{
-    mi_option_get, mi_option_set_default, mi_option_t, mi_option_use_numa_nodes,
-};
+use tikv_jemalloc_sys::mallctl;
+use tikv_jemallocator::Jemalloc;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// `mi_option_purge_delay`, which the bindings leave out: the one before its neighbour.
-const PURGE_DELAY: mi_option_t = mi_option_use_numa_nodes - 1;
+/// The options. A thread of the allocator returns freed pages to the system in the course of a
+/// second.
+const OPTIONS: &CStr = c"background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0";
 
-/// How long the allocator keeps a page after its last value is freed, in milliseconds, unless the
-/// variable `MIMALLOC_PURGE_DELAY` says otherwise.
-pub const KEEP_MS: c_long = 10;
+/// The options, where the allocator reads them before `main`. The variable `MALLOC_CONF` changes
+/// single ones.
+#[expect(
+    unsafe_code,
+    reason = "the allocator reads its options from a symbol of the program"
+)]
+#[cfg_attr(not(target_vendor = "apple"), unsafe(export_name = "malloc_conf"))]
+#[cfg_attr(target_vendor = "apple", unsafe(export_name = "_rjem_malloc_conf"))]
+pub static MALLOC_CONF: Option<&'static c_char> = {
+    // SAFETY: the pointer is that of a constant, which is never freed.
+    Some(unsafe { &*OPTIONS.as_ptr() })
+};
 
-/// Makes the allocator return freed pages after [`KEEP_MS`]. A program calls this first.
+/// How long the allocator keeps freed pages, in milliseconds: the longest, for pages that were all
+/// freed at once. None if the allocator does not say.
 #[expect(
     unsafe_code,
     reason = "the options of the allocator have no safe binding"
 )]
-pub fn return_pages_soon() {
-    // SAFETY: the option exists in the version that is built in, and may be set at any time.
-    unsafe { mi_option_set_default(PURGE_DELAY, KEEP_MS) }
-}
-
-/// How long the allocator keeps a page after its last value is freed, in milliseconds.
-#[expect(
-    unsafe_code,
-    reason = "the options of the allocator have no safe binding"
-)]
-pub fn keeps_pages_ms() -> c_long {
-    // SAFETY: the option exists in the version that is built in.
-    unsafe { mi_option_get(PURGE_DELAY) }
+pub fn keeps_pages_ms() -> Option<isize> {
+    let (mut value, mut size) = (0_isize, size_of::<isize>());
+    // SAFETY: the option has the type `ssize_t`, and value and size are those of this frame.
+    let error = unsafe {
+        mallctl(
+            c"opt.dirty_decay_ms".as_ptr(),
+            (&raw mut value).cast(),
+            &raw mut size,
+            std::ptr::null_mut(),
+            0,
+        )
+    };
+    (error == 0).then_some(value)
 }
 
 #[cfg(test)]
@@ -46,13 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_kept_for_a_second_until_the_program_changes_it() {
-        assert_eq!(
-            keeps_pages_ms(),
-            1000,
-            "the number of the option has changed"
-        );
-        return_pages_soon();
-        assert_eq!(keeps_pages_ms(), KEEP_MS);
+    fn the_allocator_reads_the_options_of_the_program() {
+        assert_eq!(keeps_pages_ms(), Some(1000));
     }
 }

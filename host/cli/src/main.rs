@@ -36,13 +36,21 @@ mod wire;
 
 use std::process::ExitCode;
 
+use windlass_allocator as _;
 use windlass_plugins::compiler;
 
 fn main() -> ExitCode {
-    windlass_allocator::return_pages_soon();
     // The host starts its own program to compile a plugin. That process reads no configuration.
     match compiler::compile_worker(std::env::args_os()) {
         Some(ended) => ended,
         None => app::main().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_allocator_of_the_program_has_its_options() {
+        assert_eq!(windlass_allocator::keeps_pages_ms(), Some(1000));
     }
 }

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use windlass_allocator as _;
 use windlass_test_servers::PostgreSql;
 use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
@@ -19,8 +20,6 @@ use windlass_tests::bench::{
 };
 
 fn main() -> Result<()> {
-    // As the program does.
-    windlass_allocator::return_pages_soon();
     let arguments = Arguments::read()?;
     match (&arguments.only, arguments.minutes) {
         (Some(only), _) => single(&arguments, only),
