@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, Report, cut, is_name, stands_for};
 use super::tree::{Kind, Node};
-use super::{keys, workflow};
+use super::{format, workflow};
 use crate::codes;
 use crate::definition::{ANY_PORT, DONE, Edge, When};
 
@@ -82,7 +82,7 @@ fn one(reader: &mut Reader, tree: &Node) -> Option<Edge> {
             }
             // `- a: b`
             [entry]
-                if !keys::EDGE.contains(&entry.key.as_str())
+                if !format::keys("Edge").contains(&entry.key.as_str())
                     && matches!(entry.value.kind, Kind::Text { .. }) =>
             {
                 let to = match &entry.value.kind {
@@ -261,7 +261,9 @@ fn edge(from: &str, port: &str, to: &str, when: When, id: Option<&str>) -> Edge 
 /// `{ from, port, to, when, id }`
 fn long(reader: &mut Reader, tree: &Node) -> Option<Edge> {
     let entries = reader.map(tree, "an edge");
-    reader.known_keys(entries, "an edge", keys::EDGE, |_| Some(SHORT.to_owned()));
+    reader.known_keys(entries, "an edge", format::keys("Edge"), |_| {
+        Some(SHORT.to_owned())
+    });
     let mut text = |key: &str| {
         let node = tree.get(key)?;
         reader.at(key, |reader| {

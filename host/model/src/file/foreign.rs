@@ -721,7 +721,7 @@ fn find(tables: &[(&str, &[Foreign])], name: &str, word: &str) -> Option<Foreign
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys;
+    use super::super::format;
     use super::{KEYS, VALUES, key};
 
     #[test]
@@ -741,10 +741,10 @@ mod tests {
     #[test]
     fn foreign_keys_lead_to_keys_of_the_format() {
         for (what, known) in [
-            ("a workflow", keys::WORKFLOW),
-            ("`retry`", keys::RETRY),
-            ("an edge", keys::EDGE),
-            ("`options`", keys::OPTIONS),
+            ("a workflow", format::workflow()),
+            ("`retry`", format::keys("Retry")),
+            ("an edge", format::keys("Edge")),
+            ("`options`", format::keys("Options")),
         ] {
             let (_, table) = KEYS.iter().find(|(name, _)| *name == what).unwrap();
             for foreign in *table {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::keys;
+use super::format::keys;
 use super::reader::{Reader, list};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::workflow::{Constant, constant, schema};
@@ -27,7 +27,7 @@ pub(super) fn request(reader: &mut Reader, tree: &Tree) -> StartTrigger {
         _ => "like `http: { path: /orders }`".to_owned(),
     };
     let entries = reader.map_like(tree, "a map with `path`", like);
-    reader.known_keys(entries, "a trigger by `http`", keys::HTTP, |_| None);
+    reader.known_keys(entries, "a trigger by `http`", keys("Http"), |_| None);
     let methods = http::METHODS.map(|method| (method, method));
     let method = tree.get("method");
     let method =
@@ -115,13 +115,13 @@ fn hook_path(reader: &mut Reader, tree: &Tree) -> Option<String> {
 fn verified(reader: &mut Reader, tree: &Tree) -> Option<Verify> {
     constant(reader, tree, LITERAL);
     let entries = reader.map(tree, "a map with a scheme");
-    let is_scheme = |entry: &&Entry| keys::SCHEMES.contains(&entry.key.as_str());
+    let is_scheme = |entry: &&Entry| keys("Verify").contains(&entry.key.as_str());
     let mut schemes = entries.iter().filter(is_scheme);
     let first = schemes.next();
-    reader.known_keys(entries, "`verify`", keys::SCHEMES, |_| None);
+    reader.known_keys(entries, "`verify`", keys("Verify"), |_| None);
     let Some(first) = first else {
         if entries.is_empty() && matches!(tree.kind, Kind::Map(_)) {
-            let message = format!("`verify` has one of {}", list(keys::SCHEMES));
+            let message = format!("`verify` has one of {}", list(keys("Verify")));
             reader
                 .report(codes::VERIFY_SCHEME, message, tree)
                 .help(EXAMPLE);
@@ -140,14 +140,14 @@ fn verified(reader: &mut Reader, tree: &Tree) -> Option<Verify> {
 }
 
 fn scheme(reader: &mut Reader, name: &str, tree: &Tree) -> Option<Verify> {
-    let known = match name {
-        "stripe" | "standard-webhooks" => keys::TIMED_SCHEME,
-        "hmac" => keys::HMAC_SCHEME,
-        "basic" => keys::BASIC_SCHEME,
-        _ => keys::PLAIN_SCHEME,
+    let definition = match name {
+        "stripe" | "standard-webhooks" => "TimedScheme",
+        "hmac" => "HmacScheme",
+        "basic" => "BasicScheme",
+        _ => "PlainScheme",
     };
     let entries = reader.map(tree, "a map with `secret`");
-    reader.known_keys(entries, &format!("`{name}`"), known, |_| None);
+    reader.known_keys(entries, &format!("`{name}`"), keys(definition), |_| None);
     if !matches!(tree.kind, Kind::Map(_)) {
         return None;
     }
@@ -325,7 +325,7 @@ fn answered(reader: &mut Reader, tree: &Tree) -> Option<Respond> {
         }
         return None;
     };
-    reader.known_keys(entries, "`respond`", keys::RESPOND, |_| None);
+    reader.known_keys(entries, "`respond`", keys("RespondNode"), |_| None);
     let node = tree.get("node");
     let node =
         node.and_then(|node| reader.at("node", |reader| reader.text(node).map(str::to_owned)));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::duration::moment_ms;
 use super::reader::{Reader, cut, is_name, list, stands_for};
 use super::tree::{Entry, Kind, Node as Tree};
-use super::{edge, keys, node};
+use super::{edge, format, node};
 use crate::codes;
 use crate::definition::{Body, ForEach, NodeKind, OnItemError, UseRef};
 use crate::template::is_template;
@@ -16,7 +16,7 @@ use crate::{limits, valid};
 /// Items processed at the same time by default.
 const CONCURRENCY: u32 = 16;
 
-/// The kind: exactly one of [`keys::KINDS`].
+/// The kind: exactly one of those that [`format::node`] names.
 pub(super) fn read(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
     let entry = only(reader, tree)?;
     let value = &entry.value;
@@ -46,13 +46,13 @@ fn only<'t>(reader: &mut Reader, tree: &'t Tree) -> Option<&'t Entry> {
     let Kind::Map(entries) = &tree.kind else {
         return None;
     };
-    let is_kind = |entry: &&Entry| keys::KINDS.contains(&entry.key.as_str());
+    let is_kind = |entry: &&Entry| format::node().names.contains(&entry.key.as_str());
     let mut kinds = entries.iter().filter(is_kind);
     let Some(first) = kinds.next() else {
         // An unknown key, a key of a kind that is missing and a merge key have their own errors.
-        let excused = |entry: &Entry| !keys::NODE.contains(&entry.key.as_str());
+        let excused = |entry: &Entry| !format::node().common.contains(&entry.key.as_str());
         if !entries.iter().any(excused) {
-            let message = format!("a node does one of {}", list(keys::KINDS));
+            let message = format!("a node does one of {}", list(&format::node().names));
             let report = reader.report(codes::NODE_KIND, message, tree);
             report.help("add `use: package/node`");
         }
@@ -195,7 +195,7 @@ fn event(reader: &mut Reader, tree: &Tree, value: &Tree) -> Option<NodeKind> {
         return event_of(reader, tree);
     };
     reader.at("event", |reader| {
-        reader.known_keys(entries, "`event`", keys::EVENT, |_| None);
+        reader.known_keys(entries, "`event`", format::keys("EventMap"), |_| None);
         let misspelt = |entry: &Entry| stands_for("`event`", entry, "event");
         if entries.iter().any(misspelt) && value.get("event").is_none() {
             return None;
@@ -297,7 +297,7 @@ fn end(reader: &mut Reader, tree: &Tree) -> NodeKind {
             reader.map_like(tree, "a map", like)
         }
     };
-    reader.known_keys(entries, "`end`", keys::END, |_| None);
+    reader.known_keys(entries, "`end`", format::keys("End"), |_| None);
     for entry in entries {
         match entry.key.as_str() {
             "terminate" => {
@@ -325,7 +325,7 @@ fn fail(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
             data: None,
         });
     };
-    reader.known_keys(entries, "`fail`", keys::FAIL, |_| None);
+    reader.known_keys(entries, "`fail`", format::keys("FailMap"), |_| None);
     let Some(message) = tree.get("message") else {
         let message = "the message of the failure is missing";
         let report = reader.report(codes::MISSING_KEY, message, tree);

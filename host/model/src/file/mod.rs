@@ -14,7 +14,6 @@ mod edge;
 mod foreign;
 mod format;
 mod hook;
-mod keys;
 mod kind;
 mod node;
 mod offsets;
@@ -30,7 +29,7 @@ mod workflow;
 
 pub use decode::decode;
 pub use duration::{NoTime, duration_ms, instant_ms, moment_ms};
-pub use format::json_schema;
+pub use format::JSON_SCHEMA;
 pub use source_map::SourceMap;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::reader::{Reader, cut, is_name, stands_for};
 use super::tree::{Entry, Kind, Node as Tree};
-use super::{keys, kind, policy, workflow};
+use super::{format, kind, policy, workflow};
 use crate::definition::{Node, NodeKind};
 use crate::{codes, limits};
 
@@ -72,7 +72,8 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
 /// The remedy for `key:value`, which YAML takes for a text.
 fn glued(text: &str) -> Option<String> {
     let (key, value) = text.split_once(':')?;
-    let known = keys::KINDS.contains(&key) || keys::NODE.contains(&key);
+    let keys = format::node();
+    let known = keys.names.contains(&key) || keys.common.contains(&key);
     known.then(|| format!("write a space after the colon: `{key}: {}`", cut(value)))
 }
 
@@ -101,19 +102,22 @@ fn key(reader: &mut Reader, node: &mut Node, entry: &Entry) {
 }
 
 fn check_keys(reader: &mut Reader, tree: &Tree, entries: &[Entry]) {
-    let kinds = || keys::OF_KIND.iter();
+    let format::Kinds { names, own, common } = format::node();
     let has = |kind: &str| tree.get(kind).is_some();
-    let belonging = kinds().filter(|(kind, _)| has(kind));
+    let belonging = own.iter().filter(|(kind, _)| has(kind));
     let belonging = belonging.flat_map(|(_, keys)| keys.iter());
-    let known: Vec<&str> = keys::KINDS
+    let known: Vec<&str> = names
         .iter()
         .chain(belonging)
-        .chain(keys::NODE)
+        .chain(common)
         .copied()
         .collect();
     // A key of another kind is known, and has an error of its own.
-    let stray = |key: &str| kinds().find(|(kind, keys)| !has(kind) && keys.contains(&key));
-    let shared = |key: &str| keys::WORKFLOW.contains(&key);
+    let stray = |key: &str| {
+        own.iter()
+            .find(|(kind, keys)| !has(kind) && keys.contains(&key))
+    };
+    let shared = |key: &str| format::workflow().contains(&key);
     let strays: Vec<&str> = entries
         .iter()
         .map(|entry| entry.key.as_str())
@@ -121,7 +125,7 @@ fn check_keys(reader: &mut Reader, tree: &Tree, entries: &[Entry]) {
         .collect();
     let hint = |key: &str| {
         if shared(key) {
-            let each = keys::FOR_EACH.contains(&key);
+            let each = own.get("for-each").is_some_and(|keys| keys.contains(&key));
             let or = if each {
                 ", or to a node with `for-each`"
             } else {
@@ -133,14 +137,16 @@ fn check_keys(reader: &mut Reader, tree: &Tree, entries: &[Entry]) {
     };
     let mut all = known.clone();
     all.extend(&strays);
-    let kindless = !keys::KINDS.iter().any(|kind| has(kind));
+    let kindless = !names.iter().any(|kind| has(kind));
     let is_unknown = |entry: &&Entry| !all.contains(&entry.key.as_str()) && !shared(&entry.key);
     let unknown = entries.iter().find(is_unknown);
     // A node whose kind is misspelt has that mistake, and its other keys belong to the kind.
     if let Some(unknown) = unknown.filter(|_| kindless) {
         let meant = |kind: &&&str| stands_for("a node", unknown, kind);
-        let of = keys::KINDS.iter().find(meant).copied();
-        let belonging = kinds().filter(|(kind, _)| of.is_none_or(|of| of == *kind));
+        let of = names.iter().find(meant).copied();
+        let belonging = own
+            .iter()
+            .filter(|(kind, _)| of.is_none_or(|of| of == **kind));
         all.extend(belonging.flat_map(|(_, keys)| keys.iter()));
     }
     reader.known_keys(entries, "a node", &all, hint);

@@ -307,7 +307,7 @@ impl<'a> Builder<'a> {
                 .to_owned(),
         };
         let plain = !matches!(&node.kind, Kind::Text { plain: false, .. });
-        if text == super::keys::MERGE && plain {
+        if text == super::format::MERGE && plain {
             let help = "write the keys out; YAML 1.2 has no merge keys";
             self.report(
                 codes::AMBIGUOUS,

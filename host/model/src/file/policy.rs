@@ -1,15 +1,20 @@
 //! When and how often a node runs, and the effect of its failures: `join`, `retry`, `on-error` and
 //! `repeat`.
 
+use super::edge;
+use super::format::keys;
 use super::reader::{Reader, is_name, stands_for};
 use super::tree::{Kind, Node as Tree};
-use super::{edge, keys};
 use crate::definition::{Backoff, ErrorEffect, ErrorRule, Join, OnError, Repeat, Retry};
 use crate::{Class, codes, limits};
 
 pub(super) fn join(reader: &mut Reader, tree: &Tree) -> Join {
     if let Kind::Map(entries) = &tree.kind {
-        reader.known_keys(entries, "`join`", &["count"], |_| None);
+        reader.known_keys(entries, "`join`", keys("JoinCount"), |_| None);
+        if entries.is_empty() {
+            let report = reader.report(codes::MISSING_KEY, "the key `count` is missing", tree);
+            report.help("like `join: { count: 2 }`");
+        }
         let count = tree.get("count");
         return count.map_or(Join::default(), |count| {
             Join::Count(reader.at("count", |reader| reader.count(count)))
@@ -45,7 +50,7 @@ pub(super) fn retry(reader: &mut Reader, tree: &Tree) -> Retry {
         _ => "like `retry: { max-attempts: 3 }`".to_owned(),
     };
     let entries = reader.map_like(tree, "a map", like);
-    reader.known_keys(entries, "`retry`", keys::RETRY, |_| None);
+    reader.known_keys(entries, "`retry`", keys("Retry"), |_| None);
     for entry in entries {
         let value = &entry.value;
         reader.at(&entry.key, |reader| match entry.key.as_str() {
@@ -119,7 +124,7 @@ pub(super) fn on_error(reader: &mut Reader, tree: &Tree) -> OnError {
 fn error_rule(reader: &mut Reader, tree: &Tree, last: bool) -> Option<ErrorRule> {
     let rule = match &tree.kind {
         Kind::Map(entries) => {
-            reader.known_keys(entries, "a rule of `on-error`", keys::ERROR_RULE, |_| None);
+            reader.known_keys(entries, "a rule of `on-error`", keys("ErrorRule"), |_| None);
             let when = tree
                 .get("when")
                 .map(|when| reader.at("when", |reader| edge::condition(reader, when)));
@@ -177,7 +182,7 @@ pub(super) fn repeat(reader: &mut Reader, tree: &Tree) -> Repeat {
         _ => "like `repeat: { max: 10 }`".to_owned(),
     };
     let entries = reader.map_like(tree, "a map", like);
-    reader.known_keys(entries, "`repeat`", keys::REPEAT, |_| None);
+    reader.known_keys(entries, "`repeat`", keys("Repeat"), |_| None);
     for entry in entries {
         let value = &entry.value;
         reader.at(&entry.key, |reader| match entry.key.as_str() {

@@ -176,7 +176,7 @@ impl Reader {
         known: &[&str],
         hint: impl Fn(&str) -> Option<String>,
     ) {
-        let known_key = |key: &str| known.contains(&key) || key == super::keys::MERGE;
+        let known_key = |key: &str| known.contains(&key) || key == super::format::MERGE;
         for entry in entries.iter().filter(|entry| !known_key(&entry.key)) {
             if self.is_full() {
                 return;

@@ -141,7 +141,7 @@ fn write(node: &Node, root: bool, out: &mut Vec<u8>) {
         Kind::Map(entries) => {
             let mut entries: Vec<_> = entries
                 .iter()
-                .filter(|entry| !(root && entry.key == super::keys::LAYOUT))
+                .filter(|entry| !(root && entry.key == super::format::LAYOUT))
                 .collect();
             entries.sort_by(|a, b| a.key.cmp(&b.key));
             out.push(b'{');

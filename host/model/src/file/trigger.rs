@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::reader::{Reader, list};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::workflow::{Constant, constant};
-use super::{foreign, hook, keys, kind};
+use super::{foreign, format, hook, kind};
 use crate::definition::{Misfire, Overlap, StartTrigger, Timing};
 use crate::nearest::nearest;
 use crate::stimulus::canonical;
@@ -49,7 +49,10 @@ pub(super) fn all(reader: &mut Reader, tree: &Tree) -> BTreeMap<String, StartTri
 
 fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
     let Kind::Map(entries) = &tree.kind else {
-        let kind = keys::TRIGGER_KINDS.iter().find(|kind| reader.is_at(kind));
+        let kind = format::trigger()
+            .names
+            .iter()
+            .find(|kind| reader.is_at(kind));
         let help = match kind {
             Some(kind) => {
                 format!("a trigger has a name: `triggers: {{ my_trigger: {{ {kind}: … }} }}`")
@@ -62,7 +65,10 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
     let (first, known) = only_kind(reader, tree, entries)?;
     let what = format!("a trigger by `{}`", first.key);
     reader.known_keys(entries, &what, known, |key| {
-        let other = keys::TRIGGERS.iter().find(|(_, keys)| keys.contains(&key));
+        let other = format::trigger()
+            .own
+            .iter()
+            .find(|(_, keys)| keys.contains(&key));
         other.map(|(kind, _)| format!("`{key}` belongs to a trigger by `{kind}`"))
     });
     let mistakes = reader.diagnostics.len();
@@ -122,10 +128,10 @@ fn only_kind<'t>(
     tree: &Tree,
     entries: &'t [Entry],
 ) -> Option<(&'t Entry, &'static [&'static str])> {
-    let kind_of = |entry: &&Entry| keys::TRIGGER_KINDS.contains(&entry.key.as_str());
+    let kind_of = |entry: &&Entry| format::trigger().names.contains(&entry.key.as_str());
     let mut kinds = entries.iter().filter(kind_of);
     let Some(first) = kinds.next() else {
-        let message = format!("a trigger has one of {}", list(keys::TRIGGER_KINDS));
+        let message = format!("a trigger has one of {}", list(&format::trigger().names));
         match entries.iter().find_map(misspelt_kind) {
             Some((entry, help)) => {
                 let report = reader.report_key(codes::TRIGGER_KIND, message, entry);
@@ -145,8 +151,7 @@ fn only_kind<'t>(
         report.help("make two triggers of it");
         return None;
     }
-    let of = |(kind, _): &&(&str, &[&str])| *kind == first.key;
-    let (_, known) = keys::TRIGGERS.iter().find(of)?;
+    let known = format::trigger().own.get(first.key.as_str())?;
     Some((first, known))
 }
 
@@ -155,7 +160,7 @@ fn misspelt_kind(entry: &Entry) -> Option<(&Entry, String)> {
     if let Some(foreign) = foreign::key("a trigger", &entry.key) {
         return Some((entry, foreign.help.to_owned()));
     }
-    let near = nearest(&entry.key, keys::TRIGGER_KINDS.iter().copied())?;
+    let near = nearest(&entry.key, format::trigger().names.iter().copied())?;
     Some((entry, format!("did you mean `{near}`?")))
 }
 
@@ -198,7 +203,12 @@ fn timing(reader: &mut Reader, tree: &Tree) -> Timing {
 
 fn misfire(reader: &mut Reader, tree: &Tree) -> Misfire {
     if let Kind::Map(entries) = &tree.kind {
-        reader.known_keys(entries, "`misfire`", &["catch-up"], |_| None);
+        reader.known_keys(entries, "`misfire`", format::keys("CatchUp"), |_| None);
+        if entries.is_empty() {
+            let message = "the key `catch-up` is missing";
+            let report = reader.report(codes::MISSING_KEY, message, tree);
+            report.help("like `misfire: { catch-up: 5 }`");
+        }
         let count = tree.get("catch-up");
         return count.map_or(Misfire::default(), |count| {
             Misfire::CatchUp(reader.at("catch-up", |reader| reader.count(count)))

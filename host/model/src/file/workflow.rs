@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::reader::{Reader, cut, is_name, repair, stands_for};
 use super::tree::{Entry, Kind, Node};
-use super::{edge, keys, node, trigger};
+use super::{edge, format, node, trigger};
 use crate::definition::{Activation, CommitStrategy, Incidents, Options};
 use crate::schema::Schema;
 use crate::{Definition, codes, limits};
@@ -17,15 +17,17 @@ pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
         return Definition::default();
     }
     let belongs = |key: &str| {
-        let node_key = keys::NODE.contains(&key) || keys::KINDS.contains(&key);
+        let of_node = format::node();
+        let node_key = of_node.common.contains(&key) || of_node.names.contains(&key);
         node_key.then(|| format!("`{key}` belongs to a node, below `nodes`"))
     };
     // Nodes that are not indented look like keys of the workflow.
     let nothing = |node: &Node| matches!(node.kind, Kind::Null);
     let flat = tree.get("nodes").is_some_and(nothing);
     let is_node = |entry: &Entry| {
-        !keys::WORKFLOW.contains(&entry.key.as_str())
-            && keys::KINDS
+        !format::workflow().contains(&entry.key.as_str())
+            && format::node()
+                .names
                 .iter()
                 .any(|kind| entry.value.get(kind).is_some())
     };
@@ -35,7 +37,7 @@ pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
         report.help("indent the nodes by two spaces");
         return Definition::default();
     }
-    reader.known_keys(entries, "a workflow", keys::WORKFLOW, belongs);
+    reader.known_keys(entries, "a workflow", format::workflow(), belongs);
     for (key, example) in [
         ("workflow", "workflow: my-workflow"),
         ("nodes", "nodes: { … }"),
@@ -193,7 +195,7 @@ pub(super) fn constant(reader: &mut Reader, node: &Node, (message, help): Consta
 fn options(reader: &mut Reader, node: &Node) -> Options {
     let mut options = Options::default();
     let entries = reader.map(node, "a map of options");
-    reader.known_keys(entries, "`options`", keys::OPTIONS, |_| None);
+    reader.known_keys(entries, "`options`", format::keys("Options"), |_| None);
     for entry in entries {
         let value = &entry.value;
         reader.at(&entry.key, |reader| match entry.key.as_str() {

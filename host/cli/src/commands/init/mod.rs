@@ -33,54 +33,45 @@ pub(crate) struct Arguments {
 struct Part {
     path: &'static str,
     purpose: &'static str,
-    content: String,
+    content: &'static str,
 }
 
-fn parts() -> anyhow::Result<[Part; 6]> {
-    let schema = serde_json::to_string_pretty(&windlass_model::file::json_schema())?;
-    let part = |path, purpose, content: &str| Part {
-        path,
-        purpose,
-        content: content.to_owned(),
-    };
-    Ok([
-        part(
-            "windlass.toml",
-            "the settings",
-            include_str!("windlass.toml"),
-        ),
-        part(
-            "workflows/hello.yaml",
-            "a workflow of three nodes",
-            include_str!("hello.yaml"),
-        ),
-        part(
-            "plugins/README.md",
-            "the folder of your components",
-            include_str!("plugins.md"),
-        ),
-        part(
-            ".windlass/workflow.schema.json",
-            "by it, editors complete and check workflows",
-            &format!("{schema}\n"),
-        ),
-        part(
-            ".vscode/settings.json",
-            "names the schema for VS Code",
-            include_str!("settings.json"),
-        ),
-        part(
-            ".gitignore",
-            "keeps the store out of git",
-            include_str!("gitignore"),
-        ),
-    ])
-}
+const PARTS: [Part; 6] = [
+    Part {
+        path: "windlass.toml",
+        purpose: "the settings",
+        content: include_str!("windlass.toml"),
+    },
+    Part {
+        path: "workflows/hello.yaml",
+        purpose: "a workflow of three nodes",
+        content: include_str!("hello.yaml"),
+    },
+    Part {
+        path: "plugins/README.md",
+        purpose: "the folder of your components",
+        content: include_str!("plugins.md"),
+    },
+    Part {
+        path: ".windlass/workflow.schema.json",
+        purpose: "by it, editors complete and check workflows",
+        content: windlass_model::file::JSON_SCHEMA,
+    },
+    Part {
+        path: ".vscode/settings.json",
+        purpose: "names the schema for VS Code",
+        content: include_str!("settings.json"),
+    },
+    Part {
+        path: ".gitignore",
+        purpose: "keeps the store out of git",
+        content: include_str!("gitignore"),
+    },
+];
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let parts = parts()?;
-        let files: Vec<File<'_>> = parts
+        let files: Vec<File<'_>> = PARTS
             .iter()
             .map(|part| File {
                 path: part.path,
@@ -90,7 +81,7 @@ impl Arguments {
         let tree = Tree::open(&self.directory).map_err(|error| self.refused(&error))?;
         let kept = tree.write(&files).map_err(|error| self.refused(&error))?;
         let next = self.next();
-        let made = parts.iter().filter(|part| !kept.contains(&part.path));
+        let made = PARTS.iter().filter(|part| !kept.contains(&part.path));
         let item = json!({
             "directory": self.directory,
             "made": made.clone().map(|part| part.path).collect::<Vec<_>>(),

@@ -94,10 +94,8 @@ impl Command {
             Self::Refresh(refresh) => refresh.run(context),
             Self::Reload(reload) => reload.run(context),
             Self::Schema => {
-                let schema = windlass_model::file::json_schema();
-                context
-                    .output
-                    .document(&serde_json::to_string_pretty(&schema)?)?;
+                let schema = windlass_model::file::JSON_SCHEMA;
+                context.output.document(schema.trim_end())?;
                 Ok(Exit::Done)
             }
         }
