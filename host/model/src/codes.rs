@@ -71,6 +71,8 @@ pub const SCHEMA_REFERENCE: Code = Code::new("WL-D157");
 pub const SCHEMA_STEPS: Code = Code::new("WL-D158");
 /// A default in a JSON Schema does not fit the schema itself, or does not end.
 pub const SCHEMA_DEFAULT: Code = Code::new("WL-D159");
+/// A JSON Schema has a keyword that is not supported.
+pub const SCHEMA_KEYWORD: Code = Code::new("WL-D160");
 
 /// A trigger by `http` names no scheme for verification, or several.
 pub const VERIFY_SCHEME: Code = Code::new("WL-D170");

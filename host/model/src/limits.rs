@@ -93,8 +93,8 @@ pub const COMPONENTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// Triggers that start one workflow.
 pub const TRIGGERS: usize = 1_000;
 
-/// Values in one JSON Schema.
-pub const SCHEMA_VALUES: u64 = 100_000;
+/// The size of a JSON Schema: the bytes of its names, texts and numbers, and one for each value.
+pub const SCHEMA_BYTES: u64 = 1024 * 1024;
 
 /// How deep a JSON Schema may nest.
 pub const SCHEMA_NESTING: usize = 64;
@@ -102,7 +102,7 @@ pub const SCHEMA_NESTING: usize = 64;
 /// Subschemas in one JSON Schema that can be reached.
 pub const SCHEMA_PARTS: usize = 10_000;
 
-/// How long the pointers to all keywords of a JSON Schema may be together, in bytes.
+/// How long the pointers to all subschemas of a JSON Schema may be together, in bytes.
 pub const SCHEMA_PATHS_BYTES: usize = 32 * 1024 * 1024;
 
 /// Subschemas of a JSON Schema that may apply to one value, with repetitions.
@@ -110,9 +110,6 @@ pub const SCHEMA_EXPANSIONS: u64 = 4_096;
 
 /// How deep subschemas may apply each other to one value.
 pub const SCHEMA_CHAIN: usize = 64;
-
-/// Steps of finding everything that a JSON Schema needs for its compilation.
-pub const SCHEMA_PREPARATION: u64 = 1_000_000;
 
 /// Steps that checking one value against a JSON Schema may take.
 pub const SCHEMA_STEPS: u64 = 10_000_000;

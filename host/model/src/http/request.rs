@@ -244,16 +244,8 @@ pub fn request_schema(method: &str, path: &str, intake: &Intake) -> Value {
 }
 
 /// Keywords that may tell the type of a value.
-const TYPING: [&str; 9] = [
-    "type",
-    "enum",
-    "const",
-    "default",
-    "$ref",
-    "$dynamicRef",
-    "allOf",
-    "anyOf",
-    "oneOf",
+const TYPING: [&str; 8] = [
+    "type", "enum", "const", "default", "$ref", "allOf", "anyOf", "oneOf",
 ];
 
 /// A schema of an object of texts, some of which stand for values of other types. The others remain
@@ -281,11 +273,7 @@ fn object(schema: Option<&Value>, text: &Value) -> Option<Value> {
             _ => {}
         }
     }
-    let others = [
-        "additionalProperties",
-        "patternProperties",
-        "unevaluatedProperties",
-    ];
+    let others = ["additionalProperties", "patternProperties"];
     if !others.iter().any(|key| keywords.contains_key(*key)) {
         keywords.insert("additionalProperties".to_owned(), text.clone());
     }

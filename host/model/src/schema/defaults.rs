@@ -16,7 +16,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Refused;
-use super::plan::{Here, Part, Plan};
+use super::plan::{Part, Plan};
 use crate::json_text::Members;
 use crate::{codes, limits};
 
@@ -28,6 +28,9 @@ const ADDED: u64 = 32;
 
 /// How deep values are looked into. The readers of JSON refuse deeper ones.
 const DEPTH: usize = 128;
+
+/// The part of the whole schema.
+const ROOT: u32 = 0;
 
 const TOO_LARGE: &str = "the defaults are too large together";
 
@@ -61,7 +64,9 @@ impl Defaults {
         if plan.parts.iter().all(|part| part.default.is_none()) {
             return Ok(None);
         }
-        let sources = sources(plan);
+        let mut known = vec![None; plan.parts.len()];
+        let numbers = (0_u32..).take(plan.parts.len());
+        let sources: Vec<_> = numbers.map(|part| source(plan, part, &mut known)).collect();
         let source = |part: u32| sources.get(part as usize).copied().flatten();
         let members = plan.parts.iter().map(|part| {
             let with_default = part.properties.iter();
@@ -79,6 +84,7 @@ impl Defaults {
         let whole = Whole {
             plan,
             defaults: &defaults,
+            sources: &sources,
             known: RefCell::new(vec![Text::Unknown; plan.parts.len()]),
             bytes: RefCell::new(0),
         };
@@ -141,11 +147,11 @@ impl Defaults {
     pub(super) fn complete(&self, plan: &Plan, text: &str) -> Result<Option<Vec<u8>>, Beyond> {
         // A run without an input has `null`.
         if text.trim() == "null"
-            && let Some(whole) = self.text(plan.root)
+            && let Some(whole) = self.text(ROOT)
         {
             return Ok(Some(whole.as_bytes().to_vec()));
         }
-        if !self.fills(plan.root) {
+        if !self.fills(ROOT) {
             return Ok(None);
         }
         let default = |part: u32| Ok(self.text(part).map(Arc::clone));
@@ -157,42 +163,34 @@ impl Defaults {
             bytes: 0,
             out: Vec::with_capacity(text.len() + 256),
         };
-        let parts = fill.closed(vec![plan.root])?;
+        let parts = fill.closed(vec![ROOT])?;
         fill.value(&parts, text, 0)?;
         Ok((fill.bytes > 0).then_some(fill.out))
     }
 }
 
-/// By part: the part whose `default` a value gets that the part applies to.
-fn sources(plan: &Plan) -> Vec<Option<u32>> {
-    let mut sources: Vec<Option<u32>> = vec![None; plan.parts.len()];
-    // Each part stands before those that it applies to the same value.
-    for (number, part) in (0_u32..)
-        .zip(&plan.parts)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-    {
-        let own = part.default.as_ref().map(|_| number);
-        let source = own.or_else(|| {
-            alike(part).find_map(|other| sources.get(other as usize).copied().flatten())
-        });
-        if let Some(place) = sources.get_mut(number as usize) {
-            *place = source;
-        }
+/// The part whose `default` a value gets that a part applies to.
+fn source(plan: &Plan, part: u32, known: &mut [Option<Option<u32>>]) -> Option<u32> {
+    if let Some(source) = known.get(part as usize).copied().flatten() {
+        return source;
     }
-    sources
+    let content = plan.part(part);
+    let own = content.default.as_ref().map(|_| part);
+    let source = own.or_else(|| alike(content).find_map(|other| source(plan, other, known)));
+    if let Some(place) = known.get_mut(part as usize) {
+        *place = Some(source);
+    }
+    source
 }
 
 /// The parts that apply to the same value in any case.
 fn alike(part: &Part) -> impl Iterator<Item = u32> {
-    let sure = |(to, kind): &(u32, Here)| matches!(kind, Here::Each | Here::Ref).then_some(*to);
-    part.here.iter().filter_map(sure)
+    part.always.iter().copied()
 }
 
 /// `additionalProperties`, if no pattern could apply in its place.
 fn rest(part: &Part) -> Option<u32> {
-    part.rest.filter(|_| part.patterned.is_empty())
+    part.rest.filter(|_| !part.patterned)
 }
 
 /// The parts that apply to members and items in any case.
@@ -212,6 +210,7 @@ enum Text {
 
 /// Completes the defaults of a schema by each other.
 struct Whole<'p> {
+    sources: &'p [Option<u32>],
     plan: &'p Plan,
     defaults: &'p Defaults,
     known: RefCell<Vec<Text>>,
@@ -248,7 +247,7 @@ impl Whole<'_> {
         let written = self.plan.part(part).default.as_ref().map(Value::to_string);
         let written = written.unwrap_or_else(|| "null".to_owned());
         let inner = RefCell::new(None);
-        let default = |part: u32| match sources_of(self.plan, part) {
+        let default = |part: u32| match self.sources.get(part as usize).copied().flatten() {
             None => Ok(None),
             Some(source) => match self.text(source, depth + 1) {
                 Ok(text) => Ok(Some(text)),
@@ -288,19 +287,6 @@ impl Whole<'_> {
     }
 }
 
-fn sources_of(plan: &Plan, part: u32) -> Option<u32> {
-    let mut waiting = vec![part];
-    while let Some(next) = waiting.pop() {
-        let content = plan.part(next);
-        if content.default.is_some() {
-            return Some(next);
-        }
-        let alike: Vec<u32> = alike(content).collect();
-        waiting.extend(alike.into_iter().rev());
-    }
-    None
-}
-
 /// Copies a text and adds what it lacks.
 struct Fill<'a> {
     plan: &'a Plan,
@@ -321,18 +307,18 @@ impl Fill<'_> {
         }
     }
 
-    /// The parts that apply to the same value as these and add something, each once.
+    /// The parts that apply to the same value as these and add something, each once: the outermost
+    /// first.
     fn closed(&mut self, parts: Vec<u32>) -> Result<Vec<u32>, Beyond> {
-        let (mut closed, mut waiting) = (Vec::new(), parts);
-        while let Some(part) = waiting.pop() {
+        let (mut closed, mut known) = (parts, HashSet::new());
+        closed.retain(|part| self.defaults.fills(*part) && known.insert(*part));
+        let mut next = 0;
+        while let Some(part) = closed.get(next).copied() {
             self.step(1)?;
-            if self.defaults.fills(part) {
-                closed.push(part);
-                waiting.extend(alike(self.plan.part(part)));
-            }
+            let more = alike(self.plan.part(part));
+            closed.extend(more.filter(|part| self.defaults.fills(*part) && known.insert(*part)));
+            next += 1;
         }
-        closed.sort_unstable();
-        closed.dedup();
         Ok(closed)
     }
 

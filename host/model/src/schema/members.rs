@@ -207,7 +207,6 @@ impl<'a> Walk<'a, '_> {
         match step {
             Into::Member(name) => member(keywords, name, seen),
             Into::Item => {
-                // A list of `items` is a tuple, whose rest is unknown here.
                 let items = keywords.get("items").filter(|items| items.is_object());
                 seen.next
                     .extend(items.filter(|_| !keywords.contains_key("prefixItems")));
@@ -226,14 +225,7 @@ impl<'a> Walk<'a, '_> {
                 self.choice(choices, step, seen, left);
             }
         }
-        let others = [
-            "if",
-            "then",
-            "else",
-            "dependentSchemas",
-            "dependencies",
-            "$dynamicRef",
-        ];
+        let others = ["if", "then", "else", "dependentSchemas"];
         seen.open |= others.iter().any(|key| keywords.contains_key(*key));
     }
 

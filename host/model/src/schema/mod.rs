@@ -1,32 +1,32 @@
 //! JSON Schema: the values that plugins and workflows accept.
 //!
 //! The only module that names the library behind it. References lead only into the schema itself:
-//! nothing is ever fetched or read for one. Drafts 4 to 2020-12 are supported, the last being the
-//! default. `format` is an annotation, not an assertion.
+//! nothing is ever fetched or read for one. Schemas are read by the rules of draft 2020-12, whichever
+//! draft they name; keywords of other drafts that would mean something else are refused. `format` is
+//! an annotation, not an assertion.
 //!
 //! Schemas and values come from strangers, and small ones can cause any amount of work. So a schema
-//! is read as a graph first (`plan.rs`) and refused if too much of it applies to one value; before
-//! a value is checked, the steps are counted (`count.rs`). Patterns are matched in linear time
-//! (`patterns.rs`), and so are duplicate items found (`unique.rs`). The defaults of a schema are added
-//! to a value before it is checked (`defaults.rs`).
+//! is read as a graph first (`plan.rs`) and refused if too much of it applies to one value; while a
+//! value is checked, each step is charged (`meter.rs`), and the check ends at the bound. Patterns are
+//! matched in linear time (`patterns.rs`), and so are duplicate items found (`unique.rs`). The
+//! defaults of a schema are added to a value before it is checked (`defaults.rs`).
 
-mod count;
 mod defaults;
 pub mod members;
+mod meter;
 mod patterns;
 mod plan;
-mod references;
-mod unevaluated;
 mod unique;
 
 use std::fmt;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{Registry, ValidationError, ValidationOptions, Validator};
+use jsonschema::{Draft, ValidationError, ValidationOptions, Validator};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::count::{Costs, Mode};
 use self::defaults::{Beyond, Defaults};
+use self::meter::Cost;
 use self::plan::Plan;
 use self::unique::UniqueItems;
 use crate::nearest::did_you_mean;
@@ -43,7 +43,7 @@ const GATHERED: u64 = 50_000;
 const PART_BYTES: usize = 1_024;
 
 /// How often the values of a schema are in memory.
-const SOURCES: usize = 3;
+const COPIES: usize = 3;
 
 /// The most characters of a foreign name or text in a message.
 const SHOWN: usize = 120;
@@ -94,9 +94,7 @@ impl std::error::Error for Refused {}
 pub struct Schema {
     validator: Validator,
     plan: Plan,
-    costs: Costs,
     defaults: Option<Defaults>,
-    source: Value,
 }
 
 impl Schema {
@@ -104,10 +102,11 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// It is not a schema, refers to something outside of it, has a pattern that cannot be matched
-    /// in linear time, or exceeds one of the bounds named `SCHEMA_…` in [`crate::limits`].
+    /// It is not a schema, has a keyword that is not supported, refers to something outside of it,
+    /// has a pattern that cannot be matched in linear time, or exceeds one of the bounds named
+    /// `SCHEMA_…` in [`crate::limits`].
     pub fn compile(schema: &Value) -> Result<Self, Refused> {
-        Self::of_plan(Plan::read(schema)?, schema)
+        Self::of_plan(Plan::read(schema)?)
     }
 
     /// As [`Schema::compile`], for a schema of a plugin: a `default` of `null` adds nothing. Libraries
@@ -121,23 +120,20 @@ impl Schema {
         for part in &mut plan.parts {
             part.default.take_if(|default| default.is_null());
         }
-        Self::of_plan(plan, schema)
+        Self::of_plan(plan)
     }
 
-    fn of_plan(plan: Plan, schema: &Value) -> Result<Self, Refused> {
-        let costs = plan.costs()?;
-        let defaults = Defaults::of(&plan)?;
-        let validator = options().build(schema).map_err(|error| {
-            let pointer = error.instance_path().as_str();
+    fn of_plan(plan: Plan) -> Result<Self, Refused> {
+        let validator = options().build(&plan.document).map_err(|error| {
+            let (_, pointer) = plan.origin(error.instance_path().as_str());
             let message = clipped(&error.masked_with("the value").to_string());
             Refused::new(codes::BAD_SCHEMA, pointer, message)
         })?;
+        let defaults = Defaults::of(&plan)?;
         Ok(Self {
             validator,
             plan,
-            costs,
             defaults,
-            source: schema.clone(),
         })
     }
 
@@ -145,8 +141,8 @@ impl Schema {
     pub fn weight(&self) -> usize {
         let pointers = self.plan.pointers.iter();
         let pointers: usize = pointers.map(|pointer| PART_BYTES + pointer.len()).sum();
-        // The validator and the defaults keep parts of the source again.
-        pointers + self.plan.programs + SOURCES * weight::json(&self.source)
+        // The validator and the defaults keep parts of the document again.
+        pointers + self.plan.programs + COPIES * weight::json(&self.plan.document)
     }
 
     /// Checks that the defaults fit the subschemas that they are for.
@@ -158,66 +154,43 @@ impl Schema {
         let Some(defaults) = &self.defaults else {
             return Ok(());
         };
-        let mut own = Vec::new();
+        let (mut parts, mut values, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for (number, part) in (0_u32..).zip(&self.plan.parts) {
             let text = defaults.text(number).filter(|_| part.default.is_some());
-            let Some(value) = text.and_then(|text| serde_json::from_str(text).ok()) else {
-                continue;
-            };
-            let steps = self
-                .plan
-                .steps_of(number, &self.costs, Mode::Explain, &value);
-            if steps.is_none_or(|steps| steps > GATHERED) {
-                let message = "checking the default takes too many steps";
-                return Err(self.default_refused(number, "", message.to_owned()));
+            let value: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+            if let Some(value) = value {
+                parts.push(number);
+                values.push(value);
+                all.push(json!({ "$ref": plan::refer(number) }));
             }
-            own.push((number, value));
         }
-        // Of one schema with a reference to each, so that all are compiled once.
-        let refer = |(number, _): &(u32, Value)| {
-            let pointer = self.plan.pointers.get(*number as usize);
-            let pointer = pointer.map_or("", String::as_str);
-            json!({ "$ref": format!("{WHOLE}#{}", fragment(pointer)) })
-        };
-        let all: Vec<Value> = own.iter().map(refer).collect();
-        let dialect = self.source.get("$schema").cloned();
-        let key = match dialect.as_ref().and_then(Value::as_str) {
-            Some(dialect) if !dialect.contains("2020-12") => "items",
-            _ => "prefixItems",
-        };
-        let mut list = json!({ key: all });
-        if let (Some(list), Some(dialect)) = (list.as_object_mut(), dialect) {
-            list.insert("$schema".to_owned(), dialect);
+        // One schema with a reference to each, so that all are compiled once.
+        let mut list = self.plan.document.clone();
+        if let Some(list) = list.as_object_mut() {
+            list.remove("$ref");
+            list.insert("prefixItems".to_owned(), all.into());
         }
-        let unusable = |reason: String| Refused::new(codes::BAD_SCHEMA, "", clipped(&reason));
-        let registry = Registry::new()
-            .add(WHOLE, &self.source)
-            .and_then(|registry| registry.prepare())
-            .map_err(|error| unusable(error.to_string()))?;
-        let validator = options()
-            .with_registry(&registry)
-            .build(&list)
-            .map_err(|error| unusable(error.masked_with("the schema").to_string()))?;
-        let values = Value::from_iter(own.iter().map(|(_, value)| value.clone()));
-        let Err(error) = validator.validate(&values) else {
-            return Ok(());
-        };
-        let path = error.instance_path().as_str();
-        let (index, inside) = path
-            .get(1..)
-            .unwrap_or_default()
-            .split_once('/')
-            .map_or_else(
-                || (path.get(1..).unwrap_or_default(), String::new()),
-                |(index, inside)| (index, format!("/{inside}")),
-            );
-        let part = index.parse().ok().and_then(|index: usize| own.get(index));
-        let (message, _) = describe(&error);
-        Err(self.default_refused(
-            part.map_or(self.plan.root, |(part, _)| *part),
-            &inside,
-            message,
-        ))
+        let validator = options().build(&list).map_err(|error| {
+            let reason = error.masked_with("the schema").to_string();
+            Refused::new(codes::BAD_SCHEMA, "", clipped(&reason))
+        })?;
+        let values = Value::Array(values);
+        let checked = meter::within(limits::SCHEMA_STEPS, || {
+            let Err(error) = validator.validate(&values) else {
+                return Ok(());
+            };
+            let path = error.instance_path().as_str();
+            let path = path.get(1..).unwrap_or_default();
+            let end = path.find('/').unwrap_or(path.len());
+            let (index, inside) = path.split_at_checked(end).unwrap_or_default();
+            let part = index.parse().ok().and_then(|at: usize| parts.get(at));
+            let part = part.copied().unwrap_or_default();
+            Err(self.default_refused(part, inside, describe(&error).0))
+        });
+        checked.unwrap_or_else(|| {
+            let message = "checking the defaults takes too many steps";
+            Err(self.default_refused(0, "", message.to_owned()))
+        })
     }
 
     fn default_refused(&self, part: u32, inside: &str, reason: String) -> Refused {
@@ -285,34 +258,40 @@ impl Schema {
     /// The mistakes of a value at `pointer`: at most fifty.
     ///
     /// A value that takes more than [`crate::limits::SCHEMA_STEPS`] steps to check has one mistake,
-    /// [`codes::SCHEMA_STEPS`], and is not checked. So the time, the memory and the stack of the
-    /// check are bounded.
+    /// [`codes::SCHEMA_STEPS`]. So the time, the memory and the stack of the check are bounded.
     pub fn check(&self, value: &Value, pointer: &str) -> Vec<Diagnostic> {
-        let steps = |mode| self.plan.steps(&self.costs, mode, value);
-        if steps(Mode::Fit).is_none() {
+        if meter::deeper(value, limits::SCHEMA_DEPTH / self.plan.chain) {
             return vec![beyond_steps(pointer)];
         }
-        if self.validator.is_valid(value) {
-            return Vec::new();
+        let fits = || self.validator.is_valid(value);
+        match meter::within(limits::SCHEMA_STEPS, fits) {
+            None => return vec![beyond_steps(pointer)],
+            Some(true) => return Vec::new(),
+            Some(false) => {}
         }
-        let mut diagnostics = Vec::new();
-        match steps(Mode::Explain) {
-            Some(steps) if steps <= GATHERED => {
-                for error in self.validator.iter_errors(value) {
-                    self.report(&error, pointer, &mut diagnostics);
-                    if diagnostics.len() >= MISTAKES {
-                        break;
-                    }
+        let all = || {
+            let mut found = Vec::new();
+            for error in self.validator.iter_errors(value) {
+                self.report(&error, pointer, &mut found);
+                if found.len() >= MISTAKES {
+                    break;
                 }
             }
-            // The first mistake of a choice contains all mistakes of its branches.
-            Some(_) if !self.costs.choices => {
-                if let Err(error) = self.validator.validate(value) {
-                    self.report(&error, pointer, &mut diagnostics);
-                }
+            found
+        };
+        let first = || {
+            let mut found = Vec::new();
+            if let Err(error) = self.validator.validate(value) {
+                self.report(&error, pointer, &mut found);
             }
-            _ => {}
+            found
+        };
+        let mut diagnostics = meter::within(GATHERED, all);
+        // The first mistake of a choice contains all mistakes of its branches.
+        if diagnostics.is_none() && !self.plan.choices {
+            diagnostics = meter::within(limits::SCHEMA_STEPS, first);
         }
+        let mut diagnostics = diagnostics.unwrap_or_default();
         if diagnostics.is_empty() {
             let message = "the value does not fit its schema";
             let place = Place::at(pointer);
@@ -363,16 +342,9 @@ impl Schema {
 
     /// The known properties in the place of an unknown one.
     fn siblings(&self, error: &ValidationError<'_>) -> Vec<&str> {
-        let path = error.schema_path().as_str();
-        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-        let properties = self
-            .source
-            .pointer(parent)
-            .and_then(|schema| schema.get("properties"));
-        let properties = properties.and_then(Value::as_object);
-        properties
-            .map(|map| map.keys().map(String::as_str).collect())
-            .unwrap_or_default()
+        let (part, _) = self.plan.origin(error.schema_path().as_str());
+        let properties = self.plan.part(part).properties.keys();
+        properties.map(AsRef::as_ref).collect()
     }
 }
 
@@ -388,25 +360,12 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The name of a schema for the check of its defaults.
-const WHOLE: &str = "json-schema:///schema";
-
-/// A pointer as the fragment of an address.
-fn fragment(pointer: &str) -> String {
-    let mut fragment = String::with_capacity(pointer.len());
-    for byte in pointer.bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => fragment.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => fragment.push(char::from(byte)),
-            byte => fragment.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    fragment
-}
-
 fn options<'i>() -> ValidationOptions<'i> {
     patterns::options()
-        .should_validate_formats(false)
+        .with_draft(Draft::Draft202012)
+        .with_keyword(meter::KEYWORD, |_, cost: &Value, _| {
+            Ok(Box::new(Cost::deserialize(cost).unwrap_or_default()))
+        })
         .with_keyword("uniqueItems", |_, wanted: &Value, _| {
             Ok(Box::new(UniqueItems(wanted == &Value::Bool(true))))
         })
@@ -453,6 +412,15 @@ fn describe(error: &ValidationError<'_>) -> (String, Option<String>) {
             ),
             None,
         ),
+        ValidationErrorKind::PropertyNames { error } => {
+            let (message, help) = describe(error);
+            let name = short(error.instance());
+            (format!("the name `{name}` does not fit: {message}"), help)
+        }
+        ValidationErrorKind::Not { .. } => {
+            let message = "the value fits the schema under `not`, which it must not fit";
+            (message.to_owned(), None)
+        }
         _ => (clipped(&error.masked_with("the value").to_string()), None),
     }
 }
@@ -503,7 +471,8 @@ fn kind(value: &Value) -> &'static str {
 fn short(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() <= 40 => text.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Null | Value::Bool(_) => value.to_string(),
+        Value::Number(number) => clipped(number.as_str()),
         other => kind(other).to_owned(),
     }
 }

@@ -76,17 +76,13 @@ fn weigh(pattern: &str) -> Result<usize, (String, &'static str)> {
         return Err((message, "split it into several patterns under `allOf`"));
     }
     let schema = json!({ "pattern": pattern });
-    let mut program_bytes = SMALLEST;
-    while program_bytes <= limits::PATTERN_PROGRAM_BYTES {
-        if linear(program_bytes).build(&schema).is_ok() {
-            return Ok(program_bytes);
-        }
-        program_bytes *= 2;
+    let compiles = |bytes: &usize| linear(*bytes).build(&schema).is_ok();
+    let sizes = (0..).map(|doublings| SMALLEST << doublings);
+    let mut sizes = sizes.take_while(|bytes| *bytes <= limits::PATTERN_PROGRAM_BYTES);
+    if let Some(bytes) = sizes.find(compiles) {
+        return Ok(bytes);
     }
-    if linear(limits::PATTERN_PROGRAM_BYTES * 64)
-        .build(&schema)
-        .is_ok()
-    {
+    if compiles(&(limits::PATTERN_PROGRAM_BYTES * 64)) {
         let message =
             format!("the pattern `{shown}` is too large once its repetitions are unrolled");
         let help = "use `minLength` and `maxLength` in place of large counts of repetitions";

@@ -1,409 +1,392 @@
-//! A schema as a graph of its parts, by which work can be counted before it begins.
+//! A schema as a graph of its parts, and the document that the validator compiles.
 //!
 //! A part is a subschema. It applies others to the same value (`$ref`, `allOf`, `if`, …) and to the
-//! members or items below it. Both kinds of edges multiply: ten definitions that each refer twice
-//! to the next cause a thousand visits of one value.
-//!
-//! Building the graph is linear in the schema, and the bounds in [`crate::limits`] are checked
-//! before memory is allocated. It is built before the validator is compiled, whose own compilation
-//! may be exponential in the schema.
+//! members or items below it. The document has each part once, by its number, behind a keyword that
+//! charges for it ([`super::meter`]). Small parts without parts stand where they are used, and their
+//! users charge for them. Keywords that are not known here are not in the document.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::references::References;
-use super::{Refused, patterns};
+use super::meter::{self, Cost};
+use super::patterns::Patterns;
+use super::{Refused, clipped, escape};
 use crate::{codes, limits};
 
-/// How a part applies another one to the same value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Here {
-    /// `allOf`.
-    Each,
-    /// `anyOf` and `oneOf`: tried, and evaluated again to explain why none fits.
-    Choice,
-    /// `if`.
-    If,
-    /// `not`.
-    Not,
-    /// `then`, `else`, `dependentSchemas`.
-    Along,
-    /// `$ref` and the other references.
-    Ref,
+/// The most steps of a part that stands where it is used.
+const LEAF: u64 = 20;
+
+/// Steps of a part that stands apart, besides those of its keywords.
+const APART: u64 = 8;
+
+/// What a keyword holds.
+enum Kind {
+    Part,
+    List,
+    Map,
+    Data,
 }
 
-/// A subschema. Parts are named by their index in [`Plan::parts`].
+/// The kind of a keyword that says something about a value or has parts. None: it is a remark.
+fn kind(keyword: &str) -> Option<Kind> {
+    Some(match keyword {
+        "additionalProperties"
+        | "propertyNames"
+        | "items"
+        | "contains"
+        | "not"
+        | "if"
+        | "then"
+        | "else" => Kind::Part,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Kind::List,
+        "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions" => {
+            Kind::Map
+        }
+        "$ref" | "type" | "enum" | "const" | "required" | "dependentRequired" | "minimum"
+        | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" | "minLength"
+        | "maxLength" | "pattern" | "minItems" | "maxItems" | "uniqueItems" | "minContains"
+        | "maxContains" | "minProperties" | "maxProperties" => Kind::Data,
+        _ => return None,
+    })
+}
+
+/// The remedy for a keyword that is refused.
+fn remedy(keyword: &str, value: &Value, root: bool) -> Option<&'static str> {
+    const DRAFTS: [&str; 4] = ["/draft-06/", "/draft-07/", "/2019-09/", "/2020-12/"];
+    let text = value.as_str().unwrap_or_default();
+    Some(match keyword {
+        "$schema" if root && DRAFTS.iter().any(|draft| text.contains(draft)) => return None,
+        "$schema" if root => "name `https://json-schema.org/draft/2020-12/schema`, or no draft",
+        "$id" | "$schema" if root || !value.is_string() => return None,
+        "$id" | "$schema" | "$anchor" | "$dynamicAnchor" | "$dynamicRef" | "$recursiveRef" => {
+            "take it out, and refer to the subschema by its place, like `#/$defs/name`"
+        }
+        "unevaluatedProperties" => "list all in one `properties`, with `additionalProperties`",
+        "unevaluatedItems" => "describe all in one `prefixItems`, with `items`",
+        "dependencies" => "write `dependentRequired` or `dependentSchemas`",
+        "additionalItems" => "write `prefixItems` and `items`",
+        "items" if value.is_array() => "write `prefixItems`, and `items` for the other items",
+        _ => return None,
+    })
+}
+
+/// A subschema. Parts are named by their index in [`Plan::parts`]; the first is the whole schema.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// Steps of every visit: one for each keyword and for each value listed in one.
-    pub(super) weight: u64,
-    /// Steps for each byte of a text: the cost of its patterns.
-    pub(super) text: u64,
-    /// Steps for each byte of a member's name.
-    pub(super) names_text: u64,
-    /// Names that `required` lists.
-    pub(super) required: u64,
-    /// `uniqueItems`.
-    pub(super) unique: bool,
     /// The parts that it applies to the same value.
-    pub(super) here: Vec<(u32, Here)>,
+    here: Vec<u32>,
+    /// Those of them that a value has to fit in any case: of `$ref` and `allOf`.
+    pub(super) always: Vec<u32>,
     /// `properties`.
-    pub(super) properties: HashMap<Box<str>, u32>,
-    /// `patternProperties`. Every one counts as if it matched.
-    pub(super) patterned: Vec<u32>,
+    pub(super) properties: BTreeMap<Box<str>, u32>,
+    /// Whether it has `patternProperties`.
+    pub(super) patterned: bool,
     /// `additionalProperties`.
     pub(super) rest: Option<u32>,
-    /// `propertyNames`.
-    pub(super) names: Option<u32>,
-    /// `unevaluatedProperties`.
-    pub(super) other_members: Option<u32>,
-    /// `prefixItems`, or a list of `items`.
+    /// `prefixItems`.
     pub(super) prefix: Vec<u32>,
-    /// `items`, or `additionalItems`.
+    /// `items`.
     pub(super) items: Option<u32>,
-    /// `contains`.
-    pub(super) contains: Option<u32>,
-    /// `unevaluatedItems`.
-    pub(super) other_items: Option<u32>,
     /// `default`.
     pub(super) default: Option<Value>,
 }
 
-impl Part {
-    /// Whether it needs to know which members or items others have evaluated.
-    pub(super) fn unevaluated(&self) -> bool {
-        self.other_members.is_some() || self.other_items.is_some()
-    }
-
-    /// Whether it applies to members of an object.
-    pub(super) fn has_members(&self) -> bool {
-        !self.properties.is_empty()
-            || !self.patterned.is_empty()
-            || self.rest.is_some()
-            || self.names.is_some()
-            || self.other_members.is_some()
-    }
-
-    /// Whether it applies to items of a list.
-    pub(super) fn has_items(&self) -> bool {
-        !self.prefix.is_empty()
-            || self.items.is_some()
-            || self.contains.is_some()
-            || self.other_items.is_some()
-    }
-
-    /// All parts that it applies to members, names or items.
-    pub(super) fn below(&self) -> impl Iterator<Item = u32> {
-        let lone = [
-            self.rest,
-            self.names,
-            self.other_members,
-            self.items,
-            self.contains,
-            self.other_items,
-        ];
-        let named = self.properties.values().copied();
-        let listed = self.patterned.iter().chain(&self.prefix).copied();
-        named.chain(listed).chain(lone.into_iter().flatten())
-    }
-
-    fn renumber(&mut self, rank: &[u32]) {
-        let renumber = |part: &mut u32| *part = at(rank, *part);
-        self.here.iter_mut().for_each(|(part, _)| renumber(part));
-        self.properties.values_mut().for_each(renumber);
-        self.patterned.iter_mut().for_each(renumber);
-        self.prefix.iter_mut().for_each(renumber);
-        for one in [
-            &mut self.rest,
-            &mut self.names,
-            &mut self.other_members,
-            &mut self.items,
-            &mut self.contains,
-            &mut self.other_items,
-        ] {
-            one.iter_mut().for_each(renumber);
-        }
-    }
-}
-
-fn at(numbers: &[u32], part: u32) -> u32 {
-    numbers.get(part as usize).copied().unwrap_or_default()
-}
-
-/// The parts of a schema, each before those that it applies to the same value.
+/// The parts of a schema.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) parts: Vec<Part>,
-    /// The part of the whole schema.
-    pub(super) root: u32,
     /// The pointer of each part, for messages.
     pub(super) pointers: Vec<String>,
+    /// How many parts apply each other to one value.
+    pub(super) chain: usize,
+    /// Whether there is an `anyOf` or a `oneOf`.
+    pub(super) choices: bool,
     /// Bytes of all compiled patterns.
     pub(super) programs: usize,
+    /// The document that the validator compiles.
+    pub(super) document: Value,
 }
 
 impl Plan {
-    /// Reads a schema.
+    /// Reads a schema. Reading is linear in the schema, and its bounds are checked first.
     ///
     /// # Errors
     ///
-    /// A bound is exceeded, a reference leads outside or back to the same value, or a pattern
-    /// cannot be matched in linear time.
+    /// A bound is exceeded, a keyword is not supported, a reference leads outside or back to the
+    /// same value, or a pattern cannot be matched in linear time.
     pub(super) fn read(schema: &Value) -> Result<Self, Refused> {
-        let mut reader = Reader {
-            references: References::read(schema)?,
-            known: HashMap::new(),
-            parts: Vec::new(),
-            pointers: Vec::new(),
-            path_bytes: 0,
-            waiting: Vec::new(),
-            patterns: patterns::Patterns::default(),
-        };
-        let root = reader.part(schema, String::new())?;
-        while let Some((part, schema)) = reader.waiting.pop() {
-            reader.fill(part, schema)?;
+        let (bytes, levels) = (limits::SCHEMA_BYTES, limits::SCHEMA_NESTING);
+        if meter::size(schema, bytes) > bytes || meter::deeper(schema, levels) {
+            let message = format!("it has over {bytes} bytes, or nests over {levels} deep");
+            return Err(Refused::new(codes::SCHEMA_BOUNDS, "", message));
         }
-        let plan = Self {
+        let mut reader = Reader::default();
+        reader.part(schema, String::new(), true)?;
+        for (part, reference, pointer) in std::mem::take(&mut reader.references) {
+            let to = reader.resolve(schema, reference, &pointer)?;
+            let known = reader.parts.get_mut(part as usize);
+            if let Some((part, body)) = known.zip(reader.bodies.get_mut(part as usize)) {
+                part.here.push(to);
+                part.always.insert(0, to);
+                if let Some(written) = body.pointer_mut("/then/$ref") {
+                    *written = refer(to).into();
+                }
+            }
+            reader.whole.insert(to);
+        }
+        let bodies = (0_u32..).zip(reader.bodies);
+        let bodies = bodies.filter(|(number, _)| reader.whole.contains(number));
+        let bodies = bodies.map(|(number, body)| (number.to_string(), body));
+        let mut plan = Self {
+            document: json!({ "$ref": refer(0), "$defs": Value::Object(bodies.collect()) }),
             parts: reader.parts,
-            root,
             pointers: reader.pointers,
+            chain: 0,
+            choices: reader.choices,
             programs: reader.patterns.programs(),
         };
-        plan.ordered()
+        plan.count()?;
+        Ok(plan)
     }
 
-    /// Sorts every part before those that it applies to the same value.
-    fn ordered(mut self) -> Result<Self, Refused> {
-        let mut waits: Vec<u32> = vec![0; self.parts.len()];
-        for part in &self.parts {
-            for (to, _) in &part.here {
-                if let Some(waits) = waits.get_mut(*to as usize) {
-                    *waits += 1;
+    /// Counts how often parts apply to one value, and how deep they apply each other to it.
+    fn count(&mut self) -> Result<(), Refused> {
+        let (most, deepest) = (limits::SCHEMA_EXPANSIONS, limits::SCHEMA_CHAIN);
+        let mut visits = vec![1_u64; self.parts.len()];
+        loop {
+            self.chain += 1;
+            let visits_of = |to: &u32| visits.get(*to as usize).copied().unwrap_or_default();
+            let more = |part: &Part| part.here.iter().map(visits_of).sum::<u64>() + 1;
+            let next: Vec<u64> = self.parts.iter().map(more).collect();
+            let over = next.iter().position(|visits| *visits > most);
+            let mut both = next.iter().zip(&visits);
+            let grown = both.rposition(|(next, visits)| next != visits);
+            let (part, code, message) = match (over, grown) {
+                (Some(part), _) => {
+                    let message = format!("over {most} subschemas apply to one value");
+                    (part, codes::SCHEMA_BOUNDS, message)
                 }
-            }
-        }
-        let mut order: Vec<u32> = (0_u32..)
-            .zip(&waits)
-            .filter_map(|(part, waits)| (*waits == 0).then_some(part))
-            .collect();
-        let mut next = 0;
-        while let Some(part) = order.get(next).copied() {
-            next += 1;
-            for (to, _) in &self.part(part).here {
-                if let Some(waits) = waits.get_mut(*to as usize) {
-                    *waits -= 1;
-                    if *waits == 0 {
-                        order.push(*to);
-                    }
+                (None, None) => return Ok(()),
+                (None, Some(_)) if self.chain < deepest => {
+                    visits = next;
+                    continue;
                 }
-            }
+                (None, Some(part)) => {
+                    let message = format!(
+                        "it applies itself to the same value, or subschemas apply each other to \
+                         one value over {deepest} deep"
+                    );
+                    (part, codes::SCHEMA_REFERENCE, message)
+                }
+            };
+            let pointer = self.pointers.get(part).cloned().unwrap_or_default();
+            return Err(Refused::new(code, pointer, message).help(
+                "use fewer subschemas for one value: `$ref`, `allOf`, `anyOf`, `oneOf`, `not` and \
+                 `if` multiply where they are nested; a schema may refer to itself for members or \
+                 items, as in `properties` or `items`",
+            ));
         }
-        if order.len() < self.parts.len() {
-            return Err(self.circle(&waits));
-        }
-        let mut rank = vec![0; order.len()];
-        for (place, part) in (0_u32..).zip(&order) {
-            if let Some(rank) = rank.get_mut(*part as usize) {
-                *rank = place;
-            }
-        }
-        let mut parts: Vec<(u32, Part, String)> = (0_u32..)
-            .zip(self.parts)
-            .zip(self.pointers)
-            .map(|((part, content), pointer)| (at(&rank, part), content, pointer))
-            .collect();
-        parts.sort_by_key(|(place, ..)| *place);
-        let (parts, pointers): (Vec<Part>, Vec<String>) = parts
-            .into_iter()
-            .map(|(_, mut part, pointer)| {
-                part.renumber(&rank);
-                (part, pointer)
-            })
-            .unzip();
-        self.parts = parts;
-        self.pointers = pointers;
-        self.root = at(&rank, self.root);
-        Ok(self)
-    }
-
-    /// The error for a schema that applies itself to the same value. Parts that still wait are on
-    /// such a circle or behind one; a walk backwards through them ends on it.
-    fn circle(&self, waits: &[u32]) -> Refused {
-        let waiting = |part: &u32| waits.get(*part as usize).is_some_and(|waits| *waits > 0);
-        let mut before: HashMap<u32, u32> = HashMap::new();
-        for (part, content) in (0_u32..).zip(&self.parts) {
-            if waiting(&part) {
-                before.extend(content.here.iter().map(|(to, _)| (*to, part)));
-            }
-        }
-        let mut part = (0_u32..).take(waits.len()).find(waiting);
-        for _ in 0..waits.len() {
-            part = part.and_then(|part| before.get(&part).copied());
-        }
-        let pointer = part.and_then(|part| self.pointers.get(part as usize));
-        Refused::new(
-            codes::SCHEMA_REFERENCE,
-            pointer.cloned().unwrap_or_default(),
-            "it applies itself to the same value, without end",
-        )
-        .help("a schema may refer to itself for members or items, as in `properties` or `items`")
     }
 
     pub(super) fn part(&self, part: u32) -> &Part {
         static NONE: std::sync::LazyLock<Part> = std::sync::LazyLock::new(Part::default);
         self.parts.get(part as usize).unwrap_or(&NONE)
     }
+
+    /// The part that a place in the document belongs to, and the place in the schema.
+    pub(super) fn origin(&self, place: &str) -> (u32, String) {
+        let inside = place.strip_prefix("/$defs/").unwrap_or_default();
+        let (number, inside) = inside.split_once('/').unwrap_or((inside, ""));
+        let part = number.parse().unwrap_or(0);
+        let above = self.pointers.get(part as usize);
+        let inside = inside.strip_prefix("then").unwrap_or_default();
+        let place = format!("{}{inside}", above.map_or("", String::as_str));
+        (part, place)
+    }
 }
 
+/// The reference to a part in the document.
+pub(super) fn refer(part: u32) -> String {
+    format!("#/$defs/{part}")
+}
+
+#[derive(Default)]
 struct Reader<'a> {
-    references: References<'a>,
-    /// Parts by their address in memory: several references may lead to one.
+    /// Parts by their address in memory.
     known: HashMap<*const Value, u32>,
     parts: Vec<Part>,
     pointers: Vec<String>,
     path_bytes: usize,
-    waiting: Vec<(u32, &'a Value)>,
-    patterns: patterns::Patterns<'a>,
+    /// The parts as they stand in the document.
+    bodies: Vec<Value>,
+    /// The parts that the document has. The others stand where they are used.
+    whole: HashSet<u32>,
+    /// References, with their part and place.
+    references: Vec<(u32, &'a str, String)>,
+    patterns: Patterns<'a>,
+    choices: bool,
 }
 
+/// A subschema in a keyword: as it stands there, its number, and the steps that its user charges.
+type Sub = (Value, Option<u32>, u64);
+
 impl<'a> Reader<'a> {
-    /// The number of a subschema; it is read later.
-    fn part(&mut self, schema: &'a Value, pointer: String) -> Result<u32, Refused> {
-        if let Some(part) = self.known.get(&std::ptr::from_ref(schema)) {
-            return Ok(*part);
+    /// Reads a part with all parts in it. The compiler reports a value that is no schema.
+    fn part(&mut self, schema: &'a Value, pointer: String, whole: bool) -> Result<Sub, Refused> {
+        if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
+            return Ok((schema.clone(), None, 0));
         }
-        let part = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
-        let keywords = schema.as_object().map_or(0, Map::len);
-        self.path_bytes += (pointer.len() + 16) * (keywords + 1);
-        if self.parts.len() >= limits::SCHEMA_PARTS || self.path_bytes > limits::SCHEMA_PATHS_BYTES
-        {
-            let message = format!(
-                "it has over {} subschemas, or they stand under very long names",
-                limits::SCHEMA_PARTS
-            );
+        let at = self.parts.len();
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
+        self.path_bytes += pointer.len();
+        if at >= limits::SCHEMA_PARTS || self.path_bytes > limits::SCHEMA_PATHS_BYTES {
+            let most = limits::SCHEMA_PARTS;
+            let message = format!("it has over {most} subschemas, or they have very long names");
             return Err(Refused::new(codes::SCHEMA_BOUNDS, pointer, message));
         }
-        self.known.insert(std::ptr::from_ref(schema), part);
+        self.known.insert(std::ptr::from_ref(schema), number);
         self.parts.push(Part::default());
-        self.pointers.push(pointer);
-        self.waiting.push((part, schema));
-        Ok(part)
-    }
-
-    /// A subschema below a pointer, if the value is one. The compiler reports a value that is not.
-    fn sub(&mut self, schema: &'a Value, above: &str, key: &str) -> Result<Option<u32>, Refused> {
-        if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
-            return Ok(None);
-        }
-        let pointer = format!("{above}/{}", super::escape(key));
-        self.part(schema, pointer).map(Some)
-    }
-
-    fn listed(&mut self, schemas: &'a Value, above: &str) -> Result<Vec<u32>, Refused> {
-        let mut parts = Vec::new();
-        for (index, schema) in schemas.as_array().into_iter().flatten().enumerate() {
-            parts.extend(self.sub(schema, above, &index.to_string())?);
-        }
-        Ok(parts)
-    }
-
-    fn fill(&mut self, number: u32, schema: &'a Value) -> Result<(), Refused> {
-        let pointer = self.pointers.get(number as usize).cloned();
-        let pointer = pointer.unwrap_or_default();
-        let mut part = Part {
-            weight: 1,
-            ..Part::default()
-        };
+        self.bodies.push(Value::Null);
+        self.pointers.push(pointer.clone());
+        let (mut part, mut cost) = (Part::default(), Cost::default());
+        let mut body = Map::new();
         for (keyword, value) in schema.as_object().into_iter().flatten() {
-            part.weight += 1;
-            let below = format!("{pointer}/{}", super::escape(keyword));
-            match keyword.as_str() {
-                "$ref" | "$dynamicRef" | "$recursiveRef" => {
-                    let target = self.references.resolve(value, &below)?;
-                    if let Some((target, place)) = target {
-                        let to = self.part(target, place)?;
-                        part.here.push((to, Here::Ref));
+            let below = format!("{pointer}/{}", escape(keyword));
+            if let Some(help) = remedy(keyword, value, number == 0) {
+                let message = format!("`{keyword}` is not supported here");
+                return Err(Refused::new(codes::SCHEMA_KEYWORD, below, message).help(help));
+            }
+            if keyword == "default" {
+                part.default = Some(value.clone());
+            }
+            let Some(kind) = kind(keyword) else {
+                continue;
+            };
+            let (mut parts, mut steps) = (Vec::new(), 2);
+            let mut sub = |value: &'a Value, below: String| -> Result<Value, Refused> {
+                let apart = keyword == "$defs" || keyword == "definitions";
+                let (written, number, cost) = self.part(value, below, apart)?;
+                parts.extend(number);
+                steps = match keyword.as_str() {
+                    // At most one of them applies to each value.
+                    "properties" | "prefixItems" => steps.max(cost + 2),
+                    _ => steps + cost,
+                };
+                Ok(written)
+            };
+            let written = match (kind, value) {
+                (Kind::Part, _) => sub(value, below.clone())?,
+                (Kind::List, Value::Array(items)) => {
+                    let items = items.iter().enumerate();
+                    let items = items.map(|(at, item)| sub(item, format!("{below}/{at}")));
+                    Value::Array(items.collect::<Result<_, _>>()?)
+                }
+                (Kind::Map, Value::Object(members)) => {
+                    let members = members.iter().map(|(name, member)| {
+                        let written = sub(member, format!("{below}/{}", escape(name)))?;
+                        Ok((name.clone(), written))
+                    });
+                    Value::Object(members.collect::<Result<_, _>>()?)
+                }
+                _ => {
+                    steps += meter::size(value, u64::MAX) / 8;
+                    value.clone()
+                }
+            };
+            match (keyword.as_str(), value) {
+                ("$defs" | "definitions", Value::Object(_)) => continue,
+                ("$ref", Value::String(reference)) => {
+                    self.references.push((number, reference, below));
+                }
+                ("allOf", _) => part.always.extend(&parts),
+                ("anyOf" | "oneOf", _) => self.choices = true,
+                ("properties", Value::Object(members)) => {
+                    let names = members.keys().map(|name| name.as_str().into());
+                    part.properties = names.zip(parts.iter().copied()).collect();
+                }
+                ("patternProperties", Value::Object(members)) => {
+                    for pattern in members.keys() {
+                        cost.name += self.patterns.weight(pattern, &below)?;
                     }
+                    part.patterned = true;
                 }
-                "allOf" => self.here(&mut part, Here::Each, value, &below)?,
-                "anyOf" | "oneOf" => self.here(&mut part, Here::Choice, value, &below)?,
-                "not" | "if" | "then" | "else" => {
-                    let kind = match keyword.as_str() {
-                        "not" => Here::Not,
-                        "if" => Here::If,
-                        _ => Here::Along,
-                    };
-                    let to = self.sub(value, &pointer, keyword)?;
-                    part.here.extend(to.map(|to| (to, kind)));
+                ("additionalProperties", _) => part.rest = parts.first().copied(),
+                ("prefixItems", _) => part.prefix.clone_from(&parts),
+                ("items", _) => part.items = parts.first().copied(),
+                ("pattern", Value::String(text)) => {
+                    cost.text += self.patterns.weight(text, &below)?;
                 }
-                "dependentSchemas" | "dependencies" => {
-                    for (name, schema) in value.as_object().into_iter().flatten() {
-                        part.weight += 1 + schema.as_array().map_or(0, |list| list.len() as u64);
-                        let to = self.sub(schema, &below, name)?;
-                        part.here.extend(to.map(|to| (to, Here::Along)));
-                    }
-                }
-                "properties" => {
-                    for (name, schema) in value.as_object().into_iter().flatten() {
-                        if let Some(to) = self.sub(schema, &below, name)? {
-                            part.properties.insert(name.as_str().into(), to);
-                        }
-                    }
-                }
-                "patternProperties" => {
-                    for (pattern, schema) in value.as_object().into_iter().flatten() {
-                        part.names_text += self.patterns.weight(pattern, &below)?;
-                        part.patterned.extend(self.sub(schema, &below, pattern)?);
-                    }
-                }
-                "pattern" => {
-                    if let Some(pattern) = value.as_str() {
-                        part.text += self.patterns.weight(pattern, &below)?;
-                    }
-                }
-                "additionalProperties" => part.rest = self.sub(value, &pointer, keyword)?,
-                "propertyNames" => part.names = self.sub(value, &pointer, keyword)?,
-                "unevaluatedProperties" => {
-                    part.other_members = self.sub(value, &pointer, keyword)?;
-                }
-                "unevaluatedItems" => part.other_items = self.sub(value, &pointer, keyword)?,
-                "contains" => part.contains = self.sub(value, &pointer, keyword)?,
-                "items" if value.is_array() => part.prefix.extend(self.listed(value, &below)?),
-                "prefixItems" => part.prefix.extend(self.listed(value, &below)?),
-                "items" => part.items = self.sub(value, &pointer, keyword)?,
-                "additionalItems" => {
-                    let items = self.sub(value, &pointer, keyword)?;
-                    part.items = part.items.or(items);
-                }
-                "default" => part.default = Some(value.clone()),
-                "uniqueItems" => part.unique = value == &Value::Bool(true),
-                "required" => {
-                    part.required = value.as_array().map_or(0, |list| list.len() as u64);
-                    part.weight += part.required;
-                }
-                "enum" | "const" | "type" | "dependentRequired" => {
-                    let bytes = super::count::size(value, u64::MAX);
-                    part.weight += super::count::values(value) + bytes / 16;
-                }
+                ("uniqueItems", Value::Bool(unique)) => cost.unique = *unique,
                 _ => {}
             }
+            match keyword.as_str() {
+                "properties" | "patternProperties" | "additionalProperties" | "propertyNames" => {
+                    cost.member += steps;
+                }
+                "prefixItems" | "items" | "contains" => cost.item += steps,
+                _ => {
+                    part.here.extend(&parts);
+                    cost.fixed += steps;
+                }
+            }
+            body.insert(keyword.clone(), written);
         }
-        if let Some(place) = self.parts.get_mut(number as usize) {
-            *place = part;
+        let body = match schema {
+            Value::Object(_) => Value::Object(body),
+            other => other.clone(),
+        };
+        cost.fixed += 2;
+        let plain = Cost {
+            fixed: cost.fixed,
+            ..Cost::default()
+        };
+        let plain = cost == plain && cost.fixed <= LEAF && part.here.is_empty();
+        let plain = plain && schema.get("$ref").is_none();
+        if whole || !plain || part.default.is_some() {
+            self.whole.insert(number);
         }
-        Ok(())
+        let sub = match plain {
+            true => (body.clone(), Some(number), cost.fixed),
+            false => (json!({ "$ref": refer(number) }), Some(number), 1),
+        };
+        cost.fixed += APART;
+        if let Some((known, place)) = self.parts.get_mut(at).zip(self.bodies.get_mut(at)) {
+            *known = part;
+            *place = json!({ "if": { meter::KEYWORD: cost }, "then": body });
+        }
+        Ok(sub)
     }
 
-    fn here(
-        &mut self,
-        part: &mut Part,
-        kind: Here,
-        schemas: &'a Value,
-        below: &str,
-    ) -> Result<(), Refused> {
-        let parts = self.listed(schemas, below)?;
-        part.here.extend(parts.into_iter().map(|to| (to, kind)));
-        Ok(())
+    /// The part that a reference leads to.
+    fn resolve(&self, root: &Value, reference: &str, pointer: &str) -> Result<u32, Refused> {
+        let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let id = root.get("$id").and_then(Value::as_str);
+        let own = base.is_empty() || id.is_some_and(|id| id.trim_end_matches('#') == base);
+        let target = decoded(fragment).and_then(|at| root.pointer(&at));
+        let target = target.and_then(|target| self.known.get(&std::ptr::from_ref(target)));
+        target.copied().filter(|_| own).ok_or_else(|| {
+            let leads = match own {
+                true => "leads to no subschema of the schema",
+                false => "leads out of the schema",
+            };
+            let message = format!("the reference `{}` {leads}", clipped(reference));
+            Refused::new(codes::SCHEMA_REFERENCE, pointer, message).help(
+                "copy the schema that it names into `$defs`, and refer to it like `#/$defs/name`; \
+                 nothing is ever fetched",
+            )
+        })
     }
+}
+
+/// The decoded fragment of an address.
+fn decoded(fragment: &str) -> Option<String> {
+    let mut parts = fragment.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (code, plain) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(code, 16).ok()?);
+        bytes.extend_from_slice(plain.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }

@@ -82,12 +82,12 @@ fn defaults_hold_at_any_depth_and_through_references() {
     check(
         &schema,
         r#"{"lines":[{},{"count":2},3],"pair":[{},{}],"map":{"a":{}},"address":{"city":"B"}}"#,
-        r#"{"lines":[{"count":1},{"count":2},3],"pair":[{"kind":"k"},{}],"map":{"a":{"count":1}},"address":{"city":"B","country":"DE"},"all":true,"kind":"k"}"#,
+        r#"{"lines":[{"count":1},{"count":2},3],"pair":[{"kind":"k"},{}],"map":{"a":{"count":1}},"address":{"city":"B","country":"DE"},"kind":"k","all":true}"#,
     );
     check(
         &schema,
         "{}",
-        r#"{"address":{"country":"DE"},"all":true,"kind":"k"}"#,
+        r#"{"address":{"country":"DE"},"kind":"k","all":true}"#,
     );
 }
 
@@ -111,6 +111,13 @@ fn the_default_nearest_to_the_member_counts() {
         "$defs": { "a": { "default": 2 } },
     });
     check(&schema, "{}", r#"{"a":1,"b":2}"#);
+    // The order in which definitions are written says nothing.
+    let default = |default: u32| json!({ "properties": { "a": { "default": default } } });
+    let schema = json!({
+        "$ref": "#/$defs/near",
+        "$defs": { "far": default(2), "near": { "$ref": "#/$defs/far", "properties": default(1)["properties"] } },
+    });
+    check(&schema, "{}", r#"{"a":1}"#);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Checks of values by schemas, and the bounds of schemas.
 
 mod bounds;
-mod counting;
+mod charging;
 mod defaults;
 
 use serde_json::json;

@@ -1,16 +1,18 @@
-//! The count of steps is never less than the work of the validator.
+//! Charging changes no result, and each step of the validator is charged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use jsonschema::{Keyword, ValidationError};
+use jsonschema::{Keyword, ValidationError, Validator};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use windlass_test_seeds::Seeds;
 
-use super::super::count::Mode;
-use super::super::plan::Plan;
-use super::super::{Schema, patterns};
+use super::super::{Schema, describe, meter, options};
+
+/// Subschemas of the document that one step stands for: of each part and the keyword that charges for
+/// it, and of small ones, which the validator applies up to three times to find the mistakes.
+const EACH: u64 = 5;
 
 /// A keyword that counts how often its schema is applied.
 struct Visit(Arc<AtomicU64>);
@@ -64,9 +66,13 @@ fn subschema() -> impl Strategy<Value = Value> {
                 .prop_map(|(list, one)| json!({ "prefixItems": list, "items": one })),
             inner.clone().prop_map(|one| json!({ "contains": one })),
             (inner.clone(), inner.clone())
-                .prop_map(|(a, b)| json!({ "anyOf": [a], "unevaluatedProperties": b })),
-            (inner.clone(), inner.clone())
-                .prop_map(|(a, b)| json!({ "anyOf": [a, true], "unevaluatedItems": b })),
+                .prop_map(|(a, b)| json!({ "anyOf": [a, true], "required": ["b"], "contains": b })),
+            inner
+                .clone()
+                .prop_map(|one| json!({ "uniqueItems": true, "items": one })),
+            inner
+                .clone()
+                .prop_map(|one| json!({ "pattern": "^a", "allOf": [one, false] })),
             inner.prop_map(|one| json!({ "dependentSchemas": { "a": one } })),
         ]
     })
@@ -127,32 +133,55 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
 
     #[test]
-    fn steps_are_never_fewer_than_visits(schema in schema(), values in prop::collection::vec(value(), 8)) {
-        let Ok(plan) = Plan::read(&schema) else {
+    fn charging_changes_no_result(schema in schema(), values in prop::collection::vec(value(), 8)) {
+        let Ok(compiled) = Schema::compile(&schema) else {
             return Ok(());
         };
-        let Ok(costs) = plan.costs() else {
+        let plain = options().build(&schema).unwrap();
+        for value in values {
+            let mistakes = |validator: &Validator| {
+                let found = validator.iter_errors(&value);
+                let found = found.map(|error| (error.instance_path().to_string(), describe(&error)));
+                let mut found: Vec<_> = found.collect();
+                found.sort();
+                found
+            };
+            let fits = || compiled.validator.is_valid(&value);
+            prop_assert_eq!(meter::within(u64::MAX, fits), Some(plain.is_valid(&value)));
+            let found = meter::within(u64::MAX, || mistakes(&compiled.validator));
+            prop_assert_eq!(found, Some(mistakes(&plain)), "{}", value);
+        }
+    }
+
+    #[test]
+    fn every_visit_is_charged(
+        schema in schema(),
+        values in prop::collection::vec(value(), 8),
+        few in 1_u64..200,
+    ) {
+        let Ok(compiled) = Schema::compile(&schema) else {
             return Ok(());
         };
         let visits = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&visits);
-        let validator = patterns::options()
+        let validator = options()
             .with_keyword("x-visit", move |_, _, _| Ok(Box::new(Visit(Arc::clone(&counter)))))
-            .build(&counted(&schema, false))
+            .build(&counted(&compiled.plan.document, false))
             .unwrap();
         for value in values {
-            visits.store(0, Ordering::Relaxed);
-            let valid = validator.is_valid(&value);
-            let fit = visits.swap(0, Ordering::Relaxed);
-            let errors = validator.iter_errors(&value).count() as u64;
-            prop_assert_eq!(valid, errors == 0);
-            let explain = visits.load(Ordering::Relaxed);
-            if let Some(steps) = plan.steps(&costs, Mode::Fit, &value) {
-                prop_assert!(fit <= steps, "{fit} visits, {steps} steps: {value}");
-            }
-            if let Some(steps) = plan.steps(&costs, Mode::Explain, &value) {
-                prop_assert!(explain <= steps, "{explain} visits, {steps} steps: {value}");
-                prop_assert!(errors <= steps, "{errors} mistakes, {steps} steps: {value}");
+            // With all steps, and with few.
+            for steps in [u64::MAX, few] {
+                let fits = meter::within(steps, || validator.is_valid(&value));
+                let charged = steps - meter::left();
+                let visited = visits.swap(0, Ordering::Relaxed);
+                prop_assert!(visited <= EACH * (charged + 1), "{visited}, {charged}: {value}");
+                let errors = meter::within(steps, || validator.iter_errors(&value).count() as u64);
+                let charged = steps - meter::left();
+                let visited = visits.swap(0, Ordering::Relaxed);
+                prop_assert!(visited <= EACH * (charged + 1), "{visited}, {charged}: {value}");
+                if let (Some(fits), Some(errors)) = (fits, errors) {
+                    prop_assert_eq!(fits, errors == 0);
+                }
             }
         }
     }
