@@ -59,7 +59,7 @@ pub use hold::PoolSize;
 pub use hold::budget::{Hold, machine_memory};
 pub use hold::lane::CallMode;
 #[cfg(feature = "doubles")]
-pub use hold::quarantine::Quarantine;
+pub use hold::quarantine::{Crash, Quarantine};
 pub use host::{Host, PoolUse};
 pub use load::bundle::Bundle;
 pub use load::compiler;

@@ -13,8 +13,8 @@ use windlass_model::definition::UseRef;
 use windlass_model::secrets::Reference;
 use windlass_model::{Body, LogLine, Outcome, Payload, RunId, Seq};
 use windlass_plugins::{
-    Call, CallContext, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing, bind_secrets,
-    secret_handles,
+    Call, CallContext, Consumer, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing,
+    bind_secrets, secret_handles,
 };
 
 use super::not_by_host;
@@ -252,6 +252,19 @@ pub(crate) fn summary(plugin: &Plugin) -> Value {
     })
 }
 
+/// The triggers that a consumer takes.
+fn consumed(consumer: &Consumer) -> String {
+    let types = match consumer.types.iter().any(|it| it == "*") {
+        true => "every trigger".to_owned(),
+        false => format!("triggers of the types {}", consumer.types.join(", ")),
+    };
+    match consumer.routes.as_slice() {
+        [] => format!("{types} without a route"),
+        [route] => format!("{types} of the route {route}"),
+        routes => format!("{types} of the routes {}", routes.join(", ")),
+    }
+}
+
 impl Inspect {
     fn run(&self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
         let plugin = self.find(&context.output, machine)?;
@@ -312,7 +325,12 @@ impl Inspect {
         if let Value::Object(members) = &mut item {
             members.insert("description".into(), json!(plugin.description.description));
             members.insert("imports".into(), json!(plugin.imports));
+            let refused: Vec<&str> = plugin.refused_imports().collect();
+            members.insert("refused_imports".into(), json!(refused));
             members.insert("nodes".into(), json!(nodes));
+            let consumes = plugin.description.consumer.as_ref();
+            let consumes = consumes.map(|it| json!({ "types": it.types, "routes": it.routes }));
+            members.insert("consumes".into(), json!(consumes));
             let grants = json!({
                 "http": http,
                 "secrets": grants.secrets,
@@ -353,13 +371,21 @@ impl Inspect {
         };
         line("effects", effects.to_owned());
         line("imports", plugin.imports.join("\n"));
+        let refused: Vec<&str> = plugin.refused_imports().collect();
+        if !refused.is_empty() {
+            let refused = refused.join("\n");
+            line(
+                "refused",
+                format!("{refused}\nthis host does not offer them: they refuse every access"),
+            );
+        }
         if let Some(consumer) = &about.consumer {
-            let types = consumer.types.join(", ");
+            let takes = consumed(consumer);
             line(
                 "consumes",
                 match plugin.consumer() {
-                    Some(_) => types,
-                    None => format!("nothing: it takes {types}, and `consumer` is not granted"),
+                    Some(_) => takes,
+                    None => format!("nothing: it takes {takes}, and `consumer` is not granted"),
                 },
             );
         }

@@ -1,11 +1,12 @@
 //! Runs code of a component outside of any run: without capabilities and with a deadline.
 
+use std::fmt::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::Store;
-use windlass_model::{Class, Failure, RunId, Seq};
+use windlass_model::{Class, Failure, LogLine, RunId, Seq, visible};
 
 use super::shared::CallShared;
 use crate::call::classify;
@@ -19,6 +20,9 @@ use crate::hold::lane::{CallMode, Track};
 use crate::offer::context::CallContext;
 use crate::offer::guest::{Guest, Ongoing};
 use crate::offer::terms::Terms;
+
+/// The lines of one call that go into the log of the host.
+const MAX_TOLD: usize = 20;
 
 /// Work in the store of a component.
 pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = wasmtime::Result<T>> + Send + 'a>>;
@@ -53,11 +57,10 @@ pub(crate) fn alone<T: Send + 'static>(
     // On a task of its own, so that a panic of a host function ends there.
     let running = run_in(Arc::clone(shared), Arc::new(terms), deadline, hold, work);
     let ended = shared.io.block_on(shared.io.spawn(running));
-    let result = ended.map_err(|_| {
+    ended.unwrap_or_else(|_| {
         let message = "the call crashed the host's function";
-        Failure::new(Class::Permanent, codes::HOST, message)
-    })?;
-    result.map_err(|(error, refused)| classify::failure(&error, refused))
+        Err(Failure::new(Class::Permanent, codes::HOST, message))
+    })
 }
 
 async fn run_in<T>(
@@ -66,17 +69,45 @@ async fn run_in<T>(
     deadline: Duration,
     hold: Hold,
     work: impl for<'a> FnOnce(&'a mut Store<Guest>) -> Work<'a, T>,
-) -> Result<T, (wasmtime::Error, bool)> {
+) -> Result<T, Failure> {
     let mut store = run::store(&shared, &terms, hold);
     let started = shared.clock.monotonic();
     let no_run = CallContext::new(RunId(uuid::Uuid::nil()), "".into(), Seq(0));
     let call = Ongoing::new(no_run, CallMode::Fiber, started, deadline);
     store.data_mut().call = Some(Box::new(call));
     let answer = tokio::time::timeout(deadline, work(&mut store)).await;
-    let refused = store.data_mut().limiter.take_refused();
-    match answer {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err((error, refused)),
-        Err(_) => Err((Stop::Deadline.into(), refused)),
+    let guest = store.data_mut();
+    let (logs, stderr) = guest.end_log();
+    tell(&terms.name, &logs);
+    let error = match answer {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(error)) => error,
+        Err(_) => Stop::Deadline.into(),
+    };
+    let refused = guest.limiter.take_refused();
+    let secrets = &shared.offer.secrets;
+    Err(classify::failure(&error, refused, &stderr, secrets))
+}
+
+/// Writes the lines of a component into the log of the host: there is no run with a log.
+fn tell(component: &str, logs: &[LogLine]) {
+    for line in logs.iter().take(MAX_TOLD) {
+        let mut text = line.message.clone();
+        for (name, value) in &line.fields {
+            // Writing into a string cannot fail.
+            let _ = write!(text, " {name}={value}");
+        }
+        let (level, line) = (line.level.as_str(), visible::sentence(text));
+        match level {
+            "error" | "warn" => {
+                tracing::warn!(component, line, "a component logs outside of a run")
+            }
+            "info" => tracing::info!(component, line, "a component logs outside of a run"),
+            _ => tracing::debug!(component, line, "a component logs outside of a run"),
+        }
+    }
+    let more = logs.len().saturating_sub(MAX_TOLD);
+    if more > 0 {
+        tracing::warn!(component, more, "a component logs more outside of a run");
     }
 }

@@ -5,7 +5,7 @@ mod answers;
 pub(crate) mod check;
 mod classify;
 pub(crate) mod plugin;
-mod question;
+pub(crate) mod question;
 mod run;
 pub(crate) mod shared;
 pub(crate) mod slot;

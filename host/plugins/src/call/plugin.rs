@@ -22,6 +22,7 @@ use crate::hold::budget::Peak;
 use crate::hold::lane::CallMode;
 use crate::hold::quarantine::Quarantine;
 use crate::offer::guest::Guest;
+use crate::offer::imports::is_offered;
 use crate::offer::terms::Terms;
 
 /// A compiled and checked component. Its identity is its digest: two files with the same bytes are
@@ -173,6 +174,13 @@ impl Plugin {
             refused.help = advice;
         }
         Some(refused)
+    }
+
+    /// The imports that this host does not offer, and that refuse every access: interfaces of WASI
+    /// that toolchains import whether their guests need them or not.
+    pub fn refused_imports(&self) -> impl Iterator<Item = &str> {
+        let imports = self.imports.iter().map(String::as_str);
+        imports.filter(|name| name.starts_with("wasi:") && !is_offered(name))
     }
 
     /// How to call it now. Ask before each call: the answer changes.

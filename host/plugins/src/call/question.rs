@@ -9,12 +9,16 @@ use windlass_model::{Body, Failure, Outcome, Payload};
 use crate::bindings::{consumer, node};
 use crate::call::Disposition;
 use crate::call::plugin::Exports;
+use crate::error::chain;
 use crate::grant::secrets::Secrets;
 use crate::offer::guest::Guest;
 use crate::offer::reader::Reader;
 
 /// A function that a plugin can export, represented by its argument.
 pub(crate) trait Question: Clone + Send + Sync + Sized + 'static {
+    /// The interface and the name of the function.
+    const FUNCTION: (&'static str, &'static str);
+
     /// The argument of the function.
     type Argument: Lower + From<Self> + Send + Sync + 'static;
     type Answer: Lift + Send + Sync + 'static;
@@ -53,7 +57,9 @@ impl<Q: Question> Export<Q> {
         instance: &Instance,
         store: &mut Store<Guest>,
     ) -> wasmtime::Result<Self> {
-        Ok(Self(instance.get_typed_func(store, index)?))
+        let function = instance.get_typed_func(store, index);
+        let wrong = |error| WrongType::of(Q::FUNCTION, &error);
+        Ok(Self(function.map_err(wrong)?))
     }
 
     pub(crate) fn call(&self, store: &mut Store<Guest>, question: Q) -> wasmtime::Result<Back<Q>> {
@@ -66,6 +72,28 @@ impl<Q: Question> Export<Q> {
         question: Q,
     ) -> wasmtime::Result<Back<Q>> {
         Ok(self.0.call_async(store, (question.into(),)).await?.0)
+    }
+}
+
+/// A function that a plugin exports has another type than in the contract.
+#[derive(Debug, thiserror::Error)]
+#[error("its function `{name}` has another type than in `{interface}`: {difference}")]
+pub(crate) struct WrongType {
+    interface: &'static str,
+    name: &'static str,
+    difference: String,
+}
+
+impl WrongType {
+    pub(crate) fn of(
+        (interface, name): (&'static str, &'static str),
+        error: &wasmtime::Error,
+    ) -> Self {
+        Self {
+            interface,
+            name,
+            difference: chain(error),
+        }
     }
 }
 
@@ -113,6 +141,8 @@ fn inline_bytes(payload: &Payload) -> usize {
 }
 
 impl Question for Execute {
+    const FUNCTION: (&'static str, &'static str) = (node::INTERFACE, "execute");
+
     type Argument = node::NodeRequest;
     type Answer = node::Outcome;
     type Error = node::NodeError;
@@ -166,6 +196,8 @@ impl Question for Execute {
 }
 
 impl Question for Decide {
+    const FUNCTION: (&'static str, &'static str) = (consumer::INTERFACE, "accept");
+
     type Argument = consumer::Trigger;
     type Answer = consumer::Disposition;
     type Error = consumer::ConsumerError;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::Store;
-use windlass_model::{Class, Failure, Outcome, Payload};
+use windlass_model::{Class, Failure, LogLine, Outcome, Payload};
 
 use super::shared::CallShared;
 use super::{Accept, Call, Disposition, Queued, Returned};
@@ -20,6 +20,7 @@ use crate::codes;
 use crate::hold::budget::{Evict, Hold, SMALL};
 use crate::hold::lane::{CallMode, Pace};
 use crate::hold::places::{Fiber, Turn};
+use crate::hold::quarantine::{Counts, Crash};
 use crate::hold::{Stop, TICK};
 use crate::offer::context::{CallContext, Cancel};
 use crate::offer::effects::Effects;
@@ -197,7 +198,7 @@ impl Plugin {
                 };
                 match self.make_inline(permit, hold, &order) {
                     Ok(slot) => slot,
-                    Err(failure) => return Returned::refused(failure),
+                    Err(unmade) => return unmade.returned(),
                 }
             }
         };
@@ -227,7 +228,7 @@ impl Plugin {
         permit: OwnedSemaphorePermit,
         hold: Hold,
         order: &Order<Q>,
-    ) -> Result<Slot, Failure> {
+    ) -> Result<Slot, Unmade> {
         let mut store = store(&self.shared, &self.terms, hold);
         self.attend(
             &mut store,
@@ -307,7 +308,7 @@ impl Plugin {
         };
         let mut slot = match slot {
             Ok(slot) => slot,
-            Err(failure) => return Returned::refused(failure),
+            Err(unmade) => return unmade.returned(),
         };
         let (key, node, timeout) = (order.slot_key, order.node, order.timeout);
         let question = match self.begin(&mut slot.store, order, CallMode::Fiber, turn) {
@@ -365,7 +366,7 @@ impl Plugin {
         (permit, hold): (OwnedSemaphorePermit, Hold),
         order: &Order<Q>,
         turn: Option<Turn>,
-    ) -> Result<Slot, Failure> {
+    ) -> Result<Slot, Unmade> {
         let mut store = store(&self.shared, &self.terms, hold);
         self.attend(
             &mut store,
@@ -429,21 +430,26 @@ impl Plugin {
         mut store: Store<Guest>,
         made: wasmtime::Result<Exports>,
         permit: OwnedSemaphorePermit,
-    ) -> Result<Slot, Failure> {
+    ) -> Result<Slot, Unmade> {
         let exports = made.map_err(|error| {
             let full = error
                 .downcast_ref::<wasmtime::PoolConcurrencyLimitError>()
                 .is_some();
+            let guest = store.data_mut();
+            let (logs, stderr) = guest.end_log();
             let failure = match full {
                 true => crowded(),
-                false => classify::failure(&error, store.data_mut().limiter.take_refused()),
+                false => {
+                    let refused = guest.limiter.take_refused();
+                    classify::failure(&error, refused, &stderr, &self.shared.offer.secrets)
+                }
             };
-            let (used, _) = store.data_mut().limiter.account.look();
+            let (used, _) = guest.limiter.account.look();
             self.peak.note(used);
-            if let Some(call) = &store.data().call {
-                self.note_failure(&failure, &call.cx.workflow);
+            if let Some(call) = &guest.call {
+                self.note_failure(&failure, classify::crash(&error), &call.cx.workflow);
             }
-            failure
+            Unmade { failure, logs }
         })?;
         let calls = self.shared.slot_calls.max(1);
         let calls_left = rand::random_range(calls - calls / 4..=calls + calls / 4);
@@ -495,10 +501,10 @@ impl Plugin {
         let guest = slot.store.data_mut();
         let refused = guest.limiter.take_refused();
         let memory_bytes = guest.limiter.memory() as u64;
+        let (logs, stderr) = guest.end_log();
         let Some(mut call) = guest.call.take() else {
             return Returned::refused(host_failed());
         };
-        let logs = call.log.take();
         let secrets = &self.shared.offer.secrets;
         call.events.effects.clean(secrets);
         let account = &mut guest.limiter.account;
@@ -510,7 +516,7 @@ impl Plugin {
             ports: node.map(|node| node.ports.as_slice()),
             secrets,
         };
-        let (result, is_well) = match result {
+        let (result, crash) = match result {
             Ok(Ok(answer)) => {
                 let mut read = Q::read(answer, &reader);
                 if !secrets.is_empty() {
@@ -519,13 +525,12 @@ impl Plugin {
                         Err(failure) => failure.message = secrets.redact(&failure.message),
                     }
                 }
-                (read, true)
+                (read, None)
             }
-            Ok(Err(error)) => (Err(Q::failure(error, &reader)), true),
+            Ok(Err(error)) => (Err(Q::failure(error, &reader)), None),
             Err(error) => {
-                let mut failure = classify::failure(&error, refused);
-                failure.message = secrets.redact(&failure.message);
-                (Err(failure), false)
+                let failure = classify::failure(&error, refused, &stderr, secrets);
+                (Err(failure), Some(classify::crash(&error)))
             }
         };
         let finished = call.blobs.finished.iter().map(|(_, bytes)| bytes.len());
@@ -537,7 +542,7 @@ impl Plugin {
         self.peak.note(used);
         // The result does not count if memory was refused: a moment later the call may get it.
         let result = if denied { Err(no_memory()) } else { result };
-        if is_well {
+        if crash.is_none() {
             if !denied {
                 self.quarantine.well(&call.cx.workflow);
             }
@@ -564,8 +569,8 @@ impl Plugin {
         } else {
             // The store is poisoned: drop it with all its content.
             drop(slot);
-            if let Err(failure) = &result {
-                self.note_failure(failure, &call.cx.workflow);
+            if let (Err(failure), Some(crash)) = (&result, crash) {
+                self.note_failure(failure, crash, &call.cx.workflow);
             }
         }
         let (blobs, effects) = match &result {
@@ -588,21 +593,44 @@ impl Plugin {
         }
     }
 
-    fn note_failure(&self, failure: &Failure, workflow: &Arc<str>) {
+    fn note_failure(&self, failure: &Failure, crash: Crash, workflow: &Arc<str>) {
         if failure.class != Class::Trap {
             return;
         }
         let now = self.shared.clock.monotonic();
-        if let Some(length) = self.quarantine.crashed(workflow, now) {
+        if let Some(begun) = self.quarantine.crashed(workflow, crash, now) {
+            let Counts {
+                aborts,
+                faults,
+                stacks,
+            } = begun.crashes;
             tracing::warn!(
                 code = %codes::QUARANTINED,
                 plugin = self.name(),
                 workflow = &**workflow,
                 digest = %self.digest,
                 file = %self.file.display(),
-                delay_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX),
+                delay_ms = u64::try_from(begun.length.as_millis()).unwrap_or(u64::MAX),
+                aborts,
+                faults,
+                stacks,
                 "the plugin crashed too often in a row under this workflow; its calls there are delayed"
             );
+        }
+    }
+}
+
+/// An instance that was not made, and the lines that its guest logged meanwhile.
+struct Unmade {
+    failure: Failure,
+    logs: Vec<LogLine>,
+}
+
+impl Unmade {
+    fn returned<T>(self) -> Returned<T> {
+        Returned {
+            logs: self.logs,
+            ..Returned::refused(self.failure)
         }
     }
 }

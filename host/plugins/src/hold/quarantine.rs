@@ -44,10 +44,59 @@ pub struct Quarantine {
     workflows: Mutex<FxHashMap<Arc<str>, Crashes>>,
 }
 
+/// How a guest crashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// It ended itself: a panic, an `abort`, an exception that nothing caught, an exit.
+    Abort,
+    /// It did what the engine forbids: an access outside of its memory, a division by zero, a call
+    /// of the wrong function.
+    Fault,
+    /// It used up its stack.
+    Stack,
+}
+
+/// Successive crashes of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How often the guest ended itself.
+    pub aborts: u32,
+    /// How often the engine ended it.
+    pub faults: u32,
+    /// How often its stack was used up.
+    pub stacks: u32,
+}
+
+impl Counts {
+    fn add(&mut self, crash: Crash) {
+        let count = match crash {
+            Crash::Abort => &mut self.aborts,
+            Crash::Fault => &mut self.faults,
+            Crash::Stack => &mut self.stacks,
+        };
+        *count = count.saturating_add(1);
+    }
+
+    fn sum(self) -> u32 {
+        self.aborts
+            .saturating_add(self.faults)
+            .saturating_add(self.stacks)
+    }
+}
+
+/// A quarantine that begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// How long it lasts.
+    pub length: Duration,
+    /// The crashes in a row before it.
+    pub crashes: Counts,
+}
+
 /// The crashes of the plugin in one workflow.
 #[derive(Clone, Copy, Default)]
 struct Crashes {
-    in_a_row: u32,
+    in_a_row: Counts,
     last: Duration,
     /// The length of the current or the last quarantine.
     length: Duration,
@@ -86,30 +135,30 @@ impl Quarantine {
         self.remembered.store(workflows.len(), Ordering::Relaxed);
     }
 
-    /// Records a crash in this workflow. Returns the length of the quarantine if one begins.
-    pub fn crashed(&self, workflow: &Arc<str>, now: Duration) -> Option<Duration> {
+    /// Records a crash in this workflow. Returns the quarantine if one begins.
+    pub fn crashed(&self, workflow: &Arc<str>, crash: Crash, now: Duration) -> Option<Begun> {
         let after = self.after?;
         let mut workflows = self.workflows.lock();
         if !workflows.contains_key(workflow) && workflows.len() >= MAX_WORKFLOWS {
             make_room(&mut workflows);
         }
         let crashes = workflows.entry(Arc::clone(workflow)).or_default();
-        let begun = crashes.crash(after, now);
+        let begun = crashes.crash(after, crash, now);
         self.remembered.store(workflows.len(), Ordering::Relaxed);
         begun
     }
 }
 
 impl Crashes {
-    fn crash(&mut self, after: u32, now: Duration) -> Option<Duration> {
+    fn crash(&mut self, after: u32, crash: Crash, now: Duration) -> Option<Begun> {
         if now.saturating_sub(self.last.max(self.ends)) > FORGOTTEN {
             *self = Self::default();
         }
         self.last = now;
-        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.in_a_row.add(crash);
         // Calls that were in progress when the quarantine began do not extend it, and at most one
         // further quarantine is pending.
-        if self.in_a_row < after || now < self.ends {
+        if self.in_a_row.sum() < after || now < self.ends {
             return None;
         }
         self.begins = now;
@@ -120,7 +169,10 @@ impl Crashes {
             self.begins = now.max(self.ends + OPEN);
         }
         self.ends = self.begins + self.length;
-        Some(self.length)
+        Some(Begun {
+            length: self.length,
+            crashes: self.in_a_row,
+        })
     }
 }
 
@@ -146,27 +198,51 @@ mod tests {
         name.into()
     }
 
+    fn crashed(quarantine: &Quarantine, workflow: &Arc<str>, now: Duration) -> Option<Duration> {
+        let begun = quarantine.crashed(workflow, Crash::Abort, now);
+        begun.map(|begun| begun.length)
+    }
+
+    #[test]
+    fn crashes_are_counted_by_their_kind() {
+        let quarantine = Quarantine::new(Some(4));
+        let bad = named("bad");
+        for crash in [Crash::Abort, Crash::Fault, Crash::Abort] {
+            assert_eq!(quarantine.crashed(&bad, crash, at(1)), None);
+        }
+        let begun = quarantine.crashed(&bad, Crash::Stack, at(1)).unwrap();
+        assert_eq!(begun.length, FIRST);
+        let counts = Counts {
+            aborts: 2,
+            faults: 1,
+            stacks: 1,
+        };
+        assert_eq!(begun.crashes, counts);
+        quarantine.well("bad");
+        assert_eq!(quarantine.crashed(&bad, Crash::Fault, at(1)), None);
+    }
+
     #[test]
     fn quarantines_grow_until_a_call_ends_well() {
         let quarantine = Quarantine::new(Some(2));
         let bad = named("bad");
-        assert_eq!(quarantine.crashed(&bad, at(10)), None);
-        assert_eq!(quarantine.crashed(&bad, at(10)), Some(at(1)));
+        assert_eq!(crashed(&quarantine, &bad, at(10)), None);
+        assert_eq!(crashed(&quarantine, &bad, at(10)), Some(at(1)));
         assert_eq!(quarantine.delay("bad", at(10)), Some(at(1)));
         assert_eq!(quarantine.delay("bad", at(11)), None);
-        assert_eq!(quarantine.crashed(&bad, at(12)), Some(at(2)));
-        assert_eq!(quarantine.crashed(&bad, at(13)), None);
+        assert_eq!(crashed(&quarantine, &bad, at(12)), Some(at(2)));
+        assert_eq!(crashed(&quarantine, &bad, at(13)), None);
         assert_eq!(quarantine.delay("bad", at(13)), Some(at(1)));
-        assert_eq!(quarantine.crashed(&bad, at(15)), Some(at(4)));
+        assert_eq!(crashed(&quarantine, &bad, at(15)), Some(at(4)));
         quarantine.well("bad");
         assert_eq!(quarantine.delay("bad", at(15)), None);
-        assert_eq!(quarantine.crashed(&bad, at(20)), None);
+        assert_eq!(crashed(&quarantine, &bad, at(20)), None);
     }
 
     #[test]
     fn crashes_of_one_workflow_delay_no_other() {
         let quarantine = Quarantine::new(Some(1));
-        assert_eq!(quarantine.crashed(&named("bad"), at(1)), Some(at(1)));
+        assert_eq!(crashed(&quarantine, &named("bad"), at(1)), Some(at(1)));
         assert_eq!(quarantine.delay("good", at(1)), None);
         // A successful call of another workflow does not clear it.
         quarantine.well("good");
@@ -177,11 +253,11 @@ mod tests {
     fn a_delayed_call_gets_through_although_others_crash_before_it() {
         let quarantine = Quarantine::new(Some(1));
         let bad = named("bad");
-        assert_eq!(quarantine.crashed(&bad, at(1)), Some(FIRST));
+        assert_eq!(crashed(&quarantine, &bad, at(1)), Some(FIRST));
         let mut now = at(1) + FIRST;
         for _ in 0..12 {
             // The first delayed call crashes at once, and the next one is made all the same.
-            let length = quarantine.crashed(&bad, now).unwrap();
+            let length = crashed(&quarantine, &bad, now).unwrap();
             assert!(length <= LONGEST);
             assert_eq!(quarantine.delay("bad", now + OPEN / 2), None);
             now += OPEN;
@@ -194,16 +270,16 @@ mod tests {
     fn long_ago_is_not_in_a_row() {
         let quarantine = Quarantine::new(Some(2));
         let bad = named("bad");
-        assert_eq!(quarantine.crashed(&bad, at(1)), None);
-        assert_eq!(quarantine.crashed(&bad, at(602)), None);
-        assert_eq!(quarantine.crashed(&bad, at(603)), Some(at(1)));
+        assert_eq!(crashed(&quarantine, &bad, at(1)), None);
+        assert_eq!(crashed(&quarantine, &bad, at(602)), None);
+        assert_eq!(crashed(&quarantine, &bad, at(603)), Some(at(1)));
     }
 
     #[test]
     fn the_workflows_that_are_remembered_are_bounded() {
         let quarantine = Quarantine::new(Some(1));
         for second in 0..2 * MAX_WORKFLOWS as u64 {
-            quarantine.crashed(&named(&second.to_string()), at(second));
+            crashed(&quarantine, &named(&second.to_string()), at(second));
         }
         assert_eq!(quarantine.workflows.lock().len(), MAX_WORKFLOWS);
         let last = 2 * MAX_WORKFLOWS as u64 - 1;
@@ -214,7 +290,7 @@ mod tests {
     fn the_quarantine_can_be_switched_off() {
         let quarantine = Quarantine::new(None);
         for _ in 0..100 {
-            assert_eq!(quarantine.crashed(&named("bad"), at(1)), None);
+            assert_eq!(crashed(&quarantine, &named("bad"), at(1)), None);
         }
         assert_eq!(quarantine.delay("bad", at(1)), None);
     }

@@ -152,9 +152,7 @@ fn compile(
     let fault = |code, message: String| Err(Error::new(code, subject, message));
     match compiled.unwrap_or_else(|| Err(Fault::Crashed("in the host".to_owned()))) {
         Ok(()) => Ok(code),
-        Err(Fault::Refused(reason)) => {
-            fault(codes::COMPILE, format!("it does not compile: {reason}"))
-        }
+        Err(Fault::Refused(reason)) => fault(codes::COMPILE, not_compiled(&reason)),
         Err(Fault::Crashed(how)) => fault(codes::COMPILE, format!("{CRASHED}: {how}")),
         Err(Fault::CutOff(message)) => {
             cut::keep(shared, digest, &message);
@@ -181,7 +179,21 @@ fn compile_here(shared: &LoadShared, subject: &str, bytes: &[u8]) -> Result<Vec<
         .compiles
         .work(|| shared.calls.engine.precompile_component(bytes))
         .ok_or_else(|| fault(CRASHED.to_owned()))?
-        .map_err(|error| fault(format!("it does not compile: {}", chain(&error))))
+        .map_err(|error| fault(not_compiled(&chain(&error))))
+}
+
+/// A part of the compiler's reason if a component is asynchronous.
+const ASYNC: &str = "component model async";
+
+fn not_compiled(reason: &str) -> String {
+    let hint = match reason.contains(ASYNC) {
+        true => {
+            "it has asynchronous functions, which this host does not run: build it with \
+             synchronous ones (`--sync` of componentize-qjs); "
+        }
+        false => "",
+    };
+    format!("{hint}it does not compile: {reason}")
 }
 
 /// Compiled code that is not in the cache yet.

@@ -10,6 +10,7 @@ use super::LoadShared;
 use crate::bindings::node;
 use crate::call::alone::alone;
 use crate::call::plugin::{Entries, Exports};
+use crate::call::question::WrongType;
 use crate::codes;
 use crate::description::MAX_BYTES;
 use crate::error::Error;
@@ -41,8 +42,10 @@ pub(super) fn ask(
         Duration::MAX,
         move |store| Box::pin(call_describe(store, pre, entries)),
     );
-    let payload = payload
-        .map_err(|failure| fault(format!("it did not describe itself: {}", failure.message)))?;
+    let payload = payload.map_err(|failure| match failure.code == codes::WRONG_KIND {
+        true => Error::new(codes::NO_EXPORT, subject, failure.message),
+        false => fault(format!("it did not describe itself: {}", failure.message)),
+    })?;
     match payload.body.into_bytes() {
         Some(bytes) if bytes.len() <= MAX_BYTES => Ok(bytes.to_vec()),
         Some(_) => Err(fault(format!(
@@ -65,6 +68,8 @@ async fn call_describe(
     let describe = entries.describe.as_ref();
     let describe =
         describe.ok_or_else(|| wasmtime::Error::msg("there is no function `describe`"))?;
-    let function = instance.get_typed_func::<(), (node::Payload,)>(&mut *store, describe)?;
+    let function = instance.get_typed_func::<(), (node::Payload,)>(&mut *store, describe);
+    let wrong = |error| WrongType::of((node::INTERFACE, "describe"), &error);
+    let function = function.map_err(wrong)?;
     Ok(function.call_async(&mut *store, ()).await?.0)
 }

@@ -10,6 +10,7 @@ mod cache;
 pub mod compiler;
 mod describe;
 pub(crate) mod engine;
+mod exports;
 pub(crate) mod report;
 mod shape;
 pub(crate) mod store;
@@ -33,7 +34,7 @@ use bundle::Bundle;
 use compiler::Compiler;
 use report::CompileReport;
 
-use crate::bindings::{VERSION, check, consumer, node};
+use crate::bindings::{check, consumer, node};
 use crate::call::plugin::{Entries, Plugin, Purity};
 use crate::call::shared::CallShared;
 use crate::call::slot::Slots;
@@ -293,16 +294,8 @@ fn make<'a>(
     let component = cache::component(shared, &subject, &digest, haste, bytes)?;
     let imports = Imports::of(&shared.calls.engine, &component, &subject)?;
     let entries = entries(&component);
-    if entries.execute.is_none() && entries.accept.is_none() {
-        let unknown = unknown_versions(&shared.calls.engine, &component);
-        let message = match unknown.as_slice() {
-            [] => "it exports neither a node executor nor a trigger consumer".to_owned(),
-            unknown => format!(
-                "it exports {}, and this host knows version {VERSION}: use a newer host, or build \
-                 the component against this version",
-                unknown.join(" and ")
-            ),
-        };
+    if entries.execute.is_none() && entries.accept.is_none() || entries.describe.is_none() {
+        let message = exports::missing(&shared.calls.engine, &component);
         return Err(Error::new(codes::NO_EXPORT, subject, message));
     }
     check_needs(shared, &component, &subject)?;
@@ -399,20 +392,6 @@ fn entries(component: &Component) -> Entries {
         accept: consumer("accept"),
         check: index(check::INTERFACE, "check"),
     }
-}
-
-/// The interfaces of the contract that a component exports in a version that this host lacks.
-fn unknown_versions(engine: &wasmtime::Engine, component: &Component) -> Vec<String> {
-    let ty = component.component_type();
-    let exports = ty.exports(engine).map(|(name, _)| name.to_owned());
-    let ours = |name: &String| {
-        let base = name.split('@').next();
-        matches!(
-            base,
-            Some("windlass:node/node" | "windlass:consumer/consumer")
-        )
-    };
-    exports.filter(ours).collect()
 }
 
 /// Checks that the initial size of a component is within the limits.

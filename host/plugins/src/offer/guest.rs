@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use wasmtime::component::ResourceTable;
 use wasmtime::{StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use windlass_model::{BlobRef, Digest};
+use windlass_model::{BlobRef, Digest, LogLine};
 
 use super::Offer;
 use super::context::CallContext;
@@ -21,6 +22,7 @@ use crate::hold::limiter::Limiter;
 use crate::hold::{Bounds, Stop};
 use crate::offer::imports::EventWork;
 use crate::offer::log::Log;
+use crate::offer::printed::{Printed, Printer, Stderr, Stream};
 
 /// The data of a store.
 pub(crate) struct Guest {
@@ -66,6 +68,7 @@ pub(crate) struct BlobWork {
 struct Wasi {
     cx: WasiCtx,
     table: ResourceTable,
+    printed: Arc<Mutex<Printed>>,
 }
 
 impl Ongoing {
@@ -122,6 +125,28 @@ impl Guest {
         }
     }
 
+    /// Moves the lines that the guest has printed into the log of its call.
+    pub(crate) fn flush_printed(&mut self) {
+        if let (Some(wasi), Some(call)) = (&self.wasi, &mut self.call) {
+            let (limits, secrets) = (&self.terms.limits, &self.offer.secrets);
+            let mut printed = wasi.printed.lock();
+            printed.flush(&mut call.log, limits, secrets);
+        }
+    }
+
+    /// The lines of the log of the call that ends, and the end of its stderr.
+    pub(crate) fn end_log(&mut self) -> (Vec<LogLine>, Stderr) {
+        let Some(call) = &mut self.call else {
+            return (Vec::new(), Stderr::default());
+        };
+        let mut stderr = Stderr::default();
+        if let Some(wasi) = &self.wasi {
+            let (limits, secrets) = (&self.terms.limits, &self.offer.secrets);
+            stderr = wasi.printed.lock().end(&mut call.log, limits, secrets);
+        }
+        (call.log.take(), stderr)
+    }
+
     /// The engine calls this when the guest notices that a tick has passed.
     pub(crate) fn tick(mut cx: StoreContextMut<'_, Self>) -> wasmtime::Result<UpdateDeadline> {
         let guest = cx.data_mut();
@@ -172,8 +197,17 @@ impl WasiView for Guest {
         let wasi = self.wasi.get_or_insert_with(|| {
             let mut table = ResourceTable::new();
             table.set_max_capacity(self.terms.limits.handles);
-            let cx = WasiCtx::builder().max_random_size(64 * 1024).build();
-            Box::new(Wasi { cx, table })
+            let printed = Arc::new(Mutex::new(Printed::new(&self.terms.limits)));
+            let printer = |stream| Printer {
+                stream,
+                printed: Arc::clone(&printed),
+            };
+            let cx = WasiCtx::builder()
+                .max_random_size(64 * 1024)
+                .stdout(printer(Stream::Stdout))
+                .stderr(printer(Stream::Stderr))
+                .build();
+            Box::new(Wasi { cx, table, printed })
         });
         WasiCtxView {
             ctx: &mut wasi.cx,

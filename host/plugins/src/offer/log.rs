@@ -32,14 +32,10 @@ impl Log {
         let bytes = fields.iter().fold(message.len(), |sum, (name, value)| {
             sum + name.len() + value.len()
         });
-        if self.lines.len() >= limits.log_lines
-            || self.bytes.saturating_add(bytes) > limits.log_bytes
-            || fields.len() > MAX_FIELDS
-        {
+        if fields.len() > MAX_FIELDS || !self.has_room(limits, bytes) {
             self.dropped += 1;
             return;
         }
-        self.bytes += bytes;
         let clean = |text: &str| escape(&secrets.redact(text));
         self.lines.push(LogLine {
             level: level.to_owned(),
@@ -49,6 +45,36 @@ impl Log {
                 .map(|(name, value)| (clean(name), clean(value)))
                 .collect(),
         });
+    }
+
+    /// Adds lines that the guest printed, from which secrets are removed already.
+    pub(crate) fn print(&mut self, limits: &Limits, level: &str, text: &str) {
+        for line in text.lines() {
+            if !self.has_room(limits, line.len()) {
+                self.dropped += 1;
+                continue;
+            }
+            self.lines.push(LogLine {
+                level: level.to_owned(),
+                message: escape(line),
+                fields: Vec::new(),
+            });
+        }
+    }
+
+    /// Counts lines that were dropped elsewhere.
+    pub(crate) fn drop_lines(&mut self, lines: u64) {
+        self.dropped += lines;
+    }
+
+    /// Takes room for a line, if there is any.
+    fn has_room(&mut self, limits: &Limits, bytes: usize) -> bool {
+        let sum = self.bytes.saturating_add(bytes);
+        let has_room = self.lines.len() < limits.log_lines && sum <= limits.log_bytes;
+        if has_room {
+            self.bytes = sum;
+        }
+        has_room
     }
 
     /// The lines of the call that ends, with the number of dropped lines.

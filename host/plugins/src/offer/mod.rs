@@ -6,6 +6,7 @@ pub(crate) mod guest;
 pub(crate) mod http;
 pub(crate) mod imports;
 pub(crate) mod log;
+pub(crate) mod printed;
 pub(crate) mod reader;
 pub(crate) mod terms;
 

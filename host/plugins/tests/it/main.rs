@@ -22,6 +22,8 @@ mod loading;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod printing;
+#[cfg(test)]
 mod proofs;
 #[cfg(test)]
 mod rig;

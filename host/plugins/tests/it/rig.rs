@@ -43,6 +43,9 @@ impl Clock for RealClock {
     }
 }
 
+/// The threads that run calls on fibers, each with instances of its own.
+pub(crate) const IO_THREADS: usize = 2;
+
 /// A host, and the objects that have to outlive it.
 pub(crate) struct Rig {
     pub(crate) host: Arc<Host>,
@@ -72,7 +75,7 @@ impl Rig {
 
     pub(crate) fn in_dir(dir: TempDir, change: impl FnOnce(&mut Options)) -> Self {
         let io = Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(IO_THREADS)
             .enable_all()
             .build()
             .unwrap();
@@ -127,6 +130,37 @@ impl Rig {
 
 /// The core module of a node executor for `Rig::node_with`.
 pub(crate) fn module(packages: &[&str], world: &str, imports: &str, execute: &str) -> Vec<u8> {
+    let module = MODULE
+        .replace("IMPORTS", imports)
+        .replace("EXECUTE", execute);
+    embed(packages, world, "windlass:node/node@0.1.0", &module)
+}
+
+/// The core module of a consumer of the package `w` with this function. It may return 128, which
+/// means that the trigger is executed.
+pub(crate) fn consumer(packages: &[&str], world: &str, imports: &str, accept: &str) -> Vec<u8> {
+    let interface = "windlass:consumer/consumer@0.1.0";
+    let module = MODULE
+        .replace("windlass:node/node@0.1.0", interface)
+        .replace("#execute", "#accept")
+        .replace(
+            "(param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)",
+            ACCEPT,
+        )
+        .replace(r#"\"wat\""#, r#"\"w\""#)
+        .replace(NODES, r#"\"consumer\":{\"types\":[\"*\"]}"#)
+        .replace("IMPORTS", imports)
+        .replace("EXECUTE", accept);
+    embed(packages, world, interface, &module)
+}
+
+/// The parameters of `accept`.
+const ACCEPT: &str = "(param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)";
+/// The nodes in the description of `MODULE`.
+const NODES: &str = r#"\"nodes\":[{\"name\":\"run\"}]"#;
+
+/// A core module with the type of a component that exports this interface.
+fn embed(packages: &[&str], world: &str, exports: &str, module: &str) -> Vec<u8> {
     let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
     let mut resolve = wit_parser::Resolve::default();
     for name in PACKAGES {
@@ -135,13 +169,9 @@ pub(crate) fn module(packages: &[&str], world: &str, imports: &str, execute: &st
     for package in packages {
         resolve.push_str("test.wit", package).unwrap();
     }
-    let world =
-        format!("package test:test; world test {{ {world} export windlass:node/node@0.1.0; }}");
+    let world = format!("package test:test; world test {{ {world} export {exports}; }}");
     let package = resolve.push_str("test.wit", &world).unwrap();
     let world = resolve.select_world(&[package], Some("test")).unwrap();
-    let module = MODULE
-        .replace("IMPORTS", imports)
-        .replace("EXECUTE", execute);
     let mut bytes = wat::parse_str(module).unwrap();
     let encoding = wit_component::StringEncoding::UTF8;
     wit_component::embed_component_metadata(&mut bytes, &resolve, world, encoding).unwrap();
@@ -159,8 +189,9 @@ pub(crate) fn secrets(name: &str, value: &str) -> Secrets {
 }
 
 /// Each one follows the packages that it uses.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "types", "log", "context", "memory", "blobs", "http", "events", "clock", "random", "node",
+    "consumer",
 ];
 
 /// At address 64 is a payload without content type, inline; at 128, `done` with `"ok"` and no port.

@@ -75,7 +75,7 @@ fn a_component_for_a_later_version_is_refused_in_words() {
     check(
         r#"(component (instance $i) (export "windlass:node/node@0.3.0" (instance $i)))"#,
         "WL-P005",
-        "it exports windlass:node/node@0.3.0, and this host knows version 0.1: use a newer host",
+        "it exports `windlass:node/node@0.3.0`, and this host knows version 0.1: use a newer host",
     );
     check(
         r#"(component (import "windlass:context/context@0.3.0" (instance)))"#,
@@ -87,7 +87,77 @@ fn a_component_for_a_later_version_is_refused_in_words() {
         "WL-P006",
         "and this host offers version 0.1",
     );
-    check(r#"(component)"#, "WL-P005", "neither a node executor nor");
+}
+
+#[test]
+fn an_asynchronous_component_is_refused_with_the_option_that_it_needs() {
+    let rig = Rig::new();
+    let wat = "(component (core func (canon task.cancel)))";
+    let error = rig.wat(wat).unwrap_err();
+    assert_eq!(error.code.as_str(), "WL-P004", "{error}");
+    assert!(error.message.contains("`--sync`"), "{error}");
+}
+
+#[test]
+fn a_component_with_other_exports_is_refused_with_what_it_has() {
+    let rig = Rig::new();
+    let check = |wat: &str, expected: &str| {
+        let error = rig.wat(wat).unwrap_err();
+        assert_eq!(error.code.as_str(), "WL-P005", "{error}");
+        assert!(error.message.ends_with(expected), "{error}");
+    };
+    check(
+        "(component)",
+        "it exports neither a node executor (`windlass:node/node@0.1.0`) nor a trigger consumer \
+         (`windlass:consumer/consumer@0.1.0`), but nothing",
+    );
+    // A function of this type, and what exports it.
+    let module = r#"(core module $m (func (export "f") (result i32) unreachable) (memory (export "m") 1))
+        (core instance $i (instantiate $m))"#;
+    let lift = r#"(func $f (result string) (canon lift (core func $i "f") (memory $i "m")))"#;
+    let with = |exports: &str| format!("(component {module} {lift} {exports})");
+    check(
+        &with(r#"(export "execute" (func $f)) (export "describe" (func $f))"#),
+        "but the function `execute`, the function `describe`",
+    );
+    let many: String = (0..11)
+        .map(|number| format!(r#"(export "f{number}" (func $f))"#))
+        .collect();
+    check(&with(&many), "the function `f7`, and 3 more");
+    check(
+        &with(
+            r#"(instance $run (export "run" (func $f)))
+               (export "wasi:cli/run@0.2.3" (instance $run))"#,
+        ),
+        "but `wasi:cli/run@0.2.3`",
+    );
+    check(
+        &with(
+            r#"(instance $node (export "describe" (func $f)) (export "run" (func $f)))
+               (export "windlass:node/node@0.1.0" (instance $node))"#,
+        ),
+        "its export `windlass:node/node@0.1.0` lacks `execute`, and has `describe`, `run`",
+    );
+    check(
+        &with(r#"(instance $empty) (export "windlass:consumer/consumer@0.1.0" (instance $empty))"#),
+        "lacks `describe` and `accept`, and has no functions",
+    );
+    check(
+        &with(
+            r#"(instance $node (export "execute" (func $f)))
+               (export "windlass:node/node@0.1.0" (instance $node))"#,
+        ),
+        "lacks `describe`, and has `execute`",
+    );
+    let error = rig
+        .wat(&with(
+            r#"(instance $node (export "describe" (func $f)) (export "execute" (func $f)))
+               (export "windlass:node/node@0.1.0" (instance $node))"#,
+        ))
+        .unwrap_err();
+    assert_eq!(error.code.as_str(), "WL-P005", "{error}");
+    let says = "its function `execute` has another type than in `windlass:node/node@0.1.0`: ";
+    assert!(error.message.starts_with(says), "{error}");
 }
 
 fn configured(node: &str, config: Value, unknown: &[&str]) -> Configured {

@@ -14,6 +14,7 @@ mod early;
 mod evaluate;
 mod execute;
 mod external;
+mod failing;
 mod finish;
 mod gather;
 mod guard;

@@ -387,7 +387,7 @@ impl OwnedRun {
 
     /// A number that spreads retries: different for every trigger of every run, and the same
     /// when a step is repeated.
-    fn spread(&self, to: Address) -> u64 {
+    pub(super) fn spread(&self, to: Address) -> u64 {
         use std::hash::{Hash as _, Hasher as _};
         let mut hasher = rustc_hash::FxHasher::default();
         (self.id.0.as_u128(), to.seq.0).hash(&mut hasher);

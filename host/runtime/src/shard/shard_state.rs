@@ -11,6 +11,7 @@ use windlass_store::{Ticket, Verb as _, Write, Wrote};
 
 use super::early::Early;
 use super::evaluate::Evaluations;
+use super::failing::Failing;
 use super::guard::Order;
 use super::owned::{HeldTrigger, OwnedRun, Stage};
 use super::ready::Ready;
@@ -57,6 +58,8 @@ pub(crate) struct ShardState {
     owed: Vec<Fence>,
     /// The triggers whose steps the store has refused.
     pub(crate) refusals: Refusals,
+    /// The triggers whose consumers failed.
+    pub(super) failing: Failing,
     /// Lock orders that are not taken yet.
     pub(super) orders: Vec<Order>,
     /// The evaluations for the next step.

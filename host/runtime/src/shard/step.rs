@@ -1,6 +1,7 @@
 //! From a claimed trigger to its guest call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_engine::waited_too_long;
 use windlass_model::limits::REASON_BYTES;
@@ -24,9 +25,6 @@ use super::shard_state::{ShardState, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
 use crate::shared::RuntimeShared;
-
-/// The delay of a trigger whose consumer failed, in milliseconds.
-const CONSUMER_BACKOFF_MS: i64 = 1_000;
 
 impl ShardState {
     /// The next guest call. All work before it that needs no guest is done here, unless so many
@@ -232,6 +230,17 @@ impl ShardState {
             self.put_off(to, put_off_until(&*shared.base.clock, after), shared);
             return None;
         }
+        if back.result.is_ok()
+            && let Some(failures) = self.failing.over((to.run, to.seq))
+        {
+            let about = owned.about(to.seq);
+            log_about!(
+                info,
+                about,
+                failures,
+                "the consumer takes a trigger that it failed to take"
+            );
+        }
         match back.result {
             Ok(Disposition::Execute { vars }) => self.admitted(to, vars, shared),
             Ok(Disposition::Handled) if external => {
@@ -266,12 +275,16 @@ impl ShardState {
             }
             Err(failure) => {
                 // The trigger is kept: a failing consumer loses no trigger.
-                if let Some(owned) = self.owned.get(&to.run) {
+                let owned = self.owned.get(&to.run)?;
+                let random = owned.spread(to);
+                let (failures, again_in_ms) = self.failing.note((to.run, to.seq), random);
+                // With each doubling of the number, the log has one more line.
+                if failures.is_power_of_two() {
                     let about = owned.about(to.seq);
-                    log_about!(warn, about, code = %failure.code, %failure, "a consumer failed; offering the trigger again");
+                    log_about!(warn, about, code = %failure.code, %failure, failures, again_in_ms, "a consumer failed; offering the trigger again");
                 }
-                let until_ms = to.started_ms.saturating_add(CONSUMER_BACKOFF_MS);
-                self.put_off(to, until_ms, shared);
+                let after = Duration::from_millis(again_in_ms);
+                self.put_off(to, put_off_until(&*shared.base.clock, after), shared);
                 None
             }
         }

@@ -8,7 +8,7 @@ use windlass_model::{
     Again, Bookmark, Class, Code, Done, Failure, JsonText, Origin, Outcome, Payload, Position,
     Suspension,
 };
-use windlass_plugins::{Cancel, Disposition, Effects, Quarantine, Returned as Back, codes};
+use windlass_plugins::{Cancel, Crash, Disposition, Effects, Quarantine, Returned as Back, codes};
 
 use super::dice::Dice;
 use super::graphs::OFTEN;
@@ -77,7 +77,8 @@ impl Crashing {
             None => self.quarantine.well(&calling.workflow),
             Some(Class::Trap) => {
                 let now = Duration::from_millis(now_ms);
-                self.quarantine.crashed(&calling.workflow, now);
+                self.quarantine
+                    .crashed(&calling.workflow, Crash::Abort, now);
             }
             Some(_) => {}
         }

@@ -229,3 +229,17 @@ fn a_consumer_that_hangs_loses_no_trigger_and_prevents_no_cancellation() {
     running.cancel(started.id);
     assert_eq!(running.ended(started.no).status, Status::Cancelled);
 }
+
+#[test]
+fn a_consumer_that_keeps_failing_is_asked_ever_more_rarely() {
+    let running = start(&["gate"]);
+    let (started, _) = ordered(&running, &json!({ "fail": "ask again" }));
+    // After the first failure it waits a second at most, and after the second one at least 1.5.
+    let now_ms = || running.now_ms();
+    running.until("it waits longer than at first", |store| {
+        let rows = external(store, &started);
+        rows.len() == 1 && rows[0].due_ms > now_ms() + 1_200
+    });
+    running.cancel(started.id);
+    assert_eq!(running.ended(started.no).status, Status::Cancelled);
+}

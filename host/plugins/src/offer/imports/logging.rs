@@ -5,6 +5,7 @@ use crate::offer::guest::Guest;
 
 impl Host for Guest {
     fn write(&mut self, level: Level, message: String, fields: Vec<(String, String)>) {
+        self.flush_printed();
         let Some(call) = &mut self.call else { return };
         let level = match level {
             Level::Trace => "trace",

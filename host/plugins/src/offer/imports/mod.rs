@@ -3,6 +3,7 @@
 //! There are two linkers: one in which no function ever waits, so that its guests can run by plain
 //! calls, and one with all functions.
 
+mod absent;
 mod blobs;
 mod clock;
 mod context;
@@ -12,6 +13,7 @@ mod logging;
 mod memory;
 mod random;
 
+pub(crate) use absent::{NotOffered, is_offered};
 pub(crate) use events::EventWork;
 
 use tokio::sync::Semaphore;
@@ -101,6 +103,7 @@ impl Imports {
             imports.names.push(name.to_owned());
             // The linker of functions that never wait has no more of WASI, not even types.
             imports.waits |= wasi && !PLAIN_WASI.iter().any(|plain| base.starts_with(plain));
+            imports.absent |= wasi && !is_offered(name);
             // An interface of which only types are used has no functions.
             let ComponentItem::ComponentInstance(instance) = item.ty else {
                 continue;
@@ -113,7 +116,6 @@ impl Imports {
             imports.http |= base == "windlass:http/http";
             imports.reads |= matches!(base, "windlass:memory/memory" | "windlass:blobs/blobs");
             imports.effectful |= matches!(base, "windlass:http/http" | "windlass:events/events");
-            imports.absent |= wasi && !offered_wasi(base);
         }
         if unknown.is_empty() {
             imports.names.sort();
@@ -151,21 +153,8 @@ impl IsType for ComponentItem {
     }
 }
 
-fn offered_wasi(base: &str) -> bool {
-    [
-        "wasi:io/",
-        "wasi:clocks/",
-        "wasi:random/",
-        "wasi:cli/",
-        "wasi:filesystem/",
-        "wasi:sockets/",
-    ]
-    .iter()
-    .any(|offered| base.starts_with(offered))
-}
-
-/// Resolves the imports of a component. A WASI interface that is not offered traps when the guest
-/// calls it: some toolchains import, for example, HTTP that the guest does not need.
+/// Resolves the imports of a component. An interface of WASI that is not offered is there, and refuses
+/// what the guest asks of it: some toolchains import, for example, HTTP that the guest does not need.
 pub(crate) fn resolve(
     linker: &Linker<Guest>,
     component: &Component,
@@ -175,7 +164,7 @@ pub(crate) fn resolve(
         return linker.instantiate_pre(component);
     }
     let mut linker = linker.clone();
-    linker.define_unknown_imports_as_traps(component)?;
+    absent::link(&mut linker, component)?;
     linker.instantiate_pre(component)
 }
 
