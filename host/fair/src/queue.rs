@@ -31,13 +31,29 @@ pub struct Taken<F, L, T> {
 #[derive(Debug)]
 pub struct Queue<F, L, T> {
     levels: BTreeMap<i32, Level<F, L, T>>,
-    /// The places that flows hold; no entry for none.
-    held: FxHashMap<F, u32>,
+    /// The shares of flows that hold places or have used more time than `floor_us`.
+    shares: FxHashMap<F, Share>,
+    /// The sum of the places that flows hold.
+    held: usize,
+    /// The used time from which a flow without a share begins: that of the flow that got a place
+    /// last. So a flow saves up nothing while it asks for nothing.
+    floor_us: u64,
     /// Counts the places that were given.
     turns: u64,
     /// Counts the callers that came.
     arrivals: u64,
 }
+
+/// What a flow holds, and what it has used.
+#[derive(Debug)]
+struct Share {
+    held: u32,
+    /// In microseconds.
+    used_us: u64,
+}
+
+/// Flows without a place whose used time is remembered. Beyond that, it is forgotten for all of them.
+const IDLE: usize = 1_024;
 
 /// The callers of one priority.
 #[derive(Debug)]
@@ -60,7 +76,9 @@ impl<F, L, T> Default for Queue<F, L, T> {
     fn default() -> Self {
         Self {
             levels: BTreeMap::new(),
-            held: FxHashMap::default(),
+            shares: FxHashMap::default(),
+            held: 0,
+            floor_us: 0,
             turns: 0,
             arrivals: 0,
         }
@@ -97,17 +115,35 @@ impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
 
     /// Counts a place that a flow got without waiting.
     pub fn hold(&mut self, flow: F) {
-        *self.held.entry(flow).or_default() += 1;
+        let used_us = self.floor_us;
+        let share = self.shares.entry(flow);
+        share.or_insert(Share { held: 0, used_us }).held += 1;
+        self.held += 1;
     }
 
-    /// Counts a place that a flow has given back.
-    pub fn give_back(&mut self, flow: &F) {
-        if let Some(held) = self.held.get_mut(flow) {
-            *held = held.saturating_sub(1);
-            if *held == 0 {
-                self.held.remove(flow);
-            }
+    /// Counts a place that a flow has given back, and the time for which the flow used the place, in
+    /// microseconds: 0 where flows share places and not time.
+    pub fn give_back(&mut self, flow: &F, used_us: u64) {
+        let Some(share) = self.shares.get_mut(flow).filter(|share| share.held > 0) else {
+            return;
+        };
+        share.held -= 1;
+        self.held -= 1;
+        share.used_us = share.used_us.max(self.floor_us).saturating_add(used_us);
+        if share.held == 0 && share.used_us <= self.floor_us {
+            self.shares.remove(flow);
         }
+        if self.shares.len() > self.held + IDLE {
+            self.shares.retain(|_, share| share.held > 0);
+        }
+    }
+
+    /// The places that a flow holds, and the time that it has used.
+    fn share(&self, flow: &F) -> (u32, u64) {
+        let share = self.shares.get(flow);
+        share.map_or((0, self.floor_us), |share| {
+            (share.held, share.used_us.max(self.floor_us))
+        })
     }
 
     /// The number of callers that wait. Looks at each flow.
@@ -117,12 +153,12 @@ impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
         lanes.map(|(_, waiting)| waiting.len()).sum()
     }
 
-    /// Takes the caller that goes next, of those whose lane is open. A caller that is gone is removed
+    /// Takes the caller that goes next, of those whose lane is open for their flow. A caller that is gone is removed
     /// when it would be next, and counts for nothing.
     pub fn take(
         &mut self,
         now_ms: u64,
-        is_open: impl Fn(&L) -> bool,
+        is_open: impl Fn(&F, &L) -> bool,
         is_gone: impl Fn(&T) -> bool,
     ) -> Option<Taken<F, L, T>> {
         let mut order: Vec<(i64, i32)> = self
@@ -141,7 +177,7 @@ impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
         &mut self,
         priority: i32,
         now_ms: u64,
-        is_open: &impl Fn(&L) -> bool,
+        is_open: &impl Fn(&F, &L) -> bool,
         is_gone: &impl Fn(&T) -> bool,
     ) -> Option<Taken<F, L, T>> {
         let level = self.levels.get_mut(&priority)?;
@@ -150,14 +186,16 @@ impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
             self.levels.remove(&priority);
             return None;
         }
-        let held = &self.held;
+        let level = self.levels.get(&priority)?;
         let candidates = level.flows.iter().filter_map(|(name, flow)| {
-            let (number, at) = flow.first(is_open)?;
-            let places = held.get(name).copied().unwrap_or(0);
-            Some(((places, flow.served, number), name, at))
+            let (number, at) = flow.first(&|lane| is_open(name, lane))?;
+            let (places, used_us) = self.share(name);
+            Some(((places, used_us, flow.served, number), name, at))
         });
-        let (_, name, at) = candidates.min_by_key(|(rank, ..)| *rank)?;
+        let ((_, used_us, ..), name, at) = candidates.min_by_key(|(rank, ..)| *rank)?;
         let name = name.clone();
+        self.floor_us = used_us;
+        let level = self.levels.get_mut(&priority)?;
         let flow = level.flows.get_mut(&name)?;
         let (lane, waiting) = flow.lanes.get_mut(at)?;
         let (_, item) = waiting.pop_front()?;

@@ -109,7 +109,7 @@ impl CallData {
         {
             let mut line = self.line.lock();
             while let Some(taken) = self.turn(&mut line, |_| true) {
-                line.waiting.give_back(&taken.caller.flow);
+                line.waiting.give_back(&taken.caller.flow, 0);
                 granted.push((taken.item.go, None));
             }
         }
@@ -126,7 +126,7 @@ impl CallData {
             };
             let Waits { bytes, cancel, go } = taken.item;
             if cancel.is_cancelled() {
-                line.waiting.give_back(&taken.caller.flow);
+                line.waiting.give_back(&taken.caller.flow, 0);
                 granted.push((go, None));
             } else if line.fits(bytes, self.most) {
                 let room = self.room(line, &taken.caller.flow, bytes);
@@ -152,7 +152,10 @@ impl CallData {
         is_open: impl Fn(&Arc<str>) -> bool,
     ) -> Option<Taken<Arc<str>, Arc<str>, Waits>> {
         let next = line.next.take();
-        let taken = next.or_else(|| line.waiting.take(self.now_ms(), is_open, |_| false))?;
+        let taken = next.or_else(|| {
+            line.waiting
+                .take(self.now_ms(), |_, lane| is_open(lane), |_| false)
+        })?;
         line.count = line.count.saturating_sub(1);
         self.metrics.call_data_waiting.set(line.count);
         Some(taken)
@@ -184,7 +187,7 @@ impl CallData {
                     line.by_flow.remove(flow);
                 }
             }
-            line.waiting.give_back(flow);
+            line.waiting.give_back(flow, 0);
             self.metrics.call_data.sub(bytes);
             self.grant(&mut line)
         };

@@ -4,6 +4,7 @@
 //! may take the memory of all values of a step.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use windlass_fair::{Caller, Queue};
@@ -48,6 +49,7 @@ impl Evaluators {
         line.waiting.hold(Arc::clone(flow));
         Some(Place {
             flow: Arc::clone(flow),
+            since: shared.base.clock.monotonic(),
             shared: Arc::downgrade(shared),
         })
     }
@@ -87,7 +89,7 @@ impl Evaluators {
                     return;
                 }
                 let now_ms = shared.base.now().monotonic_ms;
-                let Some(taken) = line.waiting.take(now_ms, |()| true, |_| false) else {
+                let Some(taken) = line.waiting.take(now_ms, |_, ()| true, |_| false) else {
                     return;
                 };
                 line.running += 1;
@@ -96,6 +98,7 @@ impl Evaluators {
             shared.base.metrics.evaluations_waiting.sub(1);
             let place = Place {
                 flow: taken.caller.flow,
+                since: shared.base.clock.monotonic(),
                 shared: Arc::downgrade(shared),
             };
             self.run(place, taken.item, shared);
@@ -106,6 +109,8 @@ impl Evaluators {
 /// The place of an evaluation. Dropping it lets the next one begin.
 pub(crate) struct Place {
     flow: Arc<str>,
+    /// When it was given, on the monotonic clock.
+    since: Duration,
     shared: Weak<RuntimeShared>,
 }
 
@@ -117,8 +122,10 @@ impl Drop for Place {
         };
         let evaluators = &shared.bursts.evaluators;
         {
+            let used = shared.base.clock.monotonic().saturating_sub(self.since);
+            let used_us = u64::try_from(used.as_micros()).unwrap_or(u64::MAX);
             let mut line = evaluators.line.lock();
-            line.waiting.give_back(&self.flow);
+            line.waiting.give_back(&self.flow, used_us);
             line.running -= 1;
         }
         evaluators.begin(&shared);

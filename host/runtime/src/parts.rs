@@ -13,6 +13,7 @@ use crate::call_data::CallData;
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::evaluators::Evaluators;
+use crate::lookout::Lookout;
 use crate::options::{Options, Scope};
 use crate::pause::Pause;
 use crate::scheduler::core::Core;
@@ -107,6 +108,7 @@ impl Parts {
         };
         let listeners = Listeners {
             waiters: Waiters::default(),
+            lookout: Lookout::new(Arc::clone(&base.store), Arc::clone(&base.clock)),
             standby: Arc::default(),
             observer: options.observer,
             queue: Bell::default(),

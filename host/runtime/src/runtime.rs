@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use windlass_keys::export::ExportKeys;
-use windlass_model::{Payload, RunNo, Status, TriggerState, Version};
+use windlass_model::{Payload, RunNo, Status, TriggerState};
 use windlass_periodic::Periodic;
 use windlass_store::rows::RunRow;
 use windlass_store::write::Leave;
-use windlass_store::{Listener, Store, Writer as _, next_rows};
+use windlass_store::{Listener, News, Store, Writer as _, next_rows};
 
 use crate::definitions::{self, Definitions};
 use crate::error::Error;
@@ -24,14 +24,11 @@ use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
 use crate::shard::Message;
 use crate::shard::worker::WorkerPool;
-use crate::shared::RuntimeShared;
+use crate::shared::{Listeners, RuntimeShared};
 use crate::topology::Topology;
 use crate::wait::{Ended, RunResult};
 use crate::watching::FolderReport;
 use crate::workers::Workers;
-
-/// The interval at which a run of another process is read.
-const POLL: Duration = Duration::from_millis(100);
 
 /// The interval at which a drain checks its progress.
 const DRAIN_POLL: Duration = Duration::from_millis(2);
@@ -101,10 +98,13 @@ impl Runtime {
         let workers = Workers::start(&shared, &membership, &sink, scan_ms)?;
         let woken = Arc::clone(&shared);
         let wake = workers.wake();
-        let listener = shared.base.store.listen(Box::new(move || {
-            woken.intake.scheduler.send(Event::Woken);
-            woken.listeners.queue.ring();
-            wake();
+        let listener = shared.base.store.listen(Box::new(move |news| {
+            woken.listeners.lookout.hear(news);
+            if news == News::Work {
+                woken.intake.scheduler.send(Event::Woken);
+                woken.listeners.queue.ring();
+                wake();
+            }
         }))?;
         if let Some(folders) = folders {
             workers.watch_plugins(folders, &shared, sink)?;
@@ -162,34 +162,44 @@ impl Runtime {
     }
 
     async fn until(&self, no: RunNo, patient: bool) -> Result<Option<RunResult>, Error> {
-        // A run in this process notifies its waiter, so the store need not be read.
-        let waiters = &self.shared.listeners.waiters;
-        let mut here = patient.then(|| waiters.add_if_here(no)).flatten();
+        let Listeners {
+            waiters, lookout, ..
+        } = &self.shared.listeners;
+        let mut watch = None;
         loop {
-            let (waiter, seen) = match here.take() {
-                Some(waiter) => (waiter, None),
+            // A run in this process notifies its waiter, so the store need not be read.
+            let ended = match waiters.add_if_here(no) {
+                Some(waiter) => (waiter.await, None),
                 None => {
+                    let watch = watch.get_or_insert_with(|| lookout.watch(no));
                     let waiter = waiters.add(no);
-                    let (look, version) = self.look(no, patient).await?;
+                    let (look, row) = self.look(no, patient).await?;
                     match look {
                         Look::Ended(result) => return Ok(Some(result)),
                         Look::Suspended if !patient => return Ok(None),
                         Look::Suspended | Look::Running => {}
                     }
-                    (waiter, Some(version))
+                    watch.saw(&row);
+                    tokio::select! {
+                        ended = waiter => (ended, Some(row.version)),
+                        () = watch.changed() => continue,
+                    }
                 }
             };
-            match tokio::time::timeout(POLL.max(Duration::from_secs(1)), waiter).await {
-                Ok(Ok(Ended::Finally(end)))
+            match ended {
+                (Ok(Ended::Finally(end)), seen)
                     if seen.is_none_or(|version| end.is_after(no, version)) =>
                 {
                     return Ok(Some(end.result));
                 }
-                Ok(Ok(Ended::Interrupted {
-                    code,
-                    message,
-                    help,
-                })) => {
+                (
+                    Ok(Ended::Interrupted {
+                        code,
+                        message,
+                        help,
+                    }),
+                    _,
+                ) => {
                     let transient = true;
                     return Err(windlass_store::Error {
                         code,
@@ -199,9 +209,8 @@ impl Runtime {
                     }
                     .into());
                 }
-                // The run was given back or forgotten, or has not ended yet: read again later.
-                Ok(_) => breathe(POLL).await,
-                Err(_) => {}
+                // The run was given back or forgotten, or has not ended yet.
+                (Ok(_) | Err(_), _) => {}
             }
         }
     }
@@ -210,7 +219,7 @@ impl Runtime {
     ///
     /// Without patience, a suspended run counts as running while one of its triggers is due: it was
     /// resumed, or its time has come, and it only waits for a claim.
-    async fn look(&self, no: RunNo, patient: bool) -> Result<(Look, Version), Error> {
+    async fn look(&self, no: RunNo, patient: bool) -> Result<(Look, RunRow), Error> {
         let store = Arc::clone(&self.shared.base.store);
         let now_ms = self.shared.base.clock.wall_ms();
         let looked = self.shared.base.io.spawn_blocking(move || {
@@ -220,13 +229,12 @@ impl Runtime {
             if suspended && !patient {
                 suspended = !goes_on(store.as_ref(), no, now_ms)?;
             }
-            let version = row.version;
-            let look = match result_of(store.as_ref(), row)? {
+            let look = match result_of(store.as_ref(), row.clone())? {
                 Some(result) => Look::Ended(result),
                 None if suspended => Look::Suspended,
                 None => Look::Running,
             };
-            Ok((look, version))
+            Ok((look, row))
         });
         looked.await.map_err(std::io::Error::from)?
     }

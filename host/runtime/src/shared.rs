@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::evaluators::Evaluators;
 use crate::heavy::Heavy;
 use crate::links::Links;
+use crate::lookout::Lookout;
 use crate::observe::Observer;
 use crate::options::UnpublishedLookup;
 use crate::pause::Pause;
@@ -131,6 +132,8 @@ pub(crate) struct Bursts {
 /// The recipients of observations and of the ends of runs.
 pub(crate) struct Listeners {
     pub(crate) waiters: Waiters,
+    /// The runs whose changes clients wait for, here and in other processes.
+    pub(crate) lookout: Arc<Lookout>,
     /// Occurrences of schedules that wait for a run to end.
     pub(crate) standby: Arc<Standby>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -145,6 +148,12 @@ impl RuntimeShared {
         let count = i64::try_from(self.shards.len()).unwrap_or(1).max(1);
         self.shards
             .get(usize::try_from(run.0.rem_euclid(count)).unwrap_or(0))
+    }
+
+    /// Reports durable changes of runs to the clients that wait for them, in any process.
+    pub(crate) fn changed(&self, runs: &[RunNo]) {
+        self.listeners.lookout.changed(runs);
+        self.base.store.changed(runs);
     }
 
     /// Sends a message to every shard.

@@ -1,7 +1,7 @@
-//! The live feed: notifies watchers of a run that the run has changed.
+//! The live feed: tells watchers of a run which executions begin in this process.
 //!
-//! An update is a hint and may be lost; watchers read the state from the store. The runtime's
-//! threads call it for every step, so it costs one load while there is no watcher.
+//! An update is a hint and may be lost. The runtime's threads call the feed for every step, so it
+//! costs one load while there is no watcher. Results of steps come from the store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,26 +15,21 @@ use windlass_runtime::{Observed, Observer};
 /// Updates that a slow watcher may lag behind; then it misses some, and no other watcher does.
 const BEATS: usize = 64;
 
-/// A change of a run.
+/// A node is handed to its plugin.
 #[derive(Clone, Debug)]
-pub(crate) enum Update {
-    /// A node is handed to its plugin.
-    Started {
-        /// The node.
-        node: Arc<str>,
-        /// From 1.
-        attempt: u32,
-    },
-    /// A change is about to be committed to the store.
-    Moved,
+pub(crate) struct Begun {
+    /// The node.
+    pub(crate) node: Arc<str>,
+    /// From 1.
+    pub(crate) attempt: u32,
 }
 
-/// Notifies the watchers of a run of its changes.
+/// Notifies the watchers of a run of the executions that begin.
 #[derive(Default)]
 pub struct LiveFeed {
     /// The number of watchers.
     watchers: AtomicUsize,
-    runs: Mutex<HashMap<RunId, broadcast::Sender<Update>>>,
+    runs: Mutex<HashMap<RunId, broadcast::Sender<Begun>>>,
 }
 
 impl LiveFeed {
@@ -59,17 +54,6 @@ impl LiveFeed {
             live_feed: Arc::clone(self),
         }
     }
-
-    /// Notifies all watchers, because another process reports a change of some run.
-    pub(crate) fn stir(&self) {
-        if self.watchers.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        for sender in self.runs.lock().values() {
-            // An error means that the run has no watcher left.
-            let _ = sender.send(Update::Moved);
-        }
-    }
 }
 
 impl Observer for LiveFeed {
@@ -77,30 +61,27 @@ impl Observer for LiveFeed {
         if self.watchers.load(Ordering::Acquire) == 0 {
             return;
         }
-        let (run, beat) = match event {
-            Observed::Started { run, node, attempt } => {
-                let (node, attempt) = (Arc::from(*node), *attempt);
-                (run, Update::Started { node, attempt })
-            }
-            Observed::Executed { run, .. } | Observed::Ended { run, .. } => (run, Update::Moved),
+        let Observed::Started { run, node, attempt } = event else {
+            return;
         };
         if let Some(sender) = self.runs.lock().get(run) {
-            let _ = sender.send(beat);
+            let (node, attempt) = (Arc::from(*node), *attempt);
+            // An error means that the run has no watcher left.
+            let _ = sender.send(Begun { node, attempt });
         }
     }
 }
 
 /// A watcher of a run.
 pub(crate) struct Watching {
-    beats: Option<broadcast::Receiver<Update>>,
+    beats: Option<broadcast::Receiver<Begun>>,
     run: RunId,
     live_feed: Arc<LiveFeed>,
 }
 
 impl Watching {
-    /// The next update; none if some were missed, after which the watcher looks at the store as
-    /// well.
-    pub(crate) async fn next(&mut self) -> Option<Update> {
+    /// The next execution that begins; none if some were missed.
+    pub(crate) async fn next(&mut self) -> Option<Begun> {
         match &mut self.beats {
             Some(beats) => beats.recv().await.ok(),
             None => std::future::pending().await,

@@ -53,6 +53,14 @@ impl Nodes {
     }
 }
 
+impl Nodes {
+    /// The position of the node with this name.
+    pub(crate) fn position(&self, name: &str) -> Option<u32> {
+        let at = self.names.iter().position(|known| **known == *name)?;
+        u32::try_from(at).ok()
+    }
+}
+
 /// The name of a node by its position.
 pub(crate) fn node_name(nodes: Option<&Nodes>, position: u32) -> String {
     let name = nodes.and_then(|nodes| nodes.names.get(position as usize));

@@ -35,7 +35,6 @@ pub struct Handle {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: Option<JoinHandle<()>>,
-    _listener: Option<windlass_store::Listener>,
 }
 
 /// Whether a server may listen on this address with this token.
@@ -107,15 +106,11 @@ impl Server {
                 tracing::error!(%error, "the server has ended");
             }
         });
-        // Messages of other processes, which may have changed a run that a client follows.
-        let live_feed = std::sync::Arc::clone(app.live_feed());
-        let heard = app.store().listen(Box::new(move || live_feed.stir()));
         Ok(Handle {
             app,
             address,
             stop: Some(stop),
             task: Some(task),
-            _listener: heard.ok(),
         })
     }
 }

@@ -57,6 +57,8 @@ pub use write::{Order, Sink, Ticket, Verb, Write, Writer, Wrote};
 
 use std::sync::Arc;
 
+use windlass_model::RunNo;
+
 /// The durable state that several processes share.
 pub trait Store: Reader + Send + Sync + 'static {
     /// Hands over writes, in order. Never waits for the disk, but may block briefly when the number
@@ -73,9 +75,17 @@ pub trait Store: Reader + Send + Sync + 'static {
     /// Tells other processes on the same store that new work may be available.
     fn notify(&self);
 
-    /// Calls `wake` from some thread when another process may have made work available. The call is
-    /// a hint: it may be late, repeated or missing. Ends when the listener is dropped.
-    fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener>;
+    /// Asks the other processes on the same store to tell this one, by [`News::Runs`] or
+    /// [`News::SomeRuns`], which runs they change: from now on, for [`ATTENTION_MS`].
+    fn attend(&self);
+
+    /// Tells the processes that attend that commits of this process have changed these runs. Costs
+    /// less than a microsecond or an atomic load while no process attends.
+    fn changed(&self, runs: &[RunNo]);
+
+    /// Calls `hear` from some thread with the news of other processes. News are hints: they may be
+    /// late, repeated or missing. Ends when the listener is dropped.
+    fn listen(&self, hear: Hear) -> Result<Listener>;
 
     /// Checks whether the store answers. Blocks for as long as the backend takes to find out.
     ///
@@ -88,6 +98,23 @@ pub trait Store: Reader + Send + Sync + 'static {
     /// Finishes all submitted writes and closes the files. Later writes are refused.
     fn close(&self);
 }
+
+/// How long a call of [`Store::attend`] lasts, in milliseconds.
+pub const ATTENTION_MS: u64 = 5_000;
+
+/// The news of other processes on a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// New work may be available.
+    Work,
+    /// Commits have changed these runs.
+    Runs(&'a [RunNo]),
+    /// Commits have changed some runs.
+    SomeRuns,
+}
+
+/// Receives the news of a store. It must return at once.
+pub type Hear = Box<dyn Fn(News<'_>) + Send + Sync>;
 
 /// Keeps a subscription of [`Store::listen`] alive.
 pub struct Listener(pub Box<dyn Send + Sync>);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use windlass_model::{
     BlobRef, BookmarkNo, Digest, ExecutionNo, LetterNo, Payload, RunId, RunNo, ScopeNo, Seq,
-    Status, TriggerId,
+    Status, TriggerId, Version,
 };
 
 use crate::components::{ComponentRow, Stored};
@@ -35,6 +35,8 @@ macro_rules! with_readers {
             /// The bytes of values, states, records and blobs of a [`snapshot`](Reader::snapshot) with
             /// the same bounds.
             extent(id: RunId, bounds: Bounds) -> Option<u64>, by snapshot;
+            /// The version and status of these runs, in any order; none of runs that do not exist.
+            versions(runs: &[RunNo]) -> Vec<(RunNo, Version, Status)>, by readers;
             /// Runs whose id begins with these hexadecimal digits, ignoring hyphens; at most
             /// `limit`.
             runs_by_prefix(prefix: &str, limit: u32) -> Vec<RunRow>, by readers;

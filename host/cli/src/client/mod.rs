@@ -21,7 +21,7 @@ use windlass_server::Cause;
 use windlass_store::Store;
 
 pub(crate) use answer::{items, mistakes, number, picked, taken, text, truth, unusable};
-pub(crate) use runs::LOOK;
+pub(crate) use runs::WAIT;
 
 use crate::codes;
 use crate::error::Expected;

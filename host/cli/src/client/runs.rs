@@ -17,13 +17,10 @@ use crate::exit::Exit;
 const NAMED: u32 = 5;
 
 /// How long one request waits for the end of a run, unless the host has a shorter limit.
-const WAIT: Duration = Duration::from_secs(20);
+pub(crate) const WAIT: Duration = Duration::from_secs(20);
 
 /// The shortest wait that a command asks for when a host refuses longer ones.
 const SHORTEST: Duration = Duration::from_millis(50);
-
-/// How often a command polls a run until it is suspended.
-pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 impl Api {
     /// The only run whose id begins like this, as it is listed.
@@ -73,7 +70,8 @@ impl Api {
         body: Option<&Value>,
     ) -> anyhow::Result<(StatusCode, Value, Option<Duration>)> {
         let mut longest = WAIT;
-        let (status, answer) = self.ask_within(method, path, patience, &mut longest, body)?;
+        let (status, answer) =
+            self.ask_within(method, path, patience, &mut longest, (None, body))?;
         let rest = patience.saturating_sub(longest);
         Ok((status, answer, (!rest.is_zero()).then_some(rest)))
     }
@@ -90,11 +88,26 @@ impl Api {
         loop {
             let left = patience.saturating_sub(clock.monotonic());
             let (status, answer) =
-                self.ask_within(method.clone(), path, left, &mut longest, None)?;
+                self.ask_within(method.clone(), path, left, &mut longest, (None, None))?;
             if left.is_zero() || status != StatusCode::ACCEPTED {
                 return Ok((status, answer));
             }
         }
+    }
+
+    /// The outcome of a run: at once for the first call, and then when the run has gone on since the
+    /// last outcome, for at most `patience`.
+    pub(crate) fn follow(
+        &self,
+        id: &str,
+        last: Option<&Value>,
+        patience: Duration,
+    ) -> anyhow::Result<(StatusCode, Value)> {
+        let version = last.and_then(|last| last.get("version")?.as_str());
+        let patience = last.map_or(Duration::ZERO, |_| patience);
+        let mut longest = WAIT;
+        let path = ["runs", id, "result"];
+        self.ask_within(Method::GET, &path, patience, &mut longest, (version, None))
     }
 
     /// Sends a request that waits for at most `longest`, which is shortened until the host allows
@@ -105,10 +118,11 @@ impl Api {
         path: &[&str],
         patience: Duration,
         longest: &mut Duration,
-        body: Option<&Value>,
+        (after, body): (Option<&str>, Option<&Value>),
     ) -> anyhow::Result<(StatusCode, Value)> {
         loop {
-            let query = wait(patience.min(*longest));
+            let mut query = wait(patience.min(*longest));
+            query.extend(after.map(|version| ("after", version.to_owned())));
             let error = match self.ask(method.clone(), path, &query, body) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,

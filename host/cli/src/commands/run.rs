@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::Map;
 use windlass_model::{RunNo, Status};
 use windlass_plugins::Host;
@@ -15,7 +15,7 @@ use windlass_store::Store;
 use super::not_by_host;
 use super::workflow::Neighbours;
 use crate::app::Context;
-use crate::client::{LOOK, text};
+use crate::client::{WAIT, text};
 use crate::config::Durability;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -142,12 +142,13 @@ impl Arguments {
         if !self.no_wait {
             return ended::await_result(output, api, id, FOR_EVER);
         }
-        let path = ["runs", id, "result"];
+        let mut last = None;
         loop {
-            let (status, outcome, _) = api.ask_waiting(Method::GET, &path, LOOK, None)?;
+            let (status, outcome) = api.follow(id, last.as_ref(), WAIT)?;
             if status != StatusCode::ACCEPTED || text(&outcome, "status")? == "suspended" {
                 return ended::tell_outcome(output, &outcome);
             }
+            last = Some(outcome);
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The validator has no budget of its own, but it calls keywords of ours. Each compiled part of a
 //! schema is `if` a keyword that charges the part's cost for the value, `then` the part itself. Once
-//! the steps are used up, the validator enters no further part, and what is left of the loops that it
-//! is in was charged when they began.
+//! the steps are used up, the validator enters no further part. The rest of the loops that it is in
+//! was charged when they began.
 
 use std::cell::Cell;
 

@@ -51,7 +51,7 @@ impl Bounds {
         let fibers = pool.fibers;
         let turns = u32::try_from(threads / 2).unwrap_or(u32::MAX);
         Self {
-            turns: Turns::new(turns, turns, Arc::clone(clock)),
+            turns: Turns::new(turns, Arc::clone(clock)),
             fibers: Fibers::new(fibers, share(fibers), Arc::clone(clock)),
             instances: Arc::new(Semaphore::new(pool.instances as usize)),
             waiting_for_instances: Arc::default(),

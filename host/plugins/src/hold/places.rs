@@ -1,9 +1,10 @@
 //! Places that calls hold, and the calls that wait for one.
 //!
-//! There are two kinds. A call on a fiber holds a fiber from its beginning to its end, and one plugin
-//! never holds all of them. A call that has used up its quick start continues only while it holds a
-//! turn; there are half as many turns as threads, so slow calls never get the other half. The policy
-//! of [`windlass_fair`] decides which waiting call goes next.
+//! There are two kinds. A call on a fiber holds a fiber from its beginning to its end: one plugin
+//! never holds all of them, and one workflow never all of a plugin. A call that has used up its quick
+//! start continues only while it holds a turn; there are half as many turns as threads, so slow calls
+//! never get the other half. The policy of [`windlass_fair`] decides which waiting call goes next:
+//! workflows share the number of fibers, and the time of turns.
 
 use std::future::Future;
 use std::hash::Hash;
@@ -50,12 +51,29 @@ struct PlacesInner<F: Flow> {
     clock: Arc<dyn Clock>,
     /// The limit of places that one plugin holds.
     of_one_plugin: u32,
+    sharing: Sharing,
 }
+
+/// What the flows share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    /// The places. A flow holds at most [`PER_FREE`] times as many places of a plugin as are free for
+    /// this plugin, so that some are free for flows that hold none, however long the others last.
+    Places,
+    /// The time for which they hold places, which are given back often.
+    Time,
+}
+
+/// How many places of a plugin a flow may hold for each free one: seven eighths of them while it is
+/// alone, 7/15 of them beside another such flow, and `7 / (1 + 7 n)` as one of `n`.
+const PER_FREE: u32 = 7;
 
 struct PlacesState<F: Flow> {
     free: u32,
     /// The places that plugins hold; no entry for none.
     held: FxHashMap<PluginNo, u32>,
+    /// The places of plugins that flows hold; no entry for none.
+    held_by: FxHashMap<(F, PluginNo), u32>,
     queue: Queue<F, PluginNo, oneshot::Sender<Place<F>>>,
 }
 
@@ -66,6 +84,8 @@ struct Held<F: Flow> {
     of: Places<F>,
     flow: F,
     lane: PluginNo,
+    /// When it was given, on the monotonic clock.
+    since: Duration,
 }
 
 impl<F: Flow> Clone for Places<F> {
@@ -74,17 +94,32 @@ impl<F: Flow> Clone for Places<F> {
     }
 }
 
+impl Fibers {
+    /// So many fibers, of which one plugin holds at most `of_one_plugin`.
+    pub(crate) fn new(fibers: u32, of_one_plugin: u32, clock: Arc<dyn Clock>) -> Self {
+        Self::shared(fibers, of_one_plugin, Sharing::Places, clock)
+    }
+}
+
+impl Turns {
+    /// So many turns, which one plugin may hold all.
+    pub(crate) fn new(turns: u32, clock: Arc<dyn Clock>) -> Self {
+        Self::shared(turns, turns, Sharing::Time, clock)
+    }
+}
+
 impl<F: Flow> Places<F> {
-    /// So many places, of which one plugin holds at most `of_one_plugin`.
-    pub(crate) fn new(places: u32, of_one_plugin: u32, clock: Arc<dyn Clock>) -> Self {
+    fn shared(places: u32, of_one_plugin: u32, sharing: Sharing, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(PlacesInner {
             state: Mutex::new(PlacesState {
                 free: places.max(1),
                 held: FxHashMap::default(),
+                held_by: FxHashMap::default(),
                 queue: Queue::default(),
             }),
             clock,
             of_one_plugin: of_one_plugin.max(1),
+            sharing,
         }))
     }
 
@@ -123,9 +158,10 @@ impl<F: Flow> Places<F> {
 
     fn ask(&self, caller: Caller<F, PluginNo>) -> Result<Place<F>, oneshot::Receiver<Place<F>>> {
         let mut state = self.0.state.lock();
-        // Calls that wait while places are free belong to plugins that hold all of their share.
-        if state.free > 0 && state.places_of(caller.lane) < self.0.of_one_plugin {
-            state.hold(caller.lane);
+        // Calls that wait while places are free belong to plugins, or to flows in plugins, that hold
+        // all of their share.
+        if state.is_open(&self.0, &caller.flow, caller.lane) {
+            state.hold(&caller.flow, caller.lane);
             state.queue.hold(caller.flow.clone());
             return Ok(self.place(caller));
         }
@@ -134,24 +170,31 @@ impl<F: Flow> Places<F> {
         Err(receiver)
     }
 
-    fn give_back(&self, flow: &F, lane: PluginNo) {
+    fn give_back(&self, flow: &F, lane: PluginNo, since: Duration) {
+        let used_us = match self.0.sharing {
+            Sharing::Places => 0,
+            Sharing::Time => {
+                let used = self.0.clock.monotonic().saturating_sub(since);
+                u64::try_from(used.as_micros()).unwrap_or(u64::MAX)
+            }
+        };
         let mut state = self.0.state.lock();
-        state.give_back(flow, lane);
+        state.give_back(flow, lane, used_us);
         while state.free > 0 {
-            let PlacesState { held, queue, .. } = &mut *state;
-            let is_open =
-                |lane: &PluginNo| held.get(lane).copied().unwrap_or(0) < self.0.of_one_plugin;
+            let mut queue = std::mem::take(&mut state.queue);
+            let is_open = |flow: &F, lane: &PluginNo| state.is_open(&self.0, flow, *lane);
             let taken = queue.take(self.now_ms(), is_open, oneshot::Sender::is_closed);
+            state.queue = queue;
             let Some(Taken { caller, item }) = taken else {
                 return;
             };
             let (flow, lane) = (caller.flow.clone(), caller.lane);
-            state.hold(lane);
+            state.hold(&flow, lane);
             if let Err(mut place) = item.send(self.place(caller)) {
                 // The call has ended this moment. Dropping the place unchanged would call this
                 // function again while the lock is held.
                 place.0 = None;
-                state.give_back(&flow, lane);
+                state.give_back(&flow, lane, 0);
             }
         }
     }
@@ -161,6 +204,7 @@ impl<F: Flow> Places<F> {
             of: self.clone(),
             flow: caller.flow,
             lane: caller.lane,
+            since: self.0.clock.monotonic(),
         }))
     }
 
@@ -170,23 +214,37 @@ impl<F: Flow> Places<F> {
 }
 
 impl<F: Flow> PlacesState<F> {
-    fn places_of(&self, lane: PluginNo) -> u32 {
-        self.held.get(&lane).copied().unwrap_or(0)
+    /// Whether a flow may hold one more place of a plugin now.
+    fn is_open(&self, places: &PlacesInner<F>, flow: &F, lane: PluginNo) -> bool {
+        let held = self.held.get(&lane).copied().unwrap_or(0);
+        let free = places.of_one_plugin.saturating_sub(held).min(self.free);
+        if places.sharing == Sharing::Time || free == 0 {
+            return free > 0;
+        }
+        let own = self.held_by.get(&(flow.clone(), lane));
+        own.copied().unwrap_or(0) < free.saturating_mul(PER_FREE)
     }
 
-    fn hold(&mut self, lane: PluginNo) {
+    fn hold(&mut self, flow: &F, lane: PluginNo) {
         self.free -= 1;
         *self.held.entry(lane).or_default() += 1;
+        *self.held_by.entry((flow.clone(), lane)).or_default() += 1;
     }
 
-    fn give_back(&mut self, flow: &F, lane: PluginNo) {
+    fn give_back(&mut self, flow: &F, lane: PluginNo, used_us: u64) {
         self.free += 1;
-        self.queue.give_back(flow);
-        if let Some(held) = self.held.get_mut(&lane) {
-            *held = held.saturating_sub(1);
-            if *held == 0 {
-                self.held.remove(&lane);
-            }
+        self.queue.give_back(flow, used_us);
+        one_less(&mut self.held, &lane);
+        one_less(&mut self.held_by, &(flow.clone(), lane));
+    }
+}
+
+/// Counts one less; nothing is left of a count of zero.
+fn one_less<K: Eq + Hash>(counts: &mut FxHashMap<K, u32>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            counts.remove(key);
         }
     }
 }
@@ -194,7 +252,7 @@ impl<F: Flow> PlacesState<F> {
 impl<F: Flow> Drop for Place<F> {
     fn drop(&mut self) {
         if let Some(held) = self.0.take() {
-            held.of.give_back(&held.flow, held.lane);
+            held.of.give_back(&held.flow, held.lane, held.since);
         }
     }
 }
@@ -234,7 +292,46 @@ mod tests {
     }
 
     fn places(places: u32, of_one_plugin: u32) -> Places<&'static str> {
-        Places::new(places, of_one_plugin, Arc::new(Still))
+        Places::shared(places, of_one_plugin, Sharing::Places, Arc::new(Still))
+    }
+
+    #[test]
+    fn a_flow_whose_calls_last_leaves_places_of_the_plugin_to_others() {
+        let places = places(256, 192);
+        let get = |flow| places.get(caller(flow, 7)).now_or_never();
+        let slow: Vec<_> = std::iter::from_fn(|| get("slow")).collect();
+        assert_eq!(slow.len(), 168, "seven eighths");
+        // None of the long calls ends.
+        let quick: Vec<_> = std::iter::from_fn(|| get("quick")).collect();
+        assert_eq!(quick.len(), 21);
+        let third: Vec<_> = std::iter::from_fn(|| get("third")).collect();
+        assert!(!third.is_empty());
+        assert!(get("fourth").is_none(), "so many are busy");
+        drop(slow);
+        // Each flow waits for the places that come back.
+        assert!(get("fourth").is_some());
+    }
+
+    #[test]
+    fn a_flow_alone_uses_all_of_few_places() {
+        for few in 1..=7 {
+            let places = places(few, few);
+            let get = || places.get(caller("a", 1)).now_or_never();
+            let held: Vec<_> = std::iter::from_fn(get).collect();
+            assert_eq!(held.len(), few as usize);
+        }
+    }
+
+    #[test]
+    fn a_call_beyond_the_share_of_its_flow_goes_on_when_the_flow_gives_back() {
+        let places = places(16, 16);
+        let get = || places.get(caller("a", 1)).now_or_never();
+        let mut held: Vec<_> = std::iter::from_fn(get).collect();
+        assert_eq!(held.len(), 14);
+        let mut waiting = Box::pin(places.get(caller("a", 1)));
+        assert!(waiting.now_or_never_mut().is_none());
+        held.pop();
+        assert!(waiting.now_or_never_mut().is_some());
     }
 
     #[test]

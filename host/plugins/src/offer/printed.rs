@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_replaced_also_over_several_lines_and_at_the_beginning_of_what_is_kept() {
+    fn secrets_are_replaced_over_several_lines_and_at_the_beginning_of_the_kept_text() {
         let value = "-----BEGIN-----\nMIIEvQIBADAN\n-----END-----";
         let (secrets, limits) = (secrets(value), Limits::default());
         let mut printed = Printed::new(&limits);

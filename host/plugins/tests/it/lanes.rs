@@ -77,6 +77,40 @@ fn hundreds_of_endless_loops_delay_no_other_plugin() {
     }
 }
 
+#[test]
+fn short_calls_go_past_long_ones_of_the_same_plugin_that_never_end() {
+    let rig = Rig::with(|options| options.pool.fibers = 16);
+    let plugin = rig.plugin("slow");
+    let start = |call| rig.io.spawn(Arc::clone(&plugin).execute(call));
+    let crowd: Vec<_> = (0..60)
+        .map(|_| {
+            let mut long = slow(1_000_000);
+            long.timeout = Some(Duration::from_secs(1_000));
+            let cancel = long.cx.cancel.clone();
+            (start(long), cancel)
+        })
+        .collect();
+    let short = || {
+        let mut call = slow(0);
+        call.cx.flow = "calm".into();
+        start(call)
+    };
+    // By then, the crowd holds all fibers that it may.
+    for _ in 0..5 {
+        output(rig.io.block_on(short()).unwrap());
+    }
+    let all: Vec<_> = (0..50).map(|_| short()).collect();
+    for call in all {
+        output(rig.io.block_on(call).unwrap());
+    }
+    for (running, cancel) in crowd {
+        assert!(!running.is_finished());
+        cancel.cancel();
+        let ended = rig.io.block_on(running).unwrap();
+        failure(ended, Class::Cancelled, "WL-R037");
+    }
+}
+
 /// Starts a crowd of one workflow on four fibers, then this call, and checks that it does not wait
 /// for the crowd.
 fn goes_past_a_crowd(change: impl Fn(&mut CallContext)) {

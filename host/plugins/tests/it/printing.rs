@@ -126,7 +126,7 @@ fn no_part_of_a_line_goes_from_one_call_to_the_next() {
 }
 
 #[test]
-fn a_crash_says_what_the_guest_printed_before() {
+fn a_crash_has_the_text_that_the_guest_printed_before() {
     let rig = Rig::new();
     let crashes = node(
         &rig,

@@ -99,7 +99,7 @@ fn an_asynchronous_component_is_refused_with_the_option_that_it_needs() {
 }
 
 #[test]
-fn a_component_with_other_exports_is_refused_with_what_it_has() {
+fn a_component_with_other_exports_is_refused_with_its_exports() {
     let rig = Rig::new();
     let check = |wat: &str, expected: &str| {
         let error = rig.wat(wat).unwrap_err();

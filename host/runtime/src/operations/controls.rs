@@ -32,7 +32,7 @@ impl Operations {
     /// There is no such run, it had ended, or the store fails.
     pub async fn cancel(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Cancel).await?;
-        self.until(id, patience, Status::is_final).await
+        self.until(id, None, patience, Status::is_final).await
     }
 
     /// Pauses a run: no further execution begins. Executions in progress end and their results are
@@ -43,7 +43,7 @@ impl Operations {
     /// There is no such run, it has ended, or the store fails.
     pub async fn pause(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Pause).await?;
-        self.until(id, patience, |status| status == Status::Paused)
+        self.until(id, None, patience, |status| status == Status::Paused)
             .await
     }
 
@@ -54,7 +54,7 @@ impl Operations {
     /// There is no such run, it has ended, or the store fails.
     pub async fn unpause(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
         self.control(id, TriggerType::Unpause).await?;
-        self.until(id, patience, |status| status != Status::Paused)
+        self.until(id, None, patience, |status| status != Status::Paused)
             .await
     }
 
@@ -68,7 +68,7 @@ impl Operations {
         let Some(no) = self.ask(move |inner| inner.delete(id)).await? else {
             return Ok(true);
         };
-        match self.until(id, patience, |_| false).await {
+        match self.until(id, None, patience, |_| false).await {
             Ok(_) => Ok(false),
             Err(Error::NotFound(_)) => {
                 self.ask(move |inner| inner.clear(no)).await?;

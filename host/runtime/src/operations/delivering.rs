@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use windlass_model::http;
-use windlass_model::{Digest, RunId};
+use windlass_model::{Digest, RunId, RunNo};
 
 use super::reach::{Operations, OperationsInner};
 use crate::derived;
@@ -37,6 +37,8 @@ pub struct Delivery {
 pub struct Delivered {
     /// The run.
     pub id: RunId,
+    /// Its number, if it exists.
+    pub no: Option<RunNo>,
     /// Whether an earlier request of the same delivery started the run.
     pub existed: bool,
 }
@@ -54,12 +56,17 @@ impl Operations {
             Found::Start(start) => self.carry_out(start).await,
         };
         match started {
-            Ok(Started { id, existing, .. }) => Ok(Delivered {
+            Ok(Started { id, no, existing }) => Ok(Delivered {
                 id,
+                no: Some(no),
                 existed: existing.is_some(),
             }),
             // The delivery was processed before, and its run has been deleted.
-            Err(Error::Deleted(id)) => Ok(Delivered { id, existed: true }),
+            Err(Error::Deleted(id)) => Ok(Delivered {
+                id,
+                no: None,
+                existed: true,
+            }),
             Err(error) => Err(error),
         }
     }

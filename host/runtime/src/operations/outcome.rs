@@ -2,19 +2,18 @@
 
 use std::time::Duration;
 
-use windlass_model::{RunId, Status};
+use windlass_model::{RunId, RunNo, Status, Version};
 use windlass_store::rows::RunRow;
 
 use super::reach::{Operations, OperationsInner};
 use crate::error::Error;
+use crate::lookout::RunWatch;
 use crate::runtime::result_of;
-use crate::wait::{Ended, RunResult};
+use crate::wait::{End, Ended, RunResult};
 
-/// The time between the first and the second read of a run without a notification.
-const SOON: Duration = Duration::from_millis(5);
-
-/// The longest time between two reads.
-const LATER: Duration = Duration::from_millis(100);
+/// How long a wait for a further version goes on after a change, so that a client that follows a
+/// quick run asks for several steps together.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// The state of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +22,8 @@ pub struct Standing {
     pub id: RunId,
     /// The status of the run.
     pub status: Status,
+    /// Changes with each step of the run.
+    pub version: Version,
     /// The result of a run that has ended.
     pub result: Option<RunResult>,
     /// Whether the requested or awaited change has happened.
@@ -40,6 +41,22 @@ impl Operations {
         Ok(row.is_some())
     }
 
+    /// The state of a run, once it has another version than `after` or has ended, or `patience` has
+    /// passed. Steps that follow within 20 ms are waited for.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, or the store fails.
+    pub async fn news(
+        &self,
+        id: RunId,
+        after: Version,
+        patience: Duration,
+    ) -> Result<Standing, Error> {
+        self.until(id, Some(after), patience, Status::is_final)
+            .await
+    }
+
     /// The state of a run, once it has ended or `patience` has passed.
     ///
     /// # Errors
@@ -48,52 +65,63 @@ impl Operations {
     pub async fn result(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
         let clock = &self.inner.clock;
         let end = clock.monotonic().saturating_add(patience);
-        if let Some(result) = self.ends_here(id, patience).await {
+        if let Some(end) = self.ends_here(id, patience).await {
             return Ok(Standing {
                 id,
-                status: result.status,
-                result: Some(result),
+                status: end.result.status,
+                version: end.version,
+                result: Some(end.result),
                 done: true,
             });
         }
         let left = end.saturating_sub(clock.monotonic());
-        self.until(id, left, Status::is_final).await
+        self.until(id, None, left, Status::is_final).await
     }
 
     /// Waits until `holds` is true of the status of a run, or `patience` has passed. The end of a run
-    /// ends the wait, too.
+    /// ends the wait, too, and so does another version than `after`.
     ///
-    /// A run that is in this process tells its end, so it is read again rarely. Any other run may
-    /// change in another process, whose hints may be missing, so it is read again soon.
+    /// A run in this process tells its end with its result. Any other change, in any process, is
+    /// reported by the lookout; then the run is read again.
     pub(super) async fn until(
         &self,
         id: RunId,
+        after: Option<Version>,
         patience: Duration,
         holds: impl Fn(Status) -> bool + Send,
     ) -> Result<Standing, Error> {
         let clock = &self.inner.clock;
         let end = clock.monotonic().saturating_add(patience);
-        let mut pause = SOON;
-        let standing = |status, result| Standing {
+        let mut watch: Option<(RunNo, RunWatch)> = None;
+        let standing = |(status, version), result| Standing {
             id,
             status,
+            version,
             result,
             done: holds(status),
         };
         loop {
-            let heard = self.inner.heard();
-            let heard = heard.notified();
             // Registered before the run is read: no end is missed.
             let waiter = self.inner.runtime().map(|runtime| {
                 let waiters = &runtime.shared.listeners.waiters;
                 waiters.add(id)
             });
             let (row, result) = self.ask(move |inner| inner.look(id)).await?;
-            let now = standing(row.status, result);
+            let now = standing((row.status, row.version), result);
             let left = end.saturating_sub(clock.monotonic());
-            if now.done || row.status.is_final() || left.is_zero() {
+            let is_new = after.is_some_and(|after| after != row.version);
+            if now.done || is_new || row.status.is_final() || left.is_zero() {
                 return Ok(now);
             }
+            let watch = match &mut watch {
+                Some((no, watch)) if *no == row.no => watch,
+                // The first read has given the number. The next one sees what came in between.
+                other => {
+                    *other = Some((row.no, self.watch(row.no).await?));
+                    continue;
+                }
+            };
+            watch.saw(&row);
             let ended = async {
                 match waiter {
                     Some(waiter) => waiter.await.ok(),
@@ -101,28 +129,32 @@ impl Operations {
                 }
             };
             tokio::select! {
-                () = heard => {}
                 ended = ended => {
                     if let Some(Ended::Finally(end)) = ended
                         && end.is_after(row.no, row.version)
                         && holds(end.result.status)
                     {
-                        return Ok(standing(end.result.status, Some(end.result)));
+                        let now = (end.result.status, end.version);
+                        return Ok(standing(now, Some(end.result)));
                     }
                 }
-                _ = tokio::time::timeout(pause.min(left), std::future::pending::<()>()) => {}
+                () = watch.changed() => {
+                    if after.is_some() {
+                        rest(GATHER.min(left)).await;
+                    }
+                }
+                () = rest(left) => {}
             }
-            pause = pause.saturating_mul(2).min(LATER);
         }
     }
 
     /// The end of a run, if the run is in this process now and ends here before the time is up.
     /// Reads nothing.
-    async fn ends_here(&self, id: RunId, patience: Duration) -> Option<RunResult> {
+    async fn ends_here(&self, id: RunId, patience: Duration) -> Option<End> {
         let waiters = &self.inner.runtime()?.shared.listeners.waiters;
         let waiter = waiters.add_if_here(id)?;
         match tokio::time::timeout(patience, waiter).await {
-            Ok(Ok(Ended::Finally(end))) => Some(end.result),
+            Ok(Ok(Ended::Finally(end))) => Some(end),
             _ => None,
         }
     }
@@ -137,4 +169,8 @@ impl OperationsInner {
         let result = result_of(store, row.clone())?;
         Ok((row, result))
     }
+}
+
+async fn rest(time: Duration) {
+    let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
 }

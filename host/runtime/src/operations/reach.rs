@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Notify;
 use windlass_keys::export::ExportKeys;
-use windlass_model::{Clock, Numbers};
+use windlass_model::{Clock, Numbers, RunNo};
 use windlass_store::{Listener, Store, Verb, Writer as _};
 
 use super::{Resources, Turns, as_member};
 use crate::catalog::Catalog;
 use crate::error::Error;
+use crate::lookout::{Lookout, RunWatch};
 use crate::runtime::Runtime;
 use crate::scheduler::core::Event;
 
@@ -35,7 +35,7 @@ pub(crate) struct OperationsInner {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     place: Attachment,
-    hints: OnceLock<Hints>,
+    lookout: OnceLock<OwnLookout>,
 }
 
 /// How the operations reach the store.
@@ -47,9 +47,9 @@ enum Attachment {
     Detached(Catalog, Arc<dyn Resources>),
 }
 
-/// Notifications from other processes, which are only hints.
-struct Hints {
-    heard: Arc<Notify>,
+/// The watched runs of a process without a runtime.
+struct OwnLookout {
+    lookout: Arc<Lookout>,
     _listener: Option<Listener>,
 }
 
@@ -86,7 +86,7 @@ impl Operations {
             store,
             clock,
             place,
-            hints: OnceLock::new(),
+            lookout: OnceLock::new(),
         };
         Self {
             inner: Arc::new(inner),
@@ -125,6 +125,23 @@ impl Operations {
         let inner = Arc::clone(&self.inner);
         let asked = self.turns.next().await.spend(move || ask(&inner));
         asked.await.map_err(std::io::Error::from)?
+    }
+
+    /// Watches a run: a change that is committed after this call is reported, by any process. The
+    /// caller reads the run after it.
+    ///
+    /// # Errors
+    ///
+    /// The operations have ended.
+    pub async fn watch(&self, no: RunNo) -> Result<RunWatch, Error> {
+        if self.inner.runtime().is_none() && self.inner.lookout.get().is_none() {
+            self.ask(|inner| {
+                inner.lookout();
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(self.inner.lookout().watch(no))
     }
 
     /// Runs a blocking operation on this thread.
@@ -184,19 +201,22 @@ impl OperationsInner {
         }
     }
 
-    /// Notified when another process may have changed the store.
-    pub(super) fn heard(&self) -> Arc<Notify> {
-        let hints = self.hints.get_or_init(|| {
-            let heard = Arc::new(Notify::new());
-            let ring = Arc::clone(&heard);
-            // Without hints, a waiting operation reads again at intervals.
-            let listener = self.store.listen(Box::new(move || ring.notify_waiters()));
-            Hints {
-                heard,
+    /// The runs that this process watches. Blocks at the first call of a process without a runtime.
+    fn lookout(&self) -> &Arc<Lookout> {
+        if let Some(runtime) = self.runtime() {
+            return &runtime.shared.listeners.lookout;
+        }
+        let own = self.lookout.get_or_init(|| {
+            let lookout = Lookout::new(Arc::clone(&self.store), Arc::clone(&self.clock));
+            let hearing = Arc::clone(&lookout);
+            // Without notifications, a look each second finds the changes.
+            let listener = self.store.listen(Box::new(move |news| hearing.hear(news)));
+            OwnLookout {
+                lookout,
                 _listener: listener.ok(),
             }
         });
-        Arc::clone(&hints.heard)
+        &own.lookout
     }
 }
 

@@ -67,7 +67,7 @@ impl Operations {
         patience: Duration,
     ) -> Result<Standing, Error> {
         self.ask(move |inner| inner.retry(id, &retry)).await?;
-        self.until(id, patience, Status::is_final).await
+        self.until(id, None, patience, Status::is_final).await
     }
 }
 

@@ -59,9 +59,9 @@ impl Ready {
         if self.rest.is_empty() {
             return None;
         }
-        let taken = self.rest.take(now_ms(), |()| true, |_| false)?;
+        let taken = self.rest.take(now_ms(), |_, ()| true, |_| false)?;
         // A worker executes one after the other, so no workflow holds a place for long.
-        self.rest.give_back(&taken.caller.flow);
+        self.rest.give_back(&taken.caller.flow, 0);
         Some(taken.item)
     }
 

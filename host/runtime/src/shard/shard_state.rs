@@ -60,6 +60,8 @@ pub(crate) struct ShardState {
     pub(crate) refusals: Refusals,
     /// The triggers whose consumers failed.
     pub(super) failing: Failing,
+    /// Runs with steps that have become durable, which are reported together.
+    changed: Vec<RunNo>,
     /// Lock orders that are not taken yet.
     pub(super) orders: Vec<Order>,
     /// The evaluations for the next step.
@@ -132,6 +134,8 @@ impl ShardState {
                 for (ticket, answer) in answers {
                     self.answered(ticket, answer, shared);
                 }
+                shared.changed(&self.changed);
+                self.changed.clear();
             }
             Message::SuspectsTurn(run, seq, epoch) => {
                 self.suspects_turn(run, seq, epoch, shared);
@@ -495,6 +499,8 @@ impl ShardState {
                 self.refusals.taken(no, seq);
                 owned.unacknowledged = owned.unacknowledged.saturating_sub(1);
                 let gone = owned.leaving && owned.unacknowledged == 0;
+                let id = owned.id;
+                self.changed.push(no);
                 for seq in dispatch {
                     // A later step may have cancelled the successor or given the run back.
                     if !owned.leaving
@@ -522,6 +528,9 @@ impl ShardState {
                 }
                 if let Some(ended) = ended {
                     shared.ended(ended);
+                } else if gone {
+                    // It is suspended, or another process goes on with it.
+                    shared.listeners.waiters.tell(no, id, &Ended::GivenBack);
                 } else if shared.intake.begins_nothing() {
                     self.give_back_if_idle(no, shared);
                 }

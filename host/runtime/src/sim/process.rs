@@ -14,7 +14,7 @@ use windlass_model::{
 use windlass_store::memory::{Fault, Faults};
 use windlass_store::rows::{Created, Suspicion, TriggerRow};
 use windlass_store::write::{Commit, Leave, OrFenced};
-use windlass_store::{Listener, MemoryStore, Store as _, Write, Writer as _};
+use windlass_store::{Listener, MemoryStore, News, Store as _, Write, Writer as _};
 
 use super::checker::{Checker, Life};
 use super::dice::Dice;
@@ -209,7 +209,11 @@ impl Process {
         }
         let wake = parts.shared.intake.scheduler.clone();
         let listener = store
-            .listen(Box::new(move || wake.send(Event::Woken)))
+            .listen(Box::new(move |news| {
+                if news == News::Work {
+                    wake.send(Event::Woken);
+                }
+            }))
             .ok()?;
         parts.driver.begin();
         let planning = from.plans.then(|| {

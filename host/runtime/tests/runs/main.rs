@@ -35,3 +35,4 @@ mod trees;
 mod unread;
 mod vouching;
 mod waiting;
+mod watching;

@@ -412,6 +412,11 @@ impl Running {
         Runtime::start(options).unwrap()
     }
 
+    /// The handle of the other process.
+    pub(crate) fn elsewhere(&self) -> &MemoryStore {
+        &self.other
+    }
+
     /// Notifies the process of a write.
     pub(crate) fn wake(&self) {
         self.other.notify();

@@ -1,7 +1,7 @@
 //! The event stream of a run.
 //!
-//! The events come from the history in the store, in its order; the live feed only triggers a look
-//! at the store. So a stream that was interrupted continues at its position in any process. A slow
+//! The events come from the history in the store, in its order; a report of a change only triggers
+//! a look at the store. So a stream that was interrupted continues at its position in any process. A slow
 //! client delays no other: it gets no more events than it reads, and a `gap` event if some were
 //! left out.
 
@@ -21,13 +21,14 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
 use windlass_model::{ExecutionNo, RunId, Status};
+use windlass_runtime::RunWatch;
 use windlass_store::rows::{ExecutionRow, RunRow};
 
 use super::runs::find;
 use crate::app::{App, AppInner};
 use crate::extract::{Named, text_header};
 use crate::gate::{Room, Waiting};
-use crate::live_feed::{Update, Watching};
+use crate::live_feed::{Begun, Watching};
 use crate::newer::newer;
 use crate::nodes::Nodes;
 use crate::pools::Pool;
@@ -51,10 +52,7 @@ const LOOK_ROOM: usize = 512 * 1024;
 /// Names of nodes up to this size, in bytes, are not charged: the number of streams bounds them.
 const NAMES_BYTES: usize = 4 * 1024;
 
-/// The shortest time between two looks at the store.
-const SOON: Duration = Duration::from_millis(10);
-
-/// The longest time between two looks at the store, even without an update from the live feed.
+/// How long a stream without room for its events waits for room.
 const LATE: Duration = Duration::from_secs(1);
 
 /// How often an idle stream sends a comment, so that the client knows that it is alive.
@@ -82,9 +80,10 @@ pub(crate) async fn events(
         .map(|text| text.parse().map(ExecutionNo))
         .transpose()
         .map_err(|_| Problem::parameter("`Last-Event-ID` is not an id of this stream: send the id of its last event, or leave the header out"))?;
-    // Watch before the first look, so that no update is missed in between.
     let watching = app.live_feed().watch(id);
     let row = app.ask(move |app| find(app, id)).await?;
+    // Before the first look of the stream, so that no change is missed in between.
+    let changes = app.client.watch(row.no).await?;
     let digest = row.definition;
     let nodes = app.ask(move |app| app.nodes(digest)).await?;
     let names = names_room(&app, nodes.as_deref())?;
@@ -99,12 +98,13 @@ pub(crate) async fn events(
         nodes,
         _names: names,
         watching,
+        changes,
         last,
         status: None,
         ready: VecDeque::new(),
         bytes: 0,
         charge: None,
-        pause: SOON,
+        has_room: true,
         ended: false,
         _stream: stream,
     };
@@ -134,6 +134,7 @@ struct Follow {
     /// The charge of the names.
     _names: Option<Charge>,
     watching: Watching,
+    changes: RunWatch,
     /// The execution that was sent last.
     last: Option<ExecutionNo>,
     /// The status that was sent last.
@@ -142,8 +143,8 @@ struct Follow {
     ready: VecDeque<Event>,
     bytes: usize,
     charge: Option<Charge>,
-    /// How long to wait for an update before the next look.
-    pause: Duration,
+    /// Whether the events of the last look had room.
+    has_room: bool,
     /// No further event comes.
     ended: bool,
     closing: watch::Receiver<bool>,
@@ -195,10 +196,10 @@ impl Follow {
             // The events wait in memory until the client reads them. Without room they are read
             // again later.
             self.charge = self.app.answers.try_keep(std::mem::take(&mut self.bytes));
-            if self.charge.is_none() {
+            self.has_room = self.charge.is_some();
+            if !self.has_room {
                 self.ready.clear();
                 (self.last, self.status, self.ended) = (last, status, false);
-                self.pause = LATE;
             }
             if self.ready.is_empty() && !self.ended {
                 self.charge = None;
@@ -235,9 +236,7 @@ impl Follow {
             self.push("end", None, end);
             self.ended = true;
         }
-        if !self.ready.is_empty() {
-            self.pause = SOON;
-        }
+        self.changes.saw(&found.row);
     }
 
     fn push(&mut self, name: &str, no: Option<ExecutionNo>, data: String) {
@@ -249,21 +248,21 @@ impl Follow {
         });
     }
 
-    /// Waits for an update or for the next look.
+    /// Waits for a change, or for room.
     async fn wait(&mut self) {
-        let pause = self.pause;
-        self.pause = pause.saturating_mul(2).min(LATE);
         let mut closing = self.closing.clone();
+        if !self.has_room {
+            let _ = tokio::time::timeout(LATE, closing.changed()).await;
+            return;
+        }
         tokio::select! {
-            beat = tokio::time::timeout(pause, self.watching.next()) => match beat {
-                Ok(Some(Update::Started { node, attempt })) => {
+            begun = self.watching.next() => {
+                if let Some(Begun { node, attempt }) = begun {
                     let started = json!({ "node": &*node, "attempt": attempt });
                     self.push("started", None, started.to_string());
                 }
-                // The change is about to be committed: the next looks come soon.
-                Ok(_) => self.pause = SOON,
-                Err(_) => {}
-            },
+            }
+            () = self.changes.changed() => {}
             _ = closing.changed() => {}
         }
     }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{ExecutionNo, Payload, RunId, RunNo, ScopeNo, Status};
+use windlass_model::{ExecutionNo, Payload, RunId, RunNo, ScopeNo, Status, Version};
 use windlass_runtime::operations::{self, Standing};
 use windlass_runtime::transfer::{IMPORTED, Origin};
 use windlass_store::external::DuePlace;
@@ -560,6 +560,18 @@ pub(crate) struct Wait {
     pub(crate) wait: Option<String>,
 }
 
+/// A wait for the outcome of a run, or for its next steps.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Follow {
+    /// How long to wait, like `5s`. Default: no wait. The host refuses a longer wait than
+    /// `max-wait` of its configuration (`1m` by default).
+    wait: Option<String>,
+    /// A version of the run, from an earlier answer: the wait ends also when the run has another
+    /// version.
+    after: Option<String>,
+}
+
 /// The status and the outcome of a run.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Outcome {
@@ -568,6 +580,8 @@ pub(crate) struct Outcome {
     /// Its status.
     #[schema(value_type = RunStatus)]
     status: &'static str,
+    /// Changes with each step of the run.
+    version: String,
     /// Whether the requested or awaited change has happened.
     done: bool,
     /// The output, if the run completed.
@@ -585,6 +599,7 @@ impl Outcome {
         Ok(Self {
             id: standing.id.0,
             status: standing.status.name(),
+            version: standing.version.0.to_string(),
             done: standing.done,
             output: optional(app, output)?,
             failure: result
@@ -596,7 +611,7 @@ impl Outcome {
 
 /// Return the outcome of a run, or its status if it has not ended by the end of the wait.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/result", operation_id = "getResult", tag = "runs",
-    params(("id" = Uuid, Path, description = "The run."), Wait),
+    params(("id" = Uuid, Path, description = "The run."), Follow),
     responses(
         (status = 200, body = Outcome, description = "The run has ended."),
         (status = 202, body = Outcome, description = "The run has not ended yet."),
@@ -605,11 +620,19 @@ pub(crate) async fn result(
     State(app): State<App>,
     room: Option<Extension<Room>>,
     id: Named,
-    QueryParams(wait): QueryParams<Wait>,
+    QueryParams(follow): QueryParams<Follow>,
 ) -> Result<(StatusCode, Json<Outcome>), Box<Problem>> {
     let id = RunId(id.uuid()?);
+    let wait = Wait { wait: follow.wait };
     let (patience, _stream) = patience(&app, room.as_ref(), &wait)?;
-    let standing = app.client.result(id, patience).await?;
+    let after = follow.after.map(|text| text.parse().map(Version));
+    let after = after.transpose().map_err(|_| {
+        Problem::parameter("`after` is no version of a run: send `version` of an answer")
+    })?;
+    let standing = match after {
+        Some(after) => app.client.news(id, after, patience).await?,
+        None => app.client.result(id, patience).await?,
+    };
     answer(&app, standing).await
 }
 
@@ -627,7 +650,10 @@ pub(crate) async fn answer(
         StatusCode::ACCEPTED
     };
     let output = (standing.result.as_ref()).and_then(|result| result.output.as_ref());
+    let is_here = output.is_none_or(|output| output.inline().is_some());
     let outcome = match output.map_or(0, Payload::len) {
+        // Nothing is read, so no other thread is needed.
+        ..=SMALL_OUTPUT if is_here => Outcome::of(app, &standing)?,
         ..=SMALL_OUTPUT => app.ask(move |app| Outcome::of(app, &standing)).await?,
         _ => app.read(move |app| Outcome::of(app, &standing)).await?,
     };

@@ -193,7 +193,7 @@ struct Call {
 struct Called {
     sent: Sent,
     /// The run that answers the request, and its node.
-    responds: Option<(RunId, String)>,
+    responds: Option<(operations::Delivered, String)>,
 }
 
 impl Call {
@@ -265,7 +265,7 @@ impl Call {
             if called.responds.is_none()
                 && let Some((_, node, _)) = hooks::node_of([direct])
             {
-                called.responds = Some((delivered.id, node.to_owned()));
+                called.responds = Some((delivered, node.to_owned()));
             }
         }
         called.sent.existed = !is_new;
@@ -325,11 +325,11 @@ impl Call {
         room: Option<&Extension<Room>>,
     ) -> Result<Response, Box<Problem>> {
         let patience = Duration::from_millis(self.most_ms());
-        if let Some((id, node)) = &called.responds {
+        if let Some((run, node)) = &called.responds {
             let answer = hooks::answer(
                 &self.app,
                 room.map(|Extension(room)| room),
-                *id,
+                *run,
                 node,
                 patience,
             )

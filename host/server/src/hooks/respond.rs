@@ -19,7 +19,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use windlass_model::http::Respond;
-use windlass_model::{Digest, ExecutionNo, ExecutionStatus, Payload, RunId};
+use windlass_model::{Digest, ExecutionNo, ExecutionStatus, Payload, RunId, RunNo};
+use windlass_runtime::RunWatch;
+use windlass_runtime::operations::Delivered;
+use windlass_store::rows::RunRow;
 
 use super::Direct;
 use crate::app::{App, AppInner, Large};
@@ -43,12 +46,6 @@ const HEADERS_BYTES: usize = 16 * 1024;
 const NO_STATUS: &str = "its `status` is no whole number from 200 to 599";
 
 const TOO_LONG: &str = "its `body` is longer than `max-answer` of [server]";
-
-/// The shortest time between two looks at the store.
-const SOON: Duration = Duration::from_millis(5);
-
-/// The longest time between two looks at the store.
-const LATE: Duration = Duration::from_millis(200);
 
 /// Headers that an answer must not have: those of the connection, those about the encoding of the
 /// body, and those with an effect beyond this answer.
@@ -113,22 +110,27 @@ enum Look {
 pub(crate) async fn answer(
     app: &App,
     room: Option<&Room>,
-    id: RunId,
+    run: Delivered,
     node: &str,
     patience: Duration,
 ) -> Result<Option<Response>, Box<Problem>> {
-    let mut watching = app.live_feed().watch(id);
     let mut closing = app.closing();
     let clock = &app.options.clock;
     let end = clock.monotonic().saturating_add(patience);
-    let (mut pause, mut seen, mut known) = (SOON, None, None);
+    let id = run.id;
+    // The number is nearly always known, so that one look is enough before the first wait.
+    let mut watch: Option<(RunNo, RunWatch)> = match run.no {
+        Some(no) => Some((no, app.client.watch(no).await?)),
+        None => None,
+    };
+    let (mut seen, mut known) = (None, None);
     loop {
         let (wanted, last, place) = (node.to_owned(), seen, known);
         let looked = app
             .ask(move |app| look(app, id, &wanted, place, last))
             .await?;
         // A repeated delivery can outlive its run.
-        let Some((look, place)) = looked else {
+        let Some((look, place, row)) = looked else {
             return Ok(None);
         };
         known = Some(place);
@@ -143,14 +145,17 @@ pub(crate) async fn answer(
         if left.is_zero() || *closing.borrow() {
             return Ok(None);
         }
-        tokio::select! {
-            beat = tokio::time::timeout(pause.min(left), watching.next()) => {
-                pause = match beat {
-                    // The change is about to be committed: the next looks come soon.
-                    Ok(_) => SOON,
-                    Err(_) => pause.saturating_mul(2).min(LATE),
-                };
+        let watch = match &mut watch {
+            Some((no, watch)) if *no == row.no => watch,
+            // The first look has given the number. The next one sees what came in between.
+            other => {
+                *other = Some((row.no, app.client.watch(row.no).await?));
+                continue;
             }
+        };
+        watch.saw(&row);
+        tokio::select! {
+            _ = tokio::time::timeout(left, watch.changed()) => {}
             _ = closing.changed() => {}
         }
     }
@@ -167,7 +172,7 @@ fn look(
     node: &str,
     known: Option<NodeOfDefinition>,
     last: Option<ExecutionNo>,
-) -> Result<Option<(Look, NodeOfDefinition)>, Box<Problem>> {
+) -> Result<Option<(Look, NodeOfDefinition, RunRow)>, Box<Problem>> {
     // Read the head first: if it says that the run has ended, all executions are in the store.
     let Some(row) = app.store().run(id)? else {
         return Ok(None);
@@ -175,8 +180,8 @@ fn look(
     let place = match known.filter(|(digest, _)| *digest == row.definition) {
         Some(place) => place,
         None => {
-            let definition = app.definition(row.definition)?;
-            let at = definition.as_ref().and_then(|all| all.number_of(node));
+            let nodes = app.nodes(row.definition)?;
+            let at = nodes.and_then(|nodes| nodes.position(node));
             (row.definition, at)
         }
     };
@@ -193,7 +198,7 @@ fn look(
         None if row.status.is_final() => Look::Ended,
         None => Look::Later(newest.or(last)),
     };
-    Ok(Some((look, place)))
+    Ok(Some((look, place, row)))
 }
 
 /// Makes the answer of an output, within the bound of an answer and in the room for it.

@@ -16,7 +16,7 @@ use crate::read::RunQuery;
 use crate::rows::JournalRow;
 use crate::settings::Setting;
 use crate::write::Flush;
-use crate::{Writer as _, codes, passing, rows, within};
+use crate::{News, Writer as _, codes, passing, rows, within};
 
 pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     let member = Member::join(harness);
@@ -345,10 +345,10 @@ pub(super) fn a_notification_reaches_the_others(harness: &dyn Harness) {
     let (sender, woken) = channel();
     let own = sender.clone();
     let listening = other
-        .listen(Box::new(move || sender.send("other").unwrap_or_default()))
+        .listen(Box::new(move |_| sender.send("other").unwrap_or_default()))
         .unwrap();
     let _own = one
-        .listen(Box::new(move || own.send("own").unwrap_or_default()))
+        .listen(Box::new(move |_| own.send("own").unwrap_or_default()))
         .unwrap();
     for _ in 0..3 {
         one.notify();
@@ -358,6 +358,45 @@ pub(super) fn a_notification_reaches_the_others(harness: &dyn Harness) {
     drop(listening);
     other.notify();
     while woken.recv_timeout(Duration::from_secs(20)) != Ok("own") {}
+}
+
+pub(super) fn changed_runs_are_told_to_those_that_attend(harness: &dyn Harness) {
+    let (one, other) = (harness.open(), harness.open());
+    let (sender, heard) = channel();
+    let own = sender.clone();
+    let long = Duration::from_secs(20);
+    let _listening = other
+        .listen(Box::new(move |news| {
+            // A backend may leave the numbers out.
+            let told = match news {
+                News::Runs(runs) => runs.contains(&RunNo(7)) && runs.contains(&RunNo(-8)),
+                News::SomeRuns => true,
+                News::Work => return sender.send("work").unwrap_or_default(),
+            };
+            let told = if told { "runs" } else { "other runs" };
+            sender.send(told).unwrap_or_default();
+        }))
+        .unwrap();
+    let _own = one
+        .listen(Box::new(move |_| own.send("own").unwrap_or_default()))
+        .unwrap();
+    let runs = [RunNo(7), RunNo(-8)];
+    // No process attends: the next news is of the work.
+    one.changed(&runs);
+    one.notify();
+    assert_eq!(heard.recv_timeout(long), Ok("work"));
+    other.attend();
+    // Another process learns of the attention a little later.
+    let told = std::iter::repeat_with(|| {
+        one.changed(&runs);
+        heard.recv_timeout(Duration::from_millis(50))
+    });
+    let told = told.take(400).find_map(std::result::Result::ok);
+    assert_eq!(told, Some("runs"));
+    // As many as no single message carries.
+    let many: Vec<RunNo> = (0..100_000).map(RunNo).chain(runs).collect();
+    one.changed(&many);
+    assert_eq!(heard.recv_timeout(long), Ok("runs"));
 }
 
 pub(super) fn the_closed_refuse(harness: &dyn Harness) {

@@ -25,13 +25,14 @@ mod tests;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use windlass_model::{Clock, Incarnation};
+use rustc_hash::FxHashMap;
+use windlass_model::{Clock, Incarnation, RunNo};
 
 use self::data::Data;
 use crate::error::{Error, Result};
 use crate::externalise::externalise;
 use crate::write::{Sink, Ticket, Write, Wrote};
-use crate::{Listener, Store, codes};
+use crate::{ATTENTION_MS, Hear, Listener, News, Store, codes};
 
 /// A fault that a test injects into a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +69,15 @@ pub struct Seen<'a> {
     pub wrote: Option<&'a Wrote>,
 }
 
-type Wake = Arc<dyn Fn() + Send + Sync>;
+/// A listener: its number, its handle, and its function.
+type Listening = (u64, u64, Arc<dyn Fn(News<'_>) + Send + Sync>);
 
 /// The data that all handles of one store share.
 struct Common {
     data: Mutex<Data>,
-    listeners: Mutex<Vec<(u64, u64, Wake)>>,
+    listeners: Mutex<Vec<Listening>>,
+    /// By handle: until when it attends, in monotonic milliseconds.
+    attention: Mutex<FxHashMap<u64, u64>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -104,6 +108,7 @@ impl MemoryStore {
         let common = Common {
             data: Mutex::default(),
             listeners: Mutex::default(),
+            attention: Mutex::default(),
             clock,
         };
         Self::handle_on(&Arc::new(common))
@@ -141,6 +146,16 @@ impl MemoryStore {
             own: Mutex::default(),
             handle,
         })
+    }
+
+    /// Passes news to the listeners of the other handles that meet a condition.
+    fn tell(&self, news: News<'_>, is_told: impl Fn(u64) -> bool) {
+        let listeners = self.common.listeners.lock().clone();
+        for (_, handle, hear) in listeners {
+            if handle != self.handle && is_told(handle) {
+                hear(news);
+            }
+        }
     }
 
     fn execute(&self, own: &mut Own, mut write: Write, submitted_ms: i64) -> Result<Wrote> {
@@ -216,23 +231,29 @@ impl Store for MemoryStore {
     }
 
     fn notify(&self) {
-        let listeners: Vec<Wake> = self
-            .common
-            .listeners
-            .lock()
-            .iter()
-            .filter(|(_, handle, _)| *handle != self.handle)
-            .map(|(_, _, wake)| Arc::clone(wake))
-            .collect();
-        listeners.iter().for_each(|wake| wake());
+        self.tell(News::Work, |_| true);
     }
 
-    fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener> {
+    fn attend(&self) {
+        let until_ms = monotonic_ms(&*self.common.clock) + ATTENTION_MS;
+        self.common.attention.lock().insert(self.handle, until_ms);
+    }
+
+    fn changed(&self, runs: &[RunNo]) {
+        let now_ms = monotonic_ms(&*self.common.clock);
+        let attention = self.common.attention.lock().clone();
+        self.tell(News::Runs(runs), |handle| {
+            let until_ms = attention.get(&handle);
+            until_ms.is_some_and(|until_ms| now_ms < *until_ms)
+        });
+    }
+
+    fn listen(&self, hear: Hear) -> Result<Listener> {
         let name = self.common.data.lock().next_handle();
         self.common
             .listeners
             .lock()
-            .push((name, self.handle, Arc::from(wake)));
+            .push((name, self.handle, Arc::from(hear)));
         Ok(Listener(Box::new(Subscription {
             common: Arc::clone(&self.common),
             name,

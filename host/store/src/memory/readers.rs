@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parking_lot::MutexGuard;
 use windlass_model::{
     BlobRef, BookmarkNo, Digest, ExecutionNo, LetterNo, Payload, RunId, RunNo, ScopeNo, Seq,
-    TriggerId, TriggerState,
+    Status, TriggerId, TriggerState, Version,
 };
 
 use super::MemoryStore;
@@ -80,6 +80,14 @@ impl Data {
 
     fn run_by_no(&self, no: RunNo) -> Result<Option<RunRow>> {
         Ok(self.of(no, |run| run.row.clone()))
+    }
+
+    fn versions(&self, runs: &[RunNo]) -> Result<Vec<(RunNo, Version, Status)>> {
+        let found = runs.iter().filter_map(|no| {
+            let version = |run: &StoredRun| (*no, run.row.version, run.row.status);
+            self.of(*no, version)
+        });
+        Ok(found.collect())
     }
 
     fn runs_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<RunRow>> {

@@ -40,6 +40,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::runtime::Runtime;
+use windlass_model::RunNo;
 
 use self::connect::Target;
 use self::fault::explain;
@@ -54,7 +55,7 @@ use crate::health::Health;
 use crate::queue;
 use crate::sql::params;
 use crate::write::{Sink, Ticket, Write, Wrote};
-use crate::{Listener, Store, codes};
+use crate::{Hear, Listener, Store, codes};
 
 /// The wait between two attempts to connect while the store is opened.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -127,6 +128,8 @@ impl PostgresStore {
             options,
             process: nonce(),
             known: Mutex::default(),
+            attended_ms: AtomicU64::new(0),
+            untold: Mutex::default(),
             made_pending: AtomicU64::new(0),
             seen_pending: AtomicU64::new(0),
             reaps: AtomicU64::new(0),
@@ -168,6 +171,12 @@ impl PostgresStore {
             self.writers.lock().push(writer);
         }
         Ok(())
+    }
+
+    /// Sends a notification, without waiting for it.
+    fn hint(&self, payload: String) {
+        let channel = listen::channel(&self.shared.options.schema);
+        self.pool.hint(listen::NOTIFY, params![channel, payload]);
     }
 
     /// Host and database, for messages.
@@ -230,21 +239,21 @@ impl Store for PostgresStore {
 
     fn notify(&self) {
         let own = self.shared.process.to_string();
-        let sql = "SELECT pg_notify($1, $2)";
-        let channel = listen::channel(&self.shared.options.schema);
-        self.pool.hint(sql, params![channel, own]);
+        self.hint(own);
     }
 
-    fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener> {
+    fn attend(&self) {
+        self.hint(format!("{} attend", self.shared.process));
+    }
+
+    fn changed(&self, runs: &[RunNo]) {
+        self.shared.tell(runs, &self.pool);
+    }
+
+    fn listen(&self, hear: Hear) -> Result<Listener> {
         let (first, begun) = std::sync::mpsc::sync_channel(1);
-        let subscription = listen::subscribe(
-            &self.handle,
-            Arc::clone(&self.shared.target),
-            &self.shared.options.schema,
-            self.shared.process.to_string(),
-            wake,
-            first,
-        );
+        let shared = Arc::clone(&self.shared);
+        let subscription = listen::subscribe(&self.handle, shared, hear, first);
         let _ = begun.recv();
         Ok(Listener(Box::new(subscription)))
     }

@@ -56,9 +56,17 @@ impl ReadPool {
     /// Runs a statement without waiting for its outcome.
     pub(super) fn hint(&self, sql: &'static str, params: Vec<Param>) {
         let pool = self.clone();
-        self.runtime.spawn(async move {
-            let _ = pool.read(sql, &params, None).await;
-        });
+        self.spawn(async move { pool.hinted(sql, params).await });
+    }
+
+    /// Runs a statement whose outcome does not matter.
+    pub(super) async fn hinted(&self, sql: &'static str, params: Vec<Param>) {
+        let _ = self.read(sql, &params, None).await;
+    }
+
+    /// Runs a task on the store's runtime.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
     }
 
     /// Waits for a task on the store's runtime.

@@ -9,6 +9,7 @@ use windlass_model::{Clock, Digest};
 
 use super::connect::Target;
 use super::lanes::Lanes;
+use super::listen::Untold;
 use super::local::{MemberFile, Members};
 use super::options::PostgresOptions;
 use super::session::Scan;
@@ -27,6 +28,10 @@ pub(super) struct PostgresShared {
     pub(super) options: PostgresOptions,
     /// Identifies this store object among those of all processes.
     pub(super) process: i64,
+    /// Until when another process waits for runs, in monotonic milliseconds.
+    pub(super) attended_ms: AtomicU64,
+    /// The changed runs to tell them.
+    pub(super) untold: Mutex<Untold>,
     pub(super) lanes: Lanes,
     pub(super) health: Arc<Health>,
     /// The trace number of each lane.

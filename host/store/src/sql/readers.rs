@@ -5,11 +5,13 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, Digest, ExecutionNo, Incarnation, Payload, RunId, RunNo, ScopeNo, Seq, TriggerId,
-    TriggerNo,
+    BlobRef, Digest, ExecutionNo, Incarnation, Payload, RunId, RunNo, ScopeNo, Seq, Status,
+    TriggerId, TriggerNo, Version,
 };
 
-use super::row::{bytes, check, flag, int, run_unless_gone, small, summed, text, unsigned};
+use super::row::{
+    bytes, check, flag, int, run_unless_gone, small, summed, text, unsigned, variant,
+};
 use super::rows::{self, select_execution, select_run, select_trigger};
 use super::{Moments, Row, Source, Sql, params, sql};
 use crate::error::Result;
@@ -91,6 +93,21 @@ pub(crate) fn run(tables: &impl Source, id: RunId) -> Result<Option<RunRow>> {
 pub(crate) fn run_by_no(tables: &impl Source, no: RunNo) -> Result<Option<RunRow>> {
     let sql = select_run!("WHERE i.no = ?1");
     tables.one(sql, params![no.0], |row| rows::run(row))
+}
+
+pub(crate) fn versions(
+    tables: &impl Source,
+    runs: &[RunNo],
+) -> Result<Vec<(RunNo, Version, Status)>> {
+    let sql = sql!(
+        "SELECT no, version, status FROM run \
+         WHERE no {IN (SELECT value FROM json_each(?1))|= ANY(?1)}"
+    );
+    let runs: Vec<i64> = runs.iter().map(|no| no.0).collect();
+    tables.all(sql, params![runs], |row| {
+        let (no, version) = (RunNo(int(row, 0)?), Version(int(row, 1)?));
+        Ok((no, version, variant(row, 2, Status::from_stored)?))
+    })
 }
 
 pub(crate) fn runs_by_prefix(

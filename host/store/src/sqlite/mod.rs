@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
+use windlass_model::RunNo;
 
 use self::mark::Mark;
 pub use self::options::{Durability, SqliteOptions};
@@ -43,7 +44,7 @@ use crate::error::{Error, Result};
 use crate::health::{Health, Lasts};
 use crate::queue::{self, Queue};
 use crate::write::{Sink, Ticket, Write, Wrote};
-use crate::{Listener, Reader as _, Store, codes};
+use crate::{Hear, Listener, Reader as _, Store, codes};
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
@@ -165,8 +166,19 @@ impl Store for SqliteStore {
         self.wake.notify();
     }
 
-    fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener> {
-        self.wake.listen(wake).map(Listener)
+    fn attend(&self) {
+        let now_ms = self.shared.options.clock.wall_ms();
+        self.wake.attend(now_ms);
+    }
+
+    fn changed(&self, runs: &[RunNo]) {
+        if !runs.is_empty() {
+            self.wake.changed(self.shared.options.clock.wall_ms());
+        }
+    }
+
+    fn listen(&self, hear: Hear) -> Result<Listener> {
+        self.wake.listen(hear).map(Listener)
     }
 
     fn probe(&self) -> Result<()> {

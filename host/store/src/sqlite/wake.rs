@@ -1,11 +1,15 @@
-//! Notifies the other processes on a store of new work.
+//! Notifies the other processes on a store of new work and of changed runs.
 //!
-//! Every process watches one small file, `<store>-members/wake`, of 64 slots of eight bytes. A
-//! process notifies by writing a new number into its own slot: one `pwrite`, about a microsecond,
-//! for any number of listeners. The operating system reports the change (inotify, on Linux), and a
-//! listener compares the slots with those that it saw last. It ignores its own numbers, so that no
-//! process wakes itself. A file works with a path of any length, between containers, and without a
-//! list of the other processes; sockets do not.
+//! Every process watches one small file, `<store>-members/wake`, of three tables of 64 slots of eight
+//! bytes: work, changed runs, attention. A process notifies by writing a new number into its own slot:
+//! one `pwrite`, about a microsecond, for any number of listeners. The operating system reports the
+//! change (inotify, on Linux), and a listener compares the slots with those that it saw last. It
+//! ignores its own numbers, so that no process wakes itself. A file works with a path of any length,
+//! between containers, and without a list of the other processes; sockets do not.
+//!
+//! A process that waits for runs of others writes into its slot of the attention until when it does.
+//! The others report changed runs only until then: each reads the attention after its commits, and a
+//! waiting process reads the store after it has written its attention, so one of them sees the other.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -17,13 +21,22 @@ use notify::{RecursiveMode, Watcher as _};
 use parking_lot::Mutex;
 
 use super::locks;
-use crate::codes;
 use crate::error::{Error, Result};
+use crate::{ATTENTION_MS, Hear, News, codes};
 
 const SLOTS: usize = 64;
 const SLOT_BYTES: usize = 8;
 
 type Slots = [[u8; SLOT_BYTES]; SLOTS];
+
+/// The tables of the file, in their order.
+#[derive(Clone, Copy)]
+enum Table {
+    Work,
+    Runs,
+    /// Until when a process attends, in epoch milliseconds.
+    Attention,
+}
 
 /// The view of the wake file by one store object.
 pub(super) struct Wake {
@@ -31,6 +44,8 @@ pub(super) struct Wake {
     file: Option<File>,
     slot: usize,
     own: Own,
+    /// The last value that this store object has written into its slot of the attention.
+    attends: AtomicU64,
 }
 
 /// The range of numbers that one store object has written, which may wrap.
@@ -44,7 +59,7 @@ struct Own {
 struct Ears {
     file: File,
     own: Own,
-    seen: Mutex<Slots>,
+    seen: Mutex<[Slots; 2]>,
 }
 
 impl Wake {
@@ -72,20 +87,55 @@ impl Wake {
             file,
             slot,
             own,
+            attends: AtomicU64::new(0),
         }
     }
 
-    /// Notifies the other processes.
+    /// Notifies the other processes of work.
     pub(super) fn notify(&self) {
+        self.count_up(Table::Work);
+    }
+
+    /// Tells the other processes that this one waits for runs.
+    pub(super) fn attend(&self, now_ms: i64) {
+        let until_ms = u64::try_from(now_ms).unwrap_or(0) + ATTENTION_MS;
+        self.attends.store(until_ms, Ordering::SeqCst);
+        self.write(Table::Attention, until_ms);
+    }
+
+    /// Notifies the other processes of changed runs, if any process waits for runs.
+    pub(super) fn changed(&self, now_ms: i64) {
+        let Some(file) = &self.file else { return };
+        let (now_ms, own) = (
+            u64::try_from(now_ms).unwrap_or(0),
+            self.attends.load(Ordering::SeqCst),
+        );
+        let attention = read_slots(file, Table::Attention);
+        let mut others = attention.iter().enumerate().filter(|(slot, until_ms)| {
+            let until_ms = u64::from_le_bytes(**until_ms);
+            // A time beyond the longest attention was written before the clock was stepped back.
+            let lasts = now_ms < until_ms && until_ms <= now_ms + ATTENTION_MS;
+            lasts && !(*slot == self.slot && until_ms == own)
+        });
+        if others.next().is_some() {
+            self.count_up(Table::Runs);
+        }
+    }
+
+    fn count_up(&self, table: Table) {
         // The counter is increased first, so that this process's listener recognises the number as
         // its own.
         let count = self.own.last.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
-        let Some(file) = &self.file else { return };
-        let _ = file.write_at(&count.to_le_bytes(), (self.slot * SLOT_BYTES) as u64);
+        self.write(table, count);
     }
 
-    /// Calls `wake` for as long as the returned watcher lives.
-    pub(super) fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Box<dyn Send + Sync>> {
+    fn write(&self, table: Table, value: u64) {
+        let Some(file) = &self.file else { return };
+        let _ = file.write_at(&value.to_le_bytes(), place(table, self.slot));
+    }
+
+    /// Calls `hear` for as long as the returned watcher lives.
+    pub(super) fn listen(&self, hear: Hear) -> Result<Box<dyn Send + Sync>> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new(
                 codes::CANNOT_WATCH,
@@ -97,8 +147,8 @@ impl Wake {
         };
         let ears = self.ears().map_err(|error| failed(&error))?;
         let changed = move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| event.kind.is_modify()) && ears.hear() {
-                wake();
+            if event.is_ok_and(|event| event.kind.is_modify()) {
+                ears.hear().into_iter().flatten().for_each(&hear);
             }
         };
         let mut watcher = notify::recommended_watcher(changed).map_err(|error| failed(&error))?;
@@ -111,7 +161,7 @@ impl Wake {
     fn ears(&self) -> std::io::Result<Ears> {
         let file = File::open(&self.path)?;
         Ok(Ears {
-            seen: Mutex::new(read_slots(&file)),
+            seen: Mutex::new(COUNTED.map(|table| read_slots(&file, table))),
             own: self.own.clone(),
             file,
         })
@@ -119,14 +169,21 @@ impl Wake {
 }
 
 impl Ears {
-    /// Whether another store object has notified since the last call.
-    fn hear(&self) -> bool {
+    /// The notifications of other store objects since the last call.
+    fn hear(&self) -> [Option<News<'static>>; 2] {
         let mut seen = self.seen.lock();
-        let before = std::mem::replace(&mut *seen, read_slots(&self.file));
-        let slots = seen.iter().zip(&before);
-        slots
-            .into_iter()
-            .any(|(now, before)| now != before && !self.own.has(u64::from_le_bytes(*now)))
+        let now = COUNTED.map(|table| read_slots(&self.file, table));
+        let before = std::mem::replace(&mut *seen, now);
+        let heard = |at: usize| {
+            let (now, before) = (now.get(at)?, before.get(at)?);
+            now.iter()
+                .zip(before)
+                .find(|(now, before)| now != before && !self.own.has(u64::from_le_bytes(**now)))
+        };
+        [
+            heard(0).map(|_| News::Work),
+            heard(1).map(|_| News::SomeRuns),
+        ]
     }
 }
 
@@ -137,10 +194,18 @@ impl Own {
     }
 }
 
-/// Reads all slots. Slots beyond the end of the file read as zero.
-fn read_slots(file: &File) -> Slots {
+/// The tables of counters.
+const COUNTED: [Table; 2] = [Table::Work, Table::Runs];
+
+/// The place of a slot in the file, in bytes.
+fn place(table: Table, slot: usize) -> u64 {
+    ((table as usize * SLOTS + slot) * SLOT_BYTES) as u64
+}
+
+/// Reads all slots of a table. Slots beyond the end of the file read as zero.
+fn read_slots(file: &File, table: Table) -> Slots {
     let mut slots: Slots = [[0; SLOT_BYTES]; SLOTS];
-    let _ = file.read_at(slots.as_flattened_mut(), 0);
+    let _ = file.read_at(slots.as_flattened_mut(), place(table, 0));
     slots
 }
 
@@ -155,7 +220,7 @@ mod tests {
         std::fs::create_dir(locks::directory(&store)).unwrap();
         let both = nonces.map(|nonce| Wake::new(&store, nonce));
         let ears = both.each_ref().map(|wake| wake.ears().unwrap());
-        let heard = || ears.each_ref().map(Ears::hear);
+        let heard = || ears.each_ref().map(|ears| ears.hear()[0].is_some());
         assert_eq!(heard(), [false, false]);
         for _ in 0..100 {
             both[0].notify();
@@ -176,5 +241,30 @@ mod tests {
         check([far, 2 * far]);
         // The numbers of the first one wrap.
         check([u64::MAX - 64, far - 1]);
+    }
+
+    #[test]
+    fn changed_runs_are_told_to_processes_that_attend_and_only_while_they_do() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let store = directory.path().join("windlass.db");
+        std::fs::create_dir(locks::directory(&store)).unwrap();
+        let [one, other] = [(1 << 32) + 1, (2 << 32) + 2].map(|nonce| Wake::new(&store, nonce));
+        let ears = [one.ears().unwrap(), other.ears().unwrap()];
+        let heard = || ears.each_ref().map(|ears| ears.hear()[1].is_some());
+        one.changed(0);
+        assert_eq!(heard(), [false, false], "no process attends");
+        other.attend(0);
+        one.changed(1);
+        assert_eq!(heard(), [false, true]);
+        other.changed(1);
+        assert_eq!(heard(), [false, false], "only the process itself attends");
+        let end = i64::try_from(ATTENTION_MS).unwrap();
+        one.changed(end - 1);
+        assert_eq!(heard(), [false, true]);
+        one.changed(end);
+        assert_eq!(heard(), [false, false], "the attention is over");
+        other.attend(1_000_000);
+        one.changed(1_000);
+        assert_eq!(heard(), [false, false], "the clock was stepped back");
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::Value;
 use windlass_model::Clock as _;
 use windlass_runtime::SystemClock;
@@ -20,9 +20,6 @@ use crate::output::Output;
 /// How long a host may take to take a request: longer than it sleeps between two looks at its
 /// store.
 const SOON: Duration = Duration::from_secs(3);
-
-/// How long one look waits for the end of the run.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// How many triggers of the run are looked through. Control triggers are due at once, so they come
 /// first.
@@ -56,10 +53,12 @@ impl Taken {
 /// Waits until a host has taken the request of this kind, for at most [`SOON`].
 pub(super) fn is_taken(api: &Api, id: &str, kind: &str) -> anyhow::Result<Taken> {
     let clock = SystemClock::new();
+    let mut last = None;
     loop {
-        let looked = api.ask_waiting(Method::GET, &["runs", id, "result"], LOOK, None);
-        match looked {
-            Ok((StatusCode::ACCEPTED, ..)) => {}
+        // The owner of the run carries the request out by a step.
+        let left = SOON.saturating_sub(clock.monotonic());
+        match api.follow(id, last.as_ref(), left) {
+            Ok((StatusCode::ACCEPTED, outcome)) => last = Some(outcome),
             Ok(_) => return Ok(Taken::Ended),
             Err(error) => match error.downcast_ref::<Expected>() {
                 Some(expected) if expected.code == NOT_FOUND => return Ok(Taken::Ended),

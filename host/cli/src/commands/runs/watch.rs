@@ -1,10 +1,8 @@
 //! `windlass runs watch`: the executions of a run as they happen, and its end.
 //!
-//! The command asks the API again and again, each time for the executions that it has not shown.
+//! The command asks the API each time the run has gone on, for the executions that it has not shown.
 //! So it works with a host and on a store alike, and misses none. After a pause of more than
 //! [`MOST`] executions it shows the newest, and says so.
-
-use std::time::Duration;
 
 use clap::Args;
 use reqwest::{Method, StatusCode};
@@ -12,14 +10,10 @@ use serde_json::Value;
 
 use super::trace::{Details, ORDER, at_ms, complete};
 use crate::app::Context;
-use crate::client::{Api, items, picked, text};
+use crate::client::{Api, WAIT, items, picked, text};
 use crate::ended;
 use crate::exit::Exit;
 use crate::output::{Format, Output};
-
-/// How long one request waits for the end of the run, and so how late an execution is shown at
-/// most.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Executions per request.
 const PAGE: usize = 50;
@@ -58,10 +52,9 @@ pub(super) fn watch(
 ) -> anyhow::Result<Exit> {
     let run = api.get(&["runs", id])?;
     let created_ms = run.get("run").map_or(0, |run| at_ms(run, "created"));
-    let (mut last, mut said) = (None, String::new());
+    let (mut last, mut said, mut seen) = (None, String::new(), None);
     loop {
-        let path = ["runs", id, "result"];
-        let (status, outcome, _) = api.ask_waiting(Method::GET, &path, LOOK, None)?;
+        let (status, outcome) = api.follow(id, seen.as_ref(), WAIT)?;
         // Executions that precede the status are in the store by now.
         let new = newer(api, id, last.as_ref())?;
         if new.gap {
@@ -87,6 +80,7 @@ pub(super) fn watch(
             tell(output, id, now);
             now.clone_into(&mut said);
         }
+        seen = Some(outcome);
     }
 }
 

@@ -74,7 +74,7 @@ fn every_draft_is_read_by_the_rules_of_the_newest() {
 }
 
 #[test]
-fn keywords_that_mean_something_else_in_other_drafts_are_refused() {
+fn keywords_with_another_meaning_in_other_drafts_are_refused() {
     for (schema, pointer) in [
         (
             json!({ "$schema": "http://json-schema.org/draft-04/schema#" }),

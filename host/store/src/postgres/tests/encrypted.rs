@@ -34,7 +34,7 @@ fn a_server_is_spoken_to_if_it_is_trusted() {
     let works = |url: &str, encrypted: bool| {
         let (store, other) = (open(url).unwrap(), open(url).unwrap());
         let (sender, woken) = mpsc::channel();
-        let listener = store.listen(Box::new(move || {
+        let listener = store.listen(Box::new(move |_| {
             let _ = sender.send(());
         }));
         Member::of(Arc::<PostgresStore>::clone(&other)).born();

@@ -24,7 +24,7 @@ const LONG: Duration = Duration::from_secs(30);
 fn ears(store: &dyn Store) -> (Receiver<()>, Listener) {
     let (sender, heard) = channel();
     let listener = store
-        .listen(Box::new(move || sender.send(()).unwrap_or_default()))
+        .listen(Box::new(move |_| sender.send(()).unwrap_or_default()))
         .unwrap();
     (heard, listener)
 }
