@@ -99,8 +99,12 @@ pub const SCHEMA_BYTES: u64 = 1024 * 1024;
 /// How deep a JSON Schema may nest.
 pub const SCHEMA_NESTING: usize = 64;
 
-/// Subschemas in one JSON Schema that can be reached.
-pub const SCHEMA_PARTS: usize = 10_000;
+/// Digits of a number in a JSON Schema, with its exponent written out.
+pub const SCHEMA_DIGITS: u64 = 400;
+
+/// Subschemas in one JSON Schema that can be reached. The validator compiles long chains of them in a
+/// time and memory that grow with the square.
+pub const SCHEMA_PARTS: usize = 2_000;
 
 /// How long the pointers to all subschemas of a JSON Schema may be together, in bytes.
 pub const SCHEMA_PATHS_BYTES: usize = 32 * 1024 * 1024;

@@ -349,7 +349,7 @@ impl Fill<'_> {
         members: &[(String, &RawValue)],
         depth: usize,
     ) -> Result<(), Beyond> {
-        self.step(members.len())?;
+        self.step(members.len().saturating_mul(parts.len()).max(members.len()))?;
         let mut known: HashSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
         self.out.push(b'{');
         let mut first = true;

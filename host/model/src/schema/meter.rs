@@ -19,6 +19,15 @@ pub(super) const KEYWORD: &str = "x-steps";
 /// Bytes of a text that cost each keyword on it another step.
 const TEXT: u64 = 64;
 
+/// Digits up to which arithmetic on a number costs no further steps.
+const DIGITS: u64 = 64;
+
+/// Digits beyond which the validator compares numbers without writing them out.
+const MOST_DIGITS: u64 = 10_000;
+
+/// Bytes of the number of an item in a pointer, with its slash.
+const NUMBER: u64 = 8;
+
 /// Steps for `uniqueItems`, times the list's size.
 const UNIQUE: u64 = 4;
 
@@ -96,12 +105,56 @@ impl<'i> Keyword<'i> for Cost {
     }
 }
 
-/// How often a keyword on a value is charged. Arithmetic takes time for each digit of a long number.
+/// How often a keyword on a value is charged. Arithmetic on fractions takes time for the square of
+/// the digits, which an exponent multiplies: `1e-9998` has ten thousand.
 fn units(value: &Value) -> u64 {
     match value {
         Value::String(text) => 1 + text.len() as u64 / TEXT,
-        Value::Number(number) => 1 + (number.as_str().len() as u64).saturating_sub(TEXT),
+        Value::Number(number) => {
+            let text = number.as_str();
+            let written = (text.len() as u64).saturating_sub(DIGITS);
+            match digits(text) {
+                digits if digits > DIGITS && digits <= MOST_DIGITS => {
+                    1 + written + digits * digits / 512
+                }
+                _ => 1 + written,
+            }
+        }
         _ => 1,
+    }
+}
+
+/// The digits of a number once its exponent is written out, at most.
+fn digits(number: &str) -> u64 {
+    let (digits, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let exponent = exponent.trim_start_matches(['+', '-']);
+    let exponent = exponent.parse().unwrap_or(u64::MAX);
+    exponent.saturating_add(digits.len() as u64)
+}
+
+/// Whether a value has a number of more digits than that, its exponent written out.
+pub(super) fn has_longer_number(value: &Value, most: u64) -> bool {
+    match value {
+        Value::Number(number) => digits(number.as_str()) > most,
+        Value::Array(items) => items.iter().any(|item| has_longer_number(item, most)),
+        Value::Object(members) => members.values().any(|value| has_longer_number(value, most)),
+        _ => false,
+    }
+}
+
+/// The length of the longest pointer to a value in this one, in bytes, at most.
+pub(super) fn longest_pointer(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => {
+            let longest = items.iter().map(longest_pointer).max();
+            longest.map_or(0, |below| NUMBER + below)
+        }
+        Value::Object(members) => {
+            // Each byte of a name may be escaped by two.
+            let of = |(name, value)| 1 + 2 * String::len(name) as u64 + longest_pointer(value);
+            members.iter().map(of).max().unwrap_or_default()
+        }
+        _ => 0,
     }
 }
 

@@ -39,6 +39,12 @@ const MISTAKES: usize = 50;
 /// returns the first one, and each takes some hundred bytes.
 const GATHERED: u64 = 50_000;
 
+/// The bytes of the pointers to gathered mistakes, roughly.
+const GATHERED_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The names of properties among which a misspelt one is looked for.
+const SIBLINGS: usize = 500;
+
 /// What a compiled subschema takes, besides its pointer and its keywords' values.
 const PART_BYTES: usize = 1_024;
 
@@ -164,6 +170,11 @@ impl Schema {
                 all.push(json!({ "$ref": plan::refer(number) }));
             }
         }
+        let too_deep = |value: &Value| meter::deeper(value, limits::SCHEMA_DEPTH / self.plan.chain);
+        if let Some((part, _)) = parts.iter().zip(&values).find(|(_, value)| too_deep(value)) {
+            let reason = "it nests too deep for this schema".to_owned();
+            return Err(self.default_refused(*part, "", reason));
+        }
         // One schema with a reference to each, so that all are compiled once.
         let mut list = self.plan.document.clone();
         if let Some(list) = list.as_object_mut() {
@@ -286,7 +297,8 @@ impl Schema {
             }
             found
         };
-        let mut diagnostics = meter::within(GATHERED, all);
+        let longest = GATHERED_BYTES / (meter::longest_pointer(value) + 300);
+        let mut diagnostics = meter::within(longest.clamp(1, GATHERED), all);
         // The first mistake of a choice contains all mistakes of its branches.
         if diagnostics.is_none() && !self.plan.choices {
             diagnostics = meter::within(limits::SCHEMA_STEPS, first);
@@ -306,7 +318,8 @@ impl Schema {
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected }
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-                let known = self.siblings(error);
+                let mut known = self.siblings(error);
+                known.truncate(SIBLINGS);
                 let left = MISTAKES.saturating_sub(out.len());
                 for name in unexpected.iter().take(left) {
                     let place = Place::at(format!("{pointer}/{}", escape(name)));

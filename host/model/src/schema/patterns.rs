@@ -65,6 +65,29 @@ impl<'a> Patterns<'a> {
     }
 }
 
+/// Whether a pattern has a group with flags. JSON Schema knows none, and a class that ignores case
+/// takes milliseconds to compile.
+fn has_inline_flags(pattern: &str) -> bool {
+    let (mut chars, mut in_class) = (pattern.char_indices(), false);
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '\\' => drop(chars.next()),
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '(' if !in_class => {
+                let rest = pattern.get(at + 1..).unwrap_or_default();
+                let flag = rest.strip_prefix('?').and_then(|rest| rest.chars().next());
+                let is_flag = flag.is_some_and(|flag| flag == '-' || flag.is_alphabetic());
+                if is_flag && !rest.starts_with("?P<") {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
 /// The size of a compiled pattern in bytes, rounded up to a power of two.
 fn weigh(pattern: &str) -> Result<usize, (String, &'static str)> {
     let shown = super::clipped(pattern);
@@ -74,6 +97,13 @@ fn weigh(pattern: &str) -> Result<usize, (String, &'static str)> {
             limits::PATTERN_BYTES
         );
         return Err((message, "split it into several patterns under `allOf`"));
+    }
+    if has_inline_flags(pattern) {
+        let message = format!("the pattern `{shown}` sets flags, like `(?i)`");
+        return Err((
+            message,
+            "write the pattern without flags: `[aA]` in place of `(?i)a`",
+        ));
     }
     let schema = json!({ "pattern": pattern });
     let compiles = |bytes: &usize| linear(*bytes).build(&schema).is_ok();

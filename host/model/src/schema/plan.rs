@@ -121,6 +121,11 @@ impl Plan {
             let message = format!("it has over {bytes} bytes, or nests over {levels} deep");
             return Err(Refused::new(codes::SCHEMA_BOUNDS, "", message));
         }
+        let digits = limits::SCHEMA_DIGITS;
+        if meter::has_longer_number(schema, digits) {
+            let message = format!("it has a number of over {digits} digits, exponent included");
+            return Err(Refused::new(codes::SCHEMA_BOUNDS, "", message));
+        }
         let mut reader = Reader::default();
         reader.part(schema, String::new(), true)?;
         for (part, reference, pointer) in std::mem::take(&mut reader.references) {

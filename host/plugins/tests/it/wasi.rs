@@ -23,7 +23,7 @@ const FILES: &str = "package wasi:filesystem@0.2.3;
         get-directories: func() -> list<tuple<descriptor, string>>;
     }";
 /// `wasi:http` and its neighbours, with the shapes of WASI.
-const HTTP: [&str; 4] = [
+const HTTP: [&str; 5] = [
     "package wasi:io@0.2.3;
      interface error { resource error; }
      interface poll { resource pollable; }
@@ -76,12 +76,19 @@ const HTTP: [&str; 4] = [
      }",
     "package wasi:neighbours@0.1.0;
      interface types { use wasi:http/types@0.2.3.{fields, error-code}; type both = error-code; }",
+    "package wasi:texts@0.1.0;
+     interface texts {
+        variant error { missing, upstream(string) }
+        plain: func() -> result<_, string>;
+        cases: func() -> result<u32, error>;
+     }",
 ];
 
 const HTTP_WORLD: &str = "import wasi:http/outgoing-handler@0.2.3;
     import wasi:http/types@0.2.3;
     import wasi:io/streams@0.2.3;
     import wasi:neighbours/types@0.1.0;
+    import wasi:texts/texts@0.1.0;
     import wasi:store/store@0.2.0-draft;";
 
 const HTTP_IMPORTS: &str = r#"
@@ -105,6 +112,8 @@ const HTTP_IMPORTS: &str = r#"
   (import "wasi:store/store@0.2.0-draft" "open" (func $open (param i32 i32 i32)))
   (import "wasi:store/store@0.2.0-draft" "report" (func $report (param i32)))
   (import "wasi:store/store@0.2.0-draft" "reports" (func $reports (param i32)))
+  (import "wasi:texts/texts@0.1.0" "plain" (func $plain (param i32)))
+  (import "wasi:texts/texts@0.1.0" "cases" (func $cases (param i32)))
   (global $turn (mut i32) (i32.const 0))"#;
 
 #[test]
@@ -214,6 +223,7 @@ fn wasi_that_is_not_offered_refuses_and_leaves_nothing() {
             "wasi:http/outgoing-handler@0.2.3",
             "wasi:http/types@0.2.3",
             "wasi:store/store@0.2.0-draft",
+            "wasi:texts/texts@0.1.0",
         ]
     );
     assert_eq!(output(rig.fiber(&fetches, bare("wat/run"))), json!("ok"));
@@ -228,6 +238,43 @@ fn wasi_that_is_not_offered_refuses_and_leaves_nothing() {
          (i32.const 128)",
     );
     assert_eq!(output(rig.fiber(&stores, bare("wat/run"))), json!("ok"));
+    // An error that is a text alone, and one whose only case with a text has a name of its own.
+    let texts = http(
+        &rig,
+        "(call $plain (i32.const 2048))
+         (if (i32.ne (i32.load8_u (i32.const 2048)) (i32.const 1)) (then unreachable))
+         (if (i32.ne (i32.load (i32.const 2056)) (i32.const 27)) (then unreachable))
+         (call $cases (i32.const 2048))
+         (if (i32.ne (i32.load8_u (i32.const 2048)) (i32.const 1)) (then unreachable))
+         (if (i32.ne (i32.load8_u (i32.const 2052)) (i32.const 1)) (then unreachable))
+         (if (i32.ne (i32.load (i32.const 2060)) (i32.const 27)) (then unreachable))
+         (i32.const 128)",
+    );
+    assert_eq!(output(rig.fiber(&texts, bare("wat/run"))), json!("ok"));
+}
+
+#[test]
+fn a_component_may_import_a_thousand_resources_of_wasi() {
+    let rig = Rig::new();
+    let make = |count: usize| {
+        let resources = (0..count).map(|n| format!("resource r{n};"));
+        let fields: Vec<String> = (0..count).map(|n| format!("field{n}: r{n}")).collect();
+        let package = format!(
+            "package wasi:many@0.1.0;
+             interface many {{ {} record all {{ {} }} get: func() -> all; }}",
+            resources.collect::<String>(),
+            fields.join(", ")
+        );
+        let world = "import wasi:many/many@0.1.0;";
+        let import = r#"(import "wasi:many/many@0.1.0" "get" (func $get (param i32)))"#;
+        rig.node_with(&[&package], world, import, "(i32.const 128)")
+    };
+    assert_eq!(
+        output(rig.fiber(&make(1_000).unwrap(), bare("wat/run"))),
+        json!("ok")
+    );
+    let refused = make(1_001).err().unwrap().to_string();
+    assert!(refused.contains("more than 1000 resources"), "{refused}");
 }
 
 #[test]

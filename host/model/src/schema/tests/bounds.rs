@@ -284,6 +284,8 @@ fn work_is_bounded_by_the_size_of_the_value_too() {
 )]
 fn no_check_takes_long() {
     const LONGEST: Duration = Duration::from_secs(20);
+    let small: Value =
+        serde_json::from_str(&format!("[1e-9998{}]", ",1e-9998".repeat(130_000))).unwrap();
     let digits: Value = serde_json::from_str(&"7".repeat(10_000_000)).unwrap();
     let list = Value::from(vec![1; 200_000]);
     let many = |each: fn(usize) -> Value| Value::from_iter((0..400).map(each));
@@ -296,6 +298,9 @@ fn no_check_takes_long() {
             json!({ "anyOf": many(|n| json!({ "minimum": n, "enum": [n] })) }),
             &digits,
         ),
+        (json!({ "items": { "minimum": 0 } }), &small),
+        (json!({ "items": { "type": "integer" } }), &small),
+        (json!({ "items": { "multipleOf": 0.01 } }), &small),
         (
             json!({ "allOf": many(|n| json!({ "contains": { "const": -1 - n as i64 } })) }),
             &list,
@@ -381,6 +386,7 @@ fn mistakes_of_large_values_are_not_gathered() {
 fn messages_do_not_repeat_long_texts() {
     let long = "x".repeat(1_000_000);
     let digits: Value = serde_json::from_str(&"7".repeat(100_000)).unwrap();
+    let constant: Value = serde_json::from_str(&"7".repeat(400)).unwrap();
     for (schema, value) in [
         (
             json!({ "additionalProperties": false, "properties": { "a": true } }),
@@ -388,7 +394,7 @@ fn messages_do_not_repeat_long_texts() {
         ),
         (json!({ "const": &long[..500_000] }), json!(1)),
         (json!({ "enum": ["a"] }), json!(&long)),
-        (json!({ "const": &digits }), json!(1)),
+        (json!({ "const": &constant }), json!(1)),
         (json!({ "enum": ["a"] }), digits.clone()),
         (json!({ "const": 1 }), digits.clone()),
         (json!({ "maximum": 1 }), digits.clone()),
@@ -525,14 +531,14 @@ fn items_are_the_same_as_json_schema_says() {
 
 #[test]
 fn long_chains_of_references_are_refused() {
-    for count in [64, 1_000] {
+    for count in [64, 900] {
         is_refused(&levels(count, |next| next), codes::SCHEMA_REFERENCE);
         let each = |next| json!({ "allOf": [next] });
         is_refused(&levels(count, each), codes::SCHEMA_REFERENCE);
     }
     Schema::compile(&levels(62, |next| next)).unwrap();
     // Only chains for the same value are refused, not those through items.
-    Schema::compile(&levels(4_000, |next| json!({ "items": next }))).unwrap();
+    Schema::compile(&levels(990, |next| json!({ "items": next }))).unwrap();
 }
 
 #[test]
@@ -611,20 +617,65 @@ fn the_deepest_value_fits_the_stack() {
             schema.check(&deep(depth, json!([])), "");
         }
         // The deepest schema can be compiled and dropped as well.
-        let deep = (0..62).fold(json!({ "$ref": "#/$defs/l0" }), |inner, level| {
+        let deep = (0..30).fold(json!({ "type": "string" }), |inner, level| {
             match level % 3 {
                 0 => json!({ "items": inner }),
                 1 => json!({ "allOf": [inner] }),
                 _ => json!({ "additionalProperties": inner }),
             }
         });
-        drop(Schema::compile(&deep));
-        let mut chain = levels(9_000, |next| json!({ "items": next }));
+        drop(Schema::compile(&deep).unwrap());
+        let mut chain = levels(990, |next| json!({ "items": next }));
         chain["$defs"]["l0"] = json!({ "contains": { "$ref": "#/$defs/l1" } });
-        drop(Schema::compile(&chain));
+        drop(Schema::compile(&chain).unwrap());
     };
     let thread = std::thread::Builder::new()
         .stack_size(STACK_BYTES)
         .spawn(checks);
     thread.unwrap().join().unwrap();
+}
+
+#[test]
+fn schemas_with_very_long_numbers_are_refused() {
+    for number in [
+        "1e401",
+        "1e-9998",
+        "1e9000000000000000000000",
+        &"7".repeat(401),
+    ] {
+        let number: Value = serde_json::from_str(number).unwrap();
+        is_refused(&json!({ "multipleOf": number }), codes::SCHEMA_BOUNDS);
+        is_refused(&json!({ "enum": [1, [number]] }), codes::SCHEMA_BOUNDS);
+    }
+    Schema::compile(&json!({ "maximum": 1e300 })).unwrap();
+}
+
+#[test]
+fn patterns_with_flags_are_refused() {
+    for pattern in ["(?i)a", "(?-i:a)", "x(?s:.)", "[]](?i)", "\\\\(?x) a"] {
+        is_refused(&json!({ "pattern": pattern }), codes::SCHEMA_PATTERN);
+    }
+    for pattern in ["(?:a)", "(?<year>a)", "\\(?i", "[(?i)]"] {
+        Schema::compile(&json!({ "pattern": pattern })).unwrap();
+    }
+}
+
+#[test]
+fn mistakes_with_long_names_take_little_memory() {
+    let schema = json!({ "additionalProperties": { "items": { "type": "string" } } });
+    let schema = Schema::compile(&schema).unwrap();
+    let long = "~".repeat(500_000);
+    let wrong = schema.check(&json!({ &*long: vec![1; 4_000] }), "");
+    assert!((1..=super::MISTAKES).contains(&wrong.len()));
+}
+
+#[test]
+fn a_default_that_nests_deep_in_a_long_chain_is_refused() {
+    let mut schema = levels(60, |next| next);
+    schema["$defs"]["l60"] = json!({ "additionalProperties": { "$ref": "#/$defs/l0" } });
+    let deep = (0..50).fold(json!(1), |inner, _| json!({ "a": inner }));
+    schema["default"] = deep;
+    let schema = Schema::compile(&schema).unwrap();
+    let refused = schema.defaults_fit().unwrap_err();
+    assert_eq!(refused.code, codes::SCHEMA_DEFAULT);
 }

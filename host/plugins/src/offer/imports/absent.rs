@@ -62,6 +62,10 @@ const REFUSALS: [&str; 3] = ["HTTP-request-denied", "access-denied", "not-suppor
 /// The case of errors with a text.
 const OTHER: &str = "other";
 
+/// The resources of all interfaces of WASI in the imports of a component: each is compared with those
+/// before it.
+const MAX_RESOURCES: usize = 1_000;
+
 /// Values in one answer, at any depth: a short type can have very many.
 const MAX_VALUES: usize = 64;
 
@@ -102,6 +106,11 @@ pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtim
                         },
                     };
                     if same.is_none() {
+                        if known.len() >= MAX_RESOURCES {
+                            let message =
+                                format!("it imports more than {MAX_RESOURCES} resources of WASI");
+                            return Err(wasmtime::Error::msg(message));
+                        }
                         known.push((ty, is));
                     }
                     if let Some(linked) = linked {
@@ -267,7 +276,9 @@ fn answer(
 /// The error of this type that says that an access is refused.
 fn refusal(error: &Type) -> Option<Val> {
     let is_refusal = |name: &str| REFUSALS.contains(&name);
+    let text = || Val::String("this host does not offer it".to_owned());
     match error {
+        Type::String => Some(text()),
         Type::Enum(cases) => {
             let mut names = cases.names();
             let name = names.find(|name| is_refusal(name))?;
@@ -280,10 +291,12 @@ fn refusal(error: &Type) -> Option<Val> {
                 return Some(Val::Variant(case.name.to_owned(), None));
             }
             let has_text = |ty: &Option<Type>| matches!(ty, Some(Type::String));
-            let mut cases = variant.cases();
-            let case = cases.find(|case| case.name == OTHER && has_text(&case.ty))?;
-            let text = Val::String("this host does not offer it".to_owned());
-            Some(Val::Variant(case.name.to_owned(), Some(Box::new(text))))
+            let find = |is: &dyn Fn(&str) -> bool| {
+                let mut cases = variant.cases();
+                cases.find(|case| is(case.name) && has_text(&case.ty))
+            };
+            let case = find(&|name| name == OTHER).or_else(|| find(&|_| true))?;
+            Some(Val::Variant(case.name.to_owned(), Some(Box::new(text()))))
         }
         _ => None,
     }
