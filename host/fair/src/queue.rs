@@ -153,8 +153,8 @@ impl<F: Clone + Eq + Hash, L: Clone + Eq, T> Queue<F, L, T> {
         lanes.map(|(_, waiting)| waiting.len()).sum()
     }
 
-    /// Takes the caller that goes next, of those whose lane is open for their flow. A caller that is gone is removed
-    /// when it would be next, and counts for nothing.
+    /// Takes the caller that goes next, of those whose lane is open for their flow. A caller that is
+    /// gone is removed when it would be next, and counts for nothing.
     pub fn take(
         &mut self,
         now_ms: u64,

@@ -297,8 +297,8 @@ impl Schema {
             }
             found
         };
-        let longest = GATHERED_BYTES / (meter::longest_pointer(value) + 300);
-        let mut diagnostics = meter::within(longest.clamp(1, GATHERED), all);
+        let steps = GATHERED_BYTES / (meter::longest_pointer(value) + 300);
+        let mut diagnostics = meter::within(steps.clamp(1, GATHERED), all);
         // The first mistake of a choice contains all mistakes of its branches.
         if diagnostics.is_none() && !self.plan.choices {
             diagnostics = meter::within(limits::SCHEMA_STEPS, first);
