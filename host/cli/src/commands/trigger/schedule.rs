@@ -16,7 +16,7 @@ use crate::input;
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The trigger does not keep the run open: the end of the run closes it. A repeated command with the same --id and the same arguments schedules nothing new. Use --at for this: --in counts from now, so a repeated command has another time."
+    after_help = "The trigger does not keep the run open: the end of the run closes it. A repeated command with the same --id and --at schedules no second trigger. With --in the repeated command has another due time, and the host refuses it."
 )]
 pub(crate) struct Schedule {
     /// The run, given by its id or the beginning of it

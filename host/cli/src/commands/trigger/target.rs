@@ -42,10 +42,10 @@ pub(crate) struct Cancel {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct When {
-    /// At this time, like 2026-01-31T12:00:00Z
+    /// The due time, an instant like 2026-01-31T12:00:00Z
     #[arg(long, value_parser = instant, value_name = "INSTANT")]
     at: Option<i64>,
-    /// After this duration, like 90s or 3d
+    /// The due time, counted from now, like 90s or 3d
     #[arg(
         long = "in",
         value_parser = duration,

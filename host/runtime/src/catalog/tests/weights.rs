@@ -164,7 +164,7 @@ fn the_weight_of_a_definition_is_about_the_memory_that_it_takes() {
             "a schema of texts",
             with(
                 "input",
-                json!({ "properties": properties(5_000, &|_| json!({ "type": "string" })) }),
+                json!({ "properties": properties(1_900, &|_| json!({ "type": "string" })) }),
             ),
         ),
         (
