@@ -1,0 +1,3 @@
+import { Date, performance } from "../clock.js";
+
+Object.assign(globalThis, { Date, performance });

@@ -1,0 +1,3 @@
+import { console } from "../log.js";
+
+globalThis.console = console;

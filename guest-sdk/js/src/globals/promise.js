@@ -1,0 +1,3 @@
+import { Promise, queueMicrotask } from "../promise.js";
+
+Object.assign(globalThis, { Promise, queueMicrotask });

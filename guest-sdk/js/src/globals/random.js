@@ -1,0 +1,3 @@
+import { mathRandom } from "../random.js";
+
+Math.random = mathRandom;
