@@ -59,30 +59,35 @@ export class Headers {
   }
 }
 
+const BODY = Symbol("body");
+
 /** A response, with any status. */
 export class Response {
-  #body;
-
   constructor(body, { status = 200, headers, url = "" } = {}) {
-    this.#body = body ?? "";
+    this[BODY] = body ?? "";
     this.status = status;
     this.ok = status >= 200 && status < 300;
     this.headers = headers instanceof Headers ? headers : new Headers(headers);
     this.url = url;
   }
   async text() {
-    const body = typeof this.#body === "string" ? this.#body : utf8(this.#body);
+    const body = typeof this[BODY] === "string" ? this[BODY] : utf8(this[BODY]);
     return body.replace(/^\uFEFF/, "");
   }
   async json() {
     return parse(await this.text());
   }
   async bytes() {
-    return typeof this.#body === "string" ? toUtf8(this.#body) : this.#body;
+    return typeof this[BODY] === "string" ? toUtf8(this[BODY]) : this[BODY];
   }
   async arrayBuffer() {
     return (await this.bytes()).slice().buffer;
   }
+}
+
+/** The body of a response, for the test kit. */
+export function bodyOf(response) {
+  return response[BODY];
 }
 
 /** Sends a request and waits for the response. Without a response it throws a `Failure`. */

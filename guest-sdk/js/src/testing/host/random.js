@@ -1,0 +1,3 @@
+import { randomBytes } from "node:crypto";
+
+export const bytes = (length) => new Uint8Array(randomBytes(length));
