@@ -1,6 +1,7 @@
 // The component, by the toolchain of an engine.
 
-import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
@@ -8,38 +9,87 @@ import { pathToFileURL } from "node:url";
 import { BuildError, MISSING } from "./errors.js";
 import { VERSION, contract } from "./project.js";
 
+const QUICKJS = "componentize-qjs";
 const STARLINGMONKEY = "@bytecodealliance/componentize-js";
 const STARLINGMONKEY_VERSION = "0.23.0";
 
-/** Makes the component: its bytes. */
+/** How many components of a project are kept. */
+const KEPT = 8;
+
+/**
+ * Makes the component: its bytes. An engine puts random seeds into what it makes, so a component is
+ * kept by the digest of its inputs: the same inputs give the same bytes.
+ */
 export async function componentize({ plugin, engine, exports, imports, code }) {
+  const contents = await contract();
+  const line = (verb) => (name) => `    ${verb} windlass:${name}/${name}@${VERSION};\n`;
+  const items = [...imports.map(line("import")), ...exports.map(line("export"))].join("");
+  const world = `package author:plugin;\n\nworld plugin {\n${items}}\n`;
+
+  const toolchain = engine === "quickjs" ? QUICKJS : STARLINGMONKEY;
+  const version = await versionOf(toolchain, plugin);
+  const inputs = JSON.stringify([toolchain, version, world, contents.map(({ text }) => text), code]);
+  const digest = createHash("sha256").update(inputs).digest("hex");
+  const cache = path.join(plugin.directory, "node_modules", ".cache", "windlass");
+  const kept = path.join(cache, `${digest}.wasm`);
+  const found = await readFile(kept).catch(() => undefined);
+  if (found) return found;
+
   const folder = await mkdtemp(path.join(os.tmpdir(), "windlass-"));
   try {
-    await world(folder, imports, exports);
+    const wit = path.join(folder, "wit");
+    for (const { name, text } of contents) {
+      await mkdir(path.join(wit, "deps", name), { recursive: true });
+      await writeFile(path.join(wit, "deps", name, `${name}.wit`), text);
+    }
+    await writeFile(path.join(wit, "world.wit"), world);
     const make = engine === "quickjs" ? quickjs : starlingmonkey;
-    return await make(path.join(folder, "wit"), code, plugin);
+    const component = await make(wit, code, plugin);
+    await keep(cache, kept, component);
+    return component;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** Writes a world of exactly these interfaces, beside the contract. */
-async function world(folder, imports, exports) {
-  const wit = path.join(folder, "wit");
-  for (const { name, file } of await contract()) {
-    const to = path.join(wit, "deps", name);
-    await mkdir(to, { recursive: true });
-    await copyFile(file, path.join(to, `${name}.wit`));
+/** Keeps a component, in place of the oldest. */
+async function keep(cache, file, component) {
+  await mkdir(cache, { recursive: true });
+  await replace(file, component);
+  const names = (await readdir(cache)).filter((name) => name.endsWith(".wasm"));
+  const ages = await Promise.all(
+    names.map(async (name) => [(await stat(path.join(cache, name))).mtimeMs, name]),
+  );
+  ages.sort(([a], [b]) => b - a);
+  for (const [, name] of ages.slice(KEPT)) await rm(path.join(cache, name), { force: true });
+}
+
+/** Writes a file by renaming. */
+export async function replace(file, bytes) {
+  await mkdir(path.dirname(file), { recursive: true });
+  const fresh = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}`);
+  try {
+    await writeFile(fresh, bytes);
+    await rename(fresh, file);
+  } finally {
+    await rm(fresh, { force: true });
   }
-  const line = (verb) => (name) => `    ${verb} windlass:${name}/${name}@${VERSION};\n`;
-  const items = [...imports.map(line("import")), ...exports.map(line("export"))].join("");
-  await writeFile(path.join(wit, "world.wit"), `package author:plugin;\n\nworld plugin {\n${items}}\n`);
+}
+
+/** The version of a toolchain that is installed. */
+async function versionOf(name, { directory }) {
+  const from = name === QUICKJS ? import.meta.url : path.join(directory, "package.json");
+  const require = createRequire(from);
+  for (const folder of require.resolve.paths(name) ?? []) {
+    const text = await readFile(path.join(folder, name, "package.json"), "utf8").catch(() => undefined);
+    if (text) return JSON.parse(text).version;
+  }
+  const line = name === QUICKJS ? "npm install" : `npm install --save-dev ${name}@${STARLINGMONKEY_VERSION}`;
+  throw new BuildError(`${name} is not installed: ${line}`, MISSING);
 }
 
 async function quickjs(witPath, jsSource) {
-  const { componentize } = await import("componentize-qjs").catch(() => {
-    throw new BuildError("componentize-qjs is not installed: npm install", MISSING);
-  });
+  const { componentize } = await import(QUICKJS);
   const options = { witPath, jsSource, world: "plugin", sync: true, optSize: true, stubWasi: true };
   try {
     return (await componentize(options)).component;
@@ -49,16 +99,8 @@ async function quickjs(witPath, jsSource) {
 }
 
 async function starlingmonkey(witPath, source, { directory }) {
-  let toolchain;
-  try {
-    const require = createRequire(path.join(directory, "package.json"));
-    toolchain = await import(pathToFileURL(require.resolve(STARLINGMONKEY)));
-  } catch {
-    throw new BuildError(
-      `${STARLINGMONKEY} is not installed: npm install --save-dev ${STARLINGMONKEY}@${STARLINGMONKEY_VERSION}`,
-      MISSING,
-    );
-  }
+  const require = createRequire(path.join(directory, "package.json"));
+  const toolchain = await import(pathToFileURL(require.resolve(STARLINGMONKEY)));
   try {
     const disableFeatures = ["http", "fetch-event"];
     const options = { witPath, worldName: "plugin", sourceName: "plugin.js", disableFeatures };

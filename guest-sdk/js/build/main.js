@@ -1,12 +1,11 @@
 // From a project folder to a component.
 
 import { createHash } from "node:crypto";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { component as bundle, script } from "./bundle.js";
-import { componentize } from "./componentize.js";
+import { componentize, replace } from "./componentize.js";
 import { evaluate, faults, warnings } from "./document.js";
 import { BuildError, USAGE } from "./errors.js";
 import { project } from "./project.js";
@@ -89,7 +88,7 @@ export async function build({ directory, out, engine = "quickjs" }) {
   const made = await bundle(plugin, { ...loaded, exports, description });
   const component = await componentize({ plugin, engine, exports, ...made });
   const file = path.resolve(directory, out ?? path.join("dist", `${about.package}.wasm`));
-  await write(file, component);
+  await replace(file, component);
 
   const found = warnings(description, made.imports);
   if (engine === "quickjs" && component.length > LARGE) {
@@ -114,17 +113,6 @@ export async function build({ directory, out, engine = "quickjs" }) {
     milliseconds: Math.round(performance.now() - begun),
     warnings: found,
   };
-}
-
-async function write(file, bytes) {
-  await mkdir(path.dirname(file), { recursive: true });
-  const fresh = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}`);
-  try {
-    await writeFile(fresh, bytes);
-    await rename(fresh, file);
-  } finally {
-    await rm(fresh, { force: true });
-  }
 }
 
 function told(result) {

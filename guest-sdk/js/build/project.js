@@ -39,13 +39,17 @@ export async function project(directory) {
   };
 }
 
-/** The files of the contract: `{ name, file }`, beside this SDK or in it. */
+/** The files of the contract: `{ name, text }`, beside this SDK or in it. */
 export async function contract() {
   for (const folder of [path.join(SDK, "wit"), path.resolve(SDK, "../../wit")]) {
     if (!existsSync(folder)) continue;
     const entries = await readdir(folder, { recursive: true });
     const found = entries.filter((name) => name.endsWith(".wit")).sort();
-    return found.map((name) => ({ name: path.basename(name, ".wit"), file: path.join(folder, name) }));
+    const read = async (name) => ({
+      name: path.basename(name, ".wit"),
+      text: await readFile(path.join(folder, name), "utf8"),
+    });
+    return Promise.all(found.map(read));
   }
   throw new BuildError(`${SDK}: the contract is missing; it belongs into the folder wit`);
 }
