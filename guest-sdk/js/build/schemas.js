@@ -62,10 +62,11 @@ export async function schemas({ directory, source }) {
   const all = {};
   const module = checker.getSymbolAtLocation(file);
   for (const symbol of module ? checker.getExportsOfModule(module) : []) {
-    const declaration = symbol.valueDeclaration ?? symbol.declarations?.[0];
-    const definition = declaration && checker.getTypeOfSymbolAtLocation(symbol, declaration);
+    const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+    const declaration = target.valueDeclaration ?? target.declarations?.[0];
+    const definition = declaration && checker.getTypeOfSymbolAtLocation(target, declaration);
     if (!definition?.getProperty("$input")) continue;
-    const about = { description: ts.displayPartsToString(symbol.getDocumentationComment(checker)) || undefined };
+    const about = { description: ts.displayPartsToString(target.getDocumentationComment(checker)) || undefined };
     for (const role of ["config", "input", "output"]) {
       const type = checker.getTypeOfSymbolAtLocation(definition.getProperty(`$${role}`), declaration);
       const before = mistakes.length;
