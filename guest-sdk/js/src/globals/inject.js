@@ -1,12 +1,13 @@
 // Globals that the engine lacks and that are large. The build replaces uses of these names, so a
 // component has only those that it uses. The other files of this folder are taken in by name.
 
+import { deserialize, serialize } from "@ungap/structured-clone";
 import { URL, URLSearchParams } from "whatwg-url-minimum";
 import { Headers, Response, fetch } from "../http.js";
 import { crypto } from "../random.js";
 import { TextDecoder, TextEncoder } from "../text.js";
 
-const structuredClone = (value) => structured(value);
+const structuredClone = (value) => deserialize(serialize(value));
 
 export { Headers, Response, TextDecoder, TextEncoder, URL, URLSearchParams, crypto, fetch, structuredClone };
 export {
