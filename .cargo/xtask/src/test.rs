@@ -2,7 +2,7 @@
 
 use crate::beside::Beside;
 use crate::selection::Selection;
-use crate::{api, clients, host, nextest, place, servers, times};
+use crate::{api, clients, host, javascript, nextest, place, servers, times};
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -91,10 +91,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Installs the clients of the HTTP API, and the programs that generate such clients.
+/// Installs the clients of the HTTP API and the programs that generate such clients, and builds the
+/// plugins in JavaScript.
 pub(crate) fn prepare() -> Result<()> {
     api::prepare()?;
-    clients::prepare()
+    clients::prepare()?;
+    javascript::prepare()
 }
 
 /// The servers that test processes share. They stop when this is dropped, or this process ends.

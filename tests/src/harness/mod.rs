@@ -29,7 +29,7 @@ pub use look::{Look, Record};
 pub use model::{Ended, GO, Plan};
 pub use place::{Place, Said};
 pub use process::{Process, Signal};
-pub use programs::{component, core_module, failpoint_program, program};
+pub use programs::{component, core_module, failpoint_program, javascript, program};
 pub use starter::Starter;
 pub use wait::{PATIENCE, until, until_some, until_within};
 pub use web::{Answer, Line, Web, request};

@@ -79,6 +79,31 @@ pub fn core_module(name: &str) -> PathBuf {
     path
 }
 
+/// The component of a plugin in JavaScript or TypeScript. None if it is not built and no variable
+/// requires the test: then this prints that the test does not run.
+///
+/// # Panics
+///
+/// If it is not built although it is required, by `CI` or `WINDLASS_REQUIRE_SERVERS`.
+pub fn javascript(name: &str) -> Option<PathBuf> {
+    let path = target()
+        .join("fixtures/javascript")
+        .join(name)
+        .with_extension("wasm");
+    if path.is_file() {
+        return Some(path);
+    }
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    assert!(
+        !set("CI") && !set("WINDLASS_REQUIRE_SERVERS"),
+        "{} is not there: `cargo xtask prepare` builds it",
+        path.display()
+    );
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    eprintln!("NOT RUN: {test}, because `cargo xtask prepare` has not built {name}.wasm");
+    None
+}
+
 /// The directory in which tests share compiled code.
 pub(super) fn cache() -> PathBuf {
     target().join("test-cache")

@@ -33,6 +33,7 @@ mod http_bounds;
 mod http_hostile;
 mod http_pools;
 mod http_strangers;
+mod javascript;
 mod kills;
 mod known;
 mod leaving;
