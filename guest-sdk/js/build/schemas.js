@@ -30,7 +30,10 @@ export async function schemas({ directory, source }) {
   const { default: ts } = await import("typescript");
   const { default: generators } = await import("typescript-json-schema");
 
-  const program = ts.createProgram([source], options(ts, directory, typed));
+  const settings = options(ts, directory, typed);
+  // Types of packages are looked for from here.
+  const host = { ...ts.createCompilerHost(settings), getCurrentDirectory: () => directory };
+  const program = ts.createProgram([source], settings, host);
   const file = program.getSourceFile(source);
   const checker = program.getTypeChecker();
   const show = (position, text, inFile = file) => {
