@@ -31,9 +31,13 @@ const describe = (document) => () => ({ body: { tag: "text", val: document } });
 /** How a node type finds its definition. */
 function finder(exports) {
   const byName = new Map(definitions(exports, "node").map(([name, node]) => [name, node]));
+  const byType = new Map();
   return (type) => {
+    const known = byType.get(type);
+    if (known) return known;
     const found = byName.get(type.slice(type.indexOf("/") + 1));
     if (!found) throw new Failure("invalid", `this plugin has no node ${type}`);
+    byType.set(type, found);
     return found;
   };
 }

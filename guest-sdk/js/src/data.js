@@ -42,11 +42,14 @@ export function utf8(bytes) {
   return decodeURIComponent(escape(latin));
 }
 
+/** How many digits an integer has at least that a number cannot hold. */
+const DIGITS = 16;
 const LONG_NUMBER = /\d{16}/;
 
 /** JSON to a value. An integer that a number cannot hold becomes a BigInt. */
 export function parse(json) {
-  return LONG_NUMBER.test(json) ? JSON.parse(json, exact) : JSON.parse(json);
+  const isLong = json.length >= DIGITS && LONG_NUMBER.test(json);
+  return isLong ? JSON.parse(json, exact) : JSON.parse(json);
 }
 
 function exact(_name, value, context) {
