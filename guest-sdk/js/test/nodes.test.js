@@ -67,7 +67,7 @@ test("any other exception is a failure with its file and line", async () => {
   assert.ok(report.failure.position.line > 1);
 });
 
-test("whatever is thrown has a message", async () => {
+test("a thrown value of any kind has a message", async () => {
   for (const [thrown, message] of [["text", "text"], [{ a: 1 }, '{"a":1}'], [undefined, "undefined"]]) {
     const throws = node(() => {
       throw thrown;

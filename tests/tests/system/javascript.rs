@@ -71,7 +71,7 @@ fn failures_keep_their_class_and_details() {
 }
 
 #[test]
-fn what_cannot_work_says_what_to_do() {
+fn timers_and_endless_promises_say_how_to_wait() {
     let Some(place) = place(&["script"]) else {
         return;
     };
@@ -205,6 +205,9 @@ fn a_component_in_javascript_is_dropped_in_and_uses_a_package_of_npm() {
             .lines()
             .any(|line| line.contains("slug.wasm"))
     });
+    let inspected = place.ask(&["plugin", "inspect", "slug"]);
+    assert!(inspected.contains("pure"), "{inspected}");
+    assert!(!inspected.contains("wasi:"), "{inspected}");
     let workflow = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/slug/slug.yaml");
     let workflow = workflow.display().to_string();
     let id = place.ask(&["runs", "start", &workflow, "--input", "title=Über uns"]);
