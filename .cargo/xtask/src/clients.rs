@@ -7,7 +7,7 @@
 
 use crate::node::Node;
 use crate::{api, host, place, pypi, servers};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -20,7 +20,13 @@ const GLOBALS = {
   random: /\brandom\b/,
 };
 
-/** Zeros in the freed memory of the engine: without them the component keeps what was there. */
+/** Constants of the bundle. */
+const DEFINE = { "process.env.NODE_ENV": '"production"', global: "globalThis" };
+
+/** Modules whose exports replace globals; StarlingMonkey needs only the first. */
+const INJECTED = ["inject.js", "missing.js"].map((name) => path.join(SDK, "src/globals", name));
+
+/** Zeros in the freed memory of the engine: a component keeps its old content otherwise. */
 const SCRUB = `{let k=[];for(let s=8192;s>512;s/=2)for(let i=0;i*s<20000;i++)k.push(new ArrayBuffer(s))}`;
 
 /** As `component`: for a context of Node, to read the description from. */
@@ -47,7 +53,7 @@ export async function script(plugin, about) {
  * Bundles a plugin for the toolchain.
  * @returns `code`; `imports`: the interfaces of the host that it uses
  */
-export async function component(plugin, { globals, exports, description }) {
+export async function component(plugin, { globals, exports, description, engine }) {
   const text = JSON.stringify(JSON.stringify(description));
   const entry = [
     ...Object.keys(GLOBALS)
@@ -58,7 +64,13 @@ export async function component(plugin, { globals, exports, description }) {
     `const description = ${text};`,
     ...exports.map((name) => `export const ${name} = ${name}Export(plugin, description);`),
   ];
-  const made = await once(plugin, entry, { format: "esm" }, globals.has("promise"));
+  const isLarge = engine === "starlingmonkey";
+  const format = {
+    format: "esm",
+    define: { ...DEFINE, WINDLASS_U64: isLarge ? "BigInt" : "Number" },
+    inject: isLarge ? INJECTED.slice(0, 1) : INJECTED,
+  };
+  const made = await once(plugin, entry, format, globals.has("promise"));
   const tail = `globalThis.__windlass_map=${JSON.stringify(made.map)};${SCRUB}`;
   return { code: `${made.code}${tail}\n`, imports: made.imports };
 }
@@ -95,8 +107,8 @@ async function once({ directory }, entry, format, promises = true) {
       minifySyntax: true,
       minifyWhitespace: true,
       legalComments: "none",
-      define: { "process.env.NODE_ENV": '"production"', global: "globalThis" },
-      inject: [path.join(SDK, "src/globals/inject.js")],
+      define: DEFINE,
+      inject: INJECTED,
       plugins: [imports(isScript, promises), smaller],
       ...format,
     });

@@ -11,7 +11,8 @@ import { VERSION, contract } from "./project.js";
 
 const QUICKJS = "componentize-qjs";
 const STARLINGMONKEY = "@bytecodealliance/componentize-js";
-const STARLINGMONKEY_VERSION = "0.23.0";
+/** The second is a dependency that it does not declare. */
+const STARLINGMONKEY_PACKAGES = `${STARLINGMONKEY}@0.23.0 @bytecodealliance/preview2-shim@0.17.4`;
 
 /** How many components of a project are kept. */
 const KEPT = 8;
@@ -27,8 +28,8 @@ export async function componentize({ plugin, engine, exports, imports, code }) {
   const world = `package author:plugin;\n\nworld plugin {\n${items}}\n`;
 
   const toolchain = engine === "quickjs" ? QUICKJS : STARLINGMONKEY;
-  const version = await versionOf(toolchain, plugin);
-  const inputs = JSON.stringify([toolchain, version, world, contents.map(({ text }) => text), code]);
+  const { folder: program, manifest } = await installed(toolchain, plugin);
+  const inputs = JSON.stringify([toolchain, manifest.version, world, contents.map(({ text }) => text), code]);
   const digest = createHash("sha256").update(inputs).digest("hex");
   const cache = path.join(plugin.directory, "node_modules", ".cache", "windlass");
   const kept = path.join(cache, `${digest}.wasm`);
@@ -44,7 +45,7 @@ export async function componentize({ plugin, engine, exports, imports, code }) {
     }
     await writeFile(path.join(wit, "world.wit"), world);
     const make = engine === "quickjs" ? quickjs : starlingmonkey;
-    const component = await make(wit, code, plugin);
+    const component = await make(wit, code, path.join(program, manifest.exports?.import ?? manifest.main));
     await keep(cache, kept, component);
     return component;
   } finally {
@@ -76,20 +77,20 @@ export async function replace(file, bytes) {
   }
 }
 
-/** The version of a toolchain that is installed. */
-async function versionOf(name, { directory }) {
+/** A toolchain that is installed: its folder and what it says about itself. */
+async function installed(name, { directory }) {
   const from = name === QUICKJS ? import.meta.url : path.join(directory, "package.json");
   const require = createRequire(from);
   for (const folder of require.resolve.paths(name) ?? []) {
     const text = await readFile(path.join(folder, name, "package.json"), "utf8").catch(() => undefined);
-    if (text) return JSON.parse(text).version;
+    if (text) return { folder: path.join(folder, name), manifest: JSON.parse(text) };
   }
-  const line = name === QUICKJS ? "npm install" : `npm install --save-dev ${name}@${STARLINGMONKEY_VERSION}`;
+  const line = name === QUICKJS ? "npm install" : `npm install --save-dev ${STARLINGMONKEY_PACKAGES}`;
   throw new BuildError(`${name} is not installed: ${line}`, MISSING);
 }
 
-async function quickjs(witPath, jsSource) {
-  const { componentize } = await import(QUICKJS);
+async function quickjs(witPath, jsSource, program) {
+  const { componentize } = (await import(pathToFileURL(program))).default;
   const options = { witPath, jsSource, world: "plugin", sync: true, optSize: true, stubWasi: true };
   try {
     return (await componentize(options)).component;
@@ -98,9 +99,8 @@ async function quickjs(witPath, jsSource) {
   }
 }
 
-async function starlingmonkey(witPath, source, { directory }) {
-  const require = createRequire(path.join(directory, "package.json"));
-  const toolchain = await import(pathToFileURL(require.resolve(STARLINGMONKEY)));
+async function starlingmonkey(witPath, source, program) {
+  const toolchain = await import(pathToFileURL(program));
   try {
     const disableFeatures = ["http", "fetch-event"];
     const options = { witPath, worldName: "plugin", sourceName: "plugin.js", disableFeatures };

@@ -60,7 +60,7 @@ export function faults({ package: name, version, nodes = [], consumer }, { sourc
   return found;
 }
 
-/** What is probably not meant. */
+/** Parts of a description that are probably a mistake. */
 export function warnings({ nodes = [] }, imports) {
   const asked = new Set(nodes.flatMap(({ capabilities }) => capabilities ?? []));
   const found = [];

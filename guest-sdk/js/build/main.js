@@ -85,7 +85,7 @@ export async function build({ directory, out, engine = "quickjs" }) {
     description.consumer && "consumer",
     checks && "check",
   ].filter(Boolean);
-  const made = await bundle(plugin, { ...loaded, exports, description });
+  const made = await bundle(plugin, { ...loaded, exports, description, engine });
   const component = await componentize({ plugin, engine, exports, ...made });
   const file = path.resolve(directory, out ?? path.join("dist", `${about.package}.wasm`));
   await replace(file, component);
@@ -96,7 +96,7 @@ export async function build({ directory, out, engine = "quickjs" }) {
       `the component has ${megabytes(component.length)}, and ${megabytes(made.code.length)} of them are your bundle; look for a smaller package`,
     );
   }
-  if (Buffer.from(component).includes("wasi:http/")) {
+  if (importSections(component).some((section) => section.includes("wasi:http/"))) {
     found.push("the component imports wasi:http, which no host grants: use fetch of windlass");
   }
   return {
@@ -113,6 +113,24 @@ export async function build({ directory, out, engine = "quickjs" }) {
     milliseconds: Math.round(performance.now() - begun),
     warnings: found,
   };
+}
+
+/** The sections of a component that have the names of its imports. */
+function importSections(component) {
+  const IMPORTS = 10;
+  const found = [];
+  const bytes = Buffer.from(component);
+  for (let at = 8; at < bytes.length; ) {
+    const id = bytes[at++];
+    let size = 0;
+    for (let shift = 0, byte = 128; byte >= 128; shift += 7) {
+      byte = bytes[at++];
+      size += (byte & 127) * 2 ** shift;
+    }
+    if (id === IMPORTS) found.push(bytes.subarray(at, at + size));
+    at += size;
+  }
+  return found;
 }
 
 function told(result) {

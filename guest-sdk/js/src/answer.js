@@ -1,6 +1,6 @@
 // Answers of an author's function, as the contract has them.
 
-import { encode, encodeOptional, optionalText, text, whole } from "./data.js";
+import { encode, encodeOptional, optionalText, text, wide } from "./data.js";
 import { Failure } from "./failure.js";
 import { Again, Done, Suspend } from "./outcome.js";
 import { author, stack } from "./trace.js";
@@ -15,12 +15,12 @@ export function outcome(value) {
       private: bookmark.private,
       autoBurn: bookmark.autoBurn,
       metadata: encodeOptional(bookmark.metadata),
-      expires: bookmark.expiresAt === undefined ? undefined : whole(bookmark.expiresAt, "expiresAt"),
+      expires: bookmark.expiresAt === undefined ? undefined : wide(bookmark.expiresAt, "expiresAt"),
     }));
     return { tag: "suspend", val: { bookmarks, state: encodeOptional(value.state) } };
   }
   if (value instanceof Again) {
-    const after = whole(value.afterMs, "afterMs");
+    const after = wide(value.afterMs, "afterMs");
     return { tag: "again", val: { after, state: encodeOptional(value.state) } };
   }
   const [output, ports] = value instanceof Done ? [value.output, value.ports] : [value, []];
@@ -36,7 +36,7 @@ export function disposition(value) {
     case "handled":
       return { tag: "handled" };
     case "later":
-      return { tag: "later", val: whole(afterMs, "afterMs") };
+      return { tag: "later", val: wide(afterMs, "afterMs") };
     case "reject":
       return { tag: "reject", val: failureRecord(value) };
     default:
@@ -99,7 +99,7 @@ export function nodeError(error) {
   const [kind, failure] = explained(error);
   if (kind === "cancelled") return { tag: "cancelled" };
   if (kind !== "retryable") return { tag: kind, val: failure };
-  const after = error.afterMs === undefined ? undefined : whole(error.afterMs, "afterMs");
+  const after = error.afterMs === undefined ? undefined : wide(error.afterMs, "afterMs");
   return { tag: "retryable", val: { failure, after } };
 }
 

@@ -24,7 +24,15 @@ export function text(value) {
   return String(value).toWellFormed();
 }
 
-/** A number of milliseconds or bytes, as the contract takes it. */
+// The build says how the engine takes 64 bits.
+const u64 = typeof WINDLASS_U64 === "undefined" ? Number : WINDLASS_U64;
+
+/** A number of milliseconds or bytes of 64 bits, as the contract takes it. */
+export function wide(value, what) {
+  return u64(whole(value, what));
+}
+
+/** A number of at most 32 bits. */
 export function whole(value, what) {
   const number = value instanceof Date ? value.getTime() : Number(value);
   if (!(number >= 0 && number <= Number.MAX_SAFE_INTEGER)) {
@@ -53,8 +61,8 @@ export function parse(json) {
 }
 
 function exact(_name, value, context) {
-  const wide = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
-  return wide && /^-?\d+$/.test(context?.source ?? "") ? BigInt(context.source) : value;
+  const isWide = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
+  return isWide && /^-?\d+$/.test(context?.source ?? "") ? BigInt(context.source) : value;
 }
 
 /** A value to a payload; `undefined` becomes `null`. */

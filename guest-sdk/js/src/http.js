@@ -2,7 +2,7 @@
 
 import * as host from "#host/http";
 import { need } from "./call.js";
-import { asBytes, parse, text, utf8, whole } from "./data.js";
+import { asBytes, parse, text, utf8, wide } from "./data.js";
 import { hostError } from "./failure.js";
 
 const ERRORS = {
@@ -109,9 +109,9 @@ export async function fetch(resource, init = {}) {
           : { tag: "secret", val: text(value.secret) },
     })),
     body: content(body, headers),
-    timeout: timeoutMs === undefined ? undefined : whole(timeoutMs, "timeoutMs"),
+    timeout: timeoutMs === undefined ? undefined : wide(timeoutMs, "timeoutMs"),
     maxResponseBytes:
-      maxResponseBytes === undefined ? undefined : whole(maxResponseBytes, "maxResponseBytes"),
+      maxResponseBytes === undefined ? undefined : wide(maxResponseBytes, "maxResponseBytes"),
     maxRedirects: redirects,
   };
   let answer;

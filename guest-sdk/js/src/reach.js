@@ -4,7 +4,7 @@ import * as blobHost from "#host/blobs";
 import * as eventHost from "#host/events";
 import * as memoryHost from "#host/memory";
 import { need } from "./call.js";
-import { Blob, asBytes, encodeOptional, optional, optionalText, text, whole } from "./data.js";
+import { Blob, asBytes, encodeOptional, optional, optionalText, text, whole, wide } from "./data.js";
 import { hostError } from "./failure.js";
 
 const MEMORY_ERRORS = {
@@ -44,7 +44,7 @@ export const blobs = {
   /** At most `length` bytes from `offset`; fewer at the end. */
   read(blob, offset, length) {
     return attempt("blobs.read", "blobs", BLOB_ERRORS, () =>
-      asBytes(blobHost.read(reference(blob), whole(offset, "offset"), whole(length, "length"))),
+      asBytes(blobHost.read(reference(blob), wide(offset, "offset"), whole(length, "length"))),
     );
   },
   /** Writes parts to a new blob, which lives as long as the outcome of the call. */
@@ -75,7 +75,7 @@ export const events = {
   },
   /** Schedules an execution of a node of this run with the commit of this call. */
   schedule({ node, at, payload }) {
-    const trigger = { node: text(node), at: whole(at, "at"), payload: encodeOptional(payload) };
+    const trigger = { node: text(node), at: wide(at, "at"), payload: encodeOptional(payload) };
     attempt(`events.schedule ${node}`, "events", EVENT_ERRORS, () => eventHost.schedule(trigger));
   },
 };
