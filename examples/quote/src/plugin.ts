@@ -1,6 +1,6 @@
 // The node `quote/best`: asks carriers for a price, side by side, and takes the lowest.
 
-import { done, failure, fetch, node, type Context, type integer } from "windlass";
+import { done, failure, fetch, node, type Context, type Secret, type integer } from "windlass";
 
 /** A parcel to be sent. */
 interface Parcel {
@@ -19,8 +19,8 @@ interface Config {
    * @minItems 1
    */
   carriers: string[];
-  /** The name of the secret that each of them knows this shop by. */
-  key?: string;
+  /** A reference to the secret that each of them knows this shop by. */
+  key?: Secret;
 }
 
 interface Offer {
@@ -53,7 +53,7 @@ export const best = node({
 async function price(carrier: string, parcel: Parcel, ctx: Context<Config>): Promise<integer> {
   const { key } = ctx.config;
   const answer = await fetch(`${carrier}?grams=${parcel.grams}&to=${parcel.country}`, {
-    headers: { "idempotency-key": ctx.idempotencyKey, ...(key && { authorization: { secret: key } }) },
+    headers: { "idempotency-key": ctx.idempotencyKey, ...(key && { authorization: key }) },
     timeoutMs: 2000,
   });
   if (!answer.ok) throw failure.permanent(`the carrier answers ${answer.status}`);

@@ -4,7 +4,7 @@ import { Response, call } from "windlass/test";
 import { best } from "../src/plugin.js";
 
 const input = { grams: 500, country: "DE" };
-const config = { carriers: ["https://slow.example", "https://cheap.example"], key: "CARRIERS" };
+const config = { carriers: ["https://slow.example", "https://cheap.example"], key: { secret: "CARRIERS" } };
 
 test("the lowest price is taken", async () => {
   const http = ({ url }: { url: string }) => new Response(JSON.stringify({ cents: url.includes("cheap") ? 390 : 520 }));

@@ -74,25 +74,27 @@ function explained(error) {
   if (error instanceof Failure) {
     const where = stack(error);
     const details = error.details ?? (error.code && { code: error.code });
-    return [error.class, { ...failureRecord({ ...pick(error), details }), stack: where || undefined }];
+    const message = error.message + because(error);
+    const { position } = error;
+    return [error.class, { ...failureRecord({ message, details, position }), stack: where || undefined }];
   }
   if (!(error instanceof Error)) {
     const thrown = typeof error === "string" ? error : JSON.stringify(error);
     return ["other", failureRecord({ message: `the node threw ${thrown ?? String(error)}` })];
   }
   const position = author(error);
-  const { cause } = error;
-  const because = cause instanceof Error ? `, caused by ${cause.name}: ${cause.message}` : "";
   return [
     "other",
     {
-      ...failureRecord({ message: `${error.name}: ${error.message}${because}`, position }),
+      ...failureRecord({ message: `${error.name}: ${error.message}${because(error)}`, position }),
       stack: stack(error) || undefined,
     },
   ];
 }
 
-const pick = ({ message, details, position }) => ({ message, details, position });
+function because({ cause }) {
+  return cause instanceof Error ? `, caused by ${cause.name}: ${cause.message}` : "";
+}
 
 /** An exception of a node as the contract has it. */
 export function nodeError(error) {

@@ -317,8 +317,9 @@ export class Headers {
   [Symbol.iterator](): IterableIterator<[string, string]>;
 }
 
-/** The value of a header that the host fills in; the plugin never sees it. */
+/** A reference to a secret, as the `with` of a node has it: the host inserts its value into a header. */
 export interface Secret {
+  /** The name in a workflow; in a call a handle that is valid in this call alone. */
   secret: string;
 }
 

@@ -264,7 +264,7 @@ fn typescript_asks_two_services_with_a_secret_that_it_never_sees() {
              [secrets]\nCARRIERS = {{ file = \"mounted\", to = {granted}, workflows = [\"it\"] }}\n"
         ),
     );
-    let with = json!({ "carriers": [dear, cheap], "key": "CARRIERS" });
+    let with = json!({ "carriers": [dear, cheap], "key": { "secret": "CARRIERS" } });
     let file = place
         .workflow("it", &one("quote/best", with))
         .display()
