@@ -1,8 +1,10 @@
 //! Operations that change the course of a run. Each writes a trigger that the owner of the run
 //! carries out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use windlass_keys::link::Target;
 use windlass_model::{
     BookmarkNo, Payload, RunId, RunNo, Status, Stimulus, StimulusId, TriggerType,
@@ -10,15 +12,19 @@ use windlass_model::{
 use windlass_store::Writer as _;
 use windlass_store::external::{Control, Touched};
 use windlass_store::lives::{Clear, LifeOp, Lived};
-use windlass_store::stimuli::{BookmarkRow, Resume, Sent};
+use windlass_store::stimuli::{BookmarkRow, ClaimFor, Resume, SendOutcome, Sent};
 use windlass_store::write::Fenced;
 
 use super::outcome::Standing;
 use super::question;
 use super::reach::{Operations, OperationsInner};
-use super::sending::{bookmark_of, send, send_here, written};
+use super::sending::{bookmark_of, prepared, send, send_here, written};
 use super::starting::ended;
 use crate::error::Error;
+use crate::runtime::Runtime;
+
+/// The later answer of the store to a stimulus.
+type Outcome = oneshot::Receiver<windlass_store::Result<SendOutcome>>;
 
 /// The number of rows of a deleted run that one transaction removes.
 const SLICE: u32 = 1_000;
@@ -120,7 +126,32 @@ impl Operations {
     /// workflow cannot be prepared on the current plugins, or the store fails. Nothing has changed
     /// then.
     pub async fn send(&self, id: StimulusId, stimulus: Stimulus) -> Result<Sent, Error> {
-        self.ask(move |inner| inner.send(id, &stimulus)).await
+        let Some(runtime) = self.inner.runtime() else {
+            return self.ask(move |inner| inner.send(id, &stimulus)).await;
+        };
+        // The thread is free while the store writes.
+        let shared = Arc::clone(&runtime.shared);
+        let (asked, of) = (stimulus.clone(), Arc::clone(runtime));
+        let submitted = self.ask(move |inner| inner.submit(&of, id, &asked));
+        let (claim_for, answer) = submitted.await?;
+        // The claimed runs are passed on even if the caller is gone.
+        let sent = tokio::spawn(async move {
+            match answer.await {
+                Ok(Ok(SendOutcome::Moved | SendOutcome::Gone)) => Ok(None),
+                Ok(Ok(SendOutcome::Sent(sent))) => {
+                    shared.after_delivery(claim_for, Ok(sent)).map(Some)
+                }
+                Ok(Err(error)) => shared
+                    .after_delivery(claim_for, Err(error.into()))
+                    .map(Some),
+                Err(_) => Err(Error::Draining),
+            }
+        });
+        match sent.await.map_err(std::io::Error::from)?? {
+            Some(sent) => Ok(sent),
+            // A workflow was published in between.
+            None => self.ask(move |inner| inner.send(id, &stimulus)).await,
+        }
     }
 
     async fn control(&self, id: RunId, kind: TriggerType) -> Result<(), Error> {
@@ -151,6 +182,35 @@ impl OperationsInner {
         let numbers = runtime.membership.numbers();
         let resume = |claim_for| Ok(self.store.write(resume(claim_for))?);
         runtime.shared.delivered(&numbers, resume)
+    }
+
+    /// Prepares a stimulus and hands it to the store, which answers later. The numbers of the runs
+    /// that it starts and claims are those of this process.
+    fn submit(
+        &self,
+        runtime: &Runtime,
+        id: StimulusId,
+        stimulus: &Stimulus,
+    ) -> Result<(Option<ClaimFor>, Outcome), Error> {
+        let store = self.store.as_ref();
+        question::check_stimulus(store, stimulus)?;
+        let now_ms = self.clock.wall_ms();
+        let stimulus = written(id, stimulus, now_ms)?;
+        let shared = &runtime.shared;
+        let numbers = runtime.membership.numbers();
+        let claim_for = shared.claim_for(&numbers);
+        let prepare = |definition| shared.base.stored(definition);
+        let send = prepared(
+            store,
+            &prepare,
+            &numbers,
+            (&stimulus, None),
+            claim_for,
+            now_ms,
+        )?;
+        let (told, outcome) = oneshot::channel();
+        store.write_then(send, move |answer| drop(told.send(answer)));
+        Ok((claim_for, outcome))
     }
 
     pub(crate) fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {
