@@ -12,7 +12,7 @@ use windlass_model::{
 use windlass_store::Writer as _;
 use windlass_store::external::{Control, Touched};
 use windlass_store::lives::{Clear, LifeOp, Lived};
-use windlass_store::stimuli::{BookmarkRow, ClaimFor, Resume, SendOutcome, Sent};
+use windlass_store::stimuli::{BookmarkRow, Resume, SendOutcome, Sent};
 use windlass_store::write::Fenced;
 
 use super::outcome::Standing;
@@ -23,8 +23,8 @@ use super::starting::ended;
 use crate::error::Error;
 use crate::runtime::Runtime;
 
-/// The later answer of the store to a stimulus.
-type Outcome = oneshot::Receiver<windlass_store::Result<SendOutcome>>;
+/// The later effects of a stimulus. None: a workflow was published in between, and nothing was written.
+type Outcome = oneshot::Receiver<Result<Option<Sent>, Error>>;
 
 /// The number of rows of a deleted run that one transaction removes.
 const SLICE: u32 = 1_000;
@@ -130,24 +130,9 @@ impl Operations {
             return self.ask(move |inner| inner.send(id, &stimulus)).await;
         };
         // The thread is free while the store writes.
-        let shared = Arc::clone(&runtime.shared);
         let (asked, of) = (stimulus.clone(), Arc::clone(runtime));
         let submitted = self.ask(move |inner| inner.submit(&of, id, &asked));
-        let (claim_for, answer) = submitted.await?;
-        // The claimed runs are passed on even if the caller is gone.
-        let sent = tokio::spawn(async move {
-            match answer.await {
-                Ok(Ok(SendOutcome::Moved | SendOutcome::Gone)) => Ok(None),
-                Ok(Ok(SendOutcome::Sent(sent))) => {
-                    shared.after_delivery(claim_for, Ok(sent)).map(Some)
-                }
-                Ok(Err(error)) => shared
-                    .after_delivery(claim_for, Err(error.into()))
-                    .map(Some),
-                Err(_) => Err(Error::Draining),
-            }
-        });
-        match sent.await.map_err(std::io::Error::from)?? {
+        match submitted.await?.await.map_err(|_| Error::Draining)?? {
             Some(sent) => Ok(sent),
             // A workflow was published in between.
             None => self.ask(move |inner| inner.send(id, &stimulus)).await,
@@ -184,19 +169,18 @@ impl OperationsInner {
         runtime.shared.delivered(&numbers, resume)
     }
 
-    /// Prepares a stimulus and hands it to the store, which answers later. The numbers of the runs
-    /// that it starts and claims are those of this process.
+    /// Prepares a stimulus and hands it to the store, which answers later.
     fn submit(
         &self,
         runtime: &Runtime,
         id: StimulusId,
         stimulus: &Stimulus,
-    ) -> Result<(Option<ClaimFor>, Outcome), Error> {
+    ) -> Result<Outcome, Error> {
         let store = self.store.as_ref();
         question::check_stimulus(store, stimulus)?;
         let now_ms = self.clock.wall_ms();
         let stimulus = written(id, stimulus, now_ms)?;
-        let shared = &runtime.shared;
+        let shared = Arc::clone(&runtime.shared);
         let numbers = runtime.membership.numbers();
         let claim_for = shared.claim_for(&numbers);
         let prepare = |definition| shared.base.stored(definition);
@@ -209,8 +193,17 @@ impl OperationsInner {
             now_ms,
         )?;
         let (told, outcome) = oneshot::channel();
-        store.write_then(send, move |answer| drop(told.send(answer)));
-        Ok((claim_for, outcome))
+        // The claimed runs are passed on even if the caller is gone.
+        store.write_then(send, move |answer| {
+            let sent = match answer {
+                Ok(SendOutcome::Sent(sent)) => Ok(sent),
+                Ok(SendOutcome::Moved | SendOutcome::Gone) => return drop(told.send(Ok(None))),
+                Err(error) => Err(error.into()),
+            };
+            let sent = shared.after_delivery(claim_for, sent);
+            drop(told.send(sent.map(Some)));
+        });
+        Ok(outcome)
     }
 
     pub(crate) fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {
