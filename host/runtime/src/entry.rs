@@ -63,6 +63,11 @@ impl Entry {
         typed.sum::<usize>() + self.input.as_ref().map_or(0, Template::weight)
     }
 
+    /// Whether an expression makes the input.
+    pub(crate) fn has_template(&self) -> bool {
+        self.input.is_some()
+    }
+
     fn compile(key: &str, trigger: &StartTrigger) -> Result<Self, Vec<Diagnostic>> {
         let mut wrong = Vec::new();
         let taking = match trigger {

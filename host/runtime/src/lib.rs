@@ -27,6 +27,7 @@ mod lookout;
 mod observe;
 pub mod operations;
 mod options;
+mod outputs;
 mod parts;
 mod pause;
 mod queue;

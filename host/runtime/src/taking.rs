@@ -15,7 +15,7 @@ const MOST: u32 = 16;
 
 impl RuntimeShared {
     /// The claimer of a delivery: this process, if it would claim due triggers now.
-    fn claim_for(&self, numbers: &Numbers) -> Option<ClaimFor> {
+    pub(crate) fn claim_for(&self, numbers: &Numbers) -> Option<ClaimFor> {
         let room = self.intake.flow.room().min(MOST);
         let claims = room > 0 && !self.intake.begins_nothing() && self.intake.own.is_none();
         claims.then(|| ClaimFor {
@@ -25,15 +25,25 @@ impl RuntimeShared {
         })
     }
 
-    /// Delivers, and passes on the claimed runs. Notifies all processes if more triggers are
-    /// due.
+    /// Delivers, and passes on the claimed runs ([`Self::after_delivery`]).
     pub(crate) fn delivered(
         &self,
         numbers: &Numbers,
         deliver: impl FnOnce(Option<ClaimFor>) -> Result<Sent, Error>,
     ) -> Result<Sent, Error> {
         let claim_for = self.claim_for(numbers);
-        let mut sent = deliver(claim_for).inspect_err(|error| {
+        let sent = deliver(claim_for);
+        self.after_delivery(claim_for, sent)
+    }
+
+    /// Passes on the runs that a delivery has claimed. Notifies all processes if more triggers are
+    /// due. Must be called for every delivery, even if its caller is gone.
+    pub(crate) fn after_delivery(
+        &self,
+        claim_for: Option<ClaimFor>,
+        sent: Result<Sent, Error>,
+    ) -> Result<Sent, Error> {
+        let mut sent = sent.inspect_err(|error| {
             if claim_for.is_some() && error.code() == UNKNOWN_OUTCOME {
                 // This process may own runs that it does not know and would never run. It
                 // rejoins: a new member owns nothing.

@@ -199,6 +199,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewRu
         reserves: Vec::new(),
         exclusive: None,
         blobs: Vec::new(),
+        as_of: None,
         created_ms: 0,
     }
 }

@@ -59,6 +59,8 @@ use std::sync::Arc;
 
 use windlass_model::RunNo;
 
+use self::published::Edition;
+
 /// The durable state that several processes share.
 pub trait Store: Reader + Send + Sync + 'static {
     /// Hands over writes, in order. Never waits for the disk, but may block briefly when the number
@@ -71,6 +73,12 @@ pub trait Store: Reader + Send + Sync + 'static {
     /// Carries out one write and waits for its answer. Callers use [`Writer::write`] instead, which
     /// knows the answer's type.
     fn carry_out(&self, write: Write) -> Result<Wrote>;
+
+    /// The current edition of the published workflows, as far as this process knows. Costs an atomic
+    /// load. None: the backend has no editions, and [`NewRun::as_of`](rows::NewRun::as_of) is none.
+    fn edition(&self) -> Option<Edition> {
+        None
+    }
 
     /// Tells other processes on the same store that new work may be available.
     fn notify(&self);

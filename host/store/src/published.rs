@@ -119,6 +119,15 @@ pub struct PublicationRow {
     pub retracted_ms: Option<i64>,
 }
 
+/// The published workflows and the waits for requests of hooks, as they were at one moment: the number
+/// changes with each publication and retraction, and with each new wait for a request.
+///
+/// Data that was read after [`Store::edition`](crate::Store::edition) is current while the edition is,
+/// as far as the process knows. [`NewRun::as_of`] makes the transaction of a new run find out whether
+/// that is so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edition(pub u64);
+
 /// A row of the trigger index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindingRow {

@@ -10,6 +10,7 @@ use windlass_model::{
     RunNo, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
 };
 
+use crate::published::Edition;
 use crate::write::TriggerFence;
 
 /// A published or ad-hoc definition: its canonical JSON, identified by its digest.
@@ -363,6 +364,8 @@ pub enum Created {
         /// That run, or one of several.
         by: RunId,
     },
+    /// The edition in [`NewRun::as_of`] is not the current one: nothing was written.
+    Moved,
 }
 
 /// A run to be written, together with the triggers that start it.
@@ -403,6 +406,9 @@ pub struct NewRun {
     pub exclusive: Option<String>,
     /// Blobs that `input` and `vars` refer to.
     pub blobs: Vec<NewBlob>,
+    /// The edition in which the definition was looked up. If it is not the current one, the answer is
+    /// [`Created::Moved`]. None: the definition need not be published.
+    pub as_of: Option<Edition>,
     /// Epoch milliseconds.
     pub created_ms: i64,
 }

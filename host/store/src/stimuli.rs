@@ -242,7 +242,7 @@ impl Sent {
         match created {
             Ok(Created::New | Created::Exists(_)) => self.started.push(new.id),
             Ok(Created::Reserved { by }) => self.reserved.push(*by),
-            Ok(Created::Deleted) | Err(Fenced) => {}
+            Ok(Created::Deleted | Created::Moved) | Err(Fenced) => {}
         }
         matches!(created, Ok(Created::New))
     }

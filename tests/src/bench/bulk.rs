@@ -144,6 +144,7 @@ impl Template {
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),
+            as_of: None,
             created_ms: row.created_ms,
         };
         Ok(Self { like })

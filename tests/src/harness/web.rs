@@ -141,14 +141,23 @@ impl Line {
     ///
     /// If it cannot be made.
     pub fn to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the host takes connections");
+        Self::try_to(address).expect("the host takes connections")
+    }
+
+    /// A new connection; none if the host takes none, as one that has just died.
+    ///
+    /// # Panics
+    ///
+    /// If its times cannot be set.
+    pub fn try_to(address: SocketAddr) -> Option<Self> {
+        let stream = TcpStream::connect(address).ok()?;
         stream
             .set_read_timeout(Some(PATIENCE.min(Duration::from_secs(100))))
             .expect("a time can be set");
         stream.set_nodelay(true).expect("it can be set");
-        Self {
+        Some(Self {
             stream: BufReader::new(stream),
-        }
+        })
     }
 
     /// Sends raw bytes. Returns whether that succeeded.
@@ -185,9 +194,20 @@ impl Line {
     ///
     /// If it is not answered.
     pub fn ask(&mut self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+        self.try_ask(method, path, headers, body)
+            .unwrap_or_else(|| panic!("{method} {path} is not answered"))
+    }
+
+    /// A request on this connection; none if the connection ends before the answer.
+    pub fn try_ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> Option<Answer> {
         self.send(request(method, path, headers, body).as_bytes());
         self.answer_with(method != "HEAD")
-            .unwrap_or_else(|| panic!("{method} {path} is not answered"))
     }
 
     /// The answer to the last request; none if the connection ends before it.

@@ -60,4 +60,5 @@ mod takeover;
 mod threads;
 mod trust;
 mod waiting;
+mod waiting_clients;
 mod webhooks;

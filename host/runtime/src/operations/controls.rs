@@ -1,8 +1,10 @@
 //! Operations that change the course of a run. Each writes a trigger that the owner of the run
 //! carries out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use windlass_keys::link::Target;
 use windlass_model::{
     BookmarkNo, Payload, RunId, RunNo, Status, Stimulus, StimulusId, TriggerType,
@@ -10,15 +12,19 @@ use windlass_model::{
 use windlass_store::Writer as _;
 use windlass_store::external::{Control, Touched};
 use windlass_store::lives::{Clear, LifeOp, Lived};
-use windlass_store::stimuli::{BookmarkRow, Resume, Sent};
+use windlass_store::stimuli::{BookmarkRow, Resume, SendOutcome, Sent};
 use windlass_store::write::Fenced;
 
 use super::outcome::Standing;
 use super::question;
 use super::reach::{Operations, OperationsInner};
-use super::sending::{bookmark_of, send, send_here, written};
+use super::sending::{bookmark_of, prepared, send, send_here, written};
 use super::starting::ended;
 use crate::error::Error;
+use crate::runtime::Runtime;
+
+/// The later effects of a stimulus. None: a workflow was published in between, and nothing was written.
+type Outcome = oneshot::Receiver<Result<Option<Sent>, Error>>;
 
 /// The number of rows of a deleted run that one transaction removes.
 const SLICE: u32 = 1_000;
@@ -120,7 +126,17 @@ impl Operations {
     /// workflow cannot be prepared on the current plugins, or the store fails. Nothing has changed
     /// then.
     pub async fn send(&self, id: StimulusId, stimulus: Stimulus) -> Result<Sent, Error> {
-        self.ask(move |inner| inner.send(id, &stimulus)).await
+        let Some(runtime) = self.inner.runtime() else {
+            return self.ask(move |inner| inner.send(id, &stimulus)).await;
+        };
+        // The thread is free while the store writes.
+        let (asked, of) = (stimulus.clone(), Arc::clone(runtime));
+        let submitted = self.ask(move |inner| inner.submit(&of, id, &asked));
+        match submitted.await?.await.map_err(|_| Error::Draining)?? {
+            Some(sent) => Ok(sent),
+            // A workflow was published in between.
+            None => self.ask(move |inner| inner.send(id, &stimulus)).await,
+        }
     }
 
     async fn control(&self, id: RunId, kind: TriggerType) -> Result<(), Error> {
@@ -151,6 +167,43 @@ impl OperationsInner {
         let numbers = runtime.membership.numbers();
         let resume = |claim_for| Ok(self.store.write(resume(claim_for))?);
         runtime.shared.delivered(&numbers, resume)
+    }
+
+    /// Prepares a stimulus and hands it to the store, which answers later.
+    fn submit(
+        &self,
+        runtime: &Runtime,
+        id: StimulusId,
+        stimulus: &Stimulus,
+    ) -> Result<Outcome, Error> {
+        let store = self.store.as_ref();
+        question::check_stimulus(store, stimulus)?;
+        let now_ms = self.clock.wall_ms();
+        let stimulus = written(id, stimulus, now_ms)?;
+        let shared = Arc::clone(&runtime.shared);
+        let numbers = runtime.membership.numbers();
+        let claim_for = shared.claim_for(&numbers);
+        let prepare = |definition| shared.base.stored(definition);
+        let send = prepared(
+            store,
+            &prepare,
+            &numbers,
+            (&stimulus, None),
+            claim_for,
+            now_ms,
+        )?;
+        let (told, outcome) = oneshot::channel();
+        // The claimed runs are passed on even if the caller is gone.
+        store.write_then(send, move |answer| {
+            let sent = match answer {
+                Ok(SendOutcome::Sent(sent)) => Ok(sent),
+                Ok(SendOutcome::Moved | SendOutcome::Gone) => return drop(told.send(Ok(None))),
+                Err(error) => Err(error.into()),
+            };
+            let sent = shared.after_delivery(claim_for, sent);
+            drop(told.send(sent.map(Some)));
+        });
+        Ok(outcome)
     }
 
     pub(crate) fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {

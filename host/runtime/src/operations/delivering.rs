@@ -6,14 +6,19 @@
 //! afterwards. No other record is stored.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_model::http;
-use windlass_model::{Digest, RunId, RunNo};
+use windlass_model::{Digest, Payload, RunId, RunNo};
+use windlass_store::published::Edition;
 
 use super::reach::{Operations, OperationsInner};
+use super::starting::{HERE_BYTES, moved};
 use crate::derived;
 use crate::error::Error;
+use crate::outputs::OutputWaiter;
 use crate::starting::{Accepted, Cause, Start, Started};
+use crate::wait::Waiter;
 
 /// A request that starts a run.
 #[derive(Clone, Debug)]
@@ -43,6 +48,23 @@ pub struct Delivered {
     pub existed: bool,
 }
 
+/// What the sender of a request waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Expects<'a> {
+    /// That the run is stored.
+    Nothing,
+    /// The end of the run.
+    End,
+    /// The output of this node.
+    Output(&'a str),
+}
+
+/// A wait for a run that began before the run was written, so that it misses nothing.
+pub struct Expected {
+    pub(super) end: Option<Waiter>,
+    output: Option<OutputWaiter>,
+}
+
 impl Operations {
     /// Starts a run for a request, or finds the run of the same delivery.
     ///
@@ -53,7 +75,9 @@ impl Operations {
     pub async fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
         let started = match self.ask(move |inner| inner.delivery(delivery)).await? {
             Found::Before(started) => Ok(started),
-            Found::Start(start) => self.carry_out(start).await,
+            Found::Start(start) => {
+                (self.carry_out(start).await).and_then(|started| started.ok_or_else(moved))
+            }
         };
         match started {
             Ok(Started { id, no, existing }) => Ok(Delivered {
@@ -69,6 +93,54 @@ impl Operations {
             }),
             Err(error) => Err(error),
         }
+    }
+
+    /// As [`Self::deliver`], for a new delivery of a little request to a trigger that was looked up in
+    /// this edition. Reads nothing before the run is written. None: nothing has changed, and the caller
+    /// looks the trigger up again and delivers the request by [`Self::deliver`].
+    ///
+    /// # Errors
+    ///
+    /// A run that excludes this one has not ended, or the store fails.
+    pub async fn deliver_known(
+        &self,
+        delivery: &Delivery,
+        edition: Edition,
+        expects: Expects<'_>,
+    ) -> Result<Option<(Delivered, Expected)>, Error> {
+        let Some(mut start) = self.inner.warm_delivery(delivery) else {
+            return Ok(None);
+        };
+        start.as_of = Some(edition);
+        let expected = self.inner.expected(&start, expects);
+        let started = self.carry_out(start).await?;
+        let delivered = started.map(|Started { id, no, .. }| Delivered {
+            id,
+            no: Some(no),
+            existed: false,
+        });
+        Ok(delivered.map(|delivered| (delivered, expected)))
+    }
+
+    /// Waits for the output of the awaited node. None: it did not come in this time, or the store has to
+    /// be read to know more about the run.
+    pub async fn output(&self, expected: Expected, patience: Duration) -> Option<Option<Payload>> {
+        let Expected { end, output } = expected;
+        let mut output = output?;
+        let ended = async {
+            match end {
+                Some(end) => drop(end.await),
+                None => std::future::pending().await,
+            }
+        };
+        let given = async {
+            tokio::select! {
+                biased;
+                given = &mut output.output => given.ok(),
+                () = ended => None,
+            }
+        };
+        tokio::time::timeout(patience, given).await.ok().flatten()
     }
 
     /// Whether the run of this delivery exists.
@@ -94,13 +166,55 @@ enum Found {
     Start(Accepted),
 }
 
+impl Delivery {
+    fn cause(&self) -> Cause {
+        let id = self
+            .delivery
+            .map(|delivery| derived::delivery(&self.workflow, &self.trigger, delivery));
+        Cause::Delivery { id }
+    }
+}
+
 impl OperationsInner {
+    fn expected(&self, start: &Accepted, expects: Expects<'_>) -> Expected {
+        let listeners = self.runtime().map(|runtime| &runtime.shared.listeners);
+        let waits = !matches!(expects, Expects::Nothing);
+        let end = listeners.filter(|_| waits);
+        let node = match expects {
+            Expects::Output(node) => start.node(node),
+            Expects::Nothing | Expects::End => None,
+        };
+        let output = listeners.zip(node);
+        Expected {
+            end: end.map(|listeners| listeners.waiters.add(start.id())),
+            output: output.map(|(listeners, node)| listeners.outputs.add(start.id(), node)),
+        }
+    }
+
+    /// The start of a delivery, if its definition is prepared, so that nothing has to be read, and
+    /// little is to do. None as well if the request does not fit: another version may take it.
+    fn warm_delivery(&self, delivery: &Delivery) -> Option<Accepted> {
+        if delivery.request.body.sent.len() as u64 > HERE_BYTES {
+            return None;
+        }
+        let prepared = self.current(delivery.definition)?;
+        let entry = prepared.entries.get(&delivery.trigger)?;
+        // An expression may take its time.
+        if entry.has_template() {
+            return None;
+        }
+        let input = entry.of_request(&delivery.request, &delivery.params);
+        let start = Start {
+            input: input.ok()?,
+            cause: delivery.cause(),
+            prepared,
+        };
+        start.accepted().ok()
+    }
+
     fn delivery(&self, delivery: Delivery) -> Result<Found, Error> {
         let (workflow, trigger) = (&delivery.workflow, &delivery.trigger);
-        let id = delivery
-            .delivery
-            .map(|delivery| derived::delivery(workflow, trigger, delivery));
-        let cause = Cause::Delivery { id };
+        let cause = delivery.cause();
         // Looked up before anything is prepared, so that a duplicate costs one read.
         if let Some(started) = cause.started_before(self.store.as_ref())? {
             return Ok(Found::Before(started));

@@ -13,6 +13,7 @@ mod controls;
 mod definitions;
 mod delivering;
 mod drafts;
+mod edition;
 mod letters;
 mod locks;
 mod moving;
@@ -32,11 +33,12 @@ mod waiting;
 pub use altering::WithVersion;
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
 pub use definitions::{Published, publish, publish_if, retract_if};
-pub use delivering::{Delivered, Delivery};
+pub use delivering::{Delivered, Delivery, Expected, Expects};
 pub use drafts::{
     SaveDraft, SavedDraft, discard_draft, draft_name, publish_draft, revert, revert_to_draft,
     save_draft,
 };
+pub use edition::OfEdition;
 pub use letters::{purge_letters, throw_letter_away};
 pub use locks::owned;
 pub use moving::{How, Imported};

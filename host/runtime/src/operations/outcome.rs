@@ -5,11 +5,12 @@ use std::time::Duration;
 use windlass_model::{RunId, RunNo, Status, Version};
 use windlass_store::rows::RunRow;
 
+use super::delivering::{Delivered, Expected};
 use super::reach::{Operations, OperationsInner};
 use crate::error::Error;
 use crate::lookout::RunWatch;
 use crate::runtime::result_of;
-use crate::wait::{End, Ended, RunResult};
+use crate::wait::{End, Ended, RunResult, Waiter};
 
 /// How long a wait for a further version goes on after a change, so that a client that follows a
 /// quick run asks for several steps together.
@@ -63,9 +64,42 @@ impl Operations {
     ///
     /// There is no such run, or the store fails.
     pub async fn result(&self, id: RunId, patience: Duration) -> Result<Standing, Error> {
+        let waiter = self.inner.runtime().and_then(|runtime| {
+            let waiters = &runtime.shared.listeners.waiters;
+            waiters.add_if_here(id)
+        });
+        self.result_by(id, waiter, |_| true, patience).await
+    }
+
+    /// As [`Self::result`], of a run that was started with [`Expects::End`](super::Expects::End).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::result`].
+    pub async fn result_of(
+        &self,
+        run: Delivered,
+        expected: Expected,
+        patience: Duration,
+    ) -> Result<Standing, Error> {
+        // A run that had the id before may end late.
+        let is_of = |end: &End| Some(end.no) == run.no;
+        self.result_by(run.id, expected.end, is_of, patience).await
+    }
+
+    async fn result_by(
+        &self,
+        id: RunId,
+        waiter: Option<Waiter>,
+        is_of: impl Fn(&End) -> bool + Send,
+        patience: Duration,
+    ) -> Result<Standing, Error> {
         let clock = &self.inner.clock;
         let end = clock.monotonic().saturating_add(patience);
-        if let Some(end) = self.ends_here(id, patience).await {
+        if let Some(waiter) = waiter
+            && let Ok(Ok(Ended::Finally(end))) = tokio::time::timeout(patience, waiter).await
+            && is_of(&end)
+        {
             return Ok(Standing {
                 id,
                 status: end.result.status,
@@ -145,17 +179,6 @@ impl Operations {
                 }
                 () = rest(left) => {}
             }
-        }
-    }
-
-    /// The end of a run, if the run is in this process now and ends here before the time is up.
-    /// Reads nothing.
-    async fn ends_here(&self, id: RunId, patience: Duration) -> Option<End> {
-        let waiters = &self.inner.runtime()?.shared.listeners.waiters;
-        let waiter = waiters.add_if_here(id)?;
-        match tokio::time::timeout(patience, waiter).await {
-            Ok(Ok(Ended::Finally(end))) => Some(end),
-            _ => None,
         }
     }
 }

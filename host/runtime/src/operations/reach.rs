@@ -3,9 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use windlass_keys::export::ExportKeys;
-use windlass_model::{Clock, Numbers, RunNo};
+use windlass_model::{Clock, Digest, Numbers, RunNo};
 use windlass_store::{Listener, Store, Verb, Writer as _};
 
+use super::edition::OfEdition;
 use super::{Resources, Turns, as_member};
 use crate::catalog::Catalog;
 use crate::error::Error;
@@ -36,6 +37,8 @@ pub(crate) struct OperationsInner {
     pub(super) clock: Arc<dyn Clock>,
     place: Attachment,
     lookout: OnceLock<OwnLookout>,
+    /// The published definitions of workflows, by name.
+    pub(super) published: OfEdition<String, Digest>,
 }
 
 /// How the operations reach the store.
@@ -87,6 +90,7 @@ impl Operations {
             clock,
             place,
             lookout: OnceLock::new(),
+            published: OfEdition::default(),
         };
         Self {
             inner: Arc::new(inner),

@@ -154,26 +154,14 @@ pub(crate) fn send(
     now_ms: i64,
 ) -> Result<Option<Sent>, Error> {
     for _ in 0..TRIES {
-        let bindings = if stimulus.delivery.starts() && stimulus.run.is_none() {
-            store.bindings(stimulus.hash)?
-        } else {
-            Vec::new()
-        };
-        let mut starts = Vec::with_capacity(bindings.len());
-        for binding in &bindings {
-            let new = started(store, prepare, numbers, stimulus, binding, now_ms)?;
-            starts.push((binding.no, new));
-        }
-        let send = Send {
-            stimulus: stimulus.clone(),
-            starts,
-            queued: queued.map(|of| of.no),
-            limit: Send::LIMIT,
+        let send = prepared(
+            store,
+            prepare,
+            numbers,
+            (stimulus, queued),
             claim_for,
-            // Only stimuli in the queue have a sender.
-            descendants: queued.map_or(u32::MAX, |of| of.descendants),
-            at_ms: now_ms,
-        };
+            now_ms,
+        )?;
         match store.write(send)? {
             SendOutcome::Sent(sent) => return Ok(Some(sent)),
             SendOutcome::Gone => return Ok(None),
@@ -186,6 +174,37 @@ pub(crate) fn send(
             "the workflows that the event starts were published anew at each attempt to send it"
                 .to_owned(),
         help: Some("send it again".to_owned()),
+    })
+}
+
+/// Prepares the runs that a stimulus starts.
+pub(super) fn prepared(
+    store: &dyn Store,
+    prepare: &Prepare<'_>,
+    numbers: &Numbers,
+    (stimulus, queued): (&NewStimulus, Option<Queued>),
+    claim_for: Option<ClaimFor>,
+    now_ms: i64,
+) -> Result<Send, Error> {
+    let bindings = if stimulus.delivery.starts() && stimulus.run.is_none() {
+        store.bindings(stimulus.hash)?
+    } else {
+        Vec::new()
+    };
+    let mut starts = Vec::with_capacity(bindings.len());
+    for binding in &bindings {
+        let new = started(store, prepare, numbers, stimulus, binding, now_ms)?;
+        starts.push((binding.no, new));
+    }
+    Ok(Send {
+        stimulus: stimulus.clone(),
+        starts,
+        queued: queued.map(|of| of.no),
+        limit: Send::LIMIT,
+        claim_for,
+        // Only stimuli in the queue have a sender.
+        descendants: queued.map_or(u32::MAX, |of| of.descendants),
+        at_ms: now_ms,
     })
 }
 

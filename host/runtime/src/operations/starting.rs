@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use windlass_model::{Digest, RunId};
 use windlass_store::lives::{LifeOp, Lived};
+use windlass_store::published::Edition;
 
 use super::reach::{Operations, OperationsInner};
 use crate::catalog::Prepared;
@@ -12,6 +13,10 @@ use crate::error::Error;
 use crate::starting::{
     Accepted, Begin, Cause, Start, StartRequest, Started, Workflow, published_for,
 };
+
+/// The largest input, in bytes, that is checked on the thread of its request. Larger ones take their
+/// time on a thread that may block.
+pub(super) const HERE_BYTES: u64 = 16 * 1024;
 
 /// The result of starting a created run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,18 +85,23 @@ impl Operations {
     }
 
     async fn start(&self, request: StartRequest, begin: Begin) -> Result<Started, Error> {
-        let start = match self.inner.warm(&request) {
-            Some(prepared) => called(prepared, request, begin)?,
-            None => {
-                self.ask(move |inner| called(inner.prepared(&request)?, request, begin))
-                    .await?
+        if let Some((prepared, as_of)) = self.inner.warm(&request) {
+            // Another version may take an input that this one refuses.
+            if let Ok(mut start) = called(prepared, request.clone(), begin) {
+                start.as_of = as_of;
+                if let Some(started) = self.carry_out(start).await? {
+                    return Ok(started);
+                }
             }
-        };
-        self.carry_out(start).await
+        }
+        let looked_up = self.ask(move |inner| called(inner.prepared(&request)?, request, begin));
+        let started = self.carry_out(looked_up.await?).await?;
+        started.ok_or_else(moved)
     }
 
-    /// Creates the run of a start.
-    pub(super) async fn carry_out(&self, start: Accepted) -> Result<Started, Error> {
+    /// Creates the run of a start. None: its definition has to be looked up again, which happens only
+    /// if the start names an edition.
+    pub(super) async fn carry_out(&self, start: Accepted) -> Result<Option<Started>, Error> {
         match self.inner.runtime() {
             Some(runtime) if runtime.shared.owns(&start) => {
                 let numbers = runtime.membership.numbers();
@@ -117,19 +127,39 @@ fn called(prepared: Arc<Prepared>, request: StartRequest, begin: Begin) -> Resul
 }
 
 impl OperationsInner {
-    /// The definition of a request, if it is prepared and nothing has to be read to know that.
-    fn warm(&self, request: &StartRequest) -> Option<Arc<Prepared>> {
-        let (Workflow::Given(row), Some(runtime)) = (&request.workflow, self.runtime()) else {
+    /// The definition of a request, if it is prepared and nothing has to be read to know that. With
+    /// the edition in which it is the published one, which the transaction of the run checks.
+    fn warm(&self, request: &StartRequest) -> Option<(Arc<Prepared>, Option<Edition>)> {
+        if request.input.len() > HERE_BYTES {
             return None;
+        }
+        let (digest, edition) = match &request.workflow {
+            Workflow::Given(row) => (row.digest, None),
+            Workflow::Published(name) => {
+                let (digest, edition) = self.published.get(self.store.as_ref(), name.as_str())?;
+                (digest, Some(edition))
+            }
         };
-        let base = &runtime.shared.base;
-        base.catalog.current(row.digest, &base.plugins)
+        Some((self.current(digest)?, edition))
+    }
+
+    /// The definition with this digest, if it is prepared for runs that start now.
+    pub(super) fn current(&self, digest: Digest) -> Option<Arc<Prepared>> {
+        let base = &self.runtime()?.shared.base;
+        base.catalog.current(digest, &base.plugins)
     }
 
     fn prepared(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
         match &request.workflow {
             Workflow::Published(name) => {
-                self.stored(published_for(self.store.as_ref(), name, request.id)?)
+                let store = self.store.as_ref();
+                let edition = store.edition();
+                let digest = published_for(store, name, request.id)?;
+                // With an id it may be the definition of an earlier run.
+                if request.id.is_none() {
+                    self.published.keep(edition, name.clone(), digest);
+                }
+                self.stored(digest)
             }
             Workflow::Given(row) => {
                 let plugins = self.resources().plugins()?;
@@ -145,11 +175,13 @@ impl OperationsInner {
         self.catalog().stored(digest, self.store.as_ref(), &plugins)
     }
 
-    /// Creates a run that no process owns.
-    fn leave(&self, start: &Accepted) -> Result<Started, Error> {
+    /// Creates a run that no process owns. None: as for [`Operations::carry_out`].
+    fn leave(&self, start: &Accepted) -> Result<Option<Started>, Error> {
         self.numbered(|numbers| {
             let started = start.leave(self.store.as_ref(), numbers, self.clock.wall_ms())?;
-            if let (None, Some(runtime)) = (&started.existing, self.runtime()) {
+            if let (Some(started), Some(runtime)) = (&started, self.runtime())
+                && started.existing.is_none()
+            {
                 runtime.shared.intake.claim_too(started.no);
             }
             Ok(started)
@@ -175,6 +207,13 @@ impl OperationsInner {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The error of a start that names no edition and is answered as if it did: a fault of the store.
+pub(super) fn moved() -> Error {
+    Error::Unreadable(
+        "the store refuses a start for its edition, and the start has none".to_owned(),
+    )
 }
 
 /// The error for a run that has ended.

@@ -139,6 +139,7 @@ nodes:
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),
+            as_of: None,
             created_ms: at_ms,
         };
         assert_eq!(self.store.write(new).unwrap(), Ok(Created::New));

@@ -244,6 +244,7 @@ impl Maker for Hand<'_> {
             tree: None,
             keep_ms: None,
             blobs: Vec::new(),
+            as_of: None,
             created_ms: self.wall_ms,
         })
     }

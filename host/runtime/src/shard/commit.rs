@@ -189,6 +189,7 @@ impl OwnedRun {
             suspect: (used.held.suspicion != Suspicion::None).then_some(to.seq),
             ended,
             sent: !sends.is_empty(),
+            given: shared.listeners.outputs.take(self.id, &runs),
         };
         let scopes = self.state.drain_scopes().into_iter();
         let commit = Commit {

@@ -19,6 +19,7 @@ use super::refused::Refusals;
 use super::work::Address;
 use super::{Arrival, Birth, Elsewhere, Message, Reply};
 use crate::error::Error;
+use crate::outputs::Given;
 use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
 use crate::suspects::Suspect;
@@ -97,6 +98,8 @@ pub(super) enum Then {
         ended: Option<End>,
         /// Whether a stimulus was queued.
         sent: bool,
+        /// The output of a node for which a client waits.
+        given: Option<Given>,
     },
     /// A new run is written.
     Created(Box<(OwnedRun, Reply)>),
@@ -494,8 +497,12 @@ impl ShardState {
                 dispatch,
                 due_ms,
                 ended,
+                given,
                 ..
             } => {
+                if let Some(given) = given {
+                    given.tell();
+                }
                 self.refusals.taken(no, seq);
                 owned.unacknowledged = owned.unacknowledged.saturating_sub(1);
                 let gone = owned.leaving && owned.unacknowledged == 0;

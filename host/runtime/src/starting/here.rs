@@ -18,7 +18,8 @@ impl RuntimeShared {
         start.cause.is_now() && !self.intake.begins_nothing() && self.intake.flow.room() > 0
     }
 
-    /// Creates a run that this process owns. Returns once the run is durable.
+    /// Creates a run that this process owns. Returns once the run is durable. None: nothing was
+    /// written, and the caller looks the definition up again.
     ///
     /// # Errors
     ///
@@ -27,7 +28,7 @@ impl RuntimeShared {
         &self,
         start: &Accepted,
         numbers: Arc<Numbers>,
-    ) -> Result<Started, Error> {
+    ) -> Result<Option<Started>, Error> {
         let (reply, answer) = oneshot::channel();
         let birth = start.birth(numbers, self.base.clock.wall_ms(), reply)?;
         let no = birth.new.no;
@@ -37,7 +38,7 @@ impl RuntimeShared {
         shard.send(Message::Born(Box::new(birth)));
         let answer = answer.await.map_err(|_| Error::Draining)??;
         let started = start.answered(answer, no)?;
-        if started.existing.is_none() {
+        if started.as_ref().is_some_and(|new| new.existing.is_none()) {
             self.intake.claim_too(no);
         }
         Ok(started)

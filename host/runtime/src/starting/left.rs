@@ -17,7 +17,7 @@ impl Accepted {
         self.new_run(numbers, None, now_ms).map(|(new, _)| new)
     }
 
-    /// Creates the run.
+    /// Creates the run. None: nothing was written, and the caller looks the definition up again.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl Accepted {
         store: &dyn Store,
         numbers: &Numbers,
         now_ms: i64,
-    ) -> Result<Started, Error> {
+    ) -> Result<Option<Started>, Error> {
         let new = self.left(numbers, now_ms)?;
         let no = new.no;
         self.answered(store.write(new)?, no)

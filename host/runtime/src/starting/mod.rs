@@ -17,6 +17,7 @@ use windlass_engine::{Command, RunState};
 use windlass_model::decimal::canonical;
 use windlass_model::{Diagnostic, Digest, Incarnation, Numbers, Payload, RunId, RunNo, valid};
 use windlass_store::Store;
+use windlass_store::published::Edition;
 use windlass_store::rows::{Created, DefinitionRow, NewRun, NewTrigger, RunRow};
 use windlass_store::write::OrFenced;
 
@@ -103,6 +104,8 @@ pub(crate) struct Accepted {
     id: RunId,
     /// The identity of the start: equal starts have equal digests.
     request: Digest,
+    /// The edition in which the definition was looked up, if the transaction has to check it.
+    pub(crate) as_of: Option<Edition>,
 }
 
 impl Start {
@@ -128,6 +131,7 @@ impl Start {
             prepared,
             input,
             cause,
+            as_of: None,
         })
     }
 }
@@ -174,6 +178,15 @@ fn digest(prepared: &Prepared, correlation: Option<&str>, input: &Value) -> Dige
 }
 
 impl Accepted {
+    /// The id of the run.
+    pub(crate) fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// The position of a node of its workflow.
+    pub(crate) fn node(&self, name: &str) -> Option<u32> {
+        self.prepared.graph.find(name).map(|node| node.0)
+    }
     /// The new run, and the initial state from the engine.
     fn new_run(
         &self,
@@ -228,23 +241,28 @@ impl Accepted {
             reserves,
             exclusive,
             blobs: Vec::new(),
+            as_of: self.as_of,
             created_ms: now_ms,
         };
         Ok((new, state))
     }
 
-    /// The result of a start after the store was asked to create this run.
-    fn answered(&self, created: OrFenced<Created>, no: RunNo) -> Result<Started, Error> {
+    /// The result of a start after the store was asked to create this run. None: nothing was written,
+    /// because the definition may not be the published one any more, or because the start may have
+    /// been made before, with another version. The caller looks the definition up again.
+    fn answered(&self, created: OrFenced<Created>, no: RunNo) -> Result<Option<Started>, Error> {
         let id = self.id;
         match created? {
-            Created::New => Ok(Started {
+            Created::New => Ok(Some(Started {
                 id,
                 no,
                 existing: None,
-            }),
-            Created::Exists(row) => self.cause.existing(self.request, row),
-            Created::Deleted => Err(Error::Deleted(id)),
+            })),
             Created::Reserved { by } => Err(Error::Reserved { by }),
+            Created::Moved => Ok(None),
+            Created::Exists(_) | Created::Deleted if self.as_of.is_some() => Ok(None),
+            Created::Exists(row) => self.cause.existing(self.request, row).map(Some),
+            Created::Deleted => Err(Error::Deleted(id)),
         }
     }
 }

@@ -270,6 +270,7 @@ impl Desk<'_> {
             reserves,
             exclusive,
             blobs,
+            as_of: None,
             created_ms: head.created_ms,
         };
         Ok(Import {

@@ -1,14 +1,16 @@
 //! What a start costs once its definition is prepared: reads of the store, and claims.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Map;
 use windlass_model::{Digest, Payload, RunId, http};
-use windlass_runtime::operations::Delivery;
+use windlass_runtime::operations::{Delivered, Delivery, Expected, Expects};
 use windlass_runtime::{Operations, StartRequest, Workflow};
+use windlass_store::published::Edition;
 use windlass_store::rows::BORN_EPOCH;
-use windlass_store::{Reader as _, Write};
+use windlass_store::{Reader as _, Store as _, Write};
 
 use crate::rig::{Running, Setup, definition};
 
@@ -100,29 +102,54 @@ impl Watched {
     }
 
     fn deliver(&self, delivery: &[u8]) -> (RunId, bool) {
-        let request = http::Request {
-            method: "POST".to_owned(),
-            path: "/leaf/7".to_owned(),
-            query: Map::new(),
-            headers: Map::new(),
-            body: http::Body {
-                json: "{}".into(),
-                payload: None,
-                sent: "{}".into(),
-                is_form: false,
-            },
-        };
-        let delivery = Delivery {
-            definition: definition(LEAF).digest,
-            workflow: "leaf".to_owned(),
-            trigger: "hook".to_owned(),
-            delivery: Some(Digest::of(delivery)),
-            request: Arc::new(request),
-            params: http::parameters("/leaf/{id}", "/leaf/7").unwrap(),
-        };
-        let delivered = self.running.block_on(self.client.deliver(delivery));
-        let delivered = delivered.unwrap();
+        let delivered = self.client.deliver(of_leaf(delivery));
+        let delivered = self.running.block_on(delivered).unwrap();
         (delivered.id, delivered.existed)
+    }
+
+    /// Delivers to the trigger as it was looked up in the current edition.
+    fn deliver_known(
+        &self,
+        delivery: &[u8],
+        expects: Expects<'_>,
+    ) -> Option<(Delivered, Expected)> {
+        let edition = self.running.store.edition().unwrap();
+        self.deliver_as_of(delivery, edition, expects)
+    }
+
+    fn deliver_as_of(
+        &self,
+        delivery: &[u8],
+        edition: Edition,
+        expects: Expects<'_>,
+    ) -> Option<(Delivered, Expected)> {
+        let delivery = of_leaf(delivery);
+        let delivered = self.client.deliver_known(&delivery, edition, expects);
+        self.running.block_on(delivered).unwrap()
+    }
+}
+
+/// A delivery to the hook of the leaf.
+fn of_leaf(delivery: &[u8]) -> Delivery {
+    let request = http::Request {
+        method: "POST".to_owned(),
+        path: "/leaf/7".to_owned(),
+        query: Map::new(),
+        headers: Map::new(),
+        body: http::Body {
+            json: "{}".into(),
+            payload: None,
+            sent: "{}".into(),
+            is_form: false,
+        },
+    };
+    Delivery {
+        definition: definition(LEAF).digest,
+        workflow: "leaf".to_owned(),
+        trigger: "hook".to_owned(),
+        delivery: Some(Digest::of(delivery)),
+        request: Arc::new(request),
+        params: http::parameters("/leaf/{id}", "/leaf/7").unwrap(),
     }
 }
 
@@ -130,6 +157,7 @@ impl Watched {
 fn a_warm_start_reads_no_definition_and_its_creation_is_its_claim() {
     let watched = Watched::new(&Setup::default());
     watched.cost(|it| it.call("parent"));
+    watched.cost(|it| it.call("leaf"));
     let check = |name: &str, start: &dyn Fn(&Watched) -> RunId, reads: &[&str], owned: &[bool]| {
         let (id, read, of) = watched.cost(start);
         assert_eq!(read, reads, "{name}");
@@ -137,11 +165,13 @@ fn a_warm_start_reads_no_definition_and_its_creation_is_its_claim() {
         let row = watched.running.store.run(id).unwrap().unwrap();
         assert_eq!(row.epoch, BORN_EPOCH, "{name}: no claim was needed");
     };
-    check("a call", &|it| it.call("leaf"), &["published"], &[true]);
+    check("a call", &|it| it.call("leaf"), &[], &[true]);
     let deliver = |it: &Watched| it.deliver(b"one").0;
     check("a delivery", &deliver, &["run"], &[true]);
+    let known = |it: &Watched| it.deliver_known(b"two", Expects::Nothing).unwrap().0.id;
+    check("a delivery to a known trigger", &known, &[], &[true]);
     let child = |it: &Watched| it.call("parent");
-    let reads = ["published", "published"];
+    let reads = ["published"];
     let (_, read, owned) = watched.cost(child);
     assert_eq!(read, reads, "a parent and its child");
     assert_eq!(owned, [true, false]);
@@ -186,4 +216,50 @@ fn a_full_process_leaves_the_runs_that_it_creates_to_the_next_claim() {
         let row = watched.running.store.run(id).unwrap().unwrap();
         assert_eq!(row.owner, None);
     }
+}
+
+#[test]
+fn a_known_delivery_starts_a_run_unless_it_is_repeated_or_a_workflow_was_published_since() {
+    let watched = Watched::new(&Setup::default());
+    watched.cost(|it| it.call("leaf"));
+    let edition = watched.running.store.edition().unwrap();
+    let known = |delivery| watched.deliver_as_of(delivery, edition, Expects::Nothing);
+    assert!(known(b"one").is_some());
+    assert!(known(b"one").is_none(), "only the store knows that run");
+    assert!(watched.deliver(b"one").1);
+    watched.running.publish(&LEAF.replace("x: 1", "x: 2"));
+    assert!(known(b"two").is_none());
+    assert!(!watched.deliver(b"two").1, "nothing was written before");
+}
+
+#[test]
+fn the_sender_of_a_known_delivery_gets_an_output_or_the_end_without_a_read() {
+    let watched = Watched::new(&Setup::default());
+    watched.cost(|it| it.call("leaf"));
+    let patience = Duration::from_secs(60);
+    let client = &watched.client;
+    watched.cost(|it| {
+        let (run, expected) = it.deliver_known(b"one", Expects::Output("a")).unwrap();
+        let output = it.running.block_on(client.output(expected, patience));
+        let output = output.unwrap().unwrap();
+        assert_eq!(output.inline().unwrap(), r#"{"x":1}"#);
+        assert_eq!(*it.reads.lock(), [""; 0]);
+        run.id
+    });
+    watched.cost(|it| {
+        let (run, expected) = it.deliver_known(b"two", Expects::End).unwrap();
+        let ended = it
+            .running
+            .block_on(client.result_of(run, expected, patience));
+        assert!(ended.unwrap().done);
+        assert_eq!(*it.reads.lock(), [""; 0]);
+        run.id
+    });
+    // Without such a node, only the store knows more about the run.
+    watched.cost(|it| {
+        let (run, expected) = it.deliver_known(b"three", Expects::Output("b")).unwrap();
+        let output = it.running.block_on(client.output(expected, patience));
+        assert_eq!(output, None);
+        run.id
+    });
 }

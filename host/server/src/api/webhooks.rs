@@ -7,18 +7,20 @@
 //! hook is looked up before its body is read: a call of an unknown hook costs reads of the store,
 //! but no write and no body. A request is verified before anything is written.
 
+use axum::body::Bytes;
 use axum::extract::{Extension, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_model::http;
 use windlass_model::{Delivery, Digest, Payload, RunId, Stimulus};
-use windlass_runtime::operations::{self, new_stimulus_id};
+use windlass_runtime::operations::{self, Expected, Expects, new_stimulus_id};
+use windlass_store::published::Edition;
 
 use super::runs::{Outcome, answer};
-use crate::app::{App, read_aside};
+use crate::app::{App, AppInner, read_aside};
 use crate::codes;
 use crate::content::by_name;
 use crate::extract::{self, wait_ms};
@@ -81,28 +83,26 @@ pub(crate) async fn hook(
         method => method,
     }
     .to_owned();
-    let found = {
-        let (asked, path) = (asked.clone(), path.clone());
-        app.ask(move |app| match hooks::find(app, &asked, &path)? {
-            Some(found) => Ok(Ok(found)),
-            None => Ok(Err(hooks::methods(app, &path)?)),
-        })
-        .await?
+    let caller = caller.map_or(Caller::Stranger, |Extension(caller)| caller);
+    let query = parts.uri.query().unwrap_or_default();
+    let asks_to_wait = query.split('&').any(|pair| pair.starts_with("wait="));
+    let known = match page.is_some() {
+        true => None,
+        false => app.hooks.known(app.store(), &asked, &path),
     };
-    let mut found = match found {
-        Ok(found) => found,
-        Err(methods) => {
-            extract::drain(&parts.headers, body);
-            let is_method = http::METHODS.contains(&asked.as_str());
-            return Err(match methods.as_slice() {
-                [] if is_method => nothing(&Sent::default(), &method, &path),
-                // Methods that hooks can have.
-                [] => other_method(&method, &path, &http::METHODS),
-                methods => other_method(&method, &path, methods),
-            });
-        }
+    let may = |found: &Found| !asks_to_wait || caller != Caller::Stranger || found.responds();
+    let known = known.filter(|(found, _)| may(found));
+    let (mut found, edition) = match known {
+        Some((known, edition)) => (known, Some(edition)),
+        None => match look_up(&app, (&method, &asked), &path).await {
+            Ok(found) => (Arc::new(found), None),
+            Err(problem) => {
+                extract::drain(&parts.headers, body);
+                return Err(problem);
+            }
+        },
     };
-    let mut query = by_name(pairs(parts.uri.query().unwrap_or_default())?);
+    let mut query = by_name(pairs(query)?);
     let wait = match query.remove("wait") {
         Some(Value::String(text)) => Some(text),
         None => None,
@@ -110,39 +110,46 @@ pub(crate) async fn hook(
     };
     let patience_ms = wait_ms(wait.as_deref(), app.bounds().wait_ms)?;
     if page.is_some() {
-        found = found.for_foreign_page();
-        if found.is_empty() {
+        let excepted = Found::for_foreign_page(Arc::unwrap_or_clone(found));
+        if excepted.is_empty() {
             extract::drain(&parts.headers, body);
             return Err(foreign_page());
         }
+        found = Arc::new(excepted);
     }
-    let found = Arc::new(found);
     app.admit_hook(found.counted)?;
-    let caller = caller.map_or(Caller::Stranger, |Extension(caller)| caller);
     if wait.is_some() && caller == Caller::Stranger && !found.responds() {
         extract::drain(&parts.headers, body);
         return Err(no_wait());
     }
     let bytes = extract::as_sent(&parts, body, &app).await?;
-    let accepted = {
-        let (found, bytes) = (Arc::clone(&found), bytes.clone());
-        let headers = parts.headers.clone();
-        match found.verifies() {
-            true => {
-                app.ask(move |app| {
-                    let is_heard = found.plain.is_some();
-                    hooks::accepted(app, &found.direct, is_heard, &headers, &bytes)
-                })
-                .await?
-            }
-            false => (0..found.direct.len()).map(|at| (at, None)).collect(),
-        }
+    let headers = Arc::new(parts.headers);
+    let mut call = Call {
+        app,
+        matches: http::matches(&asked, &path),
+        found,
+        accepted: Vec::new(),
+        waits: wait.is_some(),
+        may_wait: caller != Caller::Stranger,
+        patience_ms,
     };
+    let mut known = match edition {
+        Some(edition) if call.verify_here(&headers, &bytes) => Some(edition),
+        Some(_) => {
+            call.found = Arc::new(look_up(&call.app, (&method, &asked), &path).await?);
+            None
+        }
+        None => None,
+    };
+    if known.is_none() {
+        call.verify(&headers, &bytes).await?;
+    }
     // Only a verified body is inflated.
-    let bytes = extract::inflated(&parts.headers, bytes, &app).await?;
-    let large = app.large(bytes.len()).await?;
+    let sent = bytes.clone();
+    let bytes = extract::inflated(&headers, bytes, &call.app).await?;
+    let large = call.app.large(bytes.len()).await?;
     let request = {
-        let (method, path, headers) = (method.clone(), path.clone(), parts.headers);
+        let (method, path, headers) = (method.clone(), path.clone(), Arc::clone(&headers));
         read_aside(large.as_ref(), move || {
             hooks::request((&method, &path), query, &headers, &bytes)
         })
@@ -150,18 +157,24 @@ pub(crate) async fn hook(
     };
     drop(large);
     let request = Arc::new(request);
-    let call = Call {
-        app,
-        matches: http::matches(&asked, &path),
-        found,
-        accepted,
-        waits: wait.is_some(),
-        may_wait: caller != Caller::Stranger,
-        patience_ms,
-    };
     // Take the slot before anything is written: a request without a slot has no effect.
-    let waiting = call.enter(room.as_ref())?;
-    let done = call.start(&request).await?;
+    let mut waiting = call.enter(room.as_ref())?;
+    let mut done = None;
+    if let Some(edition) = known.take() {
+        done = call.start_known(&request, edition).await?;
+        if done.is_none() {
+            // What the request starts may be another by now.
+            call.found = Arc::new(look_up(&call.app, (&method, &asked), &path).await?);
+            call.verify(&headers, &sent).await?;
+            drop(waiting);
+            waiting = call.enter(room.as_ref())?;
+        }
+    }
+    drop(sent);
+    let done = match done {
+        Some(done) => done,
+        None => call.start(&request).await?,
+    };
     // The runs have it.
     drop(request);
     if let Some(Extension(room)) = &room {
@@ -172,6 +185,34 @@ pub(crate) async fn hook(
     }
     call.answer(done, waiting, room.as_ref()).await
 }
+
+/// Looks up what a request may start. `method` is the method as it was sent, and `asked` the one whose
+/// triggers it may start.
+async fn look_up(
+    app: &App,
+    (method, asked): (&str, &str),
+    path: &str,
+) -> Result<Found, Box<Problem>> {
+    let (of_asked, of_path) = (asked.to_owned(), path.to_owned());
+    let found = app
+        .ask(move |app| match hooks::find(app, &of_asked, &of_path)? {
+            Some(found) => Ok(Ok(found)),
+            None => Ok(Err(hooks::methods(app, &of_path)?)),
+        })
+        .await?;
+    found.map_err(|methods| {
+        let is_method = http::METHODS.contains(&asked);
+        match methods.as_slice() {
+            [] if is_method => nothing(&Sent::default(), method, path),
+            // Methods that hooks can have.
+            [] => other_method(method, path, &http::METHODS),
+            methods => other_method(method, path, methods),
+        }
+    })
+}
+
+/// The largest body, in bytes, that is verified on the thread of its request.
+const HERE_BYTES: usize = 16 * 1024;
 
 /// A verified request, with the triggers that it may start.
 struct Call {
@@ -194,6 +235,8 @@ struct Called {
     sent: Sent,
     /// The run that answers the request, and its node.
     responds: Option<(operations::Delivered, String)>,
+    /// The only run, and the wait for it.
+    expected: Option<(operations::Delivered, Expected)>,
 }
 
 impl Call {
@@ -221,6 +264,74 @@ impl Call {
         }
     }
 
+    /// Verifies the request for each trigger.
+    async fn verify(
+        &mut self,
+        headers: &Arc<HeaderMap>,
+        bytes: &Bytes,
+    ) -> Result<(), Box<Problem>> {
+        self.accepted = match self.found.verifies() {
+            true => {
+                let (found, headers) = (Arc::clone(&self.found), Arc::clone(headers));
+                let bytes = bytes.clone();
+                let verify = move |app: &AppInner| {
+                    hooks::accepted(app, &found.direct, found.plain.is_some(), &headers, &bytes)
+                };
+                self.app.ask(verify).await?
+            }
+            false => (0..self.found.direct.len()).map(|at| (at, None)).collect(),
+        };
+        Ok(())
+    }
+
+    /// Verifies a little request for the trigger that was known before. False if it refuses.
+    fn verify_here(&mut self, headers: &HeaderMap, bytes: &Bytes) -> bool {
+        if bytes.len() > HERE_BYTES {
+            return false;
+        }
+        match hooks::accepted(&self.app, &self.found.direct, false, headers, bytes) {
+            Ok(accepted) => self.accepted = accepted,
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Starts the run of the trigger that was known before. None: nothing has changed, and the triggers
+    /// have to be looked up.
+    async fn start_known(
+        &self,
+        request: &Arc<http::Request>,
+        edition: Edition,
+    ) -> Result<Option<Called>, Box<Problem>> {
+        let ([direct], [(_, delivery)]) = (&*self.found.direct, &*self.accepted) else {
+            return Ok(None);
+        };
+        let delivery = direct.delivery(*delivery, request);
+        let node = hooks::node_of([direct]).map(|(_, node, _)| node);
+        let expects = match node {
+            Some(node) => Expects::Output(node),
+            None if self.waits && self.most_ms() > 0 => Expects::End,
+            None => Expects::Nothing,
+        };
+        let client = &self.app.client;
+        let delivered = client.deliver_known(&delivery, edition, expects).await;
+        let (delivered, expected) = match delivered {
+            Ok(Some(delivered)) => delivered,
+            Ok(None) => return Ok(None),
+            Err(windlass_runtime::Error::Reserved { by }) => {
+                let mut called = Called::default();
+                called.sent.reserved.push(by.0);
+                return Ok(Some(called));
+            }
+            Err(error) => return Err(unfit(error)),
+        };
+        let mut called = Called::default();
+        called.sent.started.push(delivered.id.0);
+        called.responds = node.map(|node| (delivered, node.to_owned()));
+        called.expected = Some((delivered, expected));
+        Ok(Some(called))
+    }
+
     /// Sends the stimulus of the plain triggers, and then starts the direct ones, each in its own
     /// transaction. A repeated delivery starts nothing.
     ///
@@ -239,14 +350,7 @@ impl Call {
             let Some(direct) = self.found.direct.get(*at) else {
                 continue;
             };
-            let delivery = operations::Delivery {
-                definition: direct.definition,
-                workflow: direct.workflow.clone(),
-                trigger: direct.key.clone(),
-                delivery: *delivery,
-                request: Arc::clone(request),
-                params: direct.params.clone(),
-            };
+            let delivery = direct.delivery(*delivery, request);
             let delivered = match self.app.client.deliver(delivery).await {
                 Ok(delivered) => delivered,
                 Err(windlass_runtime::Error::Reserved { by }) => {
@@ -329,7 +433,7 @@ impl Call {
             let answer = hooks::answer(
                 &self.app,
                 room.map(|Extension(room)| room),
-                *run,
+                (*run, called.expected.map(|(_, expected)| expected)),
                 node,
                 patience,
             )
@@ -343,7 +447,11 @@ impl Call {
         let waits = self.waits && self.may_wait && !patience.is_zero();
         let waited = called.sent.started.first().copied();
         if let Some(id) = waited.filter(|_| waits) {
-            let standing = self.app.client.result(RunId(id), patience).await?;
+            let client = &self.app.client;
+            let standing = match called.expected {
+                Some((run, expected)) => client.result_of(run, expected, patience).await?,
+                None => client.result(RunId(id), patience).await?,
+            };
             drop(waiting);
             if standing.done {
                 return Ok(answer(&self.app, standing).await?.into_response());

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_model::Digest;
 use windlass_model::http::{self, Parameters, Respond, Verify};
-use windlass_runtime::operations::stimulus_hash;
+use windlass_runtime::operations::{Delivery, stimulus_hash};
 use windlass_store::published::BindingRow;
-use windlass_store::within;
+use windlass_store::stimuli::BookmarkQuery;
+use windlass_store::{Store, within};
 
 use super::Rules;
 use crate::app::AppInner;
 use crate::problem::Problem;
 
 /// The triggers that a request may start.
+#[derive(Clone)]
 pub(crate) struct Found {
     /// The stimulus of plain triggers and of waits, if there are any.
     pub(crate) plain: Option<Digest>,
@@ -25,12 +27,31 @@ pub(crate) struct Found {
 }
 
 /// A direct trigger of a published workflow.
+#[derive(Clone)]
 pub(crate) struct Direct {
     pub(crate) workflow: String,
     pub(crate) key: String,
     pub(crate) definition: Digest,
     pub(crate) params: Parameters,
     pub(crate) rules: Arc<Rules>,
+}
+
+impl Direct {
+    /// The delivery of a request to the trigger.
+    pub(crate) fn delivery(
+        &self,
+        delivery: Option<Digest>,
+        request: &Arc<http::Request>,
+    ) -> Delivery {
+        Delivery {
+            definition: self.definition,
+            workflow: self.workflow.clone(),
+            trigger: self.key.clone(),
+            delivery,
+            request: Arc::clone(request),
+            params: self.params.clone(),
+        }
+    }
 }
 
 impl Found {
@@ -78,6 +99,7 @@ pub(crate) fn find(
         return Ok(None);
     }
     let store = app.store();
+    let edition = store.edition();
     let plain = stimulus_hash(http::STIMULUS, &http::matches(method, path))?;
     let rows = within(BINDINGS_BYTES, || store.bindings(http::shape(method, path)))?;
     // A plain hook that is cached wrongly must not hide direct triggers.
@@ -110,12 +132,51 @@ pub(crate) fn find(
             rules,
         });
     }
+    let alone = match (is_heard, direct.as_slice()) {
+        (false, [direct]) => direct.params.is_empty().then(|| direct.clone()),
+        (true, []) if edition.is_some() => alone(store, plain)?,
+        _ => None,
+    };
+    if let Some(direct) = alone {
+        let found = Found {
+            plain: None,
+            direct: vec![direct],
+            counted,
+        };
+        app.hooks.note_known(edition, method, path, found);
+    }
     let plain = is_heard.then_some(plain);
     let is_there = plain.is_some() || !direct.is_empty();
     Ok(is_there.then_some(Found {
         plain,
         direct,
         counted,
+    }))
+}
+
+/// The only trigger of a plain hook, if no run waits for its requests.
+fn alone(store: &dyn Store, plain: Digest) -> Result<Option<Direct>, Box<Problem>> {
+    let waits = BookmarkQuery {
+        run: None,
+        name: None,
+        correlation: None,
+        hash: Some(plain),
+        after: None,
+        limit: 1,
+    };
+    if !store.bookmarks(&waits)?.is_empty() {
+        return Ok(None);
+    }
+    let rows = within(BINDINGS_BYTES, || store.bindings(plain))?;
+    let [row] = rows.as_slice() else {
+        return Ok(None);
+    };
+    Ok(Some(Direct {
+        workflow: row.workflow.clone(),
+        key: row.binding.key.clone(),
+        definition: row.definition,
+        params: Parameters::default(),
+        rules: Arc::default(),
     }))
 }
 

@@ -5,7 +5,11 @@
 //! answers, has parameters in its path, or makes the input of the request ([`is_direct`](windlass_model::http::is_direct)): no
 //! stimulus has its hash, so only the server starts it, after the checks that the trigger demands.
 //!
-//! Bounds: one call of a hook reads the store twice at most before its body is read, and one of an
+//! A hook that starts one run and resumes none is cached for an edition of the published workflows
+//! ([`Edition`]), and its calls read nothing: the transaction of the run checks the edition. A call that
+//! the cache would refuse is looked up anew, so the cache decides nothing but where a run starts.
+//!
+//! Bounds: any other call of a hook reads the store twice at most before its body is read, and one of an
 //! unknown hook twelve times, since its answer names the methods of the path. The rules of triggers
 //! are cached by the digest of their definition, which never changes, for [`KNOWN`] triggers.
 
@@ -22,6 +26,9 @@ use parking_lot::Mutex;
 use windlass_model::Digest;
 use windlass_model::definition::StartTrigger;
 use windlass_model::http::{Respond, Verify};
+use windlass_runtime::operations::OfEdition;
+use windlass_store::Store;
+use windlass_store::published::Edition;
 
 pub(crate) use find::{Direct, Found, find, methods};
 pub(crate) use input::request;
@@ -31,6 +38,9 @@ pub(crate) use verifying::accepted;
 /// The most cached plain hooks and direct triggers: only published ones are cached.
 const KNOWN: usize = 4096;
 
+/// The longest path, in bytes, of a hook that is cached with what it starts.
+const KNOWN_BYTES: usize = 256;
+
 /// The shortest time between two log lines about unusable secrets.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -39,18 +49,41 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Hooks {
     plain: Mutex<HashSet<Digest>>,
     rules: Mutex<HashMap<(Digest, String), Arc<Rules>>>,
+    /// The hooks that start one run and resume none, by method and path.
+    known: OfEdition<String, Arc<Found>>,
     /// The time at which an unusable secret was last logged, by the monotonic clock.
     logged: Mutex<Option<Duration>>,
 }
 
+/// The key of a hook whose path is short.
+fn key(method: &str, path: &str) -> Option<String> {
+    (path.len() <= KNOWN_BYTES).then(|| format!("{method} {path}"))
+}
+
 /// The rules of a direct trigger.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) verify: Option<Verify>,
     pub(crate) respond: Respond,
 }
 
 impl Hooks {
+    /// What a request starts, if it starts one run, and is known to since this edition.
+    pub(crate) fn known(
+        &self,
+        store: &dyn Store,
+        method: &str,
+        path: &str,
+    ) -> Option<(Arc<Found>, Edition)> {
+        self.known.get(store, key(method, path)?.as_str())
+    }
+
+    fn note_known(&self, edition: Option<Edition>, method: &str, path: &str, found: Found) {
+        if let Some(key) = key(method, path) {
+            self.known.keep(edition, key, Arc::new(found));
+        }
+    }
+
     /// Whether a plain hook is cached as one that starts workflows. Delivering the stimulus decides
     /// what a call does, so a wrong entry costs one transaction, and is then removed.
     fn has(&self, hook: Digest) -> bool {

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use windlass_model::http::Respond;
 use windlass_model::{Digest, ExecutionNo, ExecutionStatus, Payload, RunId, RunNo};
 use windlass_runtime::RunWatch;
-use windlass_runtime::operations::Delivered;
+use windlass_runtime::operations::{Delivered, Expected};
 use windlass_store::rows::RunRow;
 
 use super::Direct;
@@ -34,6 +34,9 @@ use crate::view;
 
 /// How many headers an answer may have.
 const HEADERS: usize = 32;
+
+/// The longest output, in bytes, that is made an answer on the thread of its request.
+const HERE_BYTES: u64 = 16 * 1024;
 
 const TOO_MANY: &str = "it has more than 32 headers, or more than 16 KiB of them";
 
@@ -110,7 +113,7 @@ enum Look {
 pub(crate) async fn answer(
     app: &App,
     room: Option<&Room>,
-    run: Delivered,
+    (run, expected): (Delivered, Option<Expected>),
     node: &str,
     patience: Duration,
 ) -> Result<Option<Response>, Box<Problem>> {
@@ -118,6 +121,15 @@ pub(crate) async fn answer(
     let clock = &app.options.clock;
     let end = clock.monotonic().saturating_add(patience);
     let id = run.id;
+    if let Some(expected) = expected {
+        let output = tokio::select! {
+            output = app.client.output(expected, patience) => output,
+            _ = closing.changed() => None,
+        };
+        if let Some(output) = output {
+            return given(app, room, node, output).await.map(Some);
+        }
+    }
     // The number is nearly always known, so that one look is enough before the first wait.
     let mut watch: Option<(RunNo, RunWatch)> = match run.no {
         Some(no) => Some((no, app.client.watch(no).await?)),
@@ -217,6 +229,11 @@ async fn given(
     }
     if let Some(room) = room {
         room.for_answer(app, output_room(&output, most)).await?;
+    }
+    if output.len() <= HERE_BYTES && output.inline().is_some() {
+        // Nothing is read from the store.
+        let output = view::value(app, &output)?;
+        return read(output.json(), most).map_err(|wrong| unanswered(node, wrong));
     }
     let large = app.large(bytes_of(&output)).await?;
     let read = app.ask(move |app| {

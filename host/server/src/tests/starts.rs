@@ -7,7 +7,10 @@ use super::*;
 
 const WORKFLOW: &str = r#"{
     "workflow": "w",
-    "triggers": { "hook": { "http": { "method": "POST", "path": "/w/{id}" } } },
+    "triggers": {
+        "hook": { "http": { "method": "POST", "path": "/w/{id}" } },
+        "plain": { "http": { "method": "POST", "path": "/plain" } }
+    },
     "nodes": { "a": { "set": { "x": 1 } } }
 }"#;
 
@@ -62,7 +65,24 @@ fn a_warm_start_over_http_and_a_warm_hook_read_no_definition() {
     let call = || rig.cost("/hooks/w/7", "{}");
     let (cold, _) = start();
     assert_eq!(cold, ["published", "definition"]);
-    assert_eq!(start(), (vec!["published"], vec![true]));
+    let nothing = || (Vec::new(), vec![true]);
+    assert_eq!(start(), nothing());
     call();
     assert_eq!(call(), (vec!["bindings", "is_heard"], vec![true]));
+    // A hook without parameters is known after its first call.
+    let plain = || rig.cost("/hooks/plain", "{}");
+    plain();
+    assert_eq!(plain(), nothing());
+    // Until a workflow is published, whose triggers may share its path.
+    let other = WORKFLOW
+        .replace("\"w\"", "\"other\"")
+        .replace("/w/", "/other/");
+    let put = rig.answered_to(Method::PUT, "/api/v1/definitions/other", other.leak());
+    assert_eq!(put, StatusCode::OK);
+    let (reads, created) = plain();
+    assert!(reads.contains(&"bindings"), "{reads:?}");
+    assert_eq!(created, [] as [bool; 0], "the stimulus starts both");
+    let (reads, _) = start();
+    assert_eq!(reads, ["published"]);
+    assert_eq!(start(), nothing());
 }

@@ -365,13 +365,23 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
     let bookmarks = tested.bookmarks(&query).unwrap();
     assert_eq!(bookmarks, model.bookmarks(&query).unwrap());
     for row in bookmarks.iter().take(2) {
-        let query = BookmarkQuery {
-            hash: Some(row.bookmark.hash),
-            ..query.clone()
-        };
-        let found = tested.bookmarks(&query).unwrap();
-        assert!(found.contains(row), "{row:?}");
-        assert_eq!(found, model.bookmarks(&query).unwrap());
+        let correlation = row.bookmark.correlation.clone();
+        for (run, correlation) in [
+            (None, None),
+            (Some(row.run), None),
+            (None, correlation.clone()),
+            (Some(row.run), correlation),
+        ] {
+            let query = BookmarkQuery {
+                run,
+                hash: Some(row.bookmark.hash),
+                correlation,
+                ..query.clone()
+            };
+            let found = tested.bookmarks(&query).unwrap();
+            assert!(found.contains(row), "{row:?}");
+            assert_eq!(found, model.bookmarks(&query).unwrap());
+        }
     }
     let query = StimulusQuery {
         limit,

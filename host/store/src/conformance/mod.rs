@@ -148,7 +148,8 @@ macro_rules! conformance {
             publishing: publishing_counts_versions, publications_are_listed_by_name,
                 unchanged_bindings_keep_their_numbers, one_hash_finds_all_workflows,
                 unchanged_schedules_keep_their_numbers, retracting_leaves_nothing_that_starts,
-                a_key_that_is_there_twice_publishes_nothing, publishers_at_once_leave_one_version;
+                a_key_that_is_there_twice_publishes_nothing, publishers_at_once_leave_one_version,
+                a_run_is_not_created_as_of_an_earlier_edition;
             drafting: a_draft_is_one_text_for_each_name, an_edit_over_another_edit_is_refused,
                 publishing_takes_the_draft_that_it_was_made_from,
                 publishing_over_another_version_than_expected_is_refused,

@@ -86,6 +86,7 @@ impl Member {
             triggers,
             keep_ms: taken.keep_ms,
             blobs: taken.blobs.clone(),
+            as_of: None,
             created_ms: taken.row.created_ms,
             ..self.draft(0)
         };

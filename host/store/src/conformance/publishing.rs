@@ -6,12 +6,12 @@ use bytes::Bytes;
 use windlass_model::{BindingNo, Digest, ScheduleNo};
 
 use super::Harness;
-use super::world::{Member, definition};
+use super::world::{DONE, Held, Member, definition};
 use crate::published::{
-    NewBinding, NewPublication, NewSchedule, PublicationQuery, PublicationRow, Published, Retract,
-    ScheduleQuery, ScheduleRow,
+    Edition, NewBinding, NewPublication, NewSchedule, PublicationQuery, PublicationRow, Published,
+    Retract, ScheduleQuery, ScheduleRow,
 };
-use crate::rows::DefinitionRow;
+use crate::rows::{Created, DefinitionRow, NewRun};
 use crate::write::Fenced;
 use crate::{Store, Writer as _, codes};
 
@@ -320,4 +320,52 @@ pub(super) fn publishers_at_once_leave_one_version(harness: &dyn Harness) {
     assert_eq!(current.len(), 1);
     assert_eq!(current[0].version, 1 + 2 * EACH as u32);
     assert_eq!(numbers(store), before);
+}
+
+/// A backend without editions names none, so its runs name none either.
+pub(super) fn a_run_is_not_created_as_of_an_earlier_edition(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    publish(&member, draft("one"));
+    let Some(first) = member.store.edition() else {
+        return;
+    };
+    let edition = || member.store.edition().unwrap();
+    let create = |as_of: Edition| {
+        let new = NewRun {
+            as_of: Some(as_of),
+            ..member.draft(1)
+        };
+        let (id, created) = (new.id, member.write(new).unwrap());
+        let is_there = member.store.run(id).unwrap().is_some();
+        assert_eq!(is_there, created == Created::New);
+        created
+    };
+    assert_eq!(create(first), Created::New);
+    publish(&member, draft("one"));
+    assert_eq!(create(first), Created::New, "nothing has changed");
+    // This process may not know yet what another one has published.
+    publish(&other, draft("two"));
+    assert_eq!(create(first), Created::Moved);
+    let second = edition();
+    assert_ne!(second, first);
+    assert_eq!(create(second), Created::New);
+    let retract = Retract {
+        name: "orders".into(),
+        only: None,
+        at_ms: 8,
+    };
+    assert_eq!(member.write(retract), Ok(Some(2)));
+    assert_eq!(create(second), Created::Moved);
+    // A run that waits for an event changes nothing, and one that waits for a request does.
+    let third = edition();
+    let held = member.claim_all(1_000);
+    let suspend = |held: &Held, name: &str| {
+        let step = member.suspending(held, vec![member.bookmark(held, name)]);
+        assert_eq!(member.commit(step), DONE);
+    };
+    suspend(&held[0], "paid");
+    assert_eq!(create(third), Created::New);
+    suspend(&held[1], windlass_model::http::STIMULUS);
+    assert_eq!(create(third), Created::Moved);
+    assert_eq!(create(edition()), Created::New);
 }

@@ -128,6 +128,7 @@ impl Member {
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),
+            as_of: None,
             created_ms: 7,
         }
     }

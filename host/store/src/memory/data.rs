@@ -88,6 +88,8 @@ pub(super) struct Data {
     pub(super) blob_refs: BTreeSet<(RunNo, Digest)>,
     /// Blobs that lost a reference, with the time of the loss.
     pub(super) loose: BTreeMap<Digest, i64>,
+    /// See [`Edition`](crate::published::Edition).
+    pub(super) edition: u64,
     pub(super) publications: BTreeMap<(String, u32), PublicationRow>,
     pub(super) last_revision: u64,
     pub(super) drafts: BTreeMap<String, DraftRow>,
@@ -183,6 +185,9 @@ impl Data {
             .is_some_and(|owner| !self.members.contains_key(&owner))
         {
             return Ok(Err(Fenced));
+        }
+        if new.as_of.is_some_and(|edition| edition.0 != self.edition) {
+            return Ok(Ok(Created::Moved));
         }
         if self.tombstones.contains_key(&new.id) {
             return Ok(Ok(Created::Deleted));

@@ -90,6 +90,7 @@ impl Data {
                 // Read from the trigger, which may be rescheduled.
                 ends_ms: None,
             };
+            self.edition += u64::from(row.bookmark.name == windlass_model::http::STIMULUS);
             self.stimuli.bookmarks.insert(no, row);
         }
         no

@@ -31,6 +31,7 @@ use windlass_model::{Clock, Incarnation, RunNo};
 use self::data::Data;
 use crate::error::{Error, Result};
 use crate::externalise::externalise;
+use crate::published::Edition;
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{ATTENTION_MS, Hear, Listener, News, Store, codes};
 
@@ -228,6 +229,10 @@ impl Store for MemoryStore {
         // Writes that were submitted earlier are carried out first.
         self.execute_deferred(&mut own, usize::MAX);
         self.execute(&mut own, write, submitted_ms)
+    }
+
+    fn edition(&self) -> Option<Edition> {
+        Some(Edition(self.common.data.lock().edition))
     }
 
     fn notify(&self) {

@@ -129,6 +129,7 @@ impl Data {
     }
 
     fn retire(&mut self, name: &str, at_ms: i64) {
+        self.edition += 1;
         let rows = self.publications.values_mut();
         let current = rows.filter(|row| row.name == name && row.retracted_ms.is_none());
         current.for_each(|row| row.retracted_ms = Some(at_ms));
@@ -136,13 +137,16 @@ impl Data {
 
     fn index(&mut self, new: &NewPublication) {
         let name = &new.definition.name;
+        let before = self.bindings.len();
         self.bindings
             .retain(|_, (of, row)| of != name || new.bindings.contains(row));
+        self.edition += u64::from(self.bindings.len() < before);
         for binding in &new.bindings {
             let mut known = self.bindings.values();
             if known.any(|(of, row)| of == name && row == binding) {
                 continue;
             }
+            self.edition += 1;
             self.last_binding += 1;
             let no = BindingNo(self.last_binding);
             self.bindings.insert(no, (name.clone(), binding.clone()));
@@ -218,7 +222,7 @@ impl Data {
             return Ok(Ok(Planned::Queued));
         }
         match self.create(new)? {
-            Ok(Created::New | Created::Exists(_) | Created::Deleted) => {}
+            Ok(Created::New | Created::Exists(_) | Created::Deleted | Created::Moved) => {}
             Ok(Created::Reserved { .. }) => {
                 self.move_on(plan, None);
                 return Ok(Ok(Planned::Skipped));

@@ -44,6 +44,8 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, OrF
     match tx.create(new).await? {
         // An existing run is this same occurrence, started before.
         Ok(Created::New | Created::Exists(_) | Created::Deleted) => {}
+        // Only starts of a client or a hook name an edition.
+        Ok(Created::Moved) => return Err(X::moved()),
         Ok(Created::Reserved { .. }) => {
             move_on(tx, plan, None).await?;
             return Ok(Ok(Planned::Skipped));

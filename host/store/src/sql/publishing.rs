@@ -107,6 +107,7 @@ pub(crate) async fn current<X: Transaction>(tx: &mut X, name: &str) -> Done<X, O
 }
 
 async fn retire<X: Transaction>(tx: &mut X, current: &Current, at_ms: i64) -> Done<X, ()> {
+    tx.republishes();
     let sql = sql!("UPDATE publication SET retracted_ms = ?2 WHERE no = ?1");
     tx.later(sql, params![current.no, at_ms]).await
 }
@@ -123,6 +124,7 @@ async fn succeed<X: Transaction>(
         retire(tx, current, at_ms).await?;
     }
     failpoint::pass("publish");
+    tx.republishes();
     let sql = sql!(
         "INSERT INTO publication (name, version, definition, published_ms) \
         VALUES (?1, 1 + (SELECT coalesce(max(version), 0) FROM publication \
@@ -140,6 +142,7 @@ async fn index<X: Transaction>(tx: &mut X, workflow: &str, wanted: &[NewBinding]
         })
         .await?;
     for (no, _) in known.iter().filter(|(_, row)| !wanted.contains(row)) {
+        tx.republishes();
         let sql = sql!("DELETE FROM binding WHERE no = ?1");
         tx.later(sql, params![*no]).await?;
     }
@@ -147,6 +150,7 @@ async fn index<X: Transaction>(tx: &mut X, workflow: &str, wanted: &[NewBinding]
         if known.iter().any(|(_, row)| row == new) {
             continue;
         }
+        tx.republishes();
         let sql = sql!(
             "INSERT INTO binding (workflow, key, name, hash, matches, node) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)"

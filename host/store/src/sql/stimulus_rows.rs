@@ -164,23 +164,39 @@ pub(crate) fn bookmark_of(row: &dyn Row) -> Result<BookmarkRow> {
 }
 
 pub(crate) fn bookmarks(source: &impl Source, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-    // An index finds the bookmarks of one hash, and those of one run.
-    if let Some(hash) = query.hash {
-        let sql = select_bookmark!(
-            "WHERE b.hash = ?6 AND (CAST(?1 AS bigint) IS NULL OR b.run = ?1) \
-             AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \
-             AND (CAST(?3 AS text) IS NULL OR b.correlation = ?3) AND b.no > ?4 \
-             ORDER BY b.no LIMIT ?5"
-        );
-        let key = params![
-            query.run.map(|no| no.0),
-            query.name.as_deref(),
-            query.correlation.as_deref(),
-            query.after.map_or(0, |no| no.0),
-            query.limit,
-            hash,
-        ];
-        return source.all(sql, key, bookmark_of);
+    // An index finds the bookmarks of one run, those of one hash and correlation, and those of one
+    // hash. Many runs may wait for one hash, and a run waits for few.
+    let name = query.name.as_deref();
+    let after = query.after.map_or(0, |no| no.0);
+    match (query.run, query.hash, query.correlation.as_deref()) {
+        (Some(run), Some(hash), correlation) => {
+            let sql = select_bookmark!(
+                "WHERE b.run = ?1 AND {+b.hash|b.hash} = ?6 \
+                 AND (CAST(?2 AS text) IS NULL OR b.name = ?2) \
+                 AND (CAST(?3 AS text) IS NULL OR b.correlation = ?3) AND b.no > ?4 \
+                 ORDER BY b.no LIMIT ?5"
+            );
+            let key = params![run.0, name, correlation, after, query.limit, hash];
+            return source.all(sql, key, bookmark_of);
+        }
+        (None, Some(hash), Some(correlation)) => {
+            let sql = select_bookmark!(
+                "WHERE b.hash = ?1 AND b.correlation = ?3 \
+                 AND (CAST(?2 AS text) IS NULL OR b.name = ?2) AND b.no > ?4 \
+                 ORDER BY b.no LIMIT ?5"
+            );
+            let key = params![hash, name, correlation, after, query.limit];
+            return source.all(sql, key, bookmark_of);
+        }
+        (None, Some(hash), None) => {
+            let sql = select_bookmark!(
+                "WHERE b.hash = ?1 AND (CAST(?2 AS text) IS NULL OR b.name = ?2) AND b.no > ?3 \
+                 ORDER BY b.no LIMIT ?4"
+            );
+            let key = params![hash, name, after, query.limit];
+            return source.all(sql, key, bookmark_of);
+        }
+        (_, None, _) => {}
     }
     let sql = if query.run.is_some() {
         select_bookmark!(

@@ -110,6 +110,9 @@ pub(crate) trait Transaction {
     /// run proves.
     async fn turn(&mut self) -> Done<Self, ()>;
 
+    /// The group publishes or retracts a workflow: the edition changes when it is committed.
+    fn republishes(&mut self) {}
+
     // Verbs with separate code for each database.
 
     async fn commit_step(&mut self, commit: &Commit) -> Done<Self, OrFenced<Committed>>;

@@ -28,6 +28,7 @@ mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
@@ -42,6 +43,7 @@ use self::time::MachineTime;
 use self::wake::Wake;
 use crate::error::{Error, Result};
 use crate::health::{Health, Lasts};
+use crate::published::Edition;
 use crate::queue::{self, Queue};
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Hear, Listener, Reader as _, Store, codes};
@@ -86,6 +88,7 @@ impl SqliteStore {
             health: Arc::clone(&health),
             file: opened.file,
             mark: Arc::clone(&mark),
+            edition: AtomicU64::new(0),
             locks: Mutex::default(),
             #[cfg(test)]
             troubles: Mutex::default(),
@@ -160,6 +163,10 @@ impl Store for SqliteStore {
 
     fn carry_out(&self, write: Write) -> Result<Wrote> {
         queue::wait(self, write)
+    }
+
+    fn edition(&self) -> Option<Edition> {
+        Some(Edition(self.shared.edition.load(Ordering::SeqCst)))
     }
 
     fn notify(&self) {

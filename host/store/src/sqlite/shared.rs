@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -43,6 +43,8 @@ pub(super) struct SqliteShared {
     /// name.
     pub(super) file: Identity,
     pub(super) mark: Arc<Mark>,
+    /// The current [`Edition`](crate::published::Edition). Only the writer changes it.
+    pub(super) edition: AtomicU64,
     /// By incarnation: the lock files of the members that joined through this store object.
     /// Releasing a lock tells the other processes that the member is dead.
     pub(super) locks: Mutex<FxHashMap<i64, MemberLock>>,

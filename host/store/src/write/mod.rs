@@ -10,6 +10,9 @@ mod claim;
 mod commit;
 mod members;
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use windlass_model::{Incarnation, UpkeepNo};
 
 pub use self::claim::{Claim, ClaimScope, ClaimedRun, Claims};
@@ -83,11 +86,52 @@ pub trait Writer {
     ///
     /// The store refuses the verb, or cannot carry it out.
     fn write<V: Verb>(&self, verb: V) -> Result<V::Answer>;
+
+    /// Hands one verb over, as [`Store::submit`] does, and passes its answer to `then` on the backend's
+    /// thread, after its effect is durable or refused. `then` must return at once.
+    fn write_then<V: Verb>(
+        &self,
+        verb: V,
+        then: impl FnOnce(Result<V::Answer>) + std::marker::Send + 'static,
+    );
+}
+
+/// Passes the answer to one write on.
+struct Then<F> {
+    order: Order,
+    then: Mutex<Option<F>>,
+}
+
+impl<F: FnOnce(Result<Wrote>) + std::marker::Send> Sink for Then<F> {
+    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
+        let then = self.then.lock().take();
+        if let (Some(then), Some((_, answer))) = (then, answers.into_iter().next_back()) {
+            then(answer);
+        }
+    }
+
+    fn order(&self) -> Order {
+        self.order
+    }
 }
 
 impl<S: Store + ?Sized> Writer for S {
     fn write<V: Verb>(&self, verb: V) -> Result<V::Answer> {
         V::answer(self.carry_out(verb.into()))
+    }
+
+    fn write_then<V: Verb>(
+        &self,
+        verb: V,
+        then: impl FnOnce(Result<V::Answer>) + std::marker::Send + 'static,
+    ) {
+        let write = verb.into();
+        let then = move |answer| then(V::answer(answer));
+        let sink: Arc<dyn Sink> = Arc::new(Then {
+            order: write.order(),
+            then: Mutex::new(Some(then)),
+        });
+        self.submit(&sink, vec![(0, write)]);
     }
 }
 

@@ -90,6 +90,7 @@ impl Session<'_> {
     }
 
     fn insert_bookmark(&mut self, run: i64, new: &NewBookmark) -> Done<i64> {
+        self.republishes |= new.name == windlass_model::http::STIMULUS;
         let sql = "INSERT INTO bookmark (run, first, trigger, phase, name, hash, matches, \
             correlation, private, auto_burn, metadata, token, expires_ms, created_ms) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";

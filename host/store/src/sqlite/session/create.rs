@@ -20,6 +20,9 @@ impl Session<'_> {
         {
             return Ok(Err(Fenced));
         }
+        if new.as_of.is_some_and(|edition| !self.is_edition(edition)) {
+            return Ok(Ok(Created::Moved));
+        }
         if let Some(key) = &new.exclusive
             && let Some(by) = self.reserved_by(key)?
         {

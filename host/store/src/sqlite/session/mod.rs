@@ -42,6 +42,7 @@ use super::watch::Watch;
 use crate::codes;
 use crate::columns::{json, payload};
 use crate::error::Error;
+use crate::published::Edition;
 use crate::sql::row::variant;
 use crate::sql::sweeping::SweepCursor;
 use crate::sql::transaction::now;
@@ -109,6 +110,8 @@ pub(super) struct Session<'c> {
     contended: bool,
     /// Whether commits are flushed although the durability does not require it.
     flushing: bool,
+    /// Whether the open group changes the edition.
+    republishes: bool,
     log: Log,
     watch: Watch,
     bounds: Bounds,
@@ -129,6 +132,7 @@ impl<'c> Session<'c> {
             aftermath: Aftermath::default(),
             contended: false,
             flushing: false,
+            republishes: false,
             log: Log::new(shared),
             watch: Watch::new(&shared.path, opened.file),
             bounds: Bounds::default(),
@@ -152,6 +156,8 @@ impl<'c> Session<'c> {
         if version != self.cache.data_version {
             self.cache.clear();
             self.cache.data_version = version;
+            // Another process may have published.
+            self.shared.edition.fetch_add(1, Ordering::SeqCst);
         }
         self.cache.keep_bounds();
         self.before.made_pending = self.made_pending;
@@ -235,6 +241,7 @@ impl<'c> Session<'c> {
         #[cfg(test)]
         crate::sqlite::tests::make_trouble(self.shared, self.connection)?;
         self.statements.commit.execute([])?;
+        self.new_edition();
         let aftermath = std::mem::take(&mut self.aftermath);
         self.shared.locks.lock().extend(aftermath.joined);
         for incarnation in aftermath.gone {
@@ -245,6 +252,18 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
+    /// Begins another edition if the group, which readers see by now, changes it.
+    fn new_edition(&mut self) {
+        if std::mem::take(&mut self.republishes) {
+            self.shared.edition.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether this is the edition of the open group.
+    fn is_edition(&self, edition: Edition) -> bool {
+        !self.republishes && self.shared.edition.load(Ordering::SeqCst) == edition.0
+    }
+
     /// Rolls the group back, unless SQLite has done so already.
     pub(super) fn roll_back(&mut self) {
         if !self.connection.is_autocommit() {
@@ -252,6 +271,8 @@ impl<'c> Session<'c> {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         self.cache.clear();
+        // A failed COMMIT may have written the group.
+        self.new_edition();
         // Triggers that a claim passed in this group are still to be claimed.
         self.made_pending = self.before.made_pending;
         for (incarnation, scan) in self.before.scans.drain(..).rev() {

@@ -62,6 +62,10 @@ impl Transaction for Session<'_> {
         Session::turn(self)
     }
 
+    fn republishes(&mut self) {
+        self.republishes = true;
+    }
+
     forward_to_session! { (now) }
 
     async fn sweep_pages(&mut self, rows: u32) -> Done<Self, Swept> {
