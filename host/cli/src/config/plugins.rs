@@ -30,7 +30,7 @@ pub(crate) struct Plugins {
     /// The largest component file.
     pub(crate) max_component: Size,
     /// How much memory the compiler of a component may take. It is a process of its own. At most
-    /// half of the machine's memory or of the limit of its control group.
+    /// a fourth of the machine's memory or of the limit of its control group.
     pub(crate) compile_memory: Size,
     /// How long compiling a component may take by the clock.
     pub(crate) compile_timeout: Millis,

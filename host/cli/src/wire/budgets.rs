@@ -8,6 +8,10 @@ use crate::config::{Config, Share, Size};
 /// budgets of a small host fit into its memory with that of its plugins.
 const PART: u64 = 16;
 
+/// The part that the process that compiles a component may take at most: what the budgets of the host
+/// leave.
+const COMPILER_PART: u64 = 4;
+
 /// The part that the bodies of requests may take at most: most requests have small ones.
 const BODIES_PART: u64 = 32;
 
@@ -47,7 +51,7 @@ impl Budgets {
                 Share::Bytes(size) => size,
                 Share::Percent(percent) => Size(machine / 100 * u64::from(percent)),
             },
-            compiler: at_most(config.plugins.compile_memory, machine / 2),
+            compiler: at_most(config.plugins.compile_memory, machine / COMPILER_PART),
             definitions: own(config.scheduler.definition_cache),
             run_data: own(config.scheduler.run_data),
             step: own(config.scheduler.step_memory),
@@ -80,10 +84,10 @@ mod tests {
     fn the_default_budgets_fit_into_a_small_machine() {
         for mib in [512, 1_024, 2_048, 4_096, 65_536] {
             let budgets = Budgets::on(&Config::default(), mib << 20);
-            // The compiler is a process of its own, which the system ends first.
             let sum: u64 = budgets.named().iter().map(|(_, size)| size.0).sum();
             let host = sum - budgets.compiler.0;
             assert!(host <= (mib << 20) / 4 * 3, "{mib} MiB: {budgets:?}");
+            assert!(sum <= mib << 20, "{mib} MiB: {budgets:?}");
         }
     }
 

@@ -15,6 +15,7 @@ use windlass_store::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
 use super::owned::{External, Extras, HeldTrigger, OwnedRun, Stage};
+use super::ready::HEAVY_BYTES;
 use super::settle::Before;
 use super::shard_state::{ShardState, Then};
 use super::work::Address;
@@ -125,7 +126,10 @@ impl ShardState {
             return;
         };
         owned.memory.count(&shared.base.metrics);
-        self.push((to.run, to.epoch), then, commit);
+        let bytes = self.push((to.run, to.epoch), then, commit);
+        if bytes > HEAVY_BYTES {
+            self.becomes_heavy(to.run, shared);
+        }
         for seq in ahead {
             self.start_ahead(to.run, seq, shared);
         }

@@ -60,6 +60,8 @@ pub(crate) struct OwnedRun {
     pub(crate) leaving: bool,
     /// The condition under which its executions may begin.
     pub(crate) guard: Guard,
+    /// Whether a write of this burst was large.
+    pub(crate) is_heavy: bool,
 }
 
 /// The requests of a consumer besides its answer.
@@ -254,6 +256,7 @@ impl OwnedRun {
             burst: Burst::begin(now),
             leaving: false,
             guard: Guard::Open,
+            is_heavy: false,
         })
     }
 
@@ -293,6 +296,7 @@ impl OwnedRun {
             burst: Burst::begin(now),
             leaving: false,
             guard: Guard::Open,
+            is_heavy: false,
         }
     }
 

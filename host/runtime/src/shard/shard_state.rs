@@ -163,13 +163,13 @@ impl ShardState {
         }
     }
 
-    /// Queues a write for the next batch.
+    /// Queues a write for the next batch. Returns the bytes of its data.
     pub(super) fn push(
         &mut self,
         (run, epoch): (RunNo, Epoch),
         then: Then,
         verb: impl Into<Write>,
-    ) {
+    ) -> usize {
         let ticket = self.first_ticket + self.pending.len() as Ticket;
         let write = verb.into();
         let bytes = write.weight();
@@ -182,6 +182,15 @@ impl ShardState {
             then,
         });
         self.out.push((ticket, write));
+        bytes
+    }
+
+    /// The executions of this run stand back behind those of other workflows, for this burst.
+    pub(super) fn becomes_heavy(&mut self, run: RunNo, shared: &RuntimeShared) {
+        if let Some(owned) = self.owned.get_mut(&run).filter(|owned| !owned.is_heavy) {
+            owned.is_heavy = true;
+            self.ready.set_back(owned, shared.base.now().monotonic_ms);
+        }
     }
 
     /// Whether so much data waits to become durable that the shard makes no more until some of it
