@@ -290,6 +290,7 @@ impl Folders {
             };
             self.take_in(host, file, stamp, loaded, on_event);
         }
+        host.queue.start(&host.load);
         self.looks += 1;
     }
 
@@ -347,7 +348,7 @@ impl Folders {
         self.seen.insert(file.clone(), seen);
         let digest = cold.digest;
         let source = Source::File(file.clone());
-        host.queue.add(&host.load, source, cold);
+        host.queue.add(source, cold);
         let awaited = host.awaited().into_iter();
         if let Some(awaited) = awaited.into_iter().find(|it| it.digest == digest) {
             on_event(LoadEvent::Compiling { file, awaited });

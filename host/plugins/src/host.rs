@@ -272,7 +272,8 @@ impl Host {
             Loaded::Plugin(plugin) => Ok(plugin),
             Loaded::Cold(cold) => {
                 let name = cold.name();
-                self.queue.add(&self.load, Source::Store, cold);
+                self.queue.add(Source::Store, cold);
+                self.queue.start(&self.load);
                 let message = format!("{name} is being compiled");
                 Err(Error::new(codes::COMPILING, digest.to_string(), message))
             }

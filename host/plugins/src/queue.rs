@@ -25,6 +25,11 @@ use crate::load::{self, Cold, LoadShared, Loaded, Patience};
 /// runs that wait for them hold them: it matters only while the cache cannot be written.
 const KEPT: usize = 16;
 
+/// How long any component may be compiled while others wait, and how much longer for each MiB. The
+/// slowest known language runtimes take a fifth of it.
+const FIRST_TRY: Duration = Duration::from_secs(3);
+const FIRST_TRY_MIB: Duration = Duration::from_secs(10);
+
 /// Where the bytes of a component are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -80,6 +85,8 @@ struct State {
 struct Job {
     source: Source,
     cold: Cold,
+    /// It took long for its size while others waited.
+    is_slow: bool,
     stage: Stage,
 }
 
@@ -134,9 +141,9 @@ impl Queue {
             .store(!state.jobs.is_empty(), Ordering::Release);
     }
 
-    /// Compiles a component when its turn comes. A component that waits already is left as it is,
-    /// and a file has at most one component that waits.
-    pub(crate) fn add(self: &Arc<Self>, shared: &Arc<LoadShared>, source: Source, cold: Cold) {
+    /// Adds a component. One that waits already is left as it is, and a file has at most one
+    /// component that waits.
+    pub(crate) fn add(&self, source: Source, cold: Cold) {
         let mut state = self.state.lock();
         if source != Source::Store {
             state.forget(&source);
@@ -150,27 +157,35 @@ impl Queue {
         state.jobs.push(Job {
             source,
             cold,
+            is_slow: false,
             stage: Stage::Waiting,
         });
         self.count(&state);
-        if state.threads == self.places {
-            return;
-        }
-        let stop = state.stop.get_or_insert_with(|| watch::Sender::new(false));
-        let stopped = stop.subscribe();
-        let (queue, shared) = (Arc::clone(self), Arc::clone(shared));
-        let thread = std::thread::Builder::new().name(format!("compile-{}", state.threads));
-        let started = thread.spawn(move || queue.work(&shared, &stopped));
-        match started {
-            Ok(_) => state.threads += 1,
-            Err(_) if state.threads > 0 => {}
-            Err(error) => state.give_up(&error),
+    }
+
+    /// Starts threads for the components that were added.
+    pub(crate) fn start(self: &Arc<Self>, shared: &Arc<LoadShared>) {
+        let mut state = self.state.lock();
+        let waiting = state.jobs.iter();
+        let waiting = waiting.filter(|job| matches!(job.stage, Stage::Waiting));
+        let wanted = waiting.count().min(self.places);
+        while state.threads < wanted {
+            let stop = state.stop.get_or_insert_with(|| watch::Sender::new(false));
+            let stopped = stop.subscribe();
+            let (queue, shared) = (Arc::clone(self), Arc::clone(shared));
+            let thread = std::thread::Builder::new().name(format!("compile-{}", state.threads));
+            match thread.spawn(move || queue.work(&shared, &stopped)) {
+                Ok(_) => state.threads += 1,
+                Err(_) if state.threads > 0 => return,
+                Err(error) => return state.give_up(&error),
+            }
         }
     }
 
     fn work(&self, shared: &Arc<LoadShared>, stopped: &watch::Receiver<bool>) {
-        while let Some((source, digest)) = self.next(stopped) {
-            let load = || load(shared, &source, &digest, Patience::Until(stopped));
+        while let Some((source, digest, within)) = self.next(stopped) {
+            let patience = Patience::Until(stopped, within);
+            let load = || load(shared, &source, &digest, patience);
             let result = std::panic::catch_unwind(AssertUnwindSafe(load));
             let crashed = || Error::new(codes::COMPILE, digest.to_string(), "loading it crashed");
             let result = result.unwrap_or_else(|_| Err(crashed()));
@@ -178,20 +193,23 @@ impl Queue {
         }
     }
 
-    /// The next job; none ends the thread.
-    fn next(&self, stopped: &watch::Receiver<bool>) -> Option<(Source, Digest)> {
+    /// The next job, and the time that it has while others wait; none ends the thread.
+    fn next(&self, stopped: &watch::Receiver<bool>) -> Option<(Source, Digest, Option<Duration>)> {
         let mut state = self.state.lock();
         let running = state.jobs.iter();
         let running = running.filter(|job| matches!(job.stage, Stage::Running));
         // The same component in a second place is not compiled a second time, but comes after it.
         let running: Vec<Digest> = running.map(|job| job.cold.digest).collect();
+        let is_first = |job: &&mut Job| matches!(job.stage, Stage::Waiting) && !job.is_slow;
+        let others = state.jobs.iter_mut().filter(is_first).count() > 1;
         let waiting = state.jobs.iter_mut();
         let waiting = waiting.filter(|job| matches!(job.stage, Stage::Waiting));
         let waiting = waiting.filter(|job| !running.contains(&job.cold.digest));
-        match waiting.min_by_key(|job| job.cold.bytes) {
+        match waiting.min_by_key(|job| (job.is_slow, job.cold.bytes)) {
             Some(job) if !*stopped.borrow() => {
                 job.stage = Stage::Running;
-                Some((job.source.clone(), job.cold.digest))
+                let within = (others && !job.is_slow).then(|| first_try(job.cold.bytes));
+                Some((job.source.clone(), job.cold.digest, within))
             }
             _ => {
                 state.threads -= 1;
@@ -210,7 +228,18 @@ impl Queue {
         };
         // Without the job, its file has changed meanwhile, or the host ends.
         if let Some(job) = state.jobs.iter_mut().find(is_it) {
-            job.stage = Stage::Done(result);
+            let is_late = result
+                .as_ref()
+                .err()
+                .is_some_and(|error| error.code == codes::COMPILING);
+            job.stage = match is_late && !job.is_slow {
+                true => Stage::Waiting,
+                false => Stage::Done(result),
+            };
+            job.is_slow |= is_late;
+            if is_late {
+                return;
+            }
         }
         let finished = state.finished.clone();
         drop(state);
@@ -347,6 +376,11 @@ impl Job {
             is_running: matches!(self.stage, Stage::Running),
         }
     }
+}
+
+fn first_try(bytes: u64) -> Duration {
+    let more = FIRST_TRY_MIB.as_millis() as u64 * bytes / (1024 * 1024);
+    FIRST_TRY + Duration::from_millis(more)
 }
 
 fn load(

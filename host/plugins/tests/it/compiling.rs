@@ -205,8 +205,7 @@ fn the_smallest_component_is_compiled_first() {
         options.compiler = script(&text);
         options.pool.compiles = 1;
     });
-    // The thread begins with the first file that it finds, so that one is small, too.
-    let folder = folder_of(&rig, &[100, 3000, 2000, 1000, 200]);
+    let folder = folder_of(&rig, &[3000, 100, 2000, 1000, 200]);
     let events = rig.host.scan(&[folder]);
     let failed = events
         .iter()
@@ -218,10 +217,32 @@ fn the_smallest_component_is_compiled_first() {
         .map(|line| line.trim().parse().unwrap())
         .collect();
     assert_eq!(sizes.len(), 5, "{order}");
-    assert!(
-        sizes.is_sorted_by(|a, b| a < b) || sizes[1..].is_sorted_by(|a, b| a < b),
-        "{order}"
-    );
+    assert!(sizes.is_sorted(), "{order}");
+}
+
+#[test]
+fn a_component_that_takes_long_makes_room_for_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let order = dir.path().join("order").display().to_string();
+    // The first one does not end at its first try.
+    let text = format!("wc -c >> {order}; test $(wc -l < {order}) -eq 1 && exec sleep 600; exit 1");
+    let rig = Rig::in_dir(tempfile::tempdir().unwrap(), |options| {
+        options.compiler = script(&text);
+        options.pool.compiles = 1;
+    });
+    let folder = folder_of(&rig, &[100, 1000]);
+    let events = rig.host.scan(&[folder]);
+    let failed = |event: &&LoadEvent| matches!(event, LoadEvent::Failed { error, .. } if error.code.as_str() == "WL-P025");
+    assert_eq!(events.iter().filter(failed).count(), 2, "{events:?}");
+    let order = std::fs::read_to_string(order).unwrap();
+    let sizes: Vec<u64> = order
+        .lines()
+        .map(|line| line.trim().parse().unwrap())
+        .collect();
+    let [first, second, third] = sizes[..] else {
+        panic!("{order}");
+    };
+    assert!(first < second && third == first, "{order}");
 }
 
 #[test]

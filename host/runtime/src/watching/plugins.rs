@@ -73,7 +73,8 @@ pub(crate) enum Change {
     Failed,
 }
 
-/// The time from the start of the process to the first compilation, so that work begins first.
+/// The time from the start of the process to the first compilation, so that work begins first, and
+/// between two looks at whether plugins of the folders still wait for the compiler.
 const AFTER: Duration = Duration::from_secs(2);
 
 /// Compiles the components inside the program, one after the other. The thread ends with the last
@@ -88,6 +89,10 @@ fn compile(host: Weak<Host>, replaced: impl Fn() + Send + 'static) -> std::io::R
             bell.stop();
             return Rest::NONE;
         };
+        // Their code in the program works; plugins that are awaited have none.
+        if !host.awaited().is_empty() {
+            return Rest::exactly(AFTER);
+        }
         match host.compile_bundle() {
             Ok(Some(plugin)) => {
                 tracing::debug!(plugin = plugin.name(), "compiled for this processor");

@@ -198,11 +198,8 @@ impl FolderReport for Files {
                 let expected = Expected::new(error.code.clone(), text).note(kept);
                 report(&self.screen.output, &expected);
             }
-            LoadEvent::Compiling { file, awaited } => {
-                let kib = awaited.bytes.div_ceil(1024);
-                let text = format!("is being compiled ({kib} KiB); what needs it waits");
-                self.fine(file, "compiling", &text);
-            }
+            // The report about a compilation that takes long says it.
+            LoadEvent::Compiling { .. } => {}
             LoadEvent::Compiled { digest, result } => match result {
                 Ok(plugin) => {
                     let text = format!("{} of earlier runs is compiled", plugin.name());

@@ -56,8 +56,8 @@ pub(crate) enum Patience<'a> {
     None,
     /// As long as the compiler may take.
     Whole,
-    /// As long as the compiler may take, or until the value is true.
-    Until(&'a watch::Receiver<bool>),
+    /// As long as the compiler may take, or until the value is true, or until the time is over.
+    Until(&'a watch::Receiver<bool>, Option<Duration>),
 }
 
 impl Patience<'_> {
@@ -66,11 +66,17 @@ impl Patience<'_> {
         match self {
             Self::None => {}
             Self::Whole => std::future::pending().await,
-            Self::Until(stopped) => {
+            Self::Until(stopped, within) => {
                 let mut stopped = stopped.clone();
-                // Without the sender, nothing stops it.
-                if stopped.wait_for(|stopped| *stopped).await.is_err() {
-                    std::future::pending().await
+                let stop = async move {
+                    // Without the sender, nothing stops it.
+                    if stopped.wait_for(|stopped| *stopped).await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                };
+                match within {
+                    Some(within) => drop(tokio::time::timeout(within, stop).await),
+                    None => stop.await,
                 }
             }
         }
