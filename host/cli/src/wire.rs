@@ -251,7 +251,10 @@ impl Setup {
                 LoadEvent::Ignored { path, why } => {
                     output.warn(&format!("{} is ignored: {why}", output::file(&path)));
                 }
-                LoadEvent::Loaded { .. } | LoadEvent::Removed { .. } => {}
+                LoadEvent::Loaded { .. }
+                | LoadEvent::Compiling { .. }
+                | LoadEvent::Compiled { .. }
+                | LoadEvent::Removed { .. } => {}
             }
         }
     }

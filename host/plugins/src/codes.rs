@@ -52,8 +52,8 @@ pub const DENIED: Code = Code::new("WL-P023");
 pub const NO_PROXY: Code = Code::new("WL-P024");
 /// Compiling the component took more memory or time than it may, or the compiler's process died.
 pub const CUT_OFF: Code = Code::new("WL-P025");
-/// Other components of the folder took too long: this one is compiled later.
-pub const POSTPONED: Code = Code::new("WL-P026");
+/// The component is not compiled yet.
+pub const COMPILING: Code = Code::new("WL-P026");
 /// The process of the compiler cannot be started.
 pub const NO_COMPILER: Code = Code::new("WL-P027");
 

@@ -6,9 +6,8 @@
 //! at last: the cause may be elsewhere (permissions, a full disk), so that the file itself does not
 //! change when it is removed. A folder that cannot be read keeps its plugins.
 //!
-//! Compiling may take as long as the file's author likes, up to the limits of the compiler. So the
-//! files that compile fast are loaded before those that do not, and of the latter a look compiles
-//! only a few that go beyond the limits.
+//! A look does not wait for the compiler: it loads what is compiled, hands the rest to the queue of
+//! the host, and takes the results of earlier looks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -24,7 +23,9 @@ use crate::codes;
 use crate::error::Error;
 use crate::grant::proof::signature_of;
 use crate::host::Host;
-use crate::load;
+use crate::load::{self, Cold, Loaded, Patience};
+use crate::queue::{Awaited, Finished, Source};
+use crate::registry::conflict;
 
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
@@ -35,10 +36,8 @@ const SUSPICIOUS: Duration = Duration::from_millis(400);
 const FIRST_AGAIN: Duration = Duration::from_secs(1);
 /// The longest such delay.
 const LAST_AGAIN: Duration = Duration::from_secs(60);
-/// How long the compiler may take for a file before other files have their turn.
-const QUICK: Duration = Duration::from_secs(3);
-/// The most files of one look whose compilation may take too much.
-const MOST_CUT_OFF: usize = 3;
+/// How long a wait for the compiler lasts before the folders are looked at again.
+const WAIT: Duration = Duration::from_secs(60);
 /// The most ignored entries that are reported.
 const MAX_IGNORED: usize = 100;
 /// The most plugins, ignored files and subfolders of one folder.
@@ -56,6 +55,20 @@ pub enum LoadEvent {
         /// The digest of its previous plugin.
         replaced: Option<Digest>,
     },
+    /// It waits for the compiler.
+    Compiling {
+        /// The file.
+        file: PathBuf,
+        /// Its name and size, and whether its turn has come.
+        awaited: Awaited,
+    },
+    /// A component that runs need and that no file has was compiled.
+    Compiled {
+        /// The component.
+        digest: Digest,
+        /// Its plugin, or why there is none.
+        result: Result<Arc<Plugin>, Error>,
+    },
     /// It cannot be loaded.
     Failed {
         /// The file.
@@ -69,7 +82,7 @@ pub enum LoadEvent {
     Removed {
         /// The file.
         file: PathBuf,
-        /// The digest of its plugin.
+        /// The digest of its plugin, or of the component that waited for the compiler.
         digest: Digest,
     },
     /// An entry of a folder is not read, although its author may expect it. Reported once.
@@ -116,12 +129,17 @@ impl Host {
         names.into_iter().map(load).collect()
     }
 
-    /// Looks at these folders once, and loads their plugins. A missing folder is empty. Takes as
-    /// long as compiling takes.
+    /// Loads the plugins of these folders. A missing folder is empty. Takes as long as compiling
+    /// takes.
     pub fn scan(&self, dirs: &[PathBuf]) -> Vec<LoadEvent> {
         let mut events = Vec::new();
-        Folders::new(dirs.to_vec()).look(self, &mut |event| events.push(event));
-        events
+        let mut folders = Folders::new(dirs.to_vec());
+        loop {
+            folders.look(self, &mut |event| events.push(event));
+            if !self.await_compiled(WAIT) {
+                return events;
+            }
+        }
     }
 }
 
@@ -143,6 +161,8 @@ struct Seen {
     suspect: Option<Error>,
     /// Another file offers the same version of the same package.
     conflict: bool,
+    /// Its component, which waits for the compiler.
+    awaited: Option<Digest>,
     /// It could not be read, stored or compiled, which may not be its own fault.
     again: Option<Again>,
     /// The last report about it said that it cannot be loaded.
@@ -170,6 +190,16 @@ impl Again {
     }
 }
 
+impl Again {
+    /// Without a time: the compiler works on the file.
+    fn paused(self) -> Self {
+        Self {
+            at: Duration::MAX,
+            ..self
+        }
+    }
+}
+
 impl Folders {
     /// Folders without any look so far.
     pub fn new(dirs: Vec<PathBuf>) -> Self {
@@ -188,8 +218,9 @@ impl Folders {
     }
 
     /// Looks at the folders and acts on the changes since the last look. Only files that end in
-    /// `.wasm` count, and those in subfolders do not. Takes as long as compiling takes. The first
-    /// look loads the components inside the program before all others.
+    /// `.wasm` count, and those in subfolders do not. Files that are not compiled are compiled behind
+    /// the look, and a look after that loads them ([`Host::await_compiled`]). The first look loads
+    /// the components inside the program before all others.
     ///
     /// Returns the latest time of the next look, if no notification comes before.
     pub fn look(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) -> Duration {
@@ -216,18 +247,20 @@ impl Folders {
             .collect();
         // Removals first: a renamed file does not conflict with itself.
         for file in gone {
-            self.seen.remove(&file);
-            if let Some(plugin) = host.registry().remove(&file) {
+            let awaited = self.seen.remove(&file).and_then(|seen| seen.awaited);
+            host.queue.forget(&file);
+            let removed = host.registry().remove(&file);
+            if let Some(digest) = removed.map(|plugin| plugin.digest).or(awaited) {
                 // The conflicts with a removed file may be over.
                 self.seen.retain(|_, seen| !seen.conflict);
-                on_event(LoadEvent::Removed {
-                    file,
-                    digest: plugin.digest,
-                });
+                on_event(LoadEvent::Removed { file, digest });
             }
         }
+        for finished in host.queue.take() {
+            self.take_compiled(host, finished, on_event);
+        }
         let now = host.load.calls.clock.monotonic();
-        let (mut changed, mut slow) = (Vec::new(), Vec::new());
+        let mut changed = Vec::new();
         for (file, stamp) in present {
             let same = |seen: &&mut Seen| stamp.is_none() || seen.stamp == stamp;
             match self.seen.get_mut(&file).filter(same) {
@@ -235,38 +268,29 @@ impl Folders {
                     if let Some(error) = seen.suspect.take() {
                         seen.failed = true;
                         on_event(failure(host, file, error));
-                    } else if let Some(again) = seen.again.as_ref().filter(|it| it.at <= now) {
-                        let was_slow = again.error.code == codes::POSTPONED;
-                        let later = if was_slow { &mut slow } else { &mut changed };
-                        later.push((file, stamp));
+                    } else if seen.again.as_ref().is_some_and(|it| it.at <= now) {
+                        changed.push((file, stamp));
                     }
                 }
                 None => changed.push((file, stamp)),
             }
         }
-        // A file that is slow to compile comes after all that are not. A single file does not have
-        // to make room for others.
-        let haste = (changed.len() > 1).then_some(QUICK);
         for (file, stamp) in changed {
-            let loaded = host.load_file_in(&file, haste);
-            if matches!(&loaded, Err(error) if error.code == codes::POSTPONED) {
-                slow.push((file, stamp));
-            } else {
-                self.take_in(host, file, stamp, loaded, on_event);
-            }
-        }
-        let mut cut_off = 0;
-        for (file, stamp) in slow {
-            let loaded = if cut_off < MOST_CUT_OFF {
-                host.load_file_in(&file, None)
-            } else {
-                Err(postponed(&file))
+            host.queue.forget(&file);
+            let loaded = match host.look_at(&file, Patience::None) {
+                Ok(Loaded::Cold(cold)) => match check(host, &file, &cold) {
+                    Ok(()) => {
+                        self.leave(host, file, stamp, cold, on_event);
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
+                Ok(Loaded::Plugin(plugin)) => Ok(plugin),
+                Err(error) => Err(error),
             };
-            if matches!(&loaded, Err(error) if error.code == codes::CUT_OFF) {
-                cut_off += 1;
-            }
             self.take_in(host, file, stamp, loaded, on_event);
         }
+        host.queue.start(&host.load);
         self.looks += 1;
     }
 
@@ -301,6 +325,71 @@ impl Folders {
             }
         }
         present
+    }
+
+    /// Leaves a file to the compiler.
+    fn leave(
+        &mut self,
+        host: &Host,
+        file: PathBuf,
+        stamp: Option<Stamp>,
+        cold: Cold,
+        on_event: &mut dyn FnMut(LoadEvent),
+    ) {
+        let before = self.seen.remove(&file);
+        let seen = Seen {
+            stamp,
+            suspect: None,
+            conflict: false,
+            awaited: Some(cold.digest),
+            failed: before.as_ref().is_some_and(|seen| seen.failed),
+            again: before.and_then(|seen| seen.again).map(Again::paused),
+        };
+        self.seen.insert(file.clone(), seen);
+        let digest = cold.digest;
+        let source = Source::File(file.clone());
+        host.queue.add(source, cold);
+        let awaited = host.awaited().into_iter();
+        if let Some(awaited) = awaited.into_iter().find(|it| it.digest == digest) {
+            on_event(LoadEvent::Compiling { file, awaited });
+        }
+    }
+
+    /// Takes what compiling has come to.
+    fn take_compiled(
+        &mut self,
+        host: &Host,
+        finished: Finished,
+        on_event: &mut dyn FnMut(LoadEvent),
+    ) {
+        let Finished {
+            source,
+            digest,
+            result,
+        } = finished;
+        let result = host.obey(result);
+        let Source::File(file) = source else {
+            return on_event(LoadEvent::Compiled { digest, result });
+        };
+        let Some(seen) = self.seen.get(&file) else {
+            return;
+        };
+        let is_it = result
+            .as_ref()
+            .map_or(true, |plugin| plugin.digest == digest);
+        let stamp = match is_it {
+            true => seen.stamp,
+            // It has changed since the look: this look reads it again.
+            false => {
+                self.seen.remove(&file);
+                return;
+            }
+        };
+        if result.is_err() {
+            // The conflicts with this file are over.
+            self.seen.retain(|_, seen| !seen.conflict);
+        }
+        self.take_in(host, file, stamp, result, on_event);
     }
 
     /// Takes in what loading a file has come to.
@@ -356,6 +445,7 @@ impl Folders {
                 stamp,
                 suspect,
                 conflict,
+                awaited: None,
                 again,
                 failed,
             },
@@ -363,14 +453,20 @@ impl Folders {
     }
 }
 
-/// The error of a file that is compiled at a later look.
-fn postponed(file: &Path) -> Error {
-    let message = "other plugins of its folder are slow to compile, so it is compiled later";
-    Error::new(codes::POSTPONED, file.display().to_string(), message)
+/// Whether a component whose names are known could be registered once it is compiled.
+fn check(host: &Host, file: &Path, cold: &Cold) -> Result<(), Error> {
+    let Some(about) = &cold.description else {
+        return Ok(());
+    };
+    host.registry().check(file, &cold.digest, about)?;
+    match host.queue.rival(file, cold) {
+        Some(other) => Err(conflict(file, about, &other)),
+        None => Ok(()),
+    }
 }
 
 /// The errors whose causes may be elsewhere than in the file.
-const AGAIN: [Code; 3] = [codes::FILE, codes::POSTPONED, codes::NO_COMPILER];
+const AGAIN: [Code; 2] = [codes::FILE, codes::NO_COMPILER];
 
 fn failure(host: &Host, file: PathBuf, error: Error) -> LoadEvent {
     let kept = host.registry().file(&file).map(|plugin| plugin.digest);

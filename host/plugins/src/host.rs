@@ -21,16 +21,19 @@ use crate::grant::proof::Evidence;
 use crate::grant::secrets::Secrets;
 use crate::hold::Bounds;
 use crate::hold::budget::Budget;
-use crate::load::{self, LoadShared, bundle, engine};
+use crate::load::{self, LoadShared, Loaded, Patience, bundle, engine};
 use crate::offer::http::client::Client;
 use crate::offer::{Offer, imports};
 use crate::options::Options;
+use crate::queue::{Awaited, Queue, Source};
 use crate::registry::Registry;
 
 /// Hosts plugins. One per process is enough.
 pub struct Host {
     pub(crate) load: Arc<LoadShared>,
     registry: Registry,
+    /// The components that wait for the compiler.
+    pub(crate) queue: Arc<Queue>,
     /// Whether the components inside the program are loaded.
     pub(crate) load_bundle: bool,
     /// Why a package of the node library may be missing, and the remedy, for messages.
@@ -128,6 +131,7 @@ impl Host {
         load::clean(&shared);
         call::shared::tick(Arc::downgrade(&calls))?;
         Ok(Arc::new(Self {
+            queue: Arc::new(Queue::new(shared.pool.compiles)),
             load: shared,
             registry: Registry::default(),
             load_bundle: options.load_bundle,
@@ -166,19 +170,13 @@ impl Host {
     ///
     /// A code of [`codes`] that names the fault of the file.
     pub fn load_file(&self, file: &Path) -> Result<Arc<Plugin>, Error> {
-        self.load_file_in(file, None)
+        warm(self.look_at(file, Patience::Whole)?, file)
     }
 
-    /// As [`Host::load_file`]. With `haste`, the compiler has less time than it may take, and
-    /// [`codes::POSTPONED`] says that this was too little.
-    pub(crate) fn load_file_in(
-        &self,
-        file: &Path,
-        haste: Option<Duration>,
-    ) -> Result<Arc<Plugin>, Error> {
-        let bytes = load::read(file, self.load.max_component_bytes)?;
-        let evidence = Evidence::beside(&self.load.rules, file, &bytes);
-        self.load(file, bytes, evidence, haste)
+    /// As [`Host::load_file`], as far as the caller waits.
+    pub(crate) fn look_at(&self, file: &Path, patience: Patience<'_>) -> Result<Loaded, Error> {
+        let loaded = load::file(&self.load, file, patience);
+        self.obey(loaded)
     }
 
     /// As [`Host::load_file`], from memory. `name` replaces the file in messages; no file and no
@@ -203,18 +201,14 @@ impl Host {
         signature: Option<&str>,
     ) -> Result<Arc<Plugin>, Error> {
         let evidence = Evidence::of(&self.load.rules, &bytes, signature);
-        self.load(Path::new(name), bytes, evidence, None)
+        let file = Path::new(name);
+        let loaded = load::load(&self.load, file, bytes, &evidence, Patience::Whole);
+        warm(self.obey(loaded)?, file)
     }
 
-    fn load(
-        &self,
-        file: &Path,
-        bytes: Vec<u8>,
-        evidence: Evidence,
-        haste: Option<Duration>,
-    ) -> Result<Arc<Plugin>, Error> {
-        let loaded = load::load(&self.load, file, bytes, evidence, haste);
-        // The denied file may be seen after its component was loaded in another way.
+    /// Removes denied components from the registry, after an error that may be about one: a denied
+    /// file may be seen after its component was loaded in another way.
+    pub(crate) fn obey<T>(&self, loaded: Result<T, Error>) -> Result<T, Error> {
         if matches!(&loaded, Err(error) if error.code == codes::DENIED) {
             self.registry.keep(|digest| !self.is_denied(digest));
         }
@@ -257,18 +251,76 @@ impl Host {
     }
 
     /// The plugin of this digest: the living one, or from the component store. For instances that
-    /// began with a plugin that has been replaced since. May compile, like [`Host::load_file`].
+    /// began with a plugin that has been replaced since. May compile, like [`Host::load_file`],
+    /// unless the host compiles behind the work ([`Host::compile_behind`]).
     ///
     /// # Errors
     ///
     /// [`codes::DENIED`] if the configuration denies it, [`codes::NOT_STORED`] if the store does
-    /// not have it, or the errors of [`Host::load_file`].
+    /// not have it, [`codes::COMPILING`] if it is compiled behind the work, or the errors of
+    /// [`Host::load_file`].
     pub fn plugin(&self, digest: &Digest) -> Result<Arc<Plugin>, Error> {
         self.load.rules.permit(digest, &digest.to_string())?;
         if let Some(plugin) = self.load.calls.living(digest) {
             return Ok(plugin);
         }
-        load::stored(&self.load, digest)
+        let patience = match self.queue.is_behind() {
+            true => Patience::None,
+            false => Patience::Whole,
+        };
+        match load::stored(&self.load, digest, patience)? {
+            Loaded::Plugin(plugin) => Ok(plugin),
+            Loaded::Cold(cold) => {
+                let name = cold.name();
+                self.queue.add(Source::Store, cold);
+                self.queue.start(&self.load);
+                let message = format!("{name} is being compiled");
+                Err(Error::new(codes::COMPILING, digest.to_string(), message))
+            }
+        }
+    }
+
+    /// From now on, components are compiled on threads of their own, and what needs one gets
+    /// [`codes::COMPILING`]. `finished` is called on these threads after each compilation, whose
+    /// result the next look of the [`Folders`](crate::Folders) takes. Dropping the value ends the
+    /// compilations that are in progress.
+    #[must_use = "dropping it ends the compilations"]
+    pub fn compile_behind(
+        self: &Arc<Self>,
+        finished: impl Fn() + Send + Sync + 'static,
+    ) -> CompilingBehind {
+        self.queue.begin(Arc::new(finished));
+        CompilingBehind(Arc::clone(self))
+    }
+
+    /// The components that wait for the compiler, or for the look that loads them.
+    pub fn awaited(&self) -> Vec<Awaited> {
+        self.queue.awaited()
+    }
+
+    /// Waits until a compilation has ended whose result no look has taken, and at most so long.
+    /// Returns whether components are still to be compiled or taken.
+    pub fn await_compiled(&self, at_most: Duration) -> bool {
+        self.queue.wait(at_most)
+    }
+
+    /// Why a package may be missing: a component is not compiled yet that is it, or that may be it.
+    pub fn may_come(&self, package: &str) -> Option<String> {
+        self.queue.may_come(package)
+    }
+
+    /// The consumer that has to be asked about triggers, and that is not compiled yet: until then no
+    /// trigger may pass it by.
+    pub fn awaited_consumer(&self) -> Option<String> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let settings = self.load.rules.settings.iter();
+        let granted = settings.filter(|(_, settings)| settings.grants.consumer);
+        let missing = granted.filter(|(package, _)| !self.registry.has(package));
+        missing
+            .filter_map(|(package, _)| self.may_come(package))
+            .next()
     }
 
     /// The bytes of a component, from the component store.
@@ -302,6 +354,27 @@ impl Host {
             tables: metrics.tables() as u64,
             stacks: metrics.stacks() as u64,
         })
+    }
+}
+
+/// The plugin that a caller with patience gets.
+fn warm(loaded: Loaded, file: &Path) -> Result<Arc<Plugin>, Error> {
+    match loaded {
+        Loaded::Plugin(plugin) => Ok(plugin),
+        Loaded::Cold(_) => {
+            let message = "its code is not compiled yet";
+            let subject = file.display().to_string();
+            Err(Error::new(codes::COMPILING, subject, message))
+        }
+    }
+}
+
+/// Compiles behind the work until it is dropped.
+pub struct CompilingBehind(Arc<Host>);
+
+impl Drop for CompilingBehind {
+    fn drop(&mut self) {
+        self.0.queue.end();
     }
 }
 

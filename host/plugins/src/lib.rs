@@ -42,10 +42,12 @@ mod double;
 mod folders;
 mod host;
 mod options;
+mod queue;
 mod registry;
 
 pub use call::check::{Configured, Finding};
 pub use call::plugin::{Plugin, Purity};
+pub use call::run::is_crowded;
 pub use call::{Accept, Call, Disposition, Queued, Returned};
 pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;
@@ -60,7 +62,7 @@ pub use hold::budget::{Hold, machine_memory};
 pub use hold::lane::CallMode;
 #[cfg(feature = "doubles")]
 pub use hold::quarantine::{Crash, Quarantine};
-pub use host::{Host, PoolUse};
+pub use host::{CompilingBehind, Host, PoolUse};
 pub use load::bundle::Bundle;
 pub use load::compiler;
 pub use load::report::{CompileReport, Compiling};
@@ -72,4 +74,5 @@ pub use offer::http::policy::{HttpPolicy, Roots};
 pub use offer::http::proxy::{Proxies, is_this_machine};
 pub use offer::http::roots::{certificate_refused, client_with_roots};
 pub use options::Options;
+pub use queue::Awaited;
 pub use registry::{Missing, Registry};

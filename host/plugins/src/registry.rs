@@ -16,7 +16,7 @@ use windlass_model::{Digest, TriggerType};
 use crate::call::plugin::Plugin;
 use crate::codes;
 use crate::consumers::Consumers;
-use crate::description::NodeType;
+use crate::description::{Description, NodeType};
 use crate::error::Error;
 use crate::grant::proof::Standing;
 
@@ -133,6 +133,11 @@ impl Registry {
             .find(|plugin| plugin.digest == *digest)
     }
 
+    /// Whether a version of this package is registered.
+    pub fn has(&self, package: &str) -> bool {
+        self.picture.load().packages.contains_key(package)
+    }
+
     /// All plugins, by package and version.
     pub fn iter(&self) -> Vec<Arc<Plugin>> {
         let picture = self.picture.load();
@@ -152,27 +157,36 @@ impl Registry {
     /// bytes. Nothing changes then.
     pub fn insert(&self, file: &Path, plugin: &Arc<Plugin>) -> Result<(), Error> {
         let _change = self.change.lock();
+        self.check(file, &plugin.digest, &plugin.description)?;
         let mut files = self.picture.load().files.clone();
         files.insert(file.to_owned(), Arc::clone(plugin));
-        for (other, there) in &files {
-            let same = there.description.package == plugin.description.package
-                && there.description.version == plugin.description.version;
-            if same && there.digest != plugin.digest {
-                let message = format!(
-                    "{} is offered by {} already",
-                    plugin.name(),
-                    other.display()
-                );
-                return Err(Error::new(
-                    codes::CONFLICT,
-                    file.display().to_string(),
-                    message,
-                ));
-            }
-        }
         windlass_model::failpoint::pass("plugin-swap");
         self.picture.store(Arc::new(Picture::of(files)));
         Ok(())
+    }
+
+    /// Whether a component with this digest and description could be registered for this file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::insert`].
+    pub(crate) fn check(
+        &self,
+        file: &Path,
+        digest: &Digest,
+        description: &Description,
+    ) -> Result<(), Error> {
+        let picture = self.picture.load();
+        let mut others = picture.files.iter().filter(|(other, _)| *other != file);
+        let same = |there: &Plugin| {
+            there.description.package == description.package
+                && there.description.version == description.version
+                && there.digest != *digest
+        };
+        match others.find(|(_, there)| same(there)) {
+            None => Ok(()),
+            Some((other, _)) => Err(conflict(file, description, other)),
+        }
     }
 
     /// Removes the plugin of this file, and returns it.
@@ -230,6 +244,16 @@ impl Registry {
     pub fn file(&self, file: &Path) -> Option<Arc<Plugin>> {
         self.picture.load().files.get(file).cloned()
     }
+}
+
+/// The error of a file with a version that another file offers.
+pub(crate) fn conflict(file: &Path, description: &Description, other: &Path) -> Error {
+    let Description {
+        package, version, ..
+    } = description;
+    let other = other.display();
+    let message = format!("{package}@{version} is offered by {other} already");
+    Error::new(codes::CONFLICT, file.display().to_string(), message)
 }
 
 impl std::fmt::Debug for Registry {

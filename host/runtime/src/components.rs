@@ -351,6 +351,7 @@ impl Exchange {
         let plugin = match find(self.store.as_ref(), &self.plugins, digest) {
             Ok(plugin) => plugin,
             Err(Error::Store(error)) => return Err(error.into()),
+            Err(error) if error.is_compiling() => return Ok(Taking::Missed),
             Err(error) => {
                 tracing::warn!(plugin = name, version, %digest, %error, "cannot load a plugin that another process has");
                 return Ok(if error.code() == windlass_plugins::codes::FILE {

@@ -110,6 +110,20 @@ impl Error {
         }
     }
 
+    /// Something waits for the compiler of plugins.
+    pub(crate) fn compiling(subject: String, why: String) -> Self {
+        Self::Plugins(windlass_plugins::Error {
+            code: windlass_plugins::codes::COMPILING,
+            subject,
+            message: why,
+        })
+    }
+
+    /// Whether the same request may succeed when a plugin is compiled.
+    pub fn is_compiling(&self) -> bool {
+        matches!(self, Self::Plugins(error) if error.code == windlass_plugins::codes::COMPILING)
+    }
+
     /// The page that explains it.
     pub fn code(&self) -> Code {
         match self {

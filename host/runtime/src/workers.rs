@@ -20,7 +20,7 @@ use crate::queue;
 use crate::scheduler::driver::{Membership, unpark};
 use crate::schedules;
 use crate::shared::{Base, RuntimeShared};
-use crate::watching::{FolderReport, PluginFolders, PluginNews, Publisher, Watch};
+use crate::watching::{Change, FolderReport, PluginFolders, PluginNews, Publisher, Watch};
 
 /// The workers of a process.
 pub(crate) struct Workers {
@@ -106,16 +106,19 @@ impl Workers {
         let host = Arc::clone(&shared.base.plugins);
         // A compilation that nothing waits for must not keep the runtime.
         let shared = Arc::downgrade(shared);
-        let loaded = move || {
+        let changed = move |change| {
             let Some(shared) = shared.upgrade() else {
                 return;
             };
+            // What waits for a plugin that does not come learns why at the next attempt.
             shared.base.catalog.forget_replaced(&shared.base.plugins);
             unpark(shared.base.store.as_ref(), &sink);
-            bells.components.ring();
+            if change == Change::Loaded {
+                bells.components.ring();
+            }
             bells.plugins.tell();
         };
-        let watch = folders.watch(host, loaded);
+        let watch = folders.watch(host, changed);
         let watch = watch.map_err(|error| windlass_plugins::Error {
             code: windlass_plugins::codes::WATCH,
             subject: "plugins".to_owned(),

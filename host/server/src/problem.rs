@@ -309,6 +309,8 @@ fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
         Error::NotFound(_) | Error::NoWorkflow(_) => new(StatusCode::NOT_FOUND),
         Error::Refused { help, .. } => new(StatusCode::UNPROCESSABLE_ENTITY).maybe(help.clone()),
         Error::Draining | Error::Paused => new(StatusCode::SERVICE_UNAVAILABLE),
+        Error::Plugins(_) if error.is_compiling() => new(StatusCode::SERVICE_UNAVAILABLE)
+            .help("send it again when the plugin is compiled; `/readyz` shows what is left"),
         Error::Plugins(error) => {
             tracing::warn!(code = %error.code, %error, "a plugin could not be used");
             new(StatusCode::UNPROCESSABLE_ENTITY)

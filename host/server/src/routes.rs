@@ -81,6 +81,7 @@ pub(crate) fn documented() -> Routes {
         .add(P::DraftsWrite, routes!(drafts::discard))
         .add(P::PluginsRead, routes!(plugins::list))
         .add(P::PluginsRead, routes!(plugins::show))
+        .add(P::PluginsRead, routes!(plugins::compilations))
         .add(P::LocksRead, routes!(locks::list))
         .add(P::HostRead, routes!(admin::show))
         .add(P::HostPause, routes!(admin::pause))

@@ -189,6 +189,8 @@ impl Place {
                 "plugins.code-key",
                 cache().join("code-key").display().to_string(),
             ),
+            // A test of another matter begins with all plugins, also if the cache is empty.
+            ("plugins.start-wait", "2m".to_owned()),
             ("scheduler.scan-interval", "1s".to_owned()),
             // Any free port: many hosts serve at the same time.
             ("server.listen", "127.0.0.1:0".to_owned()),

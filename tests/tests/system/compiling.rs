@@ -250,12 +250,33 @@ fn a_folder_full_of_such_files_stops_neither_plugins_nor_runs() {
     const BAD: usize = 12;
     let place = place()
         .with("plugins.compile-memory", "128MiB")
-        .with("plugins.compile-timeout", "20s");
+        .with("plugins.compile-timeout", "20s")
+        .with("plugins.start-wait", "0s");
     for mark in 0..BAD {
         let bytes = if mark == 1 { slow(mark) } else { large(mark) };
         drop_in(&place, &format!("bad-{mark:02}.wasm"), &bytes);
     }
-    let host = serve(&place);
+    let host = Web::serve(&place);
+    // It serves before it has compiled anything, and says what waits.
+    let ready = host.ask("GET", "/readyz", &[], "");
+    assert_eq!(ready.status, 200, "{ready:?}");
+    assert!(ready.body.contains("plugins to be compiled: "), "{ready:?}");
+    let waiting = host.get("/api/v1/compilations");
+    assert!(!waiting["items"].as_array().expect("a list").is_empty());
+    let echoes_now = || {
+        let workflow = json!({ "workflow": "echoes", "nodes": { "it": { "use": "echo/echo" } } });
+        let json = "content-type: application/json";
+        let path = "/api/v1/definitions/echoes";
+        host.ask("PUT", path, &[json], &workflow.to_string())
+    };
+    // What needs the plugin waits for it.
+    until("its plugin is compiled", || {
+        let answer = echoes_now();
+        if answer.status == 503 {
+            assert!(answer.body.contains("WL-P026"), "{answer:?}");
+        }
+        answer.status == 200
+    });
     echoes(&place, &host);
     let good = std::fs::read(component("counter")).expect("it is built");
     drop_in(&place, "good.wasm", &good);
@@ -269,4 +290,66 @@ fn a_folder_full_of_such_files_stops_neither_plugins_nor_runs() {
     until("each of them is cut off", || said(&host, "WL-P025") == BAD);
     echoes(&place, &host);
     assert!(peak(&host) < HOST_BYTES, "{} bytes", peak(&host));
+}
+
+/// The code of another compiler is of no use: the cache of the place is emptied.
+fn empty_cache(place: &Place) {
+    let cache = place.path("cache");
+    for entry in std::fs::read_dir(cache).expect("there is one").flatten() {
+        if entry.file_name() != "descriptions" {
+            std::fs::remove_dir_all(entry.path()).expect("it is removed");
+        }
+    }
+}
+
+#[test]
+fn a_host_with_an_empty_cache_serves_and_finishes_what_waits() {
+    let place = place()
+        .with("plugins.start-wait", "0s")
+        .with("definitions.directory", "watched");
+    let workflow = json!({ "workflow": "echoes", "nodes": { "it": { "use": "echo/echo" } } });
+    std::fs::create_dir(place.path("watched")).expect("it is made");
+    place.workflow("watched/echoes", &workflow);
+    let file = place.workflow("echoes", &workflow).display().to_string();
+    // The run knows its component.
+    let id = place.ask(&["runs", "start", &file]);
+    empty_cache(&place);
+    // Its file is gone, so the component is in the component store alone.
+    let echo = place.plugins().join("echo.wasm");
+    let aside = place.path("echo.wasm");
+    std::fs::rename(&echo, &aside).expect("it is moved");
+    let host = Web::serve(&place);
+    assert_eq!(place.look().ended(&id).status, Status::Completed);
+    let log = host.process.stderr();
+    assert!(log.contains("compiled for runs"), "{log}");
+    assert!(log.contains("parking a run"), "{log}");
+    drop(host);
+    // The workflow file waits for the file of its plugin.
+    empty_cache(&place);
+    std::fs::rename(&aside, &echo).expect("it is moved");
+    let host = Web::serve(&place);
+    until("the file is published", || {
+        host.ask("GET", "/api/v1/definitions/echoes", &[], "")
+            .status
+            == 200
+    });
+    echoes(&place, &host);
+    let log = host.process.stderr();
+    assert!(log.contains("publishing waits for the compiler"), "{log}");
+    assert!(!log.contains("not published"), "{log}");
+}
+
+#[test]
+fn the_command_warm_leaves_nothing_to_compile() {
+    let place = place().with("plugins.start-wait", "0s");
+    let said = place.say(&["plugin", "warm"]);
+    assert!(said.stdout.contains("The code of"), "{}", said.stdout);
+    let host = Web::serve(&place);
+    let ready = host.ask("GET", "/readyz", &[], "");
+    assert_eq!((ready.status, &*ready.body), (200, "ok\n"));
+    drop(host);
+    drop_in(&place, "bad.wasm", b"no component");
+    let said = place.say(&["plugin", "warm"]);
+    assert!(said.stderr.contains("WL-P001"), "{}", said.stderr);
+    assert_eq!(said.exit, Some(21), "{}", said.stderr);
 }

@@ -31,6 +31,13 @@ use crate::{codes, failure, input};
 pub(crate) enum Command {
     /// List the plugins, and those that cannot be loaded
     List,
+    /// Compile all plugins into the cache, so that a host that starts next has their code
+    #[command(
+        after_help = "Run it with the new version of the program and the configuration of the host, \
+                      before the new host takes over from the old one. It exits with 21 if a plugin \
+                      cannot be loaded."
+    )]
+    Warm,
     /// Show a plugin's nodes, its imports and its grants
     Inspect(Inspect),
     /// Run one node by itself, without a workflow
@@ -92,12 +99,13 @@ impl Command {
                 // This process inspects a file itself.
                 Self::Inspect(inspect) if Path::new(&inspect.plugin).is_file() => {}
                 Self::Inspect(inspect) => return host::inspect(context, &inspect.plugin),
-                Self::Call(_) | Self::Wit(_) => return Err(not_by_host().into()),
+                Self::Call(_) | Self::Wit(_) | Self::Warm => return Err(not_by_host().into()),
             }
         }
         let machine = Machine::new(context.configure("warn")?)?;
         match self {
             Self::List => list(context, &machine),
+            Self::Warm => warm(context, &machine),
             Self::Inspect(inspect) => inspect.run(context, &machine),
             Self::Call(call) => call.run(context, &machine),
             Self::Wit(wit) => wit.run(context),
@@ -196,6 +204,40 @@ fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Compiles everything that a host with this configuration would compile.
+fn warm(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
+    let output = &context.output;
+    let host = machine.host(compile::noted(*output))?;
+    let (mut files, mut failed) = (0_u64, 0_u64);
+    for event in host.scan(&wire::plugin_directories(&machine.config)) {
+        match event {
+            LoadEvent::Loaded { .. } => files += 1,
+            LoadEvent::Failed { file, error, .. } => {
+                failed += 1;
+                let file = output::file(&file);
+                output.warn(&format!("[{}] {file}: {}", error.code, error.message));
+            }
+            LoadEvent::Ignored { path, why } => {
+                output.warn(&format!("{} is ignored: {why}", output::file(&path)));
+            }
+            LoadEvent::Compiling { .. }
+            | LoadEvent::Compiled { .. }
+            | LoadEvent::Removed { .. } => {}
+        }
+    }
+    while host.compile_bundle()?.is_some() {}
+    let cache = wire::cache(&machine.config)?;
+    let cache = cache.display().to_string();
+    let item = json!({ "compiled": files, "failed": failed, "cache": cache });
+    output.show(&item, || {
+        format!("The code of {files} plugins is in {cache}")
+    })?;
+    Ok(match failed {
+        0 => Exit::Done,
+        _ => Exit::Plugin,
+    })
 }
 
 fn purity(plugin: &Plugin) -> &'static str {

@@ -134,7 +134,15 @@ pub(super) fn host(
     }
     let report = hosting.report();
     let folders = wire::plugin_directories(&machine.config);
-    let folders = PluginFolders::load(&host, folders, Arc::clone(&report));
+    let wait = machine.config.plugins.start_wait.duration();
+    let folders = PluginFolders::load(&host, folders, Arc::clone(&report), &*machine.clock, wait);
+    let awaited = host.awaited().len();
+    if awaited > 0 {
+        tracing::info!(
+            plugins = awaited,
+            "serving while plugins are being compiled; what needs them waits"
+        );
+    }
     // Installed before the first claim: from then on a signal means to finish the work in progress.
     let signals = {
         let _inside = machine.tokio.enter();

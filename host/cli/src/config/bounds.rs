@@ -103,6 +103,7 @@ pub(super) const BOUNDS: &[Bound] = &[
     size("plugins.pool.max-memory", 64 * KIB, 4 * GIB),
     count("plugins.quarantine-after", 0, 4_000_000_000),
     time("plugins.slow", 1, D),
+    time("plugins.start-wait", 0, D),
     count("plugins.threads", 0, 1_024),
     time("retention.every", S, 365 * D),
     time("retention.grace", 0, C),

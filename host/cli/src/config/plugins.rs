@@ -34,6 +34,9 @@ pub(crate) struct Plugins {
     pub(crate) compile_memory: Size,
     /// How long compiling a component may take by the clock.
     pub(crate) compile_timeout: Millis,
+    /// How long the start of a host waits for plugins that are not compiled yet. After that it serves,
+    /// and work that needs one of them waits until it is compiled.
+    pub(crate) start_wait: Millis,
     /// How many successive traps of a plugin in one workflow delay its calls there; 0 means never.
     pub(crate) quarantine_after: u32,
     /// How much processor time a call may use before it counts as slow and yields to others.
@@ -229,6 +232,7 @@ impl Default for Plugins {
             max_component: Size(64 << 20),
             compile_memory: Size(1 << 30),
             compile_timeout: Millis(120_000),
+            start_wait: Millis(1_000),
             quarantine_after: 10,
             slow: Millis(20),
             threads: 0,
@@ -266,7 +270,7 @@ impl Default for Pool {
         Self {
             instances: 1000,
             fibers: 256,
-            compiles: 1,
+            compiles: 2,
             max_memory: Size(256 << 20),
             instance_calls: 1000,
             instance_idle: Millis(30_000),

@@ -6,7 +6,7 @@ pub(crate) mod check;
 mod classify;
 pub(crate) mod plugin;
 pub(crate) mod question;
-mod run;
+pub(crate) mod run;
 pub(crate) mod shared;
 pub(crate) mod slot;
 

@@ -735,7 +735,8 @@ fn crowded() -> Failure {
 /// The delay after which a plain call is repeated that found no room.
 const SOON: Duration = Duration::from_millis(20);
 
-fn is_crowded(failure: &Failure) -> bool {
+/// Whether the host had no room for a call, so that the guest was not asked.
+pub fn is_crowded(failure: &Failure) -> bool {
     failure.code == codes::INSTANTIATE || failure.code == codes::BUDGET
 }
 

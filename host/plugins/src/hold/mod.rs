@@ -101,7 +101,7 @@ impl Default for PoolSize {
         Self {
             instances: 1_000,
             fibers: 256,
-            compiles: 1,
+            compiles: 2,
             max_memory_bytes: 256 * 1024 * 1024,
             slot_calls: 1_000,
             slot_idle: Duration::from_secs(30),

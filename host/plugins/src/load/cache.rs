@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt as _;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime};
@@ -26,16 +27,15 @@ use super::store;
 use crate::codes;
 use crate::description;
 use crate::error::{Error, chain};
-use crate::load::compiler::{self, Compiler, Fault};
+use crate::load::compiler::{self, Compiler, Fault, Patience};
 use crate::load::engine;
 
-/// The compiled component: from the cache, from the bundle, or compiled now. `haste` is the time
-/// that this caller waits for the compiler, if it is less than the compiler may take.
+/// The compiled component: from the cache, from the bundle, or compiled now.
 pub(super) fn component<'a>(
     shared: &LoadShared,
     subject: &str,
     digest: &Digest,
-    haste: Option<Duration>,
+    patience: Patience<'_>,
     bytes: impl FnOnce() -> Result<Cow<'a, [u8]>, Error>,
 ) -> Result<Component, Error> {
     let there = cached(shared, digest, Made::Here);
@@ -45,10 +45,19 @@ pub(super) fn component<'a>(
     if let Some(message) = cut::known(shared, digest) {
         return Err(Error::new(codes::CUT_OFF, subject, message));
     }
+    if matches!(patience, Patience::None) {
+        let message = "its code is not compiled yet";
+        return Err(Error::new(codes::COMPILING, subject, message));
+    }
     let bytes = bytes()?;
-    let code = reported(shared, subject, bytes.len(), || {
-        compile(shared, subject, digest, &bytes, haste)
-    })?;
+    // A report is about the work, and not about the wait for a place.
+    let compiled = shared.compiles.work(|| {
+        reported(shared, subject, bytes.len(), || {
+            compile(shared, subject, digest, &bytes, patience)
+        })
+    });
+    let crashed = || Error::new(codes::COMPILE, subject, format!("{CRASHED}: in the host"));
+    let code = compiled.ok_or_else(crashed)??;
     drop(bytes);
     let fault = |error: wasmtime::Error| Error::new(codes::COMPILE, subject, chain(&error));
     let kept = |kept: std::io::Result<()>| {
@@ -133,24 +142,22 @@ fn compile(
     subject: &str,
     digest: &Digest,
     bytes: &[u8],
-    haste: Option<Duration>,
+    patience: Patience<'_>,
 ) -> Result<Code, Error> {
     let Compiler::Worker(worker) = &shared.compiler else {
         return compile_here(shared, subject, bytes).map(Code::Memory);
     };
     let mut code = Code::spool(&folder(shared));
-    let compiled = shared.compiles.work(|| {
-        compiler::compile(
-            &shared.calls.io,
-            worker,
-            compiler_of(shared),
-            bytes,
-            haste.unwrap_or(worker.timeout),
-            &mut code,
-        )
-    });
+    let compiled = compiler::compile(
+        &shared.calls.io,
+        worker,
+        compiler_of(shared),
+        bytes,
+        patience,
+        &mut code,
+    );
     let fault = |code, message: String| Err(Error::new(code, subject, message));
-    match compiled.unwrap_or_else(|| Err(Fault::Crashed("in the host".to_owned()))) {
+    match compiled {
         Ok(()) => Ok(code),
         Err(Fault::Refused(reason)) => fault(codes::COMPILE, not_compiled(&reason)),
         Err(Fault::Crashed(how)) => fault(codes::COMPILE, format!("{CRASHED}: {how}")),
@@ -158,7 +165,7 @@ fn compile(
             cut::keep(shared, digest, &message);
             fault(codes::CUT_OFF, message)
         }
-        Err(Fault::Late) => fault(codes::POSTPONED, "compiling it takes long".to_owned()),
+        Err(Fault::Stopped) => fault(codes::COMPILING, "compiling it was stopped".to_owned()),
         Err(Fault::NotStarted(error)) => fault(
             codes::NO_COMPILER,
             format!("the process that compiles it cannot be started: {error}"),
@@ -175,10 +182,9 @@ const CRASHED: &str = "the compiler crashed on it";
 /// Compiles a component in this process.
 fn compile_here(shared: &LoadShared, subject: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let fault = |message: String| Error::new(codes::COMPILE, subject, message);
-    shared
-        .compiles
-        .work(|| shared.calls.engine.precompile_component(bytes))
-        .ok_or_else(|| fault(CRASHED.to_owned()))?
+    let compile = || shared.calls.engine.precompile_component(bytes);
+    std::panic::catch_unwind(AssertUnwindSafe(compile))
+        .map_err(|_| fault(CRASHED.to_owned()))?
         .map_err(|error| fault(not_compiled(&chain(&error))))
 }
 
@@ -248,7 +254,11 @@ pub(super) fn compile_bundled(
     let Some(bytes) = shared.bundle.component(digest) else {
         return Ok(false);
     };
-    let compiled = compile_here(shared, subject, &bytes)?;
+    let compiled = shared
+        .compiles
+        .work(|| compile_here(shared, subject, &bytes));
+    let crashed = || Error::new(codes::COMPILE, subject, CRASHED);
+    let compiled = compiled.ok_or_else(crashed)??;
     let kept = keep_bytes(shared, digest, Made::Here, &compiled);
     kept.map(|()| true)
         .map_err(|error| Error::file(&folder(shared), "keep compiled code in it", &error))
@@ -381,13 +391,17 @@ fn keep_file(
 
 /// The purpose of a tag: a tag for one purpose is not valid for another.
 const CODE: &[u8; 24] = b"windlass compiled code 1";
-const DESCRIPTION: &[u8; 24] = b"windlass description 01 ";
+const DESCRIPTION: &[u8; 24] = b"windlass description 02 ";
 const CUT: &[u8; 24] = b"windlass cut compiling 1";
 
 /// The beginning of the message of a tag, up to the content: that a host of this user has made the
-/// content for a component, with this compiler. Every part has a fixed length.
+/// content for a component, with this compiler if that matters. Every part has a fixed length.
 fn message(shared: &LoadShared, purpose: &[u8; 24], digest: &Digest) -> Message {
-    let compiler = compiler_of(shared).to_be_bytes();
+    let compiler = match purpose == DESCRIPTION {
+        true => 0,
+        false => compiler_of(shared),
+    };
+    let compiler = compiler.to_be_bytes();
     shared.rules.key.message(&[purpose, &compiler, &digest.0])
 }
 
@@ -431,11 +445,18 @@ pub(super) fn keep_description(shared: &LoadShared, digest: &Digest, json: &[u8]
     }
 }
 
-/// The file of a note.
+/// The file of a note. A description is that of the component, with whatever compiler: a host of
+/// another version knows the names in a component before it has compiled it.
 fn note_place(shared: &LoadShared, purpose: &[u8; 24], digest: &Digest) -> PathBuf {
-    let ending = if purpose == CUT { "cut" } else { "json" };
-    place(shared, digest, ending)
+    if purpose == DESCRIPTION {
+        let name = format!("{}.json", digest.hex());
+        return shared.cache_dir.join(DESCRIPTIONS).join(name);
+    }
+    place(shared, digest, "cut")
 }
+
+/// The folder of descriptions in the cache.
+const DESCRIPTIONS: &str = "descriptions";
 
 /// What a host of this user has noted about a component. None if it is longer than `longest`.
 fn note(
@@ -465,8 +486,9 @@ fn keep_note(
     message.add(note);
     let mut kept = message.tag().to_vec();
     kept.extend_from_slice(note);
-    windlass_files::make_directory(&folder(shared))?;
-    store::write(&note_place(shared, purpose, digest), &kept)
+    let file = note_place(shared, purpose, digest);
+    windlass_files::make_directory(file.parent().unwrap_or(&shared.cache_dir))?;
+    store::write(&file, &kept)
 }
 
 /// Notes about components whose compilation took too much: another start does not try it again at

@@ -22,7 +22,6 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use wasmtime::component::Component;
@@ -32,6 +31,7 @@ use windlass_model::metrics::Metrics;
 
 use bundle::Bundle;
 use compiler::Compiler;
+pub(crate) use compiler::Patience;
 use report::CompileReport;
 
 use crate::bindings::{check, consumer, node};
@@ -126,15 +126,62 @@ pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Makes a plugin from the content of a file. With `haste`, the compiler has less time than it may
-/// take, and [`codes::POSTPONED`] says that this was too little.
+/// Makes a plugin of a file. [`Loaded::Cold`] only without any patience.
+pub(crate) fn file(
+    shared: &Arc<LoadShared>,
+    file: &Path,
+    patience: Patience<'_>,
+) -> Result<Loaded, Error> {
+    let bytes = read(file, shared.max_component_bytes)?;
+    let evidence = Evidence::beside(&shared.rules, file, &bytes);
+    load(shared, file, bytes, &evidence, patience)
+}
+
+/// What the content of a file has come to.
+pub(crate) enum Loaded {
+    Plugin(Arc<Plugin>),
+    /// The code has to be compiled first, and the caller does not wait for that.
+    Cold(Cold),
+}
+
+/// A component whose code is not compiled yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Cold {
+    pub(crate) digest: Digest,
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// Its description, if a host of this user has asked for it before.
+    pub(crate) description: Option<Arc<Description>>,
+}
+
+impl Cold {
+    /// Its name, or its digest if that is all that is known.
+    pub(crate) fn name(&self) -> String {
+        match &self.description {
+            Some(about) => format!("{}@{}", about.package, about.version),
+            None => format!("the component {}", self.digest),
+        }
+    }
+
+    fn of(shared: &LoadShared, digest: Digest, bytes: u64) -> Self {
+        let json = cache::description(shared, &digest);
+        let read = json.and_then(|json| Description::read("", &json).ok());
+        Self {
+            digest,
+            bytes,
+            description: read.map(Arc::new),
+        }
+    }
+}
+
+/// Makes a plugin from the content of a file. [`Loaded::Cold`] only without any patience.
 pub(crate) fn load(
     shared: &Arc<LoadShared>,
     file: &Path,
     bytes: Vec<u8>,
-    evidence: Evidence,
-    haste: Option<Duration>,
-) -> Result<Arc<Plugin>, Error> {
+    evidence: &Evidence,
+    patience: Patience<'_>,
+) -> Result<Loaded, Error> {
     let subject = file.display().to_string();
     if let Some(raw) = evidence.raw.filter(|raw| shared.rules.is_denied(raw)) {
         return Err(deny(shared, &subject, &raw, bytes));
@@ -153,19 +200,31 @@ pub(crate) fn load(
     if let Some(plugin) = shared.calls.living(&digest) {
         let settings = shared.rules.settings.get(&plugin.description.package);
         let is_proved_now = || {
-            let standing = proof::standing(&shared.rules, &digest, settings, &evidence);
+            let standing = proof::standing(&shared.rules, &digest, settings, evidence);
             matches!(standing, Standing::Proved(_))
         };
         // A component that was loaded without a proof is loaded again if there is one now.
         if !plugin.is_unproved() || !is_proved_now() {
-            plugin.sign(proof::signed(&digest, settings, &evidence));
-            return Ok(plugin);
+            plugin.sign(proof::signed(&digest, settings, evidence));
+            return Ok(Loaded::Plugin(plugin));
         }
     }
     let given = || Ok(Cow::Borrowed(&bytes[..]));
-    let plugin = build(shared, file, digest, haste, given, &evidence)?;
-    store::keep(shared, &digest, &bytes)?;
-    Ok(plugin)
+    match build(shared, file, digest, patience, given, evidence) {
+        Ok(plugin) => {
+            store::keep(shared, &digest, &bytes)?;
+            Ok(Loaded::Plugin(plugin))
+        }
+        Err(error) if is_cold(&error, patience) => {
+            let cold = Cold::of(shared, digest, bytes.len() as u64);
+            Ok(Loaded::Cold(cold))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_cold(error: &Error, patience: Patience<'_>) -> bool {
+    error.code == codes::COMPILING && matches!(patience, Patience::None)
 }
 
 /// Denies the component of a denied file as well, and returns the error that names it. The file has
@@ -195,11 +254,23 @@ pub(crate) fn bytes(shared: &LoadShared, digest: &Digest) -> Result<Vec<u8>, Err
     store::find(shared, digest).map(|(_, bytes)| bytes)
 }
 
-/// Makes a plugin of a component in the component store.
-pub(crate) fn stored(shared: &Arc<LoadShared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
+/// Makes a plugin of a component in the component store. [`Loaded::Cold`] only without any patience.
+pub(crate) fn stored(
+    shared: &Arc<LoadShared>,
+    digest: &Digest,
+    patience: Patience<'_>,
+) -> Result<Loaded, Error> {
     let (file, bytes) = store::find(shared, digest)?;
+    let size = bytes.len() as u64;
     let bytes = || Ok(Cow::Owned(bytes));
-    build(shared, &file, *digest, None, bytes, &Evidence::default())
+    let evidence = Evidence::default();
+    match build(shared, &file, *digest, patience, bytes, &evidence) {
+        Ok(plugin) => Ok(Loaded::Plugin(plugin)),
+        Err(error) if is_cold(&error, patience) => {
+            Ok(Loaded::Cold(Cold::of(shared, *digest, size)))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes a plugin of a component in the bundle. `file` replaces its file in messages.
@@ -224,7 +295,14 @@ pub(crate) fn bundled(
         store::keep(shared, digest, &bytes()?)?;
     }
     let bytes = || bytes().map(Cow::Owned);
-    build(shared, file, *digest, None, bytes, &Evidence::default())
+    build(
+        shared,
+        file,
+        *digest,
+        Patience::Whole,
+        bytes,
+        &Evidence::default(),
+    )
 }
 
 /// Compiles a component of the bundle for this processor, and makes the plugin that replaces the
@@ -246,7 +324,8 @@ pub(crate) fn natively(
         return Ok(None);
     }
     let bytes = || Err(Error::new(codes::COMPILE, &subject, "its code is gone"));
-    let (plugin, _) = make(shared, file, *digest, None, bytes, &Evidence::default())?;
+    let evidence = Evidence::default();
+    let (plugin, _) = make(shared, file, *digest, Patience::Whole, bytes, &evidence)?;
     plugin.sign(before.signature());
     shared
         .calls
@@ -261,11 +340,11 @@ fn build<'a>(
     shared: &Arc<LoadShared>,
     file: &Path,
     digest: Digest,
-    haste: Option<Duration>,
+    patience: Patience<'_>,
     bytes: impl FnOnce() -> Result<Cow<'a, [u8]>, Error>,
     evidence: &Evidence,
 ) -> Result<Arc<Plugin>, Error> {
-    let (plugin, settings) = make(shared, file, digest, haste, bytes, evidence)?;
+    let (plugin, settings) = make(shared, file, digest, patience, bytes, evidence)?;
     // Two threads may have loaded the same bytes at once: one of them wins, so that a digest has
     // one set of warm instances and one record of behaviour.
     let mut plugins = shared.calls.plugins.lock();
@@ -287,12 +366,12 @@ fn make<'a>(
     shared: &Arc<LoadShared>,
     file: &Path,
     digest: Digest,
-    haste: Option<Duration>,
+    patience: Patience<'_>,
     bytes: impl FnOnce() -> Result<Cow<'a, [u8]>, Error>,
     evidence: &Evidence,
 ) -> Result<(Arc<Plugin>, Settings), Error> {
     let subject = file.display().to_string();
-    let component = cache::component(shared, &subject, &digest, haste, bytes)?;
+    let component = cache::component(shared, &subject, &digest, patience, bytes)?;
     let imports = Imports::of(&shared.calls.engine, &component, &subject)?;
     let entries = entries(&component);
     if entries.execute.is_none() && entries.accept.is_none() || entries.describe.is_none() {

@@ -47,9 +47,10 @@ impl Log {
         });
     }
 
-    /// Adds lines that the guest printed, from which secrets are removed already.
+    /// Adds lines that the guest printed, from which secrets are removed already. Lines without a
+    /// sign are left out.
     pub(crate) fn print(&mut self, limits: &Limits, level: &str, text: &str) {
-        for line in text.lines() {
+        for line in text.lines().filter(|line| !line.trim_ascii().is_empty()) {
             if !self.has_room(limits, line.len()) {
                 self.dropped += 1;
                 continue;

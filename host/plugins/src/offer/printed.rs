@@ -28,6 +28,8 @@ const MAX_STDERR: usize = 16 * 1024;
 const STDERR_BYTES: usize = 1536;
 /// Bytes that [`Stderr::explain`] adds to a message, at most.
 pub(crate) const MESSAGE_BYTES: usize = STDERR_BYTES + 64;
+/// The bytes of a text in which a byte of a secret may be encoded: `%0A` in a URL, `\\n` in JSON.
+const ENCODED: usize = 4;
 /// Lines of the end of stderr in the message of a crash.
 const STDERR_LINES: usize = 16;
 
@@ -43,6 +45,8 @@ pub(crate) struct Printed {
     lines: usize,
     /// Their bytes, and those of the lines that have no end yet.
     bytes: usize,
+    /// The bytes of the kept lines without a sign, which are no lines of the log.
+    blank: usize,
     dropped: u64,
     stdout: Open,
     stderr: Open,
@@ -83,6 +87,7 @@ impl Printed {
             parts: Vec::new(),
             lines: 0,
             bytes: 0,
+            blank: 0,
             dropped: 0,
             stdout: Open::default(),
             stderr: Open::default(),
@@ -144,6 +149,7 @@ impl Printed {
             self.dropped += 1;
         } else if line.bytes.trim_ascii().is_empty() {
             self.bytes -= line.bytes.len();
+            self.end_blank(stream, &line.bytes);
         } else if !has_room {
             self.bytes -= line.bytes.len();
             self.dropped += 1;
@@ -157,6 +163,23 @@ impl Printed {
                 _ => self.parts.push((stream, end)),
             }
         }
+    }
+
+    /// Keeps a line without a sign, which may be in the middle of a secret of several lines.
+    fn end_blank(&mut self, stream: Stream, line: &[u8]) {
+        let Some((_, to)) = self.parts.last_mut().filter(|(last, _)| *last == stream) else {
+            return;
+        };
+        let blank = self.blank + line.len() + 1;
+        if blank > self.max_bytes {
+            // A line after one that is left out may be the rest of a secret.
+            self.lines = self.max_lines;
+            return;
+        }
+        self.blank = blank;
+        self.text.extend_from_slice(line);
+        self.text.push(b'\n');
+        *to = self.text.len();
     }
 
     /// Moves the whole lines into the log of the call.
@@ -183,7 +206,7 @@ impl Printed {
         }
         self.flush(log, limits, secrets);
         log.drop_lines(self.dropped);
-        (self.lines, self.bytes, self.dropped) = (0, 0, 0);
+        (self.lines, self.bytes, self.blank, self.dropped) = (0, 0, 0, 0);
         Stderr(std::mem::take(&mut self.last))
     }
 }
@@ -196,6 +219,11 @@ impl Stderr {
     /// The message of a crash, with the last lines of stderr.
     pub(crate) fn explain(&self, message: &mut String, secrets: &Secrets) {
         let cut = self.0.len() >= MAX_STDERR;
+        let longest = secrets.longest().saturating_mul(ENCODED);
+        if cut && longest.saturating_add(STDERR_BYTES) > MAX_STDERR {
+            message.push_str("; its stderr is left out: it is long, and so is a secret");
+            return;
+        }
         let text = String::from_utf8_lossy(&self.0);
         // The first line lacks its beginning, which may be that of a secret.
         let rest = text.split_once('\n').filter(|_| cut);
@@ -425,6 +453,7 @@ mod tests {
     #[test]
     fn secrets_are_replaced_over_several_lines_and_at_the_beginning_of_the_kept_text() {
         let value = "-----BEGIN-----\nMIIEvQIBADAN\n-----END-----";
+        let spaced = secrets("-----BEGIN-----\n\n  \nMIIEvQIBADAN\n\n-----END-----");
         let (secrets, limits) = (secrets(value), Limits::default());
         let mut printed = Printed::new(&limits);
         let text = format!("it is\n{value}, you know\n");
@@ -438,11 +467,33 @@ mod tests {
             "; the end of its stderr: it is␊[secret key], you know"
         );
 
+        // Lines without a sign are between those of the secret.
+        printed.write(
+            Out,
+            b"it is\n-----BEGIN-----\n\n  \nMIIEvQIBADAN\n\n-----END-----\n\nend",
+        );
+        let (lines, _) = ended(&mut printed, &limits, &spaced);
+        assert_eq!(lines, ["info it is", "info [secret key]", "info end"]);
+
         // The beginning of the kept end is in the middle of the secret.
         printed.write(Err, value.as_bytes());
         printed.write(Err, &vec![b'x'; MAX_STDERR - 20]);
         let (_, message) = ended(&mut printed, &limits, &secrets);
         assert!(!message.contains("MII"), "{message}");
+    }
+
+    #[test]
+    fn no_part_of_a_secret_that_is_longer_than_the_kept_text_is_shown() {
+        for (lines, is_shown) in [(200, true), (400, false), (2_000, false)] {
+            let value: String = (0..lines).map(|no| format!("MII{no:09}\n")).collect();
+            let (secrets, limits) = (secrets(value.trim_end()), Limits::default());
+            let mut printed = Printed::new(&limits);
+            printed.write(Err, &[b'x'; MAX_STDERR]);
+            printed.write(Err, format!("\n{value}why").as_bytes());
+            let (_, message) = ended(&mut printed, &limits, &secrets);
+            assert!(!message.contains("MII"), "{message}");
+            assert_eq!(message.ends_with("why"), is_shown, "{message}");
+        }
     }
 
     proptest! {
@@ -460,7 +511,7 @@ mod tests {
                 printed.write(if *out { Out } else { Err }, bytes);
                 prop_assert!(printed.bytes <= log_bytes);
                 let open = printed.stdout.bytes.len() + printed.stderr.bytes.len();
-                prop_assert!(printed.text.len() + open <= log_bytes + log_lines);
+                prop_assert!(printed.text.len() + open <= 2 * log_bytes + log_lines);
             }
             let mut log = Log::default();
             printed.end(&mut log, &limits, &Secrets::default());

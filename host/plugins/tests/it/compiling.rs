@@ -1,11 +1,11 @@
 //! Compiling in a process of its own: what the host makes of the end and the answer of the process.
 //! `tests/tests/system/compiling.rs` has the real one.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_plugins::compiler::{Compiler, Worker};
-use windlass_plugins::{Error, LoadEvent};
+use windlass_plugins::{Error, Folders, LoadEvent};
 
 use crate::rig::{Rig, built};
 
@@ -143,22 +143,6 @@ fn a_component_that_does_not_load_is_not_stored() {
     assert_eq!(stored.count(), 0);
 }
 
-fn codes(events: &[LoadEvent]) -> Vec<(&str, &str)> {
-    events.iter().map(code).collect()
-}
-
-fn code(event: &LoadEvent) -> (&str, &str) {
-    match event {
-        LoadEvent::Failed { file, error, .. } => (name(file), error.code.as_str()),
-        LoadEvent::Loaded { file, .. } => (name(file), "loaded"),
-        _ => ("?", "?"),
-    }
-}
-
-fn name(file: &Path) -> &str {
-    file.file_name().and_then(|name| name.to_str()).unwrap()
-}
-
 /// A component of a module with a function of so many bytes, and so many local variables.
 fn function(bytes: usize, locals: u32) -> Vec<u8> {
     let leb = |mut value: usize| {
@@ -200,30 +184,182 @@ fn a_function_with_too_much_in_it_is_refused_and_the_largest_is_compiled() {
     }
 }
 
-#[test]
-fn a_look_loads_slow_components_last_and_bounds_those_that_are_cut_off() {
-    let dir = tempfile::tempdir().unwrap();
-    let tries = dir.path().join("tries").display().to_string();
-    // A large component is slow at first, and cut off then.
-    let text = format!(
-        "test $(wc -c) -lt 1000 && exit 1; printf x >> {tries}; \
-         test $(wc -c < {tries}) -le 5 && exec sleep 600; kill -KILL $$"
-    );
-    let rig = rig(script(&text));
+/// A folder with components of these sizes, each a function of so many bytes.
+fn folder_of(rig: &Rig, sizes: &[usize]) -> PathBuf {
     let folder = rig.dir.path().join("plugins");
     std::fs::create_dir(&folder).unwrap();
-    for no in 0..5 {
-        std::fs::write(folder.join(format!("a{no}.wasm")), function(3000, no)).unwrap();
+    for (no, bytes) in (0..).zip(sizes) {
+        let file = folder.join(format!("{no}.wasm"));
+        std::fs::write(file, function(*bytes, no)).unwrap();
     }
-    std::fs::write(folder.join("b.wasm"), function(100, 0)).unwrap();
+    folder
+}
+
+#[test]
+fn the_smallest_component_is_compiled_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let order = dir.path().join("order");
+    // The key stands before the component.
+    let text = format!("wc -c >> {}; exit 1", order.display());
+    let rig = Rig::in_dir(tempfile::tempdir().unwrap(), |options| {
+        options.compiler = script(&text);
+        options.pool.compiles = 1;
+    });
+    let folder = folder_of(&rig, &[3000, 100, 2000, 1000, 200]);
     let events = rig.host.scan(&[folder]);
-    let wanted = [
-        ("b.wasm", "WL-P025"),
-        ("a0.wasm", "WL-P025"),
-        ("a1.wasm", "WL-P025"),
-        ("a2.wasm", "WL-P025"),
-        ("a3.wasm", "WL-P026"),
-        ("a4.wasm", "WL-P026"),
-    ];
-    assert_eq!(codes(&events), wanted);
+    let failed = events
+        .iter()
+        .filter(|event| matches!(event, LoadEvent::Failed { .. }));
+    assert_eq!(failed.count(), 5, "{events:?}");
+    let order = std::fs::read_to_string(order).unwrap();
+    let sizes: Vec<u64> = order
+        .lines()
+        .map(|line| line.trim().parse().unwrap())
+        .collect();
+    assert_eq!(sizes.len(), 5, "{order}");
+    assert!(sizes.is_sorted(), "{order}");
+}
+
+#[test]
+fn a_component_that_takes_long_makes_room_for_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let order = dir.path().join("order").display().to_string();
+    // The first one does not end at its first try.
+    let text = format!("wc -c >> {order}; test $(wc -l < {order}) -eq 1 && exec sleep 600; exit 1");
+    let rig = Rig::in_dir(tempfile::tempdir().unwrap(), |options| {
+        options.compiler = script(&text);
+        options.pool.compiles = 1;
+    });
+    let folder = folder_of(&rig, &[100, 1000]);
+    let events = rig.host.scan(&[folder]);
+    let failed = |event: &&LoadEvent| matches!(event, LoadEvent::Failed { error, .. } if error.code.as_str() == "WL-P025");
+    assert_eq!(events.iter().filter(failed).count(), 2, "{events:?}");
+    let order = std::fs::read_to_string(order).unwrap();
+    let sizes: Vec<u64> = order
+        .lines()
+        .map(|line| line.trim().parse().unwrap())
+        .collect();
+    let [first, second, third] = sizes[..] else {
+        panic!("{order}");
+    };
+    assert!(first < second && third == first, "{order}");
+}
+
+#[test]
+fn two_components_are_compiled_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let begun = dir.path().join("begun").display().to_string();
+    // Each waits until the other one has begun.
+    let text = format!(
+        "printf x >> {begun}; until test $(wc -c < {begun}) -ge 2; do sleep 0.01; done; \
+         echo both >&2; exit 1"
+    );
+    let rig = Rig::in_dir(tempfile::tempdir().unwrap(), |options| {
+        options.compiler = script(&text);
+    });
+    let folder = folder_of(&rig, &[100, 100]);
+    let events = rig.host.scan(&[folder]);
+    let both = events.iter().filter(|event| match event {
+        LoadEvent::Failed { error, .. } => error.message.contains("both"),
+        _ => false,
+    });
+    assert_eq!(both.count(), 2, "{events:?}");
+}
+
+#[test]
+fn a_look_does_not_wait_for_the_compiler() {
+    let rig = rig(script("exec sleep 600"));
+    let folder = folder_of(&rig, &[100, 200, 300]);
+    let behind = rig.host.compile_behind(|| ());
+    let mut folders = Folders::new(vec![folder.clone()]);
+    let mut events = Vec::new();
+    folders.look(&rig.host, &mut |event| events.push(event));
+    let compiling = |event: &LoadEvent| matches!(event, LoadEvent::Compiling { .. });
+    assert_eq!(events.len(), 3, "{events:?}");
+    assert!(events.iter().all(compiling), "{events:?}");
+    let awaited = rig.host.awaited();
+    let sizes: Vec<u64> = awaited.iter().map(|awaited| awaited.bytes).collect();
+    assert!(sizes.is_sorted() && sizes.len() == 3, "{awaited:?}");
+    // Its names are unknown, so it may be every package.
+    assert!(rig.host.may_come("shop").is_some());
+    // A file that is gone is not waited for.
+    std::fs::remove_file(folder.join("2.wasm")).unwrap();
+    folders.look(&rig.host, &mut |event| events.push(event));
+    assert!(matches!(events.last(), Some(LoadEvent::Removed { .. })));
+    assert_eq!(rig.host.awaited().len(), 2);
+    // The processes end with the host.
+    drop(behind);
+    assert!(rig.host.awaited().is_empty());
+    assert!(rig.host.may_come("shop").is_none());
+}
+
+/// Removes the compiled code, as an update of the compiler does. Descriptions stay.
+fn drop_code(rig: &Rig) {
+    for entry in std::fs::read_dir(rig.dir.path().join("compiled")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap() != "descriptions" {
+            std::fs::remove_dir_all(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_host_that_compiles_behind_the_work_refuses_what_is_not_compiled_until_it_is() {
+    let before = Rig::alone();
+    let digest = before.plugin("echo").digest;
+    drop_code(&before);
+    let rig = Rig::in_dir(before.dir, |_| ());
+    let _behind = rig.host.compile_behind(|| ());
+    let error = rig.host.plugin(&digest).unwrap_err();
+    assert_eq!(error.code.as_str(), "WL-P026");
+    // Its name is known from before.
+    assert!(error.message.starts_with("echo@"), "{error}");
+    assert!(rig.host.may_come("echo").is_some());
+    assert!(rig.host.may_come("shop").is_none());
+    let mut folders = Folders::new(Vec::new());
+    let mut events = Vec::new();
+    while rig.host.await_compiled(Duration::from_secs(60)) {
+        folders.look(&rig.host, &mut |event| events.push(event));
+    }
+    let [
+        LoadEvent::Compiled {
+            digest: compiled,
+            result: Ok(_),
+        },
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!(*compiled, digest);
+    assert_eq!(rig.host.plugin(&digest).unwrap().digest, digest);
+}
+
+#[test]
+fn a_conflict_of_known_names_is_found_without_the_compiler() {
+    let before = Rig::alone();
+    let mut other = std::fs::read(built("echo")).unwrap();
+    other.extend_from_slice(&[0, 2, 1, b'x']);
+    before.plugin("echo");
+    before.host.load_bytes("other.wasm", other.clone()).unwrap();
+    drop_code(&before);
+    let rig = Rig::in_dir(before.dir, |options| {
+        options.compiler = script("exec sleep 600")
+    });
+    let folder = folder_of(&rig, &[]);
+    std::fs::copy(built("echo"), folder.join("a.wasm")).unwrap();
+    std::fs::write(folder.join("b.wasm"), other).unwrap();
+    let _behind = rig.host.compile_behind(|| ());
+    let mut events = Vec::new();
+    let mut look = |event| events.push(event);
+    Folders::new(vec![folder]).look(&rig.host, &mut look);
+    let [
+        LoadEvent::Compiling { .. },
+        LoadEvent::Failed { file, error, .. },
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert!(file.ends_with("b.wasm"));
+    assert_eq!(error.code.as_str(), "WL-P013");
+    assert!(error.message.contains("a.wasm"), "{error}");
 }

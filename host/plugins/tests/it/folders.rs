@@ -48,17 +48,25 @@ impl Folder {
         folders.look(&self.rig.host, &mut |event| events.push_back(event))
     }
 
-    /// Waits for the next event, and looks as often as the folders ask for.
+    /// Waits for the next event that is no news of the compiler, and looks as often as the folders
+    /// ask for.
     #[track_caller]
     fn next(&self) -> LoadEvent {
         let end = self.rig.clock.monotonic() + Duration::from_secs(20);
         while self.rig.clock.monotonic() < end {
-            if let Some(event) = self.events.borrow_mut().pop_front() {
-                return event;
+            match self.events.borrow_mut().pop_front() {
+                Some(LoadEvent::Compiling { .. }) => continue,
+                Some(event) => return event,
+                None => {}
             }
             let again = self.look();
-            if self.events.borrow().is_empty() {
+            if !self.events.borrow().is_empty() {
+                continue;
+            }
+            if self.rig.host.awaited().is_empty() {
                 std::thread::park_timeout(again);
+            } else {
+                self.rig.host.await_compiled(again);
             }
         }
         panic!("nothing happened");

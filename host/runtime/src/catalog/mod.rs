@@ -41,7 +41,7 @@ use kept::Kept;
 pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
 pub use prepare::{Report, check, warnings_before_run};
-pub(crate) use prepare::{begins, is_pure, uses};
+pub(crate) use prepare::{begins, is_pure, mistaken, uses};
 
 /// A definition, prepared to run.
 pub(crate) struct Prepared {
@@ -317,7 +317,7 @@ impl Catalog {
         if is_new {
             let mistakes = prepare::runnable(&read, plugins).mistakes;
             if !mistakes.is_empty() {
-                return Err(Error::Definition(mistakes));
+                return Err(prepare::mistaken(&read, mistakes, plugins));
             }
         }
         let pins = prepare::resolve(&read, plugins)?;

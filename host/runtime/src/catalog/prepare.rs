@@ -261,11 +261,22 @@ fn missing_secrets(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     found
 }
 
+/// The error of a definition with these mistakes. If plugins are missing that may be compiled at
+/// present, it waits for them: until then, the mistakes are not known.
+pub(crate) fn mistaken(definition: &Definition, wrong: Vec<Diagnostic>, plugins: &Host) -> Error {
+    let missing = asked_for(definition).into_iter();
+    let mut missing = missing.filter(|asked| plugins.registry().node(asked).is_err());
+    match missing.find_map(|asked| Some((plugins.may_come(&asked.package)?, asked))) {
+        Some((why, asked)) => Error::compiling(format!("the plugin of `{asked}`"), why),
+        None => Error::Definition(wrong),
+    }
+}
+
 /// The components of a run that starts now.
 pub(super) fn resolve(definition: &Definition, plugins: &Host) -> Result<PinsRow, Error> {
     let (uses, wrong) = find(definition, plugins);
     if !wrong.is_empty() {
-        return Err(Error::Definition(wrong));
+        return Err(mistaken(definition, wrong, plugins));
     }
     let uses = uses
         .iter()

@@ -84,7 +84,7 @@ pub(crate) fn publish_from(
     }
     let Report { mistakes, warnings } = report;
     if !mistakes.is_empty() {
-        return Err(Error::Definition(mistakes));
+        return Err(crate::catalog::mistaken(&read, mistakes, plugins));
     }
     // A definition that no run could begin with is not published.
     crate::catalog::begins(&read, &definition, plugins)?;

@@ -177,6 +177,7 @@ impl ShardState {
             Err(Error::Store(error)) => {
                 return self.unwritten(to, &error, shared);
             }
+            Err(error) if error.is_compiling() => return self.park(to, error.to_string()),
             Err(error) => Settled::Failed(unstartable(&error)),
         };
         let ran = Ran {

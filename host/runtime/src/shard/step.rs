@@ -26,6 +26,9 @@ use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
 use crate::shared::RuntimeShared;
 
+/// How long a trigger waits whose consumer could not be asked, as the host had no room for the call.
+const CROWDED: Duration = Duration::from_secs(1);
+
 impl ShardState {
     /// The next guest call. All work before it that needs no guest is done here, unless so many
     /// commits have gathered that they are submitted first, or too much data is not durable yet.
@@ -145,6 +148,11 @@ impl ShardState {
         let plan = asked.node.and_then(|node| owned.prepared.graph.node(node));
         let route = plan.and_then(|plan| plan.route.as_deref());
         let kind = owned.kind(seq);
+        // A consumer that may be meant for this trigger is not passed by.
+        if let Some(why) = shared.base.plugins.awaited_consumer() {
+            self.park(to, format!("a consumer of triggers is not ready: {why}"));
+            return None;
+        }
         let Some(consumer) = shared.base.plugins.registry().consumer(kind, route) else {
             let reason = unconsumed(kind, route, &shared.base.plugins);
             self.park(to, reason);
@@ -271,6 +279,14 @@ impl ShardState {
             }
             Err(failure) if shared.intake.is_draining() && failure.class == Class::Cancelled => {
                 self.interrupted(to, shared);
+                None
+            }
+            // The consumer was not asked, so it has not failed.
+            Err(failure) if windlass_plugins::is_crowded(&failure) => {
+                let owned = self.owned.get(&to.run)?;
+                log_put_off(&owned.about(to.seq), CROWDED, Some(&failure));
+                let until_ms = put_off_until(&*shared.base.clock, CROWDED);
+                self.put_off(to, until_ms, shared);
                 None
             }
             Err(failure) => {
@@ -404,6 +420,9 @@ fn unconsumed(kind: TriggerType, route: Option<&str>, plugins: &Host) -> String 
         None => format!("`{}`", kind.name()),
     };
     match plugins.registry().kept_out(kind, route) {
+        None if !plugins.awaited().is_empty() => {
+            format!("no plugin consumes triggers of type {of}, and plugins are being compiled")
+        }
         None => format!("no plugin consumes triggers of type {of}"),
         Some(plugin) => format!(
             "{} would consume triggers of type {of}, and is not granted to [{}]",

@@ -18,6 +18,7 @@ use notify_debouncer_full::{Debouncer, RecommendedCache, new_debouncer};
 use windlass_periodic::{Bell, Periodic, Rest};
 
 pub(crate) use self::definitions::Publisher;
+pub(crate) use self::plugins::Change;
 pub use self::plugins::PluginFolders;
 pub use self::report::{FolderLog, FolderReport};
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use windlass_model::Clock;
 use windlass_periodic::{Bell, Periodic, Rest};
 use windlass_plugins::{Folders, Host, LoadEvent};
 
@@ -18,33 +19,62 @@ pub struct PluginFolders {
 
 impl PluginFolders {
     /// Loads the plugins in the folders before the process claims anything, so that no trigger is
-    /// parked because of a plugin that is in a folder. Takes as long as compiling them.
-    pub fn load(host: &Host, folders: Vec<PathBuf>, report: Arc<dyn FolderReport>) -> Self {
+    /// parked because of a plugin that is compiled. Waits at most so long for the compiler: the
+    /// plugins that are not compiled then are loaded behind the work, and what needs them waits.
+    pub fn load(
+        host: &Host,
+        folders: Vec<PathBuf>,
+        report: Arc<dyn FolderReport>,
+        clock: &dyn Clock,
+        at_most: Duration,
+    ) -> Self {
+        let end = clock.monotonic().saturating_add(at_most);
         let mut folders = Folders::new(folders);
-        look(&mut folders, host, &*report, &|| ());
-        Self { folders, report }
+        loop {
+            look(&mut folders, host, &*report, &|_| ());
+            let left = end.saturating_sub(clock.monotonic());
+            if left.is_zero() || !host.await_compiled(left) {
+                return Self { folders, report };
+            }
+        }
     }
 
-    /// Looks repeatedly, and calls back when a plugin was loaded.
-    /// Behind the work, the components inside the program are compiled for this processor.
+    /// Looks repeatedly, and calls back about each change after which something may go on that
+    /// waits. Plugins are compiled behind the work; the components inside the program, too, for this
+    /// processor.
     pub(crate) fn watch(
         self,
         host: Arc<Host>,
-        loaded: impl Fn() + Clone + Send + 'static,
+        changed: impl Fn(Change) + Clone + Send + 'static,
     ) -> std::io::Result<Watch> {
         let Self {
             mut folders,
             report,
         } = self;
         let dirs = folders.dirs().to_vec();
-        compile(Arc::downgrade(&host), loaded.clone())?;
-        Watch::start("plugin-folders", &dirs, Bell::default(), move || {
-            look(&mut folders, &host, &*report, &loaded)
+        let replaced = changed.clone();
+        compile(Arc::downgrade(&host), move || replaced(Change::Loaded))?;
+        let bell = Bell::default();
+        let rung = bell.clone();
+        let behind = host.compile_behind(move || rung.ring());
+        Watch::start("plugin-folders", &dirs, bell, move || {
+            let _behind = &behind;
+            look(&mut folders, &host, &*report, &changed)
         })
     }
 }
 
-/// The time from the start of the process to the first compilation, so that work begins first.
+/// A change after which something may go on that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There is a plugin.
+    Loaded,
+    /// A plugin that was waited for does not come.
+    Failed,
+}
+
+/// The time from the start of the process to the first compilation, so that work begins first, and
+/// between two looks at whether plugins of the folders still wait for the compiler.
 const AFTER: Duration = Duration::from_secs(2);
 
 /// Compiles the components inside the program, one after the other. The thread ends with the last
@@ -59,6 +89,10 @@ fn compile(host: Weak<Host>, replaced: impl Fn() + Send + 'static) -> std::io::R
             bell.stop();
             return Rest::NONE;
         };
+        // Their code in the program works; plugins that are awaited have none.
+        if !host.awaited().is_empty() {
+            return Rest::exactly(AFTER);
+        }
         match host.compile_bundle() {
             Ok(Some(plugin)) => {
                 tracing::debug!(plugin = plugin.name(), "compiled for this processor");
@@ -84,12 +118,14 @@ fn look(
     folders: &mut Folders,
     host: &Host,
     report: &dyn FolderReport,
-    loaded: &dyn Fn(),
+    changed: &dyn Fn(Change),
 ) -> Duration {
     folders.look(host, &mut |event| {
         report.plugin(&event);
-        if let LoadEvent::Loaded { .. } = event {
-            loaded();
+        match event {
+            LoadEvent::Loaded { .. } | LoadEvent::Compiled { .. } => changed(Change::Loaded),
+            LoadEvent::Failed { .. } | LoadEvent::Removed { .. } => changed(Change::Failed),
+            LoadEvent::Compiling { .. } | LoadEvent::Ignored { .. } => {}
         }
     })
 }

@@ -61,6 +61,16 @@ impl FolderReport for FolderLog {
             LoadEvent::Failed { file, error, .. } => {
                 tracing::warn!(code = %error.code, file = %file.display(), error = error.message, "not loaded");
             }
+            LoadEvent::Compiling { file, awaited } => {
+                let (bytes, name) = (awaited.bytes, awaited.name.as_deref());
+                tracing::info!(plugin = name, file = %file.display(), bytes, "waits for the compiler");
+            }
+            LoadEvent::Compiled { digest, result } => match result {
+                Ok(plugin) => tracing::info!(plugin = plugin.name(), %digest, "compiled for runs"),
+                Err(error) => {
+                    tracing::warn!(code = %error.code, %digest, error = error.message, "not compiled for runs");
+                }
+            },
             LoadEvent::Ignored { path, why } => {
                 tracing::warn!(path = %path.display(), why, "ignored");
             }
@@ -74,9 +84,19 @@ impl FolderReport for FolderLog {
 /// Logs all mistakes in a file, one per line.
 fn complain(failed: &Failed) {
     let Failed {
-        file, text, error, ..
+        file,
+        text,
+        error,
+        again,
     } = failed;
     let file = file.display();
+    if error.is_compiling() && *again {
+        return;
+    }
+    if error.is_compiling() {
+        tracing::info!(code = %error.code(), %file, reason = %error, "publishing waits for the compiler");
+        return;
+    }
     let Error::Definition(diagnostics) = error else {
         tracing::warn!(code = %error.code(), %file, %error, "not published");
         return;

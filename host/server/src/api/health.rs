@@ -19,7 +19,9 @@ pub(crate) async fn livez() -> &'static str {
 /// Report whether the host accepts work.
 ///
 /// It does not while it is paused or shutting down, while its store does not answer or is damaged,
-/// or while its lease in the store does not hold. The body names the reason.
+/// or while its lease in the store does not hold. The body names the reason. While plugins are being
+/// compiled, the host accepts work, and the second line of the body has their number: work that needs
+/// one of them waits.
 #[utoipa::path(get, path = "/readyz", operation_id = "checkReadiness", tag = "health",
     responses(
         (status = 200, description = "The host accepts work.", body = String),
@@ -29,7 +31,7 @@ pub(crate) async fn livez() -> &'static str {
 pub(crate) async fn readyz(
     State(app): State<App>,
     Running(runtime): Running,
-) -> Result<&'static str, Box<Problem>> {
+) -> Result<String, Box<Problem>> {
     if app.is_draining() {
         return Err(Error::Draining.into());
     }
@@ -44,7 +46,13 @@ pub(crate) async fn readyz(
                 .help("See whether the store can be reached: then the host goes on by itself."),
         );
     }
-    Ok("ok\n")
+    let mut text = "ok\n".to_owned();
+    let awaited = app.resources().plugins()?.awaited();
+    if !awaited.is_empty() {
+        let left = awaited.len();
+        text.push_str(&format!("plugins to be compiled: {left}\n"));
+    }
+    Ok(text)
 }
 
 /// Return the metrics of the host, in the text format of Prometheus.

@@ -6,9 +6,10 @@ use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use windlass_plugins::{Plugin as Loaded, Purity};
+use windlass_plugins::{Awaited, Plugin as Loaded, Purity};
 
 use crate::app::App;
+use crate::count::Count;
 use crate::extract::{Named, QueryParams};
 use crate::json::Json;
 use crate::page::{Page, PageAsked};
@@ -66,6 +67,51 @@ pub(crate) async fn list(
     all.retain(|plugin| after.as_deref().is_none_or(|after| plugin.name() > after));
     page.page("plugins", all, place, |plugin| Ok(item(&plugin)))
         .map(Json)
+}
+
+/// A component that is not compiled yet.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Compilation {
+    /// The component, by its digest.
+    digest: String,
+    /// Its size in bytes.
+    bytes: Count,
+    /// Its package and version, like `shop@1.0.0`, if this machine has loaded the component before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    name: Option<String>,
+    /// Whether the compiler works on it; otherwise it waits for its turn.
+    running: bool,
+}
+
+/// List the components that are being compiled.
+///
+/// They are in the order of their size, in which they are compiled. Work that needs one of them
+/// waits. A component that is compiled moves to the list of plugins.
+#[utoipa::path(get, path = "/api/v1/compilations", operation_id = "listCompilations", tag = "plugins", params(PageAsked),
+    responses((status = 200, description = "A page of components.", body = Page<Compilation>)))]
+pub(crate) async fn compilations(
+    State(app): State<App>,
+    QueryParams(page): QueryParams<PageAsked>,
+) -> Result<Json<Page<Compilation>>, Box<Problem>> {
+    let after = page.after("compilations")?;
+    let place = |awaited: &Awaited| format!("{:020} {}", awaited.bytes, awaited.digest);
+    let mut all = app.resources().plugins()?.awaited();
+    all.sort_by_key(place);
+    all.retain(|awaited| {
+        after
+            .as_deref()
+            .is_none_or(|after| place(awaited).as_str() > after)
+    });
+    let item = |awaited: Awaited| {
+        Ok(Compilation {
+            digest: awaited.digest.to_string(),
+            bytes: Count(awaited.bytes),
+            name: awaited.name,
+            running: awaited.is_running,
+        })
+    };
+    page.page("compilations", all, place, item).map(Json)
 }
 
 /// A node type.

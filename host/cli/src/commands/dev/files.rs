@@ -198,6 +198,21 @@ impl FolderReport for Files {
                 let expected = Expected::new(error.code.clone(), text).note(kept);
                 report(&self.screen.output, &expected);
             }
+            // The report about a compilation that takes long says it.
+            LoadEvent::Compiling { .. } => {}
+            LoadEvent::Compiled { digest, result } => match result {
+                Ok(plugin) => {
+                    let text = format!("{} of earlier runs is compiled", plugin.name());
+                    self.fine(&plugin.file, "compiled", &text);
+                }
+                Err(error) => {
+                    let text = format!("the component {digest} of earlier runs: {}", error.message);
+                    report(
+                        &self.screen.output,
+                        &Expected::new(error.code.clone(), text),
+                    );
+                }
+            },
             LoadEvent::Ignored { path, why } => self.ignored(path, why),
             LoadEvent::Removed { file, .. } => {
                 let text = "the file is gone; only runs that have begun still use its nodes";

@@ -194,6 +194,11 @@ impl Secrets {
         )
     }
 
+    /// The bytes of the longest secret that is looked for.
+    pub(crate) fn longest(&self) -> usize {
+        self.now().map_or(0, |now| now.redactor.longest())
+    }
+
     /// Whether the name of a header contains a secret. Names are in lower case.
     pub(crate) fn are_in_name(&self, name: &str) -> bool {
         self.now().is_some_and(|now| now.redactor.is_in_name(name))

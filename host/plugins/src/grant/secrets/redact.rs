@@ -86,6 +86,12 @@ impl Redactor {
         redactor
     }
 
+    /// The bytes of the longest value.
+    pub(super) fn longest(&self) -> usize {
+        let bytes = |secret: &Plain| secret.units.iter().map(|unit| unit.utf8.len()).sum();
+        self.secrets.iter().map(bytes).max().unwrap_or_default()
+    }
+
     /// Whether a name contains a value, in any case and encoding.
     pub(super) fn is_in_name(&self, name: &str) -> bool {
         let Some(names) = &self.names else {

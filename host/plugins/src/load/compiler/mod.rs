@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use windlass_model::Digest;
 use windlass_model::mac::{KEY_BYTES, Message};
 
@@ -46,6 +47,40 @@ pub struct Worker {
     pub memory_bytes: u64,
     /// How long it may take by the clock.
     pub timeout: Duration,
+}
+
+/// How long a caller waits for the compiler.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience<'a> {
+    /// Not at all.
+    None,
+    /// As long as the compiler may take.
+    Whole,
+    /// As long as the compiler may take, or until the value is true, or until the time is over.
+    Until(&'a watch::Receiver<bool>, Option<Duration>),
+}
+
+impl Patience<'_> {
+    /// Ends when the caller waits no longer.
+    async fn over(self) {
+        match self {
+            Self::None => {}
+            Self::Whole => std::future::pending().await,
+            Self::Until(stopped, within) => {
+                let mut stopped = stopped.clone();
+                let stop = async move {
+                    // Without the sender, nothing stops it.
+                    if stopped.wait_for(|stopped| *stopped).await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                };
+                match within {
+                    Some(within) => drop(tokio::time::timeout(within, stop).await),
+                    None => stop.await,
+                }
+            }
+        }
+    }
 }
 
 /// The word in front of the arguments of [`compile_worker`].

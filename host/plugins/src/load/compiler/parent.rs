@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,7 +11,8 @@ use windlass_model::Digest;
 use windlass_model::mac::KEY_BYTES;
 
 use super::{
-    CODE, CRASHED, HEAD_BYTES, MAGIC, MAX_CODE_BYTES, REASON_BYTES, REFUSED, Worker, answer,
+    CODE, CRASHED, HEAD_BYTES, MAGIC, MAX_CODE_BYTES, Patience, REASON_BYTES, REFUSED, Worker,
+    answer,
 };
 
 /// The processor time of any component, in seconds, and that of each further MiB. The slowest
@@ -38,16 +38,16 @@ pub(crate) enum Fault {
     Crashed(String),
     /// It took too much, or its process died.
     CutOff(String),
-    /// It took longer than this caller waits, which is less than it may take.
-    Late,
+    /// The caller waits no longer.
+    Stopped,
     /// The process cannot be started.
     NotStarted(String),
     /// The code cannot be written.
     Unwritten(io::Error),
 }
 
-/// Compiles a component, and writes the code to `code`. Takes as long as `within` by the clock,
-/// which is no more than the worker's timeout. Blocks.
+/// Compiles a component, and writes the code to `code`. Takes as long as the worker's timeout by the
+/// clock. Blocks.
 ///
 /// # Errors
 ///
@@ -57,11 +57,10 @@ pub(crate) fn compile(
     worker: &Worker,
     compiler: u64,
     component: &[u8],
-    within: Duration,
+    patience: Patience<'_>,
     code: &mut (dyn Write + Send),
 ) -> Result<(), Fault> {
-    let within = within.min(worker.timeout);
-    let exchange = exchange(worker, compiler, component, within, code);
+    let exchange = exchange(worker, compiler, component, patience, code);
     match io.block_on(exchange)? {
         // The compiler may notice by itself that the system gives it no more memory.
         Ended::Answered(Err(Fault::Refused(reason) | Fault::Crashed(reason)))
@@ -70,10 +69,11 @@ pub(crate) fn compile(
             Err(Fault::CutOff(no_memory(worker)))
         }
         Ended::Answered(answered) => answered,
-        Ended::Late if within < worker.timeout => Err(Fault::Late),
         Ended::Late => Err(Fault::CutOff(format!(
-            "compiling it takes longer than {within:?} (`compile-timeout` in [plugins])"
+            "compiling it takes longer than {:?} (`compile-timeout` in [plugins])",
+            worker.timeout
         ))),
+        Ended::Stopped => Err(Fault::Stopped),
         Ended::Died(status, errors) => Err(Fault::CutOff(died(worker, status, &errors))),
         Ended::TooMuch => Err(Fault::CutOff(format!(
             "its code has more than {MAX_CODE_BYTES} bytes"
@@ -85,6 +85,8 @@ enum Ended {
     Answered(Result<(), Fault>),
     /// It was ended by the host.
     Late,
+    /// It was ended, since the caller waits no longer.
+    Stopped,
     /// Without an answer; with its errors.
     Died(ExitStatus, String),
     /// Its answer is too long.
@@ -101,7 +103,7 @@ async fn exchange(
     worker: &Worker,
     compiler: u64,
     component: &[u8],
-    within: Duration,
+    patience: Patience<'_>,
     code: &mut (dyn Write + Send),
 ) -> Result<Ended, Fault> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -143,11 +145,18 @@ async fn exchange(
             tokio::join!(send(input, &key, component), answering, hear(errors));
         (received, errors, child.wait().await)
     };
-    let talked = tokio::time::timeout(within, talking).await;
-    let Ok((received, errors, status)) = talked else {
-        // Dropping would kill it as well, but not wait for its end.
-        let _ = child.kill().await;
-        return Ok(Ended::Late);
+    let ended = tokio::select! {
+        talked = talking => Ok(talked),
+        () = tokio::time::sleep(worker.timeout) => Err(Ended::Late),
+        () = patience.over() => Err(Ended::Stopped),
+    };
+    let (received, errors, status) = match ended {
+        Ok(talked) => talked,
+        Err(ended) => {
+            // Dropping would kill it as well, but not wait for its end.
+            let _ = child.kill().await;
+            return Ok(ended);
+        }
     };
     let status = status.map_err(not_started)?;
     match received {
