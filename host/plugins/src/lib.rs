@@ -60,9 +60,10 @@ pub use hold::budget::{Hold, machine_memory};
 pub use hold::lane::CallMode;
 #[cfg(feature = "doubles")]
 pub use hold::quarantine::{Crash, Quarantine};
-pub use host::{Host, PoolUse};
+pub use host::{Host, LIBRARY, PoolUse};
 pub use load::bundle::Bundle;
 pub use load::compiler;
+pub use load::component;
 pub use load::report::{CompileReport, Compiling};
 pub use offer::context::{
     BlobError, Blobs, CallContext, Cancel, Memory, MemoryError, Reason, ResumeTokens, Resumption,
