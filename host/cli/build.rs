@@ -1,6 +1,7 @@
-//! Generates three tables of the binary. Every file of `docs/errors` becomes a page of `windlass
+//! Generates four tables of the binary. Every file of `docs/errors` becomes a page of `windlass
 //! explain`, so an explanation always fits the version that it explains. The newest version of each
-//! package in `wit` becomes a file that `windlass plugin wit` writes. The bundle that
+//! package in `wit` becomes a file that `windlass plugin wit` writes. The SDKs of guests and their
+//! templates become a compressed archive, from which `windlass plugin new` makes projects. The bundle that
 //! `WINDLASS_BUILD_LIBRARY` names becomes the node library inside the program; without the variable,
 //! or while the bundle does not exist, the program has none.
 
@@ -17,6 +18,7 @@ fn main() -> io::Result<()> {
     let (root, out) = (Path::new(&here).join("../.."), Path::new(&out));
     fs::write(out.join("pages.rs"), pages(&root.join("docs/errors"))?)?;
     fs::write(out.join("wit.rs"), contract(&root.join("wit"))?)?;
+    fs::write(out.join("guests.bin"), guests(&root)?)?;
     println!("cargo::rerun-if-env-changed={LIBRARY}");
     let library = env::var_os(LIBRARY).map(PathBuf::from);
     fs::write(out.join("library.rs"), bundle(library.as_deref(), out)?)
@@ -65,6 +67,52 @@ fn contract(wit: &Path) -> io::Result<String> {
     }
     table.push_str("]\n");
     Ok(table)
+}
+
+/// What a project of an author is made of, by path in the repository.
+const GUESTS: [&str; 3] = ["guest-sdk", "wit", "examples/shout/Cargo.lock"];
+
+/// Files and folders of these that no author needs: tests and settings of the SDKs themselves, and
+/// what their tools leave.
+const LEFT_OUT: [&str; 6] = [
+    "guest-sdk/rust/Cargo.lock",
+    "guest-sdk/rust/clippy.toml",
+    "guest-sdk/rust/rustfmt.toml",
+    "guest-sdk/rust/target",
+    "guest-sdk/rust/tests",
+    "wit/frozen.txt",
+];
+
+/// The archive: for each file its path, its length in bytes, each on a line, and its bytes; all of it
+/// deflated.
+fn guests(root: &Path) -> io::Result<Vec<u8>> {
+    let mut archive = Vec::new();
+    for name in GUESTS {
+        let path = root.join(name);
+        println!("cargo::rerun-if-changed={}", path.display());
+        append(&mut archive, name, &path)?;
+    }
+    Ok(miniz_oxide::deflate::compress_to_vec(&archive, 10))
+}
+
+/// Appends a file, or the files of a folder in order.
+fn append(archive: &mut Vec<u8>, name: &str, path: &Path) -> io::Result<()> {
+    if LEFT_OUT.contains(&name) {
+        return Ok(());
+    }
+    if path.is_dir() {
+        let mut entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let below = format!("{name}/{}", entry.file_name().to_string_lossy());
+            append(archive, &below, &entry.path())?;
+        }
+        return Ok(());
+    }
+    let bytes = fs::read(path)?;
+    archive.extend(format!("{name}\n{}\n", bytes.len()).into_bytes());
+    archive.extend(bytes);
+    Ok(())
 }
 
 /// The folders in a folder, in order.

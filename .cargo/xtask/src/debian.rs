@@ -30,15 +30,14 @@ impl Debian {
         self.prefix.join("usr/bin/rustc")
     }
 
-    /// Makes cargo use this compiler.
-    pub(crate) fn apply(&self, command: &mut Command) -> Result<()> {
-        command.env("RUSTC", self.rustc());
+    /// The variables by which cargo uses this compiler.
+    pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
+        let mut variables = vec![("RUSTC", self.rustc().into())];
         if !self.is_installed() {
-            command
-                .env("LD_LIBRARY_PATH", self.libraries()?)
-                .env("PATH", joined(&self.prefix.join("usr/bin"), "PATH")?);
+            variables.push(("LD_LIBRARY_PATH", self.libraries()?));
+            variables.push(("PATH", joined(&self.prefix.join("usr/bin"), "PATH")?));
         }
-        Ok(())
+        Ok(variables)
     }
 
     fn is_installed(&self) -> bool {

@@ -1,7 +1,9 @@
 //! `cargo xtask test`: runs the tests.
 
 use crate::beside::Beside;
+use crate::guests::DEFAULT_TARGET;
 use crate::selection::Selection;
+use crate::toolchain::Toolchain;
 use crate::{api, clients, host, javascript, nextest, place, servers, times};
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
@@ -75,6 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .env("WINDLASS_BIN", programs.join("windlass"))
         .env("WINDLASS_FAILPOINT_BIN", programs.join("windlass"))
         .env("WINDLASS_TARGET", place::target()?);
+    if selection.program {
+        command.env(GUEST_COMPILER, guest_compiler()?);
+    }
     if let Some(servers) = &servers {
         command.envs(servers.variables.iter().cloned());
     }
@@ -89,6 +94,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     beside.into_iter().collect::<Result<()>>()?;
     host::say("all tests passed");
     Ok(())
+}
+
+/// The variable with the variables by which cargo compiles guests here: a JSON object.
+const GUEST_COMPILER: &str = "WINDLASS_GUEST_COMPILER";
+
+fn guest_compiler() -> Result<String> {
+    let variables = Toolchain::find(DEFAULT_TARGET)?.environment()?;
+    let variables = variables.into_iter().map(|(name, value)| {
+        let value = value.to_string_lossy().into_owned();
+        (name.to_owned(), serde_json::Value::String(value))
+    });
+    Ok(serde_json::Value::Object(variables.collect()).to_string())
 }
 
 /// Installs the clients of the HTTP API and the programs that generate such clients, and builds the

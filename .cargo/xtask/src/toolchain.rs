@@ -87,21 +87,28 @@ impl Toolchain {
     /// `cargo build` for the target, with the options of this way.
     pub(crate) fn build(&self, target: &str) -> Result<Command> {
         let mut command = place::cargo();
-        // Flags for the host's processor would not suit the target.
         command
+            .envs(self.environment()?)
             .env_remove("RUSTFLAGS")
-            .env("CARGO_ENCODED_RUSTFLAGS", "")
-            .env("RUSTC_WRAPPER", std::env::current_exe()?)
-            .env(REMAPPED, remapped_paths()?.join(SEPARATOR))
             .args(["build", "--release", "--target", target]);
-        if let Self::Debian(debian) = self {
-            debian.apply(&mut command)?;
-            // Cargo calls the feature unstable; Debian's compiler allows it.
-            command
-                .env("RUSTC_BOOTSTRAP", "1")
-                .args(["-Z", "build-std=std,panic_abort"]);
-        }
         Ok(command)
+    }
+
+    /// The variables by which cargo compiles for the target in this way.
+    pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
+        let mut variables = vec![
+            // Flags for the host's processor would not suit the target.
+            ("CARGO_ENCODED_RUSTFLAGS", OsString::new()),
+            ("RUSTC_WRAPPER", std::env::current_exe()?.into()),
+            (REMAPPED, remapped_paths()?.join(SEPARATOR).into()),
+        ];
+        if let Self::Debian(debian) = self {
+            variables.extend(debian.environment()?);
+            // Cargo calls the feature unstable; Debian's compiler allows it.
+            variables.push(("RUSTC_BOOTSTRAP", "1".into()));
+            variables.push(("CARGO_UNSTABLE_BUILD_STD", "std,panic_abort".into()));
+        }
+        Ok(variables)
     }
 }
 

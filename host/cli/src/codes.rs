@@ -48,6 +48,16 @@ pub(crate) const NO_STORE: Code = Code::new("WL-U010");
 pub(crate) const METRICS: Code = Code::new("WL-U020");
 /// The bundle for a bug report cannot be written.
 pub(crate) const BUNDLE: Code = Code::new("WL-U031");
+/// The files of a plugin's project cannot be written.
+pub(crate) const NEW_PLUGIN: Code = Code::new("WL-U032");
+/// A program of a language's toolchain is missing.
+pub(crate) const TOOLCHAIN: Code = Code::new("WL-U033");
+/// A plugin's project does not build.
+pub(crate) const BUILD: Code = Code::new("WL-U034");
+/// A file of examples cannot be understood.
+pub(crate) const EXAMPLE: Code = Code::new("WL-U035");
+/// Tests of a plugin failed.
+pub(crate) const TESTS: Code = Code::new("WL-U036");
 /// The files of a project cannot be written.
 pub(crate) const INIT: Code = Code::new("WL-U030");
 /// No workflow of this name is published.

@@ -220,9 +220,19 @@ impl Setup {
     /// Starts the plugin host, with no plugin in it. `compiling` receives reports about
     /// compilations that take long.
     pub(crate) fn host(&self, compiling: CompileReport) -> anyhow::Result<Arc<Host>> {
+        self.host_with(compiling, |_| ())
+    }
+
+    /// As [`Self::host`], with changed options.
+    pub(crate) fn host_with(
+        &self,
+        compiling: CompileReport,
+        change: impl FnOnce(&mut windlass_plugins::Options),
+    ) -> anyhow::Result<Arc<Host>> {
         let mut options = plugins::options(&self.config)?;
         options.compiling = Some(compiling);
         options.metrics = Arc::clone(&self.metrics);
+        change(&mut options);
         Ok(Host::start(
             options,
             Arc::clone(&self.clock),

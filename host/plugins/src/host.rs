@@ -59,7 +59,7 @@ pub struct PoolUse {
 const SHAPES: usize = 1;
 
 /// The packages of the node library.
-const LIBRARY: [&str; 7] = [
+pub const LIBRARY: [&str; 7] = [
     "audit",
     "chain-executor",
     "data",

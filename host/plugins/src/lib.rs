@@ -62,9 +62,14 @@ pub use hold::budget::{Hold, machine_memory};
 pub use hold::lane::CallMode;
 #[cfg(feature = "doubles")]
 pub use hold::quarantine::{Crash, Quarantine};
+<<<<<<< HEAD
 pub use host::{CompilingBehind, Host, PoolUse};
+=======
+pub use host::{Host, LIBRARY, PoolUse};
+>>>>>>> commands
 pub use load::bundle::Bundle;
 pub use load::compiler;
+pub use load::component;
 pub use load::report::{CompileReport, Compiling};
 pub use offer::context::{
     BlobError, Blobs, CallContext, Cancel, Memory, MemoryError, Reason, ResumeTokens, Resumption,

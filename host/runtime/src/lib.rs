@@ -66,4 +66,4 @@ pub use scheduler::core::Settings;
 pub use starting::{StartRequest, Started, Workflow, published_for};
 pub use topology::{BurstLock, Distribution, Topology};
 pub use wait::RunResult;
-pub use watching::{FolderLog, FolderReport, PluginFolders};
+pub use watching::{FolderLog, FolderReport, PluginFolders, Watch};

@@ -14,6 +14,7 @@ mod author;
 mod clocks;
 mod cluster;
 mod compiling;
+mod conformance;
 mod consumers;
 mod crash_points;
 mod databases;
@@ -59,6 +60,7 @@ mod takeover;
 #[cfg(target_os = "linux")]
 mod threads;
 mod trust;
+mod tutorial;
 mod waiting;
 mod waiting_clients;
 mod webhooks;

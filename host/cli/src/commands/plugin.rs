@@ -1,6 +1,13 @@
 //! `windlass plugin`.
 
+mod archive;
+mod build;
+mod dev;
+mod example;
 mod host;
+mod languages;
+mod new;
+mod test;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +18,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_model::definition::UseRef;
 use windlass_model::secrets::Reference;
-use windlass_model::{Body, LogLine, Outcome, Payload, RunId, Seq};
+use windlass_model::{Body, Digest, LogLine, Outcome, Payload, RunId, Seq};
 use windlass_plugins::{
     Call, CallContext, Consumer, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing,
     bind_secrets, secret_handles,
@@ -42,6 +49,14 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Run one node by itself, without a workflow
     Call(CallArguments),
+    /// Make the project of a new plugin
+    New(new::Arguments),
+    /// Build a plugin's project into a component
+    Build(build::Arguments),
+    /// Build a plugin's project at each save, and call the plugin with its examples
+    Dev(dev::Arguments),
+    /// Run the tests of a plugin: its author's, its examples, and those that every plugin passes
+    Test(test::Arguments),
     /// Write the contract between host and plugins into a folder, as WIT
     #[command(
         after_help = "Tools for components read the folder: wit-bindgen, componentize-py, \
@@ -90,6 +105,7 @@ pub(crate) struct CallArguments {
 
 impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+<<<<<<< HEAD
         if let Self::Wit(wit) = &self {
             return wit.run(context);
         }
@@ -108,7 +124,25 @@ impl Command {
             Self::Warm => warm(context, &machine),
             Self::Inspect(inspect) => inspect.run(context, &machine),
             Self::Call(call) => call.run(context, &machine),
+=======
+        let machine = || -> anyhow::Result<_> { Machine::new(context.configure("warn")?) };
+        let remote = context.server.is_some();
+        match self {
+            Self::New(arguments) => arguments.run(context),
+            Self::Build(arguments) => arguments.run(context),
+            Self::Dev(arguments) => arguments.run(context),
+            Self::Test(arguments) => arguments.run(context),
+>>>>>>> commands
             Self::Wit(wit) => wit.run(context),
+            Self::List if remote => host::list(context),
+            // This process inspects a file itself.
+            Self::Inspect(inspect) if remote && !Path::new(&inspect.plugin).is_file() => {
+                host::inspect(context, &inspect.plugin)
+            }
+            Self::Call(_) if remote => Err(not_by_host().into()),
+            Self::List => list(context, &machine()?),
+            Self::Inspect(inspect) => inspect.run(context, &machine()?),
+            Self::Call(call) => call.run(context, &machine()?),
         }
     }
 }
@@ -500,33 +534,12 @@ impl CallArguments {
     fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
         let output = &context.output;
         let (host, plugin, node) = self.find(output, machine)?;
-        let mut config = input::parse_for(&self.with, Some(&node.config))?;
+        let config = input::parse_for(&self.with, Some(&node.config))?;
         let data = input::parse_for(&self.input, Some(&node.input))?;
-        let secrets = bind_secrets(&mut config);
-        check(&node, &mut config, &data)?;
-        let config = bytes::Bytes::from(config.to_string());
-        let (config, secrets) = secret_handles(config, &secrets)
-            .map_err(|failure| anyhow::Error::msg(failure.message.clone()))?;
-        let call = Call {
-            node_type: Arc::clone(&node.id),
-            config: Payload::json(config),
-            input: Payload::of(&data),
-            cx: cx(secrets),
-            slot_key: 0,
-            timeout: None,
-            queued: None,
-        };
+        let call = call_of(&node, config, &data)?;
         let returned = machine.tokio.block_on(Arc::clone(&plugin).execute(call));
         drop(host);
-        let blobs = returned.blobs;
-        let bytes = |payload: &Payload| match &payload.body {
-            Body::Inline(bytes) => bytes.clone(),
-            Body::Blob(blob) => blobs
-                .iter()
-                .find(|(digest, _)| *digest == blob.digest)
-                .map(|(_, bytes)| bytes.clone())
-                .unwrap_or_default(),
-        };
+        let bytes = |payload: &Payload| content(payload, &returned.blobs);
         logs(output, &returned.logs);
         cost(output, returned.took, returned.memory_bytes);
         match returned.result {
@@ -588,6 +601,36 @@ fn wanted(text: &str) -> Result<UseRef, Expected> {
             Expected::new(codes::USAGE, format!("`{text}` names no node type"))
                 .help("Write `package/name`, as `windlass plugin inspect PACKAGE` shows it."),
         ),
+    }
+}
+
+/// A call of a node as a run would make it.
+fn call_of(node: &NodeType, mut config: Value, data: &Value) -> anyhow::Result<Call> {
+    let secrets = bind_secrets(&mut config);
+    check(node, &mut config, data)?;
+    let config = bytes::Bytes::from(config.to_string());
+    let (config, secrets) = secret_handles(config, &secrets)
+        .map_err(|failure| anyhow::Error::msg(failure.message.clone()))?;
+    Ok(Call {
+        node_type: Arc::clone(&node.id),
+        config: Payload::json(config),
+        input: Payload::of(data),
+        cx: cx(secrets),
+        slot_key: 0,
+        timeout: None,
+        queued: None,
+    })
+}
+
+/// The bytes of a payload, which may be among the blobs of its call.
+fn content(payload: &Payload, blobs: &[(Digest, bytes::Bytes)]) -> bytes::Bytes {
+    match &payload.body {
+        Body::Inline(bytes) => bytes.clone(),
+        Body::Blob(blob) => blobs
+            .iter()
+            .find(|(digest, _)| *digest == blob.digest)
+            .map(|(_, bytes)| bytes.clone())
+            .unwrap_or_default(),
     }
 }
 

@@ -26,7 +26,7 @@ pub use self::report::{FolderLog, FolderReport};
 const QUIET: Duration = Duration::from_millis(200);
 
 /// A worker that looks at folders until it is dropped.
-pub(crate) struct Watch {
+pub struct Watch {
     /// None if the system gives no hints.
     hints: Option<Debouncer<RecommendedWatcher, RecommendedCache>>,
     _worker: Periodic,
@@ -39,7 +39,7 @@ impl Watch {
     /// # Errors
     ///
     /// The system cannot start another thread.
-    pub(crate) fn start(
+    pub fn start(
         name: &'static str,
         folders: &[PathBuf],
         bell: Bell,

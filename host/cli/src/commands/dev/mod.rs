@@ -5,7 +5,7 @@
 
 mod files;
 mod runs;
-mod screen;
+pub(super) mod screen;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

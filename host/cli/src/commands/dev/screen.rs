@@ -10,17 +10,17 @@ use crate::output::{Output, Paint};
 
 /// Prints events: as text for people, as a line of JSON otherwise.
 #[derive(Clone, Copy)]
-pub(super) struct Screen {
-    pub(super) output: Output,
+pub(in crate::commands) struct Screen {
+    pub(in crate::commands) output: Output,
 }
 
 impl Screen {
-    pub(super) fn new(output: Output) -> Self {
+    pub(in crate::commands) fn new(output: Output) -> Self {
         Self { output }
     }
 
     /// Prints an event.
-    pub(super) fn say(&self, event: &Value, text: impl FnOnce(Paint) -> String) {
+    pub(in crate::commands) fn say(&self, event: &Value, text: impl FnOnce(Paint) -> String) {
         let line = match self.output.is_text() {
             true => text(self.output.data),
             false => event.to_string(),
@@ -30,7 +30,7 @@ impl Screen {
     }
 
     /// A path as the author writes it: relative to the current directory where that is above it.
-    pub(super) fn place(&self, path: &Path) -> String {
+    pub(in crate::commands) fn place(&self, path: &Path) -> String {
         static HERE: OnceLock<PathBuf> = OnceLock::new();
         let here = HERE.get_or_init(|| std::env::current_dir().unwrap_or_default());
         let below = path.strip_prefix(here).unwrap_or(path);

@@ -4,7 +4,7 @@
 //! inside of the directory. All files are checked before the first is written, and a failure takes
 //! those away that were written before it.
 
-mod tree;
+pub(super) mod tree;
 
 use std::path::{Path, PathBuf};
 
@@ -169,7 +169,7 @@ fn is_here(directory: &Path) -> bool {
 }
 
 /// This program as the user's shell finds it: by its name if `PATH` leads to it, else by its path.
-fn program() -> String {
+pub(super) fn program() -> String {
     let name = Path::new("windlass");
     let Ok(own) = std::env::current_exe().and_then(|path| path.canonicalize()) else {
         return quoted(&name.to_string_lossy());
@@ -186,7 +186,7 @@ fn program() -> String {
 }
 
 /// A path as an operand of a command, which must not look like an option.
-fn operand(path: &Path) -> String {
+pub(super) fn operand(path: &Path) -> String {
     let text = path.to_string_lossy();
     match text.starts_with('-') {
         true => quoted(&format!("./{text}")),

@@ -13,21 +13,21 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat, 
 use rustix::io::Errno;
 
 /// A directory that is open.
-pub(super) struct Tree {
+pub(in crate::commands) struct Tree {
     root: OwnedFd,
 }
 
 /// A file to write.
-pub(super) struct File<'a> {
+pub(in crate::commands) struct File<'a> {
     /// Its path in the directory, with `/` between names.
-    pub(super) path: &'static str,
+    pub(in crate::commands) path: &'a str,
     /// Its content.
-    pub(super) content: &'a [u8],
+    pub(in crate::commands) content: &'a [u8],
 }
 
 /// Why the files were not written.
 #[derive(Debug)]
-pub(super) enum Error {
+pub(in crate::commands) enum Error {
     /// A name that has to be a directory is something else.
     NoDirectory(String),
     /// The system refuses.
@@ -45,7 +45,7 @@ impl fmt::Display for Error {
 
 impl Error {
     /// The remedy.
-    pub(super) fn help(&self) -> &'static str {
+    pub(in crate::commands) fn help(&self) -> &'static str {
         match self {
             Self::NoDirectory(_) => {
                 "Nothing was written. Move that file or link away, or name another directory."
@@ -80,7 +80,7 @@ const PRIVATE: &str = ".windlass";
 impl Tree {
     /// Opens a directory, and makes it if it does not exist. The user has named it, so it may be a
     /// link.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(in crate::commands) fn open(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
         std::fs::create_dir_all(path).map_err(|error| Error::System(name.clone(), error))?;
         let root = openat(
@@ -95,7 +95,10 @@ impl Tree {
 
     /// Writes the files that do not exist, and returns the paths of the others. Either all missing
     /// files are written or none.
-    pub(super) fn write(&self, files: &[File<'_>]) -> Result<Vec<&'static str>, Error> {
+    pub(in crate::commands) fn write<'f>(
+        &self,
+        files: &'f [File<'f>],
+    ) -> Result<Vec<&'f str>, Error> {
         for file in files {
             self.check(file.path)?;
         }

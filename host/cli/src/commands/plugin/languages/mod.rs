@@ -1,0 +1,111 @@
+//! The languages that authors write plugins in. Each has a template, a way to build, and a runner for
+//! the author's own tests; everything else is the same for all of them.
+
+mod rust;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::archive::{Archive, NewFile};
+use super::new::Kind;
+use crate::codes;
+use crate::error::Expected;
+use crate::exit::Exit;
+
+/// A language.
+pub(super) trait Language: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// The file in the root of each of its projects.
+    fn manifest(&self) -> &'static str;
+
+    /// Why a project cannot have this name, besides the rules for all languages.
+    fn refuses(&self, name: &str) -> Option<String>;
+
+    /// The files of a new project.
+    fn files(&self, archive: &Archive, name: &str, kind: Kind) -> Vec<NewFile>;
+
+    /// Builds the project in a directory. Returns a module with its component type, or a component.
+    fn build(&self, project: &Path) -> Result<Vec<u8>, Expected>;
+
+    /// The command that runs the author's own tests.
+    fn tests(&self, project: &Path) -> Result<Command, Expected>;
+
+    /// The folders in a project that no build reads, or that builds write.
+    fn unread(&self) -> &'static [&'static str];
+}
+
+/// All languages. Where two have the same manifest, the first builds.
+pub(super) static LANGUAGES: [&dyn Language; 1] = [&rust::Rust];
+
+/// The language of this name.
+pub(super) fn named(name: &str) -> Option<&'static dyn Language> {
+    LANGUAGES.into_iter().find(|it| it.name() == name)
+}
+
+/// The language of the project in a directory.
+pub(super) fn of(project: &Path) -> Result<&'static dyn Language, Expected> {
+    let has = |language: &&dyn Language| project.join(language.manifest()).is_file();
+    LANGUAGES.into_iter().find(has).ok_or_else(|| {
+        let mut manifests: Vec<_> = LANGUAGES.iter().map(|it| it.manifest()).collect();
+        manifests.dedup();
+        let text = format!(
+            "{} is not the directory of a plugin: it has no {}",
+            project.display(),
+            manifests.join(" and no "),
+        );
+        Expected::new(codes::FILE_UNREADABLE, text)
+            .help("Name the directory of a plugin; `windlass plugin new NAME` makes one.")
+    })
+}
+
+/// A program of a toolchain that is missing, and the command that installs it.
+fn missing(what: &str, install: &str) -> Expected {
+    Expected::new(codes::TOOLCHAIN, what)
+        .help(format!("Install it: {install}"))
+        .exit(Exit::Plugin)
+}
+
+/// Runs a command of a toolchain to its successful end, and returns its stdout. Its stderr is that of
+/// this process. `install` is the command that installs the program.
+fn run(command: &mut Command, install: &str) -> Result<Vec<u8>, Expected> {
+    let shown = shown(command);
+    let output = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .output();
+    let output = output.map_err(|error| not_run(command, &error, install))?;
+    if !output.status.success() {
+        let text = format!("`{shown}` failed: {}", output.status);
+        return Err(Expected::new(codes::BUILD, text)
+            .help("Correct the mistakes that it prints.")
+            .exit(Exit::Plugin));
+    }
+    Ok(output.stdout)
+}
+
+/// Why a program of a toolchain cannot be run.
+pub(super) fn not_run(command: &Command, error: &std::io::Error, install: &str) -> Expected {
+    let program = command.get_program().display();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            missing(&format!("There is no program `{program}`"), install)
+        }
+        _ => Expected::new(
+            codes::TOOLCHAIN,
+            format!("`{program}` cannot be run: {error}"),
+        )
+        .exit(Exit::Plugin),
+    }
+}
+
+/// A command as a person types it.
+pub(super) fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name();
+    let words = program.into_iter().chain(command.get_args());
+    let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+    words.join(" ")
+}
