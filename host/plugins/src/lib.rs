@@ -62,11 +62,7 @@ pub use hold::budget::{Hold, machine_memory};
 pub use hold::lane::CallMode;
 #[cfg(feature = "doubles")]
 pub use hold::quarantine::{Crash, Quarantine};
-<<<<<<< HEAD
-pub use host::{CompilingBehind, Host, PoolUse};
-=======
-pub use host::{Host, LIBRARY, PoolUse};
->>>>>>> commands
+pub use host::{CompilingBehind, Host, LIBRARY, PoolUse};
 pub use load::bundle::Bundle;
 pub use load::compiler;
 pub use load::component;

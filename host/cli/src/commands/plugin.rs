@@ -105,26 +105,6 @@ pub(crate) struct CallArguments {
 
 impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-<<<<<<< HEAD
-        if let Self::Wit(wit) = &self {
-            return wit.run(context);
-        }
-        if context.server.is_some() {
-            match &self {
-                Self::List => return host::list(context),
-                // This process inspects a file itself.
-                Self::Inspect(inspect) if Path::new(&inspect.plugin).is_file() => {}
-                Self::Inspect(inspect) => return host::inspect(context, &inspect.plugin),
-                Self::Call(_) | Self::Wit(_) | Self::Warm => return Err(not_by_host().into()),
-            }
-        }
-        let machine = Machine::new(context.configure("warn")?)?;
-        match self {
-            Self::List => list(context, &machine),
-            Self::Warm => warm(context, &machine),
-            Self::Inspect(inspect) => inspect.run(context, &machine),
-            Self::Call(call) => call.run(context, &machine),
-=======
         let machine = || -> anyhow::Result<_> { Machine::new(context.configure("warn")?) };
         let remote = context.server.is_some();
         match self {
@@ -132,15 +112,15 @@ impl Command {
             Self::Build(arguments) => arguments.run(context),
             Self::Dev(arguments) => arguments.run(context),
             Self::Test(arguments) => arguments.run(context),
->>>>>>> commands
             Self::Wit(wit) => wit.run(context),
             Self::List if remote => host::list(context),
             // This process inspects a file itself.
             Self::Inspect(inspect) if remote && !Path::new(&inspect.plugin).is_file() => {
                 host::inspect(context, &inspect.plugin)
             }
-            Self::Call(_) if remote => Err(not_by_host().into()),
+            Self::Call(_) | Self::Warm if remote => Err(not_by_host().into()),
             Self::List => list(context, &machine()?),
+            Self::Warm => warm(context, &machine()?),
             Self::Inspect(inspect) => inspect.run(context, &machine()?),
             Self::Call(call) => call.run(context, &machine()?),
         }

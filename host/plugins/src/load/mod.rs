@@ -126,7 +126,16 @@ pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-<<<<<<< HEAD
+/// Makes a component of the content of a file: it is one already, or a core module that carries its
+/// component type. `subject` names the file in errors. Compiles nothing.
+///
+/// # Errors
+///
+/// The bytes are no WebAssembly, have more parts than a host compiles, or do not fit their type.
+pub fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+    shape::component(subject, bytes)
+}
+
 /// Makes a plugin of a file. [`Loaded::Cold`] only without any patience.
 pub(crate) fn file(
     shared: &Arc<LoadShared>,
@@ -176,20 +185,6 @@ impl Cold {
 }
 
 /// Makes a plugin from the content of a file. [`Loaded::Cold`] only without any patience.
-=======
-/// Makes a component of the content of a file: it is one already, or a core module that carries its
-/// component type. `subject` names the file in errors. Compiles nothing.
-///
-/// # Errors
-///
-/// The bytes are no WebAssembly, have more parts than a host compiles, or do not fit their type.
-pub fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
-    shape::component(subject, bytes)
-}
-
-/// Makes a plugin from the content of a file. With `haste`, the compiler has less time than it may
-/// take, and [`codes::POSTPONED`] says that this was too little.
->>>>>>> commands
 pub(crate) fn load(
     shared: &Arc<LoadShared>,
     file: &Path,
