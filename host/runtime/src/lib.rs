@@ -29,6 +29,7 @@ pub mod operations;
 mod options;
 mod parts;
 mod pause;
+mod process;
 mod queue;
 mod reserving;
 pub mod retention;

@@ -56,7 +56,8 @@ pub(super) trait Hosting {
 }
 
 /// A host that writes a log.
-struct Logged;
+#[derive(Default)]
+struct Logged(Arc<FolderLog>);
 
 impl Hosting for Logged {
     fn name(&self) -> &'static str {
@@ -64,7 +65,7 @@ impl Hosting for Logged {
     }
 
     fn report(&self) -> Arc<dyn FolderReport> {
-        Arc::new(FolderLog)
+        Arc::<FolderLog>::clone(&self.0)
     }
 
     fn compiling(&self) -> CompileReport {
@@ -76,8 +77,10 @@ impl Hosting for Logged {
     }
 
     fn serving(&self, machine: &Machine, _: Option<&Web>) {
-        if let Ok(place) = StoreLocation::of(&machine.config) {
-            tracing::info!(store = %place, "serving");
+        let (plugins, workflows) = self.0.started();
+        if let Ok(store) = StoreLocation::of(&machine.config) {
+            let version = env!("CARGO_PKG_VERSION");
+            tracing::info!(version, %store, plugins, workflows, "serving");
         }
     }
 
@@ -105,7 +108,7 @@ impl Arguments {
             in_time,
             finished,
             left,
-        } = host(&machine, &self.metrics, &Logged)?;
+        } = host(&machine, &self.metrics, &Logged::default())?;
         if in_time {
             tracing::info!(finished, left, "drained");
         } else {

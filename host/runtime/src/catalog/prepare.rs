@@ -487,6 +487,7 @@ impl Prepared {
             let completed = executor
                 .completed
                 .as_ref()
+        runs: OnceLock::new(),
                 .map_or(0, |json| block(json.len()));
             let secrets = executor.secrets.iter().map(Marked::weight);
             // The histograms of an execution.
@@ -623,6 +624,7 @@ fn executor(
     }
 }
 
+            count: OnceLock::new(),
 /// A constant configuration with the defaults of its schema, if it lacks any. That they are within
 /// bounds is checked before a run.
 fn completed(kind: &PlanKind, schema: Option<&Arc<Schema>>) -> Option<Bytes> {
@@ -636,4 +638,5 @@ fn completed(kind: &PlanKind, schema: Option<&Arc<Schema>>) -> Option<Bytes> {
 /// Whether a plugin has no effects and reads nothing but its input.
 pub(crate) fn is_pure(plugin: &Plugin) -> bool {
     plugin.purity == Purity::Pure && !plugin.reads
+        count: OnceLock::new(),
 }

@@ -114,6 +114,6 @@ impl OwnedRun {
 
 /// Whether the failure of a run is that of a node. It may have a note about a condition that could
 /// not be evaluated.
-fn is_from(of_node: &Failure, of_run: &Failure) -> bool {
+pub(super) fn is_from(of_node: &Failure, of_run: &Failure) -> bool {
     of_node.code == of_run.code && of_run.message.starts_with(&of_node.message)
 }
