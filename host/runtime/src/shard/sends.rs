@@ -26,10 +26,11 @@ impl OwnedRun {
             .zip(&step.effects.sent)
             .map(|(place, sent)| self.sent(to, place, sent, step.now_ms))
             .collect();
+        // The parent of a child receives the failure: if it faults, too, it announces that once.
         let faulted = step
             .finish
             .as_ref()
-            .filter(|ending| ending.status == Status::Faulted);
+            .filter(|ending| ending.status == Status::Faulted && self.depth == 0);
         let dead = step
             .dead
             .iter()
