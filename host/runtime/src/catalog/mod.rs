@@ -40,7 +40,7 @@ pub use file::check_file;
 use kept::Kept;
 pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
-pub use prepare::{Report, check, warnings_before_run};
+pub use prepare::{Report, cannot_run, check, warnings_before_run};
 pub(crate) use prepare::{begins, is_pure, uses};
 
 /// A definition, prepared to run.
@@ -289,7 +289,12 @@ impl Catalog {
                 "the store has no definition {digest}, though it is published"
             ))
         })?;
-        self.prepare_checking(row, plugins, false)
+        let workflow = row.name.clone();
+        let prepared = self.prepare_checking(row, plugins, false);
+        prepared.map_err(|error| match error {
+            Error::Definition(mistakes) => Error::CannotRun { workflow, mistakes },
+            other => other,
+        })
     }
 
     /// Prepares a definition that comes with a request for a run, and that [`Self::current`] does not
