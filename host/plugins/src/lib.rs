@@ -60,7 +60,7 @@ pub use hold::budget::{Hold, machine_memory};
 pub use hold::lane::CallMode;
 #[cfg(feature = "doubles")]
 pub use hold::quarantine::{Crash, Quarantine};
-pub use host::{Host, PoolUse};
+pub use host::{Host, PoolUse, TooHigh};
 pub use load::bundle::Bundle;
 pub use load::compiler;
 pub use load::report::{CompileReport, Compiling};
