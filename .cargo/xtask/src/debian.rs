@@ -147,14 +147,24 @@ fn removes_nothing() -> Result<bool> {
 }
 
 fn unpack(to: &Debian) -> Result<()> {
-    let archives = to.prefix.with_extension("archives");
-    std::fs::create_dir_all(&archives)
-        .with_context(|| format!("cannot create {}", archives.display()))?;
     eprintln!(
         "guests: downloading Debian's compiler and unpacking it to {}",
         to.prefix.display()
     );
-    let packages = PACKAGES.iter().chain(&LIBRARIES);
+    unpack_listed(&[&PACKAGES[..], &LIBRARIES].concat(), &to.prefix)
+}
+
+/// Reads Debian's package lists, and unpacks packages into a directory, without installing them.
+pub(crate) fn unpack_packages(packages: &[&str], to: &Path) -> Result<()> {
+    place::run(apt().args(["update", "-qq"]))?;
+    unpack_listed(packages, to)
+}
+
+/// As [`unpack_packages`], with the lists as they are.
+fn unpack_listed(packages: &[&str], to: &Path) -> Result<()> {
+    let archives = to.with_extension("archives");
+    std::fs::create_dir_all(&archives)
+        .with_context(|| format!("cannot create {}", archives.display()))?;
     place::run(
         apt()
             .args(["download", "-qq"])
@@ -164,7 +174,7 @@ fn unpack(to: &Debian) -> Result<()> {
     for entry in std::fs::read_dir(&archives)? {
         let archive = entry?.path();
         let mut extract = Command::new("dpkg");
-        place::run(extract.arg("-x").arg(&archive).arg(&to.prefix))?;
+        place::run(extract.arg("-x").arg(&archive).arg(to))?;
     }
     std::fs::remove_dir_all(&archives)?;
     Ok(())

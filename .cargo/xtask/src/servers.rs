@@ -22,6 +22,27 @@ pub(crate) fn required() -> bool {
     set("CI") || set(REQUIRE)
 }
 
+/// The variable that names the checker of Prometheus to the tests.
+pub(crate) const PROMTOOL: &str = "WINDLASS_PROMTOOL";
+
+/// The checker of Prometheus for the text of metrics and for alert rules, if it is there or can be
+/// had. Debian's package has it beside the server and much that the server needs, so the package is
+/// unpacked beside the build, and the checker alone is kept.
+pub(crate) fn promtool() -> Result<Option<PathBuf>> {
+    let kept = place::target()?.join("promtool");
+    if is_there("promtool") {
+        return Ok(None);
+    }
+    if !kept.is_file() && debian::may_install()? {
+        host::say("unpacking promtool for the tests");
+        let unpacked = place::target()?.join("promtool.unpacked");
+        debian::unpack_packages(&["prometheus"], &unpacked)?;
+        std::fs::rename(unpacked.join("usr/bin/promtool"), &kept)?;
+        std::fs::remove_dir_all(&unpacked)?;
+    }
+    Ok(kept.is_file().then_some(kept))
+}
+
 /// Installs missing servers if it may, and reports those that stay missing.
 pub(crate) fn prepare() -> Result<()> {
     let missing: Vec<&str> = SERVERS

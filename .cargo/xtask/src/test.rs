@@ -37,10 +37,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         packages => Selection::of(packages, name)?,
     };
     let whole = args.package.is_empty() && name.is_none();
+    let mut promtool = None;
     if selection.servers {
         // Before the guests, whose compiler comes from Debian as well: two installations at the same
         // time would fail.
         servers::prepare()?;
+        promtool = match servers::promtool() {
+            Err(error) if !servers::required() => {
+                host::say(&format!("the tests run without promtool: {error:#}"));
+                None
+            }
+            found => found?,
+        };
     }
     // What PyPI and npm send arrives while this machine compiles.
     let tools = match whole {
@@ -82,6 +90,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if let Some(servers) = &servers {
         command.envs(servers.variables.iter().cloned());
+    }
+    if let Some(promtool) = promtool {
+        command.env(servers::PROMTOOL, promtool);
     }
     if args.long {
         command.env(LONG, "1");

@@ -5,7 +5,7 @@ use std::panic;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser};
 use toml::Value;
 use windlass_store::Store;
@@ -220,7 +220,7 @@ pub(crate) fn main() -> Exit {
     let format = guess_format(&arguments);
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&Output::new(format), &error),
+        Err(error) => return usage(&Output::new(format), &error, &arguments),
     };
     let output = Output::new(cli.common.format);
     crash::report_panics(output, cli.command.name());
@@ -305,7 +305,43 @@ fn guess_format(arguments: &[OsString]) -> Format {
     }
 }
 
-fn usage(output: &Output, error: &clap::Error) -> Exit {
+/// Words that people know from other programs, and the commands that do the same here.
+const MEANT: [(&str, &str); 18] = [
+    ("cancel", "runs cancel RUN"),
+    ("check", "workflow validate FILE"),
+    ("deploy", "workflow publish FILE"),
+    ("kill", "runs cancel RUN"),
+    ("list", "runs list"),
+    ("logs", "runs trace RUN"),
+    ("ls", "runs list"),
+    ("pause", "runs pause RUN"),
+    ("ps", "runs list"),
+    ("publish", "workflow publish FILE"),
+    ("resume", "runs resume RUN"),
+    ("retry", "runs retry RUN"),
+    ("send", "event send NAME"),
+    ("show", "runs show RUN"),
+    ("start", "runs start FILE|NAME"),
+    ("status", "runs list` or `windlass health"),
+    ("stop", "runs cancel RUN"),
+    ("validate", "workflow validate FILE"),
+];
+
+/// The command that a wrong first word of the arguments means.
+fn meant(error: &clap::Error, arguments: &[OsString]) -> Option<&'static str> {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    // A word behind another command is one of that command.
+    let first = words.into_iter().find(|word| !word.starts_with('-'))?;
+    let mut known = MEANT.iter().filter(|(word, _)| word == wrong);
+    known
+        .find(|(word, _)| *word == first)
+        .map(|(_, meant)| *meant)
+}
+
+fn usage(output: &Output, error: &clap::Error, arguments: &[OsString]) -> Exit {
     let asked = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -313,12 +349,19 @@ fn usage(output: &Output, error: &clap::Error) -> Exit {
     if asked || output.is_text() {
         // clap chooses stdout or stderr by the kind of the message. A closed pipe is not an error.
         let _ = error.print();
+        if let Some(meant) = meant(error, arguments) {
+            output.note(&format!("The command may be `windlass {meant}`."));
+        }
     } else {
         let text = error.render().to_string();
         let message = text.lines().next().unwrap_or_default();
         let message = message.strip_prefix("error: ").unwrap_or(message);
         let expected = Expected::new(codes::USAGE, message)
             .help("`windlass help` lists the commands, `windlass help COMMAND` their options.");
+        let expected = match meant(error, arguments) {
+            Some(meant) => expected.help(format!("The command may be `windlass {meant}`.")),
+            None => expected,
+        };
         report(output, &expected);
     }
     if asked { Exit::Done } else { Exit::Usage }
@@ -327,6 +370,28 @@ fn usage(output: &Output, error: &clap::Error) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_other_programs_suggest_the_command_that_is_meant() {
+        let check = |line: &str, expected: Option<&str>| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = parse(&arguments).err().unwrap();
+            assert_eq!(meant(&error, &arguments), expected, "{line}");
+        };
+        check("windlass stop", Some("runs cancel RUN"));
+        check("windlass -o json logs", None);
+        check("windlass logs 0193c0de", Some("runs trace RUN"));
+        check("windlass workflow stop", None);
+        check("windlass nonsense", None);
+        // What is suggested is a command.
+        for (word, command) in MEANT {
+            let words = command.split(['`', ' ']).take(2).map(OsString::from);
+            let line: Vec<OsString> = ["windlass".into()].into_iter().chain(words).collect();
+            let error = parse(&line).err();
+            let is_known = error.is_none_or(|error| error.kind() != ErrorKind::InvalidSubcommand);
+            assert!(is_known, "{word}");
+        }
+    }
 
     #[test]
     fn settings_count_wherever_they_stand() {

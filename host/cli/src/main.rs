@@ -23,6 +23,7 @@ mod private;
 mod progress;
 #[cfg(test)]
 mod reference;
+mod reload;
 mod report;
 mod request;
 mod signals;

@@ -1,4 +1,4 @@
-//! Signals that end the process.
+//! Signals that end the process, and the one that makes a host read its settings again.
 
 use std::future::Future;
 use std::io;
@@ -11,6 +11,11 @@ use crate::exit::Exit;
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+}
+
+/// Receives SIGHUP, which otherwise kills the process. Must be called inside of tokio.
+pub(crate) fn hangups() -> io::Result<Signal> {
+    signal(SignalKind::hangup())
 }
 
 impl Signals {

@@ -34,7 +34,10 @@ pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Resul
         Err(_) => parsed,
     };
     let format = telemetry.log_format;
-    let lines = fmt::layer().with_writer(move || LogLine { format, colour });
+    // Modules are for the filter: a line names its subject.
+    let lines = fmt::layer()
+        .with_target(false)
+        .with_writer(move || LogLine { format, colour });
     let lines = match format {
         LogFormat::Text => lines.with_ansi(colour).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),

@@ -14,6 +14,7 @@ use crate::config;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::explain;
+use crate::reload::Reloader;
 use crate::token_file::{self, TokenFile};
 use crate::wire::budgets::Budgets;
 use crate::wire::place::without_password;
@@ -186,6 +187,7 @@ pub(crate) fn begin(
     definitions: &Arc<Definitions>,
     runtime: &Arc<Runtime>,
     live_feed: Arc<LiveFeed>,
+    reloader: &Arc<Reloader>,
 ) -> anyhow::Result<Web> {
     let section = &machine.config.server;
     let connections = connections(section.connections);
@@ -240,6 +242,13 @@ pub(crate) fn begin(
         metrics: machine.metrics(),
         live_feed,
         page: |code| explain::page(code).map(|(_, page)| page),
+        reload: Some({
+            let reloader = Arc::clone(reloader);
+            Arc::new(move || {
+                let taken = reloader.reload();
+                taken.map_err(|error| (error.code.clone(), error.to_string()))
+            })
+        }),
     };
     let server = Server::new(options).map_err(refused)?;
     let handle = machine.tokio.block_on(server.listen()).map_err(refused)?;

@@ -6,6 +6,8 @@
 
 mod budget;
 mod http;
+mod process;
+mod runs;
 mod series;
 mod text;
 
@@ -13,9 +15,12 @@ use std::sync::Arc;
 
 pub use budget::{AboutBudget, BUDGETS, Budget};
 pub use http::{Answers, Http, POOLS, Slots};
-pub use series::{Counter, Family, Gauge, Histogram};
+pub use process::Process;
+pub use runs::RunEvent;
+pub use series::{Counter, Family, Gauge, Histogram, Tally};
 
 use crate::TriggerType;
+use series::{MAX_HISTOGRAMS, MAX_TALLIES};
 
 /// The description of a metric.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +41,6 @@ const TRIGGER_EXECUTION: About = About {
     labels: &["type", "node"],
     help: "How long nodes were executed, by the type of the trigger and the name of the node.",
 };
-const RUNS_STARTED: About = About {
-    name: "windlass_runs_started_total",
-    kind: "counter",
-    labels: &[],
-    help: "Runs that this process began.",
-};
 const EVALUATIONS_ASIDE: About = About {
     name: "windlass_evaluations_aside_total",
     kind: "counter",
@@ -61,11 +60,13 @@ const CALL_DATA_WAITING: About = About {
     labels: &[],
     help: "Steps that wait for room for the configuration and the input of their call.",
 };
-const TRIGGERS_DUE: About = About {
-    name: "windlass_triggers_due",
+const TRIGGERS: About = About {
+    name: "windlass_triggers",
     kind: "gauge",
-    labels: &[],
-    help: "Triggers in the store that are due and not claimed, counted up to 10,000.",
+    labels: &["state"],
+    help: "Triggers by state. `due`: in the store, waiting for a claim; `pending`: in the store, \
+        due later; `parked`: in the store, unable to run until plugins change; `claimed`: of this \
+        process. Those in the store are counted up to 10,000.",
 };
 const TRIGGER_LATENESS: About = About {
     name: "windlass_trigger_lateness_seconds",
@@ -142,8 +143,8 @@ const PLUGIN_MEMORY_REFUSED: About = About {
     labels: &[],
     help: "How often a call of a plugin found no memory to grow, and was made again or failed.",
 };
-const DEAD_TRIGGERS: About = About {
-    name: "windlass_dead_triggers",
+const DEAD_LETTERS: About = About {
+    name: "windlass_dead_letters",
     kind: "gauge",
     labels: &[],
     help: "Dead letters in the store that were not tried again, counted up to 10,000.",
@@ -152,10 +153,12 @@ const DEAD_TRIGGERS: About = About {
 /// The metrics of one process.
 #[derive(Debug)]
 pub struct Metrics {
-    executions: Family,
-    plugin_calls: Family,
-    /// Runs that this process started.
-    pub runs_started: Counter,
+    execution_times: Family<Histogram>,
+    /// Indexed by [`ExecutionStatus`](crate::ExecutionStatus).
+    executions: Family<Tally>,
+    /// Indexed by [`RunEvent`].
+    runs: Family<Tally>,
+    plugin_calls: Family<Histogram>,
     /// Expressions that were evaluated beside the workers.
     pub evaluations_aside: Counter,
     /// Those of them that wait for their turn.
@@ -166,8 +169,14 @@ pub struct Metrics {
     pub call_data: Budget,
     /// Steps that wait for room in it.
     pub call_data_waiting: Gauge,
-    /// In the store.
+    /// Triggers in the store that are due and not claimed.
     pub triggers_due: Gauge,
+    /// Triggers in the store that are due later.
+    pub triggers_pending: Gauge,
+    /// Triggers in the store that are parked.
+    pub triggers_parked: Gauge,
+    /// Triggers that this process has claimed.
+    pub triggers_claimed: Gauge,
     /// Microseconds.
     pub trigger_lateness: Histogram,
     /// Microseconds.
@@ -197,23 +206,29 @@ pub struct Metrics {
     /// Writes that wait for the store.
     pub store_queue: Budget,
     /// In the store.
-    pub dead_triggers: Gauge,
+    pub dead_letters: Gauge,
     /// The HTTP server.
     pub http: Http,
+    /// The process.
+    pub process: Process,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         Self {
-            executions: Family::default(),
-            plugin_calls: Family::default(),
-            runs_started: Counter::default(),
+            execution_times: Family::new(MAX_HISTOGRAMS),
+            executions: Family::new(MAX_TALLIES),
+            runs: Family::new(MAX_TALLIES),
+            plugin_calls: Family::new(MAX_HISTOGRAMS),
             evaluations_aside: Counter::default(),
             evaluations_waiting: Gauge::default(),
             run_data: Budget::default(),
             call_data: Budget::default(),
             call_data_waiting: Gauge::default(),
             triggers_due: Gauge::default(),
+            triggers_pending: Gauge::default(),
+            triggers_parked: Gauge::default(),
+            triggers_claimed: Gauge::default(),
             trigger_lateness: Histogram::of_time(),
             commit: Histogram::of_time(),
             commit_batch: Histogram::of_counts(),
@@ -228,8 +243,9 @@ impl Default for Metrics {
             plugin_memory_refused: Counter::default(),
             definitions: Budget::default(),
             store_queue: Budget::default(),
-            dead_triggers: Gauge::default(),
+            dead_letters: Gauge::default(),
             http: Http::default(),
+            process: Process::default(),
         }
     }
 }
@@ -238,7 +254,19 @@ impl Metrics {
     /// The histogram for the executions of a node, in microseconds. The look-up is slow: keep the
     /// result.
     pub fn execution(&self, kind: TriggerType, node: &str) -> Arc<Histogram> {
-        self.executions.series(&[kind.name(), node])
+        self.execution_times.series(&[kind.name(), node])
+    }
+
+    /// The counts of the executions of a node of a workflow, indexed by
+    /// [`ExecutionStatus`](crate::ExecutionStatus). The look-up is slow: keep the result.
+    pub fn executions(&self, workflow: &str, node: &str) -> Arc<Tally> {
+        self.executions.series(&[workflow, node])
+    }
+
+    /// The counts of the runs of a workflow, indexed by [`RunEvent`]. The look-up is slow: keep the
+    /// result.
+    pub fn runs(&self, workflow: &str) -> Arc<Tally> {
+        self.runs.series(&[workflow])
     }
 
     /// The histogram for the calls of a plugin, in microseconds, by its package. The look-up is
@@ -263,12 +291,19 @@ impl Metrics {
     /// All metrics in the text format of Prometheus, version 0.0.4.
     pub fn text(&self) -> String {
         let mut text = text::Text::default();
-        text.family(&TRIGGER_EXECUTION, &self.executions);
-        text.counter(&RUNS_STARTED, &self.runs_started);
+        process::write(&self.process, &mut text);
+        text.family(&TRIGGER_EXECUTION, &self.execution_times);
+        runs::write(&self.runs, &self.executions, &mut text);
         text.counter(&EVALUATIONS_ASIDE, &self.evaluations_aside);
         text.gauge(&EVALUATIONS_WAITING, &self.evaluations_waiting);
         text.gauge(&CALL_DATA_WAITING, &self.call_data_waiting);
-        text.gauge(&TRIGGERS_DUE, &self.triggers_due);
+        let triggers = [
+            ("due", self.triggers_due.get()),
+            ("pending", self.triggers_pending.get()),
+            ("parked", self.triggers_parked.get()),
+            ("claimed", self.triggers_claimed.get()),
+        ];
+        text.labelled(&TRIGGERS, triggers);
         text.histogram(&TRIGGER_LATENESS, &self.trigger_lateness);
         text.histogram(&COMMIT, &self.commit);
         text.histogram(&COMMIT_BATCH, &self.commit_batch);
@@ -281,7 +316,7 @@ impl Metrics {
         text.family(&PLUGIN_CALL, &self.plugin_calls);
         text.gauge(&PLUGIN_MEMORY_WAITING, &self.plugin_memory_waiting);
         text.counter(&PLUGIN_MEMORY_REFUSED, &self.plugin_memory_refused);
-        text.gauge(&DEAD_TRIGGERS, &self.dead_triggers);
+        text.gauge(&DEAD_LETTERS, &self.dead_letters);
         let http = &self.http;
         text.gauge(&http::CONNECTIONS, &http.connections);
         text.counter(&http::EVICTED, &http.evicted);
@@ -293,6 +328,7 @@ impl Metrics {
             ("client", http.clients_limited.get()),
         ];
         text.labelled(&http::LIMITED, limited);
+        text.values(&http::HOOKS, http.hooks.each());
         text.counter(&http::ANSWERS_REFUSED, &http.answers.refused);
         text.counter(&http::ANSWERS_GIVEN_UP, &http.answers.given_up);
         text.counter(&http::BODIES_REFUSED, &http.bodies_refused);
@@ -306,13 +342,25 @@ impl Metrics {
 }
 
 /// Every metric but those of [`BUDGETS`], in the order of the text.
-pub const ALL: [About; 28] = [
+pub const ALL: [About; 41] = [
+    process::BUILD_INFO,
+    process::CPU,
+    process::RESIDENT,
+    process::VIRTUAL,
+    process::OPEN_FDS,
+    process::MAX_FDS,
+    process::THREADS,
+    process::START_TIME,
     TRIGGER_EXECUTION,
-    RUNS_STARTED,
+    runs::STARTED,
+    runs::FINISHED,
+    runs::RETRIED,
+    runs::SUSPENDED,
+    runs::EXECUTIONS,
     EVALUATIONS_ASIDE,
     EVALUATIONS_WAITING,
     CALL_DATA_WAITING,
-    TRIGGERS_DUE,
+    TRIGGERS,
     TRIGGER_LATENESS,
     COMMIT,
     COMMIT_BATCH,
@@ -325,13 +373,14 @@ pub const ALL: [About; 28] = [
     PLUGIN_CALL,
     PLUGIN_MEMORY_WAITING,
     PLUGIN_MEMORY_REFUSED,
-    DEAD_TRIGGERS,
+    DEAD_LETTERS,
     http::CONNECTIONS,
     http::EVICTED,
     http::SLOTS,
     http::SLOTS_USED,
     http::REFUSED,
     http::LIMITED,
+    http::HOOKS,
     http::ANSWERS_REFUSED,
     http::ANSWERS_GIVEN_UP,
     http::BODIES_REFUSED,

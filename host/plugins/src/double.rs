@@ -47,6 +47,7 @@ impl Host {
             grants: grant::grants(&settings, &standing, &description, imports.http),
             standing,
             track: Arc::new(Track::new()),
+            rules: Some(shared.rules.now()),
         };
         let name = terms.name.clone();
         let calls = shared.metrics.plugin_call(&description.package);

@@ -104,29 +104,34 @@ pub struct Folders {
     /// The ignored entries that were reported.
     ignored: BTreeSet<PathBuf>,
     looks: u64,
+    /// The rules of the host at the last look.
+    generation: u64,
 }
 
 impl Host {
-    /// Loads the components inside this program and registers them. Returns an event for each.
+    /// Loads the components inside this program and registers them. Returns an event for each that
+    /// was not registered as it is.
     fn load_bundle(&self) -> Vec<LoadEvent> {
         let names = self.load.bundle.names();
         let load = |(file, digest): (PathBuf, Digest)| {
+            let there = self.registry().file(&file);
             let loaded = load::bundled(&self.load, &file, &digest)
                 .and_then(|plugin| self.registry().insert(&file, &plugin).map(|()| plugin));
             match loaded {
-                Ok(plugin) => LoadEvent::Loaded {
+                Ok(plugin) if there.is_some_and(|there| Arc::ptr_eq(&there, &plugin)) => None,
+                Ok(plugin) => Some(LoadEvent::Loaded {
                     file,
                     plugin,
                     replaced: None,
-                },
-                Err(error) => LoadEvent::Failed {
+                }),
+                Err(error) => Some(LoadEvent::Failed {
                     file,
                     error,
                     kept: None,
-                },
+                }),
             }
         };
-        names.into_iter().map(load).collect()
+        names.into_iter().filter_map(load).collect()
     }
 
     /// Loads the plugins of these folders. A missing folder is empty. Takes as long as compiling
@@ -209,6 +214,7 @@ impl Folders {
             unread: BTreeSet::new(),
             ignored: BTreeSet::new(),
             looks: 0,
+            generation: 0,
         }
     }
 
@@ -224,7 +230,13 @@ impl Folders {
     ///
     /// Returns the latest time of the next look, if no notification comes before.
     pub fn look(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) -> Duration {
-        if self.looks == 0 && host.load_bundle {
+        let generation = host.generation();
+        let is_changed = std::mem::replace(&mut self.generation, generation) != generation;
+        if is_changed {
+            // Every file is loaded again. That makes a new plugin of those that other rules concern.
+            self.seen.values_mut().for_each(|seen| seen.stamp = None);
+        }
+        if (self.looks == 0 || is_changed) && host.load_bundle {
             host.load_bundle().into_iter().for_each(&mut *on_event);
         }
         self.act(host, on_event);

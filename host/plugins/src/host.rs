@@ -1,9 +1,11 @@
 //! The host: the shared state of all plugins, and the functions that load them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use wasmtime::component::Linker;
@@ -15,10 +17,11 @@ use crate::call::plugin::Plugin;
 use crate::call::shared::CallShared;
 use crate::codes;
 use crate::error::{Error, chain};
-use crate::grant::Rules;
 use crate::grant::code_key::CodeKey;
 use crate::grant::proof::Evidence;
 use crate::grant::secrets::Secrets;
+use crate::grant::settings::{Limits, Settings};
+use crate::grant::{Rules, Table};
 use crate::hold::Bounds;
 use crate::hold::budget::Budget;
 use crate::load::{self, LoadShared, Loaded, Patience, bundle, engine};
@@ -38,7 +41,16 @@ pub struct Host {
     pub(crate) load_bundle: bool,
     /// Why a package of the node library may be missing, and the remedy, for messages.
     library_missing: String,
+    /// The largest limit of table elements that the engine was made for.
+    most_elements: usize,
+    /// The largest memory of a call that the budget was made for.
+    most_memory: u64,
 }
+
+/// A limit that only a restart can apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a limit of memory or table elements is higher than any was at the start")]
+pub struct TooHigh;
 
 /// The used part of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,8 +93,11 @@ impl Host {
         load::store::prepare(&options.store_dir, &options.cache_dir)?;
         let rules = Rules {
             key: CodeKey::load(&options.code_key)?,
-            limits: options.limits,
-            settings: options.settings,
+            table: ArcSwap::from_pointee(Table {
+                limits: options.limits,
+                settings: options.settings,
+                generation: 0,
+            }),
             max_memory_bytes: options.pool.max_memory_bytes,
             library: options.library,
             denied: options.denied,
@@ -90,6 +105,7 @@ impl Host {
             notes_dir: options.store_dir.clone(),
         };
         let elements = rules.most(|limits| limits.table_elements);
+        let most_memory = rules.most_memory();
         let engine = engine::make(&options.pool, elements)?;
         let fault = |error: wasmtime::Error| Error::new(codes::ENGINE, "engine", chain(&error));
         let mut plain = Linker::new(&engine);
@@ -98,7 +114,7 @@ impl Host {
         imports::link_waiting(&mut waiting).map_err(fault)?;
         let budget = Budget::new(
             options.memory_bytes,
-            rules.most_memory(),
+            most_memory,
             Arc::clone(&options.metrics),
         );
         let slow = (options.slow, options.max_slow_inline);
@@ -136,6 +152,8 @@ impl Host {
             registry: Registry::default(),
             load_bundle: options.load_bundle,
             library_missing: options.library_missing,
+            most_elements: elements,
+            most_memory,
         }))
     }
 
@@ -261,7 +279,7 @@ impl Host {
     /// [`Host::load_file`].
     pub fn plugin(&self, digest: &Digest) -> Result<Arc<Plugin>, Error> {
         self.load.rules.permit(digest, &digest.to_string())?;
-        if let Some(plugin) = self.load.calls.living(digest) {
+        if let Some(plugin) = self.load.living(digest) {
             return Ok(plugin);
         }
         let patience = match self.queue.is_behind() {
@@ -330,6 +348,39 @@ impl Host {
     /// [`codes::NOT_STORED`] if the store does not have it, or it cannot be read.
     pub fn component(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
         load::bytes(&self.load, digest)
+    }
+
+    /// Replaces the permissions and limits of plugins, and the secrets. The next look at the plugin
+    /// folders makes the plugins again; a run in memory keeps its plugins until it leaves memory.
+    ///
+    /// # Errors
+    ///
+    /// A limit is higher than the engine was started for: only a restart can apply it. Nothing
+    /// changes then.
+    pub fn reconfigure(
+        &self,
+        limits: Limits,
+        settings: BTreeMap<String, Settings>,
+        secrets: Secrets,
+    ) -> Result<(), TooHigh> {
+        let rules = &self.load.rules;
+        let new = Table {
+            limits,
+            settings,
+            generation: rules.now().generation + 1,
+        };
+        let elements = |table: &Table| table.most(|limits| limits.table_elements);
+        if elements(&new) > self.most_elements || new.most_memory() > self.most_memory {
+            return Err(TooHigh);
+        }
+        self.load.calls.offer.secrets.replace(secrets);
+        rules.table.store(Arc::new(new));
+        Ok(())
+    }
+
+    /// How often [`Host::reconfigure`] has changed the rules.
+    pub(crate) fn generation(&self) -> u64 {
+        self.load.rules.now().generation
     }
 
     /// Whether the component of a plugin was loaded again, because a proof has been found since.

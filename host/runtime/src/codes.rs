@@ -76,6 +76,8 @@ pub const STATE_UNREADABLE: Code = Code::new("WL-R083");
 pub const NO_SUCH_NODE: Code = Code::new("WL-R100");
 /// A stimulus is out of bounds.
 pub const BAD_STIMULUS: Code = Code::new("WL-R101");
+/// No run of a published workflow can begin on the current plugins.
+pub const CANNOT_RUN: Code = Code::new("WL-R111");
 /// A run that excludes this one has not ended.
 pub const RESERVED: Code = Code::new("WL-R110");
 /// The workflows that a stimulus starts are published again and again.

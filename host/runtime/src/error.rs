@@ -10,6 +10,14 @@ pub enum Error {
     /// The definition is wrong, with all its mistakes.
     #[error("the workflow has {} mistake(s)", .0.len())]
     Definition(Vec<Diagnostic>),
+    /// No run of a published workflow can begin on the current plugins. It may on later ones.
+    #[error("workflow `{workflow}` cannot run now: {}", first(.mistakes))]
+    CannotRun {
+        /// The workflow.
+        workflow: String,
+        /// All the reasons.
+        mistakes: Vec<Diagnostic>,
+    },
     /// The input does not fit the workflow.
     #[error("the input does not fit the workflow")]
     Input(Vec<Diagnostic>),
@@ -85,6 +93,15 @@ pub enum Error {
     Start(#[from] std::io::Error),
 }
 
+/// The first of several mistakes, and how many more there are.
+fn first(mistakes: &[Diagnostic]) -> String {
+    let first = mistakes.first().map_or("", |first| first.message.as_str());
+    match mistakes.len() {
+        0 | 1 => first.to_owned(),
+        all => format!("{first} (and {} more)", all - 1),
+    }
+}
+
 /// A verb without a fence was fenced off: the membership of this process has ended, or the store is
 /// at fault.
 impl From<Fenced> for Error {
@@ -131,6 +148,7 @@ impl Error {
             Self::Definition(diagnostics) | Self::Input(diagnostics) => diagnostics
                 .first()
                 .map_or(crate::codes::INPUT_INVALID, |first| first.code.clone()),
+            Self::CannotRun { .. } => crate::codes::CANNOT_RUN,
             Self::Conflict { .. } => crate::codes::ID_CONFLICT,
             Self::NoWorkflow(_) => crate::codes::CHILD,
             Self::Reserved { .. } => crate::codes::RESERVED,

@@ -30,6 +30,7 @@ mod options;
 mod outputs;
 mod parts;
 mod pause;
+mod process;
 mod queue;
 mod reserving;
 pub mod retention;
@@ -50,7 +51,7 @@ mod watching;
 mod workers;
 
 pub use catalog::{
-    Answering, Others, PublishedOthers, Report, check, check_file, warnings_before_run,
+    Answering, Others, PublishedOthers, Report, cannot_run, check, check_file, warnings_before_run,
 };
 pub use clock::{SystemClock, new_run_id};
 pub use derived::check_chosen;

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use windlass_keys::export::ExportKeys;
+use windlass_model::metrics::RunEvent;
 use windlass_model::{Payload, RunNo, Status, TriggerState};
 use windlass_periodic::Periodic;
 use windlass_store::rows::RunRow;
 use windlass_store::write::Leave;
 use windlass_store::{Listener, News, Store, Writer as _, next_rows};
 
+use crate::catalog::Prepared;
 use crate::definitions::{self, Definitions};
 use crate::error::Error;
 use crate::links::Links;
@@ -141,6 +143,11 @@ impl Runtime {
         self.shared.intake.scheduler.send(Event::Woken);
     }
 
+    /// Counts the retry of a run.
+    pub(crate) fn count_retry(&self, prepared: &Prepared) {
+        prepared.count(RunEvent::Retried, &self.shared.base.metrics);
+    }
+
     /// Waits until a run has ended, in any process.
     ///
     /// # Errors
@@ -255,10 +262,14 @@ impl Runtime {
         {
             Ok(backlog) => {
                 metrics.triggers_due.set(backlog.due);
-                metrics.dead_triggers.set(backlog.dead);
+                metrics.triggers_pending.set(backlog.pending);
+                metrics.triggers_parked.set(backlog.parked);
+                metrics.dead_letters.set(backlog.dead);
             }
-            Err(error) => tracing::debug!(%error, "cannot count the due triggers"),
+            Err(error) => tracing::debug!(%error, "cannot count the waiting triggers"),
         }
+        metrics.triggers_claimed.set(self.in_flight().into());
+        crate::process::measure(&metrics.process);
         metrics.text()
     }
 

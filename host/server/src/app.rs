@@ -34,7 +34,7 @@ use crate::rates::{self, Buckets};
 const COUNTING: usize = 4;
 
 /// How long the store may take to answer the probe.
-const PROBE: Duration = Duration::from_secs(2);
+const PROBE: Duration = Duration::from_secs(1);
 
 /// The shared state of all handlers. Clones share it.
 #[derive(Clone)]

@@ -109,11 +109,20 @@ pub(crate) struct ForeignPage;
 /// Passes a request to its handler, or answers it.
 pub(crate) async fn gate(
     State((app, rules)): State<(App, Arc<Rules>)>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let connection = request.extensions().get::<Connection>().cloned();
     let rule = rules.of(&request);
+    let metrics = Arc::clone(&app.options.metrics);
+    let response = pass(app, &rules, rule, request, next).await;
+    if rule.pool == Pool::Hooks {
+        metrics.http.hooks.add(response.status().as_u16());
+    }
+    response
+}
+
+async fn pass(app: App, rules: &Rules, rule: Rule, mut request: Request, next: Next) -> Response {
+    let connection = request.extensions().get::<Connection>().cloned();
     let asks = if rule.pool == Pool::Health || rule.is_free {
         Asks::Health
     } else {

@@ -58,6 +58,7 @@ impl InProcess {
             metrics: Arc::default(),
             live_feed: LiveFeed::new(),
             page: |_| None,
+            reload: None,
         });
         Self {
             router: routes::router(&app),

@@ -58,7 +58,7 @@ pub use error::Error;
 pub use in_process::{Answer, InProcess};
 pub use ipnet::IpNet;
 pub use live_feed::LiveFeed;
-pub use options::{Bounds, Callers, Options};
+pub use options::{Bounds, Callers, Options, Reload, Settings};
 pub use origin::{is_host, is_origin};
 pub use problem::Cause;
 pub use proxies::network;

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use windlass_model::Clock;
+use serde::Serialize;
+use utoipa::ToSchema;
 use windlass_model::metrics::Metrics;
+use windlass_model::{Clock, Code};
 use windlass_runtime::Runtime;
 use windlass_runtime::operations::Resources;
 use windlass_store::Store;
@@ -40,6 +42,21 @@ pub struct Options {
     pub live_feed: Arc<LiveFeed>,
     /// The page that explains a code, as Markdown.
     pub page: fn(&str) -> Option<&'static str>,
+    /// Reads the settings of the host again, and takes those that have changed. None: the process
+    /// is no host.
+    pub reload: Option<Arc<Reload>>,
+}
+
+/// Reads the settings of a host again. An error has its code and its text.
+pub type Reload = dyn Fn() -> Result<Settings, (Code, String)> + Send + Sync;
+
+/// The settings that have changed, by their keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Settings {
+    /// Those that the host has taken now.
+    pub applied: Vec<String>,
+    /// Those that differ from the start, and need a restart.
+    pub restart: Vec<String>,
 }
 
 /// How callers may name this host, the rates of callers without a token, and how callers are told

@@ -52,7 +52,7 @@ pub(crate) enum Permission {
     HostRead,
     /// Pause and unpause the host.
     HostPause,
-    /// Reload definitions and their files.
+    /// Reload settings, and definitions from their files.
     HostReload,
 }
 

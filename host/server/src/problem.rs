@@ -21,6 +21,9 @@ pub(crate) const MEDIA: &str = "application/problem+json";
 /// The default of `Retry-After`, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 
+/// `Retry-After` while a plugin is missing, in seconds.
+const PLUGIN_LATER_S: u64 = 30;
+
 /// The answer to a request that failed (RFC 9457).
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
@@ -297,6 +300,11 @@ fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
     match error {
         Error::Definition(found) | Error::Input(found) => {
             new(StatusCode::UNPROCESSABLE_ENTITY).errors(found)
+        }
+        Error::CannotRun { mistakes, .. } => {
+            let mut problem = new(StatusCode::SERVICE_UNAVAILABLE).errors(mistakes);
+            problem.later_s = Some(PLUGIN_LATER_S);
+            problem.help("put the plugin back, or publish a version that fits the plugins")
         }
         Error::Conflict { .. } | Error::Reserved { .. } => new(StatusCode::CONFLICT),
         Error::Deleted(_) => {

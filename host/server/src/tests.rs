@@ -112,6 +112,7 @@ impl Rig {
             metrics: Arc::default(),
             live_feed: LiveFeed::new(),
             page: |_| None,
+            reload: None,
         });
         Self {
             app,

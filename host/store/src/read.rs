@@ -176,6 +176,10 @@ with_readers! { readers }
 pub struct Backlog {
     /// Due triggers that no member has claimed.
     pub due: u64,
+    /// Triggers that are due later.
+    pub pending: u64,
+    /// Parked triggers.
+    pub parked: u64,
     /// Dead letters that were not replayed.
     pub dead: u64,
 }

@@ -14,9 +14,11 @@
 mod places;
 mod postgres;
 mod process;
+mod promtool;
 mod redis;
 mod tls;
 
 pub use postgres::{Databases, Options, POSTGRES, PostgreSql, Snapshot};
+pub use promtool::promtool;
 pub use redis::{REDIS, Redis};
 pub use tls::Authority;

@@ -115,6 +115,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             metrics: Arc::clone(plugins.metrics()),
             live_feed,
             page: |_| None,
+            reload: None,
         };
         anyhow::Ok((runtime, options))
     })

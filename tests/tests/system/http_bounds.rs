@@ -232,7 +232,7 @@ fn a_thousand_requests_at_once_are_all_answered() {
         list["items"] == json!([])
     });
     let text = web.get_any("/metrics").body;
-    let begun = format!("\nwindlass_runs_started_total {made}\n");
+    let begun = format!("\nwindlass_runs_started_total{{workflow=\"one\"}} {made}\n");
     assert!(text.contains(&begun), "as many as were told so: {made}");
 }
 

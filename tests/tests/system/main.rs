@@ -44,6 +44,7 @@ mod metrics;
 mod mistakes;
 mod moving;
 mod naming;
+mod operating;
 mod over_http;
 mod pausing;
 mod people;

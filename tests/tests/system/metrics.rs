@@ -1,6 +1,7 @@
 //! The metrics of a process, in the file of `--metrics`.
 
 use serde_json::{Value, json};
+use windlass_test_servers::promtool;
 use windlass_tests::harness::{Place, Signal, until};
 
 fn two() -> Value {
@@ -19,17 +20,32 @@ fn the_metrics_file_of_a_run_counts_its_work() {
     place.ask(&["run", &workflow, "--metrics", &to]);
     let text = std::fs::read_to_string(&file).expect("the file is there");
     let has = |line: &str| assert!(text.contains(line), "{line} is not in\n{text}");
-    has("\nwindlass_runs_started_total 1\n");
+    has("\nwindlass_runs_started_total{workflow=\"two\"} 1\n");
     has("\ntrigger_execution_seconds_count{type=\"start\",node=\"first\"} 1\n");
     has("\ntrigger_execution_seconds_count{type=\"next\",node=\"second\"} 1\n");
     has("\nwindlass_plugin_call_seconds_count{plugin=\"echo\"} 2\n");
-    has("\nwindlass_triggers_due 0\n");
-    has("\nwindlass_dead_triggers 0\n");
+    has("\nwindlass_triggers{state=\"due\"} 0\n");
+    has("\nwindlass_dead_letters 0\n");
     let commits = text
         .lines()
         .find_map(|line| line.strip_prefix("windlass_commit_seconds_count "))
         .and_then(|count| count.parse::<u64>().ok());
     assert!(commits.is_some_and(|commits| commits >= 2), "{text}");
+}
+
+#[test]
+fn the_checker_of_prometheus_accepts_the_metrics_and_the_alert_rules() {
+    let place = Place::new(&["echo"]);
+    let (workflow, file) = (place.workflow("two", &two()), place.path("metrics.prom"));
+    let (workflow, to) = (workflow.display().to_string(), file.display().to_string());
+    place.ask(&["run", &workflow, "--metrics", &to]);
+    let text = std::fs::read_to_string(&file).expect("the file is there");
+    promtool(&["check", "metrics"], &text).unwrap();
+    let rules = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/monitoring/alerts.yaml"
+    );
+    promtool(&["check", "rules", rules], "").unwrap();
 }
 
 #[test]
@@ -46,7 +62,10 @@ fn the_file_of_a_host_is_there_from_the_start_and_after_its_end() {
     serve.signal(Signal::TERM);
     assert!(serve.wait().success());
     let text = std::fs::read_to_string(&file).expect("the file is there");
-    assert!(text.contains("\nwindlass_runs_started_total 1\n"), "{text}");
+    assert!(
+        text.contains("\nwindlass_runs_started_total{workflow=\"two\"} 1\n"),
+        "{text}"
+    );
 }
 
 #[test]

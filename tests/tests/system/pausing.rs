@@ -115,7 +115,10 @@ fn check_pause_of_all(place: &Place) {
         // No host claims it, although each has scanned the store meanwhile.
         for web in [here, there] {
             let claims = || web.get_any("/metrics").body;
-            assert!(claims().contains("windlass_triggers_due 1"), "it is due");
+            assert!(
+                claims().contains("windlass_triggers{state=\"due\"} 1"),
+                "it is due"
+            );
         }
         let runs = there.get(&format!("/api/v1/runs/{}/executions", id.trim()));
         assert_eq!(runs["items"], json!([]));

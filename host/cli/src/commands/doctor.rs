@@ -12,6 +12,7 @@ use clap::Args;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 use windlass_plugins::{LoadEvent, Standing};
+use windlass_store::published::PublicationQuery;
 
 use budgets::Budget;
 use bundle::Bundle;
@@ -21,10 +22,16 @@ use crate::commands::health::here;
 use crate::commands::{plugin, took};
 use crate::config::{Config, Size};
 use crate::exit::Exit;
-use crate::output::{self, Output, Paint};
+use crate::output::{self, Paint};
 use crate::wire::budgets::Budgets;
 use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine, compile};
+
+/// How many published workflows the check reads at once.
+const PAGE: u32 = 500;
+
+/// How many workflows that cannot run the check names.
+const NAMED: usize = 5;
 
 /// How many flushes to the disk the check measures.
 const FLUSHES: u64 = 16;
@@ -114,7 +121,16 @@ impl Arguments {
             add("files", files(&machine));
         }
         add("library", library(&machine));
-        add("plugins", plugins(&machine, context.output));
+        match machine.host(compile::noted(context.output)) {
+            Ok(host) => {
+                add("plugins", plugins(&machine, &host));
+                add("workflows", workflows(&machine, &host));
+            }
+            Err(error) => {
+                let help = "Look at the section [plugins] of the configuration.";
+                add("plugins", Err((Health::Bad, error.to_string(), help)));
+            }
+        }
         add("proxies", proxies());
         add("cache", cache(&machine));
         add("guests", guests());
@@ -351,14 +367,7 @@ fn library(machine: &Machine) -> Checked {
     wire::library_in_use(&machine.config).map_err(|(what, help)| (Health::Warning, what, help))
 }
 
-fn plugins(machine: &Machine, output: Output) -> Checked {
-    let host = machine.host(compile::noted(output)).map_err(|error| {
-        (
-            Health::Bad,
-            error.to_string(),
-            "Look at the section [plugins] of the configuration.",
-        )
-    })?;
+fn plugins(machine: &Machine, host: &windlass_plugins::Host) -> Checked {
     let events = host.scan(&wire::plugin_directories(&machine.config));
     let failed: Vec<_> = events
         .iter()
@@ -394,6 +403,56 @@ fn plugins(machine: &Machine, output: Output) -> Checked {
         "{count} loaded, {} is yours",
         machine.config.plugins.directory.display()
     ))
+}
+
+/// Whether runs of the published workflows can begin on the plugins that are there.
+fn workflows(machine: &Machine, host: &windlass_plugins::Host) -> Checked {
+    let bad = |error: anyhow::Error| {
+        let help = "`windlass workflow list` shows the published workflows.";
+        (Health::Bad, error.to_string(), help)
+    };
+    let place = StoreLocation::of(&machine.config).map_err(|error| bad(error.into()))?;
+    if !place.exists().map_err(|error| bad(error.into()))? {
+        return Ok("none is published: the store is not there yet".to_owned());
+    }
+    let store = machine.unmigrated_store().map_err(bad)?;
+    let (mut count, mut wrong) = (0, Vec::new());
+    let mut after = None;
+    loop {
+        let query = PublicationQuery {
+            after: after.take(),
+            limit: PAGE,
+            ..PublicationQuery::default()
+        };
+        let rows = store
+            .publications(&query)
+            .map_err(|error| bad(error.into()))?;
+        for row in &rows {
+            count += 1;
+            let stored = store.definition(row.definition);
+            let stored = stored.map_err(|error| bad(error.into()))?;
+            let found = stored.map(|stored| windlass_runtime::cannot_run(&stored, host));
+            if let Some(first) = found.unwrap_or_default().first() {
+                wrong.push(format!("{}: {}", row.name, first.message));
+            }
+        }
+        match rows.last() {
+            Some(last) if rows.len() == PAGE as usize => after = Some(last.name.clone()),
+            _ => break,
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(format!("{count} published, and all can run"));
+    }
+    let more = wrong.len().saturating_sub(NAMED);
+    let named = wrong.iter().take(NAMED).map(String::as_str);
+    let mut text = named.collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        text.push_str(&format!("; and {more} more"));
+    }
+    let text = format!("{} of {count} cannot run: {text}", wrong.len());
+    let help = "Put the plugins back, or publish versions that fit: `windlass explain WL-R111`.";
+    Err((Health::Warning, text, help))
 }
 
 fn cache(machine: &Machine) -> Checked {

@@ -150,7 +150,7 @@ impl Send {
             "input": input::parse(&self.input)?,
             "ttl": format!("{}ms", self.ttl),
         });
-        let api = context.api_and_store()?;
+        let api = context.api()?;
         if let Some(body) = body.as_object_mut() {
             let run = self.run.as_deref().map(|id| api.id(id)).transpose()?;
             let delivery = self.delivery.map(|delivery| delivery.name().to_owned());

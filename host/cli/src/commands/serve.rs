@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use windlass_periodic::Periodic;
 use windlass_plugins::CompileReport;
 use windlass_runtime::{
     Drained, FolderLog, FolderReport, Observed, Observer, PluginFolders, Runtime, Scope,
@@ -14,7 +15,8 @@ use crate::app::Context;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
-use crate::signals::Signals;
+use crate::reload::Reloader;
+use crate::signals::{self, Signals};
 use crate::supervisor::Supervisor;
 use crate::web::{self, Web};
 use crate::wire::place::StoreLocation;
@@ -24,7 +26,9 @@ use crate::wire::{self, Machine, compile};
 #[derive(Debug, Args)]
 #[command(
     after_help = "SIGTERM or Ctrl-C drains: no new execution begins, and running executions end. \
-    A second one ends the process at once; nothing that was acknowledged is lost."
+    A second one ends the process at once; nothing that was acknowledged is lost. \
+    SIGHUP makes the host read its settings again: it takes grants, limits and secrets of plugins, \
+    and logs which other changed settings need a restart."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -45,6 +49,12 @@ pub(super) trait Hosting {
     /// Observes runs, besides the live feed of the API.
     fn observer(&self, store: &Arc<dyn Store>) -> std::io::Result<Option<Arc<dyn Observer>>>;
 
+    /// Whether the host takes changed settings at SIGHUP, which otherwise ends it.
+    fn reloads_at_hangup(&self) -> bool;
+
+    /// Begins to watch the settings, if the host takes them when their file changes.
+    fn watch_settings(&self, reloader: &Arc<Reloader>) -> Result<Option<Periodic>, Expected>;
+
     /// Called when the host serves.
     fn serving(&self, machine: &Machine, web: Option<&Web>);
 
@@ -56,7 +66,8 @@ pub(super) trait Hosting {
 }
 
 /// A host that writes a log.
-struct Logged;
+#[derive(Default)]
+struct Logged(Arc<FolderLog>);
 
 impl Hosting for Logged {
     fn name(&self) -> &'static str {
@@ -64,7 +75,7 @@ impl Hosting for Logged {
     }
 
     fn report(&self) -> Arc<dyn FolderReport> {
-        Arc::new(FolderLog)
+        Arc::<FolderLog>::clone(&self.0)
     }
 
     fn compiling(&self) -> CompileReport {
@@ -75,9 +86,19 @@ impl Hosting for Logged {
         Ok(None)
     }
 
+    fn reloads_at_hangup(&self) -> bool {
+        true
+    }
+
+    fn watch_settings(&self, _: &Arc<Reloader>) -> Result<Option<Periodic>, Expected> {
+        Ok(None)
+    }
+
     fn serving(&self, machine: &Machine, _: Option<&Web>) {
-        if let Ok(place) = StoreLocation::of(&machine.config) {
-            tracing::info!(store = %place, "serving");
+        let (plugins, workflows) = self.0.started();
+        if let Ok(store) = StoreLocation::of(&machine.config) {
+            let version = env!("CARGO_PKG_VERSION");
+            tracing::info!(version, %store, plugins, workflows, "serving");
         }
     }
 
@@ -105,7 +126,7 @@ impl Arguments {
             in_time,
             finished,
             left,
-        } = host(&machine, &self.metrics, &Logged)?;
+        } = host(context, &machine, &self.metrics, &Logged::default())?;
         if in_time {
             tracing::info!(finished, left, "drained");
         } else {
@@ -117,6 +138,7 @@ impl Arguments {
 
 /// Hosts until a signal comes, and drains.
 pub(super) fn host(
+    context: &Context,
     machine: &Machine,
     metrics: &MetricsArguments,
     hosting: &dyn Hosting,
@@ -132,6 +154,7 @@ pub(super) fn host(
     for fault in wire::proxy_faults() {
         tracing::warn!(code = %windlass_plugins::codes::NO_PROXY, "{fault}");
     }
+    let reloader = Reloader::new(context.sources.clone(), &machine.config, &host);
     let report = hosting.report();
     let folders = wire::plugin_directories(&machine.config);
     let wait = machine.config.plugins.start_wait.duration();
@@ -164,7 +187,7 @@ pub(super) fn host(
     // The server answers only after the first reading of the definition directories.
     let server = match listen {
         Some(listen) => Some(web::begin(
-            machine, listen, &store, &sources, &served, live_feed,
+            machine, listen, &store, &sources, &served, live_feed, &reloader,
         )?),
         None => None,
     };
@@ -178,14 +201,30 @@ pub(super) fn host(
         let supervisor = Arc::clone(&supervisor);
         async move { supervisor.report().await }
     });
+    let watch = hosting.watch_settings(&reloader)?;
+    if hosting.reloads_at_hangup() {
+        let _inside = machine.tokio.enter();
+        let hangup = signals::hangups()?;
+        machine.tokio.spawn(reload_at(hangup, reloader));
+    }
     let serving = serve(&served, machine, server, signals, hosting, &supervisor);
     let drained = machine.tokio.block_on(serving)?;
     reports.abort();
+    drop(watch);
     drop(retention);
     metrics.end(&served);
     hosting.drained();
     store.close();
     Ok(drained)
+}
+
+/// Takes changed settings at each SIGHUP.
+async fn reload_at(mut hangups: tokio::signal::unix::Signal, reloader: Arc<Reloader>) {
+    while hangups.recv().await.is_some() {
+        let reloader = Arc::clone(&reloader);
+        // A panic in it is reported, and the next signal tries again.
+        let _ = tokio::task::spawn_blocking(move || reloader.reload_and_log()).await;
+    }
 }
 
 /// Waits for a signal, and drains.

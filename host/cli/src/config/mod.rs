@@ -243,8 +243,9 @@ pub(crate) struct Telemetry {
     pub(crate) log: Option<String>,
     /// The format of log lines.
     pub(crate) log_format: LogFormat,
-    /// How many lines from one place in the code are logged in ten seconds. Further lines are
-    /// counted, and one line reports their number. 0 means no limit; lines of the levels `debug`
+    /// How many lines of one kind are logged in ten seconds, like those about runs that fault; a
+    /// tenth of them with the same workflow and code. Further lines are counted, and one line for
+    /// each workflow and code reports their number. 0 means no limit; lines of the levels `debug`
     /// and `trace` have no limit.
     pub(crate) log_limit: u32,
 }

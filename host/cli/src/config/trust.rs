@@ -31,6 +31,11 @@ impl Trust {
         Self(private::state().map(|state| state.join("trusted.json")))
     }
 
+    /// The file of the record.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.0.clone()
+    }
+
     /// The record in a file.
     #[cfg(test)]
     pub(crate) fn in_file(path: PathBuf) -> Self {

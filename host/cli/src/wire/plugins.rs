@@ -140,6 +140,20 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     Ok(options)
 }
 
+/// Takes the grants, limits and secrets of these settings into a running host. Blocks.
+pub(crate) fn reconfigure(config: &Config, host: &plugins::Host) -> Result<(), Expected> {
+    let section = &config.plugins;
+    let grants = section.grants.iter();
+    let grants = grants
+        .map(|(package, grant)| Ok((package.clone(), settings(package, grant, &section.limits)?)));
+    let settings = grants.collect::<Result<_, Expected>>()?;
+    let done = host.reconfigure(limits(&section.limits), settings, secrets(config)?);
+    done.map_err(|error| {
+        let text = format!("[plugins.limits] or a grant needs a restart: {error}");
+        Expected::new(codes::CONFIG_VALUE, text).help("Restart the host, or lower the limit.")
+    })
+}
+
 /// The program of this process, even if its file was replaced since.
 fn own_program() -> PathBuf {
     if cfg!(target_os = "linux") {

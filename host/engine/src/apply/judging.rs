@@ -137,6 +137,12 @@ impl Way {
 }
 
 impl Judged {
+    /// Whether the execution fails although its node did not.
+    pub fn refutes(&self) -> bool {
+        let refuted = self.0.as_ref().map(|judgement| &judgement.refuted);
+        refuted.is_some_and(Option::is_some)
+    }
+
     /// The decision about the outcome, unless the node just waits.
     pub(super) fn outcome(self) -> Option<Judgement> {
         self.0

@@ -39,6 +39,12 @@ pub(super) const LIMITED: About = About {
     help: "Requests that were answered with 429 because of the rate of their `hook` or `client`.",
 };
 
+pub(super) const HOOKS: About = About {
+    name: "windlass_hook_requests_total",
+    kind: "counter",
+    labels: &["status"],
+    help: "Requests to hooks, by the status of their answer.",
+};
 pub(super) const ANSWERS_REFUSED: About = About {
     name: "windlass_http_answers_refused_total",
     kind: "counter",
@@ -67,6 +73,8 @@ pub struct Http {
     pub evicted: Counter,
     /// Indexed by the position of the pool in [`POOLS`].
     pub pools: [Slots; POOLS.len()],
+    /// Requests to hooks.
+    pub hooks: Statuses,
     /// The budget of answers.
     pub answers: Answers,
     /// The memory of bodies.
@@ -88,6 +96,37 @@ pub const POOLS: [&str; 6] = [
     "waiting",
     "hooks-waiting",
 ];
+
+/// Requests by the status of their answer.
+#[derive(Debug)]
+pub struct Statuses(Box<[Counter]>);
+
+/// The first status of HTTP, and the first number that is none.
+const STATUSES: (u16, u16) = (100, 600);
+
+impl Default for Statuses {
+    fn default() -> Self {
+        let all = STATUSES.0..STATUSES.1;
+        Self(all.map(|_| Counter::default()).collect())
+    }
+}
+
+impl Statuses {
+    /// Counts an answer.
+    pub fn add(&self, status: u16) {
+        let at = status.checked_sub(STATUSES.0).map(usize::from);
+        if let Some(count) = at.and_then(|at| self.0.get(at)) {
+            count.add(1);
+        }
+    }
+
+    /// The counts of the statuses that there were.
+    pub(super) fn each(&self) -> impl Iterator<Item = (Vec<String>, u64)> {
+        let all = (STATUSES.0..STATUSES.1).zip(&self.0);
+        let all = all.map(|(status, count)| (vec![status.to_string()], count.get()));
+        all.filter(|(_, count)| *count > 0)
+    }
+}
 
 /// The metrics of one pool.
 #[derive(Debug, Default)]

@@ -4,35 +4,31 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most series of one family; further ones share a series with the labels [`OTHER`].
-pub(super) const MAX_SERIES: usize = 2_000;
+/// The most histograms of one family; further label values share the one with the labels [`OTHER`].
+/// A histogram is [`TIMES_US`] and three more lines of the text.
+pub(super) const MAX_HISTOGRAMS: usize = 200;
+/// The most label values that a family of counts tells apart; further ones share the counts with the
+/// labels [`OTHER`]. Each has a line for each kind that it counts.
+pub(super) const MAX_TALLIES: usize = 1_000;
 /// The label of series that exceed the bound.
 pub(super) const OTHER: &str = "other";
 
 /// Upper bounds of times, in microseconds: from a call of a warm plugin to a long request.
-const TIMES_US: [u64; 19] = [
-    10,
-    25,
+const TIMES_US: [u64; 11] = [
     50,
-    100,
     250,
-    500,
     1_000,
-    2_500,
     5_000,
-    10_000,
     25_000,
-    50_000,
     100_000,
-    250_000,
     500_000,
-    1_000_000,
-    5_000_000,
-    30_000_000,
+    2_500_000,
+    10_000_000,
+    60_000_000,
     300_000_000,
 ];
 /// Upper bounds of counts.
-const COUNTS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
+const COUNTS: [u64; 6] = [1, 4, 16, 64, 256, 1_024];
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -179,36 +175,71 @@ fn lines_of(bounds: &[u64]) -> usize {
     (bounds.len() + 2).div_ceil(LINE)
 }
 
-/// Histograms of time by the values of labels.
-#[derive(Debug, Default)]
-pub struct Family(Mutex<BTreeMap<Vec<String>, Arc<Histogram>>>);
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::of_time()
+    }
+}
 
-impl Family {
-    /// The histogram for these labels, which exists as long as the family.
-    pub fn series(&self, labels: &[&str]) -> Arc<Histogram> {
+/// Counts of up to [`LINE`] kinds. Threads of different shares add to them without contention.
+#[derive(Debug, Default)]
+pub struct Tally([CacheLine; SHARES]);
+
+impl Tally {
+    /// Adds to the count of a kind.
+    pub fn add(&self, kind: usize, more: u64) {
+        let line = self.0.get(share());
+        if let Some(count) = line.and_then(|line| line.0.get(kind)) {
+            count.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// The count of a kind.
+    pub fn get(&self, kind: usize) -> u64 {
+        let each = self.0.iter().filter_map(|line| line.0.get(kind));
+        each.map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// Series of one kind by the values of labels.
+#[derive(Debug)]
+pub struct Family<T> {
+    /// The most label values that are told apart.
+    most: usize,
+    series: Mutex<BTreeMap<Vec<String>, Arc<T>>>,
+}
+
+impl<T: Default> Family<T> {
+    /// An empty family, which tells so many label values apart.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            series: Mutex::default(),
+        }
+    }
+
+    /// The series for these labels, which exists as long as the family.
+    pub fn series(&self, labels: &[&str]) -> Arc<T> {
         let mut series = self.lock();
         let key: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
         if let Some(found) = series.get(&key) {
             return Arc::clone(found);
         }
-        let key = match series.len() < MAX_SERIES {
+        let key = match series.len() < self.most {
             true => key,
             false => vec![OTHER.to_owned(); labels.len()],
         };
-        let found = series.entry(key);
-        Arc::clone(found.or_insert_with(|| Arc::new(Histogram::of_time())))
+        Arc::clone(series.entry(key).or_default())
     }
 
-    pub(super) fn all(&self) -> Vec<(Vec<String>, Arc<Histogram>)> {
+    pub(super) fn all(&self) -> Vec<(Vec<String>, Arc<T>)> {
         let series = self.lock();
-        let copy = |(labels, histogram): (&Vec<String>, &Arc<Histogram>)| {
-            (labels.clone(), Arc::clone(histogram))
-        };
+        let copy = |(labels, series): (&Vec<String>, &Arc<T>)| (labels.clone(), Arc::clone(series));
         series.iter().map(copy).collect()
     }
 
     /// Takes the lock. The map is consistent even if a thread panicked while it held the lock.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<String>, Arc<Histogram>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<String>, Arc<T>>> {
+        self.series.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{About, Counter, Family, Gauge, Histogram};
+use super::{About, Counter, Family, Gauge, Histogram, Tally};
 
 /// A page of metrics. Writing to a string cannot fail.
 #[derive(Default)]
@@ -37,10 +37,59 @@ impl Text {
         self.series(about, &[], histogram);
     }
 
-    pub(super) fn family(&mut self, about: &About, family: &Family) {
+    /// A value for each value of the labels.
+    pub(super) fn values(
+        &mut self,
+        about: &About,
+        values: impl IntoIterator<Item = (Vec<String>, u64)>,
+    ) {
+        self.head(about);
+        for (labels, value) in values {
+            let labels = labels_of(about, &labels);
+            let _ = writeln!(self.0, "{}{{{labels}}} {value}", about.name);
+        }
+    }
+
+    /// The counts of one kind, by the labels of their family.
+    pub(super) fn tally(&mut self, about: &About, family: &Family<Tally>, kind: usize) {
+        let all = family.all().into_iter();
+        self.values(about, all.map(|(labels, tally)| (labels, tally.get(kind))));
+    }
+
+    /// The counts of several kinds, whose name is the last label. A kind that is not counted yet
+    /// has no line, unless it is one of the first `always` kinds.
+    pub(super) fn tallies(
+        &mut self,
+        about: &About,
+        family: &Family<Tally>,
+        kinds: &[(usize, &str)],
+        always: usize,
+    ) {
+        let all = family.all().into_iter();
+        let lines = all.flat_map(|(labels, tally)| {
+            let counts = kinds.iter().enumerate().filter_map(|(at, (kind, name))| {
+                let count = tally.get(*kind);
+                let mut labels = labels.clone();
+                labels.push((*name).to_owned());
+                (at < always || count > 0).then_some((labels, count))
+            });
+            counts.collect::<Vec<_>>()
+        });
+        self.values(about, lines);
+    }
+
+    pub(super) fn family(&mut self, about: &About, family: &Family<Histogram>) {
         self.head(about);
         for (labels, histogram) in family.all() {
             self.series(about, &labels, &histogram);
+        }
+    }
+
+    /// A number that is already text, if there is one.
+    pub(super) fn number(&mut self, about: &About, value: Option<String>) {
+        self.head(about);
+        if let Some(value) = value {
+            let _ = writeln!(self.0, "{} {value}", about.name);
         }
     }
 
@@ -57,11 +106,7 @@ impl Text {
 
     fn series(&mut self, about: &About, values: &[String], histogram: &Histogram) {
         let name = about.name;
-        let mut labels = String::new();
-        for (label, value) in about.labels.iter().zip(values) {
-            let comma = if labels.is_empty() { "" } else { "," };
-            let _ = write!(labels, "{comma}{label}=\"{}\"", escape(value));
-        }
+        let labels = labels_of(about, values);
         let comma = if labels.is_empty() { "" } else { "," };
         let mut count = 0;
         let mut bounds = histogram.bounds.iter();
@@ -88,8 +133,18 @@ impl Text {
     }
 }
 
+/// The labels of a series, without braces.
+fn labels_of(about: &About, values: &[String]) -> String {
+    let mut labels = String::new();
+    for (label, value) in about.labels.iter().zip(values) {
+        let comma = if labels.is_empty() { "" } else { "," };
+        let _ = write!(labels, "{comma}{label}=\"{}\"", escape(value));
+    }
+    labels
+}
+
 /// A value in the shown unit, without rounding.
-fn shown(value: u64, scale: u64) -> String {
+pub(super) fn shown(value: u64, scale: u64) -> String {
     let (whole, rest) = (value / scale, value % scale);
     if rest == 0 {
         return whole.to_string();

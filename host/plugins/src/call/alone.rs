@@ -48,6 +48,7 @@ pub(crate) fn alone<T: Send + 'static>(
         grants: Grants::default(),
         standing: Standing::Unnamed,
         track: Arc::new(Track::new()),
+        rules: None,
     };
     let needs = terms.limits.memory_bytes as u64 + INSTANCE_BYTES;
     let evict: &dyn Evict = &**shared;

@@ -10,7 +10,9 @@ pub(crate) mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use windlass_model::Digest;
@@ -22,12 +24,20 @@ use code_key::CodeKey;
 use proof::{Proof, Standing};
 use settings::{Grants, Limits, Settings};
 
-/// The rules by which components get permissions and limits.
-pub(crate) struct Rules {
+/// The part of the rules that an operator changes while the host runs.
+pub(crate) struct Table {
     /// The limits of a call, unless the plugin's own settings change them.
     pub(crate) limits: Limits,
     /// By package name.
     pub(crate) settings: BTreeMap<String, Settings>,
+    /// How often it was changed. A plugin that was made before the last change is made again.
+    pub(crate) generation: u64,
+}
+
+/// The rules by which components get permissions and limits.
+pub(crate) struct Rules {
+    /// Permissions and limits, as they are now.
+    pub(crate) table: ArcSwap<Table>,
     /// The most that the memory limit of a plugin may be, in bytes.
     pub(crate) max_memory_bytes: usize,
     /// The components of the library that came with the host.
@@ -42,7 +52,7 @@ pub(crate) struct Rules {
     pub(crate) key: CodeKey,
 }
 
-impl Rules {
+impl Table {
     /// The most memory that a call of any package can use.
     pub(crate) fn most_memory(&self) -> u64 {
         let most = self.all_limits().map(Limits::most_memory);
@@ -58,6 +68,23 @@ impl Rules {
         let own = self.settings.values();
         let own = own.filter_map(|settings| settings.limits.as_ref());
         own.chain([&self.limits])
+    }
+}
+
+impl Rules {
+    /// The most memory that a call of any package can use.
+    pub(crate) fn most_memory(&self) -> u64 {
+        self.table.load().most_memory()
+    }
+
+    /// The largest value of a limit over all packages.
+    pub(crate) fn most(&self, of: impl Fn(&Limits) -> usize) -> usize {
+        self.table.load().most(of)
+    }
+
+    /// The table as it is now.
+    pub(crate) fn now(&self) -> Arc<Table> {
+        self.table.load_full()
     }
 
     /// Refuses denied components.
@@ -83,7 +110,8 @@ impl Rules {
 /// The limits of a component: only a proved component gets more than the default; every component
 /// of the name gets less.
 pub(crate) fn limits(rules: &Rules, settings: &Settings, standing: &Standing) -> Limits {
-    let default = &rules.limits;
+    let table = rules.now();
+    let default = &table.limits;
     let mut limits = match (&settings.limits, standing) {
         (None, _) => default.clone(),
         (Some(own), Standing::Proved(_)) => own.clone(),

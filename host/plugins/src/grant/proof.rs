@@ -159,7 +159,8 @@ impl Evidence {
         if text.len() <= minisign::LONGEST {
             self.signature = Some(text.into());
         }
-        let settings = rules.settings.values();
+        let table = rules.now();
+        let settings = table.settings.values();
         let mut keys = settings
             .flat_map(|settings| &settings.proofs.keys)
             .peekable();
@@ -227,7 +228,7 @@ pub(crate) fn standing(
     };
     match noted(rules, digest, settings) {
         Some(proof) => Standing::Proved(proof),
-        None if settings.give(&rules.limits) => Standing::Unproved,
+        None if settings.give(&rules.now().limits) => Standing::Unproved,
         None => Standing::Unnamed,
     }
 }

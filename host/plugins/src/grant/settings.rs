@@ -87,7 +87,7 @@ impl Default for Limits {
 
 /// The operator's settings for one package. Permissions are for proved components only;
 /// restrictions hold for every component of the name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The proofs of a component, besides being part of the library.
     pub proofs: Proofs,
@@ -126,7 +126,7 @@ pub enum Isolation {
 }
 
 /// The permissions of a plugin: each needs a request of the plugin *and* a grant.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
     /// Destinations of its HTTP requests.
     pub http: Vec<Grant>,

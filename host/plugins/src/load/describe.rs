@@ -33,7 +33,7 @@ pub(super) fn ask(
     let limits = Limits {
         memory_bytes: shared.rules.most(|limits| limits.memory_bytes),
         deadline: DEADLINE,
-        ..shared.rules.limits.clone()
+        ..shared.rules.now().limits.clone()
     };
     let payload = alone(
         &shared.calls,

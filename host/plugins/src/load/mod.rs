@@ -84,6 +84,14 @@ pub(crate) struct LoadShared {
     pub(crate) compiles: Bench,
 }
 
+impl LoadShared {
+    /// The plugin of this digest, if there is one that follows the present rules.
+    pub(crate) fn living(&self, digest: &Digest) -> Option<Arc<Plugin>> {
+        let living = self.calls.living(digest)?;
+        living.terms.follow(&self.rules.now()).then_some(living)
+    }
+}
+
 /// Bounds the number of components that are worked on at once.
 pub(crate) struct Bench {
     free: Mutex<usize>,
@@ -207,8 +215,9 @@ pub(crate) fn load(
         .ok_or_else(|| Error::new(codes::WRAP, &subject, "making it a component crashed"))??;
     let digest = Digest::of(&bytes);
     shared.rules.permit(&digest, &subject)?;
-    if let Some(plugin) = shared.calls.living(&digest) {
-        let settings = shared.rules.settings.get(&plugin.description.package);
+    let table = shared.rules.now();
+    if let Some(plugin) = shared.living(&digest) {
+        let settings = table.settings.get(&plugin.description.package);
         let is_proved_now = || {
             let standing = proof::standing(&shared.rules, &digest, settings, evidence);
             matches!(standing, Standing::Proved(_))
@@ -291,7 +300,7 @@ pub(crate) fn bundled(
 ) -> Result<Arc<Plugin>, Error> {
     let subject = file.display().to_string();
     shared.rules.permit(digest, &subject)?;
-    if let Some(plugin) = shared.calls.living(digest) {
+    if let Some(plugin) = shared.living(digest) {
         return Ok(plugin);
     }
     let bundle = &shared.bundle;
@@ -360,7 +369,10 @@ fn build<'a>(
     let mut plugins = shared.calls.plugins.lock();
     let there = plugins.get(&digest).and_then(std::sync::Weak::upgrade);
     match there {
-        Some(there) if !there.is_unproved() || plugin.is_unproved() => {
+        Some(there)
+            if there.terms.follow(&shared.rules.now())
+                && (!there.is_unproved() || plugin.is_unproved()) =>
+        {
             there.sign(plugin.signature());
             return Ok(there);
         }
@@ -407,7 +419,8 @@ fn make<'a>(
     };
     let description = Description::read(&subject, &json)?;
     check_description(&description, &entries, &subject)?;
-    let named = shared.rules.settings.get(&description.package);
+    let table = shared.rules.now();
+    let named = table.settings.get(&description.package);
     let standing = proof::standing(&shared.rules, &digest, named, evidence);
     let signed = proof::signed(&digest, named, evidence);
     let settings = named.cloned().unwrap_or_default();
@@ -418,6 +431,7 @@ fn make<'a>(
         grants: grant::grants(&settings, &standing, &description, imports.http),
         standing,
         track: Arc::new(Track::new()),
+        rules: Some(Arc::clone(&table)),
     };
     let calls = shared.metrics.plugin_call(&description.package);
     let flows = Flows::new(terms.track.id, initial_memory(&component));

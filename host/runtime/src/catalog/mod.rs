@@ -23,13 +23,13 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use windlass_engine::{Graph, NodeIx};
 use windlass_model::definition::UseRef;
-use windlass_model::metrics::{Histogram, Metrics};
+use windlass_model::metrics::{Histogram, Metrics, RunEvent, Tally};
 use windlass_model::schema::{Refused, Schema};
 use windlass_model::secrets::Marked;
-use windlass_model::{Class, Digest, Failure, TriggerType};
+use windlass_model::{Class, Digest, ExecutionStatus, Failure, TriggerType};
 use windlass_plugins::Plugin;
 use windlass_store::Store;
-use windlass_store::rows::{DefinitionRow, PinsRow};
+use windlass_store::rows::{DefinitionRow, ExecutionRow, PinsRow};
 
 use crate::codes;
 use crate::entry::Entry;
@@ -40,7 +40,7 @@ pub use file::check_file;
 use kept::Kept;
 pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
-pub use prepare::{Report, check, warnings_before_run};
+pub use prepare::{Report, cannot_run, check, warnings_before_run};
 pub(crate) use prepare::{begins, is_pure, mistaken, uses};
 
 /// A definition, prepared to run.
@@ -64,12 +64,37 @@ pub(crate) struct Prepared {
     pub(crate) vars: Vec<(String, Bytes)>,
     /// An estimate of the memory that all of this takes, in bytes, except for components.
     pub(crate) weight: u64,
+    /// The counts of its runs. Looked up by the first one.
+    pub(crate) runs: OnceLock<Arc<Tally>>,
 }
 
 impl Prepared {
     /// The executor of a node.
     pub(crate) fn executor(&self, node: NodeIx) -> Option<&Executor> {
         self.nodes.get(node.at())?.as_ref()
+    }
+
+    /// Counts an event of a run.
+    pub(crate) fn count(&self, event: RunEvent, metrics: &Metrics) {
+        let runs = self.runs.get_or_init(|| metrics.runs(&self.name));
+        runs.add(event as usize, 1);
+    }
+
+    /// Counts an execution by its status, and records how long it took.
+    pub(crate) fn count_execution(&self, record: &ExecutionRow, metrics: &Metrics) {
+        let Some(executor) = self.executor(NodeIx(record.node)) else {
+            return;
+        };
+        let count = executor
+            .count
+            .get_or_init(|| metrics.executions(&self.name, &executor.name));
+        count.add(record.status as usize, 1);
+        // A cancelled execution did not end by itself.
+        if record.status != ExecutionStatus::Cancelled
+            && let Some(times) = executor.times(record.kind, metrics)
+        {
+            times.record(record.took_us);
+        }
     }
 }
 
@@ -96,6 +121,8 @@ pub(crate) struct Executor {
     pub(crate) pure: bool,
     /// Execution times in microseconds, by the type of the trigger. Made by the first execution.
     times: OnceLock<Box<Times>>,
+    /// Executions by status. Looked up by the first one.
+    count: OnceLock<Arc<Tally>>,
 }
 
 /// Histograms, by the type of the trigger.
@@ -103,7 +130,7 @@ type Times = [OnceLock<Arc<Histogram>>; TriggerType::ALL.len()];
 
 impl Executor {
     /// The histogram for an execution. It is looked up when the first execution ends.
-    pub(crate) fn times(&self, kind: TriggerType, metrics: &Metrics) -> Option<&Histogram> {
+    fn times(&self, kind: TriggerType, metrics: &Metrics) -> Option<&Histogram> {
         let place = TriggerType::ALL.iter().position(|other| *other == kind)?;
         let times = self.times.get_or_init(Box::default).get(place)?;
         Some(times.get_or_init(|| metrics.execution(kind, &self.name)))
@@ -262,7 +289,12 @@ impl Catalog {
                 "the store has no definition {digest}, though it is published"
             ))
         })?;
-        self.prepare_checking(row, plugins, false)
+        let workflow = row.name.clone();
+        let prepared = self.prepare_checking(row, plugins, false);
+        prepared.map_err(|error| match error {
+            Error::Definition(mistakes) => Error::CannotRun { workflow, mistakes },
+            other => other,
+        })
     }
 
     /// Prepares a definition that comes with a request for a run, and that [`Self::current`] does not

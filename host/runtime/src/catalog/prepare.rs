@@ -96,6 +96,22 @@ pub fn check(definition: &Definition, plugins: &Host, others: Option<&dyn Others
     report
 }
 
+/// Why runs of a stored definition cannot begin or must fail on the current plugins: node types that
+/// are missing, and configurations that their schemas refuse. No plugin is asked.
+pub fn cannot_run(row: &DefinitionRow, plugins: &Host) -> Vec<Diagnostic> {
+    let definition = match windlass_model::file::read_canonical(&row.json) {
+        Ok(definition) => definition,
+        Err(mistakes) => return mistakes,
+    };
+    let (uses, mut mistakes) = find(&definition, plugins);
+    if mistakes.is_empty() {
+        let compiled = Graph::compile(&definition, &|node_type| raw(&uses, node_type));
+        mistakes.extend(compiled.err().unwrap_or_default());
+        mistakes.extend(checks::configurations(&definition, &uses).by_schema());
+    }
+    mistakes
+}
+
 /// Whether a run of a definition can begin, its triggers aside. Blocks as [`check`] does.
 ///
 /// Every stage runs, also if another one finds mistakes: each omits the parts that it cannot read.
@@ -482,6 +498,7 @@ fn build(
         input: definition.input.as_ref().map(Schema::compile),
         vars,
         weight: 0,
+        runs: OnceLock::new(),
     };
     let schemas = schemas.values().map(|schema| schema.weight());
     prepared.weight = prepared.weigh() + schemas.sum::<usize>() as u64;
@@ -618,6 +635,7 @@ fn executor(
             reads: false,
             pure: true,
             times: OnceLock::new(),
+            count: OnceLock::new(),
         };
     };
     Executor {
@@ -631,6 +649,7 @@ fn executor(
         reads: plugin.reads,
         pure: is_pure(plugin),
         times: OnceLock::new(),
+        count: OnceLock::new(),
     }
 }
 

@@ -118,6 +118,7 @@ impl OperationsInner {
             }
         })?;
         if let Some(runtime) = self.runtime() {
+            runtime.count_retry(&own);
             runtime.adopt(row.no);
         }
         Ok(())

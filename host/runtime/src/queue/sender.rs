@@ -85,10 +85,12 @@ impl Sender {
     /// Postpones a stimulus that could not be sent, or makes it a dead letter. Returns when it is
     /// tried again.
     fn put_off(&self, row: QueuedRow, error: &Error, now_ms: i64) -> Result<Option<i64>, Error> {
-        tracing::warn!(code = %error.code(), %error, stimulus = row.stimulus.name, "a stimulus cannot be sent");
+        let (code, sender) = (error.code(), row.source.map(tracing::field::display));
+        let stimulus = &row.stimulus.name;
         let failure = Failure::new(Class::Permanent, error.code(), error.to_string());
         let tried = row.attempts.saturating_add(1);
         let (op, again_ms) = if tried >= ATTEMPTS {
+            tracing::warn!(%code, %error, stimulus, sender, attempt = tried, "dead letter: the stimulus cannot be sent");
             let op = QueueOp::Fail {
                 no: row.no,
                 error: failure,
@@ -98,6 +100,7 @@ impl Sender {
             (op, now_ms)
         } else {
             let ready_ms = now_ms.saturating_add(BACKOFF_MS << row.attempts.min(10));
+            tracing::warn!(%code, %error, stimulus, sender, attempt = tried, "the stimulus cannot be sent; it is sent again");
             let op = QueueOp::Delay {
                 no: row.no,
                 ready_ms,
@@ -117,6 +120,12 @@ impl Sender {
             now_ms,
             limit: EXPIRED,
         })?;
+        if expired > 0 {
+            tracing::warn!(
+                stimuli = expired,
+                "dead letters: nothing waited for these stimuli until they expired"
+            );
+        }
         Ok(expired >= EXPIRED)
     }
 }
@@ -132,7 +141,7 @@ fn report_refused(row: &QueuedRow) {
         %code,
         stimulus = name,
         sender,
-        "the tree of the sender has no room for the runs that a stimulus starts; it is a dead letter"
+        "dead letter: the tree of the sender has no room for the runs that the stimulus starts"
     );
 }
 

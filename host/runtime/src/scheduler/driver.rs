@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use windlass_model::limits::REASON_BYTES;
 use windlass_model::valid::plain;
-use windlass_model::{Numbers, TriggerState};
+use windlass_model::{Code, Numbers, TriggerState};
 use windlass_store::write::{
     Claim, ClaimScope, ClaimedRun, Claims, Fence, Fenced, Leave, Mark, NewMember, Park, Reap,
     Reaped, Renew, Renewed, TriggerFence, Unpark,
@@ -17,6 +17,7 @@ use windlass_store::write::{
 use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
 
 use super::core::{Action, Core, Event, Now};
+use crate::codes;
 use crate::error::Error;
 use crate::shard::{Arrival, Message};
 use crate::shared::{RuntimeShared, Work};
@@ -469,7 +470,10 @@ impl Driver {
             Err(Error::Store(error)) if error.transient => {
                 shared.unread(&claimed, &numbers, &error);
             }
-            Err(error) => shared.park(&claimed, &numbers, &error.to_string()),
+            Err(error) => {
+                let reason = error.to_string();
+                shared.park(&claimed, &numbers, &error.code(), &reason);
+            }
         };
         let threads = Arc::clone(&self.shared.base.catalog.threads);
         self.shared.base.io.spawn(async move {
@@ -506,16 +510,19 @@ impl RuntimeShared {
         reason: String,
     ) {
         let shared = Arc::clone(self);
-        let park = move || shared.park(&claimed, &numbers, &reason);
+        let park = move || shared.park(&claimed, &numbers, &codes::STATE_UNREADABLE, &reason);
         (self.bursts.aside)(&self.base.io, Work::Reads(Box::new(park)));
     }
 
     /// Parks the triggers of a run that cannot run here: its definition or one of its plugins
     /// is missing. They stay in the store and are unparked when plugins change.
-    fn park(&self, claimed: &ClaimedRun, numbers: &Numbers, reason: &str) {
+    fn park(&self, claimed: &ClaimedRun, numbers: &Numbers, code: &Code, reason: &str) {
         let row = &claimed.row;
         let reason = plain(reason, REASON_BYTES);
-        tracing::warn!(run = %row.id, reason, "parking a run that cannot go on here");
+        let definition = self.base.store.definition(row.definition).ok().flatten();
+        let workflow = definition.map(|definition| definition.name);
+        let workflow = workflow.as_deref();
+        tracing::warn!(run = %row.id, workflow, %code, reason, "run parked: it cannot go on here");
         let fence = fence(claimed, numbers);
         for trigger in &claimed.claimed {
             let trigger = TriggerFence {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use windlass_model::definition::{Misfire, Overlap};
 use windlass_model::schedule::{self, GRACE_MS, Schedule};
-use windlass_model::{RunId, TriggerNo, TriggerType};
+use windlass_model::{Code, RunId, TriggerNo, TriggerType};
 use windlass_store::published::{self, Plan, Planned, PutOff, ScheduleQuery, ScheduleRow};
 use windlass_store::rows::NewRun;
 use windlass_store::{Sink, Store, Ticket, Verb, Wrote};
@@ -149,7 +149,7 @@ impl Planner {
                 }
                 // The store failed, so the schedule itself is not failing.
                 Err(Error::Store(error)) if !error.is_refusal() => return Err(error),
-                Err(error) => put_off.push(trouble(&row, &error, now)),
+                Err(error) => put_off.push(trouble(&row, &error.code(), &error, now)),
             }
         }
         windlass_model::failpoint::pass("before-plan");
@@ -183,7 +183,7 @@ impl Planner {
                     continue;
                 }
                 Err(error) if error.is_refusal() => {
-                    put_off.push(trouble(&row, &error, now));
+                    put_off.push(trouble(&row, &error.code, &error, now));
                     continue;
                 }
                 // The store failed, or the membership has ended: the schedule stays due.
@@ -230,10 +230,10 @@ fn listed(
 }
 
 /// The write for a schedule whose occurrence cannot be planned.
-fn trouble(row: &ScheduleRow, error: &dyn std::fmt::Display, now: Now) -> PutOff {
+fn trouble(row: &ScheduleRow, code: &Code, error: &dyn std::fmt::Display, now: Now) -> PutOff {
     let (first_ms, most_ms) = PUT_OFF_MS;
     let again_in_ms = (first_ms << row.troubles.min(10)).min(most_ms);
-    tracing::warn!(workflow = row.workflow, key = row.key, troubles = row.troubles + 1, again_in_ms, %error, "a schedule cannot be planned");
+    tracing::warn!(workflow = row.workflow, key = row.key, troubles = row.troubles + 1, again_in_ms, %code, %error, "the schedule cannot start a run");
     PutOff {
         schedule: row.no,
         expected_last_planned_ms: row.last_planned_ms,

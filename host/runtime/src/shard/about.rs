@@ -12,6 +12,7 @@ use super::owned::OwnedRun;
 pub(crate) struct TriggerContext<'a> {
     pub(crate) run: RunId,
     pub(crate) trigger: Seq,
+    pub(crate) workflow: &'a str,
     /// Empty if the trigger has no node.
     pub(crate) node: &'a str,
     pub(crate) attempt: u32,
@@ -23,6 +24,7 @@ impl<'a> TriggerContext<'a> {
         Self {
             run: cx.run,
             trigger: cx.seq,
+            workflow: &cx.workflow,
             node: cx.node.as_deref().unwrap_or_default(),
             attempt: cx.attempt,
         }
@@ -33,10 +35,11 @@ impl<'a> TriggerContext<'a> {
         let Self {
             run,
             trigger,
+            workflow,
             node,
             attempt,
         } = self;
-        tracing::debug_span!("trigger", %run, %trigger, node, attempt)
+        tracing::debug_span!("trigger", %run, %trigger, workflow, node, attempt)
     }
 }
 
@@ -51,6 +54,7 @@ impl OwnedRun {
         TriggerContext {
             run: self.id,
             trigger,
+            workflow: &self.prepared.name,
             node: plan.map_or("", |plan| plan.name.as_str()),
             attempt: open.map_or(1, |open| open.attempt),
         }
@@ -64,6 +68,7 @@ macro_rules! log_about {
         tracing::$level!(
             run = %about.run,
             trigger = %about.trigger,
+            workflow = about.workflow,
             node = about.node,
             attempt = about.attempt,
             $($rest)+

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_engine::{Command, Open};
 use windlass_model::definition::CommitStrategy;
+use windlass_model::metrics::RunEvent;
 use windlass_model::{
     Bookmark, ExecutionStatus, Failure, Payload, RunId, ScopeNo, Seq, Status, Token, TriggerNo,
     TriggerType,
@@ -50,6 +51,9 @@ pub(super) struct Step {
     pub(super) now_ms: i64,
     /// How the run ends, if the step ends it.
     pub(super) finish: Option<Ending>,
+    /// The item of a failed execution: its positions in the lists around it, the outermost first.
+    /// Empty outside of every for-each.
+    pub(super) item: Vec<u32>,
 }
 
 impl Step {
@@ -153,6 +157,7 @@ impl OwnedRun {
         self.burst
             .count(shared.bursts.bounds, shared.base.clock.monotonic());
         let mut rows = Rows::default();
+        let troubles = self.troubles(to, &step);
         for command in std::mem::take(&mut step.commands) {
             self.carry_out(command, &used, &mut rows, shared)?;
         }
@@ -175,6 +180,13 @@ impl OwnedRun {
         let ended = step.finish.map(|ending| self.ended(ending));
         let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
+        let metrics = &shared.base.metrics;
+        for record in &runs {
+            self.prepared.count_execution(record, metrics);
+        }
+        if release && self.state.status == Status::Suspended {
+            self.prepared.count(RunEvent::Suspended, metrics);
+        }
         if ended.is_some() {
             shared.listeners.waiters.ends(self.no, self.id);
         }
@@ -194,6 +206,7 @@ impl OwnedRun {
             ended,
             sent: !sends.is_empty(),
             given: shared.listeners.outputs.take(self.id, &runs),
+            troubles,
         };
         let scopes = self.state.drain_scopes().into_iter();
         let commit = Commit {

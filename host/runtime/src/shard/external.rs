@@ -11,7 +11,6 @@ use windlass_store::letters::{DeadTrigger, LetterBody, NewDeadLetter};
 use windlass_store::rows::Suspicion;
 use windlass_store::write::Removed;
 
-use super::about::log_about;
 use super::commit::Step;
 use super::outcome::{Ran, Settled};
 use super::owned::{External, OwnedRun, Stage};
@@ -139,9 +138,6 @@ impl ShardState {
             Fate::Used => {}
             Fate::Again(again_ms) => step.again_ms = Some(again_ms),
             Fate::Dead(reason, failure) => {
-                let about = owned.about(to.seq);
-                let why = failure.as_ref().map_or("", |failure| &failure.message);
-                log_about!(warn, about, reason, why, "a trigger is a dead letter");
                 step.dead
                     .extend(owned.letter(to.seq, reason, failure, now_ms));
             }

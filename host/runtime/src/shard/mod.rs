@@ -31,6 +31,7 @@ mod settle;
 mod shard_state;
 mod step;
 mod suspend;
+mod trouble;
 pub(crate) mod work;
 pub(crate) mod worker;
 

@@ -26,10 +26,11 @@ impl OwnedRun {
             .zip(&step.effects.sent)
             .map(|(place, sent)| self.sent(to, place, sent, step.now_ms))
             .collect();
+        // The parent of a child receives the failure: if it faults, too, it announces that once.
         let faulted = step
             .finish
             .as_ref()
-            .filter(|ending| ending.status == Status::Faulted);
+            .filter(|ending| ending.status == Status::Faulted && self.depth == 0);
         let dead = step
             .dead
             .iter()
@@ -114,6 +115,6 @@ impl OwnedRun {
 
 /// Whether the failure of a run is that of a node. It may have a note about a condition that could
 /// not be evaluated.
-fn is_from(of_node: &Failure, of_run: &Failure) -> bool {
+pub(super) fn is_from(of_node: &Failure, of_run: &Failure) -> bool {
     of_node.code == of_run.code && of_run.message.starts_with(&of_node.message)
 }

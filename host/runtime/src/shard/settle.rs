@@ -281,6 +281,10 @@ impl OwnedRun {
         };
         let (to, now_ms) = (settling.to, settling.now_ms);
         let mut step = Step::new(settling.before, now_ms);
+        if matches!(event, Event::Failed { .. }) || judged.refutes() {
+            // The item's scope may end with the step.
+            step.item = self.position(settling.scope);
+        }
         let graph = Arc::clone(&self.prepared);
         let at = (now_ms, shared.bursts.max_steps);
         match apply_judged(&graph.graph, &mut self.state, event, judged, at) {
@@ -299,12 +303,10 @@ impl OwnedRun {
         if let Some(record) = &mut record {
             record.skipped = skipped(&step.commands);
             self.keep_or_refute(record, &step.commands);
-            self.observe(record, shared);
-            let executor = graph.executor(NodeIx(record.node));
-            let times = executor.and_then(|it| it.times(record.kind, &shared.base.metrics));
-            if let Some(times) = times {
-                times.record(record.took_us);
+            if let Some(failure) = &record.failure {
+                log_about!(debug, self.about(to.seq), code = %failure.code, error = failure.message, "attempt failed");
             }
+            self.observe(record, shared);
         }
         // A failed attempt leaves only its failure.
         let failed = record

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use windlass_model::metrics::RunEvent;
 use windlass_model::{Epoch, RunId, RunNo, Seq};
 use windlass_store::rows::{BORN_VERSION, Created, NewRun};
 use windlass_store::write::{ClaimedRun, Commit, Fence, Fenced, OrFenced, Park, Release};
@@ -16,6 +17,7 @@ use super::guard::Order;
 use super::owned::{HeldTrigger, OwnedRun, Stage};
 use super::ready::Ready;
 use super::refused::Refusals;
+use super::trouble::Trouble;
 use super::work::Address;
 use super::{Arrival, Birth, Elsewhere, Message, Reply};
 use crate::error::Error;
@@ -100,6 +102,8 @@ pub(super) enum Then {
         sent: bool,
         /// The output of a node for which a client waits.
         given: Option<Given>,
+        /// What the log says about the step.
+        troubles: Box<[Trouble]>,
     },
     /// A new run is written.
     Created(Box<(OwnedRun, Reply)>),
@@ -262,7 +266,9 @@ impl ShardState {
             }
         };
         if claimed.row.version == BORN_VERSION {
-            shared.base.metrics.runs_started.add(1);
+            owned
+                .prepared
+                .count(RunEvent::Started, &shared.base.metrics);
         }
         let id = owned.id;
         // An earlier burst of the run is void: the epoch has moved on.
@@ -471,7 +477,9 @@ impl ShardState {
         if matches!(answer, Ok(Ok(Created::New))) {
             let mut seqs: Vec<Seq> = owned.held.keys().copied().collect();
             seqs.sort_unstable();
-            shared.base.metrics.runs_started.add(1);
+            owned
+                .prepared
+                .count(RunEvent::Started, &shared.base.metrics);
             let id = owned.id;
             self.owned.insert(no, owned);
             shared.listeners.waiters.came(no, id);
@@ -493,8 +501,11 @@ impl ShardState {
 
     /// Continues after a durable write of a run.
     fn durable(&mut self, no: RunNo, epoch: Epoch, then: Then, shared: &Arc<RuntimeShared>) {
-        if let Then::Committed { sent: true, .. } = then {
-            shared.listeners.queue.ring();
+        if let Then::Committed { sent, troubles, .. } = &then {
+            troubles.iter().for_each(Trouble::log);
+            if *sent {
+                shared.listeners.queue.ring();
+            }
         }
         // A run that this write gave back may have been claimed again.
         let Some(owned) = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch) else {
@@ -528,6 +539,10 @@ impl ShardState {
                     }
                 }
                 let base = &shared.base;
+                let ended_as = ended.as_ref().map(|ended| ended.result.status);
+                if let Some(event) = ended_as.and_then(RunEvent::of) {
+                    owned.prepared.count(event, &base.metrics);
+                }
                 owned.memory.shrink(&base.metrics, base.run_data_bytes);
                 if owned.unacknowledged == 0 {
                     owned.gone.clear();

@@ -360,7 +360,7 @@ impl ShardState {
         let Some(held) = owned.held.get(&to.seq) else {
             return;
         };
-        log_about!(warn, owned.about(to.seq), reason, "parking a trigger");
+        log_about!(warn, owned.about(to.seq), reason, "trigger parked");
         let park = Park {
             fence: owned.fence(),
             trigger: held.fence(),

@@ -1,5 +1,7 @@
 //! The reports about watched folders: a host logs them, and a command for authors prints them.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use windlass_model::position;
 use windlass_plugins::LoadEvent;
 
@@ -16,19 +18,47 @@ pub trait FolderReport: Send + Sync + 'static {
     fn plugin(&self, event: &LoadEvent);
 }
 
-/// Writes the reports to the log.
-pub struct FolderLog;
+/// Writes the reports to the log. While the host starts, what it finds as before is only counted.
+#[derive(Debug, Default)]
+pub struct FolderLog {
+    has_started: AtomicBool,
+    plugins: AtomicU32,
+    workflows: AtomicU32,
+}
+
+impl FolderLog {
+    /// The host has started. Returns the number of plugin files and workflow files found so far.
+    pub fn started(&self) -> (u32, u32) {
+        self.has_started.store(true, Ordering::Relaxed);
+        let count = |number: &AtomicU32| number.load(Ordering::Relaxed);
+        (count(&self.plugins), count(&self.workflows))
+    }
+
+    /// Counts what is found while the host starts. Returns whether it starts.
+    fn counts(&self, number: &AtomicU32) -> bool {
+        let starts = !self.has_started.load(Ordering::Relaxed);
+        if starts {
+            number.fetch_add(1, Ordering::Relaxed);
+        }
+        starts
+    }
+}
 
 impl FolderReport for FolderLog {
     fn definitions(&self, found: &Reloaded) {
         for (file, published) in &found.published {
-            tracing::info!(
-                workflow = published.name,
-                version = published.version,
-                unchanged = published.unchanged,
-                file = %file.display(),
-                "published"
-            );
+            let (workflow, version) = (&published.name, published.version);
+            let starts = self.counts(&self.workflows);
+            if published.unchanged {
+                // While the host starts, this is one line for each file that is there.
+                if starts {
+                    tracing::debug!(workflow, version, file = %file.display(), "published before");
+                } else {
+                    tracing::info!(workflow, version, file = %file.display(), "published before");
+                }
+            } else {
+                tracing::info!(workflow, version, file = %file.display(), "published");
+            }
             for found in &published.warnings {
                 let place = &found.place.pointer;
                 tracing::warn!(
@@ -55,6 +85,9 @@ impl FolderReport for FolderLog {
 
     fn plugin(&self, event: &LoadEvent) {
         match event {
+            LoadEvent::Loaded { file, plugin, .. } if self.counts(&self.plugins) => {
+                tracing::debug!(plugin = plugin.name(), digest = %plugin.digest, file = %file.display(), "loaded");
+            }
             LoadEvent::Loaded { file, plugin, .. } => {
                 tracing::info!(plugin = plugin.name(), digest = %plugin.digest, file = %file.display(), "loaded");
             }

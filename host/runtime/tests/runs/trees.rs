@@ -199,6 +199,8 @@ nodes:
 fn incidents_that_cause_incidents_are_stopped_at_the_bound() {
     const BROKEN: &str = "
 workflow: broken
+triggers:
+  again: { event: again, match: { n: 0 } }
 vars: { zero: 0 }
 nodes:
   fails: { set: { x: '{{ 1 // vars.zero }}' } }
@@ -208,9 +210,10 @@ workflow: handler
 triggers:
   any: { event: incident }
 nodes:
-  again: { workflow: broken, on-error: continue }
+  again: { use: teller/tell, with: { send: 1, name: again, data: 1, then: done } }
 ";
     let running = Setup {
+        components: &["teller"],
         max_descendants: 9,
         ..Setup::default()
     }
@@ -223,6 +226,6 @@ nodes:
     let runs = running.store.counts().unwrap().runs;
     assert_eq!(
         runs, 10,
-        "the first run, and in turn a handler and what it calls"
+        "the first run, and in turn a handler and what it starts"
     );
 }

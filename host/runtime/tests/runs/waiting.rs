@@ -9,8 +9,9 @@ use windlass_model::{Class, Payload, RunId, Status};
 use windlass_runtime::operations;
 use windlass_store::external::Scheduled;
 use windlass_store::letters::LetterQuery;
+use windlass_store::read::RunQuery;
 use windlass_store::stimuli::BookmarkQuery;
-use windlass_store::{Reader as _, Wrote};
+use windlass_store::{MemoryStore, Reader as _, Wrote};
 
 use crate::rig::Setup;
 
@@ -309,6 +310,43 @@ output: "{{ nodes.hear.output.node }}: {{ nodes.hear.output.failure.message }}"
         ..LetterQuery::default()
     });
     assert!(letters.unwrap().is_empty());
+}
+
+#[test]
+fn a_child_and_its_parent_that_fault_are_announced_once() {
+    const CHILD: &str = "workflow: child\nnodes:\n  bad: { fail: it is broken }\n";
+    const ALARM: &str = r#"
+workflow: alarm
+triggers:
+  any: { event: incident }
+nodes:
+  tell: { set: { from: "{{ input.workflow }}", why: "{{ input.failure.message }}" } }
+output: "{{ nodes.tell.output }}"
+"#;
+    let running = Setup::default().beside("child", CHILD).start();
+    running.publish(ALARM);
+    let handles = "{ workflow: child, on-error: continue }";
+    let handled = running.run(&format!("workflow: handles\nnodes:\n  call: {handles}\n"));
+    assert_eq!(running.ended(handled.no).status, Status::Completed);
+    let parent = running.run("workflow: parent\nnodes:\n  call: { workflow: child }\n");
+    assert_eq!(running.ended(parent.no).status, Status::Faulted);
+    let alarms = |store: &MemoryStore| {
+        let query = RunQuery {
+            workflow: Some("alarm".to_owned()),
+            limit: 10,
+            ..RunQuery::default()
+        };
+        store.runs(&query).unwrap()
+    };
+    running.until("the alarm is over", |store| {
+        let counts = store.counts().unwrap();
+        let queued = counts.queued + counts.buffered;
+        queued == 0 && counts.unfinished == 0 && !alarms(store).is_empty()
+    });
+    let alarms = alarms(&running.store);
+    assert_eq!(alarms.len(), 1, "{alarms:?}");
+    let told = output(&running.ended(alarms[0].no));
+    assert_eq!(told, json!({ "from": "parent", "why": "it is broken" }));
 }
 
 fn output(result: &windlass_runtime::RunResult) -> Value {

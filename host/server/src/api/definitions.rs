@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::Digest;
-use windlass_runtime::operations;
+use windlass_model::file::DIAGNOSTICS;
+use windlass_runtime::{cannot_run, operations};
 use windlass_store::passing;
 use windlass_store::published::{PublicationQuery, PublicationRow, ScheduleQuery};
 
@@ -17,7 +18,7 @@ use crate::app::{App, AppInner};
 use crate::extract::{Named, QueryParams, check_optional};
 use crate::json::Json;
 use crate::page::{Page, PageAsked};
-use crate::problem::Problem;
+use crate::problem::{Mistake, Problem};
 use crate::raw::Raw;
 use crate::view::moment;
 use crate::workflow_file::WorkflowFile;
@@ -45,6 +46,10 @@ pub(crate) struct Version {
     /// The time at which it was retracted or replaced.
     #[schema(required = true)]
     retracted: Option<String>,
+    /// Why its runs cannot begin, or must fail, on the current plugins of the host. Null if it is
+    /// not published, the request does not ask, or the process cannot load plugins.
+    #[schema(required = true)]
+    mistakes: Option<Vec<Mistake>>,
 }
 
 fn version(row: &PublicationRow) -> Version {
@@ -54,7 +59,30 @@ fn version(row: &PublicationRow) -> Version {
         definition: row.definition.to_string(),
         published: moment(row.published_ms),
         retracted: row.retracted_ms.map(moment),
+        mistakes: None,
     }
+}
+
+/// Why runs of a published version cannot begin on the current plugins. None: this process cannot
+/// load plugins.
+fn mistakes(app: &AppInner, row: &PublicationRow) -> Result<Option<Vec<Mistake>>, Box<Problem>> {
+    let Ok(plugins) = app.resources().plugins() else {
+        return Ok(None);
+    };
+    let stored = app.store().definition(row.definition)?;
+    let found = stored.map(|stored| cannot_run(&stored, &plugins));
+    let found = found.unwrap_or_default();
+    let found = found.iter().take(DIAGNOSTICS);
+    Ok(Some(found.map(Mistake::from).collect()))
+}
+
+/// As [`version`], with the mistakes if they are asked for.
+fn checked(app: &AppInner, row: &PublicationRow, asked: bool) -> Result<Version, Box<Problem>> {
+    let mut version = version(row);
+    if asked && row.retracted_ms.is_none() {
+        version.mistakes = mistakes(app, row)?;
+    }
+    Ok(version)
 }
 
 /// Which versions to list.
@@ -64,6 +92,9 @@ pub(crate) struct Filter {
     /// Include versions that are no longer published, the newest of each workflow first.
     #[serde(default)]
     retracted: bool,
+    /// Check whether the published versions can run on the current plugins of the host.
+    #[serde(default)]
+    check: bool,
 }
 
 /// List the published workflows, by name.
@@ -79,7 +110,9 @@ pub(crate) async fn list(
             let after = page.after("versions")?;
             let rows = page.rows(|limit| versions(app, after.clone(), limit))?;
             let place = |row: &PublicationRow| format!("{} {}", row.name, row.version);
-            return page.part("versions", rows, place, |row| Ok(version(&row)));
+            return page.part("versions", rows, place, |row| {
+                checked(app, &row, filter.check)
+            });
         }
         let after = page.after("definitions")?;
         let rows = page.rows(|limit| {
@@ -90,7 +123,9 @@ pub(crate) async fn list(
             })?)
         })?;
         let place = |row: &PublicationRow| row.name.clone();
-        page.part("definitions", rows, place, |row| Ok(version(&row)))
+        page.part("definitions", rows, place, |row| {
+            checked(app, &row, filter.check)
+        })
     })
     .await
     .map(Json)
@@ -289,6 +324,8 @@ pub(crate) struct Coming {
 pub(crate) struct Times {
     /// The due times.
     items: Vec<Coming>,
+    /// Why runs of the workflow cannot begin then, on the current plugins of the host.
+    mistakes: Vec<Mistake>,
 }
 
 /// List the next due times of a published workflow's schedules.
@@ -316,7 +353,13 @@ pub(crate) async fn next(
             trigger,
         });
         let items = items.collect();
-        Ok(Json(Times { items }))
+        let published = app.store().published(&name)?;
+        let mistakes = match published {
+            Some(row) => mistakes(app, &row)?,
+            None => None,
+        };
+        let mistakes = mistakes.unwrap_or_default();
+        Ok(Json(Times { items, mistakes }))
     })
     .await
 }

@@ -16,6 +16,7 @@ use windlass_runtime::definitions::{self, Upkept};
 use crate::app::App;
 use crate::extract::{Document, check_text};
 use crate::json::Json;
+use crate::options::Settings;
 use crate::problem::{Mistake, Problem};
 
 /// The most workflows that one request may name.
@@ -113,6 +114,9 @@ pub(crate) struct Reloaded {
     retracted: Vec<OfFile>,
     /// Files that cannot be published. Their published versions are unchanged.
     failed: Vec<NotPublished>,
+    /// The settings that have changed. Null if the process is no host.
+    #[schema(required = true)]
+    settings: Option<Settings>,
 }
 
 /// A version that was published from a file.
@@ -144,17 +148,30 @@ pub(crate) struct NotPublished {
     errors: Vec<Mistake>,
 }
 
-/// Read the directories of workflow files again, and publish each file that differs from its
-/// published version.
+/// Read the settings and the directories of workflow files again.
+///
+/// The host takes changed grants, limits and secrets of plugins, and names the other settings that
+/// have changed: they need a restart. It publishes each file that differs from its published version.
 #[utoipa::path(post, path = "/api/v1/admin/reload", operation_id = "reloadFiles", tag = "admin",
     responses((status = 200, description = "The files that were published or retracted, and those that failed.", body = Reloaded),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "Another process is doing the same, and carries this request out.")))]
+            description = "Another process is doing the same, and carries this request out."),
+        (status = 422, body = Problem, content_type = "application/problem+json",
+            description = "The settings have a mistake. Nothing was reloaded.")))]
 pub(crate) async fn reload(State(app): State<App>) -> Result<Json<Reloaded>, Box<Problem>> {
-    let ask = app.ask(move |app| done(app.resources().definitions()?.reload()?));
-    let done = ask.await?;
+    let ask = app.ask(move |app| {
+        let settings = app.options.reload.as_ref().map(|reload| reload());
+        let settings = settings
+            .transpose()
+            .map_err(|(code, text)| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, &code, text))?;
+        let done = done(app.resources().definitions()?.reload()?)?;
+        Ok((done, settings))
+    });
+    let (done, settings) = ask.await?;
     app.published();
-    Ok(Json(done.into()))
+    let mut reloaded = Reloaded::from(done);
+    reloaded.settings = settings;
+    Ok(Json(reloaded))
 }
 
 impl From<definitions::Reloaded> for Reloaded {
@@ -190,6 +207,7 @@ impl From<definitions::Reloaded> for Reloaded {
             published: published.collect(),
             retracted: retracted.collect(),
             failed: failed.collect(),
+            settings: None,
         }
     }
 }

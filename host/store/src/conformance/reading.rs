@@ -189,9 +189,9 @@ pub(super) fn waiting_work_is_counted(harness: &dyn Harness) {
     let member = Member::join(harness);
     let backlog = |limit| {
         let found = member.store.backlog(1_000, limit).unwrap();
-        (found.due, found.dead)
+        (found.due, found.pending, found.dead)
     };
-    assert_eq!(backlog(10), (0, 0));
+    assert_eq!(backlog(10), (0, 0, 0));
     for (place, priority) in [3, -2, 0, 0, 7].into_iter().enumerate() {
         let mut new = member.draft(1);
         // The last trigger is not due yet.
@@ -199,11 +199,11 @@ pub(super) fn waiting_work_is_counted(harness: &dyn Harness) {
         new.triggers[0].priority = priority;
         member.create(new);
     }
-    assert_eq!(backlog(10), (4, 0));
-    assert_eq!(backlog(3), (3, 0));
+    assert_eq!(backlog(10), (4, 1, 0));
+    assert_eq!(backlog(3), (3, 0, 0));
     let claims = member.claim(1_000, 10, 10);
     assert_eq!(claims.runs.len(), 4);
-    assert_eq!(backlog(10), (0, 0));
+    assert_eq!(backlog(10), (0, 1, 0));
 }
 
 pub(super) fn runs_are_found_by_prefix(harness: &dyn Harness) {

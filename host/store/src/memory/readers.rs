@@ -404,10 +404,16 @@ impl Data {
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
         let rows = self.due.iter().filter_map(|due| self.triggers.get(&due.3));
         let due = rows.filter(|row| row.due_ms <= now_ms);
+        let due = due.take(limit as usize).count() as u64;
+        let waiting = self.due.iter().take(limit as usize).count() as u64;
+        let parked = self.triggers.values();
+        let parked = parked.filter(|row| row.state == TriggerState::Parked);
         let dead = self.letters.values();
         let dead = dead.filter(|letter| letter.replayed_ms.is_none());
         Ok(Backlog {
-            due: due.take(limit as usize).count() as u64,
+            due,
+            pending: waiting.saturating_sub(due),
+            parked: parked.take(limit as usize).count() as u64,
             dead: dead.take(limit as usize).count() as u64,
         })
     }

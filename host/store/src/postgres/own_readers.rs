@@ -74,13 +74,19 @@ impl Tables for ReadPool {
             "SELECT (SELECT count(*) FROM (SELECT 1 FROM ranks JOIN trigger t \
                     ON t.wake_ms IS NOT NULL AND t.rank = ranks.rank AND t.wake_ms <= ?1 \
                     LIMIT ?2) AS due), \
+                (SELECT count(*) FROM (SELECT 1 FROM trigger WHERE wake_ms IS NOT NULL \
+                    LIMIT ?2) AS waiting), \
+                (SELECT count(*) FROM (SELECT 1 FROM trigger WHERE state = 2 \
+                    LIMIT ?2) AS parked), \
                 (SELECT count(*) FROM (SELECT 1 FROM dead_letter WHERE replayed_ms IS NULL \
                     LIMIT ?2) AS dead)"
         );
         let backlog = self.one(sql, params![now_ms, limit], |row| {
             Ok(Backlog {
                 due: unsigned(row, 0)?,
-                dead: unsigned(row, 1)?,
+                pending: unsigned(row, 1)?.saturating_sub(unsigned(row, 0)?),
+                parked: unsigned(row, 2)?,
+                dead: unsigned(row, 3)?,
             })
         })?;
         Ok(backlog.unwrap_or_default())

@@ -100,11 +100,19 @@ impl Tables for Pool {
         let dead = sql!(
             "SELECT count(*) FROM (SELECT 1 FROM dead_letter WHERE replayed_ms IS NULL LIMIT ?1)"
         );
+        let waiting = sql!("SELECT count(*) FROM (SELECT 1 FROM trigger WHERE state = 0 LIMIT ?1)");
+        let parked = sql!("SELECT count(*) FROM (SELECT 1 FROM trigger WHERE state = 2 LIMIT ?1)");
         self.moment(|moment| {
             let due = moment.one(due, params![now_ms, limit], |row| unsigned(row, 0))?;
+            let waiting = moment.one(waiting, params![limit], |row| unsigned(row, 0))?;
+            let parked = moment.one(parked, params![limit], |row| unsigned(row, 0))?;
             let dead = moment.one(dead, params![limit], |row| unsigned(row, 0))?;
             Ok(Backlog {
                 due: due.unwrap_or_default(),
+                pending: waiting
+                    .unwrap_or_default()
+                    .saturating_sub(due.unwrap_or_default()),
+                parked: parked.unwrap_or_default(),
                 dead: dead.unwrap_or_default(),
             })
         })

@@ -9,10 +9,12 @@ pub(super) mod screen;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use parking_lot::Mutex;
 use serde_json::json;
+use windlass_periodic::{Periodic, Rest};
 use windlass_plugins::CompileReport;
 use windlass_runtime::{FolderReport, Observer};
 use windlass_store::Store;
@@ -24,6 +26,7 @@ use crate::config::layers::PROJECT_FILE;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
+use crate::reload::{Reloaded, Reloader};
 use crate::web::Web;
 use crate::wire::{Machine, compile};
 use files::Files;
@@ -83,7 +86,7 @@ impl Arguments {
             screen,
             runs: Mutex::new(None),
         };
-        serve::host(&machine, &self.metrics, &dev)?;
+        serve::host(context, &machine, &self.metrics, &dev)?;
         screen.say(&json!({ "event": "end" }), |_| "Stopped.".to_owned());
         Ok(Exit::Done)
     }
@@ -96,6 +99,40 @@ fn enter(directory: &Path) -> Result<(), Expected> {
         Expected::new(codes::FILE_UNREADABLE, text)
             .help("Name the directory of a project; `windlass init DIR` makes one.")
     })
+}
+
+/// How often the files of the settings are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Shows what a host has taken of changed settings.
+fn say_reloaded(screen: Screen, done: Result<Reloaded, Expected>) {
+    match done {
+        Ok(Reloaded { applied, restart }) if applied.is_empty() && restart.is_empty() => {}
+        Ok(Reloaded { applied, restart }) => {
+            let event = json!({ "event": "settings", "applied": applied, "restart": restart });
+            screen.say(&event, |paint| {
+                let taken = match applied.as_slice() {
+                    [] => String::new(),
+                    keys => format!(" taken: {}", keys.join(", ")),
+                };
+                let mut text = format!("{} settings:{taken}", paint.good('✓'));
+                if !restart.is_empty() {
+                    let keys = restart.join(", ");
+                    text.push_str(&paint.warning(format!(" needs a restart: {keys}")));
+                }
+                text
+            });
+        }
+        Err(error) => {
+            let event = json!({
+                "event": "settings", "code": error.code.to_string(), "error": error.to_string(),
+            });
+            screen.say(&event, |paint| {
+                let text = format!("✗ settings: {error}; the settings before stay");
+                paint.bad(text)
+            });
+        }
+    }
 }
 
 /// The host as `dev` shows it.
@@ -132,6 +169,37 @@ impl Hosting for Dev {
         let (runs, observer) = Runs::begin(self.screen, Arc::clone(store))?;
         *self.runs.lock() = Some(runs);
         Ok(Some(observer))
+    }
+
+    /// Its terminal is closed.
+    fn reloads_at_hangup(&self) -> bool {
+        false
+    }
+
+    fn watch_settings(&self, reloader: &Arc<Reloader>) -> Result<Option<Periodic>, Expected> {
+        let (screen, reloader) = (self.screen, Arc::clone(reloader));
+        let look = |reloader: &Reloader| {
+            let files = reloader.files().into_iter();
+            let stamps = files.map(|file| {
+                let metadata = std::fs::metadata(&file).ok()?;
+                Some((file, metadata.modified().ok(), metadata.len()))
+            });
+            stamps.collect::<Vec<_>>()
+        };
+        let mut seen = look(&reloader);
+        let watch = Periodic::start("settings", move |_| {
+            let now = look(&reloader);
+            if now != seen {
+                seen = now;
+                say_reloaded(screen, reloader.reload());
+            }
+            Rest::exactly(LOOK)
+        });
+        let watch = watch.map_err(|error| {
+            let text = format!("no thread for the settings: {error}");
+            Expected::new(codes::FILE_UNREADABLE, text)
+        });
+        watch.map(Some)
     }
 
     fn serving(&self, _: &Machine, web: Option<&Web>) {

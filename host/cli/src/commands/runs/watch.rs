@@ -4,6 +4,8 @@
 //! So it works with a host and on a store alike, and misses none. After a pause of more than
 //! [`MOST`] executions it shows the newest, and says so.
 
+use std::time::Duration;
+
 use clap::Args;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
@@ -14,6 +16,12 @@ use crate::client::{Api, WAIT, items, picked, text};
 use crate::ended;
 use crate::exit::Exit;
 use crate::output::{Format, Output};
+
+/// The status of a run that no host has taken.
+const PENDING: &str = "pending";
+
+/// After which time without a host the command says so.
+const UNTAKEN: Duration = Duration::from_secs(3);
 
 /// Executions per request.
 const PAGE: usize = 50;
@@ -53,8 +61,13 @@ pub(super) fn watch(
     let run = api.get(&["runs", id])?;
     let created_ms = run.get("run").map_or(0, |run| at_ms(run, "created"));
     let (mut last, mut said, mut seen) = (None, String::new(), None);
+    let mut is_untaken = false;
     loop {
-        let (status, outcome) = api.follow(id, seen.as_ref(), WAIT)?;
+        let patience = match said == PENDING && !is_untaken {
+            true => UNTAKEN,
+            false => WAIT,
+        };
+        let (status, outcome) = api.follow(id, seen.as_ref(), patience)?;
         // Executions that precede the status are in the store by now.
         let new = newer(api, id, last.as_ref())?;
         if new.gap {
@@ -76,6 +89,13 @@ pub(super) fn watch(
             return ended::tell_outcome(output, &outcome);
         }
         let now = text(&outcome, "status")?;
+        if now == said && now == PENDING && !is_untaken {
+            is_untaken = true;
+            output.note(
+                "No host has taken the run yet: start one with `windlass serve`, or wait for the \
+                one that is busy.",
+            );
+        }
         if now != said && output.is_text() {
             tell(output, id, now);
             now.clone_into(&mut said);

@@ -17,7 +17,7 @@ use crate::commands::moment;
 use crate::commands::workflow::missing;
 use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
-use crate::output::columns_of;
+use crate::output::{self, columns_of};
 use crate::source::Source;
 
 /// The arguments.
@@ -84,6 +84,15 @@ impl Next {
         let asked = api.ask(Method::GET, &path, &query, None);
         let (_, mut times) =
             asked.map_err(|error| or_missing(error, || missing(&self.workflow)))?;
+        let mistakes = items(&mut times, "mistakes")?;
+        if let Some(first) = mistakes.first() {
+            let why = text(first, "detail")?;
+            let name = output::name(&self.workflow);
+            context.output.note(&format!(
+                "workflow `{name}` cannot run at these times: {why} (`windlass explain {}`)",
+                windlass_runtime::codes::CANNOT_RUN
+            ));
+        }
         let times = items(&mut times, "items")?;
         for item in &times {
             text(item, "at")?;

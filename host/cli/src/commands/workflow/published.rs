@@ -200,15 +200,32 @@ const LISTED_KEYS: [&str; 5] = [
 
 impl List {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let filter = [("retracted", self.all.to_string())];
+        let filter = [
+            ("retracted", self.all.to_string()),
+            ("check", true.to_string()),
+        ];
         let api = context.api()?;
-        let items = api.list(&["definitions"], &filter, LISTED, &LISTED_KEYS)?;
-        let columns = ["workflow", "version", "published", "retracted"];
+        let keys = [&LISTED_KEYS[..], &["mistakes"]].concat();
+        let mut items = api.list(&["definitions"], &filter, LISTED, &keys)?;
+        items.iter_mut().for_each(with_problem);
+        let mut columns = vec!["workflow", "version", "published"];
+        // Most lists have neither.
+        let any = |key: &str| items.iter().any(|item| !item[key].is_null());
+        columns.extend(["retracted", "problem"].into_iter().filter(|key| any(key)));
+        let columns: Vec<_> = columns.into_iter().map(|key| (key, key)).collect();
         let output = &context.output;
-        output.list(&items, || {
-            columns_of(&items, &columns.map(|key| (key, key)))
-        })?;
+        output.list(&items, || columns_of(&items, &columns))?;
         Ok(Exit::Done)
+    }
+}
+
+/// Replaces the mistakes of a version by its problem: the first of them, if there are any.
+fn with_problem(item: &mut Value) {
+    let mistakes = taken(item, "mistakes");
+    let first = mistakes.get(0).and_then(|first| first.get("detail"));
+    if let Some(members) = item.as_object_mut() {
+        members.remove("mistakes");
+        members.insert("problem".to_owned(), first.cloned().unwrap_or_default());
     }
 }
 

@@ -27,7 +27,9 @@ pub(crate) struct Refresh {
 /// The arguments of `workflow reload`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The host publishes each file that differs from its published version, also \
+    after_help = "The host reads its settings again, as at SIGHUP: it takes grants, limits and \
+    secrets of plugins, and the command lists the other changed settings, which need a restart. \
+    The host publishes each file that differs from its published version, also \
     where a user has published another version by hand."
 )]
 pub(crate) struct Reload {}
@@ -79,7 +81,10 @@ impl Reload {
         let retracted = items(&mut done, "retracted")?;
         let keys = ["file", "code", "message"];
         let listed: Vec<_> = failed.iter().map(|it| picked(it.clone(), &keys)).collect();
-        let item = json!({ "published": published, "retracted": retracted, "failed": listed });
+        let settings = answer::taken(&mut done, "settings");
+        let item = json!({
+            "published": published, "retracted": retracted, "failed": listed, "settings": settings,
+        });
         output.show(&item, || {
             let mut lines = Vec::new();
             for it in &published {
@@ -91,6 +96,13 @@ impl Reload {
             }
             let retracted = retracted.iter();
             lines.extend(retracted.map(|it| format!("{}: retracted", version_of(it))));
+            for (key, what) in [("applied", "taken"), ("restart", "need a restart")] {
+                let keys = settings[key].as_array().into_iter().flatten();
+                let keys: Vec<_> = keys.filter_map(Value::as_str).collect();
+                if !keys.is_empty() {
+                    lines.push(format!("settings: {what}: {}", keys.join(", ")));
+                }
+            }
             lines.join("\n")
         })?;
         if output.is_text() {

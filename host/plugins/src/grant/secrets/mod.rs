@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use url::Url;
@@ -74,7 +74,7 @@ pub struct Unreadable {
 
 /// All secrets of a host, by name. Printing them prints the names. Clones share the values.
 #[derive(Clone, Default)]
-pub struct Secrets(Option<Arc<SecretsInner>>);
+pub struct Secrets(Arc<ArcSwapOption<SecretsInner>>);
 
 struct SecretsInner {
     secrets: BTreeMap<String, Secret>,
@@ -143,21 +143,55 @@ impl Secrets {
         for (name, secret) in &secrets {
             by_name.insert(name.clone(), read(name, &secret.source)?);
         }
-        Ok(Self(Some(Arc::new(SecretsInner {
+        let inner = SecretsInner {
             secrets,
             values: ArcSwap::from_pointee(Values::of(by_name)),
             looked: Mutex::new(now()),
-        }))))
+        };
+        Ok(Self(Arc::new(ArcSwapOption::from_pointee(inner))))
+    }
+
+    /// Replaces all secrets, for all clones. The values before are removed from results further on:
+    /// runs may have them.
+    pub(crate) fn replace(&self, by: Self) {
+        let new = by.0.load_full();
+        if let Some(old) = self.0.load_full() {
+            let old = old.values.load_full();
+            let inner = new.unwrap_or_else(|| {
+                Arc::new(SecretsInner {
+                    secrets: BTreeMap::new(),
+                    values: ArcSwap::default(),
+                    looked: Mutex::new(now()),
+                })
+            });
+            let mut by_name = inner.values.load().by_name.clone();
+            for (name, known) in &old.by_name {
+                // A value without a present one is only removed from results.
+                let value = by_name.entry(name.clone()).or_insert_with(|| known.clone());
+                if value.text != known.text {
+                    value.before.push(Arc::clone(&known.text));
+                }
+                value.before.extend(known.before.iter().cloned());
+                value.before.truncate(REMEMBERED - 1);
+            }
+            inner.values.store(Arc::new(Values::of(by_name)));
+            self.0.store(Some(inner));
+        } else {
+            self.0.store(new);
+        }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0
+            .load()
+            .as_ref()
+            .is_none_or(|inner| inner.secrets.is_empty())
     }
 
     /// The value of a secret, if this workflow may send it to this address.
     pub(crate) fn usable(&self, name: &str, workflow: &str, url: &Url) -> Option<Arc<str>> {
-        let inner = self.0.as_ref()?;
+        let inner = self.0.load_full()?;
         let secret = inner.secrets.get(name)?;
         let goes = secret.to.iter().any(|to| to.covers(url));
         if !goes || !secret.is_for(workflow) {
@@ -171,7 +205,8 @@ impl Secrets {
 
     /// The value of a secret by which this workflow verifies its callers.
     pub fn for_workflow(&self, name: &str, workflow: &str) -> Option<Arc<str>> {
-        let secret = self.0.as_ref()?.secrets.get(name)?;
+        let inner = self.0.load_full()?;
+        let secret = inner.secrets.get(name)?;
         if !secret.is_for(workflow) {
             return None;
         }
@@ -257,7 +292,7 @@ impl Secrets {
 
     /// The present values of the secrets. Checks their files now and then.
     fn now(&self) -> Option<Arc<Values>> {
-        let inner = self.0.as_ref()?;
+        let inner = self.0.load_full()?;
         // One thread checks; the others use the known values.
         if let Some(mut looked) = inner.looked.try_lock()
             && looked.elapsed() >= AGAIN
@@ -362,7 +397,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.0.iter().flat_map(|inner| inner.secrets.keys());
+        let inner = self.0.load_full();
+        let names = inner.iter().flat_map(|inner| inner.secrets.keys());
         f.debug_set().entries(names).finish()
     }
 }
@@ -466,7 +502,7 @@ mod tests {
         let value = || secrets.for_workflow("price", "a").unwrap();
         assert_eq!(&*value(), "first-value");
         let age = || {
-            let inner = secrets.0.as_ref().unwrap();
+            let inner = secrets.0.load_full().unwrap();
             let mut looked = inner.looked.lock();
             *looked = looked.checked_sub(2 * AGAIN).unwrap();
         };
@@ -484,5 +520,30 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         age();
         assert_eq!(&*value(), "second-value");
+    }
+
+    #[test]
+    fn replaced_secrets_cannot_be_used_and_are_still_cut_out() {
+        let before = one(secret(Source::Value("first-value".to_owned()), &[], None));
+        let clone = before.clone();
+        before.replace(one(secret(
+            Source::Value("second-value".to_owned()),
+            &[],
+            None,
+        )));
+        assert_eq!(&*clone.for_workflow("price", "a").unwrap(), "second-value");
+        before.replace(Secrets::default());
+        assert!(clone.is_empty());
+        assert_eq!(clone.for_workflow("price", "a"), None);
+        let said = clone.redact("first-value second-value third-value");
+        assert_eq!(said, "[secret price] [secret price] third-value");
+        // A process that began without secrets gets them, too.
+        let none = Secrets::default();
+        none.replace(one(secret(
+            Source::Value("third-value".to_owned()),
+            &[],
+            None,
+        )));
+        assert_eq!(none.redact("third-value"), "[secret price]");
     }
 }
