@@ -333,8 +333,8 @@ impl Host {
         if self.queue.is_empty() {
             return None;
         }
-        let settings = self.load.rules.settings.iter();
-        let granted = settings.filter(|(_, settings)| settings.grants.consumer);
+        let rules = self.load.rules.now();
+        let granted = rules.settings.iter().filter(|(_, settings)| settings.grants.consumer);
         let missing = granted.filter(|(package, _)| !self.registry.has(package));
         missing
             .filter_map(|(package, _)| self.may_come(package))
