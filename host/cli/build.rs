@@ -74,12 +74,14 @@ const GUESTS: [&str; 3] = ["guest-sdk", "wit", "examples/shout/Cargo.lock"];
 
 /// Files and folders of these that no author needs: tests and settings of the SDKs themselves, and
 /// what their tools leave.
-const LEFT_OUT: [&str; 6] = [
+const LEFT_OUT: [&str; 8] = [
     "guest-sdk/rust/Cargo.lock",
     "guest-sdk/rust/clippy.toml",
     "guest-sdk/rust/rustfmt.toml",
     "guest-sdk/rust/target",
     "guest-sdk/rust/tests",
+    "guest-sdk/js/node_modules",
+    "guest-sdk/js/test",
     "wit/frozen.txt",
 ];
 

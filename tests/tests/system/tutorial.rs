@@ -53,6 +53,7 @@ fn shell(place: &Path) -> (Shell, PathBuf) {
             // The plugin shares its compiled libraries with the other guests of the tests.
             .env("CARGO_TARGET_DIR", format!("{target}/guests"))
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("npm_config_cache", format!("{target}/npm"))
             // Other tests serve as well.
             .env("WINDLASS_SERVER__LISTEN", "127.0.0.1:0");
     });
@@ -112,4 +113,21 @@ fn type_(change: &dyn Fn(&str) -> String) {
 #[test]
 fn the_tutorial_of_plugin_authors_works_as_it_stands() {
     type_(&str::to_owned);
+}
+
+#[test]
+fn the_tutorial_works_in_typescript() {
+    let node = Command::new("node").arg("--version").output();
+    if !node.is_ok_and(|node| node.status.success()) {
+        let required = ["CI", "WINDLASS_REQUIRE_SERVERS"];
+        let required = required.iter().any(|name| std::env::var_os(name).is_some());
+        assert!(!required, "Node.js is missing");
+        eprintln!("NOT RUN: the tutorial in TypeScript needs Node.js");
+        return;
+    }
+    type_(&|command| {
+        let files = "greeter/src/greet.ts greeter/test/greet.test.ts";
+        let command = command.replace("greeter/src/greet.rs", files);
+        command.replace("--lang rust", "--lang ts")
+    });
 }

@@ -1,6 +1,7 @@
 //! The languages that authors write plugins in. Each has a template, a way to build, and a runner for
 //! the author's own tests; everything else is the same for all of them.
 
+mod node;
 mod rust;
 
 use std::ffi::OsStr;
@@ -38,7 +39,11 @@ pub(super) trait Language: Sync {
 }
 
 /// All languages. Where two have the same manifest, the first builds.
-pub(super) static LANGUAGES: [&dyn Language; 1] = [&rust::Rust];
+pub(super) static LANGUAGES: [&dyn Language; 3] = [
+    &rust::Rust,
+    &node::Node { name: "js" },
+    &node::Node { name: "ts" },
+];
 
 /// The language of this name.
 pub(super) fn named(name: &str) -> Option<&'static dyn Language> {

@@ -1,0 +1,139 @@
+//! JavaScript and TypeScript: an npm package, built by the program that comes with the SDK.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{Language, run};
+use crate::codes;
+use crate::commands::plugin::archive::{Archive, NewFile, named};
+use crate::commands::plugin::new::Kind;
+use crate::error::Expected;
+use crate::exit::Exit;
+
+/// One of the two languages: they differ in their templates alone.
+pub(super) struct Node {
+    /// The name on the command line, and of the folder of the template.
+    pub(super) name: &'static str,
+}
+
+/// How Node.js is installed.
+const INSTALL: &str = "https://nodejs.org has Node.js for this system, 20.6 or later, with npm";
+
+/// The folder of the packages that npm installs.
+const MODULES: &str = "node_modules";
+
+/// The program that builds a component.
+const BUILDER: &str = "node_modules/windlass/bin/windlass-build.mjs";
+
+impl Language for Node {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn manifest(&self) -> &'static str {
+        "package.json"
+    }
+
+    fn refuses(&self, name: &str) -> Option<String> {
+        let is_taken = ["windlass", "node-modules"].contains(&name);
+        is_taken.then(|| format!("`{name}` is the name of a package that each plugin uses"))
+    }
+
+    fn files(&self, archive: &Archive, name: &str, kind: Kind) -> Vec<NewFile> {
+        let (sdk, templates) = ("guest-sdk/js", "guest-sdk/js/template");
+        let mut files = archive.below(&format!("{templates}/{}", self.name), "", "");
+        files.retain(|(path, _)| kind.keeps(path));
+        for (path, bytes) in &mut files {
+            if path.starts_with("src/plugin.") {
+                *bytes = exported(bytes, kind);
+            }
+        }
+        let mut files = named(files, name);
+        files.extend(archive.below(sdk, templates, "vendor/windlass"));
+        files.extend(archive.below("wit", "", "vendor/windlass/wit"));
+        files
+    }
+
+    fn build(&self, project: &Path) -> Result<Vec<u8>, Expected> {
+        install(project)?;
+        let unwritable = |error: std::io::Error| {
+            let text = format!("a temporary folder cannot be used: {error}");
+            Expected::new(codes::OUTPUT, text)
+        };
+        let place = tempfile::tempdir().map_err(unwritable)?;
+        let component = place.path().join("plugin.wasm");
+        let mut node = Command::new("node");
+        node.current_dir(project);
+        node.arg(BUILDER).arg("--json").arg("--out").arg(&component);
+        run(&mut node, INSTALL)?;
+        std::fs::read(&component).map_err(unwritable)
+    }
+
+    fn tests(&self, project: &Path) -> Result<Command, Expected> {
+        install(project)?;
+        let mut npm = Command::new("npm");
+        npm.current_dir(project).args(["test", "--silent"]);
+        Ok(npm)
+    }
+
+    fn unread(&self) -> &'static [&'static str] {
+        &[MODULES, "dist"]
+    }
+}
+
+/// The root of a plugin without the exports of files that a project of this kind lacks.
+fn exported(root: &[u8], kind: Kind) -> Vec<u8> {
+    let text = String::from_utf8_lossy(root);
+    let lines = text.lines().filter(|line| match line.split_once("\"./") {
+        Some((_, file)) => kind.keeps(file),
+        None => true,
+    });
+    let lines: Vec<&str> = lines.collect();
+    (lines.join("\n") + "\n").into_bytes()
+}
+
+/// Installs the packages of a project, unless they are installed.
+fn install(project: &Path) -> Result<(), Expected> {
+    if project.join(BUILDER).is_file() {
+        return Ok(());
+    }
+    // The lock file pins every package.
+    let verb = match project.join("package-lock.json").is_file() {
+        true => "ci",
+        false => "install",
+    };
+    let mut npm = Command::new("npm");
+    npm.current_dir(project)
+        .args([verb, "--no-audit", "--no-fund", "--loglevel=error"]);
+    run(&mut npm, INSTALL)?;
+    if project.join(BUILDER).is_file() {
+        return Ok(());
+    }
+    let text = format!(
+        "{} does not depend on the SDK: there is no {BUILDER}",
+        project.display()
+    );
+    Err(Expected::new(codes::BUILD, text)
+        .help("Add `\"windlass\": \"file:vendor/windlass\"` to its `dependencies`.")
+        .exit(Exit::Plugin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_exports_the_files_of_its_kind() {
+        let root = b"// It.\n\nexport { gate } from \"./gate.js\";\nexport { greet } from \"./greet.js\";\n";
+        let text = |kind| String::from_utf8(exported(root, kind)).unwrap();
+        assert_eq!(
+            text(Kind::Node),
+            "// It.\n\nexport { greet } from \"./greet.js\";\n"
+        );
+        assert_eq!(
+            text(Kind::Consumer),
+            "// It.\n\nexport { gate } from \"./gate.js\";\n"
+        );
+        assert_eq!(text(Kind::Both).as_bytes(), root);
+    }
+}
