@@ -114,7 +114,7 @@ impl Visit for SubjectHash {
         if matches!(field.name(), "workflow" | "code") {
             self.any = true;
             // Writing into a hash cannot fail.
-            let _ = write!(self, "{} {value:?}\n", field.name());
+            let _ = writeln!(self, "{} {value:?}", field.name());
         }
     }
 

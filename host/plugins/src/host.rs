@@ -334,7 +334,10 @@ impl Host {
             return None;
         }
         let rules = self.load.rules.now();
-        let granted = rules.settings.iter().filter(|(_, settings)| settings.grants.consumer);
+        let granted = rules
+            .settings
+            .iter()
+            .filter(|(_, settings)| settings.grants.consumer);
         let missing = granted.filter(|(package, _)| !self.registry.has(package));
         missing
             .filter_map(|(package, _)| self.may_come(package))

@@ -132,7 +132,10 @@ impl Rig {
         })
         .unwrap();
         let definitions = runtime
-            .publish_from(definitions::Options::default(), Arc::new(FolderLog))
+            .publish_from(
+                definitions::Options::default(),
+                Arc::new(FolderLog::default()),
+            )
             .unwrap();
         let server = Server::new(Options {
             listen: ([127, 0, 0, 1], 0).into(),
@@ -150,6 +153,7 @@ impl Rig {
             metrics: Arc::default(),
             live_feed: LiveFeed::new(),
             page: |_| None,
+            reload: None,
         })
         .unwrap();
         let rig = Self {

@@ -97,7 +97,8 @@ impl Reload {
             let retracted = retracted.iter();
             lines.extend(retracted.map(|it| format!("{}: retracted", version_of(it))));
             for (key, what) in [("applied", "taken"), ("restart", "need a restart")] {
-                let keys = settings[key].as_array().into_iter().flatten();
+                let keys = settings.get(key).and_then(Value::as_array);
+                let keys = keys.into_iter().flatten();
                 let keys: Vec<_> = keys.filter_map(Value::as_str).collect();
                 if !keys.is_empty() {
                     lines.push(format!("settings: {what}: {}", keys.join(", ")));

@@ -146,8 +146,7 @@ async fn exchange(
         (received, errors, child.wait().await)
     };
     let ended = tokio::select! {
-        talked = talking => Ok(talked),
-        () = tokio::time::sleep(worker.timeout) => Err(Ended::Late),
+        talked = tokio::time::timeout(worker.timeout, talking) => talked.map_err(|_| Ended::Late),
         () = patience.over() => Err(Ended::Stopped),
     };
     let (received, errors, status) = match ended {

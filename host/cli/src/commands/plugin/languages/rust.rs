@@ -201,15 +201,16 @@ fn module(told: &[u8], manifest: &Path) -> Option<PathBuf> {
     let manifest = manifest.canonicalize().ok()?;
     let lines = told.split(|byte| *byte == b'\n');
     let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let texts = |value: &Value| -> Vec<PathBuf> {
-        let texts = value.as_array().into_iter().flatten();
+    let texts = |value: Option<&Value>| -> Vec<PathBuf> {
+        let texts = value.and_then(Value::as_array).into_iter().flatten();
         texts.filter_map(Value::as_str).map(PathBuf::from).collect()
     };
     let mut modules = messages.filter_map(|message| {
-        let is_own = message["manifest_path"].as_str().map(Path::new) == Some(&*manifest);
-        let kinds = &message["target"]["crate_types"];
+        let path = message.get("manifest_path").and_then(Value::as_str);
+        let is_own = path.map(Path::new) == Some(&*manifest);
+        let kinds = message.pointer("/target/crate_types");
         let is_module = texts(kinds).iter().any(|kind| kind.as_os_str() == "cdylib");
-        let files = texts(&message["filenames"]);
+        let files = texts(message.get("filenames"));
         let wasm = files
             .into_iter()
             .find(|it| it.extension().is_some_and(|it| it == "wasm"));
