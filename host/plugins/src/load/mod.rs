@@ -45,8 +45,7 @@ use crate::grant::proof::{self, Evidence, Standing};
 use crate::grant::settings::{Isolation, Settings};
 use crate::grant::{self, Rules};
 use crate::hold::PoolSize;
-use crate::hold::budget::INSTANCE_BYTES;
-use crate::hold::budget::flow::Flows;
+use crate::hold::budget::{INSTANCE_BYTES, Peak};
 use crate::hold::lane::Track;
 use crate::hold::quarantine::Quarantine;
 use crate::offer::guest::Guest;
@@ -434,7 +433,6 @@ fn make<'a>(
         rules: Some(Arc::clone(&table)),
     };
     let calls = shared.metrics.plugin_call(&description.package);
-    let flows = Flows::new(terms.track.id, initial_memory(&component));
     let plugin = Arc::new(Plugin {
         digest,
         file: PathBuf::from(file),
@@ -453,7 +451,7 @@ fn make<'a>(
         pre,
         entries,
         slots: Slots::new(isolation),
-        flows,
+        peak: Peak::new(initial_memory(&component)),
         found_no_room: AtomicBool::new(false),
         quarantine: Quarantine::new(shared.quarantine_after),
         calls,
