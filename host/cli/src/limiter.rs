@@ -2,7 +2,7 @@
 //! fill the disk or hide other lines.
 //!
 //! Lines are counted by the place in the code that logs them, and there by their subject: the
-//! fields `workflow` and `code`. In [`WINDOW`] each place may log a number of lines, and a subject
+//! fields `workflow`, `file` and `code`. In [`WINDOW`] each place may log a number of lines, and a subject
 //! a tenth of it, so that one workflow that fails all the time does not hide the others. Further
 //! lines are suppressed and counted. One line for each subject reports the count, at most
 //! [`WINDOW`] later and when the program ends. Lines of the levels `debug` and `trace` are never
@@ -111,7 +111,7 @@ struct SubjectHash {
 
 impl Visit for SubjectHash {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if matches!(field.name(), "workflow" | "code") {
+        if matches!(field.name(), "workflow" | "code" | "file") {
             self.any = true;
             // Writing into a hash cannot fail.
             let _ = writeln!(self, "{} {value:?}", field.name());

@@ -292,12 +292,17 @@ fn a_folder_full_of_such_files_stops_neither_plugins_nor_runs() {
     assert!(peak(&host) < HOST_BYTES, "{} bytes", peak(&host));
 }
 
-/// The code of another compiler is of no use: the cache of the place is emptied.
+/// The code of another compiler is of no use: the compiled code of the place is removed.
 fn empty_cache(place: &Place) {
     let cache = place.path("cache");
     for entry in std::fs::read_dir(cache).expect("there is one").flatten() {
-        if entry.file_name() != "descriptions" {
-            std::fs::remove_dir_all(entry.path()).expect("it is removed");
+        let name = entry.file_name();
+        if name != "components" && name != "descriptions" {
+            let path = entry.path();
+            match path.is_dir() {
+                true => std::fs::remove_dir_all(path).expect("it is removed"),
+                false => std::fs::remove_file(path).expect("it is removed"),
+            }
         }
     }
 }

@@ -52,11 +52,6 @@ fn lists_show_when_a_wait_ends_by_itself() {
 #[test]
 fn an_event_without_effect_is_no_success() {
     let place = Place::new(&[]);
-    let said = place.say(&["event", "send", "unknown"]);
-    assert_eq!(said.exit, Some(41), "{said:#?}");
-    assert!(said.stdout.contains("dropped"), "{said:#?}");
-    place.ask(&["event", "send", "unknown", "--delivery", "buffer"]);
-
     let single = json!({
         "workflow": "single",
         "options": { "activation": "singleton" },
@@ -65,6 +60,10 @@ fn an_event_without_effect_is_no_success() {
     });
     let file = place.workflow("single", &single).display().to_string();
     place.ask(&["workflow", "publish", &file]);
+    let said = place.say(&["event", "send", "unknown"]);
+    assert_eq!(said.exit, Some(41), "{said:#?}");
+    assert!(said.stdout.contains("dropped"), "{said:#?}");
+    place.ask(&["event", "send", "unknown", "--delivery", "buffer"]);
     place.ask(&["event", "send", "begin"]);
     let said = place.say(&["event", "send", "begin"]);
     assert_eq!(said.exit, Some(40), "{said:#?}");

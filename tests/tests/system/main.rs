@@ -63,5 +63,4 @@ mod threads;
 mod trust;
 mod tutorial;
 mod waiting;
-mod waiting_clients;
 mod webhooks;

@@ -25,7 +25,7 @@ fn lines(serve: &Process, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_run_that_faults_is_one_line_of_the_log_that_names_its_node_and_item() {
+fn a_run_that_faults_and_the_item_that_failed_are_a_line_of_the_log_each() {
     let place = Place::new(&["echo"]);
     let serve = place.serve();
     let file = place.workflow("bad", &failing("bad")).display().to_string();
@@ -34,25 +34,27 @@ fn a_run_that_faults_is_one_line_of_the_log_that_names_its_node_and_item() {
     assert_eq!(place.look().ended(id).status, Status::Faulted);
     until("it is logged", || !lines(&serve, "run faulted").is_empty());
     let found = lines(&serve, id);
-    let [line] = found.as_slice() else {
+    let [item, run] = found.as_slice() else {
         panic!("{found:#?}");
     };
-    for part in [
-        "WARN run faulted",
+    let both = [
         "workflow=\"bad\"",
         "correlation=\"order-7\"",
-        "node=\"check\"",
-        "item=\"0\"",
         "attempt=1",
-        "code=WL-",
+        "code=WL-R078",
         // The text of the node cannot control the terminal.
         "it is broken: ␛[2Ja",
-    ] {
-        assert!(line.contains(part), "{part} is not in {line}");
+    ];
+    let of_item = ["WARN node failed", "node=\"check\"", "item=\"0\""];
+    let of_run = ["WARN run faulted", "node=\"each\""];
+    for (line, own) in [(item, &of_item[..]), (run, &of_run[..])] {
+        for part in both.iter().chain(own) {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
     }
     let said = serve.stderr();
     assert!(!said.contains("windlass_"), "a module is named: {said}");
-    let start = said.split("run faulted").next().unwrap_or_default();
+    let start = said.split("node failed").next().unwrap_or_default();
     assert!(
         start.lines().count() <= 4,
         "the start is few lines: {start}"
@@ -129,7 +131,7 @@ fn a_published_workflow_whose_plugin_is_gone_is_named_and_its_sender_comes_again
     let address = format!("http://{}", web.address);
     let listed = place.ask(&["--server", &address, "workflow", "list"]);
     assert!(
-        listed.contains("problem") && listed.contains("echo"),
+        listed.contains("PROBLEM") && listed.contains("echo"),
         "{listed}"
     );
     let next = place.say(&["--server", &address, "trigger", "next", "hooked"]);
@@ -140,14 +142,14 @@ fn a_published_workflow_whose_plugin_is_gone_is_named_and_its_sender_comes_again
     assert!(next.stdout.contains("nightly"), "{next:?}");
     // Without a host, the commands look at the plugin folder.
     let listed = place.ask(&["workflow", "list"]);
-    assert!(listed.contains("problem"), "{listed}");
+    assert!(listed.contains("PROBLEM"), "{listed}");
     let doctor = place.say(&["doctor"]).stdout;
     assert!(doctor.contains("1 of 1 cannot run: hooked: "), "{doctor}");
 
     std::os::unix::fs::symlink(kept, &plugin).expect("a link can be made");
     until("the same request succeeds", || send().status == 202);
     let listed = place.ask(&["--server", &address, "workflow", "list"]);
-    assert!(!listed.contains("problem"), "{listed}");
+    assert!(!listed.contains("PROBLEM"), "{listed}");
     let doctor = place.say(&["doctor"]).stdout;
     assert!(doctor.contains("1 published, and all can run"), "{doctor}");
 }

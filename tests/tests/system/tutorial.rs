@@ -54,6 +54,8 @@ fn shell(place: &Path) -> (Shell, PathBuf) {
             .env("CARGO_TARGET_DIR", format!("{target}/guests"))
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env("npm_config_cache", format!("{target}/npm"))
+            // Other tests compile as well.
+            .env("WINDLASS_PLUGINS__COMPILE_TIMEOUT", "10m")
             // Other tests serve as well.
             .env("WINDLASS_SERVER__LISTEN", "127.0.0.1:0");
     });

@@ -244,8 +244,8 @@ pub(crate) struct Telemetry {
     /// The format of log lines.
     pub(crate) log_format: LogFormat,
     /// How many lines of one kind are logged in ten seconds, like those about runs that fault; a
-    /// tenth of them with the same workflow and code. Further lines are counted, and one line for
-    /// each workflow and code reports their number. 0 means no limit; lines of the levels `debug`
+    /// tenth of them with the same workflow, file and code. Further lines are counted, and one line for
+    /// each workflow, file and code reports their number. 0 means no limit; lines of the levels `debug`
     /// and `trace` have no limit.
     pub(crate) log_limit: u32,
 }

@@ -195,7 +195,7 @@ CREATE INDEX trigger_run ON trigger (run);
 -- Pending triggers in the order in which they are claimed.
 CREATE INDEX trigger_due ON trigger (rank, wake_ms, run, no) WHERE wake_ms IS NOT NULL;
 -- Parked triggers, which are counted, and made pending when plugins change.
-CREATE INDEX trigger_parked ON trigger (no) WHERE state = 2;
+CREATE INDEX trigger_parked ON trigger (run, no) WHERE state = 2;
 
 -- The log of executions: appended, never changed, read backwards by `previous`.
 CREATE TABLE execution (
