@@ -327,7 +327,7 @@ fn a_host_with_an_empty_cache_serves_and_finishes_what_waits() {
     assert_eq!(place.look().ended(&id).status, Status::Completed);
     let log = host.process.stderr();
     assert!(log.contains("compiled for runs"), "{log}");
-    assert!(log.contains("parking a run"), "{log}");
+    assert!(log.contains("run parked"), "{log}");
     drop(host);
     // The workflow file waits for the file of its plugin.
     empty_cache(&place);
