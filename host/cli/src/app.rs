@@ -383,7 +383,7 @@ mod tests {
         check("windlass logs 0193c0de", Some("runs trace RUN"));
         check("windlass workflow stop", None);
         check("windlass nonsense", None);
-        // What is suggested is a command.
+        // The suggestion is a command.
         for (word, command) in MEANT {
             let words = command.split(['`', ' ']).take(2).map(OsString::from);
             let line: Vec<OsString> = ["windlass".into()].into_iter().chain(words).collect();

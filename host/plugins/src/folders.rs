@@ -6,7 +6,7 @@
 //! at last: the cause may be elsewhere (permissions, a full disk), so that the file itself does not
 //! change when it is removed. A folder that cannot be read keeps its plugins.
 //!
-//! A look does not wait for the compiler: it loads what is compiled, hands the rest to the queue of
+//! A look does not wait for the compiler: it loads the compiled components, hands the rest to the queue of
 //! the host, and takes the results of earlier looks.
 
 use std::collections::{BTreeMap, BTreeSet};

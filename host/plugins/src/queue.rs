@@ -1,6 +1,6 @@
 //! The components that wait for the compiler.
 //!
-//! Compiling a language runtime takes seconds, so a look at the folders loads what is compiled, and
+//! Compiling a language runtime takes seconds, so a look at the folders loads the compiled ones, and
 //! leaves the rest to the threads of this queue. The smallest component goes first: most components
 //! are small and compile in a moment, and none of them waits for a row of large ones. The results
 //! stay here until a look takes them, so each change of the registry is made by a look.

@@ -318,7 +318,7 @@ fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
         Error::Refused { help, .. } => new(StatusCode::UNPROCESSABLE_ENTITY).maybe(help.clone()),
         Error::Draining | Error::Paused => new(StatusCode::SERVICE_UNAVAILABLE),
         Error::Plugins(_) if error.is_compiling() => new(StatusCode::SERVICE_UNAVAILABLE)
-            .help("send it again when the plugin is compiled; `/readyz` shows what is left"),
+            .help("send it again when the plugin is compiled; `/readyz` shows how many are left"),
         Error::Plugins(error) => {
             tracing::warn!(code = %error.code, %error, "a plugin could not be used");
             new(StatusCode::UNPROCESSABLE_ENTITY)

@@ -308,7 +308,7 @@ fn empty_cache(place: &Place) {
 }
 
 #[test]
-fn a_host_with_an_empty_cache_serves_and_finishes_what_waits() {
+fn a_host_with_an_empty_cache_serves_and_finishes_the_work_that_waits() {
     let place = place()
         .with("plugins.start-wait", "0s")
         .with("definitions.directory", "watched");

@@ -155,7 +155,7 @@ fn a_published_workflow_whose_plugin_is_gone_is_named_and_its_sender_comes_again
 }
 
 #[test]
-fn a_host_takes_changed_grants_at_sighup_and_says_what_needs_a_restart() {
+fn a_host_takes_changed_grants_at_sighup_and_names_settings_that_need_a_restart() {
     let gate = Gate::shut();
     gate.open();
     let place = Place::new(&["fetch"]);

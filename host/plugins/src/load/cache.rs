@@ -445,7 +445,7 @@ pub(super) fn keep_description(shared: &LoadShared, digest: &Digest, json: &[u8]
     }
 }
 
-/// The file of a note. A description is that of the component, with whatever compiler: a host of
+/// The file of a note. A description is that of the component, for every compiler: a host of
 /// another version knows the names in a component before it has compiled it.
 fn note_place(shared: &LoadShared, purpose: &[u8; 24], digest: &Digest) -> PathBuf {
     if purpose == DESCRIPTION {

@@ -304,7 +304,7 @@ fn drop_code(rig: &Rig) {
 }
 
 #[test]
-fn a_host_that_compiles_behind_the_work_refuses_what_is_not_compiled_until_it_is() {
+fn a_host_that_compiles_behind_the_work_refuses_a_component_until_it_is_compiled() {
     let before = Rig::alone();
     let digest = before.plugin("echo").digest;
     drop_code(&before);

@@ -47,7 +47,7 @@ impl<K: Hash + Eq, V: Clone> OfEdition<K, V> {
         }
         let mut kept = self.kept.lock();
         if kept.0 != edition {
-            // A reader that was slow brings an older edition, and nobody asks for that any more.
+            // A reader that was slow brings an older edition, and no start asks for that any more.
             *kept = (edition, FxHashMap::default());
         }
         if kept.1.len() >= MOST {

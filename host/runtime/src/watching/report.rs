@@ -34,7 +34,7 @@ impl FolderLog {
         (count(&self.plugins), count(&self.workflows))
     }
 
-    /// Counts what is found while the host starts. Returns whether it starts.
+    /// Counts a found file while the host starts. Returns whether it starts.
     fn counts(&self, number: &AtomicU32) -> bool {
         let starts = !self.has_started.load(Ordering::Relaxed);
         if starts {
