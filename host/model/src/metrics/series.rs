@@ -181,7 +181,7 @@ impl Default for Histogram {
     }
 }
 
-/// Counts of up to [`LINE`] kinds. Threads of different shares add to them without contention.
+/// Counts of up to 8 kinds. Threads of different shares add to them without contention.
 #[derive(Debug, Default)]
 pub struct Tally([CacheLine; SHARES]);
 
