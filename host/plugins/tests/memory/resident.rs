@@ -126,9 +126,10 @@ fn wrapped_modules() {
     }
     let grown = peak() - before;
     eprintln!("4 core modules of 40 MiB: {} MiB", grown / MIB);
-    // The copies of the test, and what one of them needs at a time.
+    // The copies of the test, three for the one that is worked on, and the freed pages of the one
+    // before it: the allocator returns them in the course of a second.
     assert!(
-        grown < 4 * BYTES + 3 * BYTES + BESIDES,
+        grown < 4 * BYTES + 3 * BYTES + 2 * BYTES + BESIDES,
         "{} MiB",
         grown / MIB
     );
