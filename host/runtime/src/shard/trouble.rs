@@ -3,7 +3,7 @@
 //!
 //! A line is written when the step is durable, so a step that is repeated after a crash has one
 //! line. A step without a failure makes nothing here. The log limits the lines of a flood, by
-//! workflow and code.
+//! workflow, file and code.
 
 use std::sync::Arc;
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use windlass_plugins::{Host, Plugin};
 
 use super::languages;
+use super::list::summary;
 use super::new::project;
 use crate::app::Context;
 use crate::codes;
@@ -72,7 +73,7 @@ impl Arguments {
             .iter()
             .for_each(|warning| output.warn(warning));
         let plugin = &built.plugin;
-        let mut item = super::summary(plugin);
+        let mut item = summary(plugin);
         if let Value::Object(members) = &mut item {
             members.insert("file".into(), json!(built.file));
             members.insert("bytes".into(), json!(built.bytes));

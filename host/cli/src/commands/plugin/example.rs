@@ -12,6 +12,7 @@ use windlass_model::nearest::did_you_mean;
 use windlass_model::{Class, LogLine, Outcome, Payload, TriggerType};
 use windlass_plugins::{Accept, Disposition, NodeType, Plugin, Returned};
 
+use super::call::{call_of, content, cx};
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -278,7 +279,7 @@ impl Example {
     ) -> Ran {
         let plugin = Arc::clone(plugin);
         match &self.ask {
-            Ask::Node { node, with, input } => match super::call_of(node, with.clone(), input) {
+            Ask::Node { node, with, input } => match call_of(node, with.clone(), input) {
                 Ok(mut call) => {
                     call.timeout = timeout;
                     ran(machine.tokio.block_on(plugin.execute(call)), of_node)
@@ -306,7 +307,7 @@ impl Example {
                     kind: *kind,
                     node: node.clone(),
                     payload: payload.as_ref().map(Payload::of),
-                    cx: super::cx(Arc::default()),
+                    cx: cx(Arc::default()),
                     slot_key: 0,
                     timeout,
                 };
@@ -330,7 +331,7 @@ impl Example {
             node_type: Arc::clone(&node.id),
             config: Payload::of(with),
             input: Payload::of(input),
-            cx: super::cx(Arc::default()),
+            cx: cx(Arc::default()),
             slot_key: 0,
             timeout,
             queued: None,
@@ -392,7 +393,7 @@ fn ran<T>(
 
 /// JSON, or else a text.
 fn value(payload: &Payload, blobs: &[(windlass_model::Digest, bytes::Bytes)]) -> Value {
-    let bytes = super::content(payload, blobs);
+    let bytes = content(payload, blobs);
     let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
     serde_json::from_slice(&bytes).unwrap_or_else(|_| text())
 }
