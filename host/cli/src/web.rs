@@ -202,6 +202,7 @@ pub(crate) fn begin(
         Token::Given(token) => (Some(token), None),
         Token::Made(token) => (Some(token.clone()), Some(token)),
     };
+    let budgets = Budgets::of(&machine.config);
     let options = Options {
         listen,
         token,
@@ -222,9 +223,10 @@ pub(crate) fn begin(
             hooks_waiting: share(section.hooks_waiting),
             blocking: section.blocking as usize,
             body_bytes: section.max_body.bytes(),
-            bodies: Budgets::of(&machine.config).bodies.bytes(),
+            bodies: budgets.bodies.bytes(),
             body_rate: section.body_rate.0,
-            answers: Budgets::of(&machine.config).answers.bytes(),
+            answers: budgets.answers.bytes(),
+            most_read: budgets.most_read.bytes(),
             answer_bytes: section.max_answer.bytes(),
             stall_ms: section.stall_timeout.0,
             header_ms: section.header_timeout.0,

@@ -151,7 +151,9 @@ impl Setup {
             config::Durability::Full => Durability::Full,
             config::Durability::Normal => Durability::Normal,
         };
-        options.queue_bytes = Budgets::of(&self.config).queue.bytes();
+        let budgets = Budgets::of(&self.config);
+        options.queue_bytes = budgets.queue.bytes();
+        options.cache_bytes = budgets.cache.bytes();
         options.migrates = migrates;
         Ok(SqliteStore::open(path, options)?)
     }
@@ -361,7 +363,7 @@ impl Setup {
             topology: self.topology()?,
             max_steps: scheduler.max_steps,
             max_descendants: scheduler.max_descendants,
-            step_bytes: budgets.step.bytes(),
+            evaluation: budgets.evaluation,
             run_data_bytes: budgets.run_data.0,
             unwritten_bytes: (budgets.run_data.0 / 2 / workers.max(1) as u64).min(UNWRITTEN),
             definition_bytes: budgets.definitions.0,

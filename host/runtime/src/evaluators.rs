@@ -1,7 +1,9 @@
 //! Evaluations that would occupy the thread of a shard for long.
 //!
 //! They wait in one queue, by the policy of [`windlass_fair`], and few of them run at a time: each
-//! may take the memory of all values of a step.
+//! may take the memory of all values of a step. So the places are a budget of memory: a step takes
+//! all that it may need with its place, before it reads, and a step that waits holds little. No step
+//! needs a second place, so each one ends and lets the next begin.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,8 +14,8 @@ use windlass_fair::{Caller, Queue};
 use crate::heavy::Heavy;
 use crate::shared::{RuntimeShared, Work};
 
-/// An evaluation. Its step holds the place until its expressions are evaluated, so that few steps
-/// hold evaluated values.
+/// An evaluation. Its step holds the place until its expressions are evaluated, and until its write is
+/// durable if the write is large, so that few steps hold evaluated values.
 type Evaluate = Box<dyn FnOnce(Place) + Send>;
 
 /// The queue of evaluations.
@@ -31,10 +33,11 @@ struct Line {
 
 impl Evaluators {
     /// A queue for a process with this many worker threads: half as many evaluations run beside
-    /// them.
-    pub(crate) fn new(workers: usize) -> Self {
+    /// them, and at most `most`.
+    pub(crate) fn new(workers: usize, most: usize) -> Self {
+        let places = workers.div_ceil(2).min(most);
         Self {
-            threads: Arc::new(Heavy::new("evaluate", workers.div_ceil(2))),
+            threads: Arc::new(Heavy::new("evaluate", places)),
             line: Mutex::default(),
         }
     }

@@ -60,7 +60,7 @@ pub use links::Links;
 pub use lookout::RunWatch;
 pub use observe::{Observed, Observer};
 pub use operations::Operations;
-pub use options::{BurstBounds, Options, Scope, UnpublishedLookup};
+pub use options::{BurstBounds, EvaluationMemory, Options, Scope, UnpublishedLookup};
 pub use pause::Paused;
 pub use runtime::{Drained, Runtime, result_of};
 pub use scheduler::core::Settings;

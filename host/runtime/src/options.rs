@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_engine::expr::Bounds;
 use windlass_keys::export::ExportKeys;
 use windlass_model::Clock;
 use windlass_store::Store;
@@ -19,6 +20,33 @@ use crate::watching::PluginFolders;
 /// Finds a workflow by its name; none if there is none. It may block.
 pub type UnpublishedLookup =
     Box<dyn Fn(&str) -> Result<Option<DefinitionRow>, Error> + Send + Sync>;
+
+/// The memory that evaluations of expressions may take.
+///
+/// A step has three bounds of its own. Steps whose expressions take little run on the threads that
+/// run workflows; all others are aside, and few are at a time. A step that has been aside counts as
+/// aside until its node begins its call, or until its write is durable if that is large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvaluationMemory {
+    /// The bounds of one step.
+    pub step: Bounds,
+    /// What the expressions of a step may make, and what each may allocate, on a thread that runs
+    /// workflows, in bytes. They read JSON of a 32nd of it there.
+    pub inline: usize,
+    /// The number of steps that may be aside at a time, at least 1; one for two threads that run
+    /// workflows, if that is less.
+    pub aside: usize,
+}
+
+impl Default for EvaluationMemory {
+    fn default() -> Self {
+        Self {
+            step: Bounds::default(),
+            inline: 8 * 1024 * 1024,
+            aside: usize::MAX,
+        }
+    }
+}
 
 /// The options of a process that runs workflows. The store and the plugin host that are passed in
 /// have their own settings.
@@ -55,8 +83,8 @@ pub struct Options {
     pub max_steps: u64,
     /// The limit of descendants of a run without a parent.
     pub max_descendants: u32,
-    /// The limit of the values that one step makes, in bytes.
-    pub step_bytes: usize,
+    /// The memory of evaluations.
+    pub evaluation: EvaluationMemory,
     /// The data that all runs in memory may hold, in bytes. With more, each keeps only what the
     /// store does not have yet.
     pub run_data_bytes: u64,

@@ -84,7 +84,7 @@ impl Parts {
             exports,
             topology,
             overdue,
-            step_bytes: options.step_bytes,
+            evaluation: options.evaluation,
             run_data_bytes: options.run_data_bytes,
         };
         let intake = Intake {
@@ -104,7 +104,7 @@ impl Parts {
             burst_locks,
             beside,
             aside,
-            evaluators: Evaluators::new(workers),
+            evaluators: Evaluators::new(workers, options.evaluation.aside),
             call_data,
         };
         let listeners = Listeners {

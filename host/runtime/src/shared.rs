@@ -21,7 +21,7 @@ use crate::heavy::Heavy;
 use crate::links::Links;
 use crate::lookout::Lookout;
 use crate::observe::Observer;
-use crate::options::UnpublishedLookup;
+use crate::options::{EvaluationMemory, UnpublishedLookup};
 use crate::outputs::OutputWaiters;
 use crate::pause::Pause;
 use crate::scheduler::core::{Event, Now};
@@ -88,8 +88,8 @@ pub(crate) struct Base {
     pub(crate) overdue: Arc<AtomicBool>,
     /// Whether evaluations that may last until an instant of the monotonic clock are interrupted.
     pub(crate) is_over: Arc<Raised>,
-    /// The limit of the values that one step makes, in bytes.
-    pub(crate) step_bytes: usize,
+    /// The memory of evaluations.
+    pub(crate) evaluation: EvaluationMemory,
     /// The data that all runs in memory may hold, in bytes.
     pub(crate) run_data_bytes: u64,
 }

@@ -34,7 +34,7 @@ const TINY: usize = 4 * 1024;
 /// has left other answers unread.
 const SMALL: usize = 64 * 1024;
 
-/// The room for small answers, in bytes.
+/// The room for small answers, in bytes: at most a fourth of that for large ones.
 const SMALL_ROOM: usize = 32 * 1024 * 1024;
 
 /// The room for answers about metrics, in bytes.
@@ -44,9 +44,9 @@ const HEALTH_ROOM: usize = 4 * 1024 * 1024;
 /// with its last item, or a run with its data.
 pub(crate) const READ: usize = 8 * 1024 * 1024;
 
-/// The most room that a request takes for making an answer, in bytes: for one value and its text.
-/// More than there is: such a request is alone.
-pub(crate) const MOST_READ: usize = 192 * 1024 * 1024;
+/// The most room that a request takes for making an answer, in bytes, unless the host is configured
+/// otherwise.
+pub const MOST_READ: usize = 192 * 1024 * 1024;
 
 /// How long a request waits for room.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -89,7 +89,7 @@ impl Answers {
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let half = bytes / 2;
-        let rooms = [half, half, SMALL_ROOM, HEALTH_ROOM]
+        let rooms = [half, half, SMALL_ROOM.min(bytes / 4), HEALTH_ROOM]
             .map(|bytes| Room::new(bytes, |metrics| &metrics.http.answers.memory, &metrics));
         let limit = rooms
             .iter()

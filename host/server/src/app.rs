@@ -138,7 +138,7 @@ impl App {
         read: impl Fn(&AppInner) -> Result<T, Box<Problem>> + Send + Sync + 'static,
     ) -> Result<T, Box<Problem>> {
         let (read, room) = (Arc::new(read), gate::current());
-        let mut bytes = answers::READ;
+        let (mut bytes, most_read) = (answers::READ, self.bounds().most_read);
         if let Some(room) = &room {
             room.for_answer(self, bytes).await?;
         }
@@ -147,8 +147,8 @@ impl App {
             let most = (bytes / 2) as u64;
             let found = self.ask(move |app| within(most, || again(app))).await;
             match found {
-                Err(problem) if problem.exceeds_allowance() && bytes < answers::MOST_READ => {
-                    bytes = bytes.saturating_mul(8).min(answers::MOST_READ);
+                Err(problem) if problem.exceeds_allowance() && bytes < most_read => {
+                    bytes = bytes.saturating_mul(8).min(most_read);
                     if let Some(room) = &room {
                         room.for_more(self, bytes).await?;
                     }

@@ -51,6 +51,7 @@ pub mod verify;
 mod view;
 mod workflow_file;
 
+pub use answers::MOST_READ;
 pub use connections::RESERVED;
 pub use count::{Count, LARGEST};
 pub use document::openapi;

@@ -12,6 +12,7 @@ use windlass_runtime::Runtime;
 use windlass_runtime::operations::Resources;
 use windlass_store::Store;
 
+use crate::answers::MOST_READ;
 use crate::live_feed::LiveFeed;
 use crate::rates::Rate;
 
@@ -106,6 +107,9 @@ pub struct Bounds {
     /// How much memory large answers may hold, in bytes: half of it while they are made, half until
     /// their clients have read them. Requests without room wait, and are then answered with 503.
     pub answers: usize,
+    /// The most room that a request takes for making an answer, in bytes: for one value and its text.
+    /// It may be more than there is: such a request is alone.
+    pub most_read: usize,
     /// The largest body of an answer that a node gives by `respond`, in bytes.
     pub answer_bytes: usize,
     /// How long a client may read nothing of an answer, in milliseconds. Then its connection is
@@ -151,6 +155,7 @@ impl Default for Bounds {
             bodies: 64 * 1024 * 1024,
             body_rate: 1024,
             answers: 128 * 1024 * 1024,
+            most_read: MOST_READ,
             answer_bytes: 1024 * 1024,
             stall_ms: 10_000,
             header_ms: 10_000,

@@ -91,7 +91,7 @@ impl Rig {
             topology: Topology::Local,
             max_steps: 1,
             max_descendants: 10_000,
-            step_bytes: 64 << 20,
+            evaluation: windlass_runtime::EvaluationMemory::default(),
             run_data_bytes: 128 << 20,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,

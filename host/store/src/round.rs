@@ -84,9 +84,53 @@ impl Round {
                 sink.answered(answers);
             }
         }
+        if self.next >= self.items.len() {
+            // What has been written is not kept until the next writes come.
+            self.items.clear();
+        }
     }
 }
 
 fn same(one: &Arc<dyn Sink>, other: &Arc<dyn Sink>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use windlass_model::Digest;
+
+    use super::*;
+    use crate::components::NewComponent;
+    use crate::queue::Batch;
+
+    struct Deaf;
+
+    impl Sink for Deaf {
+        fn answered(&self, _: Vec<(Ticket, Result<Wrote>)>) {}
+    }
+
+    #[test]
+    fn an_answered_write_is_not_kept_until_the_next_one_comes() {
+        let bytes = Bytes::from(vec![7; 1000]);
+        let write = || {
+            Write::from(NewComponent {
+                digest: Digest::of(&bytes),
+                name: "a".to_owned(),
+                version: "1".to_owned(),
+                bytes: bytes.clone(),
+                signature: None,
+                vouched: false,
+            })
+        };
+        let writes = vec![(0, write()), (1, write())];
+        let mut round = Round::default();
+        let sink = Arc::new(Deaf);
+        round.fill(std::iter::once(Batch { sink, writes }));
+        round.answer(1);
+        assert_eq!((round.left().len(), bytes.is_unique()), (1, false));
+        round.answer(1);
+        assert_eq!((round.left().len(), round.answered()), (0, 2));
+        assert!(bytes.is_unique());
+    }
 }

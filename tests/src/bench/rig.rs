@@ -152,7 +152,7 @@ pub fn start(
         topology: windlass_runtime::Topology::Local,
         max_steps: 1_000_000,
         max_descendants: u32::MAX,
-        step_bytes: 64 << 20,
+        evaluation: windlass_runtime::EvaluationMemory::default(),
         run_data_bytes: 128 << 20,
         unwritten_bytes: 32 << 20,
         definition_bytes: 256 << 20,

@@ -80,7 +80,7 @@ pub(crate) struct Store {
     pub(crate) durability: Durability,
     /// How much unwritten work may queue. Further writes wait until there is room, so that a slow
     /// disk slows the process down instead of filling its memory. At least 1MiB. At most a
-    /// sixteenth of the machine's memory or of the limit of its control group.
+    /// 64th of the machine's memory or of the limit of its control group.
     pub(crate) queue: Size,
     /// How long `serve` waits at its start for a database server that cannot be reached. `0s`:
     /// not at all.
@@ -160,7 +160,7 @@ pub(crate) struct Scheduler {
     pub(crate) max_descendants: u32,
     /// How much memory the values may take that one step makes: the variables of a `set` node, its
     /// configuration and its input, or the output of its run. With more, the node fails. At most a
-    /// sixteenth of the machine's memory or of the limit of its control group.
+    /// 48th of the machine's memory or of the limit of its control group.
     pub(crate) step_memory: Size,
     /// How much memory the data of runs may take: inputs, variables, outputs and lists. With more,
     /// a run keeps only the data that the store does not have yet, reads the rest again, and reads
@@ -169,8 +169,8 @@ pub(crate) struct Scheduler {
     pub(crate) run_data: Size,
     /// How much memory the workflows take that are kept ready to run. The one used longest ago is
     /// dropped first, and read from the store again when a run needs it. Workflows of runs that are
-    /// in memory stay beyond this size, and count. At most a sixteenth of the machine's memory or
-    /// of the limit of its control group.
+    /// in memory stay beyond this size, and count. At most a 64th of the machine's memory or of the
+    /// limit of its control group.
     pub(crate) definition_cache: Size,
     /// A directory with newer rules of time zones than those inside the program, in the layout of
     /// `/usr/share/zoneinfo`: the same for all processes on one store. Default: the rules inside the

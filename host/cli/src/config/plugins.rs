@@ -29,8 +29,9 @@ pub(crate) struct Plugins {
     pub(crate) roots: Option<PathBuf>,
     /// The largest component file.
     pub(crate) max_component: Size,
-    /// How much memory the compiler of a component may take. It is a process of its own. At most
-    /// a fourth of the machine's memory or of the limit of its control group.
+    /// How much memory the compiler of a component may take. It is a process of its own. All
+    /// compilers together take at most a fourth of the machine's memory or of the limit of its
+    /// control group; below 4GiB one compiles at a time, in an eighth or 128MiB.
     pub(crate) compile_memory: Size,
     /// How long compiling a component may take by the clock.
     pub(crate) compile_timeout: Millis,

@@ -72,15 +72,15 @@ pub(crate) struct Server {
     pub(crate) max_body: Size,
     /// How much memory request bodies over 64 KiB may hold, until their data are handed on. A
     /// request without room for its body waits for up to three seconds, and is then answered with
-    /// 503. At most a thirty-second of the machine's memory or of the limit of its control group.
+    /// 503. At most a 64th of the machine's memory or of the limit of its control group.
     pub(crate) bodies: Size,
     /// How many bytes of a body have to arrive in each second, after five seconds; `0B`: only
     /// `timeout` bounds a slow body.
     pub(crate) body_rate: Size,
     /// How much memory answers over 64 KiB may hold: half of it while they are made, half until
     /// their clients have read them. A request without room for its answer waits for up to three
-    /// seconds, and is then answered with 503. At most a sixteenth of the machine's memory or of
-    /// the limit of its control group.
+    /// seconds, and is then answered with 503. At most a 32nd of the machine's memory or of the
+    /// limit of its control group.
     pub(crate) answers: Size,
     /// The largest body of an answer that a node gives by `respond`.
     pub(crate) max_answer: Size,

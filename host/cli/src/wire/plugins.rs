@@ -102,7 +102,7 @@ pub(super) fn options(config: &Config) -> Result<Options, Expected> {
     options.pool = plugins::PoolSize {
         instances: section.pool.instances,
         fibers: section.pool.fibers,
-        compiles: section.pool.compiles as usize,
+        compiles: budgets.compilers as usize,
         max_memory_bytes: section.pool.max_memory.bytes(),
         slot_calls: section.pool.instance_calls,
         slot_idle: section.pool.instance_idle.duration(),

@@ -14,7 +14,7 @@ pub enum ExprErrorKind {
     /// The evaluation took more than [`super::WORK`], together with earlier evaluations of the same
     /// step.
     Work,
-    /// The evaluation took more than [`super::MEMORY`].
+    /// The evaluation took more memory than its [`Bounds`](super::Bounds).
     Memory,
     /// The expression, or a value that it made, nests too deeply.
     TooDeep,

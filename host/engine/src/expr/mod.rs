@@ -41,7 +41,7 @@ pub use environment::{RESULT_BYTES, TOKENS};
 pub use error::{ExprError, ExprErrorKind};
 pub(crate) use flaws::{EVERY_RUN, Flaw, Operation};
 pub(crate) use known::{Known, Operand};
-pub use machine::{FUEL, Interrupt, MEMORY, Raised, STEP_BYTES, StepBudget, WORK};
+pub use machine::{Bounds, FUEL, Interrupt, MEMORY, Raised, STEP_BYTES, StepBudget, WORK};
 pub(crate) use needs::unknown_name;
 pub use needs::{Cause, Needs};
 pub(crate) use places::place_of;

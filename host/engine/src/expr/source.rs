@@ -14,7 +14,7 @@ use super::codes;
 use super::environment::{TOKENS, syntax};
 use super::error::{ExprError, ExprErrorKind};
 use super::grammar;
-use super::machine::{self, FUEL, Fault, Limit, MEMORY, Tree, WORK, is_detail};
+use super::machine::{self, FUEL, Fault, Limit, Tree, WORK, is_detail};
 use super::needs::{About, Findings, Mistake, Needs, Path, path};
 use super::read::{self, say};
 use super::values::Values;
@@ -180,7 +180,7 @@ impl Source {
     fn stopped(&self, fault: Fault, values: &Values) -> ExprError {
         match fault {
             Fault::Error(error) => self.failed(&error, values),
-            Fault::Limit(limit) => self.over(limit),
+            Fault::Limit(limit) => self.over(limit, values),
             Fault::Interrupted => {
                 let message = "the evaluation was interrupted";
                 self.error(ExprErrorKind::Interrupted, message)
@@ -212,7 +212,7 @@ impl Source {
         }
     }
 
-    fn over(&self, limit: Limit) -> ExprError {
+    fn over(&self, limit: Limit, values: &Values) -> ExprError {
         let (kind, message) = match limit {
             Limit::Steps => (
                 ExprErrorKind::Fuel,
@@ -224,7 +224,10 @@ impl Source {
             ),
             Limit::Memory => (
                 ExprErrorKind::Memory,
-                format!("evaluating takes more than {MEMORY} bytes of memory"),
+                format!(
+                    "evaluating takes more than {} bytes of memory",
+                    values.budget().bounds().memory
+                ),
             ),
             Limit::Depth => (
                 ExprErrorKind::TooDeep,

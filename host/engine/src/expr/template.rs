@@ -167,7 +167,7 @@ impl Template {
                 kind: ExprErrorKind::Step,
                 message: format!(
                     "the values that the node makes take more than {} bytes together",
-                    values.budget().made_most()
+                    values.budget().bounds().made
                 ),
                 ..error
             },

@@ -15,7 +15,7 @@ use super::names;
 use super::needs::Cause;
 use super::parse::{self, Unread};
 
-/// The limit of all parsed values together, in bytes. JSON takes much less than its parsed form: an
+/// The limit of all parsed values together, in bytes, unless the host is configured otherwise. JSON takes much less than its parsed form: an
 /// empty map is two bytes of JSON, and more than a hundred in memory.
 pub const PARSED: usize = 256 * 1024 * 1024;
 
@@ -31,10 +31,12 @@ pub enum InvalidJson {
         reason: String,
     },
     /// The values together take too much memory.
-    #[error("`{name}` and the values before it take more than {PARSED} bytes of memory")]
+    #[error("`{name}` and the values before it take more than {most} bytes of memory")]
     TooLarge {
         /// The name of the value that exceeded the limit.
         name: String,
+        /// The limit, in bytes.
+        most: usize,
     },
 }
 
@@ -261,20 +263,22 @@ impl Values {
     }
 
     fn parse(&mut self, json: &[u8], name: impl FnOnce() -> String) -> Result<Value, InvalidJson> {
-        let room = PARSED.saturating_sub(self.parsed);
+        let bounds = self.budget.get().map(StepBudget::bounds);
+        let most = bounds.map_or(PARSED, |bounds| bounds.parsed);
+        let room = most.saturating_sub(self.parsed);
         let size = parsed_size(json, room);
         if size > room {
-            return Err(InvalidJson::TooLarge { name: name() });
+            return Err(InvalidJson::TooLarge { name: name(), most });
         }
         let mut left = room.saturating_sub(size);
         let value = parse::json(json, &mut left).map_err(|unread| match unread {
-            Unread::TooLarge => InvalidJson::TooLarge { name: name() },
+            Unread::TooLarge => InvalidJson::TooLarge { name: name(), most },
             Unread::Syntax(reason) => InvalidJson::Syntax {
                 name: name(),
                 reason,
             },
         })?;
-        self.parsed = PARSED.saturating_sub(left);
+        self.parsed = most.saturating_sub(left);
         Ok(value)
     }
 

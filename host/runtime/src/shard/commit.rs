@@ -22,8 +22,12 @@ use super::shard_state::{ShardState, Then};
 use super::work::Address;
 use crate::catalog::is_pure;
 use crate::derived;
+use crate::evaluators::Place;
 use crate::shared::RuntimeShared;
 use crate::wait::{End, RunResult};
+
+/// The bytes of a write for which its step keeps its place among the evaluations aside.
+const LARGE_WRITE: usize = 1024 * 1024;
 
 /// The results of a step, ready to be committed.
 #[derive(Default)]
@@ -112,8 +116,15 @@ struct Used {
 }
 
 impl ShardState {
-    /// Queues the commit of a step for the next batch.
-    pub(super) fn commit(&mut self, to: Address, step: Step, shared: &Arc<RuntimeShared>) {
+    /// Queues the commit of a step for the next batch. With much data, the step keeps its place among
+    /// the evaluations aside until the commit is durable.
+    pub(super) fn commit(
+        &mut self,
+        to: Address,
+        step: Step,
+        place: Option<Place>,
+        shared: &Arc<RuntimeShared>,
+    ) {
         windlass_model::failpoint::pass("before-commit");
         if !step.bookmarks.is_empty() {
             windlass_model::failpoint::pass("before-bookmark");
@@ -131,6 +142,9 @@ impl ShardState {
         };
         owned.memory.count(&shared.base.metrics);
         let bytes = self.push((to.run, to.epoch), then, commit);
+        if bytes > LARGE_WRITE {
+            self.keep_place(place);
+        }
         if bytes > HEAVY_BYTES {
             self.becomes_heavy(to.run, shared);
         }

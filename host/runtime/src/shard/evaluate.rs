@@ -37,8 +37,9 @@ use crate::shared::{Base, RuntimeShared};
 /// How long the expressions of one step may occupy the thread of a shard. Others wait meanwhile.
 const SLICE: Duration = Duration::from_millis(3);
 
-/// The bytes of JSON that the thread of a shard parses for one step.
-const INLINE_JSON: usize = 256 * 1024;
+/// The part of the memory of a step on the thread of a shard that the JSON may take which the thread
+/// parses for it.
+const JSON_PART: usize = 32;
 
 #[cfg(test)]
 thread_local! {
@@ -50,9 +51,6 @@ thread_local! {
 pub(crate) fn evaluate_aside(all: bool) {
     ALL_ASIDE.set(all);
 }
-
-/// The bytes that an expression may allocate on the thread of a shard.
-const INLINE_MEMORY: usize = 8 * 1024 * 1024;
 
 /// The bytes with which a step waits for its place among the evaluations aside.
 const KEPT_WAITING: usize = 64 * 1024;
@@ -238,11 +236,34 @@ impl Evaluations {
         long.is_none_or(|long| long(self, interrupt))
     }
 
+    /// Whether the step has its place among those whose evaluations are aside.
+    pub(super) fn has_place(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Sends a step aside that has gathered as much as it may without its place. It begins or goes
+    /// on with the place then.
+    pub(super) fn with_place(&mut self, unread: Unread, gathered: &Gathered) -> Unread {
+        match unread {
+            Unread::Aside => self.ask_place(gathered.json_bytes()),
+            unread => unread,
+        }
+    }
+
+    /// Sends a step aside for its place, because it reads so many bytes.
+    pub(super) fn ask_place(&mut self, bytes: usize) -> Unread {
+        self.read = self.read.saturating_add(bytes);
+        self.go_aside(|evaluations, _| {
+            evaluations.asked = 0;
+            true
+        })
+    }
+
     /// Whether so much JSON may be parsed on the thread of the shard. Counts it.
-    pub(super) fn parses(&mut self, json_bytes: usize) -> bool {
+    pub(super) fn parses(&mut self, json_bytes: usize, base: &Base) -> bool {
         self.read = self.read.saturating_add(json_bytes);
         let parsed = self.parsed.saturating_add(json_bytes);
-        let is_little = parsed <= INLINE_JSON;
+        let is_little = parsed <= base.evaluation.inline / JSON_PART;
         #[cfg(test)]
         let is_little = is_little && (json_bytes == 0 || !ALL_ASIDE.get());
         if is_little {
@@ -252,21 +273,27 @@ impl Evaluations {
     }
 
     /// Whether the next evaluation after the node may be tried on the thread of the shard.
-    pub(super) fn is_inline(&mut self, json_bytes: usize) -> bool {
-        let is_little = self.parses(json_bytes);
+    pub(super) fn is_inline(&mut self, json_bytes: usize, base: &Base) -> bool {
+        let is_little = self.parses(json_bytes, base);
         is_little && !self.went_aside
+    }
+
+    /// Whether the step has made so much that it is aside from now on.
+    fn makes_much(&self, base: &Base) -> bool {
+        let made = self.budget.as_ref().map_or(0, StepBudget::made);
+        made > base.evaluation.inline
     }
 
     /// The interrupt of the evaluations on the thread of the shard.
     pub(super) fn slice(&mut self, base: &Base) -> Interrupt {
         let now = || base.clock.monotonic().saturating_add(SLICE);
         let until = *self.until.get_or_insert_with(now);
-        Interrupt::after(&base.is_over, until).beyond(INLINE_MEMORY)
+        Interrupt::after(&base.is_over, until).beyond(base.evaluation.inline)
     }
 
     /// The budget of the step.
     fn budget(&mut self, base: &Base) -> &StepBudget {
-        let new = || StepBudget::new(base.step_bytes);
+        let new = || StepBudget::new(base.evaluation.step);
         self.budget.get_or_insert_with(new)
     }
 
@@ -281,7 +308,7 @@ impl Evaluations {
     fn seen(&mut self, base: &Base) -> &mut Seen {
         let budget = &mut self.budget;
         self.seen.get_or_insert_with(|| {
-            let new = || StepBudget::new(base.step_bytes);
+            let new = || StepBudget::new(base.evaluation.step);
             let mut values = Values::new();
             values.within(budget.get_or_insert_with(new));
             Seen {
@@ -407,7 +434,7 @@ impl OwnedRun {
         }
         let gathered = self.gather(base, scope, template.needs(), &patch)?;
         let evaluations = &mut self.evaluations;
-        let is_inline = evaluations.is_inline(gathered.json_bytes());
+        let is_inline = evaluations.is_inline(gathered.json_bytes(), base);
         let mut sight = evaluations.sight(Some(gathered), base);
         if is_inline {
             let slice = evaluations.slice(base);
@@ -442,10 +469,10 @@ impl OwnedRun {
         };
         let evaluations = &mut self.evaluations;
         let interrupt = evaluations.slice(base);
-        let went_aside = evaluations.went_aside;
+        let is_long = evaluations.went_aside || evaluations.makes_much(base);
         let mut unparsed = None;
         if let Some(gathered) = gathered {
-            let is_little = evaluations.parses(gathered.json_bytes());
+            let is_little = evaluations.parses(gathered.json_bytes(), base);
             let seen = evaluations.seen(base);
             match before {
                 Some(_) => seen.before = true,
@@ -457,7 +484,7 @@ impl OwnedRun {
                 unparsed = Some(gathered);
             }
         }
-        if unparsed.is_none() && !went_aside {
+        if unparsed.is_none() && !is_long {
             let seen = evaluations.seen(base);
             seen.values.interrupted_by(interrupt);
             if let Some(result) = known(template.render(&seen.values)) {
@@ -515,15 +542,19 @@ fn rendered(
 }
 
 impl ShardState {
-    /// Evaluations for a step that begins.
-    pub(super) fn new_evaluations(&mut self) -> Evaluations {
-        std::mem::take(&mut self.spare)
+    /// Evaluations for a step that begins, or that goes on with its place.
+    pub(super) fn new_evaluations(&mut self, place: Option<Place>) -> Evaluations {
+        let mut evaluations = std::mem::take(&mut self.spare);
+        evaluations.place = place;
+        evaluations
     }
 
-    /// Takes the evaluations of a step that goes on without them.
-    pub(super) fn spare_evaluations(&mut self, mut evaluations: Evaluations) {
+    /// Takes the evaluations of a step that goes on without them. Returns the place of the step.
+    pub(super) fn spare_evaluations(&mut self, mut evaluations: Evaluations) -> Option<Place> {
+        let place = evaluations.place.take();
         evaluations.clear();
         self.spare = evaluations;
+        place
     }
 
     /// Sends a step aside, with the evaluation at which it stopped.

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use windlass_engine::expr::Template;
 use windlass_engine::{Open, PlanKind, waited_too_long};
-use windlass_model::{Bookmark, Class, Clock, Failure, Outcome, Payload, Resumption, TriggerType};
+use windlass_model::{
+    Body, Bookmark, Class, Clock, Failure, Outcome, Payload, Resumption, TriggerType,
+};
 use windlass_plugins::Returned as Back;
 
 use super::about::{TriggerContext, log_about};
 use super::call::gone;
 use super::evaluate::{Evaluations, Resume, bytes_of, bytes_of_patch};
+use super::gather::ALONE;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::OwnedRun;
@@ -55,7 +58,7 @@ impl ShardState {
             });
         }
         windlass_model::failpoint::pass_for("execute", &plan.name);
-        let evaluations = self.new_evaluations();
+        let evaluations = self.new_evaluations(None);
         self.begin_with(to, patch, evaluations, shared)
     }
 
@@ -78,7 +81,7 @@ impl ShardState {
             self.evaluate_aside(to, Resume::Begin(patch), evaluations, shared);
             return None;
         }
-        self.spare_evaluations(evaluations);
+        let place = self.spare_evaluations(evaluations);
         match begun {
             Ok(Begun::Work(work)) => return work,
             Ok(Begun::Elsewhere) => {}
@@ -88,7 +91,7 @@ impl ShardState {
                     patch,
                     ..Ran::default()
                 };
-                self.settle(to, settled, ran, shared);
+                self.settle_at(to, settled, ran, place, shared);
             }
             Err(Unread::Value(failure)) => {
                 self.settle(to, Settled::Failed(failure), Ran::default(), shared);
@@ -170,6 +173,14 @@ pub(super) fn put_off_until(clock: &dyn Clock, after: Duration) -> i64 {
     // Rounded up by a millisecond, so that the trigger is never due too early.
     let after_ms = after_ms.saturating_add(1);
     clock.wall_ms().saturating_add_unsigned(after_ms)
+}
+
+/// The bytes of a payload, wherever it is.
+fn size_of_body(payload: &Payload) -> usize {
+    match &payload.body {
+        Body::Inline(bytes) => bytes.len(),
+        Body::Blob(blob) => usize::try_from(blob.size).unwrap_or(usize::MAX),
+    }
 }
 
 pub(super) fn log_put_off(about: &TriggerContext<'_>, after: Duration, why: Option<&Failure>) {
@@ -304,6 +315,10 @@ impl OwnedRun {
         let store = base.store.as_ref();
         let Some(collect) = &open.collect else {
             let output = self.render_whole(open.scope, list, patch, base)?;
+            let bytes = size_of_body(&output);
+            if bytes > ALONE && !self.memory.has_list(&output) && !self.evaluations.has_place() {
+                return Err(self.evaluations.ask_place(bytes));
+            }
             let items = self
                 .memory
                 .list(store, &output, base.has_room())

@@ -73,7 +73,7 @@ impl ShardState {
                 owned.gone.insert(target);
                 step.removed.push(Removed::used(held.no));
             }
-            return self.commit(to, step, shared);
+            return self.commit(to, step, None, shared);
         }
         self.settle(to, Settled::CancelNode(target), Ran::default(), shared);
     }
@@ -142,7 +142,7 @@ impl ShardState {
                     .extend(owned.letter(to.seq, reason, failure, now_ms));
             }
         }
-        self.commit(to, step, shared);
+        self.commit(to, step, None, shared);
     }
 
     /// Lets an external trigger run its node. If that is not possible, returns the fate of the

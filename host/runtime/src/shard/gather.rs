@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_engine::expr::{InvalidJson, Needs, PARSED, Values};
+use windlass_engine::expr::{InvalidJson, Needs, Values};
 use windlass_engine::{Graph, Open};
 use windlass_keys::link::Target;
 use windlass_model::stimulus::{BookmarkTag, WaitId};
@@ -17,11 +17,18 @@ use crate::codes;
 use crate::links::Links;
 use crate::shared::Base;
 
+/// The bytes of JSON that a step reads without a place among the evaluations aside.
+pub(super) const ALONE: usize = 1024 * 1024;
+
 /// The values that expressions name, as JSON.
 #[derive(Default)]
 pub(crate) struct Gathered {
     json: Vec<(Slot, Bytes)>,
     json_bytes: usize,
+    /// The bound of these bytes.
+    most: usize,
+    /// Whether the step has to wait for its place before it gathers as much as `ALONE`.
+    is_little: bool,
     /// The nodes without an output.
     silent: Vec<String>,
     index: Option<u32>,
@@ -52,12 +59,13 @@ impl Gathered {
                 .output(name, None)
                 .map_err(|error| unusable(&error))?;
         }
-        for (slot, json) in &self.json {
+        // The text of a value is dropped when its parsed form is there, which takes more.
+        for (slot, json) in self.json {
             let parsed = match slot {
-                Slot::Input => values.input(json),
-                Slot::Item => values.item(json),
-                Slot::Var(name) => values.var(name, json),
-                Slot::Output(name) => values.output(name, Some(json)),
+                Slot::Input => values.input(&json),
+                Slot::Item => values.item(&json),
+                Slot::Var(name) => values.var(&name, &json),
+                Slot::Output(name) => values.output(&name, Some(&json)),
             };
             parsed.map_err(|error| unusable(&error))?;
         }
@@ -87,14 +95,21 @@ impl Gathered {
     /// Adds JSON. Its parsed form takes at least as many bytes.
     fn add(&mut self, slot: Slot, json: Bytes) -> Result<(), Unread> {
         self.json_bytes = self.json_bytes.saturating_add(json.len());
-        if self.json_bytes > PARSED {
+        if self.is_little && self.json_bytes > ALONE {
+            return Err(Unread::Aside);
+        }
+        if self.json_bytes > self.most {
             let name = match slot {
                 Slot::Input => "input".to_owned(),
                 Slot::Item => "item".to_owned(),
                 Slot::Var(name) => format!("vars.{name}"),
                 Slot::Output(name) => format!("nodes.{name}.output"),
             };
-            return Err(Unread::Value(unusable(&InvalidJson::TooLarge { name })));
+            let most = self.most;
+            return Err(Unread::Value(unusable(&InvalidJson::TooLarge {
+                name,
+                most,
+            })));
         }
         self.json.push((slot, json));
         Ok(())
@@ -103,7 +118,8 @@ impl Gathered {
 
 impl OwnedRun {
     /// The values that expressions name, as seen from a scope; a consumer's patch replaces
-    /// variables.
+    /// variables. A step that would gather much, and has no place among the evaluations aside, goes
+    /// aside for it.
     pub(super) fn gather(
         &mut self,
         base: &Base,
@@ -111,11 +127,29 @@ impl OwnedRun {
         needs: &Needs,
         patch: &Patch,
     ) -> Result<Gathered, Unread> {
-        let store = base.store.as_ref();
-        let mut gathered = Gathered::default();
+        let mut gathered = Gathered {
+            most: base.evaluation.step.parsed,
+            is_little: !self.evaluations.has_place(),
+            ..Gathered::default()
+        };
         if needs.is_empty() {
             return Ok(gathered);
         }
+        match self.gather_all(base, scope, needs, patch, &mut gathered) {
+            Ok(()) => Ok(gathered),
+            Err(unread) => Err(self.evaluations.with_place(unread, &gathered)),
+        }
+    }
+
+    fn gather_all(
+        &mut self,
+        base: &Base,
+        scope: ScopeNo,
+        needs: &Needs,
+        patch: &Patch,
+        gathered: &mut Gathered,
+    ) -> Result<(), Unread> {
+        let store = base.store.as_ref();
         if needs.input {
             let input = self.memory.input(store, self.no)?;
             gathered.add(Slot::Input, json_of(store, &input)?)?;
@@ -129,17 +163,17 @@ impl OwnedRun {
             gathered.index = self.state.scope(scope).map(|around| around.index);
         }
         if needs.all_vars || !needs.vars.is_empty() {
-            self.gather_vars(store, scope, needs, patch, &mut gathered)?;
+            self.gather_vars(store, scope, needs, patch, gathered)?;
         }
         let prepared = Arc::clone(&self.prepared);
         let graph = &prepared.graph;
         if needs.all_nodes {
             for (_, plan) in graph.nodes() {
-                self.gather_output(store, graph, scope, &plan.name, &mut gathered)?;
+                self.gather_output(store, graph, scope, &plan.name, gathered)?;
             }
         } else {
             for name in &needs.nodes {
-                self.gather_output(store, graph, scope, name, &mut gathered)?;
+                self.gather_output(store, graph, scope, name, gathered)?;
             }
         }
         for name in &needs.links {
@@ -152,7 +186,7 @@ impl OwnedRun {
         }
         gathered.workflow = needs.workflow.then(|| Arc::clone(&self.prepared.name));
         gathered.trigger = needs.trigger.then_some(self.step);
-        Ok(gathered)
+        Ok(())
     }
 
     /// The link for the current or next wait of a node.

@@ -168,7 +168,7 @@ impl ShardState {
         if halfway.settling.is_applied() {
             halfway.settling.cut = Some(cut);
             halfway.behind.insert(0, Behind::Ready(seq));
-            let evaluations = self.new_evaluations();
+            let evaluations = self.new_evaluations(None);
             self.go_on(*halfway, evaluations, shared);
             return None;
         }

@@ -405,6 +405,14 @@ impl Memory {
         Ok(item)
     }
 
+    /// Whether a list is here, or its pages.
+    pub(crate) fn has_list(&self, payload: &Payload) -> bool {
+        let known = self.known.get(&Content::of(payload));
+        let paged = |blob: BlobRef| self.paged.values().any(|it| it.blob == Some(blob));
+        known.is_some_and(|list| list.strong_count() > 0)
+            || matches!(payload.body, Body::Blob(blob) if paged(blob))
+    }
+
     /// The list that a payload is. A list that is here already is not read again. Without room, a
     /// list that the store has is read once, and only the places of its pages stay.
     pub(crate) fn list(

@@ -221,7 +221,7 @@ impl OwnedRun {
         let failing = self.failing(scope, node, base)?.transpose();
         let evaluations = &mut self.evaluations;
         let bytes = failing.as_ref().ok().and_then(Option::as_ref);
-        let is_inline = evaluations.is_inline(bytes.map_or(0, Gathered::json_bytes));
+        let is_inline = evaluations.is_inline(bytes.map_or(0, Gathered::json_bytes), base);
         let mut failing = failing.map(|known| evaluations.sight(known, base));
         let mut ask = move |graph: &Graph, open: &Open, failure: &Failure, interrupt| {
             let values = match &mut failing {
@@ -261,7 +261,7 @@ impl OwnedRun {
         scope: ScopeNo,
         node: NodeIx,
         base: &Base,
-    ) -> windlass_store::Result<Option<Result<Gathered, Failure>>> {
+    ) -> Result<Option<Result<Gathered, Failure>>, Unread> {
         let prepared = Arc::clone(&self.prepared);
         let needs = prepared.graph.node(node).map(|plan| &plan.failing);
         let Some(needs) = needs.filter(|needs| !needs.is_empty()) else {
@@ -270,9 +270,7 @@ impl OwnedRun {
         match self.gather(base, scope, needs, &Patch::new()) {
             Ok(values) => Ok(Some(Ok(values))),
             Err(Unread::Value(failure)) => Ok(Some(Err(failure))),
-            Err(Unread::Store(error)) => Err(error),
-            // Reading evaluates nothing.
-            Err(Unread::Aside) => Ok(None),
+            Err(unread) => Err(unread),
         }
     }
 
@@ -303,7 +301,10 @@ impl OwnedRun {
             .collect();
         let mut gathered = self.gather(base, scope, &plan.needs, &patch)?;
         if plan.needs.all_nodes || plan.needs.nodes.contains(&plan.name) {
-            gathered.output(&plan.name, json_of(base.store.as_ref(), output)?)?;
+            let json = json_of(base.store.as_ref(), output)?;
+            gathered
+                .output(&plan.name, json)
+                .map_err(|unread| self.evaluations.with_place(unread, &gathered))?;
         }
         Ok(Some(gathered))
     }
@@ -359,13 +360,19 @@ pub(super) fn assigned(patch: Patch) -> Vec<(String, Payload)> {
 
 /// The JSON object of these members.
 fn object_of(members: &Patch) -> Payload {
-    let mut json = vec![b'{'];
+    // Exactly as long: a buffer that grows leaves copies behind, which are as long together.
+    let of_members = members.iter().map(|(name, value)| name.len() + value.len());
+    let signs = 2 + (members.len() * 4).saturating_sub(1);
+    let mut json = Vec::with_capacity(of_members.sum::<usize>() + signs);
+    json.push(b'{');
     for (name, value) in members {
         if json.len() > 1 {
             json.push(b',');
         }
         // Variable names need no escaping.
-        json.extend_from_slice(format!("\"{name}\":").as_bytes());
+        json.push(b'"');
+        json.extend_from_slice(name.as_bytes());
+        json.extend_from_slice(b"\":");
         json.extend_from_slice(value);
     }
     json.push(b'}');

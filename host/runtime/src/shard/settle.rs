@@ -18,6 +18,7 @@ use super::outcome::{Question, Ran, Settled, with_notes};
 use super::owned::{Extras, OwnedRun};
 use super::shard_state::ShardState;
 use super::work::Address;
+use crate::evaluators::Place;
 use crate::links::Wait;
 use crate::observe::Observed;
 use crate::shared::{Base, RuntimeShared};
@@ -78,11 +79,23 @@ impl ShardState {
         ran: Ran,
         shared: &Arc<RuntimeShared>,
     ) {
+        self.settle_at(to, settled, ran, None, shared);
+    }
+
+    /// Settles a step that may have its place among the evaluations aside.
+    pub(super) fn settle_at(
+        &mut self,
+        to: Address,
+        settled: Settled,
+        ran: Ran,
+        place: Option<Place>,
+        shared: &Arc<RuntimeShared>,
+    ) {
         let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
         let settling = owned.settling(to, settled, ran, shared);
-        let evaluations = self.new_evaluations();
+        let evaluations = self.new_evaluations(place);
         self.settle_with(settling, evaluations, shared);
     }
 
@@ -103,9 +116,9 @@ impl ShardState {
         if evaluations.is_long() {
             return self.wait_halfway(settling, evaluations, shared);
         }
-        self.spare_evaluations(evaluations);
+        let place = self.spare_evaluations(evaluations);
         match step {
-            Ok(Some(step)) => self.commit(to, step, shared),
+            Ok(Some(step)) => self.commit(to, step, place, shared),
             Ok(None) => {}
             Err(error) => self.unwritten(to, &error, shared),
         }
@@ -364,7 +377,7 @@ impl OwnedRun {
         let of_failing = failing.as_ref().and_then(|failing| failing.as_ref().ok());
         let bytes = after.as_ref().map_or(0, json_bytes) + of_failing.map_or(0, json_bytes);
         let evaluations = &mut self.evaluations;
-        let is_inline = evaluations.is_inline(bytes);
+        let is_inline = evaluations.is_inline(bytes, base);
         let mut question = Question {
             after: evaluations.sight(after, base),
             failing: failing.map(|known| known.map(|known| evaluations.sight(Some(known), base))),

@@ -21,6 +21,7 @@ use super::trouble::Trouble;
 use super::work::Address;
 use super::{Arrival, Birth, Elsewhere, Message, Reply};
 use crate::error::Error;
+use crate::evaluators::Place;
 use crate::outputs::Given;
 use crate::scheduler::core::Event;
 use crate::shared::RuntimeShared;
@@ -78,6 +79,8 @@ struct Pending {
     /// The bytes of data in the write.
     bytes: u64,
     then: Then,
+    /// The place among the evaluations aside of the step that has made a large write.
+    place: Option<Place>,
 }
 
 /// The continuation after the answer to a write.
@@ -184,9 +187,17 @@ impl ShardState {
             epoch,
             bytes: bytes as u64,
             then,
+            place: None,
         });
         self.out.push((ticket, write));
         bytes
+    }
+
+    /// Keeps the place of a step until the write that was queued last is answered.
+    pub(super) fn keep_place(&mut self, place: Option<Place>) {
+        if let Some(pending) = self.pending.back_mut() {
+            pending.place = place;
+        }
     }
 
     /// The executions of this run stand back behind those of other workflows, for this burst.
@@ -419,6 +430,7 @@ impl ShardState {
             shared.suspect_left(pending.run, *seq);
         }
         let (no, epoch, then) = (pending.run, pending.epoch, pending.then);
+        drop(pending.place);
         // Whether a trigger is due now that a member has to claim.
         let due = match then {
             Then::Created(created) => {

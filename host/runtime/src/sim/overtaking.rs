@@ -68,7 +68,7 @@ impl Process {
             topology: Topology::Local,
             max_steps: 1_000,
             max_descendants: 10_000,
-            step_bytes: windlass_engine::expr::STEP_BYTES,
+            evaluation: crate::options::EvaluationMemory::default(),
             run_data_bytes: 0,
             unwritten_bytes,
             definition_bytes: 64 << 20,

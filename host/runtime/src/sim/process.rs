@@ -194,7 +194,7 @@ impl Process {
             topology: from.topology(),
             max_steps: from.max_steps,
             max_descendants: from.max_descendants,
-            step_bytes: windlass_engine::expr::STEP_BYTES,
+            evaluation: crate::options::EvaluationMemory::default(),
             run_data_bytes: 0,
             // Half of the worlds hold back at nearly every step.
             unwritten_bytes: u64::from(from.burst.steps % 2) << 20,

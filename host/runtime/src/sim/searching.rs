@@ -55,7 +55,7 @@ impl Host {
             topology: Topology::Local,
             max_steps: 1_000,
             max_descendants: 10_000,
-            step_bytes: windlass_engine::expr::STEP_BYTES,
+            evaluation: crate::options::EvaluationMemory::default(),
             run_data_bytes: 0,
             unwritten_bytes: u64::MAX,
             definition_bytes: 64 << 20,

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use windlass_engine::expr::Bounds;
 use windlass_model::{Payload, RunId, Status};
-use windlass_runtime::StartRequest;
+use windlass_runtime::{EvaluationMemory, StartRequest};
 use windlass_store::Reader as _;
 
 use crate::rig::{Setup, definition};
@@ -13,6 +14,14 @@ use crate::rig::{Setup, definition};
 /// An expression that takes nearly all steps that an expression may take.
 const LONG: &str = "{% for a in range(60) %}{% for b in range(250) %}{% set c = input.n * b %}\
                     {% endfor %}{% endfor %}{{ input.n }}";
+
+/// The memory of evaluations with these bounds of a step.
+fn within(step: Bounds) -> EvaluationMemory {
+    EvaluationMemory {
+        step,
+        ..EvaluationMemory::default()
+    }
+}
 
 fn long(variables: usize) -> String {
     let assigned: Vec<String> = (0..variables)
@@ -231,7 +240,10 @@ output: "{{{{ vars.said }}}}"
 #[test]
 fn the_values_of_one_step_share_a_bound() {
     let setup = Setup {
-        step_bytes: 1 << 20,
+        evaluation: within(Bounds {
+            made: 1 << 20,
+            ..Bounds::default()
+        }),
         ..Setup::default()
     };
     let variables: Vec<String> = (0..10)
@@ -270,6 +282,57 @@ fn the_values_of_one_step_share_a_bound() {
         failure.message.contains("more than 1048576 bytes together"),
         "{failure}"
     );
+}
+
+#[test]
+fn large_steps_go_one_after_the_other_and_none_waits_for_ever() {
+    let evaluation = EvaluationMemory {
+        inline: 64 * 1024,
+        aside: 1,
+        ..EvaluationMemory::default()
+    };
+    let setup = Setup {
+        evaluation,
+        ..Setup::default()
+    };
+    let running = setup.start();
+    let [client, _] = running.clients();
+    // Its first node makes 4 MB, and keeps its place until they are written. Its condition and its
+    // last node read all of them, and the output of the run some.
+    let made: Vec<String> = (0..20)
+        .map(|i| format!("v{i}: \"{{{{ 'a' * 200000 }}}}\""))
+        .collect();
+    let lengths: Vec<String> = (0..20).map(|i| format!("(vars.v{i} | length)")).collect();
+    let workflow = format!(
+        r#"
+workflow: large
+nodes:
+  make: {{ set: {{ {} }} }}
+  sum: {{ set: {{ n: "{{{{ {} }}}}" }} }}
+edges: [{{ from: make, to: sum, when: "nodes.make.output.v3 == vars.v4" }}]
+output: "{{{{ [vars.n, nodes.make.output.v0 | length] }}}}"
+"#,
+        made.join(", "),
+        lengths.join(" + ")
+    );
+    let runs: Vec<RunId> = (0..12)
+        .map(|_| {
+            let request = StartRequest {
+                workflow: definition(&workflow).into(),
+                input: Payload::null(),
+                id: None,
+                correlation: None,
+            };
+            running.block_on(client.create_and_run(request)).unwrap().id
+        })
+        .collect();
+    for id in runs {
+        let ended = running.block_on(client.result(id, Duration::from_secs(60)));
+        let ended = ended.unwrap();
+        assert_eq!(ended.status, Status::Completed);
+        let output = ended.result.unwrap().output.unwrap();
+        assert_eq!(&**output.inline().unwrap(), b"[4000000,200000]");
+    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ use windlass_plugins::Host;
 use windlass_runtime::definitions::Definitions;
 use windlass_runtime::operations::Schedule;
 use windlass_runtime::{
-    BurstBounds, Error, Operations, Options, RunResult, Runtime, Scope, Settings, StartRequest,
-    Started, SystemClock, Topology, operations,
+    BurstBounds, Error, EvaluationMemory, Operations, Options, RunResult, Runtime, Scope, Settings,
+    StartRequest, Started, SystemClock, Topology, operations,
 };
 use windlass_store::external::Scheduled;
 use windlass_store::rows::DefinitionRow;
@@ -39,8 +39,8 @@ pub(crate) struct Setup {
     pub(crate) quarantine_after: Option<u32>,
     /// The limit of descendants of a run.
     pub(crate) max_descendants: u32,
-    /// The limit of the values that one step makes, in bytes.
-    pub(crate) step_bytes: usize,
+    /// The memory of evaluations.
+    pub(crate) evaluation: EvaluationMemory,
     /// The data that all runs in memory may hold, in bytes.
     pub(crate) run_data_bytes: u64,
     /// The memory of all plugins, in bytes, if it is not that of a machine.
@@ -57,7 +57,7 @@ impl Default for Setup {
             deadline: windlass_plugins::Limits::default().deadline,
             quarantine_after: Some(10),
             max_descendants: 10_000,
-            step_bytes: 64 << 20,
+            evaluation: EvaluationMemory::default(),
             run_data_bytes: 128 << 20,
             plugin_bytes: None,
         }
@@ -168,7 +168,7 @@ impl Setup {
             topology: windlass_runtime::Topology::Local,
             max_steps: 10_000,
             max_descendants: self.max_descendants,
-            step_bytes: self.step_bytes,
+            evaluation: self.evaluation,
             run_data_bytes: self.run_data_bytes,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
@@ -402,7 +402,7 @@ impl Running {
             topology,
             max_steps: 10_000,
             max_descendants: 10_000,
-            step_bytes: 64 << 20,
+            evaluation: EvaluationMemory::default(),
             run_data_bytes: 128 << 20,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,

@@ -91,12 +91,19 @@ pub(super) fn a_part_of_a_blob_is_read(harness: &dyn Harness) {
         content_type: None,
         body: Body::Inline(content.clone()),
     });
+    let output = step.executions[0].output.clone();
     assert_eq!(member.commit(step), DONE);
     let size = content.len() as u32;
     let blob = BlobRef {
         digest,
         size: u64::from(size),
     };
+    // Another run has the same value.
+    let mut other = member.chained(&member.born(), 2);
+    other.executions[0].output = output;
+    assert_eq!(member.commit(other), DONE);
+    assert_eq!(member.store.counts().unwrap().blobs, 1);
+    assert!(member.store.blob(blob).unwrap().as_ref() == Some(&content));
     for (from, limit) in [
         (0, 0),
         (0, 1),

@@ -96,7 +96,7 @@ impl SqliteStore {
             watched: Mutex::default(),
             options,
         });
-        let pool = Pool::new(path, shared.options.read_connections, health);
+        let pool = Pool::new(path, &shared.options, health);
         let wake = Wake::new(path, time::nonce());
         let for_writer = Arc::clone(&shared);
         let store = Self {

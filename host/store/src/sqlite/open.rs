@@ -93,7 +93,7 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
         .pragma_update(None, "synchronous", synchronous)
         .map_err(told)?;
     connection
-        .pragma_update(None, "cache_size", -32_768)
+        .pragma_update(None, "cache_size", cache_kib(options.cache_bytes))
         .map_err(told)?;
     connection
         .pragma_update(None, "wal_autocheckpoint", 4000)
@@ -127,15 +127,20 @@ pub(super) fn leave_log(connection: &Connection, leave: bool) {
     let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave);
 }
 
-/// Opens a connection that only reads.
-pub(super) fn reader(path: &Path) -> Result<Connection> {
+/// The value of the pragma for a page cache of this size.
+fn cache_kib(bytes: usize) -> i64 {
+    -i64::try_from(bytes / 1024).unwrap_or(i64::MAX).max(1)
+}
+
+/// Opens a connection that only reads, with a page cache of this size, in bytes.
+pub(super) fn reader(path: &Path, cache_bytes: usize) -> Result<Connection> {
     let told = |error: rusqlite::Error| explain(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     wait_as_reader(&connection).map_err(told)?;
     connection
-        .pragma_update(None, "cache_size", -8_192)
+        .pragma_update(None, "cache_size", cache_kib(cache_bytes))
         .map_err(told)?;
     Ok(connection)
 }

@@ -30,6 +30,8 @@ pub struct SqliteOptions {
     /// The number of bytes in writes that may wait; more block the submitter. One batch is accepted
     /// at any size.
     pub queue_bytes: usize,
+    /// The size of the writer's page cache, in bytes. That of a connection for reading is a fourth.
+    pub cache_bytes: usize,
     /// The maximum number of writes in one physical transaction.
     pub group_writes: usize,
     /// How long to wait for another process that holds the write lock, in milliseconds.
@@ -63,6 +65,7 @@ impl SqliteOptions {
             read_connections: 4,
             queue_writes: 4096,
             queue_bytes: 64 * 1024 * 1024,
+            cache_bytes: 32 * 1024 * 1024,
             group_writes: 1024,
             busy_wait_ms: 10_000,
             log_bytes: 64 * 1024 * 1024,

@@ -9,10 +9,14 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::fault::note;
 use super::open;
+use super::options::SqliteOptions;
 use crate::allowance;
 use crate::error::{Error, Result};
 use crate::health::{Health, Lasts, concerns_all};
 use crate::sql::{Moments, Param, Row, Source, Sql};
+
+/// The part of the writer's page cache that the cache of a connection for reading has.
+const READER_PART: usize = 4;
 
 #[derive(Default)]
 struct Idle {
@@ -25,17 +29,20 @@ struct Idle {
 pub(crate) struct Pool {
     path: PathBuf,
     bound: usize,
+    /// The size of the page cache of each connection.
+    cache_bytes: usize,
     idle: Mutex<Idle>,
     returned: Condvar,
     health: Arc<Health>,
 }
 
 impl Pool {
-    pub(super) fn new(path: &Path, bound: usize, health: Arc<Health>) -> Self {
+    pub(super) fn new(path: &Path, options: &SqliteOptions, health: Arc<Health>) -> Self {
         Self {
             health,
             path: path.to_owned(),
-            bound: bound.max(1),
+            bound: options.read_connections.max(1),
+            cache_bytes: options.cache_bytes / READER_PART,
             idle: Mutex::default(),
             returned: Condvar::new(),
         }
@@ -81,7 +88,7 @@ impl Pool {
             self.returned.wait(&mut idle);
         }
         drop(idle);
-        open::reader(&self.path).inspect_err(|_| {
+        open::reader(&self.path, self.cache_bytes).inspect_err(|_| {
             self.idle.lock().open -= 1;
             self.returned.notify_one();
         })

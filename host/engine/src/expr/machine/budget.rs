@@ -18,6 +18,7 @@ use std::time::Duration;
 use minijinja::Value;
 
 use super::fault::{Fault, Limit, Result};
+use crate::expr::values::PARSED;
 use crate::expr::write::{self, WriteError};
 
 /// The limit of steps of one expression or text.
@@ -27,7 +28,8 @@ pub const FUEL: u64 = 100_000;
 /// each step.
 pub const WORK: u64 = 128 * 1024 * 1024;
 
-/// The limit of bytes that one expression or text may allocate, its result included.
+/// The limit of bytes that one expression or text may allocate, its result included, unless the host
+/// is configured otherwise.
 pub const MEMORY: usize = 64 * 1024 * 1024;
 
 /// The limit of all values that one step makes, in bytes, unless the host is configured otherwise.
@@ -118,32 +120,52 @@ impl fmt::Debug for Interrupt {
 #[derive(Clone, Debug)]
 pub struct StepBudget(Arc<Left>);
 
+/// The bounds of memory of the evaluations of one step, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The values that the expressions read, parsed.
+    pub parsed: usize,
+    /// What one expression allocates, its result included.
+    pub memory: usize,
+    /// The values that the step makes.
+    pub made: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            parsed: PARSED,
+            memory: MEMORY,
+            made: STEP_BYTES,
+        }
+    }
+}
+
 /// The rest of a step's budget.
 #[derive(Debug)]
 struct Left {
     work: AtomicU64,
     made: AtomicUsize,
-    /// The bound of `made`.
-    most: usize,
+    bounds: Bounds,
     interrupted: AtomicBool,
 }
 
 impl StepBudget {
-    /// A budget for values of `made` bytes together.
-    pub fn new(made: usize) -> Self {
-        Self::of(WORK, made)
+    /// A budget with these bounds.
+    pub fn new(bounds: Bounds) -> Self {
+        Self::of(WORK, bounds)
     }
 
     /// A budget with so much work.
     pub(in crate::expr) fn with_work(work: u64) -> Self {
-        Self::of(work.min(WORK), STEP_BYTES)
+        Self::of(work.min(WORK), Bounds::default())
     }
 
-    fn of(work: u64, most: usize) -> Self {
+    fn of(work: u64, bounds: Bounds) -> Self {
         Self(Arc::new(Left {
             work: AtomicU64::new(work),
-            made: AtomicUsize::new(most),
-            most,
+            made: AtomicUsize::new(bounds.made),
+            bounds,
             interrupted: AtomicBool::new(false),
         }))
     }
@@ -154,7 +176,7 @@ impl StepBudget {
             return false;
         };
         *left.work.get_mut() = WORK;
-        *left.made.get_mut() = left.most;
+        *left.made.get_mut() = left.bounds.made;
         *left.interrupted.get_mut() = false;
         true
     }
@@ -176,7 +198,7 @@ impl StepBudget {
     /// The values of the step would take more than the bound, in bytes.
     pub fn make(&self, bytes: usize) -> std::result::Result<(), usize> {
         let Some(left) = self.made_left().checked_sub(bytes) else {
-            return Err(self.0.most);
+            return Err(self.0.bounds.made);
         };
         self.0.made.store(left, Ordering::Relaxed);
         Ok(())
@@ -187,9 +209,14 @@ impl StepBudget {
         self.0.made.load(Ordering::Relaxed)
     }
 
-    /// The bound of the bytes of all values.
-    pub(in crate::expr) fn made_most(&self) -> usize {
-        self.0.most
+    /// The bytes of values that the step has made.
+    pub fn made(&self) -> usize {
+        self.0.bounds.made.saturating_sub(self.made_left())
+    }
+
+    /// The bounds of memory.
+    pub(in crate::expr) fn bounds(&self) -> &Bounds {
+        &self.0.bounds
     }
 
     pub(in crate::expr) fn work_left(&self) -> u64 {
@@ -203,7 +230,7 @@ impl StepBudget {
 
 impl Default for StepBudget {
     fn default() -> Self {
-        Self::new(STEP_BYTES)
+        Self::new(Bounds::default())
     }
 }
 
@@ -224,12 +251,12 @@ pub(super) struct Budget<'a> {
 
 impl<'a> Budget<'a> {
     pub(super) fn new(shared: &'a StepBudget, interrupt: &'a Interrupt) -> Self {
-        let work = shared.work_left();
+        let (work, memory) = (shared.work_left(), shared.bounds().memory);
         Self {
             steps: FUEL,
             work,
-            memory: MEMORY,
-            interrupted_below: MEMORY.saturating_sub(interrupt.memory),
+            memory,
+            interrupted_below: memory.saturating_sub(interrupt.memory),
             depth: 0,
             // An interrupted step looks at once.
             next_look: match shared.is_interrupted() {

@@ -49,7 +49,7 @@ pub(super) mod apart {
     }
 }
 
-pub use budget::{FUEL, Interrupt, MEMORY, Raised, STEP_BYTES, StepBudget, WORK};
+pub use budget::{Bounds, FUEL, Interrupt, MEMORY, Raised, STEP_BYTES, StepBudget, WORK};
 pub(super) use checks::ORDERINGS;
 pub(super) use expression::is_detail;
 pub(super) use fault::{Fault, Limit};

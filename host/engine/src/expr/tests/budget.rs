@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value as Json, json};
 use windlass_test_seeds::Seeds;
 
-use super::super::{Condition, ExprError, ExprErrorKind, Interrupt, StepBudget, Template, Values};
+use super::super::{
+    Bounds, Condition, ExprError, ExprErrorKind, Interrupt, StepBudget, Template, Values,
+};
 use super::oracle;
 use super::random::Random;
 
@@ -228,8 +230,35 @@ fn short_evaluations_are_interrupted_as_a_long_one_is() {
 }
 
 #[test]
+fn a_host_may_bound_values_and_evaluations_further() {
+    let bounds = Bounds {
+        parsed: 100_000,
+        memory: 200_000,
+        ..Bounds::default()
+    };
+    let with = |bounds: Bounds| {
+        let mut values = Values::new();
+        values.within(&StepBudget::new(bounds));
+        values
+    };
+    let list = serde_json::to_vec(&vec![0; 10_000]).unwrap();
+    assert!(with(Bounds::default()).input(&list).is_ok());
+    let error = with(bounds).input(&list).unwrap_err();
+    let said = "`input` and the values before it take more than 100000 bytes of memory";
+    assert_eq!(error.to_string(), said);
+    let template = Template::compile(&json!("{{ 'a' * 300000 }}"), &[], "/at").unwrap();
+    assert!(template.render(&with(Bounds::default())).is_ok());
+    let error = template.render(&with(bounds)).unwrap_err();
+    assert_eq!(error.kind, ExprErrorKind::Memory);
+    assert!(error.message.contains("200000 bytes"), "{error}");
+}
+
+#[test]
 fn a_budget_is_renewed_when_nothing_shares_it() {
-    let mut budget = StepBudget::new(10);
+    let mut budget = StepBudget::new(Bounds {
+        made: 10,
+        ..Bounds::default()
+    });
     budget.make(7).unwrap();
     let other = budget.clone();
     assert!(!budget.renew());

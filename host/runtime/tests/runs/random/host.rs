@@ -87,7 +87,7 @@ impl Machine {
             topology: Topology::Local,
             max_steps: 2_000,
             max_descendants: 10_000,
-            step_bytes: 64 << 20,
+            evaluation: windlass_runtime::EvaluationMemory::default(),
             // Half of the processes keep only what the store does not have.
             run_data_bytes: u64::from(burst.steps % 2) << 27,
             unwritten_bytes: u64::from(burst.steps / 2 % 2) << 25,

@@ -147,9 +147,10 @@ impl Session<'_> {
             let bytes: &[u8] = &blob.bytes;
             let digest = &blob.digest.0[..];
             let sum = sums::sum(Of::Blob, [0; 3], "", Some(bytes), Some(digest));
-            self.statements
-                .put_blob
-                .execute((digest, at_ms, bytes, sum))?;
+            let put = &mut self.statements.put_blob;
+            put.execute((digest, at_ms, bytes, sum))?;
+            // The statement has a copy of the bytes until it is bound again.
+            put.clear_bindings();
             self.hold_blob(run, &blob.digest)?;
         }
         Ok(())
