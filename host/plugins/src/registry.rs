@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -24,6 +25,8 @@ use crate::grant::proof::Standing;
 #[derive(Default)]
 pub struct Registry {
     picture: ArcSwap<Picture>,
+    /// Counts the pictures.
+    generation: AtomicU64,
     /// Held while a new state is derived from the old one.
     change: Mutex<()>,
 }
@@ -161,7 +164,7 @@ impl Registry {
         let mut files = self.picture.load().files.clone();
         files.insert(file.to_owned(), Arc::clone(plugin));
         windlass_model::failpoint::pass("plugin-swap");
-        self.picture.store(Arc::new(Picture::of(files)));
+        self.show(files);
         Ok(())
     }
 
@@ -194,7 +197,7 @@ impl Registry {
         let _change = self.change.lock();
         let mut files = self.picture.load().files.clone();
         let removed = files.remove(file)?;
-        self.picture.store(Arc::new(Picture::of(files)));
+        self.show(files);
         Some(removed)
     }
 
@@ -227,9 +230,19 @@ impl Registry {
         let mut files = self.picture.load().files.clone();
         let is_changed = write(&mut files);
         if is_changed {
-            self.picture.store(Arc::new(Picture::of(files)));
+            self.show(files);
         }
         is_changed
+    }
+
+    fn show(&self, files: BTreeMap<PathBuf, Arc<Plugin>>) {
+        self.picture.store(Arc::new(Picture::of(files)));
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Counts the changes. While it stays, the registry answers each question as before.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     /// The files that contain the component of this digest.

@@ -15,7 +15,6 @@ use crate::error::Error;
 use crate::evaluators::Evaluators;
 use crate::lookout::Lookout;
 use crate::options::{Options, Scope};
-use crate::outputs::OutputWaiters;
 use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
@@ -109,7 +108,6 @@ impl Parts {
         };
         let listeners = Listeners {
             waiters: Waiters::default(),
-            outputs: OutputWaiters::default(),
             lookout: Lookout::new(Arc::clone(&base.store), Arc::clone(&base.clock)),
             standby: Arc::default(),
             observer: options.observer,

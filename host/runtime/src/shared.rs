@@ -22,7 +22,6 @@ use crate::links::Links;
 use crate::lookout::Lookout;
 use crate::observe::Observer;
 use crate::options::{EvaluationMemory, UnpublishedLookup};
-use crate::outputs::OutputWaiters;
 use crate::pause::Pause;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
@@ -133,8 +132,6 @@ pub(crate) struct Bursts {
 /// The recipients of observations and of the ends of runs.
 pub(crate) struct Listeners {
     pub(crate) waiters: Waiters,
-    /// The clients that wait for the output of a node.
-    pub(crate) outputs: OutputWaiters,
     /// The runs whose changes clients wait for, here and in other processes.
     pub(crate) lookout: Arc<Lookout>,
     /// Occurrences of schedules that wait for a run to end.

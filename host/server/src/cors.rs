@@ -45,15 +45,12 @@ const NOT_NAMED: [&str; 12] = [
 ];
 
 /// Answers the question of a browser whether a listed page may send a request, and names the page
-/// in every answer to it.
+/// in every answer to it. For a host that lists pages.
 pub(crate) async fn cors(
     State((app, rules)): State<(App, Arc<Rules>)>,
     request: Request,
     next: Next,
 ) -> Response {
-    if !app.names().lists_pages() {
-        return next.run(request).await;
-    }
     let page = app.names().listed_page(request.headers()).cloned();
     let mut response = match (&page, methods(&rules, &request)) {
         (Some(_), Some(methods)) => permitted(&methods, request.headers()),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
@@ -23,14 +23,17 @@ use crate::problem::Problem;
 use crate::rooms::Charge;
 use crate::rules::{ForeignPages, Rule, Rules};
 
-/// The slot of a request in progress, and the room for its answer. A request that waits for long
-/// returns both before. The slot ends with the request. Work that the request leaves in the store, because its client is gone or
-/// its time is over, is bounded by the turns that it holds there.
+/// The slot of a request in progress, and the room for its body and its answer. A request that waits
+/// for long returns slot and room before. The slot ends with the request. Work that the request leaves
+/// in the store, because its client is gone or its time is over, is bounded by the turns that it holds
+/// there. Clones are the same room.
 #[derive(Clone)]
-pub(crate) struct Room {
-    slot: Arc<Mutex<Option<Slot>>>,
-    answer: Arc<Mutex<Option<Charge>>>,
-    body: Arc<Mutex<Option<Charge>>>,
+pub(crate) struct Room(Arc<Held>);
+
+struct Held {
+    slot: Mutex<Option<Slot>>,
+    answer: Mutex<Option<Charge>>,
+    body: Mutex<Option<Charge>>,
     connection: Option<Connection>,
 }
 
@@ -44,9 +47,9 @@ impl Room {
     /// Moves the request to a pool of waiting requests.
     pub(crate) fn wait(&self, app: &App, pool: Pool) -> Result<Waiting, Box<Problem>> {
         let slot = app.pools.try_enter(pool)?;
-        self.slot.lock().take();
-        self.answer.lock().take();
-        let connection = self.connection.as_ref();
+        self.0.slot.lock().take();
+        self.0.answer.lock().take();
+        let connection = self.0.connection.as_ref();
         Ok(Waiting {
             _slot: slot,
             _busy: connection.map(|connection| connection.busy(Asks::Work)),
@@ -56,21 +59,21 @@ impl Room {
     /// Takes room for the body, which grows to so many bytes. It is held until the request ends, or
     /// until [`Self::body_is_gone`].
     pub(crate) async fn for_body(&self, app: &App, bytes: usize) -> Result<(), Box<Problem>> {
-        let mut held = self.body.lock().take();
+        let mut held = self.0.body.lock().take();
         let grown = app.bodies.grow(&mut held, bytes).await;
-        *self.body.lock() = held;
+        *self.0.body.lock() = held;
         grown
     }
 
     /// Returns the room for the body: the request has handed its data on.
     pub(crate) fn body_is_gone(&self) {
-        self.body.lock().take();
+        self.0.body.lock().take();
     }
 
     /// Takes room for the answer, in bytes, before the handler reads data for it. A request that
     /// has room already keeps it.
     pub(crate) async fn for_answer(&self, app: &App, bytes: usize) -> Result<(), Box<Problem>> {
-        if self.answer.lock().is_some() {
+        if self.0.answer.lock().is_some() {
             return Ok(());
         }
         self.for_more(app, bytes).await
@@ -78,15 +81,15 @@ impl Room {
 
     /// Returns the room for the answer.
     pub(crate) fn no_answer(&self) {
-        self.answer.lock().take();
+        self.0.answer.lock().take();
     }
 
     /// Takes this room for the answer, in bytes, in place of what it has. A request that waits for
     /// more holds none.
     pub(crate) async fn for_more(&self, app: &App, bytes: usize) -> Result<(), Box<Problem>> {
-        self.answer.lock().take();
+        self.0.answer.lock().take();
         let charge = app.answers.make(bytes).await?;
-        *self.answer.lock() = Some(charge);
+        *self.0.answer.lock() = Some(charge);
         Ok(())
     }
 }
@@ -122,7 +125,8 @@ pub(crate) async fn gate(
 }
 
 async fn pass(app: App, rules: &Rules, rule: Rule, mut request: Request, next: Next) -> Response {
-    let connection = request.extensions().get::<Connection>().cloned();
+    let connection = request.extensions().get::<ConnectInfo<Connection>>();
+    let connection = connection.map(|ConnectInfo(connection)| connection.clone());
     let asks = if rule.pool == Pool::Health || rule.is_free {
         Asks::Health
     } else {
@@ -165,12 +169,12 @@ async fn pass(app: App, rules: &Rules, rule: Rule, mut request: Request, next: N
     // Twice the time: a slow body has a limit and an answer of its own.
     let most = Duration::from_millis(most_ms.saturating_mul(2));
     // A handler that does not ask for the slot drops its clone before it begins.
-    let room = Room {
-        slot: Arc::new(Mutex::new(Some(slot))),
-        answer: Arc::default(),
-        body: Arc::default(),
+    let room = Room(Arc::new(Held {
+        slot: Mutex::new(Some(slot)),
+        answer: Mutex::default(),
+        body: Mutex::default(),
         connection,
-    };
+    }));
     let reads = rule.pool == Pool::Requests && !rule.changes(request.method());
     if reads
         && !waits
@@ -186,8 +190,8 @@ async fn pass(app: App, rules: &Rules, rule: Rule, mut request: Request, next: N
         Err(late) => Err(late),
     };
     // Ends the slot, and the room for making the answer.
-    room.answer.lock().take();
-    room.body.lock().take();
+    room.no_answer();
+    room.body_is_gone();
     drop(room);
     match answered {
         Ok(response) => response,

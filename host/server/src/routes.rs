@@ -107,14 +107,18 @@ pub(crate) fn router(app: &App) -> Router {
     rules.note_open(HOOK, &METHODS, Rule::hook());
     rules.note(DOCUMENT, Method::GET, Permission::HostRead.into());
     let state = (app.clone(), Arc::new(rules));
-    router
+    let router = router
         .route(HOOK, any(webhooks::hook))
         .route(DOCUMENT, get(document))
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
-        .layer(middleware::from_fn_with_state(state.clone(), gate::gate))
-        .layer(middleware::from_fn_with_state(state, cors::cors))
-        .with_state(app.clone())
+        .layer(middleware::from_fn_with_state(state.clone(), gate::gate));
+    // A layer costs each request a few allocations.
+    let router = match app.names().lists_pages() {
+        true => router.layer(middleware::from_fn_with_state(state, cors::cors)),
+        false => router,
+    };
+    router.with_state(app.clone())
 }
 
 /// The pattern of the paths of hooks.

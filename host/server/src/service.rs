@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::extract::connect_info::ConnectInfo;
-use axum::middleware::{self, Next};
+use axum::middleware;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -94,7 +92,6 @@ impl Server {
         let connections = Connections::new(bounds.connections, metrics);
         let listener = Listener::new(listener, connections, patience, Arc::clone(&app.answers));
         let router = self.router().layer(middleware::from_fn(host::demand));
-        let router = router.layer(middleware::from_fn(connection));
         let service = router.into_make_service_with_connect_info::<Connection>();
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, service).with_graceful_shutdown(async move {
@@ -113,16 +110,6 @@ impl Server {
             task: Some(task),
         })
     }
-}
-
-/// Adds the connection to the request, where the gate looks for it.
-async fn connection(
-    ConnectInfo(connection): ConnectInfo<Connection>,
-    mut request: Request,
-    next: Next,
-) -> axum::response::Response {
-    request.extensions_mut().insert(connection);
-    next.run(request).await
 }
 
 fn is_loopback(address: IpAddr) -> bool {

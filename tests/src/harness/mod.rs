@@ -3,7 +3,8 @@
 //!
 //! Nothing here sleeps to let an event happen. A test names the condition for which it waits
 //! ([`until`]), and a wait that does not end within [`PATIENCE`] fails with that name and with the
-//! output of every process of the test. No test measures durations.
+//! output of every process of the test. No test measures durations, except that `waiting_clients` bounds
+//! the time until a client has its answer.
 #![expect(
     clippy::expect_used,
     clippy::panic,

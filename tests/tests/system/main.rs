@@ -63,4 +63,5 @@ mod threads;
 mod trust;
 mod tutorial;
 mod waiting;
+mod waiting_clients;
 mod webhooks;

@@ -249,6 +249,20 @@ fn the_registry_names_a_missing_package() {
     assert_eq!(missing.nearest.as_deref(), Some("echo/echo"));
 }
 
+#[test]
+fn each_change_of_the_registry_gives_it_another_generation() {
+    let rig = Rig::new();
+    let (echo, registry) = (rig.plugin("echo"), rig.host.registry());
+    let mut seen = std::collections::BTreeSet::from([registry.generation()]);
+    let mut is_new = || seen.insert(registry.generation());
+    assert!(!registry.replace(&echo) && !is_new());
+    registry.insert(&built("echo"), &echo).unwrap();
+    assert!(is_new());
+    assert!(registry.replace(&echo) && is_new());
+    assert!(registry.remove(&built("echo")).is_some() && is_new());
+    assert!(registry.remove(&built("echo")).is_none() && !is_new());
+}
+
 /// A folder of code that another compiler made, last used so many days ago.
 fn other_compiler(rig: &Rig, name: &str, days: u64) -> std::path::PathBuf {
     let folder = rig.dir.path().join("compiled").join(name);

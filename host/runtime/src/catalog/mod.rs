@@ -16,6 +16,7 @@ mod tests;
 mod texts;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -53,6 +54,9 @@ pub(crate) struct Prepared {
     pub(crate) nodes: Vec<Option<Executor>>,
     /// The component to which each use is pinned.
     pub(crate) uses: Vec<(UseRef, Digest)>,
+    /// The generation of the registry in which runs that start were last known to get these
+    /// components.
+    current_in: AtomicU64,
     /// The schema of its input. If the schema is refused now, runs that started earlier continue,
     /// and no run starts.
     pub(crate) input: Option<Result<Schema, Refused>>,
@@ -372,11 +376,18 @@ impl Catalog {
     ) -> Option<Arc<Prepared>> {
         let latest = self.kept.lock().latest(definition)?;
         let registry = plugins.registry();
+        let generation = registry.generation();
+        if latest.current_in.load(Ordering::Relaxed) == generation {
+            return Some(latest);
+        }
         let same = latest.uses.iter().all(|(asked, digest)| {
             registry
                 .node(asked)
                 .is_ok_and(|(plugin, _)| plugin.digest == *digest)
         });
+        if same {
+            latest.current_in.store(generation, Ordering::Relaxed);
+        }
         same.then_some(latest)
     }
 

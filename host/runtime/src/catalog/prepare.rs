@@ -1,6 +1,7 @@
 //! Prepares a definition to run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -491,6 +492,7 @@ fn build(
                     .map(|(asked, digest)| (asked.clone(), *digest)),
             )
             .collect(),
+        current_in: AtomicU64::new(u64::MAX),
         entries: entry::compile(definition).unwrap_or_default(),
         hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use windlass_model::http;
 use windlass_model::{Digest, Payload, RunId, RunNo};
 use windlass_store::published::Edition;
@@ -16,7 +17,8 @@ use super::reach::{Operations, OperationsInner};
 use super::starting::{HERE_BYTES, moved};
 use crate::derived;
 use crate::error::Error;
-use crate::outputs::OutputWaiter;
+use crate::outputs::{Awaited, Output};
+use crate::shared::RuntimeShared;
 use crate::starting::{Accepted, Cause, Start, Started};
 use crate::wait::Waiter;
 
@@ -59,10 +61,23 @@ pub enum Expects<'a> {
     Output(&'a str),
 }
 
-/// A wait for a run that began before the run was written, so that it misses nothing.
+/// A wait for a run that began before the run was written, so that it misses nothing. Empty if another
+/// process may carry the run out.
+#[derive(Default)]
 pub struct Expected {
     pub(super) end: Option<Waiter>,
-    output: Option<OutputWaiter>,
+    output: Option<oneshot::Receiver<Output>>,
+}
+
+impl Expected {
+    /// Waits for the output of the awaited node. None: it did not come in this time, or the store has to
+    /// be read to know more about the run.
+    pub async fn output(self, patience: Duration) -> Option<Option<Payload>> {
+        tokio::time::timeout(patience, self.output?)
+            .await
+            .ok()?
+            .ok()
+    }
 }
 
 impl Operations {
@@ -76,7 +91,8 @@ impl Operations {
         let started = match self.ask(move |inner| inner.delivery(delivery)).await? {
             Found::Before(started) => Ok(started),
             Found::Start(start) => {
-                (self.carry_out(start).await).and_then(|started| started.ok_or_else(moved))
+                let started = self.carry_out(start, Expects::Nothing).await;
+                started.and_then(|started| Ok(started.ok_or_else(moved)?.0))
             }
         };
         match started {
@@ -112,35 +128,15 @@ impl Operations {
             return Ok(None);
         };
         start.as_of = Some(edition);
-        let expected = self.inner.expected(&start, expects);
-        let started = self.carry_out(start).await?;
-        let delivered = started.map(|Started { id, no, .. }| Delivered {
-            id,
-            no: Some(no),
-            existed: false,
-        });
-        Ok(delivered.map(|delivered| (delivered, expected)))
-    }
-
-    /// Waits for the output of the awaited node. None: it did not come in this time, or the store has to
-    /// be read to know more about the run.
-    pub async fn output(&self, expected: Expected, patience: Duration) -> Option<Option<Payload>> {
-        let Expected { end, output } = expected;
-        let mut output = output?;
-        let ended = async {
-            match end {
-                Some(end) => drop(end.await),
-                None => std::future::pending().await,
-            }
-        };
-        let given = async {
-            tokio::select! {
-                biased;
-                given = &mut output.output => given.ok(),
-                () = ended => None,
-            }
-        };
-        tokio::time::timeout(patience, given).await.ok().flatten()
+        let started = self.carry_out(start, expects).await?;
+        Ok(started.map(|(Started { id, no, .. }, expected)| {
+            let delivered = Delivered {
+                id,
+                no: Some(no),
+                existed: false,
+            };
+            (delivered, expected)
+        }))
     }
 
     /// Whether the run of this delivery exists.
@@ -175,22 +171,30 @@ impl Delivery {
     }
 }
 
-impl OperationsInner {
-    fn expected(&self, start: &Accepted, expects: Expects<'_>) -> Expected {
-        let listeners = self.runtime().map(|runtime| &runtime.shared.listeners);
-        let waits = !matches!(expects, Expects::Nothing);
-        let end = listeners.filter(|_| waits);
-        let node = match expects {
-            Expects::Output(node) => start.node(node),
-            Expects::Nothing | Expects::End => None,
-        };
-        let output = listeners.zip(node);
-        Expected {
-            end: end.map(|listeners| listeners.waiters.add(start.id())),
-            output: output.map(|(listeners, node)| listeners.outputs.add(start.id(), node)),
+impl RuntimeShared {
+    /// The wait for a run that this process is about to create, and its counterpart in the run.
+    pub(super) fn expected(
+        &self,
+        start: &Accepted,
+        expects: Expects<'_>,
+    ) -> (Expected, Option<Awaited>) {
+        let mut expected = Expected::default();
+        match expects {
+            Expects::Nothing => (expected, None),
+            Expects::End => {
+                expected.end = Some(self.listeners.waiters.add(start.id()));
+                (expected, None)
+            }
+            Expects::Output(node) => {
+                let (awaited, output) = start.node(node).map(Awaited::new).unzip();
+                expected.output = output;
+                (expected, awaited)
+            }
         }
     }
+}
 
+impl OperationsInner {
     /// The start of a delivery, if its definition is prepared, so that nothing has to be read, and
     /// little is to do. None as well if the request does not fit: another version may take it.
     fn warm_delivery(&self, delivery: &Delivery) -> Option<Accepted> {

@@ -6,6 +6,7 @@ use windlass_model::{Digest, RunId};
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::published::Edition;
 
+use super::delivering::{Expected, Expects};
 use super::reach::{Operations, OperationsInner};
 use crate::catalog::Prepared;
 use crate::codes;
@@ -87,39 +88,54 @@ impl Operations {
     async fn start(&self, request: StartRequest, begin: Begin) -> Result<Started, Error> {
         if let Some((prepared, as_of)) = self.inner.warm(&request) {
             // Another version may take an input that this one refuses.
-            if let Ok(mut start) = called(prepared, request.clone(), begin) {
+            if let Ok(mut start) = called(prepared, &request, begin) {
                 start.as_of = as_of;
-                if let Some(started) = self.carry_out(start).await? {
+                if let Some((started, _)) = self.carry_out(start, Expects::Nothing).await? {
                     return Ok(started);
                 }
             }
         }
-        let looked_up = self.ask(move |inner| called(inner.prepared(&request)?, request, begin));
-        let started = self.carry_out(looked_up.await?).await?;
-        started.ok_or_else(moved)
+        let looked_up = self.ask(move |inner| called(inner.prepared(&request)?, &request, begin));
+        let started = self.carry_out(looked_up.await?, Expects::Nothing).await?;
+        started.map(|(started, _)| started).ok_or_else(moved)
     }
 
-    /// Creates the run of a start. None: its definition has to be looked up again, which happens only
-    /// if the start names an edition.
-    pub(super) async fn carry_out(&self, start: Accepted) -> Result<Option<Started>, Error> {
+    /// Creates the run of a start, with the wait for what its client expects. None: its definition has
+    /// to be looked up again, which happens only if the start names an edition.
+    pub(super) async fn carry_out(
+        &self,
+        start: Accepted,
+        expects: Expects<'_>,
+    ) -> Result<Option<(Started, Expected)>, Error> {
         match self.inner.runtime() {
             Some(runtime) if runtime.shared.owns(&start) => {
                 let numbers = runtime.membership.numbers();
-                runtime.shared.start_here(&start, numbers).await
+                let shared = &runtime.shared;
+                let (expected, awaited) = shared.expected(&start, expects);
+                let started = shared.start_here(&start, numbers, awaited).await?;
+                Ok(started.map(|started| (started, expected)))
             }
-            _ => self.ask(move |inner| inner.leave(&start)).await,
+            // Another process may carry it out: only the store knows more about it.
+            _ => {
+                let started = self.ask(move |inner| inner.leave(&start)).await?;
+                Ok(started.map(|started| (started, Expected::default())))
+            }
         }
     }
 }
 
 /// The start of a call.
-fn called(prepared: Arc<Prepared>, request: StartRequest, begin: Begin) -> Result<Accepted, Error> {
+fn called(
+    prepared: Arc<Prepared>,
+    request: &StartRequest,
+    begin: Begin,
+) -> Result<Accepted, Error> {
     let start = Start {
         prepared,
-        input: request.input,
+        input: request.input.clone(),
         cause: Cause::Call {
             id: request.id,
-            correlation: request.correlation,
+            correlation: request.correlation.clone(),
             begin,
         },
     };

@@ -23,6 +23,7 @@ use super::work::Address;
 use crate::catalog::is_pure;
 use crate::derived;
 use crate::evaluators::Place;
+use crate::outputs::Awaited;
 use crate::shared::RuntimeShared;
 use crate::wait::{End, RunResult};
 
@@ -219,7 +220,7 @@ impl OwnedRun {
             suspect: (used.held.suspicion != Suspicion::None).then_some(to.seq),
             ended,
             sent: !sends.is_empty(),
-            given: shared.listeners.outputs.take(self.id, &runs),
+            given: Awaited::of_step(&mut self.awaited, &runs),
             troubles,
         };
         let scopes = self.state.drain_scopes().into_iter();

@@ -47,6 +47,7 @@ use windlass_store::{Sink, Ticket, Wrote};
 
 use crate::catalog::Prepared;
 use crate::error::Error;
+use crate::outputs::Awaited;
 use child::Resolved;
 use evaluate::Evaluated;
 use mark::GuestMark;
@@ -120,6 +121,8 @@ pub(crate) struct Birth {
     pub(crate) state: windlass_engine::RunState,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,
+    /// The output that the client waits for.
+    pub(crate) awaited: Option<Awaited>,
     pub(crate) reply: Reply,
 }
 

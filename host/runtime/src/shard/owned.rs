@@ -21,6 +21,7 @@ use super::guard::Guard;
 use super::halfway::Halfway;
 use super::memory::Memory;
 use crate::catalog::Prepared;
+use crate::outputs::Awaited;
 use crate::shared::RuntimeShared;
 
 /// An owned run.
@@ -62,6 +63,8 @@ pub(crate) struct OwnedRun {
     pub(crate) guard: Guard,
     /// Whether a write of this burst was large.
     pub(crate) is_heavy: bool,
+    /// The output that the client which started the run waits for.
+    pub(crate) awaited: Option<Awaited>,
 }
 
 /// The requests of a consumer besides its answer.
@@ -257,6 +260,7 @@ impl OwnedRun {
             leaving: false,
             guard: Guard::Open,
             is_heavy: false,
+            awaited: None,
         })
     }
 
@@ -266,6 +270,7 @@ impl OwnedRun {
         state: windlass_engine::RunState,
         prepared: Arc<Prepared>,
         numbers: Arc<Numbers>,
+        awaited: Option<Awaited>,
         now: Duration,
     ) -> Self {
         let held = new.triggers.iter().map(|trigger| {
@@ -297,6 +302,7 @@ impl OwnedRun {
             leaving: false,
             guard: Guard::Open,
             is_heavy: false,
+            awaited,
         }
     }
 

@@ -394,10 +394,11 @@ impl ShardState {
             state,
             prepared,
             numbers,
+            awaited,
             reply,
         } = birth;
         let now = shared.base.clock.monotonic();
-        let owned = OwnedRun::from_birth(&new, state, prepared, numbers, now);
+        let owned = OwnedRun::from_birth(&new, state, prepared, numbers, awaited, now);
         shared.intake.flow.took(owned.claimed());
         let burst = (new.no, owned.epoch);
         self.push(burst, Then::Created(Box::new((owned, reply))), new);

@@ -391,7 +391,7 @@ impl Process {
         let (reply, answer) = oneshot::channel();
         let (numbers, now_ms) = (self.parts.membership.numbers(), shared.base.clock.wall_ms());
         let start = start.accepted().unwrap();
-        let Ok(birth) = start.birth(numbers, now_ms, reply) else {
+        let Ok(birth) = start.birth(numbers, now_ms, None, reply) else {
             return;
         };
         let Some(shard) = shared.shard(birth.new.no) else {

@@ -79,11 +79,11 @@ impl Cause {
         }
     }
 
-    /// The identity of the start, if the cause alone has one. Headers and times differ between two
-    /// requests of one delivery, so the id identifies it, and not the input.
-    pub(super) fn identity(&self) -> Option<Digest> {
+    /// The identity of the start of this run, if the run has an id that no client chooses. Headers and
+    /// times differ between two requests of one delivery, so the id identifies it, and not the input.
+    pub(super) fn identity(&self, run: RunId) -> Option<Digest> {
         match self {
-            Self::Delivery { id } => id.map(|id| Digest::of(id.0.as_bytes())),
+            Self::Delivery { .. } | Self::Event { .. } => Some(Digest::of(run.0.as_bytes())),
             _ => None,
         }
     }
@@ -145,7 +145,10 @@ impl Cause {
     ///
     /// The id belongs to another start, or the store fails.
     pub(crate) fn started_before(&self, store: &dyn Store) -> Result<Option<Started>, Error> {
-        let (Some(id), Some(request)) = (self.id(), self.identity()) else {
+        let Some(id) = self.id() else {
+            return Ok(None);
+        };
+        let Some(request) = self.identity(id) else {
             return Ok(None);
         };
         let row = store.run(id)?;

@@ -7,6 +7,7 @@ use windlass_model::Numbers;
 
 use super::{Accepted, Started};
 use crate::error::Error;
+use crate::outputs::Awaited;
 use crate::shard::{Birth, Message, Reply};
 use crate::shared::RuntimeShared;
 
@@ -18,8 +19,8 @@ impl RuntimeShared {
         start.cause.is_now() && !self.intake.begins_nothing() && self.intake.flow.room() > 0
     }
 
-    /// Creates a run that this process owns. Returns once the run is durable. None: nothing was
-    /// written, and the caller looks the definition up again.
+    /// Creates a run that this process owns, and that tells an awaited output. Returns once the run is
+    /// durable. None: nothing was written, and the caller looks the definition up again.
     ///
     /// # Errors
     ///
@@ -28,9 +29,11 @@ impl RuntimeShared {
         &self,
         start: &Accepted,
         numbers: Arc<Numbers>,
+        awaited: Option<Awaited>,
     ) -> Result<Option<Started>, Error> {
         let (reply, answer) = oneshot::channel();
-        let birth = start.birth(numbers, self.base.clock.wall_ms(), reply)?;
+        let now_ms = self.base.clock.wall_ms();
+        let birth = start.birth(numbers, now_ms, awaited, reply)?;
         let no = birth.new.no;
         let Some(shard) = self.shard(no) else {
             return Err(Error::Draining);
@@ -51,6 +54,7 @@ impl Accepted {
         &self,
         numbers: Arc<Numbers>,
         now_ms: i64,
+        awaited: Option<Awaited>,
         reply: Reply,
     ) -> Result<Birth, Error> {
         let owner = Some(numbers.incarnation());
@@ -60,6 +64,7 @@ impl Accepted {
             state,
             prepared: Arc::clone(&self.prepared),
             numbers,
+            awaited,
             reply,
         })
     }

@@ -123,11 +123,20 @@ impl Start {
                 message: format!("the run cannot be started: {wrong}"),
                 help: None,
             })?;
-        let (input, value) = fitting(&prepared, &input)?;
-        let of_input = || digest(&prepared, cause.correlation(), &value);
+        let id = cause.id().unwrap_or_else(new_run_id);
+        let is_request = matches!(cause, Cause::Delivery { .. });
+        let (input, request) = match cause.identity(id) {
+            // This process has written the input of a request: only a schema needs its value.
+            Some(identity) if is_request && prepared.input.is_none() => (input, identity),
+            identity => {
+                let (input, value) = fitting(&prepared, &input)?;
+                let of_input = || digest(&prepared, cause.correlation(), &value);
+                (input, identity.unwrap_or_else(of_input))
+            }
+        };
         Ok(Accepted {
-            request: cause.identity().unwrap_or_else(of_input),
-            id: cause.id().unwrap_or_else(new_run_id),
+            request,
+            id,
             prepared,
             input,
             cause,
@@ -158,7 +167,6 @@ fn fitting(prepared: &Prepared, input: &Payload) -> Result<(Payload, Value), Err
     let json = completed
         .flatten()
         .map_or_else(|| json.clone(), Bytes::from);
-    // The only time that the input is parsed before a node reads it.
     let value = serde_json::from_slice(&json)
         .map_err(|error| input_error(&format!("it is not JSON: {error}")))?;
     let found = schema.map_or_else(Vec::new, |schema| schema.check(&value, ""));
@@ -187,6 +195,7 @@ impl Accepted {
     pub(crate) fn node(&self, name: &str) -> Option<u32> {
         self.prepared.graph.find(name).map(|node| node.0)
     }
+
     /// The new run, and the initial state from the engine.
     fn new_run(
         &self,

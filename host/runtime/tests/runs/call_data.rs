@@ -124,7 +124,8 @@ fn inputs_of_calls_that_wait_are_bounded_and_other_runs_go_on() {
     let [used, peak, limit] = ["bytes", "peak_bytes", "limit_bytes"]
         .map(|name| metric(&running, &format!("windlass_call_data_{name}")));
     assert_eq!((used, limit), (0, RUN_DATA / 4));
-    assert!(peak > 1_000_000 && peak <= limit, "{peak}");
+    // A call that has begun and waits again counts again, though there may be no room.
+    assert!(peak > 1_000_000 && peak <= 2 * limit, "{peak}");
     assert_eq!(metric(&running, "windlass_call_data_waiting"), 0);
 }
 

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Map;
 use windlass_model::{Digest, Payload, RunId, http};
 use windlass_runtime::operations::{Delivered, Delivery, Expected, Expects};
-use windlass_runtime::{Operations, StartRequest, Workflow};
+use windlass_runtime::{Operations, StartRequest, Topology, Workflow};
 use windlass_store::published::Edition;
 use windlass_store::rows::BORN_EPOCH;
 use windlass_store::{Reader as _, Store as _, Write};
@@ -21,6 +21,9 @@ triggers:
   word: { event: go }
 nodes:
   a: { set: { x: 1 } }
+  skipped: { set: { x: 1 } }
+edges:
+  - { from: a, to: skipped, when: "trigger.type == 'cron'" }
 "#;
 
 const PARENT: &str = r#"
@@ -28,6 +31,12 @@ workflow: parent
 nodes:
   call: { workflow: leaf }
 "#;
+
+/// Longer than any test takes.
+const FOR_EVER: Duration = Duration::from_secs(3_600);
+
+/// How long a test waits for an expected event.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The readers that find definitions and runs. Threads of the process call the others at any time.
 const FINDING: [&str; 5] = ["bindings", "definition", "pins", "published", "run"];
@@ -236,11 +245,10 @@ fn a_known_delivery_starts_a_run_unless_it_is_repeated_or_a_workflow_was_publish
 fn the_sender_of_a_known_delivery_gets_an_output_or_the_end_without_a_read() {
     let watched = Watched::new(&Setup::default());
     watched.cost(|it| it.call("leaf"));
-    let patience = Duration::from_secs(60);
     let client = &watched.client;
     watched.cost(|it| {
         let (run, expected) = it.deliver_known(b"one", Expects::Output("a")).unwrap();
-        let output = it.running.block_on(client.output(expected, patience));
+        let output = it.running.block_on(expected.output(FOR_EVER));
         let output = output.unwrap().unwrap();
         assert_eq!(output.inline().unwrap(), r#"{"x":1}"#);
         assert_eq!(*it.reads.lock(), [""; 0]);
@@ -250,16 +258,41 @@ fn the_sender_of_a_known_delivery_gets_an_output_or_the_end_without_a_read() {
         let (run, expected) = it.deliver_known(b"two", Expects::End).unwrap();
         let ended = it
             .running
-            .block_on(client.result_of(run, expected, patience));
+            .block_on(client.result_of(run, expected, FOR_EVER));
         assert!(ended.unwrap().done);
         assert_eq!(*it.reads.lock(), [""; 0]);
         run.id
     });
-    // Without such a node, only the store knows more about the run.
-    watched.cost(|it| {
-        let (run, expected) = it.deliver_known(b"three", Expects::Output("b")).unwrap();
-        let output = it.running.block_on(client.output(expected, patience));
-        assert_eq!(output, None);
-        run.id
-    });
+    // Without an output of such a node, only the store knows more about the run.
+    for node in ["skipped", "unknown"] {
+        watched.cost(|it| {
+            let expects = Expects::Output(node);
+            let (run, expected) = it.deliver_known(node.as_bytes(), expects).unwrap();
+            let output = it.running.block_on(expected.output(FOR_EVER));
+            assert_eq!(output, None);
+            run.id
+        });
+    }
+}
+
+#[test]
+fn the_sender_of_a_known_delivery_waits_no_longer_than_its_run_though_another_process_has_it() {
+    let full = Setup {
+        in_flight: 0,
+        ..Setup::default()
+    };
+    let watched = Watched::new(&full);
+    let second = watched.running.second(Topology::Local);
+    watched.cost(|it| it.call("leaf"));
+    let expects = Expects::Output("a");
+    let (_, expected) = watched.deliver_known(b"one", expects).unwrap();
+    let output = watched.running.block_on(expected.output(FOR_EVER));
+    assert_eq!(output, None, "only the store knows it");
+    let (run, expected) = watched.deliver_known(b"two", Expects::End).unwrap();
+    let wait = watched.client.result_of(run, expected, FOR_EVER);
+    let wait = async { tokio::time::timeout(PATIENCE, wait).await };
+    let ended = watched.running.block_on(wait).expect("it waits in vain");
+    assert!(ended.unwrap().done);
+    assert_eq!(*watched.owned.lock(), [false, false]);
+    drop(second);
 }

@@ -126,7 +126,7 @@ pub(crate) async fn hook(
     let headers = Arc::new(parts.headers);
     let mut call = Call {
         app,
-        matches: http::matches(&asked, &path),
+        hook: (&asked, &path),
         found,
         accepted: Vec::new(),
         waits: wait.is_some(),
@@ -215,10 +215,10 @@ async fn look_up(
 const HERE_BYTES: usize = 16 * 1024;
 
 /// A verified request, with the triggers that it may start.
-struct Call {
+struct Call<'a> {
     app: App,
-    /// The match of the stimulus.
-    matches: Value,
+    /// The method and the path of the stimulus.
+    hook: (&'a str, &'a str),
     found: Arc<Found>,
     /// The indices of direct triggers that accept the request, each with the delivery.
     accepted: Vec<(usize, Option<Digest>)>,
@@ -239,7 +239,7 @@ struct Called {
     expected: Option<(operations::Delivered, Expected)>,
 }
 
-impl Call {
+impl Call<'_> {
     /// How long the sender waits, in milliseconds; 0 without a wait.
     fn most_ms(&self) -> u64 {
         let direct = self.accepted.iter();
@@ -404,7 +404,7 @@ impl Call {
     ) -> Result<(), Box<Problem>> {
         let stimulus = Stimulus {
             name: http::STIMULUS.to_owned(),
-            matches: self.matches.clone(),
+            matches: http::matches(self.hook.0, self.hook.1),
             correlation: None,
             run: None,
             input: Payload::json(request.json(&Vec::new())),
@@ -503,6 +503,9 @@ fn other_method(method: &str, path: &str, methods: &[&str]) -> Box<Problem> {
 /// The parameters of a query.
 fn pairs(text: &str) -> Result<Vec<(String, String)>, Box<Problem>> {
     use axum::extract::Query;
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
     let unreadable = || Problem::parameter("the query cannot be understood");
     let uri = format!("/?{text}").parse().map_err(|_| unreadable())?;
     let Query(pairs) = Query::try_from_uri(&uri).map_err(|_| unreadable())?;

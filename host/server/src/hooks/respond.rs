@@ -123,7 +123,7 @@ pub(crate) async fn answer(
     let id = run.id;
     if let Some(expected) = expected {
         let output = tokio::select! {
-            output = app.client.output(expected, patience) => output,
+            output = expected.output(patience) => output,
             _ = closing.changed() => None,
         };
         if let Some(output) = output {
