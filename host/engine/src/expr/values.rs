@@ -15,8 +15,9 @@ use super::names;
 use super::needs::Cause;
 use super::parse::{self, Unread};
 
-/// The limit of all parsed values together, in bytes, unless the host is configured otherwise. JSON takes much less than its parsed form: an
-/// empty map is two bytes of JSON, and more than a hundred in memory.
+/// The limit of all parsed values together, in bytes, unless the host is configured otherwise. JSON
+/// takes much less than its parsed form: an empty map is two bytes of JSON, and more than a hundred in
+/// memory.
 pub const PARSED: usize = 256 * 1024 * 1024;
 
 /// A value that expressions cannot see.
