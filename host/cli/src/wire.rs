@@ -48,6 +48,9 @@ const KEYRING: &str = "WINDLASS_KEYRING";
 /// allows as much. They keep a disk busy, and the steps of all runs wait behind them.
 const UNWRITTEN: u64 = 8 * 1024 * 1024;
 
+/// The memory that the states and triggers of runs may take in any case, in bytes.
+const RUN_STATES: u64 = 16 * 1024 * 1024;
+
 /// The parts that every acting command uses.
 pub(crate) struct Machine {
     /// The source of the parts.
@@ -365,6 +368,7 @@ impl Setup {
             max_descendants: scheduler.max_descendants,
             evaluation: budgets.evaluation,
             run_data_bytes: budgets.run_data.0,
+            run_state_bytes: (budgets.run_data.0 / 2).max(RUN_STATES),
             unwritten_bytes: (budgets.run_data.0 / 2 / workers.max(1) as u64).min(UNWRITTEN),
             definition_bytes: budgets.definitions.0,
             observer: None,

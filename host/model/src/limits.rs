@@ -59,8 +59,12 @@ pub const SCOPES: usize = 10_000;
 /// separately.
 pub const PRIORITY: i32 = 100;
 
-/// The priority of control triggers: before everything else.
-pub const CONTROL_PRIORITY: i32 = PRIORITY + 1;
+/// The priority of the cancellations that follow from another one: before all but requests. They may be
+/// thousands.
+pub const FOLLOWING_PRIORITY: i32 = PRIORITY + 1;
+
+/// The priority of control triggers that were requested: before everything else.
+pub const CONTROL_PRIORITY: i32 = PRIORITY + 2;
 
 /// Bookmarks of one suspension.
 pub const BOOKMARKS: usize = 64;

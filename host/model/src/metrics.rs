@@ -165,6 +165,8 @@ pub struct Metrics {
     pub evaluations_waiting: Gauge,
     /// Inputs, variables, outputs and lists of runs in memory.
     pub run_data: Budget,
+    /// States and triggers of runs in memory.
+    pub run_states: Budget,
     /// Configurations and inputs of calls that wait.
     pub call_data: Budget,
     /// Steps that wait for room in it.
@@ -223,6 +225,7 @@ impl Default for Metrics {
             evaluations_aside: Counter::default(),
             evaluations_waiting: Gauge::default(),
             run_data: Budget::default(),
+            run_states: Budget::default(),
             call_data: Budget::default(),
             call_data_waiting: Gauge::default(),
             triggers_due: Gauge::default(),
@@ -284,6 +287,7 @@ impl Metrics {
             &self.http.bodies,
             &self.plugin_memory,
             &self.run_data,
+            &self.run_states,
             &self.store_queue,
         ]
     }

@@ -203,7 +203,7 @@ mod tests {
             metrics: Arc::default(),
         });
         let keeper = BurstLocks::new(Arc::new(locks), tokio.handle().clone());
-        let shard = Shard::new(0, u64::MAX);
+        let shard = Shard::new(0, u64::MAX, crate::shard::States::default());
         let (no, id, epoch) = (RunNo(7), RunId(uuid::Uuid::nil()), Epoch(1));
         // Spawned tasks make progress only inside this call.
         let go_on = || tokio.block_on(tokio::task::yield_now());

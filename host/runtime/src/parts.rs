@@ -18,7 +18,7 @@ use crate::options::{Options, Scope};
 use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
-use crate::shard::Shard;
+use crate::shard::{Shard, States};
 use crate::shared::{Aside, Base, Bursts, Flow, Intake, Listeners, RuntimeShared};
 use crate::suspects::Suspects;
 use crate::wait::Waiters;
@@ -92,7 +92,9 @@ impl Parts {
             own: (scope == Scope::Own).then(Mutex::default),
             draining: AtomicBool::new(false),
             pause,
+            states: States::new(options.run_state_bytes, &base.metrics),
         };
+        let states = intake.states.clone();
         let (most, clock) = (options.run_data_bytes / CALL_DATA_PART, &base.clock);
         let call_data = CallData::new(most, Arc::clone(clock), Arc::clone(&base.metrics));
         let bursts = Bursts {
@@ -119,7 +121,7 @@ impl Parts {
             bursts,
             listeners,
             shards: (0..workers.max(1))
-                .map(|index| Shard::new(index, options.unwritten_bytes))
+                .map(|index| Shard::new(index, options.unwritten_bytes, states.clone()))
                 .collect(),
         });
         // Parked triggers may be executable with the current plugins.

@@ -1,7 +1,7 @@
 //! The state that all parts of the runtime share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -26,7 +26,7 @@ use crate::pause::Pause;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
 use crate::schedules::Standby;
-use crate::shard::{BurstBounds, Message, Shard};
+use crate::shard::{BurstBounds, Message, Shard, States};
 use crate::suspects::Suspects;
 use crate::topology::Topology;
 use crate::wait::Waiters;
@@ -96,8 +96,13 @@ pub(crate) struct Base {
 impl Base {
     /// Whether the runs in memory hold less data than they may together.
     pub(crate) fn has_room(&self) -> bool {
-        self.metrics.run_data.get() + self.metrics.call_data.get() < self.run_data_bytes
+        of_runs(&self.metrics) < self.run_data_bytes
     }
+}
+
+/// The bytes that runs in memory hold. Calls that wait and states have parts of the budget of data.
+pub(crate) fn of_runs(metrics: &Metrics) -> u64 {
+    metrics.run_data.get() + metrics.call_data.get() + metrics.run_states.get()
 }
 
 /// The claimed triggers, and whether new executions may begin.
@@ -109,6 +114,8 @@ pub(crate) struct Intake {
     pub(crate) draining: AtomicBool,
     /// The administrative pause.
     pub(crate) pause: Pause,
+    /// The budget of the states of runs.
+    pub(crate) states: States,
 }
 
 /// Settings and limits of bursts.
@@ -182,9 +189,53 @@ impl Base {
 impl Intake {
     /// Counts triggers that are no longer in flight.
     pub(crate) fn release(&self, count: u32) {
-        if self.flow.release(count) {
+        self.flow.release(count);
+        self.offer_room();
+    }
+
+    /// How many triggers count as in flight for the scheduler: with the places that are left to new
+    /// runs, and with too large states in memory as many as may be.
+    pub(crate) fn taken(&self) -> u32 {
+        let reserve = self.flow.reserve();
+        match self.flow.in_flight() {
+            0 => reserve,
+            _ if self.states.is_full() => u32::MAX,
+            in_flight => in_flight.saturating_add(reserve),
+        }
+    }
+
+    /// The runs, and the bytes of their states, for which there is room beyond the bounds of other work, so
+    /// that their control triggers are claimed.
+    pub(crate) fn room_for_control(&self) -> (u32, u64) {
+        let most = self.flow.limit.saturating_add(CONTROL_RUNS);
+        let runs = most.saturating_sub(self.flow.in_flight());
+        (runs.min(CONTROL_RUNS), self.states.room_for_control())
+    }
+
+    /// Requests a notification when in-flight work has gone down to half of its limit, and the states
+    /// of runs to three quarters of theirs.
+    pub(crate) fn watch(&self) {
+        self.flow.watched.store(true, Ordering::SeqCst);
+        self.offer_room();
+    }
+
+    /// Tells the scheduler, if it waits for room, that there is some. Called after each change that
+    /// makes room.
+    pub(crate) fn offer_room(&self) {
+        // The change is seen by the thread that begins to watch, or the watch is seen here.
+        fence(Ordering::SeqCst);
+        let watched = &self.flow.watched;
+        if watched.load(Ordering::Relaxed)
+            && self.has_much_room()
+            && watched.swap(false, Ordering::AcqRel)
+        {
             self.scheduler.send(Event::Room);
         }
+    }
+
+    fn has_much_room(&self) -> bool {
+        let in_flight = self.flow.in_flight();
+        in_flight == 0 || (in_flight <= self.flow.limit / 2 && self.states.has_much_room())
     }
 
     /// Adds a run, if the process claims only its own.
@@ -231,6 +282,12 @@ impl Intake {
     }
 }
 
+/// The most runs whose control triggers are claimed at a time without room for other work.
+const CONTROL_RUNS: u32 = 64;
+
+/// The part of the places in flight that is left to new runs.
+const RESERVE_PART: u32 = 8;
+
 /// Counts and limits the triggers that are claimed and not finished.
 pub(crate) struct Flow {
     in_flight: AtomicU32,
@@ -274,27 +331,31 @@ impl Flow {
         self.limit.saturating_sub(self.in_flight())
     }
 
-    /// Takes one place, if there is room.
+    /// The places that claims and further successors leave to new runs, which would otherwise wait
+    /// behind all that is due.
+    pub(crate) fn reserve(&self) -> u32 {
+        self.limit / RESERVE_PART
+    }
+
+    /// Takes a place for the first successor of a step without room: the step returns its own when it is
+    /// durable. So a run in memory goes on until its burst is over, whatever else is due.
+    pub(crate) fn hand_on(&self) -> bool {
+        self.took(1);
+        true
+    }
+
+    /// Takes a place for a further successor, if there is room.
     pub(crate) fn try_take(&self) -> bool {
+        let most = self.limit - self.reserve();
         self.in_flight
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
-                (count < self.limit).then_some(count + 1)
+                (count < most).then_some(count + 1)
             })
             .is_ok()
     }
 
-    /// Returns places. The result says whether the scheduler waits and there is room now.
-    fn release(&self, count: u32) -> bool {
-        let before = self.in_flight.fetch_sub(count, Ordering::AcqRel);
-        before.saturating_sub(count) <= self.limit / 2
-            && self.watched.load(Ordering::Acquire)
-            && self.watched.swap(false, Ordering::AcqRel)
-    }
-
-    /// Requests a notification when in-flight work has gone down to half of the limit. Returns true
-    /// if that is already so.
-    pub(crate) fn watch(&self) -> bool {
-        self.watched.store(true, Ordering::Release);
-        self.in_flight() <= self.limit / 2 && self.watched.swap(false, Ordering::AcqRel)
+    /// Returns places.
+    fn release(&self, count: u32) {
+        self.in_flight.fetch_sub(count, Ordering::AcqRel);
     }
 }

@@ -17,7 +17,11 @@ impl RuntimeShared {
     /// The claimer of a delivery: this process, if it would claim due triggers now.
     pub(crate) fn claim_for(&self, numbers: &Numbers) -> Option<ClaimFor> {
         let room = self.intake.flow.room().min(MOST);
-        let claims = room > 0 && !self.intake.begins_nothing() && self.intake.own.is_none();
+        // A run that is resumed may be large.
+        let claims = room > 0
+            && !self.intake.states.is_full()
+            && !self.intake.begins_nothing()
+            && self.intake.own.is_none();
         claims.then(|| ClaimFor {
             incarnation: numbers.incarnation(),
             runs: room,

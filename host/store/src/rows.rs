@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use windlass_model::limits::{CONTROL_PRIORITY, PRIORITY};
+use windlass_model::limits::{CONTROL_PRIORITY, FOLLOWING_PRIORITY, PRIORITY};
 use windlass_model::{
     Digest, Epoch, ExecutionNo, ExecutionStatus, Failure, Incarnation, LogLine, Payload, RunId,
     RunNo, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
@@ -445,6 +445,14 @@ pub(crate) fn control(no: TriggerNo, kind: TriggerType, detail: Bytes, at_ms: i6
         detail,
         payload: None,
         priority: CONTROL_PRIORITY,
+    }
+}
+
+/// The cancellation of a child, which follows from the step that names it.
+pub(crate) fn following(no: TriggerNo, at_ms: i64) -> NewTrigger {
+    NewTrigger {
+        priority: FOLLOWING_PRIORITY,
+        ..cancellation(no, at_ms)
     }
 }
 

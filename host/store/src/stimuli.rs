@@ -197,6 +197,7 @@ impl ClaimFor {
             now_ms,
             runs: self.runs,
             triggers: self.triggers,
+            bytes: u64::MAX,
             scope: ClaimScope::Only(free),
         }
     }

@@ -1,8 +1,9 @@
 //! The memory that a waiting write uses, so that a queue can be bounded by it.
 //!
-//! Only parts that can be large are counted: values, blobs, states and documents. The rest of a
-//! write is small, and bounded by the number of writes.
+//! Only parts that can be large are counted: values, blobs, states and documents, and the rows of a
+//! step, which may be thousands. The rest of a write is small, and bounded by the number of writes.
 
+use bytes::Bytes;
 use windlass_model::{Body, Failure, Payload};
 
 use crate::letters::{LetterBody, NewDeadLetter};
@@ -45,7 +46,10 @@ fn of_commit(commit: &Commit) -> usize {
     let vars = commit.vars.iter().map(|(_, _, value)| value);
     let items = commit.items.iter().map(|item| &item.output);
     let payloads = last.into_iter().chain(vars).chain(items);
+    let scopes = commit.scopes.iter().filter_map(|(_, state)| state.as_ref());
     commit.state.len()
+        + of_rows(commit)
+        + scopes.map(Bytes::len).sum::<usize>()
         + commit.executions.iter().map(of_execution).sum::<usize>()
         + failure.map_or(0, of_failure)
         + payloads.map(of_payload).sum::<usize>()
@@ -55,6 +59,20 @@ fn of_commit(commit: &Commit) -> usize {
         + commit.sends.iter().map(of_stimulus).sum::<usize>()
         + commit.children.iter().map(of_run).sum::<usize>()
         + commit.dead.iter().map(of_letter).sum::<usize>()
+}
+
+/// The rows of a step without their contents. No row is walked.
+fn of_rows(commit: &Commit) -> usize {
+    size_of_val(&*commit.executions)
+        + size_of_val(&*commit.triggers)
+        + size_of_val(&*commit.removed)
+        + size_of_val(&*commit.vars)
+        + size_of_val(&*commit.scopes)
+        + size_of_val(&*commit.items)
+        + size_of_val(&*commit.cancels)
+        + size_of_val(&*commit.children)
+        + size_of_val(&*commit.dead)
+        + size_of_val(&*commit.journal)
 }
 
 fn of_execution(row: &ExecutionRow) -> usize {

@@ -154,6 +154,7 @@ pub fn start(
         max_descendants: u32::MAX,
         evaluation: windlass_runtime::EvaluationMemory::default(),
         run_data_bytes: 128 << 20,
+        run_state_bytes: 64 << 20,
         unwritten_bytes: 32 << 20,
         definition_bytes: 256 << 20,
         observer,

@@ -143,7 +143,7 @@ pub(crate) struct Scheduler {
     pub(crate) claim_triggers: u32,
     /// Runs of dead processes that one transaction frees.
     pub(crate) reap_runs: u32,
-    /// Steps in flight; at this number, nothing more is claimed.
+    /// Steps in flight. At seven eighths of this number, nothing more is claimed; new runs use the rest.
     pub(crate) in_flight: u32,
     /// Steps of one run in a row before other runs get their turn.
     pub(crate) burst_steps: u32,
@@ -164,7 +164,8 @@ pub(crate) struct Scheduler {
     pub(crate) step_memory: Size,
     /// How much memory the data of runs may take: inputs, variables, outputs and lists. With more,
     /// a run keeps only the data that the store does not have yet, reads the rest again, and reads
-    /// lists in pages. At most a sixteenth of the machine's memory or of the limit of its control
+    /// lists in pages. The states and triggers of runs may take half of it: with more, few runs are
+    /// in memory at a time. At most a sixteenth of the machine's memory or of the limit of its control
     /// group.
     pub(crate) run_data: Size,
     /// How much memory the workflows take that are kept ready to run. The one used longest ago is

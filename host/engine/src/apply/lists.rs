@@ -120,6 +120,7 @@ impl Step<'_> {
             node,
             index,
             output: None,
+            bytes: 0,
             local: Local::default(),
         };
         self.state.scopes.insert(no, scope);
@@ -282,6 +283,7 @@ impl Step<'_> {
         let Some(scope) = self.state.scopes.remove(&no) else {
             return;
         };
+        self.state.scope_bytes = self.state.scope_bytes.saturating_sub(scope.bytes);
         self.state.changes.entry(no).or_insert(false);
         if let Some(local) = self.state.quietly(scope.parent)
             && let Some(listing) = local.lists.get_mut(&scope.list)

@@ -308,11 +308,14 @@ impl RunState {
             node,
             index: wire.index,
             output: wire.output,
+            bytes: 0,
             local,
         };
         self.scopes.insert(no, scope);
         self.grow_lists(graph, no, wire.lists)?;
-        self.grow_queued(graph, no, wire.queued)
+        self.grow_queued(graph, no, wire.queued)?;
+        self.weigh(no);
+        Ok(())
     }
 
     fn grow_lists(

@@ -14,6 +14,7 @@ mod queue;
 mod refit;
 mod scope;
 mod sections;
+mod weight;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,6 +63,8 @@ pub struct RunState {
     pub(crate) root: Local,
     /// The other scopes that are open.
     pub(crate) scopes: BTreeMap<ScopeNo, Scope>,
+    /// The sum of [`Scope::bytes`].
+    pub(crate) scope_bytes: usize,
     /// How many scopes and pages have been numbered so far. Pages are stored like scopes.
     pub(crate) numbered: u64,
     /// The join of each page of decisions: scope, node and slot.

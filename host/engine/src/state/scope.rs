@@ -67,6 +67,8 @@ pub struct Scope {
     pub index: u32,
     /// The execution record whose output is the item's, in place of the body's own output.
     pub(crate) output: Option<ExecutionNo>,
+    /// The memory of `local` when it was encoded last, or read.
+    pub(crate) bytes: usize,
     pub(crate) local: Local,
 }
 
@@ -320,6 +322,7 @@ impl RunState {
         changes
             .into_iter()
             .filter_map(|(no, fresh)| {
+                self.weigh(no);
                 // A run that ended may be reopened, so the pages of its joins are kept.
                 let bytes = if self.status.is_final() && !self.pages.contains_key(&no) {
                     None

@@ -44,7 +44,7 @@ macro_rules! budget {
 }
 
 /// Every budget of a host, sorted by name. [`super::Metrics::budgets`] has them in this order.
-pub const BUDGETS: [AboutBudget; 7] = [
+pub const BUDGETS: [AboutBudget; 8] = [
     budget!("call_data", "configurations and inputs of calls that wait"),
     budget!("definitions", "workflows that are ready to run, estimated"),
     budget!(
@@ -62,6 +62,10 @@ pub const BUDGETS: [AboutBudget; 7] = [
     budget!(
         "run_data",
         "inputs, variables, outputs and lists of runs in memory"
+    ),
+    budget!(
+        "run_states",
+        "states and triggers of runs in memory, estimated"
     ),
     budget!("store_queue", "writes that wait for the store"),
 ];

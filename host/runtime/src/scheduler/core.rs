@@ -40,6 +40,10 @@ pub struct Settings {
 /// rest lasts as long as the claim before took.
 const MAX_REST_MS: u64 = 10;
 
+/// The interval between two claims of control triggers while there is no room for others, in
+/// milliseconds.
+const CONTROL_INTERVAL_MS: u64 = 100;
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -117,6 +121,8 @@ pub enum Action {
         /// Bound on triggers of each.
         triggers: u32,
     },
+    /// Claim due control triggers, although there is no room: they end other triggers.
+    ClaimControl,
     /// Remove dead members and free their runs.
     Reap {
         /// Bound on runs.
@@ -152,6 +158,10 @@ pub struct Core {
     recovering: bool,
     /// Whether to claim as soon as there is room.
     starved: bool,
+    /// Whether the claim in progress is one of control triggers.
+    claims_control: bool,
+    /// The earliest time of the next claim of control triggers, on the monotonic clock.
+    next_control_ms: u64,
     draining: bool,
     paused: bool,
 }
@@ -171,6 +181,8 @@ impl Core {
             reaping: false,
             recovering: false,
             starved: false,
+            claims_control: false,
+            next_control_ms: 0,
             draining: false,
             paused,
         }
@@ -192,6 +204,7 @@ impl Core {
             } => self.claimed(more, next_due_ms, contended, now),
             Event::ClaimFailed => {
                 self.claiming = None;
+                self.claims_control = false;
                 // The store failed; the next scan tries again.
                 self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms.min(1_000);
             }
@@ -225,6 +238,9 @@ impl Core {
         // Work that waits for an answer of the store continues with that answer.
         if !self.draining && !self.recovering && self.is_trusted(now) {
             wake = wake.min(self.next_scan_ms);
+            if self.starved && self.claiming.is_none() && !self.paused {
+                wake = wake.min(self.next_control_ms);
+            }
             if let Some(due) = self.next_due_ms
                 && self.claiming.is_none()
                 && !self.starved
@@ -260,6 +276,7 @@ impl Core {
     fn joined(&mut self, asked_ms: u64, now: Now, actions: &mut Vec<Action>) {
         self.renewed(asked_ms);
         self.claiming = None;
+        self.claims_control = false;
         self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms;
         self.reaping = true;
         self.recovering = true;
@@ -279,6 +296,7 @@ impl Core {
         self.trusted_until_ms = None;
         self.renewing = false;
         self.claiming = None;
+        self.claims_control = false;
         self.reaping = false;
         // The scheduler does nothing more until the driver reports the new membership.
         self.next_renewal_ms = u64::MAX;
@@ -313,6 +331,9 @@ impl Core {
 
     fn claimed(&mut self, more: bool, next_due_ms: Option<i64>, contended: bool, now: Now) {
         let asked_ms = self.claiming.take().unwrap_or(now.monotonic_ms);
+        if std::mem::take(&mut self.claims_control) {
+            return;
+        }
         if more {
             self.note_due(now.wall_ms);
         } else if contended {
@@ -368,13 +389,21 @@ impl Core {
         }
         let due = self.next_due_ms.is_some_and(|due| due <= now.wall_ms);
         let rests = now.monotonic_ms < self.next_claim_ms;
-        if !due || rests || self.claiming.is_some() || self.starved || self.paused {
+        if self.claiming.is_some() || self.paused {
+            return;
+        }
+        if self.starved {
+            self.claim_control(now, actions);
+            return;
+        }
+        if !due || rests {
             return;
         }
         let room = self.settings.in_flight.saturating_sub(in_flight);
         if room == 0 {
             self.starved = true;
             actions.push(Action::WatchRoom);
+            self.claim_control(now, actions);
             return;
         }
         self.claiming = Some(now.monotonic_ms);
@@ -385,6 +414,15 @@ impl Core {
             // more triggers of one run than there is room for.
             triggers: self.settings.claim_triggers.min(room),
         });
+    }
+
+    fn claim_control(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if now.monotonic_ms >= self.next_control_ms {
+            self.next_control_ms = now.monotonic_ms + CONTROL_INTERVAL_MS;
+            self.claiming = Some(now.monotonic_ms);
+            self.claims_control = true;
+            actions.push(Action::ClaimControl);
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
 use super::core::{Action, Core, Event, Now};
 use crate::codes;
 use crate::error::Error;
-use crate::shard::{Arrival, Message};
+use crate::shard::{Arrival, Message, Transit};
 use crate::shared::{RuntimeShared, Work};
 
 /// Sends events to the scheduler.
@@ -160,6 +160,10 @@ struct Answers {
     mailbox: Mailbox,
 }
 
+/// The bound on the triggers and scopes of the runs of one claim, in bytes. To read more of them would
+/// hold up the writes behind the claim.
+const CLAIM_BYTES: u64 = 4 * 1024 * 1024;
+
 const CLAIM: Ticket = 0;
 const REAP: Ticket = 1;
 const UNPARK: Ticket = 2;
@@ -285,9 +289,7 @@ impl Driver {
 
     fn step(&mut self, event: Event) {
         let now = self.shared.base.now();
-        let actions = self
-            .core
-            .step(event, now, self.shared.intake.flow.in_flight());
+        let actions = self.core.step(event, now, self.shared.intake.taken());
         // Set before the actions, because they may wait for the store.
         let until_ms = self.core.trusted_until_ms().unwrap_or(0);
         let trusted = &self.membership.trusted_until_ms;
@@ -312,9 +314,11 @@ impl Driver {
                     runs,
                     triggers,
                     scope,
+                    bytes: self.shared.intake.states.room().min(CLAIM_BYTES),
                 };
                 self.submit(CLAIM, claim);
             }
+            Action::ClaimControl => self.claim_control(),
             Action::Reap { limit } => {
                 self.submit(REAP, Reap { incarnation, limit });
                 self.shared.broadcast(|| Message::Retry);
@@ -326,12 +330,33 @@ impl Driver {
                 self.submit(RENEW + asked_ms, Renew { incarnation });
             }
             Action::WatchRoom => {
-                if self.shared.intake.flow.watch() {
-                    self.shared.intake.scheduler.send(Event::Room);
-                }
+                self.shared.intake.watch();
             }
             Action::Rejoin => self.rejoin(),
         }
+    }
+
+    /// Claims control triggers without room for others, if there is room for their runs.
+    fn claim_control(&mut self) {
+        let intake = &self.shared.intake;
+        let (runs, bytes) = intake.room_for_control();
+        if intake.own.is_some() || runs == 0 || bytes == 0 {
+            let nothing = Event::Claimed {
+                more: false,
+                next_due_ms: None,
+                contended: false,
+            };
+            return intake.scheduler.send(nothing);
+        }
+        let claim = Claim {
+            incarnation: self.membership.numbers().incarnation(),
+            now_ms: self.shared.base.now().wall_ms,
+            runs,
+            triggers: 1,
+            scope: ClaimScope::Control,
+            bytes: bytes.min(CLAIM_BYTES),
+        };
+        self.submit(CLAIM, claim);
     }
 
     fn submit(&self, ticket: Ticket, verb: impl Into<Write>) {
@@ -438,13 +463,14 @@ impl Driver {
                 let late_us = late_ms.saturating_mul(1_000);
                 self.shared.base.metrics.trigger_lateness.record(late_us);
             }
-            self.dispatch(claimed);
+            let bytes = claimed.bytes();
+            self.dispatch(claimed, Transit::new(bytes, &self.shared.base.metrics));
         }
     }
 
     /// Passes claimed work to its shard. An unknown definition is prepared on another thread:
     /// compiling it or its plugins must not delay other runs.
-    fn dispatch(&self, claimed: ClaimedRun) {
+    fn dispatch(&self, claimed: ClaimedRun, transit: Transit) {
         let numbers = self.membership.numbers();
         let (definition, pins) = (claimed.row.definition, claimed.row.pins);
         if let Some(prepared) = self.shared.base.catalog.known(definition, pins) {
@@ -452,6 +478,7 @@ impl Driver {
                 claimed,
                 prepared,
                 numbers,
+                _transit: transit,
             });
             return;
         }
@@ -466,6 +493,7 @@ impl Driver {
                 claimed,
                 prepared,
                 numbers,
+                _transit: transit,
             }),
             Err(Error::Store(error)) if error.transient => {
                 shared.unread(&claimed, &numbers, &error);

@@ -137,6 +137,7 @@ impl Member {
             now_ms,
             runs: 1_000,
             triggers: 1,
+            bytes: u64::MAX,
             scope: ClaimScope::All,
         };
         for claimed in self.store.write(claim).unwrap().runs {

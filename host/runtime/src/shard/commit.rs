@@ -15,7 +15,7 @@ use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
-use super::owned::{External, Extras, HeldTrigger, OwnedRun, Stage};
+use super::owned::{External, Extras, HeldTrigger, OwnedRun, Stage, len_of};
 use super::ready::HEAVY_BYTES;
 use super::settle::Before;
 use super::shard_state::{ShardState, Then};
@@ -109,6 +109,13 @@ pub(super) struct Rows {
     same_phase: bool,
 }
 
+impl Rows {
+    /// Whether no successor is claimed.
+    fn has_no_successor(&self) -> bool {
+        self.dispatch.is_empty() && self.ahead.is_empty()
+    }
+}
+
 /// The trigger that a step uses up, and its node run.
 struct Used {
     held: HeldTrigger,
@@ -133,6 +140,10 @@ impl ShardState {
         let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
+        if shared.intake.states.is_full() {
+            // A run that has grown in this step leaves with it.
+            owned.weigh(&shared.base.metrics);
+        }
         let Some((commit, then, ahead)) = owned.commit(to, step, shared) else {
             tracing::error!(run = %owned.id, "the numbers of this membership are used up");
             shared
@@ -142,6 +153,7 @@ impl ShardState {
             return;
         };
         owned.memory.count(&shared.base.metrics);
+        owned.weigh(&shared.base.metrics);
         let bytes = self.push((to.run, to.epoch), then, commit);
         if bytes > LARGE_WRITE {
             self.keep_place(place);
@@ -386,12 +398,15 @@ impl OwnedRun {
             // A resumption arrived while the node run was not waiting.
             (payload, due_ms) = (Some(given), None);
         }
-        let claimed = due_ms.is_none()
+        let begins = due_ms.is_none()
             && !self.is_halted()
             && !shared.intake.begins_nothing()
-            && shared.intake.flow.try_take();
+            && !self.memory.is_to_leave(&shared.intake.states);
+        let flow = &shared.intake.flow;
+        let has_place = begins && flow.try_take();
+        let claimed = has_place || (begins && rows.has_no_successor() && flow.hand_on());
         let due_ms = due_ms.unwrap_or(used.now_ms);
-        if claimed && self.runs_ahead(open, shared) {
+        if has_place && self.runs_ahead(open, shared) {
             rows.ahead.push(open.seq);
         } else if claimed {
             rows.dispatch.push(open.seq);
@@ -480,6 +495,7 @@ impl OwnedRun {
         };
         let held = HeldTrigger {
             given: trigger.payload.clone(),
+            detail: len_of(&trigger.detail),
             ..HeldTrigger::new(no, token, stage)
         };
         self.held.insert(trigger.seq, held);

@@ -7,7 +7,7 @@ use windlass_engine::expr::{InvalidJson, Needs, Values};
 use windlass_engine::{Graph, Open};
 use windlass_keys::link::Target;
 use windlass_model::stimulus::{BookmarkTag, WaitId};
-use windlass_model::{Class, Failure, ScopeNo, TriggerType};
+use windlass_model::{Class, Failure, Payload, ScopeNo, TriggerType};
 use windlass_store::Store;
 
 use super::memory::{Unread, json_of};
@@ -275,4 +275,34 @@ pub(super) fn unusable(error: &InvalidJson) -> Failure {
         InvalidJson::TooLarge { .. } => Class::Limit,
     };
     Failure::new(class, codes::RENDER, error.to_string())
+}
+
+impl OwnedRun {
+    /// The item of a scope, as JSON; none outside of every for-each.
+    pub(crate) fn item(&mut self, base: &Base, scope: ScopeNo) -> Result<Option<Bytes>, Unread> {
+        let Some((list, index)) = self.state.scope(scope).map(|at| (at.run, at.index)) else {
+            return Ok(None);
+        };
+        let (store, has_room) = (base.store.as_ref(), base.has_room());
+        let item = self.memory.item(store, list, index, has_room)?;
+        // The next run sees whether there is still room.
+        self.memory.count(&base.metrics);
+        Ok(Some(item))
+    }
+
+    /// A variable as seen from a scope: its own, or else that of the nearest scope around it.
+    pub(crate) fn var(
+        &mut self,
+        store: &dyn Store,
+        scope: ScopeNo,
+        name: &str,
+    ) -> Result<Option<Payload>, Unread> {
+        for around in self.state.around(scope) {
+            let found = self.memory.var(store, self.no, around, name)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
 }

@@ -16,9 +16,8 @@ use windlass_model::{
 use windlass_store::{Store, within};
 
 use super::list::{List, Pages};
-use super::owned::OwnedRun;
 use crate::codes;
-use crate::shared::Base;
+use crate::shared::of_runs;
 
 /// The bytes of data that a run keeps although the store has it. None, but for a page of a list, while
 /// the runs of the process hold more than they may together.
@@ -79,7 +78,11 @@ pub(crate) struct Memory {
     kept: usize,
     /// The bytes that the metrics of the process count.
     counted: u64,
-    metrics: Option<Arc<Metrics>>,
+    /// The bytes of the run's state and of its triggers, which the metrics count as well.
+    pub(super) state: u64,
+    /// The same before it was counted last.
+    pub(super) state_before: u64,
+    pub(super) metrics: Option<Arc<Metrics>>,
 }
 
 /// Data, and the commit that makes it durable.
@@ -575,8 +578,7 @@ impl Memory {
     /// Counts a commit that is durable. Drops data that the store has, if there is much.
     pub(crate) fn shrink(&mut self, metrics: &Arc<Metrics>, run_data_bytes: u64) {
         self.durable += 1;
-        // Calls that wait hold a part of the data of runs.
-        let held = metrics.run_data.get() + metrics.call_data.get();
+        let held = of_runs(metrics);
         let is_much = held >= run_data_bytes;
         let most = if is_much { 0 } else { KEPT_BYTES };
         // Data whose commit is in progress cannot be dropped: it is looked at again when there is
@@ -650,6 +652,7 @@ impl Drop for Memory {
     fn drop(&mut self) {
         if let Some(metrics) = &self.metrics {
             metrics.run_data.sub(self.counted);
+            metrics.run_states.sub(self.state);
         }
     }
 }
@@ -682,34 +685,4 @@ pub(crate) fn json_of(store: &dyn Store, payload: &Payload) -> Result<Bytes, Unr
     }
     let text = String::from_utf8_lossy(&bytes);
     Ok(serde_json::to_vec(&text).unwrap_or_default().into())
-}
-
-impl OwnedRun {
-    /// The item of a scope, as JSON; none outside of every for-each.
-    pub(crate) fn item(&mut self, base: &Base, scope: ScopeNo) -> Result<Option<Bytes>, Unread> {
-        let Some((list, index)) = self.state.scope(scope).map(|at| (at.run, at.index)) else {
-            return Ok(None);
-        };
-        let (store, has_room) = (base.store.as_ref(), base.has_room());
-        let item = self.memory.item(store, list, index, has_room)?;
-        // The next run sees whether there is still room.
-        self.memory.count(&base.metrics);
-        Ok(Some(item))
-    }
-
-    /// A variable as seen from a scope: its own, or else that of the nearest scope around it.
-    pub(crate) fn var(
-        &mut self,
-        store: &dyn Store,
-        scope: ScopeNo,
-        name: &str,
-    ) -> Result<Option<Payload>, Unread> {
-        for around in self.state.around(scope) {
-            let found = self.memory.var(store, self.no, around, name)?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
-    }
 }

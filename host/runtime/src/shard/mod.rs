@@ -19,6 +19,7 @@ mod finish;
 mod gather;
 mod guard;
 mod halfway;
+mod leaving;
 mod list;
 mod mark;
 mod memory;
@@ -29,8 +30,10 @@ mod refused;
 mod sends;
 mod settle;
 mod shard_state;
+mod states;
 mod step;
 mod suspend;
+mod triggers;
 mod trouble;
 pub(crate) mod work;
 pub(crate) mod worker;
@@ -60,6 +63,7 @@ pub(crate) use guard::{Order, Taken};
 pub(crate) use memory::json_of;
 pub(crate) use owned::OwnedRun;
 pub(crate) use shard_state::ShardState;
+pub(crate) use states::{States, Transit};
 
 /// A message from another thread to a shard.
 pub(crate) enum Message {
@@ -105,11 +109,23 @@ pub(crate) enum Elsewhere {
     Returned(Box<Returned>),
 }
 
+impl Elsewhere {
+    /// The run of the execution.
+    fn run(&self) -> RunNo {
+        match self {
+            Self::Evaluated(evaluated) => evaluated.to.run,
+            Self::Returned(returned) => returned.to.run,
+        }
+    }
+}
+
 /// Claimed triggers, with everything that is needed to run them.
 pub(crate) struct Arrival {
     pub(crate) claimed: ClaimedRun,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,
+    /// The room for the rows.
+    pub(crate) _transit: Transit,
 }
 
 /// The channel for the answer to the creation of a run.
@@ -141,12 +157,12 @@ pub(crate) struct Shard {
 
 impl Shard {
     /// An empty shard. `unwritten_bytes` is the bound of its writes in progress.
-    pub(crate) fn new(index: usize, unwritten_bytes: u64) -> Arc<Self> {
+    pub(crate) fn new(index: usize, unwritten_bytes: u64, states: States) -> Arc<Self> {
         Arc::new(Self {
             index,
             inbox: Mutex::new(Vec::new()),
             bell: Condvar::new(),
-            state: Mutex::new(ShardState::new(unwritten_bytes)),
+            state: Mutex::new(ShardState::new(unwritten_bytes, states)),
             driver: AtomicU64::new(0),
             in_guest: GuestMark::default(),
         })

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use windlass_engine::{NodeIx, Open, OpenRow};
+use windlass_model::metrics::Metrics;
 use windlass_model::{
     Digest, Epoch, ExecutionNo, LogLine, Numbers, RunId, RunNo, Seq, Status, Token, TriggerNo,
     TriggerType, Version,
@@ -20,6 +21,7 @@ use super::evaluate::Evaluations;
 use super::guard::Guard;
 use super::halfway::Halfway;
 use super::memory::Memory;
+use super::triggers::Triggers;
 use crate::catalog::Prepared;
 use crate::outputs::Awaited;
 use crate::shared::RuntimeShared;
@@ -43,7 +45,7 @@ pub(crate) struct OwnedRun {
     pub(crate) state: windlass_engine::RunState,
     pub(crate) memory: Memory,
     pub(crate) last_execution: Option<ExecutionNo>,
-    pub(crate) held: FxHashMap<Seq, HeldTrigger>,
+    pub(crate) held: Triggers,
     /// External triggers that a commit in progress removes.
     pub(crate) gone: FxHashSet<Seq>,
     /// The type of the trigger of the current step, and the attempt: expressions see both.
@@ -89,6 +91,10 @@ pub(crate) struct HeldTrigger {
     /// The payload from outside: a [`windlass_model::Resumption`] for a suspended node run,
     /// otherwise an object of variables.
     pub(crate) given: Option<Bytes>,
+    /// The bytes of the row's detail.
+    pub(crate) detail: u32,
+    /// The bytes of data that count for it.
+    pub(super) weight: usize,
     /// Another row that is removed with this one.
     pub(crate) replaces: Option<Removed>,
     /// Set for external triggers.
@@ -132,6 +138,8 @@ impl HeldTrigger {
             asked: None,
             stage,
             given: None,
+            detail: 0,
+            weight: 0,
             replaces: None,
             external: None,
         }
@@ -152,6 +160,7 @@ impl HeldTrigger {
             suspicion: row.suspicion,
             deliveries: row.deliveries,
             given: row.payload.clone(),
+            detail: len_of(&row.detail),
             external,
             ..Self::new(row.no, row.token, stage)
         }
@@ -193,6 +202,11 @@ impl HeldTrigger {
     }
 }
 
+/// The length of a row's detail.
+pub(super) fn len_of(detail: &Bytes) -> u32 {
+    u32::try_from(detail.len()).unwrap_or(u32::MAX)
+}
+
 /// The name of the workflow with which a run shares places.
 fn flow(parent: Option<&Parent>, prepared: &Prepared) -> Arc<str> {
     Arc::clone(parent.map_or(&prepared.name, |parent| &parent.flow))
@@ -217,7 +231,7 @@ impl OwnedRun {
         let scopes = claimed.scopes.iter().map(|(no, bytes)| (*no, &**bytes));
         let mut state = windlass_engine::RunState::decode(graph, &row.state, scopes)
             .map_err(|error| error.to_string())?;
-        let mut held = FxHashMap::default();
+        let mut held = Triggers::default();
         let claimed_rows = claimed.claimed.iter().map(|row| (row, Stage::Ready));
         let other_rows = claimed.others.iter().map(|row| (row, Stage::Waiting));
         for (trigger, stage) in claimed_rows.chain(other_rows) {
@@ -273,10 +287,11 @@ impl OwnedRun {
         awaited: Option<Awaited>,
         now: Duration,
     ) -> Self {
-        let held = new.triggers.iter().map(|trigger| {
-            let held = HeldTrigger::new(trigger.no, Token(1), Stage::Ready);
-            (trigger.seq, held)
-        });
+        let mut held = Triggers::default();
+        for trigger in &new.triggers {
+            let row = HeldTrigger::new(trigger.no, Token(1), Stage::Ready);
+            held.insert(trigger.seq, row);
+        }
         Self {
             no: new.no,
             id: new.id,
@@ -291,7 +306,7 @@ impl OwnedRun {
             state,
             memory: Memory::born(new.input.clone(), &new.vars),
             last_execution: None,
-            held: held.collect(),
+            held,
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),
             node: None,
@@ -304,6 +319,12 @@ impl OwnedRun {
             is_heavy: false,
             awaited,
         }
+    }
+
+    /// Tells the metrics of the process what the run takes besides its data.
+    pub(crate) fn weigh(&mut self, metrics: &Arc<Metrics>) {
+        let bytes = size_of::<Self>() + self.state.bytes() + self.held.bytes();
+        self.memory.count_state(bytes, metrics);
     }
 
     pub(crate) fn fence(&self) -> Fence {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use windlass_model::metrics::RunEvent;
-use windlass_model::{Epoch, RunId, RunNo, Seq};
+use windlass_model::{Epoch, RunNo, Seq};
 use windlass_store::rows::{BORN_VERSION, Created, NewRun};
 use windlass_store::write::{ClaimedRun, Commit, Fence, Fenced, OrFenced, Park, Release};
 use windlass_store::{Ticket, Verb as _, Write, Wrote};
@@ -17,6 +17,7 @@ use super::guard::Order;
 use super::owned::{HeldTrigger, OwnedRun, Stage};
 use super::ready::Ready;
 use super::refused::Refusals;
+use super::states::{States, StoodBack};
 use super::trouble::Trouble;
 use super::work::Address;
 use super::{Arrival, Birth, Elsewhere, Message, Reply};
@@ -45,6 +46,8 @@ pub(crate) struct ShardState {
     pub(super) ready: Ready,
     /// Results that are taken before the next execution begins.
     results: VecDeque<Elsewhere>,
+    /// The work of large runs that waits while states take too much.
+    pub(super) stood_back: StoodBack,
     /// Writes that are not submitted yet.
     out: Vec<(Ticket, Write)>,
     /// The bytes of data in them.
@@ -52,14 +55,17 @@ pub(crate) struct ShardState {
     /// Writes that are submitted, or about to be, and not answered. Answers come in order.
     pending: VecDeque<Pending>,
     /// The bytes of data in them.
-    unwritten: u64,
+    pub(super) unwritten: u64,
     /// The bound of these bytes, besides the write that exceeds it.
-    most_unwritten: u64,
+    pub(super) most_unwritten: u64,
+    /// The bytes for which writes of large runs count that were made while states took too much.
+    pub(super) large_unwritten: u64,
+    pub(super) states: States,
     /// The ticket of the first of these writes.
     first_ticket: Ticket,
     /// Instances that this process owns in the store without running them, because giving them back
     /// failed.
-    owed: Vec<Fence>,
+    pub(super) owed: Vec<Fence>,
     /// The triggers whose steps the store has refused.
     pub(crate) refusals: Refusals,
     /// The triggers whose consumers failed.
@@ -78,6 +84,8 @@ struct Pending {
     epoch: Epoch,
     /// The bytes of data in the write.
     bytes: u64,
+    /// The bytes for which it counts as a write of a large run.
+    large: u64,
     then: Then,
     /// The place among the evaluations aside of the step that has made a large write.
     place: Option<Place>,
@@ -128,9 +136,10 @@ impl Then {
 
 impl ShardState {
     /// An empty state. `most_unwritten` is the bound of the bytes of its writes in progress.
-    pub(super) fn new(most_unwritten: u64) -> Self {
+    pub(super) fn new(most_unwritten: u64, states: States) -> Self {
         Self {
             most_unwritten,
+            states,
             ..Self::default()
         }
     }
@@ -182,10 +191,13 @@ impl ShardState {
         let bytes = write.weight();
         self.out_bytes = self.out_bytes.saturating_add(bytes);
         self.unwritten += bytes as u64;
+        let large = self.counts_as_large(run, bytes as u64);
+        self.large_unwritten += large;
         self.pending.push_back(Pending {
             run,
             epoch,
             bytes: bytes as u64,
+            large,
             then,
             place: None,
         });
@@ -208,12 +220,6 @@ impl ShardState {
         }
     }
 
-    /// Whether so much data waits to become durable that the shard makes no more until some of it
-    /// has: a store can be slower than the steps that fill it.
-    pub(super) fn is_held_back(&self) -> bool {
-        self.unwritten > self.most_unwritten
-    }
-
     /// Keeps a result until it is taken.
     pub(super) fn keep(&mut self, result: Elsewhere) {
         self.results.push_back(result);
@@ -229,6 +235,7 @@ impl ShardState {
         let begins_nothing = self.ready.is_empty() && self.results.is_empty();
         (begins_nothing || self.is_held_back())
             && self.ready.has_no_control()
+            && self.stands_back()
             && self.out.is_empty()
             && self.orders.is_empty()
     }
@@ -255,6 +262,7 @@ impl ShardState {
             claimed,
             prepared,
             numbers,
+            _transit,
         } = arrival;
         let (no, epoch) = (claimed.row.no, claimed.row.epoch);
         if !claimed.taken {
@@ -268,7 +276,10 @@ impl ShardState {
         }
         let now = shared.base.clock.monotonic();
         let owned = match OwnedRun::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
-            Ok(owned) => owned,
+            Ok(mut owned) => {
+                owned.weigh(&shared.base.metrics);
+                owned
+            }
             Err(reason) => {
                 // Another version of the host may have written the state, and may be able to read
                 // it.
@@ -325,6 +336,7 @@ impl ShardState {
                 .insert(row.seq, HeldTrigger::of(&row, Stage::Ready));
             ready.push(row.seq);
         }
+        owned.weigh(&shared.base.metrics);
         for seq in ready {
             self.make_ready(no, seq, shared);
         }
@@ -398,7 +410,8 @@ impl ShardState {
             reply,
         } = birth;
         let now = shared.base.clock.monotonic();
-        let owned = OwnedRun::from_birth(&new, state, prepared, numbers, awaited, now);
+        let mut owned = OwnedRun::from_birth(&new, state, prepared, numbers, awaited, now);
+        owned.weigh(&shared.base.metrics);
         shared.intake.flow.took(owned.claimed());
         let burst = (new.no, owned.epoch);
         self.push(burst, Then::Created(Box::new((owned, reply))), new);
@@ -423,6 +436,7 @@ impl ShardState {
         };
         self.first_ticket += 1;
         self.unwritten -= pending.bytes;
+        self.large_unwritten -= pending.large;
         if let Then::Committed {
             suspect: Some(seq), ..
         } = &pending.then
@@ -638,77 +652,6 @@ impl ShardState {
             tracing::error!(run = %id, trigger = %seq, "the store refuses even to park a trigger: nothing more is done with the run until the host is started again");
         }
         shared.listeners.waiters.tell(no, id, &Ended::GivenBack);
-    }
-
-    /// Drops a run, if it is still in this burst.
-    pub(super) fn drop_owned(
-        &mut self,
-        no: RunNo,
-        epoch: Epoch,
-        shared: &RuntimeShared,
-    ) -> Option<(RunId, Fence)> {
-        self.owned.get(&no).filter(|owned| owned.epoch == epoch)?;
-        let owned = self.owned.remove(&no)?;
-        let known = (owned.id, owned.fence());
-        self.dismiss(owned, shared);
-        Some(known)
-    }
-
-    /// Cleans up after a run that leaves the shard.
-    fn dismiss(&mut self, mut owned: OwnedRun, shared: &RuntimeShared) {
-        for (seq, held) in &owned.held {
-            held.leaves(owned.no, *seq, shared);
-        }
-        self.unlock(&mut owned);
-        shared.listeners.waiters.left(owned.no, owned.id);
-    }
-
-    fn forget(&mut self, shared: &RuntimeShared) {
-        self.owed.clear();
-        self.refusals.clear();
-        self.ready.clear();
-        self.early.clear(&shared.intake);
-        for (no, owned) in std::mem::take(&mut self.owned) {
-            let id = owned.id;
-            self.dismiss(owned, shared);
-            shared.listeners.waiters.tell(no, id, &Ended::GivenBack);
-        }
-    }
-
-    fn retry(&mut self) {
-        for fence in std::mem::take(&mut self.owed) {
-            self.release(fence);
-        }
-    }
-
-    /// Gives back a run that is not here.
-    pub(super) fn release(&mut self, fence: Fence) {
-        let burst = (fence.run, fence.epoch);
-        self.push(burst, Then::Released(fence), Release { fence });
-    }
-
-    fn drain(&mut self, shared: &RuntimeShared) {
-        self.ready.clear();
-        let all: Vec<RunNo> = self.owned.keys().copied().collect();
-        for no in all {
-            self.give_back_if_idle(no, shared);
-        }
-        // Steps that wait for room are given back with their runs.
-        shared.bursts.call_data.flush();
-    }
-
-    /// Gives a run back if none of its executions is in progress here. While draining,
-    /// claimed triggers that have not begun do not count.
-    pub(super) fn give_back_if_idle(&mut self, no: RunNo, shared: &RuntimeShared) {
-        let idle = self.owned.get(&no).is_some_and(|owned| {
-            !owned.leaving && !owned.is_running() && owned.unacknowledged == 0
-        });
-        if idle && let Some(owned) = self.owned.remove(&no) {
-            let (id, fence) = (owned.id, owned.fence());
-            self.dismiss(owned, shared);
-            self.release(fence);
-            shared.listeners.waiters.tell(no, id, &Ended::GivenBack);
-        }
     }
 
     /// Whether there are no runs here, and no writes in progress.

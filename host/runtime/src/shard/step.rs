@@ -22,6 +22,7 @@ use super::outcome::{Ran, Settled};
 use super::owned::{Extras, OwnedRun, Stage};
 use super::ready::Entry;
 use super::shard_state::{ShardState, Then};
+use super::states::Next;
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
 use crate::shared::RuntimeShared;
@@ -34,19 +35,10 @@ impl ShardState {
     /// commits have gathered that they are submitted first, or too much data is not durable yet.
     pub(crate) fn next(&mut self, shared: &Arc<RuntimeShared>) -> Option<Work> {
         loop {
-            let work = if let Some(control) = self.ready.pop_control() {
-                self.begin_ready(control, shared)
-            } else if self.is_held_back() {
-                return None;
-            } else {
-                match self.result() {
-                    Some(Elsewhere::Returned(returned)) => self.returned(*returned, shared),
-                    Some(Elsewhere::Evaluated(evaluated)) => self.evaluated(*evaluated, shared),
-                    None => {
-                        let next = self.ready.pop(|| shared.base.now().monotonic_ms)?;
-                        self.begin_ready(next, shared)
-                    }
-                }
+            let work = match self.next_of_all(shared)? {
+                Next::Begin(entry) => self.begin_ready(entry, shared),
+                Next::Take(Elsewhere::Returned(returned)) => self.returned(*returned, shared),
+                Next::Take(Elsewhere::Evaluated(evaluated)) => self.evaluated(*evaluated, shared),
             };
             if work.is_some() || self.is_full() {
                 return work;

@@ -449,6 +449,7 @@ impl Checker {
             now_ms,
             runs: claim_for.runs,
             triggers: claim_for.triggers,
+            bytes: u64::MAX,
             scope: ClaimScope::All,
         };
         let claims = Claims {

@@ -183,7 +183,7 @@ impl Waiting {
 }
 
 fn on(store: Arc<MemoryStore>, clock: Arc<SimClock>) -> Process {
-    Process::on(store, clock, u64::MAX, |_, work| {
+    Process::on(store, clock, (u64::MAX, u64::MAX), |_, work| {
         HELD.with_borrow_mut(|held| held.push(Box::new(|| work.here())));
     })
 }

@@ -20,7 +20,7 @@ use crate::parts::Parts;
 use crate::scheduler::core::{Event, Settings};
 use crate::scheduler::driver::Mail;
 use crate::shard::work::{Answer, Ask, Returned, Work};
-use crate::shard::{Arrival, BurstBounds, Message};
+use crate::shard::{Arrival, BurstBounds, Message, Transit};
 use crate::shared::Aside;
 use crate::starting::{Cause, Start};
 use crate::topology::Topology;
@@ -41,14 +41,26 @@ impl Process {
     fn with_unwritten(unwritten_bytes: u64) -> Self {
         let clock = SimClock::new();
         let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
-        Self::on(store, clock, unwritten_bytes, |_, work| work.here())
+        Self::on(store, clock, (unwritten_bytes, 1 << 26), |_, work| {
+            work.here()
+        })
     }
 
-    /// A process on this store. `aside` gets the work that threads beside the shard do.
+    /// A process in which the states of runs take more than they may. A small run takes up to 2 KiB.
+    fn without_room() -> (Self, Transit) {
+        let (clock, states) = (SimClock::new(), 1 << 22);
+        let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let process = Self::on(store, clock, (u64::MAX, states), |_, work| work.here());
+        let taken = Transit::new(states, &process.parts.shared.base.metrics);
+        (process, taken)
+    }
+
+    /// A process on this store, with bounds of the unwritten bytes and of the states of runs. `aside`
+    /// gets the work that threads beside the shard do.
     pub(super) fn on(
         store: Arc<MemoryStore>,
         clock: Arc<SimClock>,
-        unwritten_bytes: u64,
+        (unwritten_bytes, run_state_bytes): (u64, u64),
         aside: Aside,
     ) -> Self {
         let options = Options {
@@ -70,6 +82,7 @@ impl Process {
             max_descendants: 10_000,
             evaluation: crate::options::EvaluationMemory::default(),
             run_data_bytes: 0,
+            run_state_bytes,
             unwritten_bytes,
             definition_bytes: 64 << 20,
             observer: None,
@@ -118,6 +131,16 @@ impl Process {
         id
     }
 
+    /// A run of another workflow, which has arrived.
+    fn small(&self) -> RunNo {
+        let prepared = &ALL.workflows[1];
+        self.run_of(prepared);
+        let claimed = self.claim(1_000);
+        let no = claimed.row.no;
+        self.arrive_of(claimed, prepared);
+        no
+    }
+
     /// A client of another process.
     pub(super) fn client(&self) -> Operations {
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
@@ -131,6 +154,7 @@ impl Process {
             now_ms: self.clock.wall_ms(),
             runs: 1,
             triggers,
+            bytes: u64::MAX,
             scope: ClaimScope::All,
         };
         let mut claims = self.store.write(claim).unwrap();
@@ -150,6 +174,7 @@ impl Process {
 
     pub(super) fn arrive_of(&self, claimed: ClaimedRun, prepared: &Arc<Prepared>) {
         self.take(Message::Arrived(Box::new(Arrival {
+            _transit: Transit::new(claimed.bytes(), &self.parts.shared.base.metrics),
             claimed,
             prepared: Arc::clone(prepared),
             numbers: self.parts.membership.numbers(),
@@ -170,6 +195,21 @@ impl Process {
         let answers = written.collect();
         self.take(Message::Answers(answers));
         all
+    }
+
+    /// Requests that a run is cancelled.
+    fn cancel(&self, run: RunId) {
+        let cancel = Control {
+            run,
+            no: self.parts.membership.numbers().trigger().unwrap(),
+            kind: TriggerType::Cancel,
+            at_ms: self.clock.wall_ms(),
+        };
+        assert_eq!(self.store.write(cancel).unwrap(), Touched::Done);
+    }
+
+    fn status(&self, run: RunId) -> Status {
+        self.store.run(run).unwrap().unwrap().status
     }
 
     /// The next guest call of the shard.
@@ -245,20 +285,69 @@ fn a_cancellation_waits_for_no_unwritten_data() {
     let [_, first] = std::array::from_fn(|_| process.next().unwrap());
     process.handled(&first);
     assert!(process.next().is_none(), "the result is unwritten");
-    let numbers = process.parts.membership.numbers();
-    let cancel = Control {
-        run: id,
-        no: numbers.trigger().unwrap(),
-        kind: TriggerType::Cancel,
-        at_ms: process.clock.wall_ms(),
-    };
-    assert_eq!(process.store.write(cancel).unwrap(), Touched::Done);
+    process.cancel(id);
     process.arrive(process.claim(64));
     assert!(!process.is_at_rest());
     assert!(process.next().is_none(), "it calls no guest");
     process.write();
-    let run = process.store.run(id).unwrap().unwrap();
-    assert_eq!(run.status, Status::Cancelled);
+    assert_eq!(process.status(id), Status::Cancelled);
+}
+
+/// Triggers with which a run takes more than may be unwritten of large runs without room.
+const LARGE: usize = 300;
+
+#[test]
+fn a_small_run_goes_on_while_a_large_one_waits_for_room() {
+    let (process, room) = Process::without_room();
+    process.run(LARGE);
+    let large = process.claim(1_000);
+    let large_no = large.row.no;
+    process.arrive(large);
+    let small_no = process.small();
+    let [_, first] = std::array::from_fn(|_| process.next().unwrap());
+    assert_eq!(first.to.run, large_no);
+    process.handled(&first);
+    let next = process.next().unwrap();
+    assert_eq!(
+        next.to.run, small_no,
+        "a write of the large run is in progress"
+    );
+    process.handled(&next);
+    assert_eq!(process.next().unwrap().to.run, small_no);
+    assert!(process.next().is_none());
+    assert!(!process.is_at_rest(), "writes have to be submitted");
+    process.write();
+    assert!(!process.is_at_rest());
+    assert_eq!(process.next().unwrap().to.run, large_no);
+    drop(room);
+    assert_eq!(process.next().unwrap().to.run, large_no);
+}
+
+#[test]
+fn cancellations_of_large_runs_take_turns_with_small_runs() {
+    let (process, _room) = Process::without_room();
+    let small_no = process.small();
+    let large: Vec<RunId> = (0..3).map(|_| process.run(LARGE)).collect();
+    for id in &large {
+        process.cancel(*id);
+    }
+    for _ in &large {
+        // The cancellation is claimed alone, and the run with it.
+        process.arrive(process.claim(1));
+    }
+    let first = process.next().unwrap();
+    assert_eq!(first.to.run, small_no, "it goes before all cancellations");
+    assert_eq!(process.next().unwrap().to.run, small_no);
+    let cancelled = || {
+        let all = large.iter().map(|id| process.status(*id));
+        all.filter(|status| *status == Status::Cancelled).count()
+    };
+    for expected in 1..=large.len() {
+        assert!(process.next().is_none(), "a cancellation calls no guest");
+        process.write();
+        assert_eq!(cancelled(), expected, "one at a time");
+    }
+    assert!(process.is_at_rest());
 }
 
 #[test]

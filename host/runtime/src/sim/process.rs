@@ -196,6 +196,9 @@ impl Process {
             max_descendants: from.max_descendants,
             evaluation: crate::options::EvaluationMemory::default(),
             run_data_bytes: 0,
+            // Half of the worlds have room for one run. All worlds share their metrics, so none has
+            // room for a few.
+            run_state_bytes: u64::from(from.burst.steps / 2 % 2) << 26,
             // Half of the worlds hold back at nearly every step.
             unwritten_bytes: u64::from(from.burst.steps % 2) << 20,
             definition_bytes: 64 << 20,

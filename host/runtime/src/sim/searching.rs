@@ -57,6 +57,7 @@ impl Host {
             max_descendants: 10_000,
             evaluation: crate::options::EvaluationMemory::default(),
             run_data_bytes: 0,
+            run_state_bytes: 1 << 26,
             unwritten_bytes: u64::MAX,
             definition_bytes: 64 << 20,
             observer: None,

@@ -31,6 +31,7 @@ mod refused;
 mod rig;
 mod sections;
 mod starting;
+mod states;
 mod trees;
 mod unread;
 mod vouching;

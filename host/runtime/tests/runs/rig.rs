@@ -43,6 +43,8 @@ pub(crate) struct Setup {
     pub(crate) evaluation: EvaluationMemory,
     /// The data that all runs in memory may hold, in bytes.
     pub(crate) run_data_bytes: u64,
+    /// The memory that the states of runs may take, in bytes.
+    pub(crate) run_state_bytes: u64,
     /// The memory of all plugins, in bytes, if it is not that of a machine.
     pub(crate) plugin_bytes: Option<u64>,
 }
@@ -59,6 +61,7 @@ impl Default for Setup {
             max_descendants: 10_000,
             evaluation: EvaluationMemory::default(),
             run_data_bytes: 128 << 20,
+            run_state_bytes: 64 << 20,
             plugin_bytes: None,
         }
     }
@@ -170,6 +173,7 @@ impl Setup {
             max_descendants: self.max_descendants,
             evaluation: self.evaluation,
             run_data_bytes: self.run_data_bytes,
+            run_state_bytes: self.run_state_bytes,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
             observer: None,
@@ -404,6 +408,7 @@ impl Running {
             max_descendants: 10_000,
             evaluation: EvaluationMemory::default(),
             run_data_bytes: 128 << 20,
+            run_state_bytes: 64 << 20,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
             observer: None,

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
-use windlass_model::{Epoch, Token, TriggerState};
+use bytes::Bytes;
+use windlass_model::{Epoch, ScopeNo, Token, TriggerState};
 
 use super::Harness;
-use super::world::Member;
+use super::world::{DONE, Member};
+use crate::external::Touched;
 use crate::rows::BORN_EPOCH;
-use crate::write::{ClaimScope, Leave};
+use crate::write::{Claim, ClaimScope, ClaimedRun, Claims, Leave};
 
 pub(super) fn due_work_is_claimed_with_its_run(harness: &dyn Harness) {
     let member = Member::join(harness);
@@ -46,6 +48,67 @@ pub(super) fn due_work_is_claimed_with_its_run(harness: &dyn Harness) {
     let claimed = &claims.runs[0];
     assert!(!claimed.taken && claimed.others.is_empty());
     assert_eq!((claimed.row.epoch, claimed.claimed.len()), (owner.1, 1));
+}
+
+pub(super) fn control_triggers_are_claimed_alone(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let first = member.create(member.draft(3));
+    let asked = member.create(member.draft(2));
+    assert_eq!(member.ask(member.head(asked).id), Touched::Done);
+    let seen = |claims: &Claims| -> Vec<_> {
+        let runs = claims.runs.iter();
+        runs.map(|run| (run.row.no, run.claimed.len())).collect()
+    };
+    // A claim of all that stops after a run goes on there, whatever is claimed in between.
+    let claims = member.claim_of(30, 1, 1, ClaimScope::All);
+    assert_eq!((seen(&claims), claims.more), (vec![(asked, 1)], true));
+    let control = || member.claim_of(30, 10, 10, ClaimScope::Control);
+    let claims = control();
+    assert_eq!(
+        (seen(&claims), claims.more, claims.next_due_ms),
+        (vec![], false, None)
+    );
+    assert_eq!(member.ask(member.head(first).id), Touched::Done);
+    let claims = control();
+    assert_eq!((seen(&claims), claims.more), (vec![(first, 1)], false));
+    let claimed = &claims.runs[0];
+    assert!(claimed.claimed[0].kind.is_control());
+    assert_eq!((claimed.taken, claimed.others.len()), (true, 3));
+    let claims = member.claim_of(30, 10, 10, ClaimScope::All);
+    assert_eq!(seen(&claims), [(first, 3), (asked, 2)]);
+}
+
+pub(super) fn a_claim_ends_with_the_run_that_reaches_its_bytes(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    // Two triggers and a scope, whose contents have 12 and 5 bytes.
+    let held = member.born();
+    let mut step = member.step(&held);
+    step.triggers = vec![member.trigger(2), member.trigger(3)];
+    step.scopes = vec![(ScopeNo(1), Some(Bytes::from_static(b"state")))];
+    step.release = true;
+    assert_eq!(member.commit(step), DONE);
+    let weight = 3 * 768 + 12 + 5;
+    for _ in 0..4 {
+        member.create(member.draft(3));
+    }
+    let claim = |bytes| {
+        let claims: Claims = member.write(Claim {
+            incarnation: member.incarnation,
+            now_ms: 10,
+            runs: 10,
+            triggers: 10,
+            bytes,
+            scope: ClaimScope::All,
+        });
+        let bytes: Vec<u64> = claims.runs.iter().map(ClaimedRun::bytes).collect();
+        (bytes, claims.more)
+    };
+    // The first run is claimed in any case.
+    assert_eq!(claim(0), (vec![weight], true));
+    let other = 3 * (768 + 6);
+    assert_eq!(claim(other), (vec![other], true));
+    assert_eq!(claim(other + 1), (vec![other; 2], true));
+    assert_eq!(claim(u64::MAX), (vec![other], false));
 }
 
 pub(super) fn the_next_due_time_is_named(harness: &dyn Harness) {

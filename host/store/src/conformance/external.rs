@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use uuid::Uuid;
-use windlass_model::limits::CONTROL_PRIORITY;
+use windlass_model::limits::{CONTROL_PRIORITY, FOLLOWING_PRIORITY};
 use windlass_model::resumption::About;
 use windlass_model::{
     Class, Code, Digest, Failure, Resumption, RunId, RunNo, Seq, Status, TriggerId, TriggerState,
@@ -50,7 +50,7 @@ impl Member {
         self.write(CancelTrigger { target, at_ms: 20 })
     }
 
-    fn ask(&self, run: RunId) -> Touched {
+    pub(super) fn ask(&self, run: RunId) -> Touched {
         self.write(Control {
             run,
             no: self.numbers.trigger().unwrap(),
@@ -396,6 +396,7 @@ pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
     let claims = member.claim(40, 10, 10);
     assert_eq!(claims.runs.len(), 1);
     let cancel = &claims.runs[0].claimed[0];
+    assert_eq!(cancel.priority, FOLLOWING_PRIORITY);
     let mut last = member.last(&member.held(&claims.runs[0].row, cancel));
     last.status = Status::Cancelled;
     assert_eq!(member.commit(last), DONE, "no execution waits any more");

@@ -123,7 +123,8 @@ macro_rules! conformance {
         $crate::conformance! { @$what $args
             creating: the_same_request_again_finds_the_existing_run, a_taken_id_leaves_no_trace,
                 a_run_can_be_born_owned, the_dead_give_birth_to_nothing, documents_are_kept_once;
-            claiming: due_work_is_claimed_with_its_run, the_next_due_time_is_named,
+            claiming: due_work_is_claimed_with_its_run, control_triggers_are_claimed_alone, a_claim_ends_with_the_run_that_reaches_its_bytes,
+            the_next_due_time_is_named,
                 an_owned_run_is_claimed_by_its_owner_alone, a_claim_is_bounded,
                 one_crowded_run_hides_no_other, work_of_others_hides_nothing,
                 a_scope_claims_only_its_runs, threads_never_claim_the_same,

@@ -167,6 +167,7 @@ impl Member {
             now_ms,
             runs,
             triggers,
+            bytes: u64::MAX,
             scope,
         })
     }

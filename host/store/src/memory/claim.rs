@@ -9,7 +9,7 @@ use windlass_model::{RunNo, Status, TriggerNo, TriggerState};
 
 use super::data::Data;
 use crate::rows::TriggerRow;
-use crate::write::{Claim, ClaimScope, ClaimedRun, Claims};
+use crate::write::{Claim, ClaimScope, ClaimedRun, Claims, of_scope, of_trigger};
 
 /// Entries of the due index that one call examines.
 const ROWS: usize = 4096;
@@ -35,6 +35,8 @@ pub(super) struct Scan {
 struct Taking {
     claims: Claims,
     places: BTreeMap<RunNo, usize>,
+    /// The bytes of the runs.
+    bytes: u64,
 }
 
 enum Verdict {
@@ -52,7 +54,7 @@ impl Data {
         }
         let mut taking = Taking::default();
         match &claim.scope {
-            ClaimScope::All => self.walk(claim, &mut taking),
+            ClaimScope::All | ClaimScope::Control => self.walk(claim, &mut taking),
             ClaimScope::Only(runs) => {
                 for no in runs {
                     self.claim_of(claim, &mut taking, *no);
@@ -84,17 +86,23 @@ impl Data {
             made_pending,
             ..Scan::default()
         };
-        let mut scan = self.scans.remove(&claim.incarnation).unwrap_or(begun);
+        let is_whole = claim.scope == ClaimScope::All;
+        let mut scan = begun;
+        if is_whole && let Some(before) = self.scans.remove(&claim.incarnation) {
+            scan = before;
+        }
         taking.claims.more = true;
         let mut rows = ROWS;
-        for priority in self.priorities() {
+        let priorities = self.priorities();
+        let lowest = claim.scope.lowest();
+        for priority in priorities.into_iter().filter(|of| of.0 >= lowest) {
             let places = self.due_after(priority, scan.places.get(&priority), claim.now_ms, rows);
             for place in &places {
                 match self.claim_one(claim, taking, place.1, place.2) {
                     Verdict::Claimed | Verdict::NotMine | Verdict::Parked => {}
                     Verdict::Enough => scan.left = true,
                     Verdict::Full => {
-                        self.scans.insert(claim.incarnation, scan);
+                        self.keep(claim, scan);
                         return;
                     }
                 }
@@ -102,16 +110,23 @@ impl Data {
             }
             rows -= places.len();
             if rows == 0 {
-                self.scans.insert(claim.incarnation, scan);
+                self.keep(claim, scan);
                 return;
             }
         }
         taking.claims.more = scan.left || scan.made_pending != self.made_pending;
-        if !taking.claims.more {
+        if !taking.claims.more && is_whole {
             let later = self.due.iter().filter(|(_, due_ms, run, _)| {
                 *due_ms > claim.now_ms && *due_ms < NEVER && self.may_take(claim, *run)
             });
             taking.claims.next_due_ms = later.map(|(_, due_ms, ..)| *due_ms).min();
+        }
+    }
+
+    /// Keeps the progress of a walk through all priorities.
+    fn keep(&mut self, claim: &Claim, scan: Scan) {
+        if claim.scope == ClaimScope::All {
+            self.scans.insert(claim.incarnation, scan);
         }
     }
 
@@ -183,9 +198,10 @@ impl Data {
                 if !self.may_take(claim, run) {
                     return Verdict::NotMine;
                 }
-                if taking.claims.runs.len() >= claim.runs as usize {
+                if claim.is_full(taking.claims.runs.len(), taking.bytes) {
                     return Verdict::Full;
                 }
+                taking.bytes += self.weight_of(run);
                 let Some(claimed) = self.take(claim, run) else {
                     return Verdict::NotMine;
                 };
@@ -203,6 +219,15 @@ impl Data {
         }
         claimed.claimed.extend(self.claim_trigger(no));
         Verdict::Claimed
+    }
+
+    /// The bytes of a run's triggers and scopes.
+    fn weight_of(&self, run: RunNo) -> u64 {
+        let triggers = self.triggers_of(run);
+        let triggers = triggers.iter().filter_map(|no| self.triggers.get(no));
+        let head = self.runs.get(&run);
+        let scopes = head.into_iter().flat_map(|run| run.scopes.values());
+        triggers.map(of_trigger).sum::<u64>() + scopes.map(of_scope).sum::<u64>()
     }
 
     fn is_paused(&self, run: RunNo) -> bool {

@@ -13,7 +13,7 @@ use crate::letters::{
     DeadTrigger, DeleteLetter, LetterBody, LetterRow, Lettered, NewDeadLetter, PurgeLetters,
     ReplayLetter,
 };
-use crate::rows::{NewTrigger, TriggerRow, bounded, control};
+use crate::rows::{NewTrigger, TriggerRow, bounded, control, following};
 use crate::write::Commit;
 
 /// The trigger that an external name stands for.
@@ -141,7 +141,10 @@ impl Data {
         for run in &commit.cancels {
             let no = self.ids.get(run).copied();
             if let Some(no) = no.filter(|no| !self.is_ended(*no)) {
-                self.control_once(no, TriggerType::Cancel, Bytes::new(), commit.at_ms);
+                if !self.is_asked_for(no, TriggerType::Cancel, b"") {
+                    let row = following(self.own_number(), commit.at_ms);
+                    self.insert_control(no, &row);
+                }
                 asked = true;
             }
         }

@@ -161,8 +161,10 @@ pub(crate) async fn cancel_all<X: Transaction>(tx: &mut X, commit: &Commit) -> D
             continue;
         };
         if !tx.is_over(no).await? {
-            let kind = TriggerType::Cancel;
-            control_once(tx, no, kind, &Bytes::new(), commit.at_ms).await?;
+            if !is_asked_for(tx, no, TriggerType::Cancel, &Bytes::new()).await? {
+                let row = rows::following(tx.own_number().await?, commit.at_ms);
+                insert_row(tx, no, &row).await?;
+            }
             asked = true;
         }
     }
@@ -246,11 +248,15 @@ async fn insert_control<X: Transaction>(
     detail: &Bytes,
     at_ms: i64,
 ) -> Done<X, ()> {
-    if matches!(kind, TriggerType::Cancel | TriggerType::Delete) {
+    let row = rows::control(no, kind, detail.clone(), at_ms);
+    insert_row(tx, run, &row).await
+}
+
+async fn insert_row<X: Transaction>(tx: &mut X, run: i64, row: &NewTrigger) -> Done<X, ()> {
+    if matches!(row.kind, TriggerType::Cancel | TriggerType::Delete) {
         trees::end(tx, run).await?;
     }
-    let row = rows::control(no, kind, detail.clone(), at_ms);
-    tx.insert_trigger(run, &row).await
+    tx.insert_trigger(run, row).await
 }
 
 async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Named>> {

@@ -65,6 +65,22 @@ macro_rules! select_trigger {
 }
 pub(crate) use select_trigger;
 
+/// The bytes of the triggers and scopes of a run, as a sum that [`crate::write::ClaimedRun::bytes`]
+/// has for a run that was claimed.
+macro_rules! weight_of {
+    ($run:literal) => {
+        concat!(
+            "(SELECT coalesce(sum(768 + octet_length(detail) ",
+            "+ coalesce(octet_length(payload), 0)), 0) FROM trigger WHERE run = ",
+            $run,
+            ") + (SELECT coalesce(sum(768 + octet_length(state)), 0) FROM scope WHERE run = ",
+            $run,
+            ")"
+        )
+    };
+}
+pub(crate) use weight_of;
+
 /// Selects the columns that [`execution`] reads, of the records `r`; the rest follows.
 macro_rules! select_execution {
     ($before:literal, $rest:literal) => {

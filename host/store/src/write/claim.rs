@@ -1,6 +1,7 @@
 //! A claim: the member asks for triggers that are due, and becomes the owner of their runs.
 
 use bytes::Bytes;
+use windlass_model::limits::FOLLOWING_PRIORITY;
 use windlass_model::{Incarnation, RunNo, ScopeNo};
 
 use crate::rows::{RunRow, TriggerRow};
@@ -16,8 +17,28 @@ pub struct Claim {
     pub runs: u32,
     /// Bound on the triggers claimed of each.
     pub triggers: u32,
+    /// Bound on the triggers and scopes of the runs claimed, in bytes as [`ClaimedRun::bytes`] counts
+    /// them: a claim ends with the run that reaches it.
+    pub bytes: u64,
     /// Which runs may be claimed.
     pub scope: ClaimScope,
+}
+
+impl Claim {
+    /// Whether so many runs, of so many bytes, are all that are claimed.
+    pub(crate) fn is_full(&self, runs: usize, bytes: u64) -> bool {
+        runs >= self.runs as usize || (runs > 0 && bytes >= self.bytes)
+    }
+}
+
+impl ClaimScope {
+    /// The lowest priority of the triggers that may be claimed.
+    pub(crate) fn lowest(&self) -> i32 {
+        match self {
+            Self::All | Self::Only(_) => i32::MIN,
+            Self::Control => FOLLOWING_PRIORITY,
+        }
+    }
 }
 
 /// The runs that may be claimed.
@@ -25,6 +46,8 @@ pub struct Claim {
 pub enum ClaimScope {
     /// All runs that are free or belong to the member.
     All,
+    /// The same runs, but only control triggers: they end other triggers.
+    Control,
     /// Only of these runs.
     Only(Vec<RunNo>),
 }
@@ -64,4 +87,26 @@ impl ClaimedRun {
     pub fn count(&self) -> u32 {
         u32::try_from(self.claimed.len()).unwrap_or(u32::MAX)
     }
+
+    /// The bytes that its triggers and scopes take in memory, about.
+    pub fn bytes(&self) -> u64 {
+        let triggers = self.claimed.iter().chain(&self.others);
+        let scopes = self.scopes.iter().map(|(_, state)| of_scope(state));
+        triggers.map(of_trigger).chain(scopes).sum()
+    }
+}
+
+/// The bytes that a trigger or a scope takes in memory besides its content: the row, then a part of the
+/// state of its run. The statement in `sql/rows.rs` has the same number.
+const ROW_BYTES: u64 = 768;
+
+/// The bytes of a trigger.
+pub(crate) fn of_trigger(row: &TriggerRow) -> u64 {
+    let payload = row.payload.as_ref().map_or(0, Bytes::len);
+    ROW_BYTES + (row.detail.len() + payload) as u64
+}
+
+/// The bytes of a scope.
+pub(crate) fn of_scope(state: &Bytes) -> u64 {
+    ROW_BYTES + state.len() as u64
 }

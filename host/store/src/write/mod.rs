@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 use windlass_model::{Incarnation, UpkeepNo};
 
 pub use self::claim::{Claim, ClaimScope, ClaimedRun, Claims};
+#[cfg(any(test, feature = "conformance"))]
+pub(crate) use self::claim::{of_scope, of_trigger};
 pub use self::commit::{
     Commit, Committed, Fence, Fenced, Finish, Mark, NewItem, OrFenced, Park, Release, Removed,
     TriggerFence, Unpark,

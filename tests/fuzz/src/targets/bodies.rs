@@ -125,6 +125,7 @@ impl Rig {
             max_descendants: 10_000,
             evaluation: windlass_runtime::EvaluationMemory::default(),
             run_data_bytes: 128 << 20,
+            run_state_bytes: 64 << 20,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
             observer: None,

@@ -126,10 +126,37 @@ fn triggers_beyond_the_horizon_are_left_to_the_scan() {
 #[test]
 fn a_full_process_claims_nothing_until_there_is_room() {
     check(&[
-        (10, Event::Woken, 4_096, &[Action::WatchRoom]),
-        (11, Event::Woken, 4_096, &[Action::WatchRoom]),
-        (12, Event::Room, 100, &[claim()]),
+        (
+            10,
+            Event::Woken,
+            4_096,
+            &[Action::WatchRoom, Action::ClaimControl],
+        ),
+        (11, claimed(None), 4_096, &[]),
+        (12, Event::Woken, 4_096, &[Action::WatchRoom]),
+        (13, Event::Room, 100, &[claim()]),
     ]);
+}
+
+#[test]
+fn a_full_process_claims_control_triggers_at_intervals() {
+    check(&[
+        (
+            10,
+            Event::Woken,
+            4_096,
+            &[Action::WatchRoom, Action::ClaimControl],
+        ),
+        (11, claimed(None), 4_096, &[]),
+        (109, Event::Tick, 4_096, &[]),
+        (110, Event::Tick, 4_096, &[Action::ClaimControl]),
+        (111, Event::Room, 100, &[]),
+        (112, claimed(None), 100, &[claim()]),
+    ]);
+    let mut core = settled();
+    core.step(Event::Woken, at(10), 4_096);
+    core.step(claimed(None), at(20), 4_096);
+    assert_eq!(core.sleep_ms(at(20)), 90);
 }
 
 #[test]

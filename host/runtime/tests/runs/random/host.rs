@@ -90,6 +90,7 @@ impl Machine {
             evaluation: windlass_runtime::EvaluationMemory::default(),
             // Half of the processes keep only what the store does not have.
             run_data_bytes: u64::from(burst.steps % 2) << 27,
+            run_state_bytes: u64::from(burst.steps / 4 % 2) << 26,
             unwritten_bytes: u64::from(burst.steps / 2 % 2) << 25,
             definition_bytes: 64 << 20,
             observer: None,

@@ -20,11 +20,15 @@ use crate::write::{Claim, ClaimScope, ClaimedRun, Claims};
 /// All triggers of the given runs.
 const OTHERS: &str = select_trigger!("WHERE run = ANY(?1) ORDER BY no + 0").postgres;
 
-/// Locks the heads of runs that are free or belong to the member.
+/// Locks the heads of runs that are free or belong to the member. After their [`standing`] follow the
+/// bytes of their triggers and scopes.
 macro_rules! hold_claimable {
     () => {
-        $crate::postgres::session::heads::hold!(
-            "no = ANY($1) AND status < 4 AND (owner IS NULL OR owner = $2)"
+        concat!(
+            "SELECT no, owner IS NULL, status = 3, ",
+            $crate::sql::rows::weight_of!("run.no"),
+            " FROM run WHERE no = ANY($1) AND status < 4 AND (owner IS NULL OR owner = $2) \
+                ORDER BY no FOR NO KEY UPDATE"
         )
     };
 }
@@ -95,8 +99,10 @@ const TAKE_DUE: &str = take_triggers!(concat!(
 pub(super) struct Taking {
     runs: Vec<Chosen>,
     places: FxHashMap<i64, usize>,
-    /// Heads that this transaction has locked.
-    pub(super) locked: FxHashSet<i64>,
+    /// The bytes of the runs.
+    bytes: u64,
+    /// Heads that this transaction has locked, with the bytes of their runs.
+    pub(super) locked: FxHashMap<i64, u64>,
     /// Heads that other transactions have locked.
     pub(super) refused: FxHashSet<i64>,
     /// Triggers of paused runs that this call has parked.
@@ -121,7 +127,7 @@ pub(super) enum Verdict {
     Enough,
     /// The head of the run is not locked yet.
     Unlocked,
-    /// The bound on runs is reached.
+    /// The bound on runs, or on their bytes, is reached.
     Full,
 }
 
@@ -130,13 +136,20 @@ impl Taking {
     pub(super) fn room(&self, claim: &Claim) -> usize {
         (claim.runs as usize).saturating_sub(self.runs.len())
     }
+
+    /// Notes a head that is locked.
+    pub(super) fn lock(&mut self, no: i64, row: &Row) -> Done<()> {
+        let bytes: i64 = get(row, 3)?;
+        self.locked.insert(no, bytes.cast_unsigned());
+        Ok(())
+    }
 }
 
 impl Session<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Done<Claims> {
         let (member, mut taking) = (claim.incarnation.0, Taking::default());
         match &claim.scope {
-            ClaimScope::All => {
+            ClaimScope::All | ClaimScope::Control => {
                 let Some(look) = self.look(claim).await? else {
                     return Ok(Claims::default());
                 };
@@ -208,7 +221,7 @@ impl Session<'_> {
         for row in &held {
             let no = get(row, 0)?;
             heads.insert(no, standing(row, 1)?);
-            taking.locked.insert(no);
+            taking.lock(no, row)?;
         }
         let due = due.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
         let due: Vec<(i64, i64)> = due.collect::<Done<_>>()?;
@@ -371,12 +384,13 @@ pub(super) fn choose(
             let Some(standing) = heads.get(&run) else {
                 return Verdict::NotMine;
             };
-            if taking.room(claim) == 0 {
+            if claim.is_full(taking.runs.len(), taking.bytes) {
                 return Verdict::Full;
             }
-            if !taking.locked.contains(&run) {
+            let Some(bytes) = taking.locked.get(&run) else {
                 return Verdict::Unlocked;
-            }
+            };
+            taking.bytes += bytes;
             taking.runs.push(Chosen {
                 no: run,
                 free: standing.free,

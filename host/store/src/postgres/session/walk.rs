@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 use super::claim::{Taking, Verdict, choose, hold_claimable};
 use super::heads::{Params, Standing, standing};
 use super::{Done, MEMBER, Session, get};
-use crate::write::Claim;
+use crate::write::{Claim, ClaimScope};
 
 /// Rows of the index that one statement reads.
 const PAGE: usize = 256;
@@ -140,7 +140,9 @@ impl Session<'_> {
         taking: &mut Taking,
         look: Look,
     ) -> Done<()> {
-        let begun = self.shared.scans.lock().get(&claim.incarnation.0).cloned();
+        let is_whole = claim.scope == ClaimScope::All;
+        let kept = || self.shared.scans.lock().get(&claim.incarnation.0).cloned();
+        let begun = if is_whole { kept() } else { None };
         let mut scan = begun.unwrap_or_else(|| Scan {
             places: FxHashMap::default(),
             made_pending: look.made_pending,
@@ -149,14 +151,17 @@ impl Session<'_> {
         let mut page = look.page;
         let mut rows = ROWS;
         let mut next_due_ms = None;
-        for rank in look.ranks {
+        let lowest = claim.scope.lowest();
+        for rank in look.ranks.into_iter().filter(|rank| *rank >= lowest) {
             match self
                 .walk_rank(claim, taking, &mut scan, rank, &mut page, &mut rows)
                 .await?
             {
                 Walked::Enough => {
                     taking.more = true;
-                    self.aftermath.scan = Some((claim.incarnation.0, Some(scan)));
+                    if is_whole {
+                        self.aftermath.scan = Some((claim.incarnation.0, Some(scan)));
+                    }
                     return Ok(());
                 }
                 Walked::All { next_ms } => {
@@ -165,8 +170,10 @@ impl Session<'_> {
             }
         }
         taking.more = scan.left || scan.made_pending != self.made_pending();
-        taking.next_due_ms = next_due_ms.filter(|_| !taking.more);
-        self.aftermath.scan = Some((claim.incarnation.0, None));
+        taking.next_due_ms = next_due_ms.filter(|_| !taking.more && is_whole);
+        if is_whole {
+            self.aftermath.scan = Some((claim.incarnation.0, None));
+        }
         Ok(())
     }
 
@@ -272,7 +279,7 @@ impl Session<'_> {
         for entry in page {
             let no = entry.place.1;
             let parked = taking.parked.contains(&entry.place.2);
-            let there = heads.contains_key(&no) && !taking.locked.contains(&no);
+            let there = heads.contains_key(&no) && !taking.locked.contains_key(&no);
             if there && !parked && seen.insert(no) {
                 wanted.push(no);
             }
@@ -291,10 +298,10 @@ impl Session<'_> {
             for row in &rows {
                 let no = get(row, 0)?;
                 heads.insert(no, standing(row, 1)?);
-                taking.locked.insert(no);
+                taking.lock(no, row)?;
                 room = room.saturating_sub(1);
             }
-            for no in numbers.iter().filter(|no| !taking.locked.contains(*no)) {
+            for no in numbers.iter().filter(|no| !taking.locked.contains_key(*no)) {
                 left |= heads.remove(no).is_some();
                 taking.refused.insert(*no);
             }

@@ -119,6 +119,7 @@ fn keyed_writes_come_after_a_barrier_before_them() {
             now_ms: 10,
             runs: 10,
             triggers: 10,
+            bytes: u64::MAX,
             scope: ClaimScope::All,
         };
         store.submit(&sink, vec![(8, claim.into())]);

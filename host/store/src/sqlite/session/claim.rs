@@ -48,6 +48,8 @@ pub(super) struct Scan {
 struct Taking {
     claims: Claims,
     places: FxHashMap<i64, usize>,
+    /// The bytes of the runs.
+    bytes: u64,
 }
 
 enum Verdict {
@@ -58,7 +60,7 @@ enum Verdict {
     Parked,
     /// The bound on triggers of this run is reached.
     Enough,
-    /// The bound on runs is reached.
+    /// The bound on runs, or on their bytes, is reached.
     Full,
 }
 
@@ -70,9 +72,10 @@ impl Session<'_> {
         let mut taking = Taking {
             claims: Claims::default(),
             places: FxHashMap::default(),
+            bytes: 0,
         };
         match &claim.scope {
-            ClaimScope::All => self.walk(claim, &mut taking)?,
+            ClaimScope::All | ClaimScope::Control => self.walk(claim, &mut taking)?,
             ClaimScope::Only(runs) => {
                 for no in runs {
                     self.claim_of(claim, &mut taking, no.0)?;
@@ -107,22 +110,32 @@ impl Session<'_> {
             made_pending,
             left: false,
         };
-        let scan = self.scans.remove(&claim.incarnation.0);
-        let undo = (claim.incarnation.0, scan.clone());
-        self.before.scans.push(undo);
-        let mut scan = scan.unwrap_or(begun);
+        let is_whole = claim.scope == ClaimScope::All;
+        let mut scan = begun;
+        if is_whole {
+            let before = self.scans.remove(&claim.incarnation.0);
+            self.before
+                .scans
+                .push((claim.incarnation.0, before.clone()));
+            scan = before.unwrap_or(scan);
+        }
         taking.claims.more = true;
         let mut rows = ROWS;
         let mut priority = TOP;
         while let Some(next) = self.priority_below(priority)? {
             priority = next;
+            if priority < claim.scope.lowest() {
+                break;
+            }
             if !self.walk_priority(claim, taking, &mut scan, priority, &mut rows)? {
-                self.scans.insert(claim.incarnation.0, scan);
+                if is_whole {
+                    self.scans.insert(claim.incarnation.0, scan);
+                }
                 return Ok(());
             }
         }
         taking.claims.more = scan.left || scan.made_pending != self.made_pending;
-        if !taking.claims.more {
+        if !taking.claims.more && is_whole {
             taking.claims.next_due_ms = self.next_due(claim)?;
         }
         Ok(())
@@ -226,10 +239,12 @@ impl Session<'_> {
                 if !self.may_take(claim, run)? {
                     return Ok(Verdict::NotMine);
                 }
-                if taking.claims.runs.len() >= claim.runs as usize {
+                if claim.is_full(taking.claims.runs.len(), taking.bytes) {
                     return Ok(Verdict::Full);
                 }
                 let claimed = self.take(claim, run)?;
+                let weight: i64 = self.statements.weight.query_row([run], |row| row.get(0))?;
+                taking.bytes += weight.cast_unsigned();
                 taking.claims.runs.push(claimed);
                 let place = taking.claims.runs.len() - 1;
                 taking.places.insert(run, place);

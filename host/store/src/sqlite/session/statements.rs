@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, Error as Fault, Statement};
 
-use crate::sql::rows::{select_run, select_trigger};
+use crate::sql::rows::{select_run, select_trigger, weight_of};
 use crate::sql::{Sql, hot, sql};
 
 /// The due triggers of one priority, after a position.
@@ -112,6 +112,8 @@ statements! {
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
 
     run_by_no: select_run!("WHERE i.no = ?1").sqlite,
+    /// The bytes of a run's triggers and scopes.
+    weight: concat!("SELECT ", weight_of!("?1")),
     /// Answered from the index alone.
     due: DUE,
     /// The highest priority below another one that has pending triggers: one index lookup.
