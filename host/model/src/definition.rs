@@ -21,6 +21,9 @@ pub struct Definition {
     pub input: Option<Value>,
     /// The triggers that start it, by key: `[a-z_][a-z0-9_]*`.
     pub triggers: BTreeMap<String, StartTrigger>,
+    /// The tags of its runs, by name: `[a-z_][a-z0-9_-]*`. Templates over the input of the run. At
+    /// most [`crate::limits::TAGS`].
+    pub tags: BTreeMap<String, Value>,
     /// The initial values of `vars`; no templates.
     pub vars: BTreeMap<String, Value>,
     /// The outermost nodes, by name: `[a-z_][a-z0-9_]*`. Names are unique in the whole workflow,

@@ -51,6 +51,6 @@ pub use json_text::JsonText;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};
 pub use payload::{BlobRef, Body, Payload};
 pub use resumption::Resumption;
-pub use run::Status;
+pub use run::{Status, Tags};
 pub use stimulus::{Delivery, Stimulus};
 pub use trigger::{TriggerState, TriggerType};

@@ -76,6 +76,15 @@ pub const STIMULUS_NAME_BYTES: usize = 256;
 /// workflow's name and a word, and an entry of PostgreSQL's indexes has at most 2,704 bytes.
 pub const CORRELATION_BYTES: usize = 1024;
 
+/// Tags of one run.
+pub const TAGS: usize = 16;
+
+/// How long the name of a tag may be, in bytes.
+pub const TAG_NAME_BYTES: usize = 64;
+
+/// How long the value of a tag may be, in bytes.
+pub const TAG_BYTES: usize = 256;
+
 /// How long the name of a variable may be, in bytes.
 pub const VARIABLE_NAME_BYTES: usize = 256;
 

@@ -1,8 +1,12 @@
 //! The life of a run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+/// The tags of a run: names and values.
+pub type Tags = BTreeMap<String, String>;
 
 /// The status of a run. Numbers are stored: they are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

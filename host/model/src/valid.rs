@@ -6,7 +6,10 @@
 //! texts that are longer than an index entry may be. Payloads are not keys: they are kept as bytes,
 //! and may be any JSON.
 
-use crate::limits::{CORRELATION_BYTES, STIMULUS_NAME_BYTES, VARIABLE_NAME_BYTES};
+use crate::Tags;
+use crate::limits::{
+    CORRELATION_BYTES, STIMULUS_NAME_BYTES, TAG_BYTES, TAG_NAME_BYTES, TAGS, VARIABLE_NAME_BYTES,
+};
 
 /// The reason why a text is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +25,12 @@ pub enum Invalid {
         most: usize,
         /// The bytes of the text.
         bytes: usize,
+    },
+    /// There are too many tags.
+    #[error("a run has at most {TAGS} tags, and not {tags}")]
+    Tags {
+        /// Their number.
+        tags: usize,
     },
     /// It contains the character U+0000.
     #[error("{what} has no zero character (U+0000), and this one has one at byte {at}")]
@@ -44,6 +53,12 @@ pub struct Kind<'w> {
 /// The correlation id of a run, a bookmark or a stimulus.
 pub const CORRELATION: Kind<'_> = Kind::new("a correlation id", 0, CORRELATION_BYTES);
 
+/// The name of a tag.
+pub const TAG_NAME: Kind<'_> = Kind::new("the name of a tag", 1, TAG_NAME_BYTES);
+
+/// The value of a tag.
+pub const TAG: Kind<'_> = Kind::new("the value of a tag", 0, TAG_BYTES);
+
 /// The name of a stimulus.
 pub const EVENT: Kind<'_> = Kind::new("the name of an event", 1, STIMULUS_NAME_BYTES);
 
@@ -55,6 +70,19 @@ pub const NODE: Kind<'_> = Kind::new("the name of a node", 1, STIMULUS_NAME_BYTE
 
 /// The name of a variable.
 pub const VARIABLE: Kind<'_> = Kind::new("the name of a variable", 0, VARIABLE_NAME_BYTES);
+
+/// Checks the number of tags, their names and their values.
+///
+/// # Errors
+///
+/// The reason for the first one that is not valid.
+pub fn check_tags(tags: &Tags) -> Result<(), Invalid> {
+    if tags.len() > TAGS {
+        return Err(Invalid::Tags { tags: tags.len() });
+    }
+    TAG_NAME.check_all(tags.keys())?;
+    TAG.check_all(tags.values())
+}
 
 impl<'w> Kind<'w> {
     /// A kind of texts with so many bytes, whose name is like `a correlation id`.

@@ -114,3 +114,5 @@ pub const DENIED_COMPONENT: Code = Code::new("WL-R165");
 pub const OTHER_KEYRING: Code = Code::new("WL-R164");
 /// A text is not a valid key: it is too long, or contains a zero character.
 pub const BAD_KEY: Code = Code::new("WL-R152");
+/// The tags of a run cannot be made of its input.
+pub const TAGS: Code = Code::new("WL-R153");

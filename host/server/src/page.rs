@@ -37,6 +37,11 @@ pub(crate) struct Page<T> {
     pub(crate) next: Option<String>,
 }
 
+/// The cursor of the page that begins after a position of a list.
+pub(crate) fn cursor(list: &str, place: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{list}\n{place}"))
+}
+
 /// Selects a page of a list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -132,7 +137,7 @@ impl PageAsked {
             items.push(item);
         }
         more |= rows.peek().is_some();
-        let next = more.then(|| URL_SAFE_NO_PAD.encode(format!("{list}\n{last}")));
+        let next = more.then(|| cursor(list, &last));
         Ok(Page { items, next })
     }
 }

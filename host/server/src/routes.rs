@@ -14,8 +14,9 @@ use utoipa_axum::routes;
 use windlass_model::http::METHODS;
 
 use crate::api::{
-    admin, bookmarks, definitions, drafts, events, health, letters, lifecycle, live, locks,
-    plugins, publishing, resume, runs, starting, stimuli, transfer, triggers, upkeep, webhooks,
+    admin, bookmarks, definitions, drafts, events, health, letters, lifecycle, listing, live,
+    locks, plugins, publishing, resume, runs, starting, stimuli, transfer, triggers, upkeep,
+    webhooks,
 };
 use crate::app::App;
 use crate::codes;
@@ -34,7 +35,7 @@ pub(crate) fn documented() -> Routes {
     Routes::new(OpenApiRouter::with_openapi(Document::openapi()))
         .add(P::RunsStart.begins(), routes!(starting::start))
         .add(P::RunsStart.begins(), routes!(starting::begin))
-        .add(P::RunsRead, routes!(runs::list))
+        .add(P::RunsRead, routes!(listing::list))
         .add(P::RunsRead, routes!(runs::show))
         .add(P::RunsRead, routes!(runs::input))
         .add(P::RunsRead, routes!(runs::vars))

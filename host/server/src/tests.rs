@@ -1,5 +1,6 @@
 //! A server with its own runtime, called without a socket.
 
+mod listing;
 mod requests;
 mod starts;
 

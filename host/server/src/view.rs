@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Body, Digest, Payload, RunNo, Seq};
+use windlass_model::{Body, Digest, Payload, RunNo, Seq, Tags};
 use windlass_store::rows::{ExecutionRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
@@ -64,6 +64,9 @@ pub(crate) struct Run {
     /// Its subject.
     #[schema(required = true)]
     correlation: Option<String>,
+    /// Its tags.
+    #[schema(value_type = HashMap<String, String>)]
+    tags: Tags,
     /// The time at which it was created.
     created: String,
     /// The time at which it ended.
@@ -100,6 +103,7 @@ impl Names {
             definition: row.definition.to_string(),
             status: row.status.name(),
             correlation: row.correlation.clone(),
+            tags: row.tags.clone(),
             created: moment(row.created_ms),
             finished: row.finished_ms.map(moment),
             failure: row.failure.as_ref().map(Failure::from),

@@ -187,6 +187,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewRu
         }),
         pins: Arc::new(PinsRow { digest, json }),
         correlation: None,
+        tags: windlass_model::Tags::new(),
         request: digest,
         owner,
         state: Bytes::from_static(&[7; 48]),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use windlass_model::{BlobRef, Body, Delivery, Digest, Payload, RunId, StimulusId};
+use windlass_model::{BlobRef, Body, Delivery, Digest, Payload, RunId, StimulusId, Tags};
 
 use crate::stimuli::NewStimulus;
 
@@ -63,6 +63,14 @@ pub(crate) fn payload_of(
 pub(crate) fn json<T: Serialize>(value: &T) -> Option<String> {
     // No stored value has a map with keys other than text, so serialising cannot fail.
     serde_json::to_string(value).ok()
+}
+
+/// The JSON text of tags, or `None` if there are none.
+pub(crate) fn json_tags(tags: &Tags) -> Option<String> {
+    match tags.is_empty() {
+        true => None,
+        false => json(tags),
+    }
 }
 
 /// The JSON text of a list, or `None` if the list is empty.

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, ExecutionNo, LetterNo, Payload, RunId, RunNo, ScopeNo, Seq,
-    Status, TriggerId, Version,
+    BlobRef, BookmarkNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId, RunNo,
+    ScopeNo, Seq, Status, Tags, TriggerId, Version,
 };
 
 use crate::components::{ComponentRow, Stored};
@@ -40,9 +40,17 @@ macro_rules! with_readers {
             /// Runs whose id begins with these hexadecimal digits, ignoring hyphens; at most
             /// `limit`.
             runs_by_prefix(prefix: &str, limit: u32) -> Vec<RunRow>, by readers;
-            /// Runs, the highest number first. Runs of the process that joined last come
-            /// first, and those of one process in the reverse order of their creation.
-            runs(query: &RunQuery) -> Vec<RunRow>, by readers;
+            /// Runs, the newest first by the time of their creation.
+            runs(query: &RunQuery) -> Vec<RunRow>, by listing;
+            /// The number of runs that [`runs`](Reader::runs) would return.
+            run_count(query: &RunQuery) -> u64, by listing;
+            /// The place at which a search for these runs ends if it looks at `looks` runs, at
+            /// least 1; none: fewer are left to look at. Only the time, one condition with an index
+            /// and the places of the query decide: that condition is the first that the query has
+            /// of correlation, parent and the tag whose name comes first.
+            horizon(query: &RunQuery, looks: u32) -> Option<RunPlace>, by listing;
+            /// Runs with an owner, by the owner and their numbers, after a known one; at most `limit`.
+            owned(after: Option<(Incarnation, RunNo)>, limit: u32) -> Vec<RunRow>, by listing;
             /// The input of a run.
             input(run: RunNo) -> Option<Payload>, by readers;
             /// The output of an ended run.
@@ -132,8 +140,8 @@ macro_rules! with_readers {
             dead_letters(query: &LetterQuery) -> Vec<LetterRow>, by stimulus_rows;
             /// One dead letter.
             dead_letter(no: LetterNo) -> Option<LetterRow>, by stimulus_rows;
-            /// Children of a run, oldest first, after a known one; at most `limit`.
-            children(parent: RunNo, after: Option<RunNo>, limit: u32) -> Vec<RunRow>, by readers;
+            /// Children of a run, oldest first, after a known place; at most `limit`.
+            children(parent: RunNo, after: Option<RunPlace>, limit: u32) -> Vec<RunRow>, by listing;
             /// The complete bytes of a blob.
             blob(blob: BlobRef) -> Option<Bytes>, by readers;
             /// At most `limit` bytes of a blob, beginning with byte `from`; fewer at its end. The
@@ -184,6 +192,24 @@ pub struct Backlog {
     pub dead: u64,
 }
 
+/// The place of a run in the order of creation. The clocks of machines differ, so a run may be
+/// created at a place before that of an older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunPlace {
+    /// The time of its creation, in epoch milliseconds.
+    pub created_ms: i64,
+    /// Its number.
+    pub no: RunNo,
+}
+
+impl RunPlace {
+    /// The place before all runs that were created at this time.
+    pub(crate) const fn at(created_ms: i64) -> Self {
+        let no = RunNo(i64::MIN);
+        Self { created_ms, no }
+    }
+}
+
 /// Which runs to list.
 #[derive(Clone, Debug, Default)]
 pub struct RunQuery {
@@ -191,10 +217,40 @@ pub struct RunQuery {
     pub statuses: Vec<Status>,
     /// Only of the workflow of this name.
     pub workflow: Option<String>,
-    /// Only older than this one.
-    pub before: Option<RunNo>,
+    /// Only created at this time or later, in epoch milliseconds.
+    pub since_ms: Option<i64>,
+    /// Only created before this time, in epoch milliseconds.
+    pub until_ms: Option<i64>,
+    /// Only with this correlation.
+    pub correlation: Option<String>,
+    /// Only with a failure of this code.
+    pub failure: Option<String>,
+    /// Only children of this run.
+    pub parent: Option<RunNo>,
+    /// Only with all these tags.
+    pub tags: Tags,
+    /// Only before this place.
+    pub before: Option<RunPlace>,
+    /// Only at this place or after it: see [`Reader::horizon`].
+    pub down_to: Option<RunPlace>,
     /// At most this many.
     pub limit: u32,
+}
+
+impl RunQuery {
+    /// The places between which the runs are: after the first one or at it, before the second one.
+    pub(crate) fn places(&self) -> (RunPlace, RunPlace) {
+        let from = self.down_to.max(self.since_ms.map(RunPlace::at));
+        let until = self.until_ms.map(RunPlace::at);
+        let before = [self.before, until].into_iter().flatten().min();
+        (
+            from.unwrap_or(RunPlace::at(i64::MIN)),
+            before.unwrap_or(RunPlace {
+                created_ms: i64::MAX,
+                no: RunNo(i64::MAX),
+            }),
+        )
+    }
 }
 
 /// The number of rows of each kind.

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use windlass_model::limits::{CONTROL_PRIORITY, FOLLOWING_PRIORITY, PRIORITY};
 use windlass_model::{
     Digest, Epoch, ExecutionNo, ExecutionStatus, Failure, Incarnation, LogLine, Payload, RunId,
-    RunNo, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
+    RunNo, Seq, Status, Tags, Token, TriggerNo, TriggerState, TriggerType, Version,
 };
 
 use crate::published::Edition;
+use crate::read::RunPlace;
 use crate::write::TriggerFence;
 
 /// A published or ad-hoc definition: its canonical JSON, identified by its digest.
@@ -48,6 +49,8 @@ pub struct RunRow {
     pub pins: Digest,
     /// Its correlation, chosen by the caller.
     pub correlation: Option<String>,
+    /// Its tags, by which lists find it.
+    pub tags: Tags,
     /// Digest of the request that created it, so that a repeated request gets the same answer.
     pub request: Digest,
     /// Its status.
@@ -79,6 +82,14 @@ impl RunRow {
     pub fn root(&self) -> RunNo {
         let of_parent = self.parent.as_ref().map(|parent| parent.root);
         of_parent.or(self.tree).unwrap_or(self.no)
+    }
+
+    /// Its place in the order of creation.
+    pub fn place(&self) -> RunPlace {
+        RunPlace {
+            created_ms: self.created_ms,
+            no: self.no,
+        }
     }
 }
 
@@ -381,6 +392,9 @@ pub struct NewRun {
     pub pins: Arc<PinsRow>,
     /// Its correlation, chosen by the caller.
     pub correlation: Option<String>,
+    /// Its tags: at most [`TAGS`](windlass_model::limits::TAGS), whose names and values are
+    /// [valid](windlass_model::valid::TAG).
+    pub tags: Tags,
     /// Digest of the request.
     pub request: Digest,
     /// If set, this member owns the run from its creation, and its triggers may be claimed.

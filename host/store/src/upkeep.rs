@@ -98,6 +98,7 @@ pub(crate) const RULES: &[Rule] = rules! {
     "a row of a run has its run":
         "SELECT h.kind || ' of run ' || h.run FROM ( \
          SELECT 'the origin' AS kind, run FROM origin \
+         UNION ALL SELECT 'a tag', run FROM run_tag \
          UNION ALL SELECT 'a variable', run FROM var \
          UNION ALL SELECT 'a scope', run FROM scope \
          UNION ALL SELECT 'an item', run FROM item \
@@ -107,6 +108,11 @@ pub(crate) const RULES: &[Rule] = rules! {
          UNION ALL SELECT 'a time of its own', run FROM kept \
          UNION ALL SELECT 'a bookmark', run FROM bookmark) h \
          WHERE NOT EXISTS (SELECT 1 FROM run i WHERE i.no = h.run)",
+    "a run is found by its tags":
+        "SELECT 'run ' || o.run FROM origin o WHERE o.tags IS NOT NULL \
+         AND o.run NOT IN (SELECT run FROM run_tag) \
+         UNION ALL SELECT 'tag ' || t.name || ' of run ' || t.run FROM run_tag t \
+         JOIN origin o ON o.run = t.run WHERE o.tags IS NULL OR o.created_ms <> t.created_ms",
     "a bookmark names a row of its run":
         "SELECT 'bookmark ' || b.no || ' of run ' || b.run FROM bookmark b \
          WHERE NOT EXISTS (SELECT 1 FROM trigger t WHERE t.no = b.trigger \

@@ -26,9 +26,9 @@ from windlass_client.models.node_status import NodeStatus
 from windlass_client.models.outcome import Outcome
 from windlass_client.models.page_bookmark import PageBookmark
 from windlass_client.models.page_execution import PageExecution
-from windlass_client.models.page_run import PageRun
 from windlass_client.models.problem import Problem
 from windlass_client.models.published import Published
+from windlass_client.models.run_page import RunPage
 from windlass_client.models.run_status import RunStatus
 from windlass_client.models.sent import Sent
 from windlass_client.models.start import Start
@@ -119,10 +119,10 @@ def check_cancel(client: Client) -> None:
 
 def check_list(client: Client) -> None:
     page = list_runs.sync(client=client, workflow=WORKFLOW, limit=2)
-    assert isinstance(page, PageRun) and isinstance(page.next_, str), page
+    assert isinstance(page, RunPage) and isinstance(page.next_, str), page
     assert [run.status for run in page.items] == [RunStatus.CANCELLED, RunStatus.COMPLETED], page
     rest = list_runs.sync(client=client, workflow=WORKFLOW, cursor=page.next_)
-    assert isinstance(rest, PageRun) and len(rest.items) == 1, rest
+    assert isinstance(rest, RunPage) and len(rest.items) == 1, rest
     long = get_result.sync(rest.items[0].id, client=client, wait="1h")
     assert isinstance(long, Problem) and long.code == "WL-H018", long
 

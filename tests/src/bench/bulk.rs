@@ -132,6 +132,7 @@ impl Template {
             definition: Arc::new(definition),
             pins: Arc::new(pins),
             correlation: None,
+            tags: windlass_model::Tags::new(),
             request: Digest::of(b"bench"),
             owner: None,
             state: row.state,

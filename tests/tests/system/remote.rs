@@ -72,7 +72,7 @@ fn a_list_is_read_page_by_page_and_shown_as_from_a_store() {
     let run = |id: &str| {
         json!({
             "id": id, "workflow": "w", "definition": "sha256:1", "status": "running",
-            "correlation": null, "created": "2026-01-01T00:00:00Z", "finished": null,
+            "correlation": null, "tags": {}, "created": "2026-01-01T00:00:00Z", "finished": null,
             "failure": null, "parent": null,
         })
     };
@@ -108,11 +108,83 @@ fn a_list_is_read_page_by_page_and_shown_as_from_a_store() {
         "created",
         "finished",
         "failure",
+        "parent",
+        "tags",
     ];
     let mut keys = keys;
     keys.sort_unstable();
     of_store.sort_unstable();
     assert_eq!(keys, of_store);
+}
+
+/// Runs a command for people against a host with these answers.
+fn ask_for_people(command: &[&str], answers: Vec<(u16, Value)>) -> (Said, Vec<String>) {
+    let place = Place::new(&[]);
+    let (address, asked) = host(answers);
+    let said = place.say(&[&["--server", &address], command].concat());
+    let asked = asked.join().expect("it was asked");
+    (said, asked.into_iter().map(|(first, ..)| first).collect())
+}
+
+#[test]
+fn a_list_says_how_many_runs_there_are_and_how_it_goes_on() {
+    let run = |id: &str| {
+        json!({
+            "id": id, "workflow": "w", "status": "faulted", "correlation": "order 7",
+            "tags": { "customer": "acme" }, "created": "2026-01-01T00:00:00Z",
+            "finished": "2026-01-01T00:00:01Z",
+            "failure": { "class": "permanent", "code": "WL-R001", "message": "no" },
+        })
+    };
+    let page = json!({
+        "items": [run("1"), run("2")], "next": "more", "searched_to": "2026-01-01T00:00:00Z",
+        "matching": { "count": 212, "exact": true },
+    });
+    let command = [
+        "runs",
+        "list",
+        "--limit",
+        "2",
+        "--tag",
+        "customer=acme",
+        "--failure",
+        "WL-R001",
+        "--since",
+        "2026-01-01T00:00:00Z",
+        "--parent",
+        ID,
+        "--cursor",
+        "before",
+    ];
+    let (said, asked) = ask_for_people(&command, vec![(200, page)]);
+    assert_eq!(said.exit, Some(0), "{said:?}");
+    let expected = format!(
+        "GET /api/v1/runs?since=2026-01-01T00%3A00%3A00Z&failure=WL-R001&parent={ID}\
+        &tag=customer%3Dacme&count=true&limit=2&cursor=before"
+    );
+    assert_eq!(asked, [expected]);
+    assert!(said.stdout.contains("order 7"), "{said:?}");
+    assert!(said.stdout.contains("WL-R001"), "{said:?}");
+    assert_eq!(said.stderr, "2 of 212 runs; more with `--cursor more`\n");
+}
+
+#[test]
+fn a_list_without_a_run_ends_and_says_how_far_it_has_searched() {
+    let empty = |at: u32| {
+        let page = json!({
+            "items": [], "next": format!("c{at}"), "searched_to": format!("2026-01-{at}T00:00:00Z"),
+            "matching": { "count": 0, "exact": false },
+        });
+        (200, page)
+    };
+    let answers = (10..20).map(empty).collect();
+    let command = ["runs", "list", "--status", "faulted"];
+    let (said, asked) = ask_for_people(&command, answers);
+    assert_eq!(said.exit, Some(0), "{said:?}");
+    let last = "GET /api/v1/runs?status=faulted&limit=20&cursor=c18";
+    assert_eq!(asked.last().map(String::as_str), Some(last));
+    let note = "no run found; searched back to 2026-01-19T00:00:00Z; more with `--cursor c19`\n";
+    assert_eq!(said.stderr, note);
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn a_bundle_has_the_data_of_a_report_and_no_secret() {
         let found = files.iter().find(|(name, _)| *name == path);
         serde_json::from_str(&found.expect("it is there").1).expect("it is JSON")
     };
-    assert_eq!(of("store.json")["runs"]["completed"], json!(1));
+    assert_eq!(of("store.json")["newest_runs"]["completed"], json!(1));
     let plugins = of("plugins.json");
     let steps = plugins["loaded"].as_array().expect("an array").iter();
     let steps = steps.filter(|plugin| plugin["package"] == "steps").count();

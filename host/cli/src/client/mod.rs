@@ -32,7 +32,7 @@ use host::Host;
 use process::Process;
 
 /// The largest page of a list that a command requests.
-const PAGE: u32 = 500;
+pub(crate) const PAGE: u32 = 500;
 
 /// The API of a host, or of this process.
 pub(crate) enum Api {

@@ -12,6 +12,13 @@ pub(super) static ROOTS: [(&str, &[&str]); 8] = [
     ("trigger", &["type", "attempt"]),
 ];
 
+/// The names that the expressions of tags see, before the run begins.
+pub(super) static START: [(&str, &[&str]); 3] = [
+    ("input", &[]),
+    (RUN, &["id", "correlation"]),
+    ("workflow", &["name"]),
+];
+
 /// The identity of the run.
 pub(super) const RUN: &str = "run";
 

@@ -123,6 +123,8 @@ pub(super) enum About {
     Failure,
     /// The cause of a run, before the run.
     Cause(Cause),
+    /// A run that is about to begin.
+    Start,
 }
 
 /// What starts a run, as the expressions of its trigger see it.
@@ -465,6 +467,7 @@ impl Findings {
             About::Run => (&names::ROOTS, None),
             About::Failure => (&names::ROOTS, Some(&names::ERROR)),
             About::Cause(cause) => (&[], Some(cause.root())),
+            About::Start => (&names::START, None),
         };
         run.iter().chain(further)
     }
@@ -493,6 +496,12 @@ impl Findings {
             let message = format!("`{root}` is a function and no value");
             let help = format!("call it: `{root}(…)`");
             return self.mistake(UNKNOWN_NAME, message, Some(help), at);
+        }
+        if self.about == About::Start && names::ROOTS.iter().any(|(name, _)| *name == root) {
+            let message = format!("there is no `{root}` here");
+            let help =
+                "tags are made before the run begins: they see `input`, `run` and `workflow`";
+            return self.mistake(UNKNOWN_NAME, message, Some(help.to_owned()), at);
         }
         if root == names::ERROR.0 {
             let help = "`error` is there only in the conditions of `retry` and `on-error`";

@@ -66,6 +66,16 @@ impl Template {
         Self::about(About::Cause(cause), value, &[], pointer)
     }
 
+    /// Compiles the tags of a run at `pointer`: their expressions see its input, its identity and the
+    /// name of its workflow.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes in its expressions.
+    pub fn of_tags(value: &Json, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
+        Self::about(About::Start, value, &[], pointer)
+    }
+
     fn about(
         about: About,
         value: &Json,

@@ -35,6 +35,7 @@ pub(super) fn compile(
     let compiled = expressions.nodes(raw);
     let outputs = expressions.outputs();
     let conditions = expressions.conditions();
+    let tags = expressions.tags();
     let Expressions {
         mut found, needs, ..
     } = expressions;
@@ -76,6 +77,7 @@ pub(super) fn compile(
         edges,
         loops,
         bodies,
+        tags,
         options,
         forward: OnceLock::new(),
     })

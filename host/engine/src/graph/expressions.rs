@@ -61,6 +61,24 @@ impl Expressions<'_> {
             .collect()
     }
 
+    /// The tags of a run.
+    pub(super) fn tags(&mut self) -> Option<Template> {
+        let tags = self.flat.tags;
+        if tags.is_empty() || self.is_full() {
+            return None;
+        }
+        let all = tags
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()));
+        match Template::of_tags(&Value::Object(all.collect()), "/tags") {
+            Ok(template) => Some(template),
+            Err(found) => {
+                self.report(found);
+                None
+            }
+        }
+    }
+
     pub(super) fn conditions(&mut self) -> Vec<When> {
         let edges = &self.flat.edges;
         let when = |edge: &super::flat::FlatEdge<'_>| match &edge.edge.when {

@@ -22,6 +22,8 @@ pub(super) struct Flat<'a> {
     pub(super) bodies: Vec<FlatBody<'a>>,
     /// Names that two nodes have, with the pointer to the second node.
     pub(super) doubled: Vec<(&'a str, String)>,
+    /// The tags of a run.
+    pub(super) tags: &'a BTreeMap<String, Value>,
     /// Nodes that run only to undo another node.
     pub(super) compensating: BTreeSet<&'a str>,
 }
@@ -63,6 +65,7 @@ impl<'a> Flat<'a> {
                 pointer: String::new(),
             }],
             doubled: Vec::new(),
+            tags: &definition.tags,
             compensating: BTreeSet::new(),
         };
         let mut names: BTreeMap<&str, FlatNode<'a>> = BTreeMap::new();

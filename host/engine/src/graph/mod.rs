@@ -83,6 +83,7 @@ pub struct Graph {
     pub(crate) edges: Vec<Edge>,
     pub(crate) loops: Vec<Loop>,
     pub(crate) bodies: Vec<Body>,
+    pub(crate) tags: Option<Template>,
     pub(crate) options: Options,
     /// Every node, after the nodes that lead to it. Computed at the first call.
     pub(crate) forward: OnceLock<Vec<NodeIx>>,
@@ -422,6 +423,11 @@ impl Graph {
     /// The output of a run. `None`: `null`.
     pub fn output(&self) -> Option<&Template> {
         self.body(BodyIx::ROOT)?.output.as_ref()
+    }
+
+    /// The tags of a run: an object. `None`: it has none.
+    pub fn tags(&self) -> Option<&Template> {
+        self.tags.as_ref()
     }
 
     /// The options of its runs.

@@ -35,6 +35,7 @@ impl Graph {
             list::<NodeIx>(entries) + body.output.as_ref().map_or(0, Template::weight)
         });
         tables
+            + self.tags.as_ref().map_or(0, Template::weight)
             + races * reach
             + nodes.sum::<usize>()
             + edges.sum::<usize>()

@@ -152,8 +152,21 @@ pub fn instant_ms(text: &str) -> Result<i64, NoTime> {
 ///
 /// As those of [`duration_ms`] and [`instant_ms`].
 pub fn moment_ms(text: &str, now_ms: i64) -> Result<i64, NoTime> {
+    moment(text, |ms| now_ms.saturating_add_unsigned(ms))
+}
+
+/// Reads a duration, which ends at `now_ms`, or an instant, into milliseconds since 1970.
+///
+/// # Errors
+///
+/// As those of [`duration_ms`] and [`instant_ms`].
+pub fn past_ms(text: &str, now_ms: i64) -> Result<i64, NoTime> {
+    moment(text, |ms| now_ms.saturating_sub_unsigned(ms))
+}
+
+fn moment(text: &str, at: impl FnOnce(u64) -> i64) -> Result<i64, NoTime> {
     let fault = match length(text) {
-        Ok(ms) => return Ok(now_ms.saturating_add_unsigned(ms)),
+        Ok(ms) => return Ok(at(ms)),
         Err(fault) => fault,
     };
     let wrong = match instant_ms(text) {
@@ -585,6 +598,8 @@ mod tests {
         let read = |text| moment_ms(text, 1_000).map_err(|wrong| wrong.message);
         assert_eq!(read("5s"), Ok(6_000));
         assert_eq!(read("1970-01-01T00:00:05Z"), Ok(5_000));
+        assert_eq!(past_ms("300ms", 1_000).ok(), Some(700));
+        assert_eq!(past_ms("1970-01-01T00:00:05Z", 1_000).ok(), Some(5_000));
         for (text, expected) in [
             ("soon", "`soon` is neither a duration nor an instant"),
             (

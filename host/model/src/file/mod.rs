@@ -28,7 +28,7 @@ mod trigger;
 mod workflow;
 
 pub use decode::decode;
-pub use duration::{NoTime, duration_ms, instant_ms, moment_ms};
+pub use duration::{NoTime, duration_ms, instant_ms, moment_ms, past_ms};
 pub use format::JSON_SCHEMA;
 pub use source_map::SourceMap;
 

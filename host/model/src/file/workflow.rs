@@ -7,7 +7,8 @@ use super::tree::{Entry, Kind, Node};
 use super::{edge, format, node, trigger};
 use crate::definition::{Activation, CommitStrategy, Incidents, Options};
 use crate::schema::Schema;
-use crate::{Definition, codes, limits};
+use crate::template::is_template;
+use crate::{Definition, codes, limits, valid};
 
 pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
     const LIKE: &str = "a workflow is like `workflow: order`, below it `nodes:` with the nodes by \
@@ -66,6 +67,7 @@ pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
             "description" => definition.description = reader.text(value).map(str::to_owned),
             "input" => definition.input = Some(schema(reader, value)),
             "triggers" => definition.triggers = trigger::all(reader, value),
+            "tags" => definition.tags = tags(reader, value),
             "vars" => definition.vars = vars(reader, value),
             "nodes" => definition.nodes = node::all(reader, value, "a workflow"),
             "edges" => definition.edges = edge::all(reader, value),
@@ -143,6 +145,52 @@ pub(super) fn schema(reader: &mut Reader, node: &Node) -> serde_json::Value {
             .help("like `{ type: object }`"),
     }
     value
+}
+
+fn tags(reader: &mut Reader, node: &Node) -> BTreeMap<String, serde_json::Value> {
+    let like = "like `tags: { customer: '{{ input.customer }}' }`";
+    let entries = reader.map_like(node, "a map of names and values", like);
+    if entries.len() > limits::TAGS {
+        let (most, here) = (limits::TAGS, entries.len());
+        let message = format!("a run has at most {most} tags; here are {here}");
+        reader.report(codes::TOO_LARGE, message, node);
+    }
+    for entry in entries {
+        let name = &entry.key;
+        if !is_name(name, true) || name.len() > limits::TAG_NAME_BYTES {
+            let message = format!("`{}` cannot be the name of a tag", cut(name));
+            let help = format!(
+                "names of tags consist of a-z, 0-9, `_` and `-`, begin with a letter or `_`, and \
+                 have at most {} characters",
+                limits::TAG_NAME_BYTES
+            );
+            reader
+                .report_key(codes::BAD_NAME, message, entry)
+                .help(help);
+        }
+        reader.at(name, |reader| tag(reader, &entry.value));
+    }
+    let entries = entries.iter();
+    entries
+        .map(|entry| (entry.key.clone(), entry.value.to_value()))
+        .collect()
+}
+
+fn tag(reader: &mut Reader, node: &Node) {
+    match &node.kind {
+        Kind::Text { text, .. } if is_template(text) => {}
+        Kind::Text { text, .. } => {
+            if let Err(wrong) = valid::TAG.check(text) {
+                reader.report(codes::BAD_VALUE, wrong.to_string(), node);
+            }
+        }
+        Kind::List(_) | Kind::Map(_) | Kind::Null => {
+            reader
+                .wrong_type(node, "a text, a number, `true` or `false`")
+                .help("like `'{{ input.customer }}'`");
+        }
+        _ => {}
+    }
 }
 
 fn vars(reader: &mut Reader, node: &Node) -> BTreeMap<String, serde_json::Value> {

@@ -208,6 +208,7 @@ impl Altered {
             ("input", old.input != new.input),
             ("output", old.output != new.output),
             ("options", old.options != new.options),
+            ("tags", old.tags != new.tags),
             ("vars", old.vars != new.vars),
             (
                 "plugins",

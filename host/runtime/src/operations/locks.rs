@@ -1,14 +1,9 @@
 //! Lists locks and their holders for people.
 
 use windlass_locks::{Key, Listed};
-use windlass_model::Status;
-use windlass_store::read::RunQuery;
 use windlass_store::{Store, next_rows};
 
 use crate::error::Error;
-
-/// The limit of runs that are searched for owners; older runs are left out.
-const LOOKED_THROUGH: usize = 10_000;
 
 /// The number of runs in one read.
 const PAGE: u32 = 500;
@@ -22,26 +17,13 @@ const PAGE: u32 = 500;
 /// The store fails.
 pub fn owned(store: &dyn Store, limit: u32) -> Result<Vec<Listed>, Error> {
     let members = store.members()?;
-    let (mut owned, mut seen, mut before) = (Vec::new(), 0, None);
-    while seen < LOOKED_THROUGH {
-        let rows = next_rows(PAGE, |limit| {
-            store.runs(&RunQuery {
-                statuses: vec![
-                    Status::Pending,
-                    Status::Running,
-                    Status::Suspended,
-                    Status::Paused,
-                ],
-                before,
-                limit,
-                ..RunQuery::default()
-            })
-        })?;
+    let (mut owned, mut after) = (Vec::new(), None);
+    while owned.len() < limit as usize {
+        let rows = next_rows(PAGE, |limit| store.owned(after, limit))?;
         let Some(last) = rows.last() else {
             break;
         };
-        before = Some(last.no);
-        seen += rows.len();
+        after = last.owner.map(|owner| (owner, last.no));
         for row in &rows {
             let Some(owner) = row.owner else {
                 continue;
@@ -57,11 +39,10 @@ pub fn owned(store: &dyn Store, limit: u32) -> Result<Vec<Listed>, Error> {
                 lease_ms: None,
             });
         }
-        if owned.len() >= limit as usize {
-            break;
-        }
     }
     owned.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    // A run that changes its owner meanwhile may be read twice.
+    owned.dedup_by(|a, b| a.key == b.key);
     owned.truncate(limit as usize);
     Ok(owned)
 }

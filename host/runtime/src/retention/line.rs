@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use windlass_model::{
-    Body, Digest, ExecutionStatus, Failure, LogLine, Payload, RunId, Status, TriggerType,
+    Body, Digest, ExecutionStatus, Failure, LogLine, Payload, RunId, Status, Tags, TriggerType,
 };
 use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, ExecutionRow, JournalRow, RunRow};
@@ -27,6 +27,7 @@ pub(super) struct Head {
     definition: Digest,
     pins: Digest,
     correlation: Option<String>,
+    tags: Tags,
     status: Status,
     created_ms: i64,
     finished_ms: Option<i64>,
@@ -47,6 +48,7 @@ impl Head {
             definition: row.definition,
             pins: row.pins,
             correlation: row.correlation.clone(),
+            tags: row.tags.clone(),
             status: row.status,
             created_ms: row.created_ms,
             finished_ms: row.finished_ms,

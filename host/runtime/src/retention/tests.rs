@@ -116,6 +116,7 @@ nodes:
                 json: "{}".into(),
             }),
             correlation: Some("order 7".into()),
+            tags: windlass_model::Tags::new(),
             request: Digest::of(b"request"),
             owner: Some(owner),
             state: Bytes::new(),

@@ -222,6 +222,7 @@ impl Maker for Hand<'_> {
                 json: pins,
             }),
             correlation: None,
+            tags: windlass_model::Tags::new(),
             request: Digest::of(b"request"),
             owner: None,
             state: Bytes::new(),

@@ -8,6 +8,7 @@
 mod cause;
 mod here;
 mod left;
+mod tags;
 
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use windlass_engine::{Command, RunState};
 use windlass_model::decimal::canonical;
-use windlass_model::{Diagnostic, Digest, Incarnation, Numbers, Payload, RunId, RunNo, valid};
+use windlass_model::{
+    Diagnostic, Digest, Incarnation, Numbers, Payload, RunId, RunNo, Tags, valid,
+};
 use windlass_store::Store;
 use windlass_store::published::Edition;
 use windlass_store::rows::{Created, DefinitionRow, NewRun, NewTrigger, RunRow};
@@ -102,6 +105,7 @@ pub(crate) struct Accepted {
     input: Payload,
     cause: Cause,
     id: RunId,
+    tags: Tags,
     /// The identity of the start: equal starts have equal digests.
     request: Digest,
     /// The edition in which the definition was looked up, if the transaction has to check it.
@@ -109,7 +113,7 @@ pub(crate) struct Accepted {
 }
 
 impl Start {
-    /// Checks the correlation id, and the input against the workflow's schema.
+    /// Checks the correlation id, and the input against the workflow's schema, and makes the tags.
     pub(crate) fn accepted(self) -> Result<Accepted, Error> {
         let Self {
             prepared,
@@ -134,7 +138,9 @@ impl Start {
                 (input, identity.unwrap_or_else(of_input))
             }
         };
+        let tags = tags::of(&prepared, &input, id, cause.correlation())?;
         Ok(Accepted {
+            tags,
             request,
             id,
             prepared,
@@ -236,6 +242,7 @@ impl Accepted {
             definition: Arc::clone(&prepared.definition),
             pins: Arc::clone(&prepared.pins),
             correlation: correlation.map(str::to_owned),
+            tags: self.tags.clone(),
             request: self.request,
             owner,
             state: Bytes::from(state.encode()),

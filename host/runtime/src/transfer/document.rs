@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use windlass_model::{
     BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, Failure, LogLine, Payload, RunId, ScopeNo,
-    Seq, Status, TriggerId, TriggerNo, TriggerType,
+    Seq, Status, Tags, TriggerId, TriggerNo, TriggerType,
 };
 
 /// The type and the version of a document, readable even if the rest is not.
@@ -47,6 +47,8 @@ pub(super) struct Head {
     pub(super) id: RunId,
     pub(super) workflow: String,
     pub(super) correlation: Option<String>,
+    #[serde(default)]
+    pub(super) tags: Tags,
     pub(super) status: Status,
     pub(super) request: Digest,
     pub(super) epoch: i64,

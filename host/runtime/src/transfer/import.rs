@@ -224,6 +224,7 @@ impl Desk<'_> {
         valid::CORRELATION
             .check_optional(head.correlation.as_deref())
             .map_err(Error::bad_export)?;
+        valid::check_tags(&head.tags).map_err(Error::bad_export)?;
         let assigned = document.vars.iter().map(|var| &var.name);
         valid::VARIABLE
             .check_all(assigned)
@@ -258,6 +259,7 @@ impl Desk<'_> {
             definition: prepared.definition.clone(),
             pins: prepared.pins.clone(),
             correlation: head.correlation,
+            tags: head.tags,
             request: head.request,
             owner: None,
             state: bytes,

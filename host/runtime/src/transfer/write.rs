@@ -50,6 +50,7 @@ pub(crate) fn written(
         id: row.id,
         workflow: taken.definition.name.clone(),
         correlation: row.correlation.clone(),
+        tags: row.tags.clone(),
         status: row.status,
         request: row.request,
         epoch: row.epoch.0,

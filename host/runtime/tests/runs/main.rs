@@ -32,6 +32,7 @@ mod rig;
 mod sections;
 mod starting;
 mod states;
+mod tags;
 mod trees;
 mod unread;
 mod vouching;

@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod letters;
 pub(crate) mod lifecycle;
+pub(crate) mod listing;
 pub(crate) mod live;
 pub(crate) mod locks;
 pub(crate) mod plugins;

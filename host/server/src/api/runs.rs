@@ -7,18 +7,17 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{ExecutionNo, Payload, RunId, RunNo, ScopeNo, Status, Version};
+use windlass_model::{ExecutionNo, Payload, RunId, RunNo, ScopeNo, Version};
 use windlass_runtime::operations::{self, Standing};
 use windlass_runtime::transfer::{IMPORTED, Origin};
 use windlass_store::external::DuePlace;
-use windlass_store::read::RunQuery;
 use windlass_store::rows::{ExecutionRow, JournalRow, RunRow, TriggerRow};
 use windlass_store::{fewer, passing};
 
 use super::lifecycle::patience;
 use crate::app::{App, AppInner};
 use crate::count::Count;
-use crate::extract::{Named, QueryParams, check_optional};
+use crate::extract::{Named, QueryParams};
 use crate::gate::Room;
 use crate::json::{Json, size};
 use crate::named::RunStatus;
@@ -27,77 +26,6 @@ use crate::problem::Problem;
 use crate::raw::Raw;
 use crate::view::sections::Section;
 use crate::view::{Execution, Failure, Names, Run, Trigger, moment, optional, value};
-
-/// Selects runs.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Filter {
-    /// Only runs in these statuses, separated by commas: like `running,suspended`.
-    #[param(pattern = "^[a-z,]*$")]
-    status: Option<String>,
-    /// Only runs of this workflow.
-    workflow: Option<String>,
-    /// Only runs whose ids begin like this, in one page. Excludes all other parameters.
-    id: Option<String>,
-}
-
-/// List runs, the highest number first: those of the process that joined last come first, the
-/// newest of each process first.
-#[utoipa::path(get, path = "/api/v1/runs", operation_id = "listRuns", tag = "runs", params(PageAsked, Filter),
-    responses((status = 200, description = "A page of runs.", body = Page<Run>)))]
-pub(crate) async fn list(
-    State(app): State<App>,
-    QueryParams(page): QueryParams<PageAsked>,
-    QueryParams(filter): QueryParams<Filter>,
-) -> Result<Json<Page<Run>>, Box<Problem>> {
-    check_optional("`workflow`", filter.workflow.as_deref())?;
-    let statuses = filter.status.as_deref().unwrap_or_default();
-    let statuses = statuses.split(',').filter(|name| !name.is_empty());
-    let statuses: Vec<Status> = statuses.map(status).collect::<Result<_, _>>()?;
-    if let Some(prefix) = filter.id {
-        if filter.workflow.is_some() || !statuses.is_empty() || page.cursor.is_some() {
-            let detail = "`id` cannot be given together with another filter, or with a `cursor`";
-            return Err(Problem::parameter(detail));
-        }
-        let found = app.read(move |app| beginning(app, &prefix, &page));
-        return found.await.map(Json);
-    }
-    app.read(move |app| {
-        let before = page.after_number("runs")?.map(RunNo);
-        let rows = page.rows(|limit| {
-            Ok(app.store().runs(&RunQuery {
-                statuses: statuses.clone(),
-                workflow: filter.workflow.clone(),
-                before,
-                limit,
-            })?)
-        })?;
-        let mut names = Names::default();
-        let place = |row: &RunRow| row.no.to_string();
-        page.part("runs", rows, place, |row| names.run(app, &row))
-    })
-    .await
-    .map(Json)
-}
-
-/// The runs whose ids begin like this.
-fn beginning(app: &AppInner, prefix: &str, page: &PageAsked) -> Result<Page<Run>, Box<Problem>> {
-    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
-    if prefix.is_empty() || !prefix.chars().all(is_id) {
-        let detail = format!("`{prefix}` is not the beginning of a UUID");
-        return Err(Problem::parameter(detail));
-    }
-    let rows = app.store().runs_by_prefix(prefix, page.look()? - 1)?;
-    let mut names = Names::default();
-    let items = rows.iter().map(|row| names.run(app, row));
-    let items = items.collect::<Result<_, _>>()?;
-    Ok(Page { items, next: None })
-}
-
-fn status(name: &str) -> Result<Status, Box<Problem>> {
-    let found = Status::ALL.into_iter().find(|status| status.name() == name);
-    found.ok_or_else(|| Problem::parameter(format!("there is no status `{name}`")))
-}
 
 /// A run with its data, its triggers and its journal.
 #[derive(Debug, Serialize, ToSchema)]

@@ -286,7 +286,7 @@ pub(super) fn a_childs_end_wakes_its_parent(harness: &dyn Harness) {
     assert_eq!(row.parent, Some(parent));
     let children = member.store.children(no, None, 9).unwrap();
     assert_eq!(children, std::slice::from_ref(&row));
-    assert_eq!(member.store.children(no, Some(row.no), 9).unwrap(), []);
+    assert_eq!(member.store.children(no, Some(row.place()), 9).unwrap(), []);
     assert!(member.only_trigger(no).waits());
     assert_eq!(member.commit(member.last(&child)), DUE);
     let told = member.only_trigger(no);

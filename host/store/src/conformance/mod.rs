@@ -24,6 +24,7 @@ mod history_kept;
 mod history_set;
 mod holding;
 mod large;
+mod listing;
 mod living;
 mod moving;
 mod neighbours;
@@ -144,8 +145,12 @@ macro_rules! conformance {
                 marking_needs_the_claim, suspicion_ends_with_the_trigger;
             large: large_payloads_become_blobs, a_part_of_a_blob_is_read, equal_blobs_are_one, large_batches_are_answered_in_order,
                 many_submitters_are_all_answered;
-            reading: runs_are_walked_back, large_runs_are_read_in_pages, runs_are_found_by_prefix, runs_are_listed,
+            reading: runs_are_walked_back, large_runs_are_read_in_pages, runs_are_found_by_prefix,
                 a_missing_row_is_none, waiting_work_is_counted, a_decision_is_kept_until_it_is_changed, a_component_is_found_by_its_digest_wherever_it_came_from, an_unused_component_is_forgotten, a_notification_reaches_the_others, changed_runs_are_told_to_those_that_attend, the_closed_refuse;
+            listing: runs_are_listed_by_their_creation_in_any_process, runs_are_listed_by_every_filter,
+                owned_runs_are_listed_by_their_owner,
+                a_search_ends_after_so_many_runs, runs_are_found_by_their_tags,
+                the_tags_of_a_deleted_run_are_deleted, pages_show_each_run_once_while_others_are_created;
             publishing: publishing_counts_versions, publications_are_listed_by_name,
                 unchanged_bindings_keep_their_numbers, one_hash_finds_all_workflows,
                 unchanged_schedules_keep_their_numbers, retracting_leaves_nothing_that_starts,

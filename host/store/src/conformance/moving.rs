@@ -76,6 +76,7 @@ impl Member {
             no,
             id,
             correlation: taken.row.correlation.clone(),
+            tags: taken.row.tags.clone(),
             request: taken.row.request,
             state: taken.row.state.clone(),
             input: taken.input.clone(),

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_model::limits::{COMPONENT_BYTES, SETTING_BYTES};
-use windlass_model::{BlobRef, Digest, ExecutionNo, Payload, RunId, RunNo, ScopeNo, Status};
+use windlass_model::{BlobRef, Digest, ExecutionNo, Payload, RunId, RunNo, ScopeNo};
 
 use super::Harness;
-use super::world::{DONE, Member, definition};
+use super::world::{DONE, Member};
 use crate::components::{NewComponent, SIGNATURE_BYTES, SweepComponents};
 use crate::external::DuePlace;
-use crate::read::RunQuery;
 use crate::rows::JournalRow;
 use crate::settings::Setting;
 use crate::write::Flush;
@@ -237,82 +236,6 @@ pub(super) fn runs_are_found_by_prefix(harness: &dyn Harness) {
     check("3", 10, &[]);
     check("no digits", 10, &[]);
     check(&"1".repeat(40), 10, &[]);
-}
-
-pub(super) fn runs_are_listed(harness: &dyn Harness) {
-    let member = Member::join(harness);
-    let mut numbers = Vec::new();
-    for name in ["one", "two", "one"] {
-        let mut new = member.draft(1);
-        new.definition = definition(name);
-        numbers.push(member.create(new));
-    }
-    let held = member.claim_all(10);
-    let first = held
-        .iter()
-        .find(|held| held.fence.run == numbers[0])
-        .unwrap();
-    assert_eq!(member.commit(member.last(first)), DONE);
-    let check = |query: RunQuery, found: &[usize]| {
-        let rows = member.store.runs(&query).unwrap();
-        let rows: Vec<_> = rows.iter().map(|row| row.no).collect();
-        assert_eq!(
-            rows,
-            found
-                .iter()
-                .map(|place| numbers[*place])
-                .collect::<Vec<_>>()
-        );
-    };
-    let all = RunQuery {
-        limit: 10,
-        ..RunQuery::default()
-    };
-    check(all.clone(), &[2, 1, 0]);
-    check(
-        RunQuery {
-            limit: 2,
-            ..all.clone()
-        },
-        &[2, 1],
-    );
-    check(
-        RunQuery {
-            before: Some(numbers[2]),
-            ..all.clone()
-        },
-        &[1, 0],
-    );
-    check(
-        RunQuery {
-            workflow: Some("one".into()),
-            ..all.clone()
-        },
-        &[2, 0],
-    );
-    check(
-        RunQuery {
-            workflow: Some("three".into()),
-            ..all.clone()
-        },
-        &[],
-    );
-    let statuses = vec![Status::Completed, Status::Faulted];
-    check(
-        RunQuery {
-            statuses: statuses.clone(),
-            ..all.clone()
-        },
-        &[0],
-    );
-    check(
-        RunQuery {
-            statuses,
-            workflow: Some("two".into()),
-            ..all
-        },
-        &[],
-    );
 }
 
 pub(super) fn a_missing_row_is_none(harness: &dyn Harness) {

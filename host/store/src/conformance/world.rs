@@ -116,6 +116,7 @@ impl Member {
             definition: definition("case"),
             pins: pins(),
             correlation: Some("order 7".into()),
+            tags: windlass_model::Tags::new(),
             request: Digest::of(b"request"),
             owner: None,
             state: Bytes::from_static(b"begun"),

@@ -226,6 +226,7 @@ impl Data {
                     definition: new.definition.digest,
                     pins: new.pins.digest,
                     correlation: new.correlation.clone(),
+                    tags: new.tags.clone(),
                     request: new.request,
                     status: Status::Pending,
                     owner: new.owner,

@@ -1,12 +1,13 @@
 //! Readers of the memory store.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use parking_lot::MutexGuard;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, ExecutionNo, LetterNo, Payload, RunId, RunNo, ScopeNo, Seq,
-    Status, TriggerId, TriggerState, Version,
+    BlobRef, BookmarkNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId, RunNo,
+    ScopeNo, Seq, Status, TriggerId, TriggerState, Version,
 };
 
 use super::MemoryStore;
@@ -20,13 +21,17 @@ use crate::external::{DuePlace, DueQuery, ExternalRow, TriggerTarget};
 use crate::letters::{LetterBody, LetterQuery, LetterRow};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
-use crate::read::{Backlog, Counts, Reader, RunQuery, with_readers};
+use crate::read::{Backlog, Counts, Reader, RunPlace, RunQuery, with_readers};
 use crate::retention::ExpiredRow;
 use crate::rows::{
     DefinitionRow, ExecutionRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow,
 };
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
+
+fn is_child(row: &RunRow, parent: RunNo) -> bool {
+    row.parent.as_ref().is_some_and(|of| of.run == parent)
+}
 
 impl Data {
     /// A bookmark with the end of its wait, which the trigger that waits has.
@@ -101,15 +106,59 @@ impl Data {
     }
 
     fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>> {
-        let before = query.before.unwrap_or(RunNo(i64::MAX));
-        let found = self.runs.range(..before).rev().map(|(_, run)| &run.row);
-        let found = found.filter(|row| {
-            let definition = self.definitions.get(&row.definition);
-            let name = definition.map(|definition| &definition.name);
-            (query.statuses.is_empty() || query.statuses.contains(&row.status))
-                && (query.workflow.is_none() || query.workflow.as_ref() == name)
-        });
+        let found = self.newest_first(query).into_iter();
+        let found = found.filter(|row| self.matches(query, row));
         Ok(found.take(query.limit as usize).cloned().collect())
+    }
+
+    fn run_count(&self, query: &RunQuery) -> Result<u64> {
+        Ok(self.runs(query)?.len() as u64)
+    }
+
+    fn horizon(&self, query: &RunQuery, looks: u32) -> Result<Option<RunPlace>> {
+        let mut looked_at = self.newest_first(query).into_iter().filter(|row| {
+            match (&query.correlation, query.parent, query.tags.iter().next()) {
+                (Some(wanted), ..) => row.correlation.as_ref() == Some(wanted),
+                (None, Some(wanted), _) => is_child(row, wanted),
+                (None, None, Some((name, value))) => row.tags.get(name) == Some(value),
+                (None, None, None) => true,
+            }
+        });
+        let last = looked_at.nth(looks.saturating_sub(1) as usize);
+        Ok(last.map(RunRow::place))
+    }
+
+    fn owned(&self, after: Option<(Incarnation, RunNo)>, limit: u32) -> Result<Vec<RunRow>> {
+        let rows = self.runs.values().map(|run| &run.row);
+        let owned = rows.filter_map(|row| Some(((row.owner?, row.no), row)));
+        let owned: BTreeMap<_, _> = owned.filter(|(at, _)| Some(*at) > after).collect();
+        Ok(owned.into_values().take(limit as usize).cloned().collect())
+    }
+
+    /// The runs between the places of a query.
+    fn newest_first(&self, query: &RunQuery) -> Vec<&RunRow> {
+        let rows = self.runs.values().map(|run| &run.row).filter(|row| {
+            let at = row.place();
+            query.before.is_none_or(|before| at < before)
+                && query.down_to.is_none_or(|down_to| at >= down_to)
+                && query.since_ms.is_none_or(|since| row.created_ms >= since)
+                && query.until_ms.is_none_or(|until| row.created_ms < until)
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|row| Reverse(row.place()));
+        rows
+    }
+
+    fn matches(&self, query: &RunQuery, row: &RunRow) -> bool {
+        let definition = self.definitions.get(&row.definition);
+        let name = definition.map(|definition| &definition.name);
+        let code = row.failure.as_ref().map(|failure| failure.code.as_str());
+        (query.statuses.is_empty() || query.statuses.contains(&row.status))
+            && (query.workflow.is_none() || query.workflow.as_ref() == name)
+            && (query.correlation.is_none() || query.correlation == row.correlation)
+            && (query.failure.is_none() || query.failure.as_deref() == code)
+            && query.parent.is_none_or(|parent| is_child(row, parent))
+            && (query.tags.iter()).all(|(name, value)| row.tags.get(name) == Some(value))
     }
 
     fn input(&self, run: RunNo) -> Result<Option<Payload>> {
@@ -368,13 +417,13 @@ impl Data {
         Ok(self.letters.get(&no).map(|row| named(self, row)))
     }
 
-    fn children(&self, parent: RunNo, after: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
+    fn children(&self, parent: RunNo, after: Option<RunPlace>, limit: u32) -> Result<Vec<RunRow>> {
         let rows = self.runs.values().map(|run| &run.row);
-        let rows = rows.filter(|row| {
-            row.parent.as_ref().is_some_and(|of| of.run == parent)
-                && after.is_none_or(|after| row.no > after)
-        });
-        Ok(rows.take(limit as usize).cloned().collect())
+        let rows = rows
+            .filter(|row| is_child(row, parent) && after.is_none_or(|after| row.place() > after));
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|row| row.place());
+        Ok(rows.into_iter().take(limit as usize).cloned().collect())
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {

@@ -80,7 +80,7 @@ CREATE TABLE run (
     autovacuum_vacuum_cost_delay = 1
 );
 
-CREATE INDEX run_owner ON run (owner) WHERE owner IS NOT NULL;
+CREATE INDEX run_owner ON run (owner, no) WHERE owner IS NOT NULL;
 -- Which runs have ended, in the order in which they did.
 CREATE INDEX run_finished ON run (finished_ms, no)
     WHERE finished_ms IS NOT NULL AND extras & 16 = 0;
@@ -100,7 +100,7 @@ CREATE INDEX kept_until ON kept (until_ms, run);
 CREATE TABLE origin (
     run            BIGINT PRIMARY KEY,
     request        BYTEA  NOT NULL,
-    correlation    TEXT,
+    correlation    TEXT COLLATE "C",
     created_ms     BIGINT NOT NULL,
     input          BYTEA,
     input_meta     TEXT,
@@ -115,11 +115,26 @@ CREATE TABLE origin (
     -- node: such a child begins although runs above it are being cancelled.
     root           BIGINT,
     flow           TEXT COLLATE "C",
-    undoes         BOOLEAN
+    undoes         BOOLEAN,
+    -- A JSON object of texts, if the run has tags.
+    tags           TEXT
 );
 
-CREATE INDEX origin_parent ON origin (parent, run) WHERE parent IS NOT NULL;
+-- Lists of runs, the newest first: all of them, the children of a run, and those of a subject.
+CREATE INDEX origin_created ON origin (created_ms, run);
+CREATE INDEX origin_parent ON origin (parent, created_ms, run) WHERE parent IS NOT NULL;
+CREATE INDEX origin_correlation ON origin (correlation, created_ms, run)
+    WHERE correlation IS NOT NULL;
 CREATE INDEX origin_root ON origin (root) WHERE root IS NOT NULL;
+
+-- The runs with a tag. `created_ms` is that of the run.
+CREATE TABLE run_tag (
+    name       TEXT COLLATE "C" NOT NULL,
+    value      TEXT COLLATE "C" NOT NULL,
+    created_ms BIGINT NOT NULL,
+    run        BIGINT NOT NULL,
+    PRIMARY KEY (name, value, created_ms, run)
+);
 
 -- The descendants that a root run has had, and how many its workflow allows. A descendant is counted
 -- before it is created, and stays counted when it ends or is deleted. The row is deleted with the

@@ -4,7 +4,7 @@ use windlass_model::{RunId, RunNo, Status, TriggerNo, TriggerType};
 
 use super::row::int_if_any;
 use super::transaction::{Done, Transaction, extras};
-use super::{external, hot, params, sql, trees};
+use super::{Sql, external, hot, params, sql, trees};
 use crate::external::Control;
 use crate::lives::{LifeOp, Lived, Reopen};
 use crate::rows::JournalRow;
@@ -145,11 +145,20 @@ pub(crate) async fn insert_journal<X: Transaction>(
     tx.later(hot::INSERT_JOURNAL, row).await
 }
 
+/// Deletes the rows that find a run by its tags, each by its key. The origin names them.
+const CLEAR_TAGS: Sql = sql!(
+    "DELETE FROM run_tag WHERE (name, value, created_ms, run) IN ( \
+        SELECT t.key, t.value, o.created_ms, o.run FROM origin o \
+        CROSS JOIN {json_each(o.tags)|json_each_text(CAST(o.tags AS json))} t ON 1 = 1 \
+        WHERE o.run = ?1)"
+);
+
 /// Hides the run from all readers, so that no reader finds a partly deleted one. The id
 /// becomes free, because the column gets a value that is not an id.
 pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     trees::leave(tx, no).await?;
     for sql in [
+        CLEAR_TAGS,
         sql!("DELETE FROM origin WHERE run = ?1"),
         sql!(
             "UPDATE run SET \
@@ -167,6 +176,7 @@ pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
     tx.hold(no).await?;
     trees::leave(tx, no).await?;
     for sql in [
+        CLEAR_TAGS,
         sql!("DELETE FROM origin WHERE run = ?1"),
         // The tombstone is kept for the default retention time.
         hot::UNKEEP,

@@ -22,6 +22,7 @@ pub(crate) mod hot;
 pub(crate) mod importing;
 pub(crate) mod layout;
 pub(crate) mod letters;
+pub(crate) mod listing;
 pub(crate) mod lives;
 mod param;
 pub(crate) mod planning;

@@ -17,7 +17,7 @@ use super::{Moments, Row, Source, Sql, params, sql};
 use crate::error::Result;
 use crate::external::{DuePlace, DueQuery, ExternalRow, TriggerTarget};
 use crate::prefix;
-use crate::read::{Backlog, Counts, RunQuery};
+use crate::read::{Backlog, Counts};
 use crate::retention::ExpiredRow;
 use crate::rows::{
     DefinitionRow, ExecutionRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow,
@@ -120,20 +120,6 @@ pub(crate) fn runs_by_prefix(
     };
     let sql = select_run!("WHERE i.id BETWEEN ?1 AND ?2 ORDER BY i.id LIMIT ?3");
     let key = params![&first[..], &last[..], limit];
-    tables.all(sql, key, |row| rows::run(row))
-}
-
-pub(crate) fn runs(tables: &impl Source, query: &RunQuery) -> Result<Vec<RunRow>> {
-    let statuses = query.statuses.iter().map(|status| i64::from(*status as u8));
-    let statuses: Vec<i64> = statuses.collect();
-    let sql = select_run!(
-        "WHERE ({json_array_length(?1) = 0|cardinality(CAST(?1 AS smallint[])) = 0} \
-         OR i.status {IN (SELECT value FROM json_each(?1))|= ANY(?1)}) \
-         AND (CAST(?2 AS text) IS NULL OR d.name = ?2) AND i.no < ?3 \
-         ORDER BY i.no DESC LIMIT ?4"
-    );
-    let before = query.before.map_or(i64::MAX, |no| no.0);
-    let key = params![statuses, query.workflow.as_deref(), before, query.limit];
     tables.all(sql, key, |row| rows::run(row))
 }
 
@@ -366,17 +352,6 @@ pub(crate) fn external(tables: &impl Source, id: TriggerId) -> Result<Option<Ext
 
 pub(crate) fn due(tables: &impl Tables, query: &DueQuery) -> Result<Vec<TriggerRow>> {
     tables.due(query)
-}
-
-pub(crate) fn children(
-    tables: &impl Source,
-    parent: RunNo,
-    after: Option<RunNo>,
-    limit: u32,
-) -> Result<Vec<RunRow>> {
-    let sql = select_run!("WHERE o.parent = ?1 AND i.no > ?2 ORDER BY i.no LIMIT ?3");
-    let key = params![parent.0, after.map_or(i64::MIN, |no| no.0), limit];
-    tables.all(sql, key, |row| rows::run(row))
 }
 
 pub(crate) fn blob(tables: &impl Source, blob: BlobRef) -> Result<Option<Bytes>> {

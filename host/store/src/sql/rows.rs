@@ -15,18 +15,35 @@ use crate::error::{Error, Result};
 use crate::rows::{ExecutionRow, Parent, RunRow, Suspicion, TriggerRow};
 use crate::sums::{Of, of_state};
 
+/// The columns that [`run`] reads.
+macro_rules! run_columns {
+    () => {
+        "i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, \
+         i.owner, i.epoch, i.version, i.state, i.last_execution, o.created_ms, i.finished_ms, \
+         i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, \
+         o.root, o.flow, o.undoes, i.extras, o.tags{, i.state_sum|} "
+    };
+}
+pub(crate) use run_columns;
+
+/// The documents of the runs `i`, each by its key.
+macro_rules! documents_of_runs {
+    () => {
+        "CROSS JOIN definition d ON d.no = {i.definition|ANY (ARRAY[i.definition])} \
+         CROSS JOIN pins p ON p.no = {i.pins|ANY (ARRAY[i.pins])} "
+    };
+}
+pub(crate) use documents_of_runs;
+
 /// Selects the columns that [`run`] reads; `WHERE` follows. The joins are in the order of
 /// execution, each by a key.
 macro_rules! select_run {
     ($rest:literal) => {
         $crate::sql::sql!(concat!(
-            "SELECT i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, ",
-            "i.owner, i.epoch, i.version, i.state, i.last_execution, o.created_ms, i.finished_ms, ",
-            "i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, ",
-            "o.root, o.flow, o.undoes, i.extras{, i.state_sum|} ",
+            "SELECT ",
+            $crate::sql::rows::run_columns!(),
             "FROM run i CROSS JOIN origin o ON o.run = {i.no|ANY (ARRAY[i.no])} ",
-            "CROSS JOIN definition d ON d.no = {i.definition|ANY (ARRAY[i.definition])} ",
-            "CROSS JOIN pins p ON p.no = {i.pins|ANY (ARRAY[i.pins])} ",
+            $crate::sql::rows::documents_of_runs!(),
             $rest
         ))
     };
@@ -41,7 +58,7 @@ pub(crate) use select_run;
 pub(crate) const EXTRAS: usize = 23;
 
 /// The column of [`select_run`] with the checksum of the state.
-const STATE_SUM: usize = 24;
+const STATE_SUM: usize = 25;
 
 /// The columns that [`trigger`] reads.
 macro_rules! trigger_columns {
@@ -117,6 +134,7 @@ pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
         created_ms: int(row, 12)?,
         finished_ms: int_if_any(row, 13)?,
         failure: json_if_any(row, 14)?,
+        tags: json_if_any(row, 24)?.unwrap_or_default(),
         tree: root.filter(|_| parent.is_none()),
         parent,
     })

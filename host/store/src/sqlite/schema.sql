@@ -106,11 +106,26 @@ CREATE TABLE origin (
     -- node: such a child begins although runs above it are being cancelled.
     root           INTEGER,
     flow           TEXT,
-    undoes         INTEGER
+    undoes         INTEGER,
+    -- A JSON object of texts, if the run has tags.
+    tags           TEXT
 ) STRICT;
 
-CREATE INDEX origin_parent ON origin (parent) WHERE parent IS NOT NULL;
+-- Lists of runs, the newest first: all of them, the children of a run, and those of a subject. The
+-- number of the run is the last column of each index.
+CREATE INDEX origin_created ON origin (created_ms);
+CREATE INDEX origin_parent ON origin (parent, created_ms) WHERE parent IS NOT NULL;
+CREATE INDEX origin_correlation ON origin (correlation, created_ms) WHERE correlation IS NOT NULL;
 CREATE INDEX origin_root ON origin (root) WHERE root IS NOT NULL;
+
+-- The runs with a tag. `created_ms` is that of the run.
+CREATE TABLE run_tag (
+    name       TEXT    NOT NULL,
+    value      TEXT    NOT NULL,
+    created_ms INTEGER NOT NULL,
+    run        INTEGER NOT NULL,
+    PRIMARY KEY (name, value, created_ms, run)
+) STRICT, WITHOUT ROWID;
 
 -- The descendants that a root run has had, and how many its workflow allows. A descendant is counted
 -- before it is created, and stays counted when it ends or is deleted. The row is deleted with the

@@ -28,8 +28,8 @@ use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine, compile};
 use crate::{codes, crash};
 
-/// Runs of one status that are counted at most.
-const COUNTED: u32 = 1_000;
+/// The newest runs, which are counted by their status.
+const COUNTED: u32 = 10_000;
 
 /// Characters of the shortest secret that is searched for. A shorter one would be found everywhere.
 const SHORTEST: usize = 4;
@@ -205,23 +205,7 @@ fn statistics(machine: &Machine, store: &dyn Store) -> Value {
     });
     let layout = file.and_then(|file| SqliteStore::layout(file).ok());
     let layout = layout.map(|layout| json!({ "found": layout.found, "known": layout.current }));
-    let mut statuses = serde_json::Map::new();
-    for status in Status::ALL {
-        let query = RunQuery {
-            statuses: vec![status],
-            limit: COUNTED,
-            ..RunQuery::default()
-        };
-        let count = store.runs(&query).map(|rows| rows.len());
-        statuses.insert(
-            status.name().to_owned(),
-            match count {
-                Ok(count) if count >= COUNTED as usize => json!(format!("{COUNTED} or more")),
-                Ok(count) => json!(count),
-                Err(error) => json!(error.to_string()),
-            },
-        );
-    }
+    let newest = newest(store).unwrap_or_else(|error| json!({ "error": error.to_string() }));
     let counts = match store.counts() {
         Err(error) => json!({ "error": error.to_string() }),
         Ok(counts) => json!({
@@ -242,9 +226,28 @@ fn statistics(machine: &Machine, store: &dyn Store) -> Value {
         "layout": layout,
         "bytes": sizes,
         "rows": counts,
-        "runs": statuses,
+        "newest_runs": newest,
         "processes": store.members().map_or(0, |members| members.len()),
     })
+}
+
+/// The number of runs of each status, of the newest.
+fn newest(store: &dyn Store) -> windlass_store::Result<Value> {
+    let all = RunQuery {
+        limit: COUNTED,
+        ..RunQuery::default()
+    };
+    let down_to = store.horizon(&all, COUNTED)?;
+    let mut counts = serde_json::Map::new();
+    for status in Status::ALL {
+        let count = store.run_count(&RunQuery {
+            statuses: vec![status],
+            down_to,
+            ..all.clone()
+        })?;
+        counts.insert(status.name().to_owned(), count.into());
+    }
+    Ok(counts.into())
 }
 
 fn missing_in(name: &str, error: &anyhow::Error) -> Expected {

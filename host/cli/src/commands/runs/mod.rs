@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Exists(exists::Arguments),
     /// Print the output of a run
     Result(result::Arguments),
-    /// List runs, the newest of each process first
+    /// List runs, the newest first
     List(list::Arguments),
     /// Show one run
     Show(show::Arguments),

@@ -16,12 +16,13 @@ pub(crate) struct Arguments {
 }
 
 /// The members of a run, in the order in which they are shown.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "id",
     "workflow",
     "definition",
     "status",
     "correlation",
+    "tags",
     "created",
     "finished",
     "failure",
@@ -40,9 +41,30 @@ impl Arguments {
         let api = context.api()?;
         let item = whole(api.get(&["runs", &api.id(&self.id)?])?);
         text(&item, "id")?;
-        context.output.show(&item, || members(&item, &ORDER))?;
+        context
+            .output
+            .show(&item, || members(&for_people(&item), &ORDER))?;
         Ok(Exit::Done)
     }
+}
+
+/// A run whose tags are on one line.
+fn for_people(run: &Value) -> Value {
+    let mut run = run.clone();
+    if let Some(Value::Object(tags)) = run.get("tags") {
+        let all = tags.iter().map(|(name, value)| match value {
+            Value::String(text) => format!("{name}={text}"),
+            other => format!("{name}={other}"),
+        });
+        let line = all.collect::<Vec<_>>().join(", ");
+        if let Some(run) = run.as_object_mut() {
+            match line.is_empty() {
+                true => drop(run.remove("tags")),
+                false => drop(run.insert("tags".to_owned(), line.into())),
+            }
+        }
+    }
+    run
 }
 
 /// A run with all its parts, as one document.

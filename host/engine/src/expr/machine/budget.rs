@@ -156,8 +156,8 @@ impl StepBudget {
         Self::of(WORK, bounds)
     }
 
-    /// A budget with so much work.
-    pub(in crate::expr) fn with_work(work: u64) -> Self {
+    /// A budget with so much work, at most [`WORK`].
+    pub fn with_work(work: u64) -> Self {
         Self::of(work.min(WORK), Bounds::default())
     }
 

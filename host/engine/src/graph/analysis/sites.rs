@@ -62,6 +62,11 @@ impl Sites {
 /// passed as written; none if the node type is unknown, and then nothing is said about them.
 pub(super) fn all(flat: &Flat<'_>, raw: &dyn Fn(&UseRef) -> Option<Vec<String>>) -> Sites {
     let mut sites = Sites::default();
+    for (name, value) in flat.tags {
+        let mut found = Findings::default();
+        of_template(value, &[], &format!("/tags/{name}"), &mut found);
+        sites.add(found, BodyIx::ROOT, Moment::End);
+    }
     for (at, node) in flat.nodes() {
         of_node(at, node, raw, &mut sites);
     }

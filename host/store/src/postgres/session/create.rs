@@ -4,7 +4,7 @@
 use windlass_model::{Digest, RunId, ScopeNo, Status};
 
 use super::{Done, Failed, Session, extras, get};
-use crate::columns::payload;
+use crate::columns::{json_tags, payload};
 use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, PinsRow};
 use crate::sql::hot;
 use crate::sql::row::uuid;
@@ -72,8 +72,8 @@ impl Session<'_> {
         let parent = new.parent.as_ref();
         let sql = "INSERT INTO origin (run, request, correlation, created_ms, input, \
             input_meta, parent, parent_id, parent_trigger, parent_seq, depth, root, flow, \
-            undoes, keep_ms) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+            undoes, keep_ms, tags) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
         self.later(
             sql,
             &[
@@ -92,9 +92,15 @@ impl Session<'_> {
                 &parent.map(|parent| &*parent.flow),
                 &parent.map(|parent| parent.undoes),
                 &new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+                &json_tags(&new.tags),
             ],
         )
         .await?;
+        for (name, value) in &new.tags {
+            let sql = "INSERT INTO run_tag (name, value, created_ms, run) VALUES ($1, $2, $3, $4)";
+            self.later(sql, &[name, value, &new.created_ms, &no])
+                .await?;
+        }
         for (name, value) in &new.vars {
             self.put_var(no, ScopeNo::ROOT, name, value).await?;
         }

@@ -9,7 +9,7 @@ use super::letters::UNHEARD;
 use super::{
     Done, KEEP_LANE, LOCK, SWEEP_TRACES, Session, TRACE, Trace, extras, lock_keys, pipeline,
 };
-use crate::columns::{json, json_list, payload};
+use crate::columns::{json, json_list, json_tags, payload};
 use crate::rows::bounded;
 
 type Column<'p> = Box<dyn ToSql + Sync + Send + 'p>;
@@ -263,14 +263,26 @@ impl<'p> Flight<'p, '_, '_> {
             new => output(new.1).0, new => output(new.1).1);
         self.add(sql, number(news.len()), columns).await?;
         let sql = "INSERT INTO origin (run, request, correlation, created_ms, input, \
-                input_meta) \
+                input_meta, tags) \
             SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::bigint[], \
-                $5::bytea[], $6::text[])";
+                $5::bytea[], $6::text[], $7::text[])";
         let columns = columns!(news,
             new => new.0, new => &new.2.request.0[..], new => new.2.correlation.as_deref(),
             new => new.2.created_ms, new => payload(Some(&new.2.input)).0,
-            new => payload(Some(&new.2.input)).1);
-        self.add(sql, number(news.len()), columns).await
+            new => payload(Some(&new.2.input)).1, new => json_tags(&new.2.tags));
+        self.add(sql, number(news.len()), columns).await?;
+        let tags = news.iter().flat_map(|(no, _, new, ..)| {
+            let tags = new.tags.iter();
+            tags.map(move |(name, value)| (&**name, &**value, new.created_ms, *no))
+        });
+        let tags: Vec<_> = tags.collect();
+        if tags.is_empty() {
+            return Ok(());
+        }
+        let sql = "INSERT INTO run_tag (name, value, created_ms, run) \
+            SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])";
+        let columns = columns!(tags, tag => tag.0, tag => tag.1, tag => tag.2, tag => tag.3);
+        self.add(sql, number(tags.len()), columns).await
     }
 
     async fn triggers(&mut self, batch: &'p Batch<'_>) -> Done<()> {

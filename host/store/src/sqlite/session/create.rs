@@ -5,7 +5,7 @@ use windlass_model::{Digest, ScopeNo, Status};
 
 use super::cache::{Head, Unwritten};
 use super::{Done, Session};
-use crate::columns::payload;
+use crate::columns::{json_tags, payload};
 use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, PinsRow};
 use crate::sql::hot;
 use crate::sql::rows;
@@ -80,7 +80,9 @@ impl Session<'_> {
         let sum = sums::of_payload(Of::Input, [no, 0, 0], "", (input, meta.as_deref()));
         let request = &new.request.0[..];
         let parent = new.parent.as_ref();
-        let origin = (
+        let insert = &mut self.statements.insert_origin;
+        // A tuple of parameters has at most sixteen.
+        insert.execute(rusqlite::params![
             no,
             request,
             &new.correlation,
@@ -97,8 +99,13 @@ impl Session<'_> {
             parent.map(|parent| parent.undoes),
             new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
             sum,
-        );
-        self.statements.insert_origin.execute(origin)?;
+            json_tags(&new.tags),
+        ])?;
+        for (name, value) in &new.tags {
+            let sql = "INSERT INTO run_tag (name, value, created_ms, run) VALUES (?1, ?2, ?3, ?4)";
+            let mut insert = self.connection.prepare_cached(sql)?;
+            insert.execute((name, value, new.created_ms, no))?;
+        }
         self.witnessed_by(no, BORN_VERSION.0);
         for (name, value) in &new.vars {
             self.put_var(no, ScopeNo::ROOT, name, value)?;

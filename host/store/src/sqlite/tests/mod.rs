@@ -4,6 +4,7 @@ mod altered;
 mod crashing;
 mod damage;
 mod forgetting;
+mod listing;
 mod marking;
 mod migrating;
 mod mutating;

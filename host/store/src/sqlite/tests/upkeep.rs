@@ -19,7 +19,9 @@ use crate::write::Commit;
 fn furnished() -> OnDisk {
     let disk = on_disk();
     let member = Member::join(&disk);
-    member.create(member.draft(2));
+    let mut tagged = member.draft(2);
+    tagged.tags = [("customer".to_owned(), "acme".to_owned())].into();
+    member.create(tagged);
     let held = member.born();
     let mut step = member.chained(&held, 2);
     step.executions[0].output = Some(Payload::json(vec![b'1'; 100_000]));
@@ -116,6 +118,13 @@ fn contradictions_in_the_tables_are_found() {
             VALUES (1, 1, 1, 1, 1, 0, 0, 1, 0, 0, x'')",
         &["a trigger belongs to a run", "a row of a run has its run"],
     );
+    for sql in [
+        "DELETE FROM run_tag",
+        "UPDATE origin SET tags = NULL",
+        "UPDATE run_tag SET created_ms = created_ms + 1",
+    ] {
+        check(sql, &["a run is found by its tags"]);
+    }
     check(
         "UPDATE bookmark SET trigger = 1",
         &["a bookmark names a row of its run"],
