@@ -22,7 +22,7 @@ pub const DESCRIPTION: Code = Code::new("WL-P008");
 pub const SCHEMA: Code = Code::new("WL-P009");
 /// A file or directory cannot be read or written.
 pub const FILE: Code = Code::new("WL-P010");
-/// A core module carries no component type, or cannot be made a component.
+/// A core module cannot be made a component.
 pub const WRAP: Code = Code::new("WL-P011");
 /// The file is compiled code, which the host never accepts.
 pub const PRECOMPILED: Code = Code::new("WL-P012");

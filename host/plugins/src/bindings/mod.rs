@@ -22,6 +22,7 @@ pub(crate) mod host {
             "../../wit/context/0.1.0",
             "../../wit/clock/0.1.0",
             "../../wit/random/0.1.0",
+            "../../wit/preview1/0.1.0",
             "../../wit/memory/0.1.0",
             "../../wit/blobs/0.1.0",
             "../../wit/http/0.1.0",
@@ -34,6 +35,8 @@ pub(crate) mod host {
                 import windlass:context/context@0.1.0;
                 import windlass:clock/clock@0.1.0;
                 import windlass:random/random@0.1.0;
+                import windlass:preview1/process@0.1.0;
+                import windlass:preview1/sleep@0.1.0;
                 import windlass:memory/memory@0.1.0;
                 import windlass:blobs/blobs@0.1.0;
                 import windlass:http/http@0.1.0;
@@ -45,6 +48,8 @@ pub(crate) mod host {
             "windlass:memory/memory": async,
             "windlass:blobs/blobs": async,
             "windlass:http/http": async,
+            "windlass:preview1/process.exit": trappable,
+            "windlass:preview1/sleep": async,
         },
     });
 }

@@ -14,6 +14,7 @@ mod exports;
 pub(crate) mod report;
 mod shape;
 pub(crate) mod store;
+mod wrap;
 
 pub(crate) use cache::{clean, description};
 
@@ -134,7 +135,8 @@ pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
 }
 
 /// Makes a component of the content of a file: it is one already, or a core module that carries its
-/// component type. `subject` names the file in errors. Compiles nothing.
+/// component type or exports the functions of the contract. `subject` names the file in errors.
+/// Compiles nothing.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
-//! Checks the bytes before the compiler reads them, and wraps a core module in a component.
+//! Checks the bytes before the compiler reads them.
 
 use wasmparser::{Encoding, FunctionBody, Parser, Payload};
-use wit_component::ComponentEncoder;
 
+use super::wrap;
 use crate::codes;
 use crate::error::Error;
 
@@ -23,8 +23,6 @@ const MAX_LOCALS: u32 = 10_000;
 /// The description of its world in a core module, in bytes. That of the largest known runtimes has
 /// 100,000. Making a component reads it into types, which take many times its memory.
 const MAX_WORLD_BYTES: usize = 1024 * 1024;
-/// The name of the section with it, or its beginning.
-const WORLD: &str = "component-type";
 
 /// A component from these bytes: unchanged, or wrapped.
 pub(super) fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
@@ -35,7 +33,7 @@ pub(super) fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error>
     match survey(subject, &bytes)? {
         Encoding::Component => Ok(bytes),
         Encoding::Module => {
-            let wrapped = wrap(&bytes).map_err(|error| {
+            let wrapped = wrap::wrap(bytes).map_err(|error| {
                 let message = format!("the core module cannot be made a component: {error:#}");
                 Error::new(codes::WRAP, subject, message)
             })?;
@@ -43,13 +41,6 @@ pub(super) fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error>
             Ok(wrapped)
         }
     }
-}
-
-fn wrap(module: &[u8]) -> anyhow::Result<Vec<u8>> {
-    ComponentEncoder::default()
-        .validate(true)
-        .module(module)?
-        .encode()
 }
 
 /// Reads every section header to the end, and counts.
@@ -78,7 +69,7 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
                     Error::new(codes::TOO_COMPLEX, subject, message)
                 })?;
             }
-            Payload::CustomSection(section) if section.name().starts_with(WORLD) => {
+            Payload::CustomSection(section) if section.name().starts_with(wrap::TYPE) => {
                 world = world.saturating_add(section.data().len());
             }
             other => items += count(other),

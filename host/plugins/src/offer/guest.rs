@@ -134,6 +134,29 @@ impl Guest {
         }
     }
 
+    /// Takes bytes that the guest prints.
+    pub(crate) fn print(&mut self, stream: Stream, bytes: &[u8]) {
+        self.wasi().printed.lock().write(stream, bytes);
+    }
+
+    fn wasi(&mut self) -> &mut Wasi {
+        self.wasi.get_or_insert_with(|| {
+            let mut table = ResourceTable::new();
+            table.set_max_capacity(self.terms.limits.handles);
+            let printed = Arc::new(Mutex::new(Printed::new(&self.terms.limits)));
+            let printer = |stream| Printer {
+                stream,
+                printed: Arc::clone(&printed),
+            };
+            let cx = WasiCtx::builder()
+                .max_random_size(64 * 1024)
+                .stdout(printer(Stream::Stdout))
+                .stderr(printer(Stream::Stderr))
+                .build();
+            Box::new(Wasi { cx, table, printed })
+        })
+    }
+
     /// The lines of the log of the call that ends, and the end of its stderr.
     pub(crate) fn end_log(&mut self) -> (Vec<LogLine>, Stderr) {
         let Some(call) = &mut self.call else {
@@ -194,21 +217,7 @@ impl Guest {
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let wasi = self.wasi.get_or_insert_with(|| {
-            let mut table = ResourceTable::new();
-            table.set_max_capacity(self.terms.limits.handles);
-            let printed = Arc::new(Mutex::new(Printed::new(&self.terms.limits)));
-            let printer = |stream| Printer {
-                stream,
-                printed: Arc::clone(&printed),
-            };
-            let cx = WasiCtx::builder()
-                .max_random_size(64 * 1024)
-                .stdout(printer(Stream::Stdout))
-                .stderr(printer(Stream::Stderr))
-                .build();
-            Box::new(Wasi { cx, table, printed })
-        });
+        let wasi = self.wasi();
         WasiCtxView {
             ctx: &mut wasi.cx,
             table: &mut wasi.table,

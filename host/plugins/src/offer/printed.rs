@@ -1,4 +1,4 @@
-//! The text that a guest prints by `wasi:cli/stdout` and `wasi:cli/stderr`.
+//! The text that a guest prints by `wasi:cli/stdout` and `wasi:cli/stderr`, or by WASI preview 1.
 //!
 //! A guest keeps the handles of its streams from call to call, so the streams belong to its
 //! instance; the text belongs to the call, and no part of a line outlives the call. Whole lines go
@@ -95,7 +95,7 @@ impl Printed {
         }
     }
 
-    fn write(&mut self, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, stream: Stream, bytes: &[u8]) {
         if stream == Stream::Stderr {
             self.remember(bytes);
         }

@@ -67,7 +67,7 @@ fn a_core_module_with_too_large_a_world_is_refused_before_it_is_wrapped() {
 }
 
 #[test]
-fn a_core_module_without_a_component_type_is_refused() {
+fn a_core_module_without_names_of_the_contract_is_refused() {
     let rig = Rig::new();
     let error = rig.wat("(module)").unwrap_err();
     assert_eq!(error.code.as_str(), "WL-P005");

@@ -22,6 +22,8 @@ mod loading;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod preview1;
+#[cfg(test)]
 mod printing;
 #[cfg(test)]
 mod proofs;

@@ -136,6 +136,12 @@ pub(crate) fn module(packages: &[&str], world: &str, imports: &str, execute: &st
     embed(packages, world, "windlass:node/node@0.1.0", &module)
 }
 
+/// As `module`, without a component type.
+pub(crate) fn untyped(imports: &str, execute: &str) -> Vec<u8> {
+    let module = MODULE.replace("IMPORTS", imports);
+    wat::parse_str(module.replace("EXECUTE", execute)).unwrap()
+}
+
 /// The core module of a consumer of the package `w` with this function. It may return 128, which
 /// means that the trigger is executed.
 pub(crate) fn consumer(packages: &[&str], world: &str, imports: &str, accept: &str) -> Vec<u8> {

@@ -11,6 +11,7 @@ mod events;
 mod fetch;
 mod logging;
 mod memory;
+mod preview1;
 mod random;
 
 pub(crate) use absent::{NotOffered, is_offered};
@@ -43,19 +44,21 @@ pub(crate) struct Imports {
 }
 
 /// Interfaces of Windlass that never wait.
-const PLAIN: [&str; 6] = [
+const PLAIN: [&str; 7] = [
     "windlass:types/types",
     "windlass:log/log",
     "windlass:context/context",
     "windlass:clock/clock",
     "windlass:random/random",
     "windlass:events/events",
+    "windlass:preview1/process",
 ];
 /// Interfaces of Windlass that may wait.
-const WAITING: [&str; 3] = [
+const WAITING: [&str; 4] = [
     "windlass:memory/memory",
     "windlass:blobs/blobs",
     "windlass:http/http",
+    "windlass:preview1/sleep",
 ];
 /// Interfaces of WASI that never wait. All others may: even closing a stream.
 const PLAIN_WASI: [&str; 2] = ["wasi:random/", "wasi:clocks/wall-clock"];
@@ -186,6 +189,7 @@ pub(crate) fn link_waiting(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     windlass::memory::memory::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::blobs::blobs::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::http::http::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::preview1::sleep::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     wasmtime_wasi::p2::add_to_linker_async(linker)
 }
 
@@ -197,5 +201,6 @@ fn link_ours(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     windlass::context::context::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::clock::clock::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::events::events::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::preview1::process::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::random::random::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
 }
