@@ -11,6 +11,7 @@ mod component;
 mod debian;
 mod demo;
 mod dist;
+mod foreign;
 mod frozen;
 mod fuzz;
 mod guests;
@@ -52,7 +53,7 @@ enum Command {
     /// Check what differs from `main`: format, lints, documents, and the rules of tidy.
     Check,
     /// Install the clients of the HTTP API and the programs that generate such clients, and build
-    /// the plugins in JavaScript.
+    /// the plugins in JavaScript, C and Go.
     Prepare,
     /// Run the guests' own tests, as ordinary programs.
     Native,

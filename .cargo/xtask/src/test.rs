@@ -4,7 +4,7 @@ use crate::beside::Beside;
 use crate::guests::DEFAULT_TARGET;
 use crate::selection::Selection;
 use crate::toolchain::Toolchain;
-use crate::{api, clients, host, javascript, nextest, place, servers, times};
+use crate::{api, clients, foreign, host, javascript, nextest, place, servers, times};
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -120,10 +120,11 @@ fn guest_compiler() -> Result<String> {
 }
 
 /// Installs the clients of the HTTP API and the programs that generate such clients, and builds the
-/// plugins in JavaScript.
+/// plugins in JavaScript, C and Go.
 pub(crate) fn prepare() -> Result<()> {
     api::prepare()?;
     clients::prepare()?;
+    foreign::prepare()?;
     javascript::prepare()
 }
 

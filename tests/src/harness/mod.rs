@@ -31,7 +31,7 @@ pub use look::{Look, Record};
 pub use model::{Ended, GO, Plan};
 pub use place::{Place, Said};
 pub use process::{Process, Signal};
-pub use programs::{component, core_module, failpoint_program, javascript, program};
+pub use programs::{component, core_module, failpoint_program, foreign, javascript, program};
 pub use shell::{Shell, typed};
 pub use starter::Starter;
 pub use wait::{PATIENCE, until, until_some, until_within};

@@ -86,10 +86,22 @@ pub fn core_module(name: &str) -> PathBuf {
 ///
 /// If it is not built although it is required, by `CI` or `WINDLASS_REQUIRE_SERVERS`.
 pub fn javascript(name: &str) -> Option<PathBuf> {
-    let path = target()
-        .join("fixtures/javascript")
-        .join(name)
-        .with_extension("wasm");
+    prepared("javascript", name)
+}
+
+/// The core module of a plugin in C or Go; otherwise as [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn foreign(name: &str) -> Option<PathBuf> {
+    prepared("foreign", name)
+}
+
+/// What `cargo xtask prepare` builds.
+fn prepared(folder: &str, name: &str) -> Option<PathBuf> {
+    let folder = target().join("fixtures").join(folder);
+    let path = folder.join(name).with_extension("wasm");
     if path.is_file() {
         return Some(path);
     }

@@ -26,6 +26,7 @@ mod escapes;
 mod features;
 mod files;
 mod firing;
+mod foreign;
 mod grants;
 mod hostile;
 mod http;
