@@ -156,7 +156,7 @@ fn the_workflows_in_the_reference_are_right() {
     let blocks = page.split("```yaml\n").skip(1);
     let blocks = blocks.map(|rest| rest.split("```").next().unwrap());
     let workflows: Vec<_> = blocks.filter(|text| text.contains("workflow: ")).collect();
-    assert_eq!(workflows.len(), 2);
+    assert_eq!(workflows.len(), 3);
     for text in workflows {
         assert_eq!(render(text, &read(text, "w.yaml").diagnostics), "");
     }

@@ -89,7 +89,7 @@ pub struct Options {
     /// store does not have yet.
     pub run_data_bytes: u64,
     /// The memory that the states and triggers of runs may take, in bytes. With more, the process claims
-    /// nothing, and large runs leave it. One run is always in memory, whatever it takes.
+    /// nothing, and large runs leave it. One run is always in memory, however much it takes.
     pub run_state_bytes: u64,
     /// The writes in progress of one shard, in bytes. With more, the shard begins no step and takes
     /// no result until some of them are durable.

@@ -338,7 +338,7 @@ impl Flow {
     }
 
     /// Takes a place for the first successor of a step without room: the step returns its own when it is
-    /// durable. So a run in memory goes on until its burst is over, whatever else is due.
+    /// durable. So a run in memory goes on until its burst is over, beside any backlog.
     pub(crate) fn hand_on(&self) -> bool {
         self.took(1);
         true

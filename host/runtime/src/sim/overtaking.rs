@@ -46,9 +46,9 @@ impl Process {
         })
     }
 
-    /// A process in which the states of runs take more than they may. A small run takes up to 2 KiB.
+    /// A process in which the states of runs take more than they may. A small run takes up to 8 KiB.
     fn without_room() -> (Self, Transit) {
-        let (clock, states) = (SimClock::new(), 1 << 22);
+        let (clock, states) = (SimClock::new(), 1 << 24);
         let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
         let process = Self::on(store, clock, (u64::MAX, states), |_, work| work.here());
         let taken = Transit::new(states, &process.parts.shared.base.metrics);
@@ -312,8 +312,6 @@ fn a_small_run_goes_on_while_a_large_one_waits_for_room() {
         next.to.run, small_no,
         "a write of the large run is in progress"
     );
-    process.handled(&next);
-    assert_eq!(process.next().unwrap().to.run, small_no);
     assert!(process.next().is_none());
     assert!(!process.is_at_rest(), "writes have to be submitted");
     process.write();
@@ -337,7 +335,6 @@ fn cancellations_of_large_runs_take_turns_with_small_runs() {
     }
     let first = process.next().unwrap();
     assert_eq!(first.to.run, small_no, "it goes before all cancellations");
-    assert_eq!(process.next().unwrap().to.run, small_no);
     let cancelled = || {
         let all = large.iter().map(|id| process.status(*id));
         all.filter(|status| *status == Status::Cancelled).count()

@@ -23,6 +23,9 @@ use crate::topology::Topology;
 /// The default number of triggers in flight.
 const MANY: usize = 4_096;
 
+/// The bound of triggers in flight with which a host claims as many: an eighth is left to new runs.
+const IN_FLIGHT: u32 = 4_682;
+
 /// The size of a group after two deaths.
 const GROUP: usize = Suspicion::WIDEST as usize / 2;
 
@@ -45,7 +48,10 @@ impl Host {
             io: ALL.tokio.handle().clone(),
             name: "process".to_owned(),
             scope: Scope::All,
-            scheduler: Settings::default(),
+            scheduler: Settings {
+                in_flight: IN_FLIGHT,
+                ..Settings::default()
+            },
             workers: 2,
             spare_workers: 0,
             burst: BurstBounds::default(),

@@ -100,7 +100,7 @@ fn a_run_whose_tags_cannot_be_made_does_not_start() {
 }
 
 #[test]
-fn tags_see_only_what_is_there_before_the_run() {
+fn tags_see_only_the_input_and_the_workflow() {
     for name in ["vars.x", "nodes.a.output", "trigger.type", "item"] {
         let workflow = format!(
             "workflow: w\ntags: {{ t: '{{{{ {name} }}}}' }}\nnodes: {{ a: {{ set: {{ x: 1 }} }} }}\n"

@@ -59,7 +59,7 @@ pub(super) fn control_triggers_are_claimed_alone(harness: &dyn Harness) {
         let runs = claims.runs.iter();
         runs.map(|run| (run.row.no, run.claimed.len())).collect()
     };
-    // A claim of all that stops after a run goes on there, whatever is claimed in between.
+    // A claim of all that stops after a run goes on there after claims of control triggers.
     let claims = member.claim_of(30, 1, 1, ClaimScope::All);
     assert_eq!((seen(&claims), claims.more), (vec![(asked, 1)], true));
     let control = || member.claim_of(30, 10, 10, ClaimScope::Control);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use windlass_model::{Clock, Incarnation, TriggerId};
 use windlass_store::conformance::{batch, told};
 use windlass_store::retention::{Forget, Sweep};
-use windlass_store::write::Claims;
+use windlass_store::write::{ClaimScope, Claims};
 use windlass_store::{MemoryStore, Store, Write, Wrote};
 
 use self::pace::{Pace, SCALE};
@@ -243,7 +243,10 @@ impl<'p, P: ReplayStores> Replay<'p, P> {
             }
             (Write::Leave(leave), Some(_)) => drop(self.members.remove(&leave.incarnation)),
             (Write::Claim(claim), Some(Wrote::Claim(claims))) => {
-                if let Some(member) = self.members.get_mut(&claim.incarnation) {
+                // A claim of control triggers is no part of the walk.
+                if claim.scope != ClaimScope::Control
+                    && let Some(member) = self.members.get_mut(&claim.incarnation)
+                {
                     member.walking = claims.more;
                 }
             }
