@@ -3,7 +3,8 @@
 //! A step may open a thousand scopes, so a run may grow from a few kilobytes to megabytes at once, and
 //! a claim may bring hundreds of such runs. They have a budget. While it is used up:
 //!
-//! - nothing is claimed, unless nothing is in flight, and then only as much as there is room for,
+//! - nothing is claimed but control triggers, unless nothing is in flight, and then only as much as there
+//!   is room for,
 //! - the successors of a run with a large state are written as pending, so that the run leaves the
 //!   process when its claimed triggers are carried out,
 //! - a shard begins a step of a large run only if little of large runs is not durable yet, so that runs
