@@ -74,7 +74,7 @@ const GUESTS: [&str; 3] = ["guest-sdk", "wit", "examples/shout/Cargo.lock"];
 
 /// Files and folders of these that no author needs: tests and settings of the SDKs themselves, and
 /// what their tools leave.
-const LEFT_OUT: [&str; 8] = [
+const LEFT_OUT: [&str; 10] = [
     "guest-sdk/rust/Cargo.lock",
     "guest-sdk/rust/clippy.toml",
     "guest-sdk/rust/rustfmt.toml",
@@ -82,6 +82,8 @@ const LEFT_OUT: [&str; 8] = [
     "guest-sdk/rust/tests",
     "guest-sdk/js/node_modules",
     "guest-sdk/js/test",
+    "guest-sdk/python/pyproject.toml",
+    "guest-sdk/python/test",
     "wit/frozen.txt",
 ];
 
@@ -99,7 +101,7 @@ fn guests(root: &Path) -> io::Result<Vec<u8>> {
 
 /// Appends a file, or the files of a folder in order.
 fn append(archive: &mut Vec<u8>, name: &str, path: &Path) -> io::Result<()> {
-    if LEFT_OUT.contains(&name) {
+    if LEFT_OUT.contains(&name) || name.ends_with("/__pycache__") {
         return Ok(());
     }
     if path.is_dir() {

@@ -289,6 +289,22 @@ def definition(number):
     return {"workflow": f"large{number}", "nodes": nodes, "edges": edges, "description": "d" * 200_000}
 
 
+@attack(rest=0.1)
+def held(a):
+    """Runs of definitions of 1 MB, each another one, which calls of plugins keep in memory."""
+    number = a.round % 400
+    slow = {"use": "data/jq@1", "with": {"filter": "last(range(1000000000))"}, "input": 1}
+    large = definition(1_000 + number)
+    large = {**large, "nodes": {"n0": slow, **{name: node for name, node in large["nodes"].items() if name != "n0"}}}
+    body = json.dumps({"definition": large, "input": {"x": 1}}, separators=(",", ":")).encode()
+    status, content = a.call("POST", "/api/v1/runs", body)
+    runs = a.once("runs", list)
+    if status == 201:
+        runs.append(content["id"])
+    while len(runs) > 300 or a.over() and runs:
+        a.call("POST", f"/api/v1/runs/{runs.pop(0)}/cancel?wait=5s")
+
+
 @attack(rest=0.2)
 def definitions(a):
     """80 definitions of 1 MB, each published, saved as a draft, and run."""

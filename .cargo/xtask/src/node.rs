@@ -28,6 +28,17 @@ impl Node {
         Ok(Self { directory })
     }
 
+    /// The path of Node itself.
+    pub(crate) fn program(&self) -> Result<PathBuf> {
+        if let Some(directory) = &self.directory {
+            return Ok(directory.join("node"));
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut paths = std::env::split_paths(&path).map(|folder| folder.join("node"));
+        let found = paths.find(|program| program.is_file());
+        found.context("the search path has no `node`")
+    }
+
     /// A command of Node, its package manager, or a package.
     pub(crate) fn command(&self, program: impl AsRef<Path>, place: &Path) -> Result<Command> {
         let mut command = match &self.directory {

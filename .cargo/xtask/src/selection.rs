@@ -37,20 +37,26 @@ pub(crate) struct Selection {
     pub(crate) program: bool,
     /// Whether tests are among them that use PostgreSQL or Redis.
     pub(crate) servers: bool,
+    /// Whether tests are among them that drive a browser.
+    pub(crate) browser: bool,
 }
+
+/// The module of the system tests that drive a browser.
+const BROWSER: &str = "console::";
 
 /// The arguments that select the programs, with the features of every other selection.
 pub(crate) const PROGRAMS: [&str; 2] = ["--workspace", "--all-features"];
 
 impl Selection {
-    /// The whole workspace.
-    pub(crate) fn everything() -> Self {
-        Self {
+    /// The whole workspace, whose tests may be filtered by their names.
+    pub(crate) fn everything(filter: Option<&str>) -> Result<Self> {
+        Ok(Self {
             targets: None,
             guests: true,
             program: true,
             servers: true,
-        }
+            browser: drives_browser(&system_tests()?, filter),
+        })
     }
 
     /// The tests of these packages, which may be named without their prefix; with a filter of names,
@@ -73,10 +79,8 @@ impl Selection {
             let name = package.get("name").and_then(|it| it.as_str());
             name.unwrap_or_default().to_owned()
         };
-        let matches = match filter {
-            Some(filter) => has_system_test(filter)?,
-            None => false,
-        };
+        let tests = system_tests()?;
+        let matches = filter.is_some_and(|filter| tests.iter().any(|test| test.contains(filter)));
         if matches && !wanted.iter().any(|it| name_of(it) == SYSTEM) {
             wanted.extend(packages.iter().find(|it| name_of(it) == SYSTEM));
         }
@@ -117,6 +121,8 @@ impl Selection {
                 let mut needs = needs.into_iter().flatten();
                 name_of(it) == SERVERS || needs.any(|need| name_of(need) == SERVERS)
             }),
+            browser: wanted.iter().any(|it| name_of(it) == SYSTEM)
+                && drives_browser(&tests, filter),
         })
     }
 
@@ -134,9 +140,16 @@ impl Selection {
     }
 }
 
-/// Whether the name of a system test, `module::function`, contains the filter.
-fn has_system_test(filter: &str) -> Result<bool> {
+/// Whether one of the tests that the filter leaves drives a browser.
+fn drives_browser(tests: &[String], filter: Option<&str>) -> bool {
+    let mut tests = tests.iter().filter(|test| test.starts_with(BROWSER));
+    tests.any(|test| filter.is_none_or(|filter| test.contains(filter)))
+}
+
+/// The names of the system tests, `module::function`.
+fn system_tests() -> Result<Vec<String>> {
     let mut folders = vec![place::root()?.join("tests/tests/system")];
+    let mut names = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder)? {
             let path = entry?.path();
@@ -146,16 +159,12 @@ fn has_system_test(filter: &str) -> Result<bool> {
             }
             let source = std::fs::read_to_string(&path)?;
             let module = path.file_stem().unwrap_or_default().to_string_lossy();
-            let mut functions = source.split("#[test]").skip(1);
-            let found = functions.any(|rest| {
+            for rest in source.split("#[test]").skip(1) {
                 let function = rest.split("fn ").nth(1).unwrap_or_default();
                 let function = function.split('(').next().unwrap_or_default();
-                format!("{module}::{function}").contains(filter)
-            });
-            if found {
-                return Ok(true);
+                names.push(format!("{module}::{function}"));
             }
         }
     }
-    Ok(false)
+    Ok(names)
 }

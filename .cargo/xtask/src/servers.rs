@@ -1,5 +1,5 @@
-//! The servers that tests start: PostgreSQL and Redis. Installed from Debian's packages if
-//! possible, without the services that come with them.
+//! The servers that tests start: PostgreSQL and Redis; and the browser. Installed from Debian's
+//! packages if possible, without the services that come with them.
 
 use crate::{debian, host, place};
 use anyhow::{Context, Result};
@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs that tests start, and their packages.
-const SERVERS: [(&str, &str); 2] = [("postgres", "postgresql"), ("redis-server", "redis-server")];
+const SERVERS: [(&str, &str); 3] = [
+    ("postgres", "postgresql"),
+    ("redis-server", "redis-server"),
+    ("chromium", "chromium"),
+];
 
 /// Set if tests must not skip the servers; `CI` has the same effect.
 pub(crate) const REQUIRE: &str = "WINDLASS_REQUIRE_SERVERS";
@@ -64,9 +68,9 @@ pub(crate) fn prepare() -> Result<()> {
         "{} not installed, and only root may install packages, and only on Debian: the tests \
          that need them say NOT RUN, and fail if CI or {REQUIRE} is set. apt-get install {}",
         if missing.len() == 1 {
-            "a server is"
+            "a program is"
         } else {
-            "servers are"
+            "programs are"
         },
         missing.join(" ")
     ));

@@ -4,7 +4,9 @@ use crate::beside::Beside;
 use crate::guests::DEFAULT_TARGET;
 use crate::selection::Selection;
 use crate::toolchain::Toolchain;
-use crate::{api, clients, foreign, host, javascript, nextest, place, servers, times};
+use crate::{
+    api, clients, console, foreign, host, javascript, nextest, place, python, servers, times,
+};
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -33,7 +35,7 @@ const LONG: &str = "WINDLASS_LONG";
 pub(crate) fn run(args: &Args) -> Result<()> {
     let name = args.name.as_deref();
     let selection = match args.package.as_slice() {
-        [] => Selection::everything(),
+        [] => Selection::everything(name)?,
         packages => Selection::of(packages, name)?,
     };
     let whole = args.package.is_empty() && name.is_none();
@@ -55,6 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         true => Some(Beside::start("tools", &["prepare"])?),
         false => None,
     };
+    if selection.browser && !whole {
+        console::prepare()?;
+    }
     let mut guests = match selection.guests {
         true => Some(Beside::start("guests", &["guests", "--tests"])?),
         false => None,
@@ -119,13 +124,15 @@ fn guest_compiler() -> Result<String> {
     Ok(serde_json::Value::Object(variables.collect()).to_string())
 }
 
-/// Installs the clients of the HTTP API and the programs that generate such clients, and builds the
-/// plugins in JavaScript, C and Go.
+/// Installs the clients of the HTTP API, the programs that generate such clients and those that drive
+/// a browser, and builds the plugins in JavaScript, Python, C and Go.
 pub(crate) fn prepare() -> Result<()> {
     api::prepare()?;
     clients::prepare()?;
     foreign::prepare()?;
-    javascript::prepare()
+    javascript::prepare()?;
+    python::prepare()?;
+    console::prepare()
 }
 
 /// The servers that test processes share. They stop when this is dropped, or this process ends.

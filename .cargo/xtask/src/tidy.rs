@@ -66,6 +66,19 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "windlass-traces",
+        &[
+            "wasmtime",
+            "rusqlite",
+            "windlass-engine",
+            "windlass-store",
+            "windlass-locks",
+            "windlass-plugins",
+            "windlass-runtime",
+            "windlass-server",
+        ],
+    ),
+    (
         "windlass-body",
         &["tokio", "wasmtime", "rusqlite", "windlass-model"],
     ),
@@ -79,6 +92,10 @@ const WALLS: &[(&str, &[&str])] = &[
     ),
     (
         "windlass-periodic",
+        &["tokio", "wasmtime", "rusqlite", "windlass-model"],
+    ),
+    (
+        "windlass-console",
         &["tokio", "wasmtime", "rusqlite", "windlass-model"],
     ),
     (
@@ -150,6 +167,7 @@ pub(crate) fn run() -> Result<()> {
     ignored_tests(&root, &files, &mut wrong)?;
     log_fields(&root, &files, &mut wrong)?;
     no_binaries(&files, &mut wrong);
+    crate::vendored::check(&root, &mut wrong)?;
     shown_node(&root, &mut wrong)?;
     crate::statements::twice(&root, &files, &mut wrong)?;
     crate::rooms::upward(&root, &files, &mut wrong)?;

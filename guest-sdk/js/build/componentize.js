@@ -8,6 +8,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { BuildError, MISSING } from "./errors.js";
 import { VERSION, contract } from "./project.js";
+import { runtime } from "./runtime.js";
 
 const QUICKJS = "componentize-qjs";
 const STARLINGMONKEY = "@bytecodealliance/componentize-js";
@@ -18,8 +19,8 @@ const STARLINGMONKEY_PACKAGES = `${STARLINGMONKEY}@0.23.0 @bytecodealliance/prev
 const KEPT = 8;
 
 /**
- * Makes the component: its bytes. An engine puts random seeds into what it makes, so a component is
- * kept by the digest of its inputs: the same inputs give the same bytes.
+ * Makes the component: its bytes. It is kept by the digest of its inputs, so that an unchanged plugin
+ * is not made again; StarlingMonkey puts random seeds into what it makes.
  */
 export async function componentize({ plugin, engine, exports, imports, code }) {
   const contents = await contract();
@@ -45,7 +46,8 @@ export async function componentize({ plugin, engine, exports, imports, code }) {
     }
     await writeFile(path.join(wit, "world.wit"), world);
     const make = engine === "quickjs" ? quickjs : starlingmonkey;
-    const component = await make(wit, code, path.join(program, manifest.exports?.import ?? manifest.main));
+    const entry = path.join(program, manifest.exports?.import ?? manifest.main);
+    const component = await make(wit, code, entry, path.join(cache, `engine-${manifest.version}`));
     await keep(cache, kept, component);
     return component;
   } finally {
@@ -89,9 +91,16 @@ async function installed(name, { directory }) {
   throw new BuildError(`${name} is not installed: ${line}`, MISSING);
 }
 
-async function quickjs(witPath, jsSource, program) {
+/** `kept` is a file for the engine, which takes time to find. */
+async function quickjs(witPath, jsSource, program, kept) {
   const { componentize } = (await import(pathToFileURL(program))).default;
-  const options = { witPath, jsSource, world: "plugin", sync: true, optSize: true, stubWasi: true };
+  let runtimeBytes = await readFile(kept).catch(() => undefined);
+  if (!runtimeBytes) {
+    runtimeBytes = await runtime(program);
+    if (runtimeBytes) await replace(kept, runtimeBytes);
+  }
+  const engine = runtimeBytes ? { runtimeBytes } : { sync: true, optSize: true };
+  const options = { witPath, jsSource, world: "plugin", stubWasi: true, ...engine };
   try {
     return (await componentize(options)).component;
   } catch (error) {

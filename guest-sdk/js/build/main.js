@@ -29,8 +29,12 @@ export async function run(args) {
     const options = arguments_(args);
     if (!options) return 0;
     const result = await build(options);
+    if (options.json) {
+      process.stdout.write(`${JSON.stringify(result)}\n`);
+      return 0;
+    }
     for (const warning of result.warnings) process.stderr.write(`warning: ${warning}\n`);
-    process.stdout.write(options.json ? `${JSON.stringify(result)}\n` : told(result));
+    process.stdout.write(told(result));
     return 0;
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;

@@ -45,9 +45,9 @@ test("a component is written, and equal inputs give equal bytes", async (context
   assert.equal(bytes.length, result.bytes);
   assert.deepEqual(await readdir(path.dirname(result.file)), ["tools.wasm"]);
 
-  await rm(result.file);
-  const second = JSON.parse((await run(first.folder, "--json")).stdout);
-  assert.equal(second.sha256, result.sha256);
+  // In another folder, where nothing is kept from the first build.
+  const second = await built(context, { "src/plugin.js": SUM }, "--json");
+  assert.equal(JSON.parse(second.stdout).sha256, result.sha256);
   await writeFile(path.join(first.folder, "src/plugin.js"), SUM.replace("+ 1", "+ 2"));
   const changed = JSON.parse((await run(first.folder, "--json", "--out", "other.wasm")).stdout);
   assert.notEqual(changed.sha256, result.sha256);
@@ -96,6 +96,16 @@ test("capabilities that are asked for and not used, and the reverse, are warning
   const uses = 'import { node } from "windlass";\nexport const a = node(async () => (await fetch("https://a.example")).status);\n';
   const used = await built(context, { "src/plugin.js": uses });
   assert.match(used.stderr, /^warning: the plugin uses fetch, and no node asks for it/);
+});
+
+test("a large component is a warning, which is in the result in place of stderr", async (context) => {
+  const large = Array.from({ length: 200_000 }, (_, index) => (index * 7919).toString(36)).join("");
+  const source = `import { node } from "windlass";\nconst text = "${large}";\nexport const a = node(() => text.length);\n`;
+  const { code, stdout, stderr } = await built(context, { "src/plugin.js": source }, "--json");
+  assert.deepEqual([code, stderr], [0, ""]);
+  const { bytes, warnings } = JSON.parse(stdout);
+  assert.ok(bytes > 2 * 1024 * 1024, `${bytes} bytes`);
+  assert.match(warnings.join(), /^the component has [\d.]+ MB, and [\d.]+ MB of them are your bundle/);
 });
 
 const TYPED = `import { node, done, again, type Context, type integer } from "windlass";

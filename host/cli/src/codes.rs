@@ -23,6 +23,9 @@ pub(crate) const CLUSTER_ON_A_FILE: Code = Code::new("WL-C021");
 /// The lock provider is a server, but no URL names it.
 pub(crate) const LOCKS_URL: Code = Code::new("WL-C022");
 
+/// A variable of the environment about tracing cannot be used. This is a warning.
+pub(crate) const TRACING: Code = Code::new("WL-C023");
+
 /// The command line cannot be understood.
 pub(crate) const USAGE: Code = Code::new("WL-U001");
 /// A file named on the command line cannot be read.

@@ -9,7 +9,6 @@ use std::fmt;
 use windlass_display::{Problems, visible};
 use windlass_model::file::DIAGNOSTICS;
 use windlass_model::{Code, Diagnostic};
-use windlass_runtime::codes as runtime_codes;
 
 use crate::codes;
 use crate::exit::Exit;
@@ -106,7 +105,11 @@ impl fmt::Display for Expected {
 
 impl std::error::Error for Expected {}
 
-/// Replaces a "not found" error by the command's own error for it.
+/// The beginning of the help that suggests a name.
+const NEAR: &str = "Did you mean";
+
+/// Replaces a "not found" error by the command's own error for it, which keeps the suggestion of a
+/// name.
 pub(crate) fn or_missing(
     error: anyhow::Error,
     missing: impl FnOnce() -> Expected,
@@ -117,7 +120,11 @@ pub(crate) fn or_missing(
             if expected.exit == Exit::NotFound
                 && expected.code != windlass_server::codes::NO_PATH =>
         {
-            missing().into()
+            let missing = missing();
+            match expected.help {
+                Some(near) if near.starts_with(NEAR) => missing.help(near).into(),
+                _ => missing.into(),
+            }
         }
         Ok(other) => other.into(),
         Err(error) => error,
@@ -150,7 +157,7 @@ pub(crate) fn classify(error: anyhow::Error) -> Expected {
 
 fn of_runtime(error: windlass_runtime::Error) -> Expected {
     use windlass_runtime::Error;
-    let code = error.code();
+    let (code, missing) = (error.code(), error.is_missing());
     match error {
         Error::Store(error) => of_store(error),
         Error::Plugins(error) => of_plugins(&error),
@@ -167,7 +174,6 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
             }
         }
         Error::NotNow { message, help, .. } => {
-            let missing = [runtime_codes::NO_DRAFT, runtime_codes::NO_VERSION].contains(&code);
             let exit = if missing {
                 Exit::NotFound
             } else {
@@ -192,8 +198,12 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
         Error::Archive { .. } => {
             Expected::new(code, sentence(&error.to_string())).exit(Exit::Store)
         }
-        Error::NoWorkflow(_) => {
-            Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound)
+        Error::NoWorkflow { ref near, .. } => {
+            let expected = Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound);
+            match near {
+                Some(near) => expected.help(sentence(near)),
+                None => expected,
+            }
         }
         Error::Setup(error) => match error.downcast::<Expected>() {
             Ok(expected) => *expected,
@@ -204,6 +214,9 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
     }
 }
 
+/// The most remedies that the error about an input has.
+const HELPS: usize = 3;
+
 /// The error for mistakes in the input of a run.
 pub(crate) fn of_input(code: Code, diagnostics: &[Diagnostic]) -> Expected {
     let all: Vec<_> = diagnostics
@@ -213,11 +226,18 @@ pub(crate) fn of_input(code: Code, diagnostics: &[Diagnostic]) -> Expected {
             pointer => format!("{pointer}: {}", diagnostic.message),
         })
         .collect();
+    let helps = diagnostics.iter().filter_map(|it| it.help.as_deref());
+    let mut helps: Vec<_> = helps.map(sentence).take(HELPS).collect();
+    if helps.is_empty() {
+        let about = "The workflow's `input` is the JSON Schema that the input of a run must match.";
+        helps.push(about.to_owned());
+    }
+    let help = helps.join("\n");
     Expected::new(
         code,
         format!("The input does not fit the workflow: {}", all.join("; ")),
     )
-    .help("The workflow's `input` is the JSON Schema that the input of a run must match.")
+    .help(help)
     .exit(Exit::Usage)
 }
 

@@ -8,6 +8,7 @@ use std::io::Read as _;
 
 use serde_json::{Map, Value};
 use windlass_model::decimal::Decimal;
+use windlass_model::nearest::nearest;
 use windlass_model::schema::members::{self, Kind};
 
 use crate::codes;
@@ -16,6 +17,9 @@ use crate::error::Expected;
 /// Bound on the bytes that are read from a file or from stdin. The bound of a payload is lower;
 /// this one only keeps a wrong file name from filling memory.
 const READ_BYTES: u64 = 64 << 20;
+
+/// The most unknown members that are told.
+const NOTED: usize = 5;
 
 /// The subschemas that are looked at for the kind of one value.
 const SUBSCHEMAS: usize = 2_000;
@@ -60,13 +64,22 @@ fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     }
 }
 
-/// Whether a schema can give another meaning to these inputs.
-pub(crate) fn need_schema(arguments: &[String]) -> bool {
-    let typed = |text: &str| serde_json::from_str(text).is_ok_and(|it: Value| !it.is_string());
-    arguments.iter().any(|argument| match pair(argument) {
-        Some((_, text)) => serde_json::from_str::<Value>(argument).is_err() && typed(text),
-        None => false,
-    })
+/// Members of an input that the schema does not name, and that are near to one that it names and the
+/// input lacks: a line for each. The run begins: the schema may allow other members.
+pub(crate) fn near_members(input: &Value, schema: Option<&Value>) -> Vec<String> {
+    let known = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let (Some(known), Value::Object(given)) = (known, input) else {
+        return Vec::new();
+    };
+    let unknown = given.keys().filter(|key| !known.contains_key(*key));
+    let lines = unknown.filter_map(|key| {
+        let lacks = known.keys().filter(|name| !given.contains_key(*name));
+        let near = nearest(key, lacks.map(String::as_str))?;
+        Some(format!(
+            "The input has `{key}`, and the workflow names `{near}`."
+        ))
+    });
+    lines.take(NOTED).collect()
 }
 
 /// A key and the text of its value.
@@ -201,6 +214,8 @@ pub(crate) fn reason(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn check(arguments: &[&str], expected: Result<Value, &str>) {
@@ -293,10 +308,20 @@ mod tests {
         check("1.10", Some(&both), "\"1.10\"");
         check("null", Some(&both), "null");
         check("true", Some(&both), "\"true\"");
-        assert!(need_schema(&["zip=12345".to_owned()]));
-        for untyped in ["a=b", "a=\"1\"", "{\"a\":1}", "@file=1", "\"a=1\""] {
-            assert!(!need_schema(&[untyped.to_owned()]), "{untyped}");
-        }
+    }
+
+    #[test]
+    fn unknown_members_near_to_missing_ones_are_told() {
+        let schema = json!({ "properties": { "name": {}, "count": {} } });
+        let check = |input: Value, expected: &[&str]| {
+            assert_eq!(near_members(&input, Some(&schema)), expected, "{input}");
+        };
+        let nam = "The input has `nam`, and the workflow names `name`.";
+        check(json!({ "nam": 1 }), &[nam]);
+        check(json!({ "nam": 1, "name": 2 }), &[]);
+        check(json!({ "other": 1, "count": 2 }), &[]);
+        check(json!(["nam"]), &[]);
+        assert!(near_members(&json!({ "nam": 1 }), None).is_empty());
     }
 
     #[test]

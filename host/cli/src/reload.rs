@@ -42,6 +42,11 @@ impl Reloader {
         })
     }
 
+    /// The plugins of the host.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// The files that the settings come from, and the record of trusted projects.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let Sources { user, trust, .. } = &self.sources;

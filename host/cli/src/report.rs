@@ -31,8 +31,12 @@ fn text(output: &Output, error: &Expected) -> String {
     } else {
         kind
     };
+    let (message, lines) = quoted(&error.message);
     // Writing into a string cannot fail.
-    let _ = writeln!(text, "{kind} {}", paint.strong(visible(&error.message)));
+    let _ = writeln!(text, "{kind} {}", paint.strong(visible(message)));
+    if let Some(lines) = lines {
+        let _ = writeln!(text, "{}", indented("  ", &visible(&lines)));
+    }
     if let Some(note) = &error.note {
         let _ = writeln!(text, "{}", indented("", &visible(note)));
     }
@@ -44,6 +48,24 @@ fn text(output: &Output, error: &Expected) -> String {
         let _ = writeln!(text, "{}", paint.dim(more));
     }
     text
+}
+
+/// The part of a message of a crash before the text of the guest, and the lines of this text if
+/// there are several.
+fn quoted(message: &str) -> (&str, Option<String>) {
+    const MARKS: [&str; 2] = ["; the end of its stderr: ", "; the last line of its log: "];
+    const BREAK: char = '\u{240a}';
+    const TAB: &str = "\u{2409}";
+    let at = MARKS
+        .iter()
+        .find_map(|mark| Some(message.find(mark)? + mark.len()));
+    match at.and_then(|at| message.split_at_checked(at)) {
+        Some((before, lines)) if lines.contains(BREAK) => {
+            let lines = lines.replace(BREAK, "\n").replace(TAB, "    ");
+            (before.trim_end(), Some(lines))
+        }
+        _ => (message, None),
+    }
 }
 
 fn indented(title: &str, text: &str) -> String {

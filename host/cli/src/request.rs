@@ -10,9 +10,10 @@ use windlass_store::Store;
 
 use crate::client::{Api, text, truth};
 use crate::codes;
-use crate::error::{Expected, or_missing};
+use crate::error::{Expected, or_missing, sentence};
 use crate::exit::Exit;
 use crate::input;
+use crate::output::Output;
 use crate::source::{Source, name_in};
 
 /// The workflow and the input of the request.
@@ -68,6 +69,7 @@ impl RequestArguments {
     pub(crate) fn begin(
         &self,
         mut members: Map<String, Value>,
+        output: &Output,
         api: impl FnOnce() -> anyhow::Result<Api>,
     ) -> anyhow::Result<Begun> {
         let request = self.read()?;
@@ -80,7 +82,7 @@ impl RequestArguments {
             }
             Workflow::Published(name) => {
                 // A token may allow starts and no reading; then the schema is unknown.
-                let shown = input::need_schema(&request.input)
+                let shown = (!request.input.is_empty())
                     .then(|| api.get(&["definitions", name]).ok())
                     .flatten();
                 let schema = shown.and_then(|shown| shown.pointer("/file/input").cloned());
@@ -88,6 +90,7 @@ impl RequestArguments {
             }
         };
         let input = input::parse_for(&request.input, schema.as_ref())?;
+        warn(&input, schema.as_ref(), output);
         members.insert(key.to_owned(), workflow);
         members.insert("input".to_owned(), input);
         let id = request.id.map(|id| id.to_string());
@@ -147,28 +150,45 @@ impl Request {
     }
 
     /// The request for the runtime of this process. A published workflow is looked up in the store.
-    pub(crate) fn on(self, store: &dyn Store) -> anyhow::Result<(StartRequest, Source)> {
+    pub(crate) fn on(
+        self,
+        store: &dyn Store,
+        output: &Output,
+    ) -> anyhow::Result<(StartRequest, Source)> {
         let source = match self.workflow {
             Workflow::File(source) => *source,
             Workflow::Published(name) => {
                 let row = match published_for(store, &name, self.id) {
-                    Err(windlass_runtime::Error::NoWorkflow(_)) => None,
+                    Err(windlass_runtime::Error::NoWorkflow { near, .. }) => {
+                        return Err(near_or_missing(&name, near).into());
+                    }
                     digest => store.definition(digest?)?,
                 };
                 Source::stored(row.ok_or_else(|| missing(&name))?)?
             }
         };
-        let input = input::parse_for(&self.input, source.definition.input.as_ref())?;
+        let schema = source.definition.input.as_ref();
+        let input = input::parse_for(&self.input, schema)?;
+        warn(&input, schema, output);
         let request = StartRequest {
             workflow: source.row().into(),
             input: Payload::of(&input),
             id: self.id,
             correlation: self.correlation,
+            trace: None,
         };
         if let Some(id) = self.id {
             windlass_runtime::check_chosen(id)?;
         }
         Ok((request, source))
+    }
+}
+
+/// Warns of members of an input that its workflow does not know, and that are near to those that it
+/// does.
+fn warn(input: &Value, schema: Option<&Value>, output: &Output) {
+    for text in input::near_members(input, schema) {
+        output.note(&text);
     }
 }
 
@@ -186,6 +206,15 @@ pub(crate) fn missing(name: &str) -> Expected {
     Expected::new(codes::NO_WORKFLOW, text)
         .help(help)
         .exit(Exit::NotFound)
+}
+
+/// As [`missing`], with a published name that is near.
+fn near_or_missing(name: &str, near: Option<String>) -> Expected {
+    let missing = missing(name);
+    match near {
+        Some(near) => missing.help(sentence(&near)),
+        None => missing,
+    }
 }
 
 /// The run of a request.

@@ -122,6 +122,13 @@ fn find_in(directory: &Path, server: &Url) -> Option<(IpAddr, String)> {
     })
 }
 
+/// The file with the token of a host on this machine, if that host has left one.
+pub(crate) fn place(server: &Url) -> Option<PathBuf> {
+    let directory = directory()?;
+    let (address, _) = find_in(&directory, server)?;
+    Some(directory.join(name(address, server.port_or_known_default()?)))
+}
+
 /// The address and port by which this machine reaches a host that listens on this address.
 pub(crate) fn local(listens: SocketAddr) -> SocketAddr {
     SocketAddr::new(reached(listens.ip()), listens.port())

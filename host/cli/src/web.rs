@@ -17,7 +17,7 @@ use crate::explain;
 use crate::reload::Reloader;
 use crate::token_file::{self, TokenFile};
 use crate::wire::budgets::Budgets;
-use crate::wire::place::without_password;
+use crate::wire::place::{StoreLocation, without_password};
 use crate::wire::{HostResources, Machine};
 
 /// The value of `listen` that turns the web server off.
@@ -234,6 +234,9 @@ pub(crate) fn begin(
             wait_ms: section.max_wait.0,
         },
         store: Arc::clone(store),
+        store_place: StoreLocation::of(&machine.config)
+            .ok()
+            .map(|place| place.to_string()),
         resources: Arc::new(HostResources::new(
             Arc::clone(&machine.setup),
             Arc::clone(runtime),
@@ -260,7 +263,8 @@ pub(crate) fn begin(
     let token_file = file
         .as_ref()
         .map(|file| tracing::field::display(file.path().display()));
-    tracing::info!(%address, token_file, "listening");
+    let console = format!("http://{}/ui/", token_file::local(address));
+    tracing::info!(%address, console, token_file, "listening");
     Ok(Web {
         handle,
         _token: file,

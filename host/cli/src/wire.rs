@@ -371,6 +371,7 @@ impl Setup {
             run_state_bytes: (budgets.run_data.0 / 2).max(RUN_STATES),
             unwritten_bytes: (budgets.run_data.0 / 2 / workers.max(1) as u64).min(UNWRITTEN),
             definition_bytes: budgets.definitions.0,
+            spans: None,
             observer: None,
             plugin_folders: None,
         })

@@ -455,10 +455,10 @@ pub enum Activation {
 /// When the results of nodes are committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitStrategy {
-    /// After every node.
-    #[default]
+    /// After every node; the next node begins when the commit is durable.
     EveryNode,
-    /// Nodes without effects share a commit; all results before a node with effects are durable
-    /// before it runs.
+    /// A node without effects begins before the commits in front of it are durable, so a chain of
+    /// such nodes shares a flush. All results before a node with effects are durable before it runs.
+    #[default]
     Burst,
 }

@@ -34,6 +34,10 @@ number! {
     RunNo(i64)
 }
 number! {
+    /// The number of a batch of operations on runs. Only grows.
+    BatchNo(i64)
+}
+number! {
     /// The number of an execution row inside one store.
     ExecutionNo(i64)
 }

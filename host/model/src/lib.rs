@@ -27,9 +27,11 @@ pub mod run;
 pub mod schedule;
 pub mod schema;
 pub mod secrets;
+pub mod span;
 mod start_trigger;
 pub mod stimulus;
 pub mod template;
+pub mod trace;
 pub mod trigger;
 pub mod valid;
 pub mod visible;
@@ -43,9 +45,9 @@ pub use execution::{ExecutionStatus, LogLine};
 pub use failure::{Class, Failure, Origin, Position};
 /// The name of a [`RunId`] in `host/plugins`.
 pub use ids::{
-    BindingNo, BookmarkNo, Digest, Epoch, ExecutionNo, Incarnation, LetterNo, Numbers, RunId,
-    RunNo, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId, TriggerNo, UpkeepNo,
-    Version,
+    BatchNo, BindingNo, BookmarkNo, Digest, Epoch, ExecutionNo, Incarnation, LetterNo, Numbers,
+    RunId, RunNo, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId, TriggerNo,
+    UpkeepNo, Version,
 };
 pub use json_text::JsonText;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};
@@ -53,4 +55,5 @@ pub use payload::{BlobRef, Body, Payload};
 pub use resumption::Resumption;
 pub use run::{Status, Tags};
 pub use stimulus::{Delivery, Stimulus};
+pub use trace::TraceContext;
 pub use trigger::{TriggerState, TriggerType};

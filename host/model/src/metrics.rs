@@ -143,6 +143,19 @@ const PLUGIN_MEMORY_REFUSED: About = About {
     labels: &[],
     help: "How often a call of a plugin found no memory to grow, and was made again or failed.",
 };
+const SPANS_EXPORTED: About = About {
+    name: "windlass_spans_exported_total",
+    kind: "counter",
+    labels: &[],
+    help: "Spans that the collector of OpenTelemetry has taken.",
+};
+const SPANS_DROPPED: About = About {
+    name: "windlass_spans_dropped_total",
+    kind: "counter",
+    labels: &[],
+    help: "Spans that were not exported: they found no room in the queue, or the collector did not \
+        take them.",
+};
 const DEAD_LETTERS: About = About {
     name: "windlass_dead_letters",
     kind: "gauge",
@@ -207,6 +220,10 @@ pub struct Metrics {
     pub definitions: Budget,
     /// Writes that wait for the store.
     pub store_queue: Budget,
+    /// Spans that a collector has taken.
+    pub spans_exported: Counter,
+    /// Spans that were dropped.
+    pub spans_dropped: Counter,
     /// In the store.
     pub dead_letters: Gauge,
     /// The HTTP server.
@@ -246,6 +263,8 @@ impl Default for Metrics {
             plugin_memory_refused: Counter::default(),
             definitions: Budget::default(),
             store_queue: Budget::default(),
+            spans_exported: Counter::default(),
+            spans_dropped: Counter::default(),
             dead_letters: Gauge::default(),
             http: Http::default(),
             process: Process::default(),
@@ -320,6 +339,8 @@ impl Metrics {
         text.family(&PLUGIN_CALL, &self.plugin_calls);
         text.gauge(&PLUGIN_MEMORY_WAITING, &self.plugin_memory_waiting);
         text.counter(&PLUGIN_MEMORY_REFUSED, &self.plugin_memory_refused);
+        text.counter(&SPANS_EXPORTED, &self.spans_exported);
+        text.counter(&SPANS_DROPPED, &self.spans_dropped);
         text.gauge(&DEAD_LETTERS, &self.dead_letters);
         let http = &self.http;
         text.gauge(&http::CONNECTIONS, &http.connections);
@@ -346,7 +367,7 @@ impl Metrics {
 }
 
 /// Every metric but those of [`BUDGETS`], in the order of the text.
-pub const ALL: [About; 41] = [
+pub const ALL: [About; 43] = [
     process::BUILD_INFO,
     process::CPU,
     process::RESIDENT,
@@ -377,6 +398,8 @@ pub const ALL: [About; 41] = [
     PLUGIN_CALL,
     PLUGIN_MEMORY_WAITING,
     PLUGIN_MEMORY_REFUSED,
+    SPANS_EXPORTED,
+    SPANS_DROPPED,
     DEAD_LETTERS,
     http::CONNECTIONS,
     http::EVICTED,

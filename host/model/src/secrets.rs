@@ -145,6 +145,29 @@ fn reference(members: &Map<String, Value>) -> Option<(String, String)> {
     Some((name.to_owned(), prefix.to_owned()))
 }
 
+/// The names in the literal references of a value, each with the pointer to its reference.
+pub fn named(value: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), value)];
+    while let Some((pointer, value)) = open.pop() {
+        match value {
+            Value::Object(members) => match reference(members) {
+                Some((name, _)) => found.push((name, pointer)),
+                None => open.extend(members.iter().map(|(key, value)| {
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    (format!("{pointer}/{key}"), value)
+                })),
+            },
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                open.extend(items.map(|(at, value)| (format!("{pointer}/{at}"), value)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Whether a value contains a literal reference.
 pub fn are_in(value: &Value) -> bool {
     let mut open = vec![value];

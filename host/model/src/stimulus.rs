@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub use crate::decimal::canonical;
-use crate::{Digest, Payload, RunId, ScopeNo, Seq};
+use crate::{Digest, Payload, RunId, ScopeNo, Seq, TraceContext};
 
 /// An event that is sent to the runs that wait for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct Stimulus {
     pub delivery: Delivery,
     /// How long it is buffered if no run waits for it, in milliseconds.
     pub ttl_ms: u64,
+    /// The trace in which it is sent: the runs that it starts continue the trace.
+    pub trace: Option<TraceContext>,
 }
 
 /// How a stimulus is delivered. Numbers are stored: they are never reused.

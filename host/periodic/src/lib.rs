@@ -117,6 +117,10 @@ impl Drop for Periodic {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.bell.stop();
+            // A turn that drops the last owner of its worker cannot wait for itself.
+            if thread.thread().id() == std::thread::current().id() {
+                return;
+            }
             // The thread catches and reports panics itself.
             let _ = thread.join();
         }

@@ -22,7 +22,7 @@ use crate::call::plugin::Plugin;
 use crate::codes;
 use crate::error::Error;
 use crate::grant::proof::signature_of;
-use crate::host::Host;
+use crate::host::{FileFailure, Host};
 use crate::load::{self, Cold, Loaded, Patience};
 use crate::queue::{Awaited, Finished, Source};
 use crate::registry::conflict;
@@ -230,6 +230,10 @@ impl Folders {
     ///
     /// Returns the latest time of the next look, if no notification comes before.
     pub fn look(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) -> Duration {
+        let on_event: &mut dyn FnMut(LoadEvent) = &mut |event| {
+            note(host, &event);
+            on_event(event);
+        };
         let generation = host.generation();
         let is_changed = std::mem::replace(&mut self.generation, generation) != generation;
         if is_changed {
@@ -261,6 +265,8 @@ impl Folders {
         for file in gone {
             let awaited = self.seen.remove(&file).and_then(|seen| seen.awaited);
             host.queue.forget(&file);
+            // A file that was never loaded is removed without an event.
+            host.note(&file, None);
             let removed = host.registry().remove(&file);
             if let Some(digest) = removed.map(|plugin| plugin.digest).or(awaited) {
                 // The conflicts with a removed file may be over.
@@ -462,6 +468,20 @@ impl Folders {
                 failed,
             },
         );
+    }
+}
+
+/// Records in the host which files cannot be loaded.
+fn note(host: &Host, event: &LoadEvent) {
+    match event {
+        LoadEvent::Failed { file, error, kept } => {
+            let (error, kept) = (error.clone(), *kept);
+            host.note(file, Some(FileFailure { error, kept }));
+        }
+        LoadEvent::Loaded { file, .. }
+        | LoadEvent::Compiling { file, .. }
+        | LoadEvent::Removed { file, .. } => host.note(file, None),
+        LoadEvent::Compiled { .. } | LoadEvent::Ignored { .. } => {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! The host: the shared state of all plugins, and the functions that load them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub struct Host {
     registry: Registry,
     /// The components that wait for the compiler.
     pub(crate) queue: Arc<Queue>,
+    /// The files of the folders that cannot be loaded. `folders.rs` bounds their number.
+    failures: Mutex<BTreeMap<PathBuf, FileFailure>>,
     /// Whether the components inside the program are loaded.
     pub(crate) load_bundle: bool,
     /// Why a package of the node library may be missing, and the remedy, for messages.
@@ -51,6 +53,15 @@ pub struct Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a limit of memory or table elements is higher than any was at the start")]
 pub struct TooHigh;
+
+/// A file that could not be loaded when a look at the folders last tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileFailure {
+    /// The fault.
+    pub error: Error,
+    /// The digest of its previous plugin, which new work still gets.
+    pub kept: Option<Digest>,
+}
 
 /// The used part of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,6 +161,7 @@ impl Host {
             queue: Arc::new(Queue::new(shared.pool.compiles)),
             load: shared,
             registry: Registry::default(),
+            failures: Mutex::default(),
             load_bundle: options.load_bundle,
             library_missing: options.library_missing,
             most_elements: elements,
@@ -314,6 +326,20 @@ impl Host {
     /// The components that wait for the compiler, or for the look that loads them.
     pub fn awaited(&self) -> Vec<Awaited> {
         self.queue.awaited()
+    }
+
+    /// The files of the folders that cannot be loaded, by their paths.
+    pub fn failures(&self) -> BTreeMap<PathBuf, FileFailure> {
+        self.failures.lock().clone()
+    }
+
+    /// Records the result of a look for a file: its failure, or none.
+    pub(crate) fn note(&self, file: &Path, failure: Option<FileFailure>) {
+        let mut failures = self.failures.lock();
+        match failure {
+            Some(failure) => drop(failures.insert(file.to_owned(), failure)),
+            None => drop(failures.remove(file)),
+        }
     }
 
     /// Waits until a compilation has ended whose result no look has taken, and at most so long.

@@ -62,7 +62,7 @@ pub use hold::budget::{Hold, machine_memory};
 pub use hold::lane::CallMode;
 #[cfg(feature = "doubles")]
 pub use hold::quarantine::{Crash, Quarantine};
-pub use host::{CompilingBehind, Host, LIBRARY, PoolUse, TooHigh};
+pub use host::{CompilingBehind, FileFailure, Host, LIBRARY, PoolUse, TooHigh};
 pub use load::bundle::Bundle;
 pub use load::compiler;
 pub use load::component;

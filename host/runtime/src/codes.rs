@@ -116,3 +116,13 @@ pub const OTHER_KEYRING: Code = Code::new("WL-R164");
 pub const BAD_KEY: Code = Code::new("WL-R152");
 /// The tags of a run cannot be made of its input.
 pub const TAGS: Code = Code::new("WL-R153");
+/// No published workflow has such a schedule.
+pub const NO_SCHEDULE: Code = Code::new("WL-R154");
+/// Several published workflows have a schedule with this key.
+pub const AMBIGUOUS_SCHEDULE: Code = Code::new("WL-R155");
+/// The operation or the filter of a batch is wrong.
+pub const BAD_BATCH: Code = Code::new("WL-R156");
+/// There is no such batch.
+pub const NO_BATCH: Code = Code::new("WL-R157");
+/// Too many batches go on.
+pub const TOO_MANY_BATCHES: Code = Code::new("WL-R158");

@@ -1,5 +1,11 @@
+use windlass_model::nearest::did_you_mean;
 use windlass_model::{Code, Diagnostic};
+use windlass_store::Store;
+use windlass_store::published::PublicationQuery;
 use windlass_store::write::Fenced;
+
+/// The published names that are compared with a name that is not published.
+const NAMES: u32 = 500;
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +66,13 @@ pub enum Error {
         help: Option<String>,
     },
     /// There is no workflow of this name.
-    #[error("there is no published workflow `{0}`")]
-    NoWorkflow(String),
+    #[error("there is no published workflow `{name}`")]
+    NoWorkflow {
+        /// The name.
+        name: String,
+        /// A suggestion, if another name is near.
+        near: Option<String>,
+    },
     /// The plugin host fails.
     #[error(transparent)]
     Plugins(#[from] windlass_plugins::Error),
@@ -118,6 +129,20 @@ impl Error {
         Self::Unreadable("the numbers of this membership are used up".to_owned())
     }
 
+    /// No version of this workflow is published. Looks for a name that is near.
+    pub fn no_workflow(store: &dyn Store, name: &str) -> Self {
+        let query = PublicationQuery {
+            limit: NAMES,
+            ..PublicationQuery::default()
+        };
+        // Without the names there is no suggestion.
+        let rows = store.publications(&query).unwrap_or_default();
+        Self::NoWorkflow {
+            name: name.to_owned(),
+            near: did_you_mean(name, rows.iter().map(|row| row.name.as_str())),
+        }
+    }
+
     /// An exported run cannot be imported.
     pub(crate) fn bad_export(reason: impl std::fmt::Display) -> Self {
         Self::Refused {
@@ -141,6 +166,18 @@ impl Error {
         matches!(self, Self::Plugins(error) if error.code == windlass_plugins::codes::COMPILING)
     }
 
+    /// Whether the named thing does not exist.
+    pub fn is_missing(&self) -> bool {
+        use crate::codes::{NO_BATCH, NO_DRAFT, NO_SCHEDULE, NO_VERSION};
+        match self {
+            Self::NotNow { code, .. } => {
+                [NO_BATCH, NO_DRAFT, NO_SCHEDULE, NO_VERSION].contains(code)
+            }
+            Self::NotFound(_) | Self::NoWorkflow { .. } => true,
+            _ => false,
+        }
+    }
+
     /// The page that explains it.
     pub fn code(&self) -> Code {
         match self {
@@ -150,7 +187,7 @@ impl Error {
                 .map_or(crate::codes::INPUT_INVALID, |first| first.code.clone()),
             Self::CannotRun { .. } => crate::codes::CANNOT_RUN,
             Self::Conflict { .. } => crate::codes::ID_CONFLICT,
-            Self::NoWorkflow(_) => crate::codes::CHILD,
+            Self::NoWorkflow { .. } => crate::codes::CHILD,
             Self::Reserved { .. } => crate::codes::RESERVED,
             Self::NotFound(_) => crate::codes::NOT_FOUND,
             Self::Deleted(_) => crate::codes::DELETED,

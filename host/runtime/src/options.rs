@@ -5,6 +5,7 @@ use std::sync::Arc;
 use windlass_engine::expr::Bounds;
 use windlass_keys::export::ExportKeys;
 use windlass_model::Clock;
+use windlass_model::span::SpanSink;
 use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
 
@@ -96,6 +97,8 @@ pub struct Options {
     pub unwritten_bytes: u64,
     /// The memory of prepared definitions, in bytes, except for those of runs in memory.
     pub definition_bytes: u64,
+    /// Takes the spans of executions and runs; none: traces are not exported.
+    pub spans: Option<Arc<dyn SpanSink>>,
     /// The observer of runs.
     pub observer: Option<Arc<dyn Observer>>,
     /// Folders whose plugins are loaded while the process runs.

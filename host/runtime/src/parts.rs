@@ -85,6 +85,7 @@ impl Parts {
             overdue,
             evaluation: options.evaluation,
             run_data_bytes: options.run_data_bytes,
+            spans: options.spans,
         };
         let intake = Intake {
             scheduler: mailbox.clone(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::RunEvent;
-use windlass_model::{Payload, RunNo, Status, TriggerState};
+use windlass_model::{Incarnation, Payload, RunNo, Status, TriggerState};
 use windlass_periodic::Periodic;
 use windlass_store::rows::RunRow;
 use windlass_store::write::Leave;
@@ -111,7 +111,7 @@ impl Runtime {
         if let Some(folders) = folders {
             workers.watch_plugins(folders, &shared, sink)?;
         }
-        Ok(Arc::new(Self {
+        let runtime = Arc::new(Self {
             shared,
             worker_pool,
             membership,
@@ -119,7 +119,12 @@ impl Runtime {
             workers,
             _listener: listener,
             stopped: AtomicBool::new(false),
-        }))
+        });
+        // A process that claims only its own runs leaves others alone.
+        if runtime.shared.intake.own.is_none() {
+            runtime.workers.carry_batches_out(&runtime)?;
+        }
+        Ok(runtime)
     }
 
     /// Publishes the workflow files of directories, now and whenever they change.
@@ -251,6 +256,11 @@ impl Runtime {
         &self.shared.base.topology
     }
 
+    /// The member of the store that this process is.
+    pub fn incarnation(&self) -> Incarnation {
+        self.membership.numbers().incarnation()
+    }
+
     /// The metrics of this process in the text format of Prometheus. Reads the numbers of waiting
     /// rows from the store; if that fails, the last known numbers are used.
     pub fn metrics(&self) -> String {
@@ -300,6 +310,11 @@ impl Runtime {
     /// [`Store::notify`](windlass_store::Store::notify) notifies only other processes.
     pub fn published(&self) {
         self.workers.published();
+    }
+
+    /// Notifies the worker for batches of this process.
+    pub(crate) fn batches_changed(&self) {
+        self.workers.batches_changed();
     }
 
     /// To be called after this process has written rows that the scheduler has to read:

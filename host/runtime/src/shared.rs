@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use windlass_engine::expr::Raised;
 use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::Metrics;
+use windlass_model::span::SpanSink;
 use windlass_model::{Clock, Digest, RunNo};
 use windlass_periodic::Bell;
 use windlass_store::Store;
@@ -91,6 +92,8 @@ pub(crate) struct Base {
     pub(crate) evaluation: EvaluationMemory,
     /// The data that all runs in memory may hold, in bytes.
     pub(crate) run_data_bytes: u64,
+    /// Takes spans; none: traces are not exported.
+    pub(crate) spans: Option<Arc<dyn SpanSink>>,
 }
 
 impl Base {

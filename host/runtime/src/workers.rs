@@ -15,17 +15,20 @@ use windlass_store::Sink;
 use crate::components;
 use crate::definitions::{self, Definitions};
 use crate::error::Error;
+use crate::operations::batches;
 use crate::pause;
 use crate::queue;
+use crate::runtime::Runtime;
 use crate::scheduler::driver::{Membership, unpark};
 use crate::schedules;
+use crate::shard::Message;
 use crate::shared::{Base, RuntimeShared};
 use crate::watching::{Change, FolderReport, PluginFolders, PluginNews, Publisher, Watch};
 
 /// The workers of a process.
 pub(crate) struct Workers {
     bells: Bells,
-    /// The workers for schedules and components.
+    /// The workers for schedules, batches and components.
     planning: Mutex<Vec<Periodic>>,
     /// The workers for the queue and for pauses.
     serving: Mutex<Vec<Periodic>>,
@@ -37,6 +40,7 @@ pub(crate) struct Workers {
 #[derive(Clone, Default)]
 struct Bells {
     schedules: Bell,
+    batches: Bell,
     pause: Bell,
     components: Bell,
     plugins: PluginNews,
@@ -81,8 +85,25 @@ impl Workers {
         move || {
             bells.pause.ring();
             bells.schedules.ring();
+            bells.batches.ring();
             bells.components.ring();
         }
+    }
+
+    /// Starts the worker that carries batches out.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot start another thread.
+    pub(crate) fn carry_batches_out(&self, runtime: &Arc<Runtime>) -> std::io::Result<()> {
+        let worker = batches::start(Arc::downgrade(runtime), self.bells.batches.clone())?;
+        self.planning.lock().push(worker);
+        Ok(())
+    }
+
+    /// To be called after this process has added a batch, or asked one to stop.
+    pub(crate) fn batches_changed(&self) {
+        self.bells.batches.ring();
     }
 
     /// To be called after this process has published.
@@ -113,8 +134,11 @@ impl Workers {
             // What waits for a plugin that does not come learns why at the next attempt.
             shared.base.catalog.forget_replaced(&shared.base.plugins);
             unpark(shared.base.store.as_ref(), &sink);
-            if change == Change::Loaded {
+            if let Change::Loaded { is_consumer } = change {
                 bells.components.ring();
+                if is_consumer {
+                    shared.broadcast(|| Message::Consumer);
+                }
             }
             bells.plugins.tell();
         };

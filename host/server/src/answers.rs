@@ -4,7 +4,8 @@
 //! connection has written its bytes or closes, unless it is tiny. There is room of four kinds:
 //!
 //! * for making answers: a request that reads data takes it before it reads, and returns it when its
-//!   answer is made. It is held for milliseconds, so that readers of small data pass soon.
+//!   answer is made. It is held for milliseconds, so that readers of small data pass soon. Requests that
+//!   wait for it hold no slots, so that requests which need no room pass at once.
 //! * for large answers that are not written yet. An answer that finds no room waits; where several
 //!   wait already, and after a time, its request is answered with 503. While answers wait,
 //!   `listen.rs` gives up those that stall.
@@ -125,6 +126,11 @@ impl Answers {
     /// There was no room in time.
     pub(crate) async fn make(&self, bytes: usize) -> Result<Charge, Box<Problem>> {
         self.in_time(&self.making, bytes).await
+    }
+
+    /// Takes room for making an answer, in bytes, if there is room.
+    pub(crate) fn try_make(&self, bytes: usize) -> Option<Charge> {
+        self.making.try_take(bytes)
     }
 
     /// Takes room for data that wait for a client, if there is room.

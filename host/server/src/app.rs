@@ -29,6 +29,7 @@ use crate::pools::Pools;
 use crate::problem::Problem;
 use crate::proxies;
 use crate::rates::{self, Buckets};
+use crate::session::Ended;
 
 /// Scrapes of the metrics that may read the store at once.
 const COUNTING: usize = 4;
@@ -44,6 +45,8 @@ pub(crate) struct App(Arc<AppInner>);
 pub(crate) struct AppInner {
     pub(crate) options: Options,
     pub(crate) client: Operations,
+    /// When the server was made, in epoch milliseconds.
+    pub(crate) started_ms: i64,
     /// Slots for requests.
     pub(crate) pools: Pools,
     /// The memory of answers.
@@ -73,6 +76,8 @@ pub(crate) struct AppInner {
     /// The turn to parse a large stored definition, which takes many times its size.
     parsing: Mutex<()>,
     token: Option<Digest>,
+    /// Sessions of browsers that were ended before their time.
+    ended_sessions: Ended,
     names: Names,
     draining: AtomicBool,
     /// Set to true to end streams.
@@ -95,6 +100,7 @@ impl App {
         let heavy = Arc::new(Heavy::half("large"));
         Self(Arc::new(AppInner {
             client: client(&options).with_turns(blocking.clone()),
+            started_ms: options.clock.wall_ms(),
             pools: Pools::new(&bounds, Arc::clone(&options.metrics)),
             answers: Answers::new(bounds.answers, Arc::clone(&options.metrics)),
             bodies: Bodies::new(bounds.bodies, &options.metrics),
@@ -110,6 +116,7 @@ impl App {
             parsing: Mutex::new(()),
             // Digests have one length, so comparing them does not reveal the length of the token.
             token: token.map(|token| Digest::of(token.as_bytes())),
+            ended_sessions: Ended::default(),
             names: Names::new(
                 &options.callers.hosts,
                 &options.callers.origins,
@@ -344,6 +351,16 @@ impl AppInner {
         } else {
             Caller::Stranger
         }
+    }
+
+    /// The digest of the token that requests have to carry, if one is required.
+    pub(crate) fn token(&self) -> Option<&Digest> {
+        self.token.as_ref()
+    }
+
+    /// Sessions of browsers that were ended before their time.
+    pub(crate) fn ended_sessions(&self) -> &Ended {
+        &self.ended_sessions
     }
 
     /// The names of this host, and the origins whose pages may send requests.

@@ -30,7 +30,8 @@ use crate::rules::{self, Rule};
     modifiers(&Token),
     tags(
         (name = "runs", description = "Runs: start, list, wait, control, follow, move."),
-        (name = "triggers", description = "Pending work of runs."),
+        (name = "batches", description = "One operation on many runs."),
+        (name = "triggers", description = "Pending work of runs, and the schedules of workflows."),
         (name = "stimuli", description = "Events that start workflows and resume runs."),
         (name = "bookmarks", description = "Waits of runs, and resuming them."),
         (name = "dead letters", description = "Stimuli and triggers that could not be delivered."),

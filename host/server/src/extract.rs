@@ -371,6 +371,25 @@ impl FromRequestParts<App> for Named {
     }
 }
 
+/// The two parts of the path that are not fixed: the second one is within the first one.
+pub(crate) struct NamedIn(pub(crate) Named, pub(crate) Named);
+
+impl FromRequestParts<App> for NamedIn {
+    type Rejection = Box<Problem>;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
+        let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, app);
+        let axum::extract::Path((first, second)) = path.await.map_err(|error| {
+            let text = error.body_text();
+            Problem::parameter(format!("the path cannot be understood: {text}"))
+        })?;
+        for text in [&first, &second] {
+            check_text("the name in the path", text)?;
+        }
+        Ok(Self(Named(first), Named(second)))
+    }
+}
+
 impl Named {
     /// The part as a UUID.
     pub(crate) fn uuid(&self) -> Result<uuid::Uuid, Box<Problem>> {

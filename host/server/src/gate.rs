@@ -22,6 +22,7 @@ use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
 use crate::rooms::Charge;
 use crate::rules::{ForeignPages, Rule, Rules};
+use crate::session;
 
 /// The slot of a request in progress, and the room for its body and its answer. A request that waits
 /// for long returns slot and room before. The slot ends with the request. Work that the request leaves
@@ -31,6 +32,7 @@ use crate::rules::{ForeignPages, Rule, Rules};
 pub(crate) struct Room(Arc<Held>);
 
 struct Held {
+    pool: Pool,
     slot: Mutex<Option<Slot>>,
     answer: Mutex<Option<Charge>>,
     body: Mutex<Option<Charge>>,
@@ -85,10 +87,21 @@ impl Room {
     }
 
     /// Takes this room for the answer, in bytes, in place of what it has. A request that waits for
-    /// more holds none.
+    /// more holds none, and no slot: requests without large answers go on.
     pub(crate) async fn for_more(&self, app: &App, bytes: usize) -> Result<(), Box<Problem>> {
         self.0.answer.lock().take();
-        let charge = app.answers.make(bytes).await?;
+        let charge = match app.answers.try_make(bytes) {
+            Some(charge) => charge,
+            None => {
+                let had_slot = self.0.slot.lock().take().is_some();
+                let charge = app.answers.make(bytes).await?;
+                if had_slot {
+                    let slot = app.pools.enter(self.0.pool).await?;
+                    *self.0.slot.lock() = Some(slot);
+                }
+                charge
+            }
+        };
         *self.0.answer.lock() = Some(charge);
         Ok(())
     }
@@ -136,7 +149,11 @@ async fn pass(app: App, rules: &Rules, rule: Rule, mut request: Request, next: N
     if rule.is_free {
         return next.run(request).await;
     }
-    match allowed(&app, rule, connection.as_ref(), &request) {
+    let caller = match caller(&app, rule, request.headers()).await {
+        Ok(caller) => caller,
+        Err(problem) => return problem.into_response(),
+    };
+    match allowed(&app, caller, rule, connection.as_ref(), &request) {
         Ok((caller, page)) => {
             request.extensions_mut().insert(caller);
             if let Some(page) = page {
@@ -154,34 +171,38 @@ async fn pass(app: App, rules: &Rules, rule: Rule, mut request: Request, next: N
     if let Some(problem) = closed(&app, rule, request.method()) {
         return problem.into_response();
     }
-    let slot = match app.pools.enter(rule.pool).await {
-        Ok(slot) => slot,
-        Err(problem) => return problem.into_response(),
-    };
     // A hook may wait because its trigger asks for it.
     let waits = rule.pool == Pool::Hooks
         || request
             .uri()
             .query()
             .is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
+    let reads = rule.pool == Pool::Requests && !rule.changes(request.method());
+    // A request takes the room before its slot: while readers wait for room, they hold no slots.
+    let answer = match reads && !waits {
+        true => app.answers.make(answers::READ).await.map(Some),
+        false => Ok(None),
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(problem) => return problem.into_response(),
+    };
+    let slot = match app.pools.enter(rule.pool).await {
+        Ok(slot) => slot,
+        Err(problem) => return problem.into_response(),
+    };
     let bounds = app.bounds();
     let most_ms = bounds.timeout_ms + if waits { bounds.wait_ms } else { 0 };
     // Twice the time: a slow body has a limit and an answer of its own.
     let most = Duration::from_millis(most_ms.saturating_mul(2));
     // A handler that does not ask for the slot drops its clone before it begins.
     let room = Room(Arc::new(Held {
+        pool: rule.pool,
         slot: Mutex::new(Some(slot)),
-        answer: Mutex::default(),
+        answer: Mutex::new(answer),
         body: Mutex::default(),
         connection,
     }));
-    let reads = rule.pool == Pool::Requests && !rule.changes(request.method());
-    if reads
-        && !waits
-        && let Err(problem) = room.for_answer(&app, answers::READ).await
-    {
-        return problem.into_response();
-    }
     request.extensions_mut().insert(room.clone());
     let handled = CURRENT.scope(room.clone(), next.run(request));
     let answered = tokio::time::timeout(most, handled).await;
@@ -203,16 +224,27 @@ async fn pass(app: App, rules: &Rules, rule: Rule, mut request: Request, next: N
     }
 }
 
+/// The caller of a request: by its token, or else by the cookie of its browser.
+async fn caller(app: &App, rule: Rule, headers: &HeaderMap) -> Result<Caller, Box<Problem>> {
+    let caller = app.caller(bearer(headers)?);
+    // The console calls no hook.
+    let may_have_cookie = caller == Caller::Stranger && rule.pool != Pool::Hooks;
+    if may_have_cookie && session::of(app, headers).await.is_some() {
+        return Ok(Caller::Session);
+    }
+    Ok(caller)
+}
+
 /// Whether the caller has the permission, names this host correctly, and the request is not sent by
 /// a page of another origin in the browser of a permitted caller.
 fn allowed(
     app: &App,
+    caller: Caller,
     rule: Rule,
     connection: Option<&Connection>,
     request: &Request,
 ) -> Result<(Caller, Option<ForeignPage>), Box<Problem>> {
     let (headers, uri) = (request.headers(), request.uri());
-    let caller = app.caller(bearer(headers)?);
     if !caller.may(rule.permission) {
         let detail = "the request does not have the token of this host";
         return Err(

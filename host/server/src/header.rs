@@ -10,6 +10,9 @@
 
 use axum::http::{HeaderMap, HeaderValue};
 
+use windlass_model::TraceContext;
+use windlass_model::trace::TRACE_PARENT;
+
 use crate::problem::Problem;
 
 /// The only value of a header; none without the header.
@@ -32,9 +35,35 @@ pub(crate) fn one<'h>(
     }
 }
 
+/// The trace in which a request is made. A header that is malformed, or occurs with different values,
+/// is ignored, as the specification of W3C demands.
+pub(crate) fn trace(headers: &HeaderMap) -> Option<TraceContext> {
+    let value = one(headers, TRACE_PARENT).ok()??;
+    TraceContext::read(value.to_str().ok()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trace_is_read_from_one_well_formed_header() {
+        let (one, other) = (
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-1",
+        );
+        let of = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(TRACE_PARENT, HeaderValue::from_static(value));
+            }
+            trace(&headers).map(|trace| trace.to_string())
+        };
+        assert_eq!(of(&[one]).as_deref(), Some(one));
+        for wrong in [&[][..], &[other], &[one, other], &[""]] {
+            assert_eq!(of(wrong), None, "{wrong:?}");
+        }
+    }
 
     #[test]
     fn different_values_of_one_header_are_refused_by_its_name() {

@@ -52,6 +52,7 @@ impl InProcess {
             public_url: None,
             bounds: Bounds::in_process(),
             store,
+            store_place: None,
             resources,
             runtime: None,
             clock,

@@ -14,6 +14,7 @@ mod app;
 mod bodies;
 pub mod codes;
 mod connections;
+mod console;
 mod content;
 mod cors;
 mod count;
@@ -45,6 +46,7 @@ mod rooms;
 mod routes;
 mod rules;
 mod service;
+mod session;
 #[cfg(test)]
 mod tests;
 pub mod verify;

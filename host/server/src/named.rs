@@ -6,6 +6,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use windlass_model::{Class, Delivery, ExecutionStatus, Status, TriggerState, TriggerType};
+use windlass_runtime::operations::batches::Standing;
 use windlass_store::letters::LetterKind;
 
 macro_rules! named {
@@ -45,6 +46,13 @@ named! {
     LastState: states().chain(["finished", "closed"]);
     /// The type of a trigger.
     TriggerKind: TriggerType::ALL.map(TriggerType::name);
+    /// The state of a schedule; `retrying` means that its next occurrence could not be planned, and is
+    /// tried again.
+    ScheduleState: ["planned", "paused", "retrying"];
+    /// The operation of a batch.
+    BatchAction: ["retry", "cancel", "delete"];
+    /// How a batch stands; `stopping` ends with the runs that it works on, and `failed` has an error.
+    BatchStanding: Standing::ALL.map(Standing::name);
     /// The result of a command on a trigger; `running` means that the command came while the
     /// trigger is executed, and the process that executes it gets the request.
     TriggerResult: ["scheduled", "finished", "fired", "cancelled", "rescheduled", "running"];

@@ -31,6 +31,8 @@ pub struct Options {
     pub bounds: Bounds,
     /// The store of the runs.
     pub store: Arc<dyn Store>,
+    /// The place of the store without its password, for people, if it is known.
+    pub store_place: Option<String>,
     /// Plugins, keys, locks and definitions, which only some requests need.
     pub resources: Arc<dyn Resources>,
     /// The runtime. A process that only reads or writes the store has none.

@@ -10,7 +10,7 @@ pub(crate) enum Permission {
     RunsRead,
     /// Create runs and start them.
     RunsStart,
-    /// Cancel, pause, unpause and retry runs.
+    /// Cancel, pause, unpause and retry runs, one or many.
     RunsControl,
     /// Delete runs that have ended.
     RunsDelete,
@@ -20,9 +20,9 @@ pub(crate) enum Permission {
     RunsImport,
     /// Import a run without a signature of a known key, together with `RunsImport`.
     ImportsUnsigned,
-    /// Read triggers.
+    /// Read triggers and schedules.
     TriggersRead,
-    /// Schedule, fire, cancel and reschedule triggers.
+    /// Schedule, fire, cancel and reschedule triggers; fire, pause and unpause schedules.
     TriggersControl,
     /// Send stimuli and CloudEvents.
     StimuliSend,
@@ -94,6 +94,8 @@ impl Permission {
 pub(crate) enum Caller {
     /// A request with the token of the host.
     Token,
+    /// A request with the cookie that a browser got for the token.
+    Session,
     /// A request to a host that requires no token.
     Local,
     /// A request without the token that the host requires.
@@ -104,7 +106,7 @@ impl Caller {
     /// Whether the caller has this permission.
     pub(crate) fn may(self, permission: Permission) -> bool {
         match self {
-            Self::Token | Self::Local => true,
+            Self::Token | Self::Session | Self::Local => true,
             Self::Stranger => permission == Permission::Public,
         }
     }

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass_model::file::DIAGNOSTICS;
+use windlass_model::nearest::did_you_mean;
 use windlass_model::{Code, Diagnostic};
 
 use crate::codes;
@@ -192,7 +193,7 @@ impl Problem {
     }
 
     #[must_use]
-    fn maybe(mut self: Box<Self>, help: Option<String>) -> Box<Self> {
+    pub(crate) fn maybe(mut self: Box<Self>, help: Option<String>) -> Box<Self> {
         self.help = help;
         self
     }
@@ -294,7 +295,6 @@ impl From<windlass_runtime::Error> for Box<Problem> {
 
 fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
     use windlass_runtime::Error;
-    use windlass_runtime::codes::{NO_DRAFT, NO_VERSION};
     let code = error.code();
     let new = |reply| Problem::new(reply, &code, error.to_string());
     match error {
@@ -310,11 +310,12 @@ fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
         Error::Deleted(_) => {
             new(StatusCode::CONFLICT).help("take another id: a deleted run does not come back")
         }
-        Error::NotNow { help, .. } if [NO_DRAFT, NO_VERSION].contains(&code) => {
+        Error::NotNow { help, .. } if error.is_missing() => {
             new(StatusCode::NOT_FOUND).maybe(help.clone())
         }
         Error::NotNow { help, .. } => new(StatusCode::CONFLICT).maybe(help.clone()),
-        Error::NotFound(_) | Error::NoWorkflow(_) => new(StatusCode::NOT_FOUND),
+        Error::NotFound(_) => new(StatusCode::NOT_FOUND),
+        Error::NoWorkflow { near, .. } => new(StatusCode::NOT_FOUND).maybe(near.clone()),
         Error::Refused { help, .. } => new(StatusCode::UNPROCESSABLE_ENTITY).maybe(help.clone()),
         Error::Draining | Error::Paused => new(StatusCode::SERVICE_UNAVAILABLE),
         Error::Plugins(_) if error.is_compiling() => new(StatusCode::SERVICE_UNAVAILABLE)
@@ -325,6 +326,12 @@ fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
         }
         other => Problem::bug(other),
     }
+}
+
+/// A near name, or all of them.
+pub(crate) fn one_of(wrong: &str, names: &[&str]) -> String {
+    did_you_mean(wrong, names.iter().copied())
+        .unwrap_or_else(|| format!("it is one of {}", names.join(", ")))
 }
 
 impl Problem {

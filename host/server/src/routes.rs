@@ -7,26 +7,28 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{MethodRouter, any, get};
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_model::http::METHODS;
 
 use crate::api::{
-    admin, bookmarks, definitions, drafts, events, health, letters, lifecycle, listing, live,
-    locks, plugins, publishing, resume, runs, starting, stimuli, transfer, triggers, upkeep,
-    webhooks,
+    about, admin, batches, bookmarks, definitions, drafts, events, health, history, letters,
+    lifecycle, listing, live, locks, plugins, publishing, resume, runs, schedules, starting,
+    stimuli, transfer, triggers, upkeep, webhooks,
 };
 use crate::app::App;
 use crate::codes;
+use crate::console;
 use crate::cors;
 use crate::document::{Document, openapi};
 use crate::gate;
 use crate::permissions::Permission;
 use crate::pools::Pool;
 use crate::problem::Problem;
-use crate::rules::{ForeignPages, Routes, Rule};
+use crate::rules::{ForeignPages, Routes, Rule, Rules};
+use crate::session;
 
 /// All routes but those of hooks and of the document itself, each with its rule.
 pub(crate) fn documented() -> Routes {
@@ -40,7 +42,9 @@ pub(crate) fn documented() -> Routes {
         .add(P::RunsRead, routes!(runs::input))
         .add(P::RunsRead, routes!(runs::vars))
         .add(P::RunsRead, routes!(runs::journal))
-        .add(P::RunsRead, routes!(runs::executions))
+        .add(P::RunsRead, routes!(history::definition))
+        .add(P::RunsRead, routes!(history::executions))
+        .add(P::RunsRead, routes!(history::execution))
         .add(P::RunsRead, routes!(runs::result))
         .add(P::RunsRead, routes!(live::events))
         .add(P::RunsControl, routes!(lifecycle::cancel))
@@ -48,6 +52,13 @@ pub(crate) fn documented() -> Routes {
         .add(P::RunsControl, routes!(lifecycle::unpause))
         .add(P::RunsControl.begins(), routes!(lifecycle::retry))
         .add(P::RunsDelete, routes!(lifecycle::delete))
+        .add(P::RunsRead, routes!(batches::preview))
+        .add(P::RunsControl.begins(), routes!(batches::retry))
+        .add(P::RunsControl, routes!(batches::cancel))
+        .add(P::RunsDelete, routes!(batches::delete))
+        .add(P::RunsRead, routes!(batches::list))
+        .add(P::RunsRead, routes!(batches::show))
+        .add(P::RunsControl, routes!(batches::stop))
         .add(P::RunsExport, routes!(transfer::export))
         .add(P::RunsImport, routes!(transfer::import))
         .add(P::TriggersRead, routes!(triggers::list))
@@ -56,6 +67,11 @@ pub(crate) fn documented() -> Routes {
         .add(P::TriggersControl.begins(), routes!(triggers::fire))
         .add(P::TriggersControl, routes!(triggers::cancel))
         .add(P::TriggersControl, routes!(triggers::reschedule))
+        .add(P::TriggersRead, routes!(schedules::list))
+        .add(P::TriggersRead, routes!(schedules::show))
+        .add(P::TriggersControl.begins(), routes!(schedules::fire))
+        .add(P::TriggersControl, routes!(schedules::pause))
+        .add(P::TriggersControl, routes!(schedules::unpause))
         .add(P::StimuliSend.begins(), routes!(stimuli::send))
         .add(
             P::StimuliSend.begins().foreign(ForeignPages::NeedToken),
@@ -83,8 +99,11 @@ pub(crate) fn documented() -> Routes {
         .add(P::PluginsRead, routes!(plugins::list))
         .add(P::PluginsRead, routes!(plugins::show))
         .add(P::PluginsRead, routes!(plugins::compilations))
+        .add(P::PluginsRead, routes!(plugins::failures))
         .add(P::LocksRead, routes!(locks::list))
         .add(P::HostRead, routes!(admin::show))
+        .add(P::HostRead, routes!(about::show))
+        .add(P::HostRead, routes!(about::members))
         .add(P::HostPause, routes!(admin::pause))
         .add(P::HostPause, routes!(admin::unpause))
         .add(P::HostReload, routes!(upkeep::refresh))
@@ -107,6 +126,7 @@ pub(crate) fn router(app: &App) -> Router {
     // The handler answers other methods, too: the methods of a path are those of its triggers.
     rules.note_open(HOOK, &METHODS, Rule::hook());
     rules.note(DOCUMENT, Method::GET, Permission::HostRead.into());
+    let router = console_routes(router, &mut rules);
     let state = (app.clone(), Arc::new(rules));
     let router = router
         .route(HOOK, any(webhooks::hook))
@@ -120,6 +140,28 @@ pub(crate) fn router(app: &App) -> Router {
         false => router,
     };
     router.with_state(app.clone())
+}
+
+/// The console, which is no part of the API.
+fn console_routes(mut router: Router<App>, rules: &mut Rules) -> Router<App> {
+    let mut add = |path: &str, methods: &[Method], handler: MethodRouter<App>| {
+        for method in methods {
+            rules.note(path, method.clone(), Permission::Public.into());
+        }
+        router = std::mem::take(&mut router).route(path, handler);
+    };
+    let get_alone = &[Method::GET];
+    add("/", get_alone, get(console::root));
+    add("/ui", get_alone, get(console::root));
+    for path in console::PAGES {
+        add(path, get_alone, get(console::page));
+    }
+    add("/ui/{*path}", get_alone, get(console::no_page));
+    add("/ui/app/{*name}", get_alone, get(console::file));
+    let sessions = get(session::show).post(session::begin).delete(session::end);
+    let methods = &[Method::GET, Method::POST, Method::DELETE];
+    add("/ui/session", methods, sessions);
+    router
 }
 
 /// The pattern of the paths of hooks.

@@ -1,7 +1,11 @@
 //! A server with its own runtime, called without a socket.
 
+mod about;
+mod batches;
+mod console;
 mod listing;
 mod requests;
+mod schedules;
 mod starts;
 
 use std::future::Future as _;
@@ -97,6 +101,7 @@ impl Rig {
             run_state_bytes: 64 << 20,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
+            spans: None,
             observer: None,
             plugin_folders: None,
         })
@@ -108,6 +113,7 @@ impl Rig {
             callers,
             bounds,
             store: Arc::clone(&store) as _,
+            store_place: Some("memory".to_owned()),
             resources: Arc::clone(&runtime) as _,
             runtime: Some(runtime),
             clock: Arc::clone(&clock) as _,
@@ -374,11 +380,13 @@ fn a_pause_refuses_requests_that_begin_work_and_no_others() {
         "DELETE /hooks/{path}",
         "GET /hooks/{path}",
         "PATCH /hooks/{path}",
+        "POST /api/v1/batches/retry",
         "POST /api/v1/bookmarks/{bookmark}/resume",
         "POST /api/v1/dead-letters/{no}/replay",
         "POST /api/v1/runs",
         "POST /api/v1/runs/{id}/begin",
         "POST /api/v1/runs/{id}/retry",
+        "POST /api/v1/schedules/{schedule}/fire",
         "POST /api/v1/stimuli",
         "POST /api/v1/triggers",
         "POST /api/v1/triggers/{trigger}/fire",

@@ -206,6 +206,8 @@ pub(crate) struct Trigger {
 /// One execution of a node.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Execution {
+    /// Its number: a path names it by this, and it is the `id` of its event.
+    no: String,
     /// The node.
     node: String,
     /// The type of its trigger.
@@ -214,6 +216,9 @@ pub(crate) struct Execution {
     /// The number of its trigger in the run, as in the name of the trigger: with a plus sign for
     /// an external trigger.
     seq: String,
+    /// The number of the first trigger of this visit of the node: all attempts of the visit have
+    /// it, and so have the executions before and after its waits.
+    first: String,
     /// The attempt, from 1.
     attempt: u32,
     /// Its status.
@@ -243,9 +248,11 @@ impl Execution {
     pub(crate) fn brief(nodes: Option<&Nodes>, row: &ExecutionRow) -> Self {
         let skipped = row.skipped.iter();
         Self {
+            no: row.no.to_string(),
             node: node_name(nodes, row.node),
             trigger: row.kind.name(),
             seq: seq_text(row.seq),
+            first: seq_text(row.first),
             attempt: row.attempt,
             status: row.status.name(),
             started: moment(row.started_ms),

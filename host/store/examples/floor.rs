@@ -202,6 +202,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewRu
         blobs: Vec::new(),
         as_of: None,
         created_ms: 0,
+        trace: None,
     }
 }
 

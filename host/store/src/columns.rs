@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use windlass_model::{BlobRef, Body, Delivery, Digest, Payload, RunId, StimulusId, Tags};
+use windlass_model::{
+    BlobRef, Body, Delivery, Digest, Payload, RunId, StimulusId, Tags, TraceContext,
+};
 
 use crate::stimuli::NewStimulus;
 
@@ -94,6 +96,9 @@ pub(crate) struct StimulusWire {
     delivery: Delivery,
     ttl_ms: u64,
     at_ms: i64,
+    /// As the header has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
 }
 
 impl StimulusWire {
@@ -112,6 +117,7 @@ impl StimulusWire {
             ttl_ms: self.ttl_ms,
             at_ms: self.at_ms,
             tree: None,
+            trace: self.trace.as_deref().and_then(TraceContext::read),
         }
     }
 }
@@ -128,5 +134,6 @@ pub(crate) fn stimulus_json(dead: &NewStimulus) -> Option<String> {
         delivery: dead.delivery,
         ttl_ms: dead.ttl_ms,
         at_ms: dead.at_ms,
+        trace: dead.trace.map(|trace| trace.to_string()),
     })
 }

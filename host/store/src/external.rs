@@ -70,6 +70,9 @@ pub struct Fire {
     pub target: TriggerTarget,
     /// Epoch milliseconds.
     pub at_ms: i64,
+    /// Only if it is due at this time, in epoch milliseconds: at another time it has been run since,
+    /// which is [`Touched::AlreadyFinished`].
+    pub only_due_ms: Option<i64>,
 }
 
 /// Makes a trigger due at another time.

@@ -7,6 +7,7 @@ use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::{BlobRef, Body, Digest, Payload};
 
 use crate::letters::{LetterBody, NewDeadLetter};
+use crate::lives::LifeOp;
 use crate::rows::{NewBlob, NewRun};
 use crate::stimuli::NewStimulus;
 use crate::transfer::Import;
@@ -17,8 +18,14 @@ use crate::write::Write;
 pub(crate) fn externalise(write: &mut Write) {
     match write {
         Write::Create(new) => run(new),
+        Write::Life(LifeOp::Reopen(new)) => {
+            if let Some(input) = &mut new.input {
+                move_out(input, &mut new.blobs);
+            }
+        }
         Write::Import(import) => whole(import),
         Write::Plan(plan) => plan.create.iter_mut().for_each(|new| run(new)),
+        Write::StartSchedule(start) => run(&mut start.create),
         Write::Send(send) => {
             stimulus(&mut send.stimulus);
             send.starts.iter_mut().for_each(|(_, new)| run(new));

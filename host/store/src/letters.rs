@@ -115,14 +115,16 @@ pub struct LetterRow {
     pub replayed_ms: Option<i64>,
 }
 
-/// Which dead letters to list, oldest first.
+/// Which dead letters to list, by number.
 #[derive(Clone, Debug, Default)]
 pub struct LetterQuery {
     /// Only of this kind.
     pub kind: Option<LetterKind>,
     /// Only of this run.
     pub run: Option<RunNo>,
-    /// Only after this one.
+    /// The newest first.
+    pub newest: bool,
+    /// Only behind this one in the list.
     pub after: Option<LetterNo>,
     /// At most this many.
     pub limit: u32,

@@ -8,6 +8,7 @@
 //! The store knows nothing of graphs, consumers or plugins. The engine's state is opaque, versioned
 //! bytes to it.
 
+pub mod batches;
 pub mod codes;
 pub mod components;
 #[cfg(any(test, feature = "conformance"))]

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_model::{LetterNo, RunId, RunNo, ScopeNo, Status, TriggerNo, Version};
+use windlass_model::{LetterNo, Payload, RunId, RunNo, ScopeNo, Status, TriggerNo, Version};
 
 use crate::rows::{DefinitionRow, JournalRow, NewBlob, NewTrigger, PinsRow};
 
@@ -71,7 +71,9 @@ pub struct Reopen {
     pub reserves: Vec<String>,
     /// The verb is refused while another run reserves this key.
     pub exclusive: Option<String>,
-    /// Blobs that the triggers refer to.
+    /// The input of the run, in place of the one that it has.
+    pub input: Option<Payload>,
+    /// Blobs that the triggers and the input refer to.
     pub blobs: Vec<NewBlob>,
     /// The dead letter that this replays. If the letter was replayed before or is gone, nothing is
     /// written, and the answer is [`Lived::Already`].

@@ -12,7 +12,7 @@ use windlass_model::{BindingNo, Digest, RunId, ScheduleNo, TriggerNo};
 
 use crate::codes;
 use crate::error::{Error, Result};
-use crate::rows::{DefinitionRow, NewRun};
+use crate::rows::{Created, DefinitionRow, NewRun};
 
 /// A definition to be published.
 #[derive(Clone, Debug)]
@@ -167,6 +167,9 @@ pub struct ScheduleRow {
     /// How many times in a row planning has failed. If it is not 0, `next_ms` is the time of the
     /// next attempt.
     pub troubles: u32,
+    /// Since when it is paused, in epoch milliseconds; then `next_ms` is `i64::MAX`. None: it is
+    /// not paused.
+    pub paused_ms: Option<i64>,
 }
 
 /// Which versions to list: by name, the newest version first.
@@ -182,17 +185,91 @@ pub struct PublicationQuery {
     pub limit: u32,
 }
 
+/// The place of a schedule in a list: when it is planned next, in epoch milliseconds, and its number.
+pub type SchedulePlace = (i64, ScheduleNo);
+
 /// Which schedules to list: the soonest first.
 #[derive(Clone, Debug)]
 pub struct ScheduleQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
+    /// Only with this key.
+    pub key: Option<String>,
+    /// Only schedules behind this place.
+    pub after: Option<SchedulePlace>,
     /// Only schedules in trouble, or only the others.
     pub troubled: Option<bool>,
     /// Only schedules to be planned by then, in epoch milliseconds.
     pub until_ms: i64,
     /// At most this many.
     pub limit: u32,
+}
+
+impl Default for ScheduleQuery {
+    /// All schedules.
+    fn default() -> Self {
+        Self {
+            workflow: None,
+            key: None,
+            after: None,
+            troubled: None,
+            until_ms: i64::MAX,
+            limit: u32::MAX,
+        }
+    }
+}
+
+/// Pauses a schedule: no occurrence of it is planned until it is unpaused. Publishing another
+/// version of the workflow does not end the pause, and retracting the workflow does. Answered by
+/// whether that was done; otherwise the schedule is gone, or is paused already.
+#[derive(Clone, Copy, Debug)]
+pub struct PauseSchedule {
+    /// The schedule.
+    pub schedule: ScheduleNo,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// Ends the pause of a schedule. Answered by whether that was done; otherwise the schedule is gone,
+/// is not paused, or was published with another `spec` meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct UnpauseSchedule {
+    /// The schedule.
+    pub schedule: ScheduleNo,
+    /// The schedule's `since_ms` when the times were computed.
+    pub expected_since_ms: i64,
+    /// The last occurrence that is not planned any more, in epoch milliseconds; none: the last
+    /// decision stands.
+    pub planned_ms: Option<i64>,
+    /// When to plan next, in epoch milliseconds; `i64::MAX` for never.
+    pub next_ms: i64,
+}
+
+/// Creates a run of a schedule beside its plan: for a person who does not wait for the next
+/// occurrence. The run counts as that of the last occurrence, so the rule for overlaps holds between
+/// it and the next one. A paused schedule has such runs, too.
+#[derive(Clone, Debug)]
+pub struct StartSchedule {
+    /// The schedule.
+    pub schedule: ScheduleNo,
+    /// The rule if the run of the last occurrence has not ended. The run is refused under
+    /// [`Overlap::Skip`] and [`Overlap::Queue`].
+    pub overlap: Overlap,
+    /// The run.
+    pub create: Box<NewRun>,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// The outcome of [`StartSchedule`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartedNow {
+    /// The store was asked to create the run.
+    Created(Created),
+    /// The run of the last occurrence has not ended, and the schedule allows one at a time.
+    Busy(RunId),
+    /// The schedule is gone.
+    Gone,
 }
 
 /// Defers a schedule whose next occurrence cannot be planned.
@@ -250,6 +327,6 @@ pub enum Planned {
     Skipped,
     /// The predecessor has not ended: the occurrence is still to be planned.
     Queued,
-    /// The schedule is gone, or another member has planned: nothing was written.
+    /// The schedule is gone or paused, or another member has planned: nothing was written.
     Stale,
 }

@@ -1,6 +1,11 @@
 //! The bounded queue of writes for the writer thread, which takes all of them at once.
+//!
+//! Prompt writes, for which clients wait, have a line of their own: the writer takes them between two
+//! groups of other writes, and they have some room even if other writes fill the queue.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use windlass_model::metrics::Metrics;
@@ -14,14 +19,57 @@ use crate::write::{Order, Sink, Ticket, Write, Wrote};
 pub(crate) struct Batch {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) writes: Vec<(Ticket, Write)>,
+    /// The memory of the writes, in bytes.
+    pub(crate) bytes: usize,
 }
+
+impl Batch {
+    pub(crate) fn new(sink: Arc<dyn Sink>, writes: Vec<(Ticket, Write)>) -> Self {
+        let bytes = writes.iter().map(|(_, write)| write.weight()).sum();
+        Self {
+            sink,
+            writes,
+            bytes,
+        }
+    }
+}
+
+/// The part of the bounds that only prompt writes may use.
+const PROMPT_PART: usize = 8;
+
+/// The prompt writes that go before other writes in one group.
+const PROMPT_WRITES: usize = 256;
 
 #[derive(Default)]
 struct Waiting {
-    batches: Vec<Batch>,
+    prompt: Line,
+    others: Line,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Line {
+    batches: VecDeque<Batch>,
     writes: usize,
     bytes: usize,
-    closed: bool,
+}
+
+impl Line {
+    /// Takes some batches: one, and further ones up to so many writes.
+    fn take(&mut self, taken: &mut Vec<Batch>, most: usize) -> usize {
+        let (mut writes, mut bytes) = (0, 0);
+        while let Some(next) = self.batches.front()
+            && (writes == 0 || writes + next.writes.len() <= most)
+            && let Some(batch) = self.batches.pop_front()
+        {
+            writes += batch.writes.len();
+            bytes += batch.bytes;
+            taken.push(batch);
+        }
+        self.writes -= writes;
+        self.bytes -= bytes;
+        writes
+    }
 }
 
 /// Hands a batch to a writer. `push` returns the batch if the writer is closed.
@@ -34,11 +82,7 @@ pub(crate) fn submit(
         return;
     }
     writes.iter_mut().for_each(|(_, write)| externalise(write));
-    let batch = Batch {
-        sink: Arc::clone(sink),
-        writes,
-    };
-    if let Err(batch) = push(batch) {
+    if let Err(batch) = push(Batch::new(Arc::clone(sink), writes)) {
         let tickets = batch.writes.iter().map(|(ticket, _)| *ticket);
         let refused = tickets.map(|ticket| (ticket, Err(Error::closed())));
         sink.answered(refused.collect());
@@ -58,6 +102,8 @@ pub(crate) struct Queue {
     bound: usize,
     bytes: usize,
     waiting: Mutex<Waiting>,
+    /// Whether prompt writes wait.
+    is_urgent: AtomicBool,
     /// Signals that a batch was queued, or that the queue is closed.
     ready: Condvar,
     /// Signals that there is room again, or that the queue is closed.
@@ -75,6 +121,7 @@ impl Queue {
             bound,
             bytes,
             waiting: Mutex::default(),
+            is_urgent: AtomicBool::new(false),
             ready: Condvar::new(),
             room: Condvar::new(),
         }
@@ -82,43 +129,78 @@ impl Queue {
 
     /// Waits for room and adds a batch, or returns it if the queue is closed.
     pub(crate) fn push(&self, batch: Batch) -> Result<(), Batch> {
-        let bytes: usize = batch.writes.iter().map(|(_, write)| write.weight()).sum();
+        let is_prompt = batch.sink.is_prompt();
+        let part = |most: usize| match is_prompt {
+            true => most,
+            false => most - most / PROMPT_PART,
+        };
+        let (most, most_bytes) = (part(self.bound), part(self.bytes));
         let mut waiting = self.waiting.lock();
-        while (waiting.writes >= self.bound || waiting.bytes >= self.bytes) && !waiting.closed {
+        while (waiting.writes() >= most || waiting.bytes() >= most_bytes) && !waiting.closed {
             self.room.wait(&mut waiting);
         }
         if waiting.closed {
             return Err(batch);
         }
-        waiting.writes += batch.writes.len();
-        waiting.bytes += bytes;
-        self.metrics.store_queue.set(waiting.bytes as u64);
-        waiting.batches.push(batch);
-        if waiting.batches.len() == 1 {
+        let is_first = waiting.is_empty();
+        let line = match is_prompt {
+            true => &mut waiting.prompt,
+            false => &mut waiting.others,
+        };
+        line.writes += batch.writes.len();
+        line.bytes += batch.bytes;
+        line.batches.push_back(batch);
+        if is_prompt {
+            self.is_urgent.store(true, Ordering::Relaxed);
+        }
+        self.metrics.store_queue.set(waiting.bytes() as u64);
+        if is_first {
             self.ready.notify_one();
         }
         Ok(())
     }
 
-    /// Waits for batches and takes all of them. `taken` is empty and lends its memory. False once
-    /// the queue is closed and empty.
-    pub(crate) fn take(&self, taken: &mut Vec<Batch>) -> bool {
+    /// Waits for batches and takes them: some prompt ones, and all others behind them. `taken` is empty
+    /// and lends its memory. Returns the number of prompt writes; none once the queue is closed and
+    /// empty.
+    pub(crate) fn take(&self, taken: &mut Vec<Batch>) -> Option<usize> {
         let mut waiting = self.waiting.lock();
-        while waiting.batches.is_empty() && !waiting.closed {
+        while waiting.is_empty() && !waiting.closed {
             self.ready.wait(&mut waiting);
         }
-        std::mem::swap(&mut waiting.batches, taken);
-        waiting.writes = 0;
-        waiting.bytes = 0;
-        self.metrics.store_queue.set(0);
+        let prompt = waiting.prompt.take(taken, PROMPT_WRITES);
+        waiting.others.take(taken, usize::MAX);
+        self.taken(&waiting);
+        (!taken.is_empty()).then_some(prompt)
+    }
+
+    /// Takes some prompt batches, if there are any. Returns the number of their writes.
+    pub(crate) fn take_prompt(&self, taken: &mut Vec<Batch>) -> usize {
+        if !self.is_urgent() {
+            return 0;
+        }
+        let mut waiting = self.waiting.lock();
+        let prompt = waiting.prompt.take(taken, PROMPT_WRITES);
+        self.taken(&waiting);
+        prompt
+    }
+
+    fn taken(&self, waiting: &Waiting) {
+        let is_urgent = !waiting.prompt.batches.is_empty();
+        self.is_urgent.store(is_urgent, Ordering::Relaxed);
+        self.metrics.store_queue.set(waiting.bytes() as u64);
         self.room.notify_all();
-        !taken.is_empty()
+    }
+
+    /// Whether prompt writes wait.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent.load(Ordering::Relaxed)
     }
 
     /// The size of the waiting writes, in bytes.
     #[cfg(test)]
     pub(crate) fn waiting_bytes(&self) -> usize {
-        self.waiting.lock().bytes
+        self.waiting.lock().bytes()
     }
 
     /// Refuses further batches; the waiting ones are still taken.
@@ -129,9 +211,24 @@ impl Queue {
     }
 }
 
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.prompt.batches.is_empty() && self.others.batches.is_empty()
+    }
+
+    fn writes(&self) -> usize {
+        self.prompt.writes + self.others.writes
+    }
+
+    fn bytes(&self) -> usize {
+        self.prompt.bytes + self.others.bytes
+    }
+}
+
 /// Waits for one answer.
 struct Awaited {
     order: Order,
+    is_prompt: bool,
     answer: Mutex<Option<Result<Wrote>>>,
     answered: Condvar,
 }
@@ -140,6 +237,7 @@ impl Awaited {
     fn of(write: &Write) -> Self {
         Self {
             order: write.order(),
+            is_prompt: write.is_prompt(),
             answer: Mutex::default(),
             answered: Condvar::new(),
         }
@@ -166,5 +264,9 @@ impl Sink for Awaited {
 
     fn order(&self) -> Order {
         self.order
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.is_prompt
     }
 }

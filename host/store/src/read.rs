@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId, RunNo,
-    ScopeNo, Seq, Status, Tags, TriggerId, Version,
+    BatchNo, BlobRef, BookmarkNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId,
+    RunNo, ScopeNo, Seq, Status, Tags, TriggerId, Version,
 };
 
+use crate::batches::{BatchQuery, BatchRow};
 use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
@@ -107,6 +108,10 @@ macro_rules! with_readers {
             source(name: &str) -> Option<SourceRow>, by drafts;
             /// Sources whose names come after this one, by name; at most `limit`.
             sources(after: Option<&str>, limit: u32) -> Vec<SourceRow>, by drafts;
+            /// A batch.
+            batch(no: BatchNo) -> Option<BatchRow>, by batches;
+            /// Batches.
+            batches(query: &BatchQuery) -> Vec<BatchRow>, by batches;
             /// Pending upkeep requests, oldest first; at most `limit`.
             upkeep(limit: u32) -> Vec<UpkeepRow>, by drafts;
             /// Ended runs whose retention time is over, the oldest first; at most `limit`.

@@ -23,6 +23,8 @@ pub(crate) struct Round {
     items: Vec<Item>,
     /// All writes before this one are answered.
     next: usize,
+    /// The number of prompt writes, which come first of those that are not answered.
+    prompt: usize,
 }
 
 impl Round {
@@ -30,21 +32,49 @@ impl Round {
     pub(crate) fn fill(&mut self, batches: impl Iterator<Item = Batch>) {
         self.items.clear();
         self.sinks.clear();
-        self.next = 0;
+        (self.next, self.prompt) = (0, 0);
         for batch in batches {
-            let known = self.sinks.iter().position(|sink| same(sink, &batch.sink));
-            let sink = known.unwrap_or_else(|| {
-                self.sinks.push(batch.sink);
-                self.sinks.len() - 1
-            });
-            let items = batch.writes.into_iter();
-            self.items.extend(items.map(|(ticket, write)| Item {
-                sink,
-                ticket,
-                write,
-                answer: None,
-            }));
+            Self::add(&mut self.sinks, &mut self.items, batch);
         }
+    }
+
+    /// The first writes are prompt ones, so many of them.
+    pub(crate) fn set_prompt(&mut self, prompt: usize) {
+        self.prompt = prompt;
+    }
+
+    /// The number of prompt writes, which come first of those that are not answered.
+    pub(crate) fn prompt(&self) -> usize {
+        self.prompt
+    }
+
+    /// Takes over prompt batches. Their writes go before all that are not answered.
+    pub(crate) fn overtake(&mut self, batches: impl Iterator<Item = Batch>) {
+        let mut items = Vec::new();
+        for batch in batches {
+            Self::add(&mut self.sinks, &mut items, batch);
+        }
+        self.prompt += items.len();
+        // Mostly there are enough places of answered writes.
+        let places = self.next.min(items.len());
+        let end = self.next;
+        self.next -= places;
+        self.items.splice(self.next..end, items);
+    }
+
+    fn add(sinks: &mut Vec<Arc<dyn Sink>>, items: &mut Vec<Item>, batch: Batch) {
+        let known = sinks.iter().position(|sink| same(sink, &batch.sink));
+        let sink = known.unwrap_or_else(|| {
+            sinks.push(batch.sink);
+            sinks.len() - 1
+        });
+        let writes = batch.writes.into_iter();
+        items.extend(writes.map(|(ticket, write)| Item {
+            sink,
+            ticket,
+            write,
+            answer: None,
+        }));
     }
 
     /// How many writes were answered.
@@ -79,6 +109,7 @@ impl Round {
             }
         }
         self.next += size;
+        self.prompt = self.prompt.saturating_sub(size);
         for (sink, answers) in self.sinks.iter().zip(answers) {
             if !answers.is_empty() {
                 sink.answered(answers);
@@ -106,6 +137,41 @@ mod tests {
 
     struct Deaf;
 
+    /// Receives the tickets in the order of the answers.
+    #[derive(Default)]
+    struct Heard(parking_lot::Mutex<Vec<Ticket>>);
+
+    impl Sink for Heard {
+        fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
+            let tickets = answers.into_iter().map(|(ticket, _)| ticket);
+            self.0.lock().extend(tickets);
+        }
+    }
+
+    #[test]
+    fn prompt_writes_go_before_those_that_are_not_answered() {
+        let heard = Arc::new(Heard::default());
+        let batch = |tickets: std::ops::Range<Ticket>| {
+            let sink: Arc<dyn Sink> = Arc::<Heard>::clone(&heard);
+            let flush = |ticket| (ticket, Write::from(crate::write::Flush));
+            Batch::new(sink, tickets.map(flush).collect())
+        };
+        let mut round = Round::default();
+        round.fill([batch(0..2), batch(2..6)].into_iter());
+        round.answer(1);
+        // More than there are places of answered writes.
+        round.overtake([batch(10..12), batch(12..13)].into_iter());
+        assert_eq!((round.prompt(), round.left().len()), (3, 8));
+        round.answer(2);
+        assert_eq!(round.prompt(), 1);
+        round.answer(2);
+        assert_eq!(round.prompt(), 0);
+        round.overtake([batch(20..21)].into_iter());
+        round.answer(5);
+        assert_eq!(*heard.0.lock(), [0, 10, 11, 12, 1, 20, 2, 3, 4, 5]);
+        assert!(round.left().is_empty());
+    }
+
     impl Sink for Deaf {
         fn answered(&self, _: Vec<(Ticket, Result<Wrote>)>) {}
     }
@@ -126,7 +192,7 @@ mod tests {
         let writes = vec![(0, write()), (1, write())];
         let mut round = Round::default();
         let sink = Arc::new(Deaf);
-        round.fill(std::iter::once(Batch { sink, writes }));
+        round.fill(std::iter::once(Batch::new(sink, writes)));
         round.answer(1);
         assert_eq!((round.left().len(), bytes.is_unique()), (1, false));
         round.answer(1);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use windlass_model::limits::{CONTROL_PRIORITY, FOLLOWING_PRIORITY, PRIORITY};
 use windlass_model::{
     Digest, Epoch, ExecutionNo, ExecutionStatus, Failure, Incarnation, LogLine, Payload, RunId,
-    RunNo, Seq, Status, Tags, Token, TriggerNo, TriggerState, TriggerType, Version,
+    RunNo, Seq, Status, Tags, Token, TraceContext, TriggerNo, TriggerState, TriggerType, Version,
 };
 
 use crate::published::Edition;
@@ -51,6 +51,8 @@ pub struct RunRow {
     pub correlation: Option<String>,
     /// Its tags, by which lists find it.
     pub tags: Tags,
+    /// The trace that it continues; none: it begins one.
+    pub trace: Option<TraceContext>,
     /// Digest of the request that created it, so that a repeated request gets the same answer.
     pub request: Digest,
     /// Its status.
@@ -123,6 +125,14 @@ pub struct Parent {
     /// Whether the child undoes a node of its parent, which has failed or is being cancelled. Such a
     /// child begins although runs above it were asked to end.
     pub undoes: bool,
+}
+
+impl Parent {
+    /// The stored depth: negative if the child undoes a node. So the column says both.
+    pub(crate) fn stored_depth(&self) -> i64 {
+        let depth = i64::from(self.depth);
+        if self.undoes { -depth } else { depth }
+    }
 }
 
 /// How many descendants a root run may have in its life, those included that have ended. The lower
@@ -395,6 +405,8 @@ pub struct NewRun {
     /// Its tags: at most [`TAGS`](windlass_model::limits::TAGS), whose names and values are
     /// [valid](windlass_model::valid::TAG).
     pub tags: Tags,
+    /// The trace that it continues; none: it begins one.
+    pub trace: Option<TraceContext>,
     /// Digest of the request.
     pub request: Digest,
     /// If set, this member owns the run from its creation, and its triggers may be claimed.

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use windlass_model::{
     BindingNo, BookmarkNo, Delivery, Digest, Failure, Incarnation, JsonText, Payload, Resumption,
-    RunId, RunNo, Seq, StimulusId, StimulusNo, TriggerNo,
+    RunId, RunNo, Seq, StimulusId, StimulusNo, TraceContext, TriggerNo,
 };
 
 use crate::children::too_many;
@@ -110,6 +110,8 @@ pub struct NewStimulus {
     pub at_ms: i64,
     /// The tree of the run that sends it; none if it comes from outside, or is replayed.
     pub tree: Option<SenderTree>,
+    /// The trace in which it is sent: the runs that it starts continue the trace.
+    pub trace: Option<TraceContext>,
 }
 
 /// Delivers a stimulus.

@@ -19,6 +19,9 @@ impl Write {
             Write::Commit(commit) => of_commit(commit),
             Write::Create(new) => of_run(new),
             Write::Import(import) => of_import(import),
+            Write::AddBatch(new) => new.what.len() + new.progress.len(),
+            Write::MoveBatch(change) => change.progress.len(),
+            Write::StartSchedule(start) => of_run(&start.create),
             Write::Plan(plan) => plan.create.as_deref().map_or(0, of_run),
             Write::Publish(new) => new.definition.json.len(),
             Write::SaveDraft(new) => new.content.len(),
@@ -96,8 +99,13 @@ fn of_failure(failure: &Failure) -> usize {
 
 /// Documents are not counted: all runs of a definition share them.
 fn of_run(new: &NewRun) -> usize {
-    let vars = new.vars.iter().map(|(_, value)| of_payload(value));
+    let vars = new
+        .vars
+        .iter()
+        .map(|(name, value)| name.len() + of_payload(value));
     new.state.len()
+        + size_of_val(&*new.vars)
+        + size_of_val(&*new.triggers)
         + of_payload(&new.input)
         + vars.sum::<usize>()
         + new.triggers.iter().map(of_trigger).sum::<usize>()

@@ -18,6 +18,7 @@ mod promtool;
 mod redis;
 mod tls;
 
+pub use places::unique;
 pub use postgres::{Databases, Options, POSTGRES, PostgreSql, Snapshot};
 pub use promtool::promtool;
 pub use redis::{REDIS, Redis};

@@ -1,5 +1,6 @@
 //! The paths of programs, free ports, and the handling of missing programs.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,13 @@ pub(crate) fn shared_port(variable: &str) -> Result<Option<u16>> {
     let port = port.to_str().and_then(|port| port.parse().ok());
     let port = port.with_context(|| format!("{variable} is no port"))?;
     Ok(Some(port))
+}
+
+/// A name that no other test uses on a shared server. Process ids repeat within a run of the tests, so
+/// they make none.
+pub fn unique() -> String {
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("test_{random:016x}")
 }
 
 /// A port that is free at this moment.

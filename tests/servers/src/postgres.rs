@@ -6,7 +6,6 @@ use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
@@ -51,7 +50,6 @@ pub struct PostgreSql {
 pub struct Databases {
     programs: Programs,
     port: u16,
-    made: AtomicU32,
 }
 
 impl Deref for PostgreSql {
@@ -131,7 +129,6 @@ impl PostgreSql {
             databases: Databases {
                 programs,
                 port: places::free_port()?,
-                made: AtomicU32::new(0),
             },
             server: Mutex::new(server),
             options,
@@ -181,7 +178,6 @@ impl PostgreSql {
             let databases = Databases {
                 programs: Programs::find().context(MISSING)?,
                 port,
-                made: AtomicU32::new(0),
             };
             return Ok(Some(SHARED.get_or_init(|| databases)));
         }
@@ -192,6 +188,7 @@ impl PostgreSql {
         let own = Self::start_with(Options { fsync: false })?;
         Ok(Some(OWN.get_or_init(|| own)))
     }
+
     /// Closes all connections of clients, and returns their number.
     ///
     /// # Errors
@@ -328,8 +325,7 @@ impl Databases {
     ///
     /// The server does not answer.
     pub fn database(&self) -> Result<String> {
-        let made = self.made.fetch_add(1, Ordering::Relaxed);
-        let name = format!("test_{}_{made}", std::process::id());
+        let name = places::unique();
         self.execute(&format!("create database {name}"))?;
         Ok(self.url_of(&name))
     }

@@ -147,6 +147,7 @@ impl Template {
             blobs: Vec::new(),
             as_of: None,
             created_ms: row.created_ms,
+            trace: None,
         };
         Ok(Self { like })
     }

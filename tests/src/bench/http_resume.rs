@@ -109,6 +109,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             callers: Callers::default(),
             bounds: Bounds::default(),
             store,
+            store_place: None,
             resources: Arc::clone(&runtime) as _,
             runtime: Some(Arc::clone(&runtime)),
             clock: there,

@@ -10,7 +10,7 @@ use windlass_model::{Clock, Status};
 use windlass_runtime::{Runtime, StartRequest, SystemClock};
 
 use super::rig::{self, Setup};
-use super::scenario::Scenario;
+use super::scenario::{FLUSHES, Scenario};
 use super::{Record, flush};
 
 /// How a scenario is measured.
@@ -59,7 +59,7 @@ pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
     let seconds = measured.elapsed.as_secs_f64();
     let runs_per_second = measured.runs as f64 / seconds;
     let p50_ms = measured.times.value_at_quantile(0.5) as f64 / 1e3;
-    let beyond = p50_ms - f64::from(scenario.flushes) * flush_ms;
+    let beyond = p50_ms - f64::from(FLUSHES) * flush_ms;
     Ok(Record {
         node_executions_per_second: runs_per_second * scenario.nodes as f64,
         runs_per_second,

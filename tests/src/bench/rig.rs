@@ -157,6 +157,7 @@ pub fn start(
         run_state_bytes: 64 << 20,
         unwritten_bytes: 32 << 20,
         definition_bytes: 256 << 20,
+        spans: None,
         observer,
         plugin_folders: None,
     })?)
@@ -198,6 +199,7 @@ pub fn request(name: &str, workflow: &Value) -> Result<StartRequest> {
         input: Payload::null(),
         id: None,
         correlation: None,
+        trace: None,
     })
 }
 

@@ -2,6 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+/// Flushes that one run cannot avoid: one to create it, and one for all of its nodes, which are
+/// pure.
+pub const FLUSHES: u32 = 2;
+
 /// A workflow to be measured.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -9,8 +13,6 @@ pub struct Scenario {
     pub name: &'static str,
     /// Executions of nodes in one run.
     pub nodes: u64,
-    /// Flushes that one run cannot avoid: one to create it, and one for each step.
-    pub flushes: u32,
     /// The workflow, as JSON.
     pub workflow: Value,
 }
@@ -37,7 +39,6 @@ pub(super) fn chain(name: &'static str, length: u32) -> Scenario {
     Scenario {
         name,
         nodes: u64::from(length),
-        flushes: length + 1,
         workflow: json!({ "workflow": name.replace('-', "_"), "nodes": nodes, "edges": edges }),
     }
 }
@@ -57,7 +58,6 @@ fn fan_out(width: u32) -> Scenario {
     Scenario {
         name: "fan-out-100",
         nodes: u64::from(width) + 2,
-        flushes: 4,
         workflow: json!({ "workflow": "fan_out_100", "nodes": nodes, "edges": edges }),
     }
 }
@@ -67,7 +67,6 @@ pub fn for_each(items: u32) -> Scenario {
     Scenario {
         name: "for-each-10000",
         nodes: u64::from(items) + 2,
-        flushes: 4,
         workflow: json!({
             "workflow": "for_each_10000",
             "nodes": {

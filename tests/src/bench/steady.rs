@@ -214,6 +214,7 @@ impl Load {
             input: Payload::null(),
             delivery: Delivery::Buffer,
             ttl_ms: KEEP_MS,
+            trace: None,
         };
         let id = operations::new_stimulus_id();
         self.client.send(id, stimulus).await?;

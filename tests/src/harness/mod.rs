@@ -15,6 +15,7 @@
 
 mod dice;
 mod gate;
+mod listener;
 mod look;
 mod model;
 mod place;
@@ -27,11 +28,15 @@ mod web;
 
 pub use dice::Dice;
 pub use gate::Gate;
+pub use listener::{Answered, Listener, Received, response};
 pub use look::{Look, Record};
 pub use model::{Ended, GO, Plan};
 pub use place::{Place, Said};
 pub use process::{Process, Signal};
-pub use programs::{component, core_module, failpoint_program, foreign, javascript, program};
+pub use programs::{
+    Browser, browser, component, core_module, failpoint_program, foreign, javascript, program,
+    python,
+};
 pub use shell::{Shell, typed};
 pub use starter::Starter;
 pub use wait::{PATIENCE, until, until_some, until_within};

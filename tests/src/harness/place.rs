@@ -17,6 +17,7 @@ use super::wait::until;
 pub struct Place {
     directory: TempDir,
     settings: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
     store: PathBuf,
     database: Option<String>,
     look: OnceLock<Look>,
@@ -49,6 +50,7 @@ impl Place {
         let place = Self {
             directory,
             settings: Vec::new(),
+            variables: Vec::new(),
             store,
             database: None,
             look: OnceLock::new(),
@@ -82,6 +84,13 @@ impl Place {
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets a variable of the environment for all later commands.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -208,6 +217,8 @@ impl Place {
                 .replace('-', "_");
             command.env(format!("WINDLASS_{name}"), value);
         }
+        let variables = self.variables.iter();
+        command.envs(variables.map(|(name, value)| (name, value)));
         command
     }
 

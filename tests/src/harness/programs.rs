@@ -98,6 +98,50 @@ pub fn foreign(name: &str) -> Option<PathBuf> {
     prepared("foreign", name)
 }
 
+/// The component of a plugin in Python; otherwise as [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn python(name: &str) -> Option<PathBuf> {
+    prepared("python", name)
+}
+
+/// The programs that send a browser through the console.
+#[derive(Clone, Debug)]
+pub struct Browser {
+    /// Node.
+    pub node: PathBuf,
+    /// The script of the journeys.
+    pub journeys: PathBuf,
+    /// The browser itself.
+    pub chromium: PathBuf,
+}
+
+/// The programs that send a browser through the console; otherwise as [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn browser() -> Option<Browser> {
+    let folder = target().join("fixtures/console");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut programs = std::env::split_paths(&path).map(|folder| folder.join("chromium"));
+    let chromium = programs.find(|program| program.is_file());
+    let node = std::fs::read_to_string(folder.join("node"));
+    if let (Some(chromium), Ok(node)) = (chromium, node) {
+        return Some(Browser {
+            node: node.into(),
+            journeys: folder.join("journeys.mjs"),
+            chromium,
+        });
+    }
+    missing(
+        "`cargo xtask prepare` has not installed what drives a browser, or there is no chromium",
+    );
+    None
+}
+
 /// What `cargo xtask prepare` builds.
 fn prepared(folder: &str, name: &str) -> Option<PathBuf> {
     let folder = target().join("fixtures").join(folder);
@@ -105,15 +149,20 @@ fn prepared(folder: &str, name: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    assert!(
-        !set("CI") && !set("WINDLASS_REQUIRE_SERVERS"),
-        "{} is not there: `cargo xtask prepare` builds it",
-        path.display()
-    );
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    eprintln!("NOT RUN: {test}, because `cargo xtask prepare` has not built {name}.wasm");
+    missing(&format!("`cargo xtask prepare` has not built {name}.wasm"));
     None
+}
+
+/// Says that a test does not run, and why.
+///
+/// # Panics
+///
+/// If the test is required.
+fn missing(why: &str) {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    assert!(!set("CI") && !set("WINDLASS_REQUIRE_SERVERS"), "{why}");
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    eprintln!("NOT RUN: {test}, because {why}");
 }
 
 /// The directory in which tests share compiled code.

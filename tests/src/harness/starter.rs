@@ -70,6 +70,7 @@ impl Starter {
             input: Payload::of(input),
             id: None,
             correlation: None,
+            trace: None,
         };
         once_unlocked(|| self.create(request.clone()))
     }
@@ -123,6 +124,7 @@ impl Starter {
             input: Payload::of(&Value::from(matches)),
             delivery: Delivery::Buffer,
             ttl_ms: 24 * 3_600_000,
+            trace: None,
         };
         let sent = self.client.send(operations::new_stimulus_id(), stimulus);
         self.tokio.block_on(sent).map(drop)
@@ -139,6 +141,7 @@ impl Starter {
             input: Payload::of(input),
             id: Some(id),
             correlation: None,
+            trace: None,
         };
         self.create(request).map(drop)
     }

@@ -142,10 +142,8 @@ impl Runs<'_> {
 /// The last planned occurrence.
 fn planned_ms(place: &Place) -> Option<i64> {
     let query = ScheduleQuery {
-        workflow: None,
-        troubled: None,
-        until_ms: i64::MAX,
         limit: 10,
+        ..ScheduleQuery::default()
     };
     let rows = place.look().store().schedules(&query);
     rows.expect("schedules can be read")[0].last_planned_ms

@@ -40,10 +40,8 @@ fn rows(place: &Place) -> Vec<(String, String, i64)> {
         }
     }
     let schedules = store.schedules(&ScheduleQuery {
-        workflow: None,
-        troubled: None,
-        until_ms: i64::MAX,
         limit: 1_000,
+        ..ScheduleQuery::default()
     });
     for row in schedules.expect("schedules can be read") {
         rows.push((row.workflow, row.key, row.no.0));

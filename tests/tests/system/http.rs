@@ -275,7 +275,7 @@ fn a_resume_link_asks_and_only_its_button_resumes() {
         let page = web.get_any(link);
         assert_eq!(page.status, 200);
         assert!(page.body.contains("<form method=\"post\">"), "{page:?}");
-        assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(page.header("referrer-policy"), Some("same-origin"));
     }
     assert_eq!(
         web.ask("HEAD", link, &["connection: close"], "").status,

@@ -29,10 +29,8 @@ fn publish(place: &Place) {
 
 fn schedule(place: &Place) -> ScheduleRow {
     let query = ScheduleQuery {
-        workflow: None,
-        troubled: None,
-        until_ms: i64::MAX,
         limit: 10,
+        ..ScheduleQuery::default()
     };
     let rows = place.look().store().schedules(&query);
     let mut rows = rows.expect("schedules can be read");

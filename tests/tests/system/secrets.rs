@@ -175,3 +175,40 @@ fn a_secret_goes_to_its_destinations_and_for_its_workflows() {
     assert_eq!(good.heads(), Vec::<String>::new());
     assert_eq!(other.heads(), Vec::<String>::new());
 }
+
+/// A workflow is checked without the values of secrets, and what it lacks is told with the settings.
+#[test]
+fn a_workflow_is_checked_without_values_of_secrets() {
+    let place = Place::new(&["http"]);
+    let settings = "[secrets]\nother = { env = \"WINDLASS_TEST_NEVER_SET\" }\n";
+    let trusted = |text: &str| {
+        place.file("windlass.toml", text);
+        place.ask(&["trust"]);
+    };
+    trusted(settings);
+    place.file(
+        "plain.yaml",
+        "workflow: plain\nnodes: { a: { set: { b: 1 } } }\n",
+    );
+    let valid = place.say(&["workflow", "validate", "plain.yaml"]);
+    assert_eq!(valid.exit, Some(0), "{valid:?}");
+    assert!(
+        valid.stderr.contains("WINDLASS_TEST_NEVER_SET"),
+        "{valid:?}"
+    );
+    let node = "{ use: http/request, with: { url: 'https://a.example/x', headers: { x: { secret: no-such } } } }";
+    place.file(
+        "asks.yaml",
+        format!("workflow: asks\nnodes: {{ a: {node} }}\n"),
+    );
+    let said = place.say(&["workflow", "validate", "asks.yaml"]).stderr;
+    for text in [
+        "WL-D172",
+        "this host has no secret `no-such`",
+        "no-such = { env = \"NO_SUCH\", to = [\"https://a.example\"] }",
+        "[plugins.grants.http]",
+        "secrets = [\"no-such\"]",
+    ] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+}

@@ -71,10 +71,10 @@ fn installed(archive: &Tree) -> Result<Tree> {
             "completions/windlass.fish" => {
                 "usr/share/fish/vendor_completions.d/windlass.fish".to_owned()
             }
-            path => match (path.strip_prefix("man/"), path.strip_prefix("docs/")) {
-                (Some(page), _) => format!("usr/share/man/man1/{page}"),
-                (_, Some(page)) => format!("{DOCUMENTS}/{page}"),
-                _ => format!("{DOCUMENTS}/{path}"),
+            // Documents keep their places among themselves, because they link to each other.
+            path => match path.strip_prefix("man/") {
+                Some(page) => format!("usr/share/man/man1/{page}"),
+                None => format!("{DOCUMENTS}/{path}"),
             },
         };
         anyhow::ensure!(!tree.0.contains_key(&to), "two files would be /{to}");
@@ -177,7 +177,7 @@ mod tests {
             "./usr/bin/windlass",
             "./etc/windlass/windlass.toml",
             "./usr/share/man/man1/windlass.1.gz",
-            "./usr/share/doc/windlass/errors/WL-C001.md",
+            "./usr/share/doc/windlass/docs/errors/WL-C001.md",
             "./usr/share/doc/windlass/copyright",
         ] {
             assert!(list.contains(file), "{file}: {list}");

@@ -2,7 +2,7 @@
 
 use super::crates::Crate;
 use super::{read, rustc};
-use crate::place;
+use crate::{place, vendored};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -89,6 +89,19 @@ pub(super) fn text(crates: &[Crate]) -> Result<String> {
     for it in &foreign {
         let licence = it.licence.as_deref().unwrap_or("see its text");
         writeln!(all, "    {} {}: {licence}", it.name, it.version)?;
+    }
+    let libraries = vendored::libraries()?;
+    all.push_str("\nLibraries of the console, from npm, each with its licence:\n\n");
+    for it in &libraries {
+        writeln!(all, "    {} {}: {}", it.package, it.version, it.licence)?;
+    }
+    for it in &libraries {
+        let line = "=".repeat(80);
+        writeln!(
+            all,
+            "\n{line}\n{} {}\n\n{}",
+            it.package, it.version, it.text
+        )?;
     }
     // The text of the first crate comes first.
     let mut texts: Vec<_> = texts.into_values().collect();

@@ -8,6 +8,7 @@
 mod binary;
 mod crates;
 mod debian;
+mod documents;
 mod licences;
 mod sbom;
 mod tree;
@@ -114,11 +115,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// The files of the archive.
 fn contents(release: &Release, program: &Path, crates: &[crates::Crate]) -> Result<Tree> {
-    let root = place::root()?;
     let mut tree = Tree::default();
     tree.add("bin/windlass", 0o755, read(program)?);
-    tree.add("LICENSE", 0o644, read(&root.join("LICENSE"))?);
-    tree.add("CHANGELOG.md", 0o644, read(&root.join("CHANGELOG.md"))?);
     tree.add("THIRD-PARTY-LICENSES.txt", 0o644, licences::text(crates)?);
     if let Some(library) = licences::standard_library()? {
         tree.add("RUST-STANDARD-LIBRARY-LICENSES.html", 0o644, library);
@@ -131,8 +129,7 @@ fn contents(release: &Release, program: &Path, crates: &[crates::Crate]) -> Resu
     ] {
         tree.add(to, 0o644, read(&package(file)?)?);
     }
-    tree.add_directory("docs", &root.join("docs"))?;
-    tree.add_directory("examples/hello", &root.join("examples/hello"))?;
+    documents::add(&mut tree)?;
     let stage = release.out.join("stage");
     generated(program, &stage, &mut tree)?;
     Ok(tree)

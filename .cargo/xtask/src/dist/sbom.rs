@@ -2,6 +2,7 @@
 
 use super::Release;
 use super::crates::Crate;
+use crate::vendored;
 use anyhow::Result;
 use serde::Serialize;
 
@@ -65,12 +66,21 @@ pub(super) fn text(release: &Release, crates: &[Crate]) -> Result<String> {
             purl: is_foreign.then_some(address),
         }
     });
+    let libraries = vendored::libraries()?;
+    let of_console = libraries.iter().map(|it| Component {
+        kind: "library",
+        id: format!("{}@{}", it.package, it.version),
+        name: &it.package,
+        version: &it.version,
+        licenses: licences(Some(&it.licence)),
+        purl: Some(format!("pkg:npm/{}@{}", it.package, it.version)),
+    });
     let bill = Bill {
         bom_format: "CycloneDX",
         spec_version: "1.5",
         version: 1,
         metadata: Metadata { component: program },
-        components: components.collect(),
+        components: components.chain(of_console).collect(),
     };
     Ok(serde_json::to_string_pretty(&bill)? + "\n")
 }

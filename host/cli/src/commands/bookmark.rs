@@ -63,14 +63,16 @@ impl Command {
 }
 
 /// The members of a bookmark.
-pub(crate) const ORDER: [&str; 10] = [
+pub(crate) const ORDER: [&str; 12] = [
     "no",
     "run",
+    "subject",
     "name",
     "match",
     "correlation",
     "private",
     "auto_burn",
+    "question",
     "metadata",
     "created",
     "expires",
@@ -100,21 +102,25 @@ fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
     let columns = [
         ("no", "no"),
         ("run", "run"),
+        ("subject", "subject"),
         ("name", "name"),
+        ("question", "question"),
         ("match", "match"),
         ("correlation", "correlation"),
         ("expires", "expires"),
         (LINK, LINK),
     ];
-    let linked = items
-        .iter()
-        .any(|item| item.get(LINK).is_some_and(|link| !link.is_null()));
-    let shown = if linked {
-        &columns[..]
-    } else {
-        columns.split_last().map_or(&[][..], |(_, rest)| rest)
+    // Few bookmarks have these.
+    let rare = ["subject", "question", LINK];
+    let is_there = |key: &str| {
+        let mut values = items.iter().filter_map(|item| item.get(key));
+        values.any(|value| !value.is_null())
     };
-    output.list(items, || columns_of(items, shown))?;
+    let shown = columns.into_iter();
+    let shown: Vec<_> = shown
+        .filter(|(_, key)| !rare.contains(key) || is_there(key))
+        .collect();
+    output.list(items, || columns_of(items, &shown))?;
     Ok(Exit::Done)
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod batch;
 mod bookmark;
 mod completions;
 mod config;
@@ -20,6 +21,7 @@ mod serve;
 mod store;
 mod trigger;
 mod trust;
+mod ui;
 mod workflow;
 
 use clap::Subcommand;
@@ -58,6 +60,9 @@ pub(crate) enum Command {
     /// Start, show and control runs
     #[command(subcommand)]
     Runs(runs::Command),
+    /// List, show and stop batches: operations on many runs
+    #[command(subcommand)]
+    Batch(batch::Command),
     /// Schedule, list and control triggers
     #[command(subcommand)]
     Trigger(trigger::Command),
@@ -91,6 +96,8 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
     /// Ask the host whether it accepts work
     Health(health::Arguments),
+    /// Print the address of the web console
+    Ui(ui::Arguments),
     /// Explain an error by its code
     Explain(explain::Arguments),
     /// Print a completion script for a shell
@@ -110,6 +117,7 @@ impl Command {
             Self::Dev(_) => "dev",
             Self::Workflow(_) => "workflow",
             Self::Runs(_) => "runs",
+            Self::Batch(_) => "batch",
             Self::Trigger(_) => "trigger",
             Self::Event(_) => "event",
             Self::Bookmark(_) => "bookmark",
@@ -122,6 +130,7 @@ impl Command {
             Self::Keys(_) => "keys",
             Self::Doctor(_) => "doctor",
             Self::Health(_) => "health",
+            Self::Ui(_) => "ui",
             Self::Explain(_) => "explain",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
@@ -142,6 +151,7 @@ impl Command {
             Self::Dev(arguments) => arguments.run(context),
             Self::Workflow(command) => command.run(context),
             Self::Runs(command) => command.run(context),
+            Self::Batch(command) => command.run(context),
             Self::Trigger(command) => command.run(context),
             Self::Event(command) => command.run(context),
             Self::Bookmark(command) => command.run(context),
@@ -154,6 +164,7 @@ impl Command {
             Self::Keys(command) => command.run(context),
             Self::Doctor(arguments) => arguments.run(context),
             Self::Health(arguments) => arguments.run(context),
+            Self::Ui(arguments) => arguments.run(context),
             Self::Explain(arguments) => arguments.run(context),
             Self::Completions(arguments) => arguments.run(context),
             Self::Man(arguments) => arguments.run(context),

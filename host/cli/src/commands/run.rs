@@ -24,6 +24,7 @@ use crate::progress;
 use crate::request::{Request, RequestArguments, missing};
 use crate::signals::Signals;
 use crate::source::{self, Source};
+use crate::traces::Traces;
 use crate::wire::Machine;
 use crate::wire::place::StoreLocation;
 use crate::{codes, ended, waits};
@@ -84,7 +85,7 @@ impl Arguments {
         let host = machine.loaded_host(&context.output)?;
         let request = read.map_err(|error| self.all_mistakes(error, &machine, &host))?;
         let store = machine.store()?;
-        let (request, source) = request.on(&*store)?;
+        let (request, source) = request.on(&*store, &context.output)?;
         // A published workflow was warned about when it was published.
         if is_file && context.output.is_text() {
             let others = Neighbours::of(self.request.path(), &machine);
@@ -93,6 +94,8 @@ impl Arguments {
         }
         let mut options = machine.runtime("run", Scope::Own, Arc::clone(&store), host)?;
         options.beside = self.request.beside();
+        let traces = Traces::begin(&machine);
+        options.spans = traces.sink();
         let mut shown = None;
         if context.output.watched && context.output.is_text() {
             let (watcher, progress) = progress::begin(context.output.notes)?;
@@ -108,6 +111,7 @@ impl Arguments {
             request,
             &source,
         ));
+        traces.end(&machine);
         metrics.end(&runtime);
         // The display ends when its last observer is dropped.
         drop(runtime);
@@ -137,7 +141,9 @@ impl Arguments {
         if self.ephemeral || self.metrics.is_wanted() {
             return Err(not_by_host().into());
         }
-        let begun = self.request.begin(Map::new(), || context.api())?;
+        let begun = self
+            .request
+            .begin(Map::new(), &context.output, || context.api())?;
         let (api, id, output) = (&begun.api, &begun.id, &context.output);
         if !self.no_wait {
             return ended::await_result(output, api, id, FOR_EVER);

@@ -18,6 +18,7 @@ use crate::metrics::MetricsArguments;
 use crate::reload::Reloader;
 use crate::signals::{self, Signals};
 use crate::supervisor::Supervisor;
+use crate::traces::Traces;
 use crate::web::{self, Web};
 use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine, compile};
@@ -180,6 +181,8 @@ pub(super) fn host(
         None => feed,
     });
     options.plugin_folders = Some(folders);
+    let traces = Traces::begin(machine);
+    options.spans = traces.sink();
     let served = Runtime::start(options)?;
     let metrics = metrics.begin(&served)?;
     let retention = served.retain(machine.retention())?;
@@ -212,6 +215,7 @@ pub(super) fn host(
     reports.abort();
     drop(watch);
     drop(retention);
+    traces.end(machine);
     metrics.end(&served);
     hosting.drained();
     store.close();

@@ -147,7 +147,7 @@ pub(crate) struct Scheduler {
     pub(crate) in_flight: u32,
     /// Steps of one run in a row before other runs get their turn.
     pub(crate) burst_steps: u32,
-    /// How long one run keeps its thread before other runs get their turn. At least 1ms.
+    /// How long one run keeps its thread before other runs get their turn; its first 16 steps are not interrupted. At least 1ms.
     pub(crate) burst_time: Millis,
     /// How long a shutdown waits for executions in progress before it interrupts them.
     pub(crate) drain: Millis,

@@ -15,6 +15,7 @@ use crate::codes;
 use crate::config::plugins::{Grant, Isolation, Limits, Plugins};
 use crate::config::{Config, Secret};
 use crate::error::Expected;
+use crate::output::Output;
 use crate::private;
 use crate::wire::budgets::Budgets;
 
@@ -255,7 +256,38 @@ where
 
 /// The secrets, with their bindings.
 fn secrets(config: &Config) -> Result<plugins::Secrets, Expected> {
-    let all = config.secrets.iter().map(|(name, secret)| {
+    read_secrets(config.secrets.iter())
+}
+
+/// Leaves out the secrets that this process cannot read, with a warning for each: to check a
+/// workflow, no value is needed.
+///
+/// # Errors
+///
+/// A secret is wrong in another way.
+pub(crate) fn leave_unreadable_secrets_out(
+    config: &mut Config,
+    output: &Output,
+) -> Result<(), Expected> {
+    let mut unread = Vec::new();
+    for (name, secret) in &config.secrets {
+        match read_secrets(std::iter::once((name, secret))) {
+            Ok(_) => {}
+            Err(error) if error.code == codes::SECRET_UNREADABLE => {
+                output.warn(&format!("[{}] {}", error.code, error.message));
+                unread.push(name.clone());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    config.secrets.retain(|name, _| !unread.contains(name));
+    Ok(())
+}
+
+fn read_secrets<'s>(
+    secrets: impl Iterator<Item = (&'s String, &'s Secret)>,
+) -> Result<plugins::Secrets, Expected> {
+    let all = secrets.map(|(name, secret)| {
         let secret = one_secret(name, secret)?;
         Ok((name.clone(), secret))
     });

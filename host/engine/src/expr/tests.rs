@@ -66,6 +66,31 @@ fn check_condition(text: &str, expected: Result<bool, &str>) {
 }
 
 #[test]
+fn sixty_thousand_variables_and_outputs_are_listed_by_name() {
+    const MANY: u64 = 60_000;
+    let (mut values, mut names) = (Values::new(), Vec::new());
+    for number in 0..MANY {
+        // 7,919 and 60,000 have no common factor, so each number appears once.
+        let name = format!("x{}", number * 7_919 % MANY);
+        values.var(&name, b"1").unwrap();
+        values.output(&name, Some(b"2")).unwrap();
+        names.push(name);
+    }
+    values.var("x7", b"3").unwrap();
+    names.sort_unstable();
+    for listed in ["vars", "nodes"] {
+        let template = json!(format!("{{{{ {listed} | list }}}}"));
+        let template = Template::compile(&template, &[], "/at").unwrap();
+        let found: Vec<String> =
+            serde_json::from_slice(&template.render(&values).unwrap()).unwrap();
+        assert_eq!(found, names, "{listed}");
+    }
+    let template = json!("{{ [vars.x7, vars.x8, nodes.x59999.output, vars | length] }}");
+    let template = Template::compile(&template, &[], "/at").unwrap();
+    assert_eq!(template.render(&values).unwrap(), "[3,1,2,60000]");
+}
+
+#[test]
 fn a_value_that_is_one_expression_keeps_its_type() {
     check(json!("{{ input.order.total }}"), "1200");
     check(json!("  {{ input.order.total }}\n"), "1200");

@@ -1,7 +1,6 @@
 //! Locks in Redis.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use windlass_test_servers::Redis;
 
@@ -11,13 +10,9 @@ use crate::conformance::{self, Subject, parts};
 
 /// A subject with a prefix of its own on the server that all tests share.
 fn shared() -> Option<Subject> {
-    static PREFIXES: AtomicU32 = AtomicU32::new(0);
     let url = Redis::shared().expect("it starts")?;
-    let (process, prefix) = (std::process::id(), PREFIXES.fetch_add(1, Ordering::Relaxed));
-    Some(subject(
-        "redis",
-        &format!("{url}#{{test{process}-{prefix}}}"),
-    ))
+    let prefix = windlass_test_servers::unique();
+    Some(subject("redis", &format!("{url}#{{{prefix}}}")))
 }
 
 crate::conformance!(shared());

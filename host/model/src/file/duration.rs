@@ -20,6 +20,25 @@ const UNITS: [(&str, u64); 6] = [
     ("w", 604_800_000),
 ];
 
+/// The shortest text for a duration: `15m`, `1h30m`.
+pub fn duration_text(ms: u64) -> String {
+    let (mut left, mut text) = (ms, String::new());
+    for (unit, unit_ms) in UNITS.into_iter().rev() {
+        let count = left / unit_ms;
+        // Weeks are written only if nothing is left: `8d` is easier to read than `1w1d`.
+        if count == 0 || (unit == "w" && left % unit_ms != 0) {
+            continue;
+        }
+        text.push_str(&format!("{count}{unit}"));
+        left %= unit_ms;
+    }
+    if text.is_empty() {
+        "0s".to_owned()
+    } else {
+        text
+    }
+}
+
 /// Units without a fixed length, in ISO 8601.
 const VAGUE: [char; 2] = ['Y', 'M'];
 
@@ -460,6 +479,23 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(meant(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_duration_is_written_as_a_person_would() {
+        for (ms, text) in [
+            (0, "0s"),
+            (900_000, "15m"),
+            (5_400_000, "1h30m"),
+            (8 * DAY_MS, "8d"),
+            (14 * DAY_MS, "2w"),
+            (1_001, "1s1ms"),
+        ] {
+            assert_eq!(duration_text(ms), text);
+            if ms > 0 {
+                assert_eq!(duration_ms(text), Ok(ms));
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 //! Bounds: [`limits::WORKFLOW_BYTES`], [`limits::NESTING`], [`limits::NODES`], [`limits::EDGES`],
 //! [`DIAGNOSTICS`]. Aliases may add as many bytes as a file may have.
 
+mod completion;
 mod decode;
 mod duration;
 mod edge;
@@ -27,8 +28,9 @@ mod tree;
 mod trigger;
 mod workflow;
 
+pub use completion::{NodeSchema, json_schema_with};
 pub use decode::decode;
-pub use duration::{NoTime, duration_ms, instant_ms, moment_ms, past_ms};
+pub use duration::{NoTime, duration_ms, duration_text, instant_ms, moment_ms, past_ms};
 pub use format::JSON_SCHEMA;
 pub use source_map::SourceMap;
 

@@ -18,7 +18,7 @@ mod zone;
 pub use check::{check, warnings};
 pub use cron::CronRule;
 pub use occurrence::{delay_ms, occurrence_id};
-pub use spec::{UnreadableSpec, decode, encode};
+pub use spec::{UnreadableSpec, decode, encode, rule};
 pub use zone::use_zones;
 
 use crate::definition::{Misfire, StartTrigger, Timing};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Schedule;
 use crate::definition::{StartTrigger, Timing};
+use crate::file::duration_text;
 
 const VERSION: u32 = 1;
 
@@ -62,17 +63,37 @@ pub fn encode(trigger: &StartTrigger) -> Option<Bytes> {
     serde_json::to_vec(&spec).ok().map(Bytes::from)
 }
 
+fn read(spec: &[u8]) -> Result<Spec, UnreadableSpec> {
+    let read: Spec =
+        serde_json::from_slice(spec).map_err(|error| UnreadableSpec(error.to_string()))?;
+    if read.v != VERSION {
+        return Err(UnreadableSpec(format!("it is of version {}", read.v)));
+    }
+    Ok(read)
+}
+
+/// The times of a schedule, for people: `0 2 * * * Europe/Berlin`, or `every 15m`.
+///
+/// # Errors
+///
+/// As for [`decode`].
+pub fn rule(spec: &[u8]) -> Result<String, UnreadableSpec> {
+    Ok(match read(spec)?.rule {
+        Rule::Cron {
+            expression,
+            timezone,
+        } => format!("{expression} {timezone}"),
+        Rule::Every { ms } => format!("every {}", duration_text(ms)),
+    })
+}
+
 /// Reads the bytes that [`encode`] wrote.
 ///
 /// # Errors
 ///
 /// The bytes are not a schedule, or a newer version wrote them.
 pub fn decode(spec: &[u8]) -> Result<Schedule, UnreadableSpec> {
-    let read: Spec =
-        serde_json::from_slice(spec).map_err(|error| UnreadableSpec(error.to_string()))?;
-    if read.v != VERSION {
-        return Err(UnreadableSpec(format!("it is of version {}", read.v)));
-    }
+    let read = read(spec)?;
     let timing = read.timing;
     let trigger = match read.rule {
         Rule::Cron {

@@ -550,3 +550,21 @@ fn a_stored_schedule_is_read_back_and_later_versions_are_refused() {
         assert!(decode(bytes).is_err());
     }
 }
+
+#[test]
+fn a_stored_schedule_says_its_times() {
+    let timing = Timing::default();
+    let cron = StartTrigger::Cron {
+        expression: "0 2 * * *".to_owned(),
+        timezone: "Europe/Berlin".to_owned(),
+        timing: timing.clone(),
+    };
+    let every = StartTrigger::Every {
+        every_ms: 5_400_000,
+        timing,
+    };
+    let said = |trigger| rule(&encode(trigger).unwrap()).unwrap();
+    assert_eq!(said(&cron), "0 2 * * * Europe/Berlin");
+    assert_eq!(said(&every), "every 1h30m");
+    assert!(rule(b"{}").is_err());
+}

@@ -87,7 +87,12 @@ async fn run_in<T>(
     };
     let refused = guest.limiter.take_refused();
     let secrets = &shared.offer.secrets;
-    Err(classify::failure(&error, refused, &stderr, secrets))
+    Err(classify::failure(
+        &error,
+        refused,
+        (&logs, &stderr),
+        secrets,
+    ))
 }
 
 /// Writes the lines of a component into the log of the host: there is no run with a log.

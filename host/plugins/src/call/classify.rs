@@ -3,7 +3,7 @@
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 use windlass_model::limits::MESSAGE_BYTES;
-use windlass_model::{Class, Failure, visible};
+use windlass_model::{Class, Failure, LogLine, visible};
 
 use crate::call::question::WrongType;
 use crate::clean::message;
@@ -19,11 +19,12 @@ use crate::offer::printed::{self, Stderr};
 const END_BYTES: usize = 500;
 
 /// The failure of a call. `refused` says whether the guest was refused memory or table space during
-/// the call: a crash after that is a consequence. The message of a crash has the end of stderr.
+/// the call: a crash after that is a consequence. The message of a crash has the end of stderr, or
+/// without stderr the last line of the log if that is an error.
 pub(crate) fn failure(
     error: &wasmtime::Error,
     refused: bool,
-    stderr: &Stderr,
+    (logs, stderr): (&[LogLine], &Stderr),
     secrets: &Secrets,
 ) -> Failure {
     let mut failure = classify(error, refused);
@@ -32,7 +33,16 @@ pub(crate) fn failure(
         let most = MESSAGE_BYTES - printed::MESSAGE_BYTES - END_BYTES;
         let shortened = visible::shortened(&failure.message, most, END_BYTES);
         failure.message = shortened.unwrap_or(failure.message);
-        stderr.explain(&mut failure.message, secrets);
+        if !stderr.explain(&mut failure.message, secrets)
+            && let Some(line) = logs.last().filter(|line| line.level == "error")
+        {
+            failure.message.push_str("; the last line of its log: ");
+            let most = printed::STDERR_BYTES;
+            let shortened = visible::shortened(&line.message, most, END_BYTES);
+            failure
+                .message
+                .push_str(shortened.as_deref().unwrap_or(&line.message));
+        }
     }
     failure
 }

@@ -15,7 +15,7 @@ use super::shared::CallShared;
 use crate::call::question::{Decide, Execute, Export};
 use crate::call::slot::Slots;
 use crate::description::{Consumer, Description, NodeType};
-use crate::grant::destination::{Refusal, refusal};
+use crate::grant::destination::{Refusal, refusal, wanted};
 use crate::grant::proof::{Signed, Standing};
 use crate::grant::settings::{Grants, Isolation, Limits};
 use crate::hold::budget::Peak;
@@ -157,6 +157,12 @@ impl Plugin {
         &self.terms.grants
     }
 
+    /// The workflows whose calls are delayed because they keep crashing, by name, each with the rest
+    /// of its quarantine.
+    pub fn in_quarantine(&self) -> Vec<(Arc<str>, Duration)> {
+        self.quarantine.held(self.shared.clock.monotonic())
+    }
+
     /// Why a request of the plugin to this address would be refused before it is sent. None if it
     /// would not, or if the text is no address.
     pub fn refusal_of(&self, address: &str) -> Option<Refusal> {
@@ -174,6 +180,44 @@ impl Plugin {
             refused.help = advice;
         }
         Some(refused)
+    }
+
+    /// Why the plugin gets no secret of this name for a workflow. `address` is the beginning of the
+    /// address that gets the secret, if it is known. None if the plugin gets it.
+    pub fn refusal_of_secret(
+        &self,
+        name: &str,
+        workflow: &str,
+        address: Option<&str>,
+    ) -> Option<Refusal> {
+        let (secrets, package) = (&self.shared.offer.secrets, self.terms.package());
+        let file = &self.shared.offer.grants_file;
+        let granted = self.terms.grants.secrets.iter().any(|of| of == name);
+        let grant = format!("[plugins.grants.{package}]\nsecrets = [\"{name}\"]");
+        if !secrets.has(name) {
+            let to = address.and_then(|address| Url::parse(address).ok());
+            let to = to.map_or_else(|| "https://HOST".to_owned(), |url| wanted(&url));
+            let variable = name.to_ascii_uppercase().replace(['-', '.'], "_");
+            let secret = format!("{name} = {{ env = \"{variable}\", to = [\"{to}\"] }}");
+            let mut help = format!("write into {file}:\n[secrets]\n{secret}");
+            if !granted {
+                help.push_str(&format!("\n\n{grant}"));
+            }
+            let message = format!("this host has no secret `{name}`");
+            return Some(Refusal { message, help });
+        }
+        if secrets.for_workflow(name, workflow).is_none() {
+            return Some(Refusal {
+                message: format!(
+                    "the secret `{name}` has no value here, or is not for the workflow `{workflow}`"
+                ),
+                help: format!("look at `{name}` in [secrets]: its source, and its `workflows`"),
+            });
+        }
+        (!granted).then(|| Refusal {
+            message: format!("the secret `{name}` is not granted to `{package}`"),
+            help: format!("write into {file}, or add it to the list there:\n{grant}"),
+        })
     }
 
     /// The imports that this host does not offer, and that refuse every access: interfaces of WASI

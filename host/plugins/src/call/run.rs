@@ -441,7 +441,12 @@ impl Plugin {
                 true => crowded(),
                 false => {
                     let refused = guest.limiter.take_refused();
-                    classify::failure(&error, refused, &stderr, &self.shared.offer.secrets)
+                    classify::failure(
+                        &error,
+                        refused,
+                        (&logs, &stderr),
+                        &self.shared.offer.secrets,
+                    )
                 }
             };
             let (used, _) = guest.limiter.account.look();
@@ -529,7 +534,7 @@ impl Plugin {
             }
             Ok(Err(error)) => (Err(Q::failure(error, &reader)), None),
             Err(error) => {
-                let failure = classify::failure(&error, refused, &stderr, secrets);
+                let failure = classify::failure(&error, refused, (&logs, &stderr), secrets);
                 (Err(failure), Some(classify::crash(&error)))
             }
         };

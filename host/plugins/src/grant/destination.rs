@@ -146,14 +146,14 @@ impl fmt::Display for Grant {
 /// Why a request may not be sent, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The address that is not granted.
+    /// The address or the secret that the plugin does not get.
     pub message: String,
     /// What to write into which file, as TOML.
     pub help: String,
 }
 
 /// The grant that covers a request.
-fn wanted(url: &Url) -> String {
+pub(crate) fn wanted(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url
         .port()

@@ -86,6 +86,21 @@ pub enum Standing {
     Unproved,
 }
 
+impl Standing {
+    /// The kind of the proof: `library`, `digest`, `signature`, `file`, or `none` if it is missing.
+    /// None if the settings give nothing that needs one.
+    pub fn proof(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unnamed => return None,
+            Self::Unproved => "none",
+            Self::Proved(Proof::Library) => "library",
+            Self::Proved(Proof::Digest(_)) => "digest",
+            Self::Proved(Proof::Signature(_)) => "signature",
+            Self::Proved(Proof::File(_)) => "file",
+        })
+    }
+}
+
 /// A signature of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {

@@ -120,9 +120,19 @@ impl Quarantine {
         if self.remembered.load(Ordering::Relaxed) == 0 {
             return None;
         }
+        self.workflows.lock().get(workflow)?.rest(now)
+    }
+
+    /// The workflows that are in quarantine, by name, each with the rest of it.
+    pub fn held(&self, now: Duration) -> Vec<(Arc<str>, Duration)> {
         let workflows = self.workflows.lock();
-        let crashes = workflows.get(workflow)?;
-        (crashes.begins <= now && now < crashes.ends).then(|| crashes.ends - now)
+        let held = workflows.iter().filter_map(|(workflow, crashes)| {
+            let rest = crashes.rest(now)?;
+            Some((Arc::clone(workflow), rest))
+        });
+        let mut held: Vec<_> = held.collect();
+        held.sort_unstable();
+        held
     }
 
     /// Records a call in this workflow that did not crash.
@@ -150,6 +160,11 @@ impl Quarantine {
 }
 
 impl Crashes {
+    /// The rest of the quarantine, if there is one now.
+    fn rest(&self, now: Duration) -> Option<Duration> {
+        (self.begins <= now && now < self.ends).then(|| self.ends - now)
+    }
+
     fn crash(&mut self, after: u32, crash: Crash, now: Duration) -> Option<Begun> {
         if now.saturating_sub(self.last.max(self.ends)) > FORGOTTEN {
             *self = Self::default();
@@ -244,6 +259,8 @@ mod tests {
         let quarantine = Quarantine::new(Some(1));
         assert_eq!(crashed(&quarantine, &named("bad"), at(1)), Some(at(1)));
         assert_eq!(quarantine.delay("good", at(1)), None);
+        assert_eq!(quarantine.held(at(1)), [(named("bad"), FIRST)]);
+        assert_eq!(quarantine.held(at(1) + FIRST), []);
         // A successful call of another workflow does not clear it.
         quarantine.well("good");
         assert_eq!(quarantine.delay("bad", at(1)), Some(at(1)));

@@ -15,6 +15,38 @@ const INTERFACES: [(&str, [&str; 2]); 2] = [
     (consumer::INTERFACE, ["describe", "accept"]),
 ];
 
+/// The fault of a component whose exports have these names, if one is of another version of the
+/// contract, and none of this version. Nothing has to be compiled for it.
+pub(super) fn of_other_version(names: &[&str]) -> Option<String> {
+    let mut other = None;
+    for name in names {
+        let Some((interface, _)) = known(name) else {
+            continue;
+        };
+        let version = name.split_once('@').map_or("", |(_, version)| version);
+        let patch = version.strip_prefix(VERSION);
+        if patch.is_some_and(|patch| patch.starts_with('.')) {
+            return None;
+        }
+        other.get_or_insert_with(|| wrong_version(name, interface));
+    }
+    other
+}
+
+/// The interface of the contract with this name, of any version.
+fn known(name: &str) -> Option<&'static (&'static str, [&'static str; 2])> {
+    let base = name.split('@').next();
+    let mut interfaces = INTERFACES.iter();
+    interfaces.find(|(interface, _)| interface.split('@').next() == base)
+}
+
+fn wrong_version(name: &str, interface: &str) -> String {
+    format!(
+        "it exports `{name}`, and this host knows version {VERSION}: use a newer host, or build \
+         the component against `{interface}`"
+    )
+}
+
 /// What a component lacks to be a plugin, and what it has instead.
 pub(super) fn missing(engine: &Engine, component: &Component) -> String {
     let ty = component.component_type();
@@ -42,14 +74,9 @@ pub(super) fn missing(engine: &Engine, component: &Component) -> String {
 
 /// The fault of an exported interface of the contract. None: it is no such interface.
 fn fault(engine: &Engine, name: &str, instance: &ComponentInstance) -> Option<String> {
-    let base = name.split('@').next();
-    let is_it = |(interface, _): &&(&str, _)| interface.split('@').next() == base;
-    let (interface, functions) = INTERFACES.iter().find(is_it)?;
+    let (interface, functions) = known(name)?;
     if name != *interface {
-        return Some(format!(
-            "it exports `{name}`, and this host knows version {VERSION}: use a newer host, or \
-             build the component against `{interface}`"
-        ));
+        return Some(wrong_version(name, interface));
     }
     let exports = instance.exports(engine);
     let there: Vec<&str> = exports

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use windlass_fair::Caller;
 use windlass_model::secrets::Reference;
 use windlass_model::stimulus::WaitId;
-use windlass_model::{Digest, Payload, RunId, ScopeNo, Seq};
+use windlass_model::{Digest, Payload, RunId, ScopeNo, Seq, TraceContext};
 
 use crate::hold::budget::core::PluginNo;
 use crate::hold::places::TurnCaller;
@@ -37,8 +37,8 @@ pub struct CallContext {
     pub attempt: u32,
     /// The correlation id of the instance.
     pub correlation: Option<Arc<str>>,
-    /// W3C trace context.
-    pub trace_parent: Option<Arc<str>>,
+    /// The trace in which the node runs.
+    pub trace: Option<TraceContext>,
     /// Why the node is called again; none for the first call.
     pub resumption: Option<Arc<Resumption>>,
     /// The data of the workflow. None: the guest cannot read any.
@@ -70,7 +70,7 @@ impl CallContext {
             phase: 0,
             attempt: 1,
             correlation: None,
-            trace_parent: None,
+            trace: None,
             resumption: None,
             memory: None,
             blobs: None,

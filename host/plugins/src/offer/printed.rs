@@ -25,7 +25,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 /// of a long secret is not shown because its beginning is gone.
 const MAX_STDERR: usize = 16 * 1024;
 /// Bytes of the end of stderr in the message of a crash.
-const STDERR_BYTES: usize = 1536;
+pub(crate) const STDERR_BYTES: usize = 1536;
 /// Bytes that [`Stderr::explain`] adds to a message, at most.
 pub(crate) const MESSAGE_BYTES: usize = STDERR_BYTES + 64;
 /// The bytes of a text in which a byte of a secret may be encoded: `%0A` in a URL, `\\n` in JSON.
@@ -216,13 +216,13 @@ impl Printed {
 pub(crate) struct Stderr(Vec<u8>);
 
 impl Stderr {
-    /// The message of a crash, with the last lines of stderr.
-    pub(crate) fn explain(&self, message: &mut String, secrets: &Secrets) {
+    /// Adds the last lines of stderr to the message of a crash. Returns whether there are any.
+    pub(crate) fn explain(&self, message: &mut String, secrets: &Secrets) -> bool {
         let cut = self.0.len() >= MAX_STDERR;
         let longest = secrets.longest().saturating_mul(ENCODED);
         if cut && longest.saturating_add(STDERR_BYTES) > MAX_STDERR {
             message.push_str("; its stderr is left out: it is long, and so is a secret");
-            return;
+            return true;
         }
         let text = String::from_utf8_lossy(&self.0);
         // The first line lacks its beginning, which may be that of a secret.
@@ -235,7 +235,7 @@ impl Stderr {
         let last = lines.len().saturating_sub(STDERR_LINES);
         let last = lines.get(last..).unwrap_or_default().join("\n");
         if last.is_empty() {
-            return;
+            return false;
         }
         let last = escape(&last);
         let end = last.ceil_char_boundary(last.len().saturating_sub(STDERR_BYTES));
@@ -246,6 +246,7 @@ impl Stderr {
         message.push_str("; the end of its stderr: ");
         message.push_str(begins);
         message.push_str(last);
+        true
     }
 }
 

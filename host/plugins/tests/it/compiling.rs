@@ -293,6 +293,22 @@ fn a_look_does_not_wait_for_the_compiler() {
     assert!(rig.host.may_come("shop").is_none());
 }
 
+#[test]
+fn a_component_for_another_version_is_refused_without_the_compiler() {
+    let rig = rig(script("exec sleep 600"));
+    let folder = folder_of(&rig, &[]);
+    let text = r#"(component (instance $i) (export "windlass:node/node@0.3.0" (instance $i)))"#;
+    std::fs::write(folder.join("later.wasm"), wat::parse_str(text).unwrap()).unwrap();
+    let _behind = rig.host.compile_behind(|| ());
+    let mut events = Vec::new();
+    Folders::new(vec![folder]).look(&rig.host, &mut |event| events.push(event));
+    let [LoadEvent::Failed { error, .. }] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(error.code.as_str(), "WL-P005", "{error}");
+    assert!(error.message.contains("this host knows version 0.1"));
+}
+
 /// Removes the compiled code, as an update of the compiler does. Descriptions stay.
 fn drop_code(rig: &Rig) {
     for entry in std::fs::read_dir(rig.dir.path().join("compiled")).unwrap() {

@@ -165,6 +165,26 @@ fn a_crash_has_the_text_that_the_guest_printed_before() {
 }
 
 #[test]
+fn a_crash_without_stderr_has_the_error_that_the_guest_logged_last() {
+    let rig = Rig::new();
+    for (level, added) in [
+        (4, "; the last line of its log: panicked at a.rs:3"),
+        (2, ""),
+    ] {
+        let logs = format!(
+            "(call $log (i32.const {level}) (i32.const 4096) (i32.const 18) (i32.const 0) (i32.const 0))
+             unreachable"
+        );
+        let panics = node(&rig, "panicked at a.rs:3", &logs);
+        let returned = rig.fiber(&panics, bare("wat/run"));
+        let failed = failure(returned, Class::Trap, "WL-R030");
+        let crash =
+            "the guest crashed: wasm trap: wasm `unreachable` instruction executed (in `execute`)";
+        assert_eq!(failed.message, format!("{crash}{added}"));
+    }
+}
+
+#[test]
 fn a_flood_is_bounded_and_the_end_of_stderr_is_kept() {
     let rig = Rig::new();
     let floods = node(

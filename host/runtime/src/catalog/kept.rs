@@ -2,7 +2,9 @@
 //!
 //! The one that was used longest ago is dropped first. A definition that runs in memory use is not
 //! dropped, because that would free nothing, and the next run would prepare it a second time: it
-//! stays beyond the bound, and its weight counts.
+//! stays beyond the bound. The bytes beyond the bound count among the states of runs, up to half of that
+//! budget. From there on no further run with a large definition comes into memory, and the other half
+//! stays for runs with small ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +28,10 @@ pub(super) struct Kept {
     uses: u64,
     bytes: u64,
     most: u64,
+    /// The bytes beyond the bound.
+    excess: u64,
+    /// How many of them the states of runs count.
+    counted: u64,
     metrics: Option<Arc<Metrics>>,
 }
 
@@ -47,8 +53,15 @@ impl Kept {
             uses: 0,
             bytes: 0,
             most,
+            excess: 0,
+            counted: 0,
             metrics,
         }
+    }
+
+    /// The bytes beyond the bound, all of which runs in memory used at the last look.
+    pub(super) fn excess(&self) -> u64 {
+        self.excess
     }
 
     /// A definition, which is used now.
@@ -108,7 +121,7 @@ impl Kept {
     }
 
     /// Drops definitions that no run in memory uses, until the rest is within the bound.
-    fn trim(&mut self) {
+    pub(super) fn trim(&mut self) {
         if self.bytes > self.most {
             let mut over = self.bytes - self.most;
             let mut gone = Vec::new();
@@ -143,11 +156,23 @@ impl Kept {
         }
     }
 
-    fn show(&self) {
+    fn show(&mut self) {
+        self.excess = self.bytes.saturating_sub(self.most);
         if let Some(metrics) = &self.metrics {
             metrics.definitions.set(self.bytes);
+            let counted = self.excess.min(for_definitions(metrics.run_states.limit()));
+            let before = std::mem::replace(&mut self.counted, counted);
+            match counted.checked_sub(before) {
+                Some(more) => metrics.run_states.add(more),
+                None => metrics.run_states.sub(before - counted),
+            }
         }
     }
+}
+
+/// The part of the budget of states that definitions beyond their bound may take.
+pub(crate) fn for_definitions(states: u64) -> u64 {
+    states / 2
 }
 
 fn key_of(prepared: &Prepared) -> Key {

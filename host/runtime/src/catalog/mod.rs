@@ -16,7 +16,7 @@ mod tests;
 mod texts;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -39,6 +39,7 @@ use crate::heavy::Heavy;
 
 pub use file::check_file;
 use kept::Kept;
+pub(crate) use kept::for_definitions;
 pub use outside::{Answering, Others, PublishedOthers};
 pub(crate) use pins::Pins;
 pub use prepare::{Report, cannot_run, check, warnings_before_run};
@@ -73,6 +74,11 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Whether its definition is large.
+    pub(crate) fn is_large(&self) -> bool {
+        self.definition.json.len() > LARGE_BYTES
+    }
+
     /// The executor of a node.
     pub(crate) fn executor(&self, node: NodeIx) -> Option<&Executor> {
         self.nodes.get(node.at())?.as_ref()
@@ -176,6 +182,8 @@ const LARGE_BYTES: usize = 64 * 1024;
 /// The definitions prepared so far, bounded by the memory that they take.
 pub(crate) struct Catalog {
     kept: Mutex<Kept>,
+    /// Whether the definitions of runs in memory are beyond the bound.
+    is_over: AtomicBool,
     /// Prepare large definitions: reading and compiling one takes many times the memory of its file,
     /// besides the result.
     heavy: Heavy,
@@ -206,6 +214,7 @@ impl Catalog {
     fn of(kept: Kept) -> Self {
         Self {
             kept: Mutex::new(kept),
+            is_over: AtomicBool::new(false),
             heavy: Heavy::half("prepare"),
             threads: Arc::new(Semaphore::new(Self::THREADS)),
         }
@@ -224,8 +233,22 @@ impl Catalog {
         definition: Digest,
         pins: Digest,
     ) -> Result<Arc<Prepared>, Error> {
+        let loaded = self.load_if(&|_| true, store, plugins, definition, pins)?;
+        loaded.ok_or_else(|| Error::Unreadable(format!("the definition {definition} has no room")))
+    }
+
+    /// As [`Self::load`]. None: the definition is large and not cached, and there is no room for it while
+    /// the definitions of runs in memory are so many bytes beyond their bound.
+    pub(crate) fn load_if(
+        &self,
+        has_room: &(dyn Fn(u64) -> bool + Sync),
+        store: &dyn windlass_store::Store,
+        plugins: &windlass_plugins::Host,
+        definition: Digest,
+        pins: Digest,
+    ) -> Result<Option<Arc<Prepared>>, Error> {
         if let Some(known) = self.known(definition, pins) {
-            return Ok(known);
+            return Ok(Some(known));
         }
         let missing = |what: &str, digest: Digest| {
             Error::Unreadable(format!(
@@ -235,15 +258,41 @@ impl Catalog {
         let row = store
             .definition(definition)?
             .ok_or_else(|| missing("definition", definition))?;
+        let is_large = row.json.len() > LARGE_BYTES;
         let pinned = store.pins(pins)?.ok_or_else(|| missing("pins", pins))?;
         self.by_size(row.json.len(), move || {
             // Another thread may have prepared it meanwhile.
             if let Some(known) = self.known(definition, pins) {
-                return Ok(known);
+                return Ok(Some(known));
+            }
+            // One that was prepared before this one may have taken the room.
+            if is_large && !has_room(self.trim()) {
+                return Ok(None);
             }
             let prepared = Arc::new(prepare::from_store(row, pinned, store, plugins)?);
-            Ok(self.keep(prepared))
+            Ok(Some(self.keep(prepared)))
         })
+    }
+
+    /// Drops definitions beyond the bound that no run in memory uses any more. Returns the bytes beyond
+    /// the bound. Cheap within it.
+    pub(crate) fn trim(&self) -> u64 {
+        if !self.was_over() {
+            return 0;
+        }
+        let mut kept = self.kept.lock();
+        kept.trim();
+        self.noted(&kept)
+    }
+
+    /// Whether the definitions of runs in memory were beyond the bound at the last look.
+    pub(crate) fn was_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn noted(&self, kept: &Kept) -> u64 {
+        self.is_over.store(kept.excess() > 0, Ordering::Relaxed);
+        kept.excess()
     }
 
     /// Prepares a definition of so many bytes of canonical JSON: a large one on few threads, so that
@@ -403,6 +452,9 @@ impl Catalog {
     }
 
     pub(crate) fn keep(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {
-        self.kept.lock().keep(prepared)
+        let mut kept = self.kept.lock();
+        let prepared = kept.keep(prepared);
+        self.noted(&kept);
+        prepared
     }
 }

@@ -1,5 +1,5 @@
 //! Warns of what a definition needs from outside and does not find: other workflows, and grants for
-//! the addresses that it requests. Warns of triggers that answer the same requests, too.
+//! the addresses that it requests, and secrets. Warns of triggers that answer the same requests, too.
 //!
 //! All are warnings: a child can be published later, another machine may have the grants, and the
 //! other trigger may be retracted.
@@ -10,7 +10,7 @@ use serde_json::Value;
 use windlass_model::definition::{NodeKind, StartTrigger};
 use windlass_model::http::{self, Respond, Verify};
 use windlass_model::nearest::did_you_mean;
-use windlass_model::{Definition, Diagnostic, Place};
+use windlass_model::{Definition, Diagnostic, Place, codes as model_codes, secrets};
 use windlass_store::Store;
 use windlass_store::published::PublicationQuery;
 
@@ -192,6 +192,37 @@ pub(super) fn destinations(definition: &Definition, uses: &Uses) -> Vec<Diagnost
         if let Some(refusal) = plugin.refusal_of(beginning) {
             let place = Place::at(format!("{pointer}/with/url"));
             let warning = Diagnostic::new(codes::NOT_GRANTED, refusal.message, place);
+            found.push(warning.help(refusal.help));
+        }
+    }
+    found
+}
+
+/// The secrets of nodes that this host lacks for the workflow, or that no grant covers.
+pub(super) fn secrets_of_nodes(definition: &Definition, uses: &Uses) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (pointer, _, node) in definition.all_nodes() {
+        let NodeKind::Use { node_type, with } = &node.kind else {
+            continue;
+        };
+        let Some((plugin, described)) = uses.get(node_type) else {
+            continue;
+        };
+        // A plugin that does not ask for secrets gets the reference as data.
+        if !described.capabilities.iter().any(|it| it == "secrets") {
+            continue;
+        }
+        let url = with.get("url").and_then(|url| url.as_str());
+        let address = url.and_then(written);
+        for (name, within) in secrets::named(with) {
+            if found.len() == MOST {
+                return found;
+            }
+            let Some(refusal) = plugin.refusal_of_secret(&name, &definition.name, address) else {
+                continue;
+            };
+            let place = Place::at(format!("{pointer}/with{within}"));
+            let warning = Diagnostic::new(model_codes::NO_SECRET, refusal.message, place);
             found.push(warning.help(refusal.help));
         }
     }

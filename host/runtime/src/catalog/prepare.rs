@@ -71,6 +71,7 @@ pub fn warnings_before_run(
     let (uses, _) = find(definition, plugins);
     let mut found = analyse(definition, &uses).warnings;
     found.extend(outside::destinations(definition, &uses));
+    found.extend(outside::secrets_of_nodes(definition, &uses));
     found.extend(outside::children(definition, others));
     found.extend(texts::with_secrets(definition));
     found
@@ -138,6 +139,9 @@ pub(super) fn runnable(definition: &Definition, plugins: &Host) -> Report {
     report
         .warnings
         .extend(outside::destinations(definition, &uses));
+    report
+        .warnings
+        .extend(outside::secrets_of_nodes(definition, &uses));
     report
 }
 

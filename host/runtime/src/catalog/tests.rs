@@ -142,3 +142,42 @@ fn a_definition_in_use_stays_and_counts() {
     drop(catalog.prepare(rows[5].clone(), &bench.host).unwrap());
     assert_eq!(metrics.definitions.get(), 2 * weight);
 }
+
+#[test]
+fn definitions_beyond_the_bound_count_among_the_states_of_runs_until_runs_leave() {
+    let bench = bench();
+    let rows = many(5);
+    let weight = Catalog::default()
+        .prepare(rows[0].clone(), &bench.host)
+        .unwrap()
+        .weight;
+    let metrics = Arc::new(Metrics::default());
+    metrics.run_states.set_limit(4 * weight);
+    let catalog = Catalog::new(2 * weight, Arc::clone(&metrics));
+    let store = windlass_store::MemoryStore::new(Arc::new(SystemClock::new()));
+    let prepare = |at: usize| catalog.prepare(rows[at].clone(), &bench.host).unwrap();
+    let two = (prepare(0), prepare(1));
+    assert_eq!((metrics.run_states.get(), catalog.was_over()), (0, false));
+    let third = prepare(2);
+    assert_eq!(metrics.run_states.get(), weight);
+    assert_eq!(catalog.trim(), weight, "all are used");
+    // A known one is found although there is no room.
+    let again = catalog.load_if(
+        &|_| false,
+        &*store,
+        &bench.host,
+        rows[0].digest,
+        two.0.pins.digest,
+    );
+    assert!(again.unwrap().is_some());
+    let more = [prepare(3), prepare(4)];
+    assert_eq!(catalog.trim(), 3 * weight);
+    let counted = metrics.run_states.get();
+    assert_eq!(counted, 2 * weight, "the other half is for states");
+    drop((third, more));
+    assert_eq!((catalog.trim(), metrics.run_states.get()), (0, 0));
+    assert!(!catalog.was_over());
+    assert!(catalog.current(rows[2].digest, &bench.host).is_none());
+    drop(two);
+    assert_eq!(metrics.definitions.get(), 2 * weight, "it stays for later");
+}

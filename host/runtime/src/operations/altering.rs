@@ -57,6 +57,7 @@ impl OperationsInner {
         row: &RunRow,
         before: Arc<Prepared>,
         with: WithVersion,
+        keeps_input: bool,
     ) -> Result<Altered, Error> {
         let store = self.store.as_ref();
         let name = before.name.to_string();
@@ -80,7 +81,10 @@ impl OperationsInner {
             numbered_alike(row, version, &before, &before_read, published)?;
         let plugins = self.resources().plugins()?;
         let now = self.catalog().prepare(definition, &plugins)?;
-        self.check_input(row, version, &now)?;
+        // Another input is checked for itself.
+        if keeps_input {
+            self.check_input(row, version, &now)?;
+        }
         Ok(Altered {
             before,
             now,

@@ -222,7 +222,7 @@ impl OperationsInner {
         })
     }
 
-    fn control(&self, run: RunId, kind: TriggerType) -> Result<(), Error> {
+    pub(super) fn control(&self, run: RunId, kind: TriggerType) -> Result<(), Error> {
         let touched = self.numbered(|numbers| {
             let no = numbers.trigger().ok_or_else(Error::no_numbers)?;
             let at_ms = self.clock.wall_ms();
@@ -245,7 +245,7 @@ impl OperationsInner {
 
     /// Deletes a run, or requests its deletion. In that case the run still exists, and its number
     /// is returned.
-    fn delete(&self, run: RunId) -> Result<Option<RunNo>, Error> {
+    pub(super) fn delete(&self, run: RunId) -> Result<Option<RunNo>, Error> {
         let row = self.store.run(run)?;
         let lived = self.numbered(|numbers| {
             let no = numbers.trigger().ok_or_else(Error::no_numbers)?;

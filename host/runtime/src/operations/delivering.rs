@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use windlass_model::http;
-use windlass_model::{Digest, Payload, RunId, RunNo};
+use windlass_model::{Digest, Payload, RunId, RunNo, TraceContext};
 use windlass_store::published::Edition;
 
 use super::reach::{Operations, OperationsInner};
@@ -37,6 +37,8 @@ pub struct Delivery {
     pub request: Arc<http::Request>,
     /// The parameters of its path.
     pub params: http::Parameters,
+    /// The trace that the run continues.
+    pub trace: Option<TraceContext>,
 }
 
 /// The run that a request has started.
@@ -91,7 +93,7 @@ impl Operations {
         let started = match self.ask(move |inner| inner.delivery(delivery)).await? {
             Found::Before(started) => Ok(started),
             Found::Start(start) => {
-                let started = self.carry_out(start, Expects::Nothing).await;
+                let started = self.carry_out(*start, Expects::Nothing).await;
                 started.and_then(|started| Ok(started.ok_or_else(moved)?.0))
             }
         };
@@ -159,7 +161,7 @@ impl Operations {
 enum Found {
     /// An earlier request has started it.
     Before(Started),
-    Start(Accepted),
+    Start(Box<Accepted>),
 }
 
 impl Delivery {
@@ -167,7 +169,8 @@ impl Delivery {
         let id = self
             .delivery
             .map(|delivery| derived::delivery(&self.workflow, &self.trigger, delivery));
-        Cause::Delivery { id }
+        let trace = self.trace;
+        Cause::Delivery { id, trace }
     }
 }
 
@@ -235,6 +238,6 @@ impl OperationsInner {
             input,
             cause,
         };
-        start.accepted().map(Found::Start)
+        start.accepted().map(|start| Found::Start(Box::new(start)))
     }
 }

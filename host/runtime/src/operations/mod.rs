@@ -9,6 +9,7 @@
 //! [`windlass_store::stimuli::Send::LIMIT`] bookmarks is delivered to the rest in the background.
 
 mod altering;
+pub mod batches;
 mod controls;
 mod definitions;
 mod delivering;
@@ -22,6 +23,7 @@ mod question;
 mod reach;
 mod resources;
 mod retrying;
+mod schedules;
 mod sections;
 mod sending;
 mod starting;
@@ -47,6 +49,7 @@ pub use question::Question;
 pub use reach::Operations;
 pub use resources::{Locks, Resources};
 pub use retrying::Retry;
+pub use schedules::{pause_schedule, schedule_named};
 pub use sections::{Execution, Holder, Section, Waits, sections};
 #[cfg(test)]
 pub(crate) use sending::send_here;

@@ -47,7 +47,7 @@ enum Attachment {
     Local(Arc<Runtime>),
     /// In any other process: they compile definitions, on plugins that are loaded
     /// when an operation needs them.
-    Detached(Catalog, Arc<dyn Resources>),
+    Detached(Box<Catalog>, Arc<dyn Resources>),
 }
 
 /// The watched runs of a process without a runtime.
@@ -80,7 +80,7 @@ impl Operations {
         Self::new(
             store,
             clock,
-            Attachment::Detached(Catalog::default(), resources),
+            Attachment::Detached(Box::default(), resources),
         )
     }
 

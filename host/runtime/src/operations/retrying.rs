@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use windlass_engine::expr::Values;
-use windlass_engine::{Closed, Command, Cx, Graph, NodeIx, Reopening, reopen};
+use windlass_engine::{Closed, Command, Cx, Graph, NodeIx, PlanKind, Reopening, reopen};
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::nearest::did_you_mean;
 use windlass_model::resumption::About;
@@ -30,6 +30,7 @@ use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
 use crate::reserving;
+use crate::starting::fitting;
 
 /// The limit of execution records that are searched for the inputs of a node.
 const RECORDS: usize = 100_000;
@@ -45,6 +46,9 @@ pub struct Retry {
     pub from: Option<String>,
     /// The input of that node as JSON, in place of its own input.
     pub input: Option<Payload>,
+    /// The input of the run as JSON, in place of the one that it has. Nodes that run from now on read
+    /// it; completed nodes keep their outputs, and the run keeps its tags.
+    pub run_input: Option<Payload>,
     /// The version of its workflow with which the run continues, on the current plugins. `None`: the
     /// definition and the components that it has.
     pub definition: Option<WithVersion>,
@@ -103,7 +107,10 @@ impl OperationsInner {
         let catalog = self.catalog();
         let own = catalog.load(store, &*self.resources().host()?, row.definition, row.pins)?;
         let altered = match retry.definition {
-            Some(with) => Some(self.altered(&row, Arc::clone(&own), with)?),
+            Some(with) => {
+                let keeps_input = retry.run_input.is_none();
+                Some(self.altered(&row, Arc::clone(&own), with, keeps_input)?)
+            }
             None => None,
         };
         self.numbered(|numbers| {
@@ -171,6 +178,11 @@ impl OperationsInner {
         let mut state = windlass_engine::RunState::decode(&own.graph, &row.state, scopes)
             .map_err(|error| Error::Unreadable(error.to_string()))?;
         let mut blobs = Vec::new();
+        let input = retry
+            .run_input
+            .as_ref()
+            .map(|input| fitting(prepared, input));
+        let input = input.transpose()?.map(|(input, _)| input);
         let how = self.how(row.no, graph, retry, &mut blobs)?;
         if let Some(altered) = altered {
             let over = how.node.is_some_and(|node| !state.cut_off(node));
@@ -185,7 +197,11 @@ impl OperationsInner {
             max_steps: self.max_steps(),
         };
         let commands = reopen(graph, &mut state, how, &cx).map_err(|closed| why(row.id, closed))?;
-        let mut detail = serde_json::json!({ "from": retry.from, "edited": retry.input.is_some() });
+        let mut detail = serde_json::json!({
+            "from": retry.from,
+            "edited": retry.input.is_some(),
+            "run_input": input.is_some(),
+        });
         if let (Some(altered), Some(detail)) = (altered, detail.as_object_mut()) {
             detail.insert("definition".to_owned(), altered.report());
         }
@@ -208,6 +224,7 @@ impl OperationsInner {
                 .collect(),
             reserves,
             exclusive,
+            input,
             blobs,
             replays: None,
             journal: JournalRow {
@@ -242,6 +259,9 @@ impl OperationsInner {
             message: format!("the workflow has no node `{name}`"),
             help: did_you_mean(name, names),
         })?;
+        if retry.input.is_some() {
+            takes_input(graph, node, name)?;
+        }
         Ok(Reopening {
             node: Some(node),
             input: retry.input.clone().map(|input| kept(input, blobs)),
@@ -283,6 +303,19 @@ impl OperationsInner {
             runtime.shared.bursts.max_steps
         })
     }
+}
+
+/// Refuses an input for a node that would ignore it.
+fn takes_input(graph: &Graph, node: NodeIx, name: &str) -> Result<(), Error> {
+    let reads = match graph.node(node).map(|plan| &plan.kind) {
+        None | Some(PlanKind::Use { .. } | PlanKind::Workflow { .. }) => return Ok(()),
+        Some(PlanKind::ForEach { .. }) => "it is a for-each, which takes its list from `for-each`",
+        Some(_) => "the host runs it itself, and it reads its expressions alone",
+    };
+    Err(no_retry(
+        format!("the node `{name}` would ignore an input: {reads}"),
+        Some("replace the input of the run (`run_input`, `--run-input`)".to_owned()),
+    ))
 }
 
 /// A trigger that gives a resumption which was never consumed to the new node run, as soon as that

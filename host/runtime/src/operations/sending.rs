@@ -128,6 +128,7 @@ pub(super) fn written(
         ttl_ms: stimulus.ttl_ms,
         at_ms: now_ms,
         tree: None,
+        trace: stimulus.trace,
     })
 }
 
@@ -237,6 +238,7 @@ fn started(
         input,
         cause: Cause::Event {
             correlation: stimulus.correlation.clone(),
+            trace: stimulus.trace,
         },
     };
     let mut new = start.accepted()?.left(numbers, now_ms)?;

@@ -67,15 +67,7 @@ impl Operations {
     ///
     /// As for [`Self::create`]; or the process is draining or paused.
     pub async fn create_and_run(&self, request: StartRequest) -> Result<Started, Error> {
-        if let Some(runtime) = self.inner.runtime() {
-            let intake = &runtime.shared.intake;
-            if intake.is_draining() {
-                return Err(Error::Draining);
-            }
-            if intake.pause.is_on() {
-                return Err(Error::Paused);
-            }
-        }
+        self.accepts()?;
         let started = self.start(request, Begin::Now).await?;
         let waits = |row: &windlass_store::rows::RunRow| !row.status.is_final();
         if started.existing.as_deref().is_some_and(waits) {
@@ -83,6 +75,21 @@ impl Operations {
             self.ask(move |inner| inner.begin_if_open(id)).await?;
         }
         Ok(started)
+    }
+
+    /// Refuses runs that begin now while the process is draining or paused.
+    pub(super) fn accepts(&self) -> Result<(), Error> {
+        let Some(runtime) = self.inner.runtime() else {
+            return Ok(());
+        };
+        let intake = &runtime.shared.intake;
+        if intake.is_draining() {
+            return Err(Error::Draining);
+        }
+        if intake.pause.is_on() {
+            return Err(Error::Paused);
+        }
+        Ok(())
     }
 
     async fn start(&self, request: StartRequest, begin: Begin) -> Result<Started, Error> {
@@ -136,6 +143,7 @@ fn called(
         cause: Cause::Call {
             id: request.id,
             correlation: request.correlation.clone(),
+            trace: request.trace,
             begin,
         },
     };

@@ -20,6 +20,8 @@ pub struct Planned {
     pub since_ms: i64,
     /// Only occurrences after this time count, in epoch milliseconds.
     pub after_ms: i64,
+    /// Whether it is paused.
+    pub paused: bool,
 }
 
 /// The schedules of a published workflow, each from the time up to which it has been planned.
@@ -29,13 +31,12 @@ pub struct Planned {
 /// No workflow of this name is published, or the store fails.
 pub fn plans(store: &dyn Store, now_ms: i64, workflow: &str) -> Result<Vec<Planned>, Error> {
     if store.published(workflow)?.is_none() {
-        return Err(Error::NoWorkflow(workflow.to_owned()));
+        return Err(Error::no_workflow(store, workflow));
     }
     let rows = store.schedules(&ScheduleQuery {
         workflow: Some(workflow.to_owned()),
-        troubled: None,
-        until_ms: i64::MAX,
         limit: SCHEDULES,
+        ..ScheduleQuery::default()
     })?;
     let plan = |row: windlass_store::published::ScheduleRow| {
         let schedule = schedule::decode(&row.spec);
@@ -44,16 +45,18 @@ pub fn plans(store: &dyn Store, now_ms: i64, workflow: &str) -> Result<Vec<Plann
             key: row.key,
             since_ms: row.since_ms,
             after_ms: row.last_planned_ms.unwrap_or(now_ms).max(now_ms),
+            paused: row.paused_ms.is_some(),
         })
     };
     rows.into_iter().map(plan).collect()
 }
 
 /// The next times of these schedules, `count` of each, soonest first: in epoch milliseconds, with
-/// the name of the schedule.
+/// the name of the schedule. A paused one has none.
 pub fn times(plans: &[Planned], count: usize) -> Vec<(i64, String)> {
     let mut times: Vec<(i64, String)> = plans
         .iter()
+        .filter(|plan| !plan.paused)
         .flat_map(|plan| {
             let times = plan.schedule.occurrences(plan.since_ms, plan.after_ms);
             times.take(count).map(|at_ms| (at_ms, plan.key.clone()))

@@ -97,7 +97,14 @@ impl OperationsInner {
 /// The store fails.
 pub fn fire(store: &dyn Store, now_ms: i64, target: TriggerTarget) -> Result<Touched, Error> {
     let at_ms = now_ms;
-    tell(store, Fire { target, at_ms })
+    tell(
+        store,
+        Fire {
+            target,
+            at_ms,
+            only_due_ms: None,
+        },
+    )
 }
 
 /// Changes the due time of a trigger, in epoch milliseconds.

@@ -142,6 +142,7 @@ nodes:
             blobs: Vec::new(),
             as_of: None,
             created_ms: at_ms,
+            trace: None,
         };
         assert_eq!(self.store.write(new).unwrap(), Ok(Created::New));
         let mut previous = None;

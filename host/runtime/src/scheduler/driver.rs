@@ -483,18 +483,24 @@ impl Driver {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        let load = move || match shared.base.catalog.load(
+        // The definition of a run that is cancelled is needed in any case.
+        let mut claims = claimed.claimed.iter();
+        let may_wait = !claims.any(|trigger| trigger.kind.is_control());
+        let load = move || match shared.base.catalog.load_if(
+            &|beyond| !may_wait || shared.intake.states.admits_definition(beyond),
             shared.base.store.as_ref(),
             &shared.base.plugins,
             definition,
             pins,
         ) {
-            Ok(prepared) => shared.arrive(Arrival {
+            Ok(Some(prepared)) => shared.arrive(Arrival {
                 claimed,
                 prepared,
                 numbers,
                 _transit: transit,
             }),
+            // Nothing is claimed before there is room.
+            Ok(None) => shared.owe(&claimed, &numbers),
             Err(Error::Store(error)) if error.transient => {
                 shared.unread(&claimed, &numbers, &error);
             }

@@ -13,6 +13,7 @@ mod tests;
 
 #[cfg(test)]
 pub(crate) use planner::Planner;
+pub(crate) use planner::overlap as occurrence_overlap;
 #[cfg(test)]
 pub(crate) use service::Ready;
 pub(crate) use service::start;

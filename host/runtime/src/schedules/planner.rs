@@ -222,10 +222,10 @@ fn listed(
     wanted: usize,
 ) -> windlass_store::Result<Vec<ScheduleRow>> {
     store.schedules(&ScheduleQuery {
-        workflow: None,
         troubled: Some(troubled),
         until_ms: i64::MAX - 1,
         limit: u32::try_from(wanted + 1).unwrap_or(u32::MAX),
+        ..ScheduleQuery::default()
     })
 }
 
@@ -286,17 +286,25 @@ fn plan(
         due_ms: planned_ms.saturating_add_unsigned(delay_ms),
     };
     let create = Some(Box::new(maker.new_run(&occurrence)?));
-    let overlap = match schedule.timing().overlap {
+    let overlap = overlap(schedule.timing().overlap, || maker.trigger())?;
+    Ok(Plan {
+        overlap,
+        ..moved(planned_ms, create)
+    })
+}
+
+/// The rule for overlaps, as the store takes it. A cancellation needs the number of a trigger.
+pub(crate) fn overlap(
+    overlap: Overlap,
+    number: impl FnOnce() -> Option<TriggerNo>,
+) -> Result<published::Overlap, Error> {
+    Ok(match overlap {
         Overlap::Allow => published::Overlap::Allow,
         Overlap::Skip => published::Overlap::Skip,
         Overlap::Queue => published::Overlap::Queue,
         Overlap::CancelPrevious => {
-            published::Overlap::CancelPrevious(maker.trigger().ok_or_else(Error::no_numbers)?)
+            published::Overlap::CancelPrevious(number().ok_or_else(Error::no_numbers)?)
         }
-    };
-    Ok(Plan {
-        overlap,
-        ..moved(planned_ms, create)
     })
 }
 

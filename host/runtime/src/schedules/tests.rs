@@ -21,6 +21,7 @@ use windlass_store::{MemoryStore, Reader, Writer as _};
 
 use super::planner::{Maker, Occurrence, Planner, Turn};
 use crate::error::Error;
+use crate::operations::{pause_schedule, schedule_named};
 use crate::scheduler::core::Now;
 
 const HOUR: i64 = 3_600_000;
@@ -118,15 +119,7 @@ impl Member {
     }
 
     fn publish_all(&self, schedules: Vec<NewSchedule>) {
-        let published = self.store.write(NewPublication {
-            definition: definition(),
-            bindings: Vec::new(),
-            schedules,
-            only: None,
-            draft: None,
-            source: None,
-            at_ms: 0,
-        });
+        let published = self.store.write(publication(schedules));
         assert!(matches!(published, Ok(Ok(_))), "{published:?}");
     }
 
@@ -181,6 +174,18 @@ impl Member {
             let committed = self.store.write(commit).unwrap();
             assert_eq!(committed, Ok(Committed { due: false }));
         }
+    }
+}
+
+fn publication(schedules: Vec<NewSchedule>) -> NewPublication {
+    NewPublication {
+        definition: definition(),
+        bindings: Vec::new(),
+        schedules,
+        only: None,
+        draft: None,
+        source: None,
+        at_ms: 0,
     }
 }
 
@@ -248,6 +253,7 @@ impl Maker for Hand<'_> {
             blobs: Vec::new(),
             as_of: None,
             created_ms: self.wall_ms,
+            trace: None,
         })
     }
 
@@ -584,10 +590,8 @@ fn any_number_of_schedules_in_trouble_delays_none_that_is_well() {
 
 fn everything() -> ScheduleQuery {
     ScheduleQuery {
-        workflow: None,
-        troubled: None,
-        until_ms: i64::MAX,
         limit: 10,
+        ..ScheduleQuery::default()
     }
 }
 
@@ -644,4 +648,102 @@ fn a_jitter_delays_each_occurrence_by_its_own_time() {
     assert!(late.iter().all(|late| *late < 30_000));
     let distinct: std::collections::BTreeSet<_> = late.iter().collect();
     assert!(distinct.len() > 90);
+}
+
+#[test]
+fn a_pause_leaves_its_occurrences_out_under_every_policy() {
+    for misfire in [Misfire::Skip, Misfire::FireOnce, Misfire::CatchUp(5)] {
+        let mut member = start();
+        member.publish("t", &every(1_000, misfire, Overlap::Allow), 1_000);
+        assert_eq!(member.turn(1_000, 0).made, 1);
+        let set = |member: &Member, now_ms, pause| {
+            pause_schedule(&*member.store, now_ms, "test:t", pause).unwrap()
+        };
+        // The occurrence at 2,000 is due and not planned yet.
+        let (row, changed) = set(&member, 2_500, true);
+        assert_eq!((row.paused_ms, changed), (Some(2_500), true));
+        assert!(!set(&member, 2_600, true).1, "{misfire:?}");
+        assert_eq!(member.turn(9_500, 0), Turn::default(), "{misfire:?}");
+        let (row, changed) = set(&member, 9_500, false);
+        assert_eq!((row.paused_ms, changed), (None, true));
+        assert_eq!((row.last_planned_ms, row.next_ms), (Some(9_000), 10_000));
+        assert!(!set(&member, 9_600, false).1, "{misfire:?}");
+        let turn = member.turn(9_900, 0);
+        assert_eq!((turn.made, turn.next_ms), (0, Some(10_000)), "{misfire:?}");
+        assert_eq!(member.turn(10_000, 0).made, 1, "{misfire:?}");
+        let made = member.made("t", (1..20).map(|second| second * 1_000));
+        assert_eq!(made, [1_000, 10_000], "{misfire:?}");
+    }
+}
+
+#[test]
+fn a_pause_between_two_occurrences_leaves_none_out() {
+    let mut member = start();
+    member.publish("t", &every(1_000, Misfire::FireOnce, Overlap::Allow), 1_000);
+    pause_schedule(&*member.store, 200, "t", true).unwrap();
+    let (row, _) = pause_schedule(&*member.store, 300, "t", false).unwrap();
+    assert_eq!((row.last_planned_ms, row.next_ms), (None, 1_000));
+    assert_eq!(member.turn(1_000, 0).made, 1);
+    assert_eq!(member.made("t", [1_000]), [1_000]);
+}
+
+#[test]
+fn a_queued_occurrence_does_not_begin_after_a_pause() {
+    let mut member = start();
+    member.publish("t", &every(1_000, Misfire::FireOnce, Overlap::Queue), 1_000);
+    assert_eq!(member.turn(1_000, 0).made, 1);
+    assert_eq!(member.turn(2_000, 0).made, 0, "it waits for the first one");
+    pause_schedule(&*member.store, 2_100, "t", true).unwrap();
+    member.finish(2_200);
+    assert_eq!(member.turn(2_300, 0).made, 0);
+    pause_schedule(&*member.store, 2_400, "t", false).unwrap();
+    assert_eq!(member.turn(2_400, 0).made, 0);
+    assert_eq!(member.turn(3_000, 0).made, 1);
+    let made = member.made("t", (1..9).map(|second| second * 1_000));
+    assert_eq!(made, [1_000, 3_000]);
+}
+
+#[test]
+fn schedules_are_named_by_workflow_and_key_or_by_key() {
+    let member = start();
+    member.publish("t", &ten_minutes(Misfire::Skip), 1_000);
+    let find = |name: &str| match schedule_named(&*member.store, name) {
+        Ok(row) => format!("{}:{}", row.workflow, row.key),
+        Err(error) => {
+            let help = match &error {
+                Error::NotNow { help, .. } => help.clone(),
+                _ => None,
+            };
+            format!("{} {error}; {}", error.code(), help.unwrap_or_default())
+        }
+    };
+    assert_eq!(find("t"), "test:t");
+    assert_eq!(find("test:t"), "test:t");
+    let of_key = find("tt");
+    assert!(of_key.starts_with("WL-R154 "), "{of_key}");
+    let near = find("test:tt");
+    assert!(
+        near.starts_with("WL-R154 ") && near.contains("`t`"),
+        "{near}"
+    );
+    let workflow = find("other:t");
+    assert!(workflow.contains("`other`"), "{workflow}");
+    for name in 0..7 {
+        let mut new = publication(vec![NewSchedule {
+            key: "t".to_owned(),
+            spec: encode(&ten_minutes(Misfire::Skip)).unwrap(),
+            next_ms: 2_000,
+        }]);
+        new.definition = Arc::new(DefinitionRow {
+            name: format!("w{name}"),
+            ..(*definition()).clone()
+        });
+        assert!(matches!(member.store.write(new), Ok(Ok(_))));
+    }
+    let several = find("t");
+    assert!(several.starts_with("WL-R155 "), "{several}");
+    for name in ["test:t", "w0:t", "w3:t", "others"] {
+        assert!(several.contains(name), "{several}");
+    }
+    assert_eq!(find("w6:t"), "w6:t");
 }

@@ -1,9 +1,10 @@
 //! Bounds how long one process keeps a run.
 //!
 //! A run is owned for a burst: until nothing of it is left to run here, or until the burst
-//! has used up its share of steps or time. After that, its successors are written as pending, no
-//! further execution begins, and the commit after which none is in progress gives the run
-//! back. Then any process may claim it, this one included.
+//! has used up its share of steps or time. A run with few steps keeps its burst however long it waits:
+//! behind a backlog it would wait once more after each step. After the burst, its successors are
+//! written as pending, no further execution begins, and the commit after which none is in progress
+//! gives the run back. Then any process may claim it, this one included.
 
 use std::time::Duration;
 
@@ -12,9 +13,12 @@ use std::time::Duration;
 pub struct BurstBounds {
     /// Commits of one run in a row. At least 1.
     pub steps: u32,
-    /// Milliseconds since the run was claimed. At least 1.
+    /// Milliseconds since the run was claimed, after the first 16 commits. At least 1.
     pub time_ms: u64,
 }
+
+/// The commits of a burst that its time does not end.
+const FEW: u32 = 16;
 
 impl Default for BurstBounds {
     fn default() -> Self {
@@ -47,7 +51,8 @@ impl Burst {
     pub(crate) fn count(&mut self, bounds: BurstBounds, now: Duration) {
         self.steps = self.steps.saturating_add(1);
         let lasted = now.saturating_sub(self.began);
-        self.over |= self.steps >= bounds.steps || lasted >= Duration::from_millis(bounds.time_ms);
+        let is_long = lasted >= Duration::from_millis(bounds.time_ms);
+        self.over |= self.steps >= bounds.steps || (self.steps > FEW && is_long);
     }
 
     /// Whether the burst has used up its share.
@@ -60,36 +65,46 @@ impl Burst {
 mod tests {
     use std::time::Duration;
 
-    use super::{Burst, BurstBounds};
+    use super::{Burst, BurstBounds, FEW};
 
-    const BOUNDS: BurstBounds = BurstBounds {
-        steps: 3,
-        time_ms: 100,
-    };
-
-    /// `expected` says after which of the commits at these milliseconds a burst that began at 1,000
-    /// is over.
-    fn check(commits_ms: &[u64], expected: &[bool]) {
+    /// The number of the commit with which a burst of at most so many steps and 100 ms is over. Its
+    /// commits are so many milliseconds apart.
+    fn ends_with(steps: u32, apart_ms: u64) -> u32 {
+        let bounds = BurstBounds {
+            steps,
+            time_ms: 100,
+        };
         let mut burst = Burst::begin(Duration::from_secs(1));
-        let over = commits_ms.iter().map(|ms| {
-            burst.count(BOUNDS, Duration::from_millis(*ms));
-            burst.is_over()
-        });
-        assert_eq!(over.collect::<Vec<_>>(), expected);
+        let mut commits = 0;
+        while !burst.is_over() {
+            commits += 1;
+            let at_ms = 1_000 + apart_ms * u64::from(commits);
+            burst.count(bounds, Duration::from_millis(at_ms));
+        }
+        commits
     }
 
     #[test]
     fn a_burst_ends_with_its_steps() {
-        check(&[1_000, 1_001, 1_002, 1_003], &[false, false, true, true]);
+        assert_eq!(ends_with(3, 1), 3);
     }
 
     #[test]
-    fn a_burst_ends_with_its_time() {
-        check(&[1_050, 1_100], &[false, true]);
+    fn a_burst_ends_with_its_time_if_it_has_more_than_a_few_steps() {
+        assert_eq!(ends_with(1_000, 2), 50);
+        assert_eq!(ends_with(1_000, 90), FEW + 1);
     }
 
     #[test]
     fn an_ended_burst_stays_ended() {
-        check(&[1_100, 1_001], &[true, true]);
+        let bounds = BurstBounds {
+            steps: 1,
+            time_ms: 100,
+        };
+        let mut burst = Burst::begin(Duration::ZERO);
+        burst.count(bounds, Duration::ZERO);
+        let later = BurstBounds::default();
+        burst.count(later, Duration::ZERO);
+        assert!(burst.is_over());
     }
 }

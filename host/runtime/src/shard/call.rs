@@ -85,7 +85,7 @@ impl OwnedRun {
             phase: asked.phase,
             attempt: asked.attempt,
             correlation: self.correlation.clone(),
-            trace_parent: None,
+            trace: self.trace_at((to.seq, asked.attempt), base),
             resumption,
             memory: reads.then(|| guest_view::memory(self, asked.scope, &base.store)),
             blobs: reads.then(|| guest_view::blobs(&base.store)),

@@ -20,7 +20,7 @@ use crate::catalog::Prepared;
 use crate::codes;
 use crate::derived;
 use crate::error::Error;
-use crate::shared::{RuntimeShared, Work};
+use crate::shared::{Base, RuntimeShared, Work};
 use crate::starting::{Cause, Start};
 
 /// The limit of parents above a run.
@@ -97,10 +97,11 @@ impl OwnedRun {
         to: Address,
         input: Payload,
         prepared: Arc<Prepared>,
-        now_ms: i64,
+        base: &Base,
     ) -> Result<NewRun, Error> {
         let open = self.state.run_of(to.seq);
         let (first, phase) = open.map_or((to.seq, 0), |open| (open.first, open.phase));
+        let attempt = open.map_or(1, |open| open.attempt);
         let start = Start {
             prepared,
             input,
@@ -108,9 +109,10 @@ impl OwnedRun {
                 // The id contains the phase in which the node waits for the child.
                 id: derived::child(self.id, first, phase.saturating_add(1)),
                 correlation: self.correlation.as_deref().map(str::to_owned),
+                trace: self.trace_at((to.seq, attempt), base),
             },
         };
-        start.accepted()?.left(&self.numbers, now_ms)
+        start.accepted()?.left(&self.numbers, base.clock.wall_ms())
     }
 
     /// Ties a child to the row that waits for it.
@@ -170,8 +172,8 @@ impl ShardState {
         if shared.intake.is_draining() {
             return self.interrupted(to, shared);
         }
-        let now_ms = shared.base.clock.wall_ms();
-        let child = found.and_then(|prepared| owned.new_child(to, input, prepared, now_ms));
+        let base = &shared.base;
+        let child = found.and_then(|prepared| owned.new_child(to, input, prepared, base));
         let settled = match child {
             Ok(child) => Settled::Child(Box::new(child)),
             Err(Error::Store(error)) => {
@@ -197,7 +199,7 @@ impl RuntimeShared {
         }
         let beside = self.bursts.beside.as_ref();
         let found = beside.map_or(Ok(None), |beside| beside(name))?;
-        let row = found.ok_or_else(|| Error::NoWorkflow(name.to_owned()))?;
+        let row = found.ok_or_else(|| Error::no_workflow(self.base.store.as_ref(), name))?;
         self.base.catalog.prepare(row, &self.base.plugins)
     }
 }

@@ -56,8 +56,8 @@ pub(super) struct Step {
     pub(super) now_ms: i64,
     /// How the run ends, if the step ends it.
     pub(super) finish: Option<Ending>,
-    /// The item of a failed execution: its positions in the lists around it, the outermost first.
-    /// Empty outside of every for-each.
+    /// The item of a failed execution, and of every one whose spans are exported: its positions in the
+    /// lists around it, the outermost first. Empty outside of every for-each.
     pub(super) item: Vec<u32>,
 }
 
@@ -189,7 +189,7 @@ impl OwnedRun {
             self.carry_out(command, &used, &mut rows, shared)?;
         }
         self.go_on(to, &step, &used, &mut rows)?;
-        let sends = self.sends(to, &step);
+        let sends = self.sends(to, &step, &shared.base);
         let runs = self.records(
             step.record.take(),
             std::mem::take(&mut rows.cancelled),
@@ -205,6 +205,8 @@ impl OwnedRun {
             failure: ending.failure.clone(),
         });
         let ended = step.finish.map(|ending| self.ended(ending));
+        let result = ended.as_ref().map(|end| &end.result);
+        let spans = self.spans(&runs, &step.item, (result, now_ms), &shared.base);
         let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
         let metrics = &shared.base.metrics;
@@ -234,6 +236,7 @@ impl OwnedRun {
             sent: !sends.is_empty(),
             given: Awaited::of_step(&mut self.awaited, &runs),
             troubles,
+            spans,
         };
         let scopes = self.state.drain_scopes().into_iter();
         let commit = Commit {
@@ -454,7 +457,7 @@ impl OwnedRun {
     /// durable in their order, so every other successor begins only after all of them are durable.
     fn runs_ahead(&self, open: &Open, shared: &RuntimeShared) -> bool {
         let graph = &self.prepared.graph;
-        if graph.options().commit != CommitStrategy::Burst {
+        if self.is_careful || graph.options().commit != CommitStrategy::Burst {
             return false;
         }
         let node = self.prepared.executor(open.node);

@@ -52,6 +52,11 @@ pub(crate) fn evaluate_aside(all: bool) {
     ALL_ASIDE.set(all);
 }
 
+#[cfg(test)]
+pub(super) fn all_aside() -> bool {
+    ALL_ASIDE.get()
+}
+
 /// The bytes with which a step waits for its place among the evaluations aside.
 const KEPT_WAITING: usize = 64 * 1024;
 
@@ -144,7 +149,7 @@ impl Sight {
 
 impl Evaluations {
     /// The next result, if the step began again and has it.
-    fn next(&mut self) -> Option<Result<Payload, Failure>> {
+    pub(super) fn next(&mut self) -> Option<Result<Payload, Failure>> {
         let next = self.done.get(self.asked).cloned();
         self.asked += usize::from(next.is_some());
         next
@@ -154,6 +159,12 @@ impl Evaluations {
     fn keep(&mut self, result: Result<Payload, Failure>) {
         self.done.push(result);
         self.asked = self.done.len();
+    }
+
+    /// Keeps the result of an evaluation aside. The step asks again for all its results.
+    pub(super) fn found(&mut self, result: Result<Payload, Failure>) {
+        self.done.push(result);
+        self.asked = 0;
     }
 
     /// Whether the step goes aside.
@@ -503,8 +514,7 @@ impl OwnedRun {
                 Err(failure) => Some(Err(failure)),
             };
             let Some(result) = result else { return false };
-            evaluations.done.push(result);
-            evaluations.asked = 0;
+            evaluations.found(result);
             true
         }))
     }

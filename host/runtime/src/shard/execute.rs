@@ -176,7 +176,7 @@ pub(super) fn put_off_until(clock: &dyn Clock, after: Duration) -> i64 {
 }
 
 /// The bytes of a payload, wherever it is.
-fn size_of_body(payload: &Payload) -> usize {
+pub(super) fn size_of_body(payload: &Payload) -> usize {
     match &payload.body {
         Body::Inline(bytes) => bytes.len(),
         Body::Blob(blob) => usize::try_from(blob.size).unwrap_or(usize::MAX),
@@ -336,9 +336,7 @@ impl OwnedRun {
         if let Some(failure) = &collect.fault {
             return Ok(Settled::Failed(failure.clone()));
         }
-        let json = self
-            .memory
-            .collect(store, self.no, collect.list, collect.count)?;
-        Ok(Settled::done(Payload::json(json)))
+        let (list, count) = (collect.list, collect.count);
+        Ok(Settled::done(self.collect(list, count, base)?))
     }
 }

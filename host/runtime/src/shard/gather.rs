@@ -20,10 +20,15 @@ use crate::shared::Base;
 /// The bytes of JSON that a step reads without a place among the evaluations aside.
 pub(super) const ALONE: usize = 1024 * 1024;
 
+/// What a named value takes beside its name and its JSON, about: thousands of small values cost what
+/// their number says.
+const ENTRY_BYTES: usize = 32;
+
 /// The values that expressions name, as JSON.
 #[derive(Default)]
 pub(crate) struct Gathered {
     json: Vec<(Slot, Bytes)>,
+    /// The bytes of the values and of their names.
     json_bytes: usize,
     /// The bound of these bytes.
     most: usize,
@@ -47,7 +52,7 @@ enum Slot {
 }
 
 impl Gathered {
-    /// The bytes of JSON that are to be parsed.
+    /// The bytes of JSON that are to be parsed, and of the names.
     pub(super) fn json_bytes(&self) -> usize {
         self.json_bytes
     }
@@ -94,7 +99,11 @@ impl Gathered {
 
     /// Adds JSON. Its parsed form takes at least as many bytes.
     fn add(&mut self, slot: Slot, json: Bytes) -> Result<(), Unread> {
-        self.json_bytes = self.json_bytes.saturating_add(json.len());
+        let name = match &slot {
+            Slot::Input | Slot::Item => 0,
+            Slot::Var(name) | Slot::Output(name) => ENTRY_BYTES + name.len(),
+        };
+        self.json_bytes = self.json_bytes.saturating_add(name + json.len());
         if self.is_little && self.json_bytes > ALONE {
             return Err(Unread::Aside);
         }

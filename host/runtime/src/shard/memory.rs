@@ -40,11 +40,8 @@ const TOGETHER: u64 = 1024 * 1024;
 /// count.
 const ALL_VARS: u64 = 64 * 1024 * 1024;
 
-/// The number of items in one read.
-const PAGE: u32 = 256;
-
 /// The largest payload that an expression may read, in bytes.
-const EXPRESSION_BYTES: u64 = 16 * 1024 * 1024;
+pub(super) const EXPRESSION_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The data of a run that is in memory.
 #[derive(Default)]
@@ -521,46 +518,18 @@ impl Memory {
         self.items.entry(list).or_default().insert(index, made);
     }
 
-    /// The outputs of the items of a list, as a JSON array with one value for each item.
-    pub(crate) fn collect(
-        &mut self,
-        store: &dyn Store,
-        no: RunNo,
-        list: Seq,
-        count: u32,
-    ) -> Result<Bytes, Unread> {
-        let mut json = vec![b'['];
-        let mut page = Vec::new().into_iter().peekable();
-        let mut read = 0;
-        for index in 0..count {
-            if index > 0 {
-                json.push(b',');
-            }
-            if index >= read {
-                page = store.items(no, list, index, PAGE)?.into_iter().peekable();
-                read = index.saturating_add(PAGE);
-            }
-            // A page is in the order of the indexes and may have gaps.
-            while page.next_if(|(at, _)| *at < index).is_some() {}
-            let stored = page.next_if(|(at, _)| *at == index);
-            let fresh = self.items.get(&list).and_then(|kept| kept.get(&index));
-            let fresh = fresh.map(|made| &made.data);
-            match fresh.or(stored.as_ref().map(|(_, output)| output)) {
-                Some(output) => json.extend_from_slice(&json_of(store, output)?),
-                None => json.extend_from_slice(b"null"),
-            }
-            if json.len() as u64 > EXPRESSION_BYTES {
-                return Err(Unread::Value(Failure::new(
-                    Class::Limit,
-                    codes::PAYLOAD_TOO_LARGE,
-                    format!(
-                        "the outputs of the items are together larger than {EXPRESSION_BYTES} bytes, which is the limit of an expression"
-                    ),
-                )));
-            }
-        }
-        json.push(b']');
-        Ok(json.into())
+    /// The output of an item that is in memory.
+    pub(super) fn made_item(&self, list: Seq, index: u32) -> Option<&Payload> {
+        let made = self.items.get(&list)?.get(&index)?;
+        Some(&made.data)
+    }
+
+    /// The outputs of the items of a list that are in memory.
+    pub(super) fn made_items(&self, list: Seq) -> BTreeMap<u32, Payload> {
+        let items = self.items.get(&list).into_iter().flatten();
+        items
+            .map(|(index, made)| (*index, made.data.clone()))
+            .collect()
     }
 
     /// Removes the list of a for-each that has ended.

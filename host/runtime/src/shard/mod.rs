@@ -5,10 +5,12 @@
 //! order. The mutex is never held during a guest call or a flush.
 
 mod about;
+mod births;
 mod builtin;
 mod burst;
 mod call;
 mod child;
+mod collecting;
 mod commit;
 mod early;
 mod evaluate;
@@ -30,6 +32,7 @@ mod refused;
 mod sends;
 mod settle;
 mod shard_state;
+mod spans;
 mod states;
 mod step;
 mod suspend;
@@ -51,6 +54,7 @@ use windlass_store::{Sink, Ticket, Wrote};
 use crate::catalog::Prepared;
 use crate::error::Error;
 use crate::outputs::Awaited;
+use births::BirthSink;
 use child::Resolved;
 use evaluate::Evaluated;
 use mark::GuestMark;
@@ -79,6 +83,8 @@ pub(crate) enum Message {
     Returned(Box<Returned>),
     /// Answers of the store.
     Answers(Vec<(Ticket, windlass_store::Result<Wrote>)>),
+    /// Answers of the store about new runs.
+    Created(Vec<(Ticket, windlass_store::Result<Wrote>)>),
     /// This suspect, in this burst of its run, is marked and may run.
     SuspectsTurn(RunNo, Seq, Epoch),
     /// The result of a lock request, or the loss of a lock.
@@ -96,6 +102,8 @@ pub(crate) enum Message {
     Owed(Fence),
     /// Try again to give back runs, if that failed before.
     Retry,
+    /// There is another consumer: offer it the triggers that consumers failed to take.
+    Consumer,
     /// Begin no further execution, and give back runs without one in progress.
     Drain,
     /// Interrupt all executions.
@@ -153,18 +161,24 @@ pub(crate) struct Shard {
     pub(crate) driver: AtomicU64,
     /// The time since which the driving thread has been in a guest.
     pub(crate) in_guest: GuestMark,
+    /// Receives the answers about new runs.
+    births: Arc<BirthSink>,
 }
 
 impl Shard {
     /// An empty shard. `unwritten_bytes` is the bound of its writes in progress.
     pub(crate) fn new(index: usize, unwritten_bytes: u64, states: States) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|shard| Self {
             index,
             inbox: Mutex::new(Vec::new()),
             bell: Condvar::new(),
             state: Mutex::new(ShardState::new(unwritten_bytes, states)),
             driver: AtomicU64::new(0),
             in_guest: GuestMark::default(),
+            births: Arc::new(BirthSink {
+                index,
+                shard: shard.clone(),
+            }),
         })
     }
 

@@ -21,6 +21,7 @@ use super::evaluate::Evaluations;
 use super::guard::Guard;
 use super::halfway::Halfway;
 use super::memory::Memory;
+use super::spans::RunTrace;
 use super::triggers::Triggers;
 use crate::catalog::Prepared;
 use crate::outputs::Awaited;
@@ -40,6 +41,7 @@ pub(crate) struct OwnedRun {
     /// The version that the next commit expects, counting commits in progress.
     pub(crate) version: Version,
     pub(crate) correlation: Option<Arc<str>>,
+    pub(super) trace: RunTrace,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,
     pub(crate) state: windlass_engine::RunState,
@@ -65,6 +67,9 @@ pub(crate) struct OwnedRun {
     pub(crate) guard: Guard,
     /// Whether a write of this burst was large.
     pub(crate) is_heavy: bool,
+    /// Whether a host died while it had claimed a trigger of the run. Then each step waits for the
+    /// commit in front of it, so that a further death falls on the step that has caused it.
+    pub(crate) is_careful: bool,
     /// The output that the client which started the run waits for.
     pub(crate) awaited: Option<Awaited>,
 }
@@ -249,6 +254,7 @@ impl OwnedRun {
             }
             held.insert(trigger.seq, HeldTrigger::of(trigger, stage));
         }
+        let is_careful = claimed.claimed.iter().any(|row| row.deliveries > 0);
         Ok(Self {
             no: row.no,
             id: row.id,
@@ -258,6 +264,7 @@ impl OwnedRun {
             epoch: row.epoch,
             version: row.version,
             correlation: row.correlation.as_deref().map(Arc::from),
+            trace: RunTrace::of_row(row),
             prepared,
             numbers,
             state,
@@ -274,6 +281,7 @@ impl OwnedRun {
             leaving: false,
             guard: Guard::Open,
             is_heavy: false,
+            is_careful,
             awaited: None,
         })
     }
@@ -301,6 +309,7 @@ impl OwnedRun {
             epoch: BORN_EPOCH,
             version: BORN_VERSION,
             correlation: new.correlation.as_deref().map(Arc::from),
+            trace: RunTrace::of_new(new),
             prepared,
             numbers,
             state,
@@ -317,6 +326,7 @@ impl OwnedRun {
             leaving: false,
             guard: Guard::Open,
             is_heavy: false,
+            is_careful: false,
             awaited,
         }
     }

@@ -15,13 +15,14 @@ use super::outcome::described;
 use super::owned::OwnedRun;
 use super::work::Address;
 use crate::derived;
+use crate::shared::Base;
 
 /// How long a stimulus of a node is buffered for a later bookmark, in milliseconds.
 const TTL_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl OwnedRun {
     /// The stimuli of a step.
-    pub(super) fn sends(&self, to: Address, step: &Step) -> Vec<NewStimulus> {
+    pub(super) fn sends(&self, to: Address, step: &Step, base: &Base) -> Vec<NewStimulus> {
         let mut sends: Vec<NewStimulus> = (0..)
             .zip(&step.effects.sent)
             .map(|(place, sent)| self.sent(to, place, sent, step.now_ms))
@@ -58,6 +59,11 @@ impl OwnedRun {
                 sends.push(self.incident(to, (what, node), failure, step.now_ms));
             }
         }
+        if !sends.is_empty() {
+            let attempt = step.record.as_ref().map_or(1, |record| record.attempt);
+            let trace = self.trace_at((to.seq, attempt), base);
+            sends.iter_mut().for_each(|new| new.trace = trace);
+        }
         sends
     }
 
@@ -77,6 +83,7 @@ impl OwnedRun {
             ttl_ms: TTL_MS,
             at_ms,
             tree: Some(self.sender_tree()),
+            trace: None,
         }
     }
 
@@ -109,6 +116,7 @@ impl OwnedRun {
             ttl_ms: TTL_MS,
             at_ms,
             tree: Some(self.sender_tree()),
+            trace: None,
         }
     }
 }

@@ -294,7 +294,8 @@ impl OwnedRun {
         };
         let (to, now_ms) = (settling.to, settling.now_ms);
         let mut step = Step::new(settling.before, now_ms);
-        if matches!(event, Event::Failed { .. }) || judged.refutes() {
+        let has_failed = matches!(event, Event::Failed { .. }) || judged.refutes();
+        if has_failed || shared.base.spans.is_some() {
             // The item's scope may end with the step.
             step.item = self.position(settling.scope);
         }

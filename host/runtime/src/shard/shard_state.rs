@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use windlass_model::metrics::RunEvent;
+use windlass_model::span::Span;
 use windlass_model::{Epoch, RunNo, Seq};
+use windlass_store::external::Fire;
 use windlass_store::rows::{BORN_VERSION, Created, NewRun};
 use windlass_store::write::{ClaimedRun, Commit, Fence, Fenced, OrFenced, Park, Release};
 use windlass_store::{Ticket, Verb as _, Write, Wrote};
 
+use super::births::{Births, Unborn, Writes};
 use super::early::Early;
 use super::evaluate::Evaluations;
-use super::failing::Failing;
+use super::failing::{Failing, fired};
 use super::guard::Order;
 use super::owned::{HeldTrigger, OwnedRun, Stage};
 use super::ready::Ready;
@@ -20,7 +23,7 @@ use super::refused::Refusals;
 use super::states::{States, StoodBack};
 use super::trouble::Trouble;
 use super::work::Address;
-use super::{Arrival, Birth, Elsewhere, Message, Reply};
+use super::{Arrival, Birth, Elsewhere, Message};
 use crate::error::Error;
 use crate::evaluators::Place;
 use crate::outputs::Given;
@@ -48,8 +51,10 @@ pub(crate) struct ShardState {
     results: VecDeque<Elsewhere>,
     /// The work of large runs that waits while states take too much.
     pub(super) stood_back: StoodBack,
+    /// The new runs that are not durable yet.
+    births: Births,
     /// Writes that are not submitted yet.
-    out: Vec<(Ticket, Write)>,
+    out: Writes,
     /// The bytes of data in them.
     out_bytes: usize,
     /// Writes that are submitted, or about to be, and not answered. Answers come in order.
@@ -115,13 +120,15 @@ pub(super) enum Then {
         given: Option<Given>,
         /// What the log says about the step.
         troubles: Box<[Trouble]>,
+        /// The spans of the step.
+        spans: Box<[Span]>,
     },
-    /// A new run is written.
-    Created(Box<(OwnedRun, Reply)>),
     /// A run is given back.
     Released(Fence),
     /// A trigger is parked.
     Parked(Seq),
+    /// A trigger is due.
+    Fired,
 }
 
 impl Then {
@@ -129,7 +136,7 @@ impl Then {
     fn trigger(&self) -> Option<Seq> {
         match self {
             Self::Committed { seq, .. } | Self::Parked(seq) => Some(*seq),
-            Self::Created(_) | Self::Released(_) => None,
+            Self::Released(_) | Self::Fired => None,
         }
     }
 }
@@ -156,6 +163,11 @@ impl ShardState {
                 shared.changed(&self.changed);
                 self.changed.clear();
             }
+            Message::Created(answers) => {
+                for (ticket, answer) in answers {
+                    self.created(ticket, answer, shared);
+                }
+            }
             Message::SuspectsTurn(run, seq, epoch) => {
                 self.suspects_turn(run, seq, epoch, shared);
             }
@@ -166,6 +178,7 @@ impl ShardState {
                 self.retry();
                 self.early.retry(&shared.intake);
             }
+            Message::Consumer => self.offer_again(shared),
             Message::Drain => self.drain(shared),
             Message::Interrupt => {
                 self.owned.values().for_each(OwnedRun::interrupt);
@@ -237,6 +250,7 @@ impl ShardState {
             && self.ready.has_no_control()
             && self.stands_back()
             && self.out.is_empty()
+            && self.births.to_submit() == 0
             && self.orders.is_empty()
     }
 
@@ -248,13 +262,14 @@ impl ShardState {
 
     /// Whether so many writes have gathered that they are submitted before the next execution.
     pub(super) fn is_full(&self) -> bool {
-        self.out.len() >= BATCH || self.out_bytes >= BATCH_BYTES
+        let writes = self.out.len() + self.births.to_submit();
+        writes >= BATCH || self.out_bytes >= BATCH_BYTES
     }
 
-    /// Takes the writes to be submitted.
-    pub(crate) fn take_out(&mut self) -> Vec<(Ticket, Write)> {
+    /// Takes the writes to be submitted: those of new runs, and the others.
+    pub(crate) fn take_out(&mut self) -> (Writes, Writes) {
         self.out_bytes = 0;
-        std::mem::take(&mut self.out)
+        (self.births.take_out(), std::mem::take(&mut self.out))
     }
 
     fn arrived(&mut self, arrival: Arrival, shared: &Arc<RuntimeShared>) {
@@ -278,6 +293,10 @@ impl ShardState {
         let owned = match OwnedRun::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
             Ok(mut owned) => {
                 owned.weigh(&shared.base.metrics);
+                if let Err(error) = owned.trace.look_back(&claimed.row, &shared.base) {
+                    // Its spans are in its first trace.
+                    tracing::debug!(run = %owned.id, %error, "the last wait of a run cannot be read");
+                }
                 owned
             }
             Err(reason) => {
@@ -331,6 +350,7 @@ impl ShardState {
                 shared.intake.release(1);
                 continue;
             }
+            owned.is_careful |= row.deliveries > 0;
             owned
                 .held
                 .insert(row.seq, HeldTrigger::of(&row, Stage::Ready));
@@ -413,8 +433,17 @@ impl ShardState {
         let mut owned = OwnedRun::from_birth(&new, state, prepared, numbers, awaited, now);
         owned.weigh(&shared.base.metrics);
         shared.intake.flow.took(owned.claimed());
-        let burst = (new.no, owned.epoch);
-        self.push(burst, Then::Created(Box::new((owned, reply))), new);
+        let write = Write::from(new);
+        let bytes = write.weight();
+        self.out_bytes = self.out_bytes.saturating_add(bytes);
+        let bytes = bytes as u64;
+        self.unwritten += bytes;
+        let unborn = Unborn {
+            owned,
+            reply,
+            bytes,
+        };
+        self.births.push(unborn, write);
     }
 
     fn answered(
@@ -448,12 +477,10 @@ impl ShardState {
         drop(pending.place);
         // Whether a trigger is due now that a member has to claim.
         let due = match then {
-            Then::Created(created) => {
-                return self.created(*created, NewRun::answer(answer), shared);
-            }
             Then::Released(fence) => {
                 return self.released(fence, Release::answer(answer), shared);
             }
+            Then::Fired => return fired(Fire::answer(answer), shared),
             Then::Committed { .. } => {
                 Commit::answer(answer).map(|answer| answer.map(|committed| committed.due))
             }
@@ -496,10 +523,21 @@ impl ShardState {
 
     fn created(
         &mut self,
-        (owned, reply): (OwnedRun, Reply),
-        answer: windlass_store::Result<OrFenced<Created>>,
+        ticket: Ticket,
+        answer: windlass_store::Result<Wrote>,
         shared: &RuntimeShared,
     ) {
+        let Some(unborn) = self.births.answered(ticket) else {
+            tracing::error!(ticket, "the store answered twice about a new run");
+            return;
+        };
+        let Unborn {
+            owned,
+            reply,
+            bytes,
+        } = *unborn;
+        self.unwritten -= bytes;
+        let answer = NewRun::answer(answer);
         let (no, fence) = (owned.no, owned.fence());
         if matches!(answer, Ok(Ok(Created::New))) {
             let mut seqs: Vec<Seq> = owned.held.keys().copied().collect();
@@ -528,8 +566,19 @@ impl ShardState {
 
     /// Continues after a durable write of a run.
     fn durable(&mut self, no: RunNo, epoch: Epoch, then: Then, shared: &Arc<RuntimeShared>) {
-        if let Then::Committed { sent, troubles, .. } = &then {
+        let mut then = then;
+        if let Then::Committed {
+            sent,
+            troubles,
+            spans,
+            ..
+        } = &mut then
+        {
             troubles.iter().for_each(Trouble::log);
+            if let Some(sink) = &shared.base.spans {
+                let spans = std::mem::take(spans);
+                spans.into_iter().for_each(|span| sink.take(span));
+            }
             if *sent {
                 shared.listeners.queue.ring();
             }
@@ -600,7 +649,7 @@ impl ShardState {
                 }
                 self.give_back_if_idle(no, shared);
             }
-            Then::Created(_) | Then::Released(_) => {}
+            Then::Released(_) | Then::Fired => {}
         }
     }
 
@@ -656,7 +705,8 @@ impl ShardState {
 
     /// Whether there are no runs here, and no writes in progress.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.owned.is_empty() && self.orders.is_empty()
+        let nothing_in_progress = self.pending.is_empty() && self.births.is_empty();
+        nothing_in_progress && self.owned.is_empty() && self.orders.is_empty()
     }
 }
 

@@ -8,7 +8,7 @@
 //! - the successors of a run with a large state are written as pending, so that the run leaves the
 //!   process when its claimed triggers are carried out,
 //! - a shard begins a step of a large run only if little of large runs is not durable yet, so that runs
-//!   leave before others grow; control triggers of large runs take turns with other work,
+//!   leave before others grow; the work of large runs takes turns with other work,
 //! - a workflow whose runs take much together counts as large with all its runs: a small run may grow in
 //!   its next step,
 //! - other runs go on as before.
@@ -26,6 +26,7 @@ use super::Elsewhere;
 use super::memory::Memory;
 use super::ready::Entry;
 use super::shard_state::ShardState;
+use crate::catalog::for_definitions;
 use crate::shared::RuntimeShared;
 
 /// A run with at most this part of the budget goes on while the budget is used up: with the default
@@ -42,8 +43,8 @@ const FLOW_PART: u64 = 16;
 /// How many executions begin before the runs of each workflow are weighed anew.
 const WEIGHED_EVERY: u32 = 64;
 
-/// The executions of small runs that go before a control trigger of a large one, which may remove
-/// thousands of rows of the store.
+/// The work of small runs that goes before a control trigger, a result or an execution of a large one,
+/// which may remove thousands of rows of the store.
 const TURN: u32 = 16;
 
 /// The accuracy of the estimate, in bytes.
@@ -74,6 +75,12 @@ impl States {
         self.most.saturating_sub(self.metrics.run_states.get())
     }
 
+    /// Whether there is room for another large definition, if those of runs in memory are so many bytes
+    /// beyond their own bound.
+    pub(crate) fn admits_definition(&self, beyond: u64) -> bool {
+        beyond == 0 || (!self.is_full() && beyond < for_definitions(self.most))
+    }
+
     /// The largest state of a small run, in bytes.
     pub(crate) fn small(&self) -> u64 {
         self.most / SMALL_PART
@@ -97,7 +104,7 @@ pub(super) struct StoodBack {
     control: VecDeque<Entry>,
     results: VecDeque<Elsewhere>,
     ready: VecDeque<Entry>,
-    /// The executions that went before the next control trigger.
+    /// The work of small runs that went before the next of what stands back.
     others: u32,
     /// What the runs of each workflow take, while states take more than their budget.
     flows: FxHashMap<Arc<str>, u64>,
@@ -107,15 +114,15 @@ pub(super) struct StoodBack {
 
 impl StoodBack {
     fn pop(&mut self, control_only: bool) -> Option<Next> {
-        if let Some(entry) = self.control.pop_front() {
+        let mut next = self.control.pop_front().map(Next::Begin);
+        if !control_only {
+            next = next.or_else(|| self.results.pop_front().map(Next::Take));
+            next = next.or_else(|| self.ready.pop_front().map(Next::Begin));
+        }
+        if next.is_some() {
             self.others = 0;
-            return Some(Next::Begin(entry));
         }
-        if control_only {
-            return None;
-        }
-        let result = self.results.pop_front().map(Next::Take);
-        result.or_else(|| self.ready.pop_front().map(Next::Begin))
+        next
     }
 
     /// Forgets the triggers that have not begun.

@@ -231,7 +231,7 @@ impl ShardState {
             return None;
         }
         if back.result.is_ok()
-            && let Some(failures) = self.failing.over((to.run, to.seq))
+            && let Some(failures) = self.failing.over((to.run, owned.first(to.seq)))
         {
             let about = owned.about(to.seq);
             log_about!(
@@ -285,14 +285,24 @@ impl ShardState {
                 // The trigger is kept: a failing consumer loses no trigger.
                 let owned = self.owned.get(&to.run)?;
                 let random = owned.spread(to);
-                let (failures, again_in_ms) = self.failing.note((to.run, to.seq), random);
+                let first = (to.run, owned.first(to.seq));
+                let due_ms = |wait| put_off_until(&*shared.base.clock, wait);
+                let offer = self.failing.note(first, random, due_ms);
+                let (failures, again_in_ms) = (offer.failures, offer.wait_ms);
                 // With each doubling of the number, the log has one more line.
                 if failures.is_power_of_two() {
                     let about = owned.about(to.seq);
                     log_about!(warn, about, code = %failure.code, %failure, failures, again_in_ms, "a consumer failed; offering the trigger again");
                 }
-                let after = Duration::from_millis(again_in_ms);
-                self.put_off(to, put_off_until(&*shared.base.clock, after), shared);
+                self.put_off(to, offer.due_ms, shared);
+                let open = self
+                    .owned
+                    .get(&to.run)
+                    .map(|owned| owned.state.open.values());
+                let mut open = open.into_iter().flatten();
+                if let Some(open) = open.find(|open| open.first == first.1) {
+                    self.failing.goes_on(first, open.seq);
+                }
                 None
             }
         }
@@ -363,6 +373,11 @@ impl ShardState {
 }
 
 impl OwnedRun {
+    /// The first number of a trigger: one of the engine has another each time that it is put off.
+    fn first(&self, seq: Seq) -> Seq {
+        self.state.run_of(seq).map_or(seq, |open| open.first)
+    }
+
     /// The type of a trigger.
     pub(super) fn kind(&self, seq: Seq) -> TriggerType {
         if let Some(open) = self.state.run_of(seq) {

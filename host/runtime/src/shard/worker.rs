@@ -27,6 +27,10 @@ const PATIENCE_MS: u64 = 20;
 /// How often the watch checks for such guests.
 const LOOK: Duration = Duration::from_millis(PATIENCE_MS / 4);
 
+/// How long a shard begins executions before it processes its messages again. Steps of large runs
+/// take milliseconds, and a batch of them would let new runs wait for all of it.
+const TURN: Duration = Duration::from_millis(5);
+
 /// The stack size of a thread that runs guests. The host needs little of it; the engine bounds a
 /// guest well below this.
 const STACK_BYTES: usize = 4 * 1024 * 1024;
@@ -150,6 +154,10 @@ impl WorkerPool {
 
     /// Takes shards away from threads that are stuck in a guest.
     fn look(self: &Arc<Self>, shared: &Arc<RuntimeShared>) {
+        if shared.base.catalog.was_over() {
+            shared.base.catalog.trim();
+            shared.intake.offer_room();
+        }
         let now_ms = shared.base.now().monotonic_ms;
         for shard in &shared.shards {
             if let Some(since) = shard.in_guest.beyond(PATIENCE_MS, now_ms) {
@@ -223,10 +231,14 @@ impl Shard {
                 self.flush(&mut state, shared);
             }
         }
+        let until = shared.base.clock.monotonic().saturating_add(TURN);
         loop {
             let next = work.take().or_else(|| state.next(shared));
             let Some(next) = next else { break };
             let Some(next) = self.hand_out(next, shared) else {
+                if shared.base.clock.monotonic() >= until {
+                    break;
+                }
                 continue;
             };
             if state.is_full() {
@@ -242,7 +254,8 @@ impl Shard {
             }
             state = self.state.lock();
             work = state.returned(returned, shared);
-            if work.is_none() && state.is_full() {
+            let is_over = || state.is_full() || shared.base.clock.monotonic() >= until;
+            if work.is_none() && is_over() {
                 // Messages are processed after each batch: cancellations, new runs and answers of
                 // the store do not wait for all executions that are ready.
                 break;
@@ -270,11 +283,7 @@ impl Shard {
         if let (false, Some(keeper)) = (orders.is_empty(), &shared.bursts.burst_locks) {
             keeper.carry_out(self, orders);
         }
-        let writes = state.take_out();
-        if !writes.is_empty() {
-            let sink: Arc<dyn windlass_store::Sink> = Arc::<Self>::clone(self);
-            shared.base.store.submit(&sink, writes);
-        }
+        self.submit(state.take_out(), shared.base.store.as_ref());
     }
 
     fn put_back(&self, messages: &mut Vec<Message>) {

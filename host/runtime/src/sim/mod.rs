@@ -11,6 +11,7 @@
 
 mod checker;
 mod clock;
+mod consumers;
 mod dice;
 mod graphs;
 mod guests;

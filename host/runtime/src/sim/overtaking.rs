@@ -33,7 +33,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with_unwritten(u64::MAX)
     }
 
@@ -85,6 +85,7 @@ impl Process {
             run_state_bytes,
             unwritten_bytes,
             definition_bytes: 64 << 20,
+            spans: None,
             observer: None,
             plugin_folders: None,
         };
@@ -97,7 +98,7 @@ impl Process {
     }
 
     /// A run without an owner, with this number of due triggers besides those of its entries.
-    fn run(&self, besides: usize) -> RunId {
+    pub(super) fn run(&self, besides: usize) -> RunId {
         let prepared = &ALL.workflows[0];
         let id = self.run_of(prepared);
         let (_, plan) = prepared.graph.nodes().next().unwrap();
@@ -122,7 +123,10 @@ impl Process {
         let start = Start {
             prepared: Arc::clone(prepared),
             input: Payload::null(),
-            cause: Cause::Event { correlation: None },
+            cause: Cause::Event {
+                correlation: None,
+                trace: None,
+            },
         };
         let now_ms = self.clock.wall_ms();
         let new = start.accepted().unwrap().left(&numbers, now_ms).unwrap();
@@ -168,7 +172,7 @@ impl Process {
         shard.state.lock().take(message, &self.parts.shared);
     }
 
-    fn arrive(&self, claimed: ClaimedRun) {
+    pub(super) fn arrive(&self, claimed: ClaimedRun) {
         self.arrive_of(claimed, &ALL.workflows[0]);
     }
 
@@ -187,7 +191,8 @@ impl Process {
         let mut messages = Vec::new();
         shard.take(&mut messages);
         messages.into_iter().for_each(|message| self.take(message));
-        let writes = shard.state.lock().take_out();
+        let (births, writes) = shard.state.lock().take_out();
+        assert!(births.is_empty(), "all runs are claimed");
         let all = writes.iter().map(|(_, write)| write.clone()).collect();
         let written = writes
             .into_iter()
@@ -213,7 +218,7 @@ impl Process {
     }
 
     /// The next guest call of the shard.
-    fn next(&self) -> Option<Work> {
+    pub(super) fn next(&self) -> Option<Work> {
         let shared = &self.parts.shared;
         shared.shards[0].state.lock().next(shared)
     }
@@ -242,7 +247,7 @@ impl Process {
     }
 
     /// Whether the scheduler was told of due work since the last call.
-    fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         let mail = std::iter::from_fn(|| self.parts.inbox.next());
         mail.filter(|mail| matches!(mail, Mail::Event(Event::Due(_))))
             .count()

@@ -202,6 +202,7 @@ impl Process {
             // Half of the worlds hold back at nearly every step.
             unwritten_bytes: u64::from(from.burst.steps % 2) << 20,
             definition_bytes: 64 << 20,
+            spans: None,
             observer: None,
             plugin_folders: None,
         };
@@ -340,8 +341,7 @@ impl Process {
         if let Some(errands) = &mut self.errands {
             errands.take_on(orders, locks_ms);
         }
-        let sink: Arc<dyn windlass_store::Sink> = Arc::clone(shard) as _;
-        self.store.submit(&sink, writes);
+        shard.submit(writes, self.store.as_ref());
         work
     }
 
@@ -388,6 +388,7 @@ impl Process {
             cause: Cause::Call {
                 id: Some(id),
                 correlation: None,
+                trace: None,
                 begin: Begin::Now,
             },
         };

@@ -2,16 +2,19 @@
 //! and how many hosts die before the one poisonous trigger is found.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use windlass_model::{Class, Clock, Payload, RunNo};
+use bytes::Bytes;
+use serde_json::json;
+use windlass_model::{Class, Clock, Digest, Payload, RunNo};
 use windlass_plugins::Disposition;
-use windlass_store::rows::Suspicion;
+use windlass_store::rows::{DefinitionRow, Suspicion};
 use windlass_store::{MemoryStore, Reader as _, Store as _, Writer as _};
 
 use super::clock::SimClock;
 use super::graphs::ALL;
 use super::guests::back;
+use crate::catalog::{Catalog, Prepared};
 use crate::options::{Options, Scope};
 use crate::parts::Parts;
 use crate::scheduler::core::Settings;
@@ -66,12 +69,14 @@ impl Host {
             run_state_bytes: 1 << 26,
             unwritten_bytes: u64::MAX,
             definition_bytes: 64 << 20,
+            spans: None,
             observer: None,
             plugin_folders: None,
         };
         let mut parts = Parts::join(options, |_, work| work.here()).unwrap();
         let catalog = &parts.shared.base.catalog;
         catalog.keep(Arc::clone(&ALL.workflows[0]));
+        catalog.keep(Arc::clone(&CHAIN));
         parts.driver.begin();
         let clock = Arc::clone(clock);
         let mut host = Self {
@@ -86,12 +91,18 @@ impl Host {
 
     /// Writes a run, which no process owns.
     fn create(&self) -> RunNo {
-        let prepared = &ALL.workflows[0];
+        self.create_of(&ALL.workflows[0])
+    }
+
+    fn create_of(&self, prepared: &Arc<Prepared>) -> RunNo {
         let numbers = self.parts.membership.numbers();
         let start = Start {
             prepared: Arc::clone(prepared),
             input: Payload::null(),
-            cause: Cause::Event { correlation: None },
+            cause: Cause::Event {
+                correlation: None,
+                trace: None,
+            },
         };
         let now_ms = self.clock.wall_ms();
         let new = start.accepted().unwrap().left(&numbers, now_ms).unwrap();
@@ -122,9 +133,8 @@ impl Host {
                 }
                 let writes = state.take_out();
                 drop(state);
-                idle &= writes.is_empty();
-                let sink: Arc<dyn windlass_store::Sink> = Arc::clone(shard) as _;
-                self.store.submit(&sink, writes);
+                idle &= writes.0.is_empty() && writes.1.is_empty();
+                shard.submit(writes, self.store.as_ref());
             }
             if idle {
                 return;
@@ -146,6 +156,15 @@ impl Host {
             answer,
         };
         shard.state.lock().returned(returned, shared);
+    }
+
+    /// Ends the oldest call, whose step is not durable afterwards. Whether the next call has begun.
+    fn runs_ahead(&mut self) -> bool {
+        self.store.defer();
+        self.end_one();
+        self.work();
+        assert_eq!(self.store.deferred_steps(), 1);
+        !self.calls.is_empty()
     }
 
     fn calls(&self, run: RunNo) -> bool {
@@ -206,6 +225,44 @@ fn after_one_death_all_runs_side_by_side_and_after_two_in_groups_beside_other_wo
     .sum();
     assert!(all > MANY - GROUP, "all suspects have run");
     assert_eq!(host.parts.shared.intake.flow.in_flight(), 0);
+}
+
+/// A workflow of three nodes without effects.
+static CHAIN: LazyLock<Arc<Prepared>> = LazyLock::new(|| {
+    let node = json!({ "use": "sim/work" });
+    let definition = json!({
+        "workflow": "chain",
+        "nodes": { "a": node, "b": node, "c": node },
+        "edges": ["a -> b", "b -> c"],
+    });
+    let read = windlass_model::file::read(&definition.to_string(), "chain.json");
+    let json: Bytes = read.canonical().unwrap().into();
+    let row = DefinitionRow {
+        digest: Digest::of(&json),
+        name: "chain".to_owned(),
+        json,
+    };
+    Catalog::default().prepare(row, &ALL.host).unwrap()
+});
+
+#[test]
+fn a_run_whose_host_died_waits_at_each_node() {
+    let (root, clock) = place();
+    let maker = Host::start(&root, &clock);
+    maker.create_of(&CHAIN);
+    maker.die();
+    let mut host = Host::start(&root, &clock);
+    assert!(host.runs_ahead());
+    host.die();
+
+    let mut host = Host::start(&root, &clock);
+    for _ in 0..2 {
+        assert!(!host.runs_ahead(), "its next death would blame this node");
+        host.store.carry_on(usize::MAX);
+        host.store.deliver(usize::MAX);
+        host.work();
+        assert_eq!(host.calls.len(), 1);
+    }
 }
 
 /// Takes some seconds: thousands of triggers are claimed again after each death.

@@ -1,6 +1,6 @@
 //! What starts a run: the kind of its triggers, its identity and its times.
 
-use windlass_model::{Digest, RunId, TriggerType};
+use windlass_model::{Digest, RunId, TraceContext, TriggerType};
 use windlass_store::Store;
 use windlass_store::rows::RunRow;
 
@@ -14,31 +14,39 @@ pub(crate) enum Cause {
         /// Chosen by the client.
         id: Option<RunId>,
         correlation: Option<String>,
+        /// The trace of the request.
+        trace: Option<TraceContext>,
         begin: Begin,
     },
     /// A stimulus.
     Event {
         /// That of the stimulus.
         correlation: Option<String>,
+        /// That of the stimulus.
+        trace: Option<TraceContext>,
     },
-    /// A planned time of a schedule.
+    /// A planned time of a schedule, or a person who starts a run of it.
     Occurrence {
         id: RunId,
-        /// `cron` or `timer`.
+        /// `cron` or `timer`; `manual` for a person.
         kind: TriggerType,
-        /// The planned time and the jitter, in epoch milliseconds.
+        /// The planned time and the jitter, or the time of the request, in epoch milliseconds.
         due_ms: i64,
     },
     /// A request to a trigger of the workflow.
     Delivery {
         /// Of the workflow, the trigger and the delivery; none: every request is a new delivery.
         id: Option<RunId>,
+        /// The trace of the request.
+        trace: Option<TraceContext>,
     },
     /// A node of another run.
     Child {
         id: RunId,
         /// That of the parent.
         correlation: Option<String>,
+        /// The trace of the parent, at the node.
+        trace: Option<TraceContext>,
     },
 }
 
@@ -64,16 +72,27 @@ impl Cause {
     pub(super) fn correlation(&self) -> Option<&str> {
         match self {
             Self::Call { correlation, .. }
-            | Self::Event { correlation }
+            | Self::Event { correlation, .. }
             | Self::Child { correlation, .. } => correlation.as_deref(),
             Self::Occurrence { .. } | Self::Delivery { .. } => None,
+        }
+    }
+
+    /// The trace that the run continues. It is no part of the identity of the start.
+    pub(super) fn trace(&self) -> Option<TraceContext> {
+        match self {
+            Self::Call { trace, .. }
+            | Self::Event { trace, .. }
+            | Self::Delivery { trace, .. }
+            | Self::Child { trace, .. } => *trace,
+            Self::Occurrence { .. } => None,
         }
     }
 
     /// The id of the run, if the cause names it.
     pub(super) fn id(&self) -> Option<RunId> {
         match self {
-            Self::Call { id, .. } | Self::Delivery { id } => *id,
+            Self::Call { id, .. } | Self::Delivery { id, .. } => *id,
             Self::Occurrence { id, .. } | Self::Child { id, .. } => Some(*id),
             Self::Event { .. } => None,
         }

@@ -16,7 +16,11 @@ impl RuntimeShared {
     /// claim it now, since executions may begin here and there is room. Any other run is
     /// left to the next claim of any process.
     pub(crate) fn owns(&self, start: &Accepted) -> bool {
-        start.cause.is_now() && !self.intake.begins_nothing() && self.intake.flow.room() > 0
+        let states = &self.intake.states;
+        let has_room =
+            !start.prepared.is_large() || states.admits_definition(self.base.catalog.trim());
+        let begins = start.cause.is_now() && !self.intake.begins_nothing();
+        begins && has_room && self.intake.flow.room() > 0
     }
 
     /// Creates a run that this process owns, and that tells an awaited output. Returns once the run is

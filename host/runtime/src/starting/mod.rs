@@ -17,7 +17,7 @@ use serde_json::Value;
 use windlass_engine::{Command, RunState};
 use windlass_model::decimal::canonical;
 use windlass_model::{
-    Diagnostic, Digest, Incarnation, Numbers, Payload, RunId, RunNo, Tags, valid,
+    Diagnostic, Digest, Incarnation, Numbers, Payload, RunId, RunNo, Tags, TraceContext, valid,
 };
 use windlass_store::Store;
 use windlass_store::published::Edition;
@@ -42,6 +42,8 @@ pub struct StartRequest {
     pub id: Option<RunId>,
     /// The correlation id of the run.
     pub correlation: Option<String>,
+    /// The trace that the run continues.
+    pub trace: Option<TraceContext>,
 }
 
 /// The workflow of a request.
@@ -75,7 +77,7 @@ pub fn published_for(store: &dyn Store, name: &str, id: Option<RunId>) -> Result
         return Ok(row.digest);
     }
     let published = store.published(name)?;
-    let published = published.ok_or_else(|| Error::NoWorkflow(name.to_owned()))?;
+    let published = published.ok_or_else(|| Error::no_workflow(store, name))?;
     Ok(published.definition)
 }
 
@@ -152,7 +154,7 @@ impl Start {
 }
 
 /// The input with the defaults of the workflow's schema, and its value.
-fn fitting(prepared: &Prepared, input: &Payload) -> Result<(Payload, Value), Error> {
+pub(crate) fn fitting(prepared: &Prepared, input: &Payload) -> Result<(Payload, Value), Error> {
     let Some(json) = input.inline() else {
         return Err(input_error("it is a reference to a blob"));
     };
@@ -259,6 +261,7 @@ impl Accepted {
             blobs: Vec::new(),
             as_of: self.as_of,
             created_ms: now_ms,
+            trace: self.cause.trace(),
         };
         Ok((new, state))
     }
@@ -266,7 +269,11 @@ impl Accepted {
     /// The result of a start after the store was asked to create this run. None: nothing was written,
     /// because the definition may not be the published one any more, or because the start may have
     /// been made before, with another version. The caller looks the definition up again.
-    fn answered(&self, created: OrFenced<Created>, no: RunNo) -> Result<Option<Started>, Error> {
+    pub(crate) fn answered(
+        &self,
+        created: OrFenced<Created>,
+        no: RunNo,
+    ) -> Result<Option<Started>, Error> {
         let id = self.id;
         match created? {
             Created::New => Ok(Some(Started {

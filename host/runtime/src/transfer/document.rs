@@ -49,6 +49,9 @@ pub(super) struct Head {
     pub(super) correlation: Option<String>,
     #[serde(default)]
     pub(super) tags: Tags,
+    /// The trace that the run continues, as the header `traceparent` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trace: Option<String>,
     pub(super) status: Status,
     pub(super) request: Digest,
     pub(super) epoch: i64,

@@ -9,8 +9,8 @@ use serde::de::IgnoredAny;
 use windlass_keys::export::ExportKeys;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{
-    Body, Digest, Epoch, ExecutionNo, Numbers, Payload, RunId, RunNo, ScopeNo, TriggerNo, Version,
-    valid,
+    Body, Digest, Epoch, ExecutionNo, Numbers, Payload, RunId, RunNo, ScopeNo, TraceContext,
+    TriggerNo, Version, valid,
 };
 use windlass_store::rows::{DefinitionRow, ExecutionRow, JournalRow, NewBlob, NewRun, PinsRow};
 use windlass_store::transfer::Import;
@@ -274,6 +274,7 @@ impl Desk<'_> {
             blobs,
             as_of: None,
             created_ms: head.created_ms,
+            trace: head.trace.as_deref().and_then(TraceContext::read),
         };
         Ok(Import {
             new,

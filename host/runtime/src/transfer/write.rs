@@ -51,6 +51,7 @@ pub(crate) fn written(
         workflow: taken.definition.name.clone(),
         correlation: row.correlation.clone(),
         tags: row.tags.clone(),
+        trace: row.trace.map(|trace| trace.to_string()),
         status: row.status,
         request: row.request,
         epoch: row.epoch.0,

@@ -53,7 +53,11 @@ impl PluginFolders {
         } = self;
         let dirs = folders.dirs().to_vec();
         let replaced = changed.clone();
-        compile(Arc::downgrade(&host), move || replaced(Change::Loaded))?;
+        compile(Arc::downgrade(&host), move || {
+            // The same component, with other code.
+            let is_consumer = false;
+            replaced(Change::Loaded { is_consumer });
+        })?;
         let bell = Bell::default();
         let rung = bell.clone();
         let behind = host.compile_behind(move || rung.ring());
@@ -67,8 +71,11 @@ impl PluginFolders {
 /// A change after which something may go on that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// There is a plugin.
-    Loaded,
+    /// There is a plugin, which may be a consumer.
+    Loaded {
+        /// Whether it is one.
+        is_consumer: bool,
+    },
     /// A plugin that was waited for does not come.
     Failed,
 }
@@ -123,7 +130,12 @@ fn look(
     folders.look(host, &mut |event| {
         report.plugin(&event);
         match event {
-            LoadEvent::Loaded { .. } | LoadEvent::Compiled { .. } => changed(Change::Loaded),
+            LoadEvent::Loaded { plugin, .. } => {
+                let is_consumer = plugin.consumer().is_some();
+                changed(Change::Loaded { is_consumer });
+            }
+            // It is for runs that began with it.
+            LoadEvent::Compiled { .. } => changed(Change::Loaded { is_consumer: false }),
             LoadEvent::Failed { .. } | LoadEvent::Removed { .. } => changed(Change::Failed),
             LoadEvent::Compiling { .. } | LoadEvent::Ignored { .. } => {}
         }

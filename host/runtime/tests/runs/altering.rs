@@ -34,6 +34,7 @@ impl Tried {
             input: Payload::json(r#"{"a":1}"#),
             id: Some(RunId(uuid::Uuid::from_u128(7))),
             correlation: None,
+            trace: None,
         };
         let started = running.block_on(client.create_and_run(request)).unwrap();
         let ended = running.block_on(client.result(started.id, PATIENCE));
@@ -49,6 +50,7 @@ impl Tried {
         let retry = Retry {
             from: from.map(str::to_owned),
             input: None,
+            run_input: None,
             definition: Some(definition),
         };
         self.running

@@ -89,7 +89,7 @@ output: "{{ vars }}"
 }
 
 #[test]
-fn pure_nodes_share_a_flush_if_the_workflow_says_so() {
+fn pure_nodes_share_a_flush() {
     let workflow = r#"
 workflow: together
 nodes:
@@ -98,7 +98,6 @@ nodes:
   c: { set: { c: "{{ vars.b + 1 }}" } }
 edges: [a -> b, b -> c]
 output: "{{ vars.c }}"
-options: { commit: burst }
 "#;
     // A trigger written after the end of a burst begins only once it is claimed, so no burst may
     // end here.

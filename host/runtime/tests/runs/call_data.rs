@@ -57,6 +57,7 @@ fn start(running: &Running, workflow: &str, n: usize) -> RunId {
         input: Payload::json(json!({ "n": n }).to_string()),
         id: None,
         correlation: None,
+        trace: None,
     };
     running.block_on(client.create_and_run(request)).unwrap().id
 }

@@ -71,6 +71,7 @@ impl Desk {
             input: Payload::of(&json!({ "order": 5 })),
             delivery: Delivery::StartAndResume,
             ttl_ms: 1_000,
+            trace: None,
         };
         self.block_on(self.client.send(operations::new_stimulus_id(), stimulus))
     }
@@ -196,6 +197,7 @@ fn a_singleton_is_alone() {
         input: Payload::null(),
         id: None,
         correlation: None,
+        trace: None,
     };
     match desk.block_on(desk.client.create_and_run(request)) {
         Err(Error::Reserved { by }) => assert_eq!(by, first.started[0]),

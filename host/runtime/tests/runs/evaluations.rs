@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_engine::expr::Bounds;
-use windlass_model::{Payload, RunId, Status};
+use windlass_model::{Class, Payload, RunId, Status};
 use windlass_runtime::{EvaluationMemory, StartRequest};
 use windlass_store::Reader as _;
 
@@ -185,6 +185,7 @@ fn a_cancellation_does_not_wait_for_the_output_of_a_run() {
                 input: Payload::json(r#"{"n":7}"#),
                 id: None,
                 correlation: None,
+                trace: None,
             };
             running.block_on(client.create_and_run(request)).unwrap().id
         };
@@ -204,6 +205,38 @@ fn a_cancellation_does_not_wait_for_the_output_of_a_run() {
         }
         assert!(cancelled > 6, "{cancelled}");
     }
+}
+
+#[test]
+fn the_outputs_of_many_items_are_collected_aside() {
+    let workflow = |range: u32, output: &str| {
+        format!(
+            r#"
+workflow: many
+nodes:
+  each:
+    for-each: "{{{{ range({range}) | list }}}}"
+    concurrency: 20
+    nodes: {{ one: {{ set: {{ x: 1 }} }} }}
+    output: "{output}"
+output: "{{{{ [nodes.each.output | length, nodes.each.output | last | string | last] }}}}"
+"#
+        )
+    };
+    // Many items; few with large outputs, some of which are blobs.
+    for (range, output, last) in [
+        (700, "{{ item }}", "9"),
+        (30, "{{ 'ab' * (1000 * item) }}", "b"),
+        (9, "{{ 'xy' * 100000 }}", "y"),
+    ] {
+        let ran = Setup::default().run_on(&workflow(range, output), Payload::json("{}"));
+        assert_eq!(ran.output(), json!([range, last]), "{range}");
+        assert!(aside(&ran.metrics) > 0, "{range}");
+    }
+    let ran = Setup::default().run_on(&workflow(20, "{{ 'x' * 1000000 }}"), Payload::json("{}"));
+    let failure = ran.result.failure.as_ref().unwrap();
+    assert_eq!(failure.class, Class::Limit, "{failure:?}");
+    assert!(failure.message.contains("together larger"), "{failure:?}");
 }
 
 #[test]
@@ -322,6 +355,7 @@ output: "{{{{ [vars.n, nodes.make.output.v0 | length] }}}}"
                 input: Payload::null(),
                 id: None,
                 correlation: None,
+                trace: None,
             };
             running.block_on(client.create_and_run(request)).unwrap().id
         })
@@ -355,6 +389,7 @@ fn other_runs_go_on_beside_long_expressions_and_a_cancellation_ends_them() {
             input: Payload::json(r#"{"n":7}"#),
             id: None,
             correlation: None,
+            trace: None,
         };
         running.block_on(client.create_and_run(request)).unwrap()
     };

@@ -112,6 +112,7 @@ fn over(running: &Running, id: RunId) {
         input: Payload::null(),
         delivery: Delivery::Buffer,
         ttl_ms: 60_000,
+        trace: None,
     });
     assert!(sent.resumed == [id] || sent.buffered, "{sent:?}");
 }

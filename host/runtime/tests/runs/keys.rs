@@ -31,6 +31,7 @@ fn a_run_with_an_invalid_correlation_is_not_started() {
                 input: Payload::null(),
                 id: None,
                 correlation: Some(correlation.clone()),
+                trace: None,
             };
             let started = running.block_on(client.create_and_run(request));
             assert_eq!(code(started), "WL-R152");
@@ -50,6 +51,7 @@ fn a_stimulus_with_an_invalid_correlation_or_name_is_not_sent() {
         input: Payload::null(),
         delivery: Delivery::Buffer,
         ttl_ms: 1_000,
+        trace: None,
     };
     for correlation in wrong() {
         let sent = running.try_send(&stimulus("e", Some(correlation)));

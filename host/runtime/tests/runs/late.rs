@@ -17,6 +17,7 @@ fn told(name: &str, run: RunId, input: &Value) -> Stimulus {
         input: Payload::of(input),
         delivery: Delivery::Resume,
         ttl_ms: 60_000,
+        trace: None,
     }
 }
 

@@ -49,6 +49,7 @@ fn request(workflow: &str, id: u128) -> StartRequest {
         input: Payload::json(r#"{"a":1}"#),
         id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,
+        trace: None,
     }
 }
 
@@ -75,6 +76,7 @@ fn answer() -> Stimulus {
         input: Payload::json("42"),
         delivery: Delivery::Resume,
         ttl_ms: 1_000,
+        trace: None,
     }
 }
 

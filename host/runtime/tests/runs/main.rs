@@ -6,6 +6,7 @@
 )]
 
 mod altering;
+mod batches;
 mod bursts;
 mod call_data;
 mod clients;
@@ -33,6 +34,7 @@ mod sections;
 mod starting;
 mod states;
 mod tags;
+mod traces;
 mod trees;
 mod unread;
 mod vouching;

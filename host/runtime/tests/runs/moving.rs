@@ -62,6 +62,7 @@ fn start(running: &Running, workflow: &str, id: u128) -> Started {
         input: Payload::json(r#"{"a":1}"#),
         id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,
+        trace: None,
     };
     let [client, _] = running.clients();
     running.block_on(client.create_and_run(request)).unwrap()
@@ -85,6 +86,7 @@ fn answer(run: Option<RunId>) -> Stimulus {
         input: Payload::json("40"),
         delivery: Delivery::Resume,
         ttl_ms: 1_000,
+        trace: None,
     }
 }
 

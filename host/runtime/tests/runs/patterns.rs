@@ -73,6 +73,7 @@ fn stimulus(written: &Value, run: Option<RunId>) -> Stimulus {
         input: Payload::of(&written["input"]),
         delivery,
         ttl_ms: 60_000,
+        trace: None,
     }
 }
 

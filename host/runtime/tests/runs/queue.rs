@@ -125,6 +125,7 @@ fn all_that_has_expired_is_cleared_away_at_once() {
         input: windlass_model::Payload::null(),
         delivery: windlass_model::Delivery::Buffer,
         ttl_ms: 1,
+        trace: None,
     };
     for _ in 0..MANY {
         assert!(running.send(&late).resumed.is_empty());

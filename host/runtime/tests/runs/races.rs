@@ -42,6 +42,7 @@ fn start(running: &Running, client: &Operations, id: u128) -> RunId {
         input: Payload::null(),
         id: Some(RunId(uuid::Uuid::from_u128(id))),
         correlation: None,
+        trace: None,
     };
     running.block_on(client.create_and_run(request)).unwrap().id
 }
@@ -55,6 +56,7 @@ fn go() -> Stimulus {
         input: Payload::null(),
         delivery: Delivery::Start,
         ttl_ms: 0,
+        trace: None,
     }
 }
 

@@ -176,6 +176,7 @@ impl Setup {
             run_state_bytes: self.run_state_bytes,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
+            spans: None,
             observer: None,
             plugin_folders: None,
         })
@@ -236,6 +237,7 @@ impl Running {
             input,
             id: None,
             correlation: None,
+            trace: None,
         };
         let client = Operations::local(&self.runtime);
         self.tokio.block_on(client.create_and_run(request)).unwrap()
@@ -380,6 +382,7 @@ impl Running {
                 ttl_ms: 0,
                 at_ms: self.now_ms(),
                 tree: None,
+                trace: None,
             };
             self.other.write(new).unwrap();
         }
@@ -411,6 +414,7 @@ impl Running {
             run_state_bytes: 64 << 20,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
+            spans: None,
             observer: None,
             plugin_folders: None,
         };

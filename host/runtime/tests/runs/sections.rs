@@ -23,6 +23,7 @@ fn go(name: &str) -> Stimulus {
         input: Payload::null(),
         delivery: Delivery::Resume,
         ttl_ms: 60_000,
+        trace: None,
     }
 }
 

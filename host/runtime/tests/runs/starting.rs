@@ -105,6 +105,7 @@ impl Watched {
             input: Payload::null(),
             id: None,
             correlation: None,
+            trace: None,
         };
         let started = self.client.create_and_run(request);
         self.running.block_on(started).unwrap().id
@@ -159,6 +160,7 @@ fn of_leaf(delivery: &[u8]) -> Delivery {
         delivery: Some(Digest::of(delivery)),
         request: Arc::new(request),
         params: http::parameters("/leaf/{id}", "/leaf/7").unwrap(),
+        trace: None,
     }
 }
 

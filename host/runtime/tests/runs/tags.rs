@@ -32,6 +32,7 @@ fn started(running: &Running, workflow: &str, input: &Value) -> Result<(RunId, T
         input: Payload::of(input),
         id: None,
         correlation: Some("o 7".to_owned()),
+        trace: None,
     };
     let client = running.clients().into_iter().next().unwrap();
     let started = running.block_on(client.create_and_run(request))?;

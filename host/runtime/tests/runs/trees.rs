@@ -189,6 +189,7 @@ nodes:
         input: Payload::null(),
         delivery: Delivery::Start,
         ttl_ms: 0,
+        trace: None,
     });
     assert_eq!(sent.started.len(), 1);
     running.until("the second tree is full", is_quiet);

@@ -26,6 +26,7 @@ nodes: { only: { set: { done: true } } }
         input: Payload::null(),
         delivery: Delivery::Start,
         ttl_ms: 0,
+        trace: None,
     });
     assert_eq!(sent.started.len(), 1);
     running.until("the run has ended", |store| {

@@ -25,6 +25,7 @@ fn request(id: RunId) -> StartRequest {
         input: Payload::json("1"),
         id: Some(id),
         correlation: None,
+        trace: None,
     }
 }
 

@@ -31,6 +31,7 @@ fn approved(run: Option<RunId>, delivery: Delivery) -> Stimulus {
         input: Payload::of(&json!({ "by": "me" })),
         delivery,
         ttl_ms: 60_000,
+        trace: None,
     }
 }
 

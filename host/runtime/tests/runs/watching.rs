@@ -37,6 +37,7 @@ fn answered(run: RunId) -> Stimulus {
         input: Payload::json("42"),
         delivery: Delivery::Resume,
         ttl_ms: 60_000,
+        trace: None,
     }
 }
 
@@ -49,6 +50,7 @@ fn start(running: &Running, id: u128) -> RunId {
         input: Payload::json("null"),
         id: Some(id),
         correlation: None,
+        trace: None,
     };
     running.block_on(local.create_and_run(request)).unwrap();
     id

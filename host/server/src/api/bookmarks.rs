@@ -1,5 +1,7 @@
 //! Bookmarks: the waits of runs.
 
+use std::collections::HashMap;
+
 use axum::extract::State;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_keys::link::Target;
 use windlass_model::{BookmarkNo, RunId};
+use windlass_runtime::operations::Question;
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use super::runs::find;
@@ -26,6 +29,9 @@ pub(crate) struct Bookmark {
     no: Count,
     /// The run that waits.
     run: Uuid,
+    /// The subject of the run: its own correlation.
+    #[schema(required = true)]
+    subject: Option<String>,
     /// The name of the event.
     name: String,
     /// The value that the event's `match` has to equal.
@@ -39,6 +45,9 @@ pub(crate) struct Bookmark {
     private: bool,
     /// Resuming it deletes it.
     auto_burn: bool,
+    /// The question to a person: the `message` in `metadata`.
+    #[schema(required = true)]
+    question: Option<String>,
     /// Data that the node has stored with it.
     #[schema(value_type = Option<Value>, required = true)]
     metadata: Option<Raw>,
@@ -54,17 +63,19 @@ pub(crate) struct Bookmark {
     link: Option<String>,
 }
 
-fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
+fn item(row: &BookmarkRow, subject: Option<String>, link: Option<String>) -> Bookmark {
     let bookmark = &row.bookmark;
     let expires_ms = bookmark.expires_ms.into_iter().chain(row.ends_ms).min();
     Bookmark {
         no: Count::of_row(row.no.0),
         run: row.run_id.0,
+        subject,
         name: bookmark.name.clone(),
         matches: Raw::read(&bookmark.matches),
         correlation: bookmark.correlation.clone(),
         private: bookmark.private,
         auto_burn: bookmark.auto_burn,
+        question: Question::of(row).message,
         metadata: bookmark.metadata.as_deref().map(Raw::read),
         created: moment(bookmark.created_ms),
         expires: expires_ms.map(moment),
@@ -116,11 +127,22 @@ pub(crate) async fn list(
         })?;
         let place = |row: &BookmarkRow| row.no.to_string();
         let links = filter.links.then(|| app.resources().links()).transpose()?;
+        // Several bookmarks may be of one run.
+        let mut subjects = HashMap::<RunId, Option<String>>::new();
         page.part("bookmarks", rows, place, |row| {
             let target = Target::Row(row.bookmark.token);
             let link = links.as_ref().map(|links| links.link(&target));
             let link = link.transpose().map_err(windlass_runtime::Error::Keys)?;
-            Ok(item(&row, link))
+            let subject = match subjects.get(&row.run_id) {
+                Some(known) => known.clone(),
+                None => {
+                    let run = app.store().run(row.run_id)?;
+                    let subject = run.and_then(|run| run.correlation);
+                    subjects.insert(row.run_id, subject.clone());
+                    subject
+                }
+            };
+            Ok(item(&row, subject, link))
         })
     })
     .await

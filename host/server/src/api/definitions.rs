@@ -92,6 +92,8 @@ pub(crate) struct Filter {
     /// Include versions that are no longer published, the newest of each workflow first.
     #[serde(default)]
     retracted: bool,
+    /// Only versions of this workflow.
+    workflow: Option<String>,
     /// Check whether the published versions can run on the current plugins of the host.
     #[serde(default)]
     check: bool,
@@ -105,10 +107,12 @@ pub(crate) async fn list(
     QueryParams(page): QueryParams<PageAsked>,
     QueryParams(filter): QueryParams<Filter>,
 ) -> Result<Json<Page<Version>>, Box<Problem>> {
+    check_optional("`workflow`", filter.workflow.as_deref())?;
     app.read(move |app| {
+        let workflow = filter.workflow.as_deref();
         if filter.retracted {
             let after = page.after("versions")?;
-            let rows = page.rows(|limit| versions(app, after.clone(), limit))?;
+            let rows = page.rows(|limit| versions(app, workflow, after.as_deref(), limit))?;
             let place = |row: &PublicationRow| format!("{} {}", row.name, row.version);
             return page.part("versions", rows, place, |row| {
                 checked(app, &row, filter.check)
@@ -117,6 +121,7 @@ pub(crate) async fn list(
         let after = page.after("definitions")?;
         let rows = page.rows(|limit| {
             Ok(app.store().publications(&PublicationQuery {
+                name: filter.workflow.clone(),
                 after: after.clone(),
                 limit,
                 ..PublicationQuery::default()
@@ -131,33 +136,37 @@ pub(crate) async fn list(
     .map(Json)
 }
 
-/// Versions after a position, by name and the newest first.
+/// Versions after a position, by name and the newest first: of one workflow, or of all.
 fn versions(
     app: &AppInner,
-    after: Option<String>,
+    workflow: Option<&str>,
+    after: Option<&str>,
     limit: u32,
 ) -> Result<Vec<PublicationRow>, Box<Problem>> {
     let unreadable = Problem::foreign_cursor;
-    let of = |name, after, limit| {
+    let of = |name: Option<&str>, after: Option<&str>, limit| {
         app.store().publications(&PublicationQuery {
-            name,
+            name: name.map(str::to_owned),
             retracted: true,
-            after,
+            after: after.map(str::to_owned),
             limit,
         })
     };
     let Some(place) = after else {
-        return Ok(of(None, None, limit)?);
+        return Ok(of(workflow, None, limit)?);
     };
     let (name, version) = place.split_once(' ').ok_or_else(unreadable)?;
     let version: u32 = version.parse().map_err(|_| unreadable())?;
+    if workflow.is_some_and(|workflow| workflow != name) {
+        return Err(unreadable());
+    }
     // First the remaining versions of the workflow in which the previous page ended.
-    let mut rows = passing(u64::MAX, || of(Some(name.to_owned()), None, VERSIONS))?;
+    let mut rows = passing(u64::MAX, || of(Some(name), None, VERSIONS))?;
     rows.retain(|row| row.version < version);
     rows.truncate(limit as usize);
     let left = limit.saturating_sub(u32::try_from(rows.len()).unwrap_or(limit));
-    if left > 0 {
-        rows.extend(of(None, Some(name.to_owned()), left)?);
+    if left > 0 && workflow.is_none() {
+        rows.extend(of(None, Some(name), left)?);
     }
     Ok(rows)
 }
@@ -180,9 +189,12 @@ pub(crate) struct Starter {
     /// The last occurrence for which its schedule has decided whether to start a run.
     #[schema(required = true)]
     last: Option<String>,
-    /// The run of that occurrence.
+    /// The last run that its schedule has started.
     #[schema(required = true)]
     run: Option<Uuid>,
+    /// Since when its schedule is paused.
+    #[schema(required = true)]
+    paused: Option<String>,
 }
 
 /// A version of a workflow, with its definition.
@@ -238,7 +250,7 @@ fn shown(
             rows.into_iter().find(|row| row.version == wanted)
         }
     };
-    let row = row.ok_or_else(|| missing(name))?;
+    let row = row.ok_or_else(|| missing(app, name))?;
     let stored = app.store().definition(row.definition)?;
     let triggers = match row.retracted_ms {
         None => starts(app, name)?,
@@ -258,9 +270,8 @@ fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
     let bindings = app.store().bindings_of(name)?;
     let schedules = app.store().schedules(&ScheduleQuery {
         workflow: Some(name.to_owned()),
-        troubled: None,
-        until_ms: i64::MAX,
         limit: VERSIONS,
+        ..ScheduleQuery::default()
     })?;
     let events = bindings.into_iter().map(|row| Starter {
         key: row.binding.key,
@@ -269,6 +280,7 @@ fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
         next: None,
         last: None,
         run: None,
+        paused: None,
     });
     let schedules = schedules.into_iter().map(|row| Starter {
         key: row.key,
@@ -277,13 +289,14 @@ fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
         next: (row.next_ms < i64::MAX).then(|| moment(row.next_ms)),
         last: row.last_planned_ms.map(moment),
         run: row.last_run.map(|id| id.0),
+        paused: row.paused_ms.map(moment),
     });
     Ok(events.chain(schedules).collect())
 }
 
 /// The problem of a workflow that is not published.
-pub(crate) fn missing(name: &str) -> Box<Problem> {
-    windlass_runtime::Error::NoWorkflow(name.to_owned()).into()
+pub(crate) fn missing(app: &AppInner, name: &str) -> Box<Problem> {
+    windlass_runtime::Error::no_workflow(app.store(), name).into()
 }
 
 /// A response with the `ETag` of a definition.
@@ -324,6 +337,8 @@ pub(crate) struct Coming {
 pub(crate) struct Times {
     /// The due times.
     items: Vec<Coming>,
+    /// The names of its paused schedules, which have no due times.
+    paused: Vec<String>,
     /// Why runs of the workflow cannot begin then, on the current plugins of the host.
     mistakes: Vec<Mistake>,
 }
@@ -348,6 +363,8 @@ pub(crate) async fn next(
             plans.retain(|plan| plan.key == *key);
         }
         let times = operations::times(&plans, usize::from(count));
+        let paused = plans.into_iter().filter(|plan| plan.paused);
+        let paused = paused.map(|plan| plan.key).collect();
         let items = times.into_iter().map(|(at_ms, trigger)| Coming {
             at: moment(at_ms),
             trigger,
@@ -359,7 +376,11 @@ pub(crate) async fn next(
             None => None,
         };
         let mistakes = mistakes.unwrap_or_default();
-        Ok(Json(Times { items, mistakes }))
+        Ok(Json(Times {
+            items,
+            paused,
+            mistakes,
+        }))
     })
     .await
 }

@@ -20,7 +20,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use windlass_body::MediaType;
-use windlass_model::{Delivery, Payload, Stimulus};
+use windlass_model::trace::TRACE_PARENT;
+use windlass_model::{Delivery, Payload, Stimulus, TraceContext};
 use windlass_runtime::operations::new_stimulus_id;
 
 use crate::app::{App, read_aside};
@@ -72,6 +73,9 @@ struct CloudEvent {
     time: Option<String>,
     /// The media type of the data.
     datacontenttype: Option<String>,
+    /// The W3C trace context that the runs continue which the event starts. Default: the header of
+    /// this name.
+    traceparent: Option<String>,
     /// The data.
     data: Option<Value>,
     /// The data in Base64, if it is bytes.
@@ -134,18 +138,19 @@ pub(crate) async fn take(
     let (parts, body) = request.into_parts();
     let bytes = extract::read(&parts, body, &app).await?;
     let media = content::media_text(&parts.headers)?.into_owned();
+    let trace = crate::header::trace(&parts.headers);
     // Events are parsed until they are sent: there are few large ones at once.
     let large = app.large(bytes.len()).await?;
     if MediaType::of(&media).essence == BATCH {
         let read = move || events(&content::text(&media, &bytes)?);
         let events = read_aside(large.as_ref(), read).await?;
-        return batch(&app, events).await;
+        return batch(&app, events, trace).await;
     }
     let headers = parts.headers;
     let read = move || Event::of(read(&headers, &bytes)?);
     let event = read_aside(large.as_ref(), read).await?;
     let sent = EventsSent {
-        sent: event.send(&app).await?,
+        sent: event.send(&app, trace).await?,
         events: None,
     };
     Ok((StatusCode::ACCEPTED, Json(sent)).into_response())
@@ -171,7 +176,11 @@ fn events(text: &str) -> Result<Vec<Event>, Box<Problem>> {
 }
 
 /// Sends the events of a batch.
-async fn batch(app: &App, checked: Vec<Event>) -> Result<Response, Box<Problem>> {
+async fn batch(
+    app: &App,
+    checked: Vec<Event>,
+    trace: Option<TraceContext>,
+) -> Result<Response, Box<Problem>> {
     let (mut all, mut first) = (Sent::none(), None);
     let mut sent = Vec::with_capacity(checked.len());
     let mut broken: Option<Box<Problem>> = None;
@@ -183,7 +192,7 @@ async fn batch(app: &App, checked: Vec<Event>) -> Result<Response, Box<Problem>>
         };
         // After a failure of this host, the others would only fail as well.
         let done = match broken.clone() {
-            None => event.send(app).await,
+            None => event.send(app, trace).await,
             Some(problem) => Err(problem),
         };
         match done {
@@ -253,7 +262,9 @@ impl Event {
     }
 
     /// Sends the event in each of its forms.
-    async fn send(self, app: &App) -> Result<Sent, Box<Problem>> {
+    async fn send(self, app: &App, of_request: Option<TraceContext>) -> Result<Sent, Box<Problem>> {
+        let of_event = TraceContext::read(&self.text(TRACE_PARENT));
+        let trace = of_event.or(of_request);
         let name = self.text("type");
         let source = self.text("source");
         let subject = self.0.get("subject").and_then(Value::as_str);
@@ -274,6 +285,7 @@ impl Event {
                 input: input.clone(),
                 delivery: Delivery::StartAndResume,
                 ttl_ms: 0,
+                trace,
             };
             let sent = match app.client.send(new_stimulus_id(), stimulus).await {
                 Ok(sent) => sent,

@@ -17,7 +17,7 @@ use crate::json::Json;
 use crate::named::{DeadLetterKind, DeliveryKind, TriggerKind};
 use crate::nodes::node_name;
 use crate::page::{Page, PageAsked};
-use crate::problem::Problem;
+use crate::problem::{Problem, one_of};
 use crate::raw::Raw;
 use crate::view::{Failure, moment, seq_text};
 
@@ -158,9 +158,13 @@ pub(crate) struct Filter {
     kind: Option<String>,
     /// Only dead letters of this run.
     run: Option<Uuid>,
+    /// The newest first, instead of the oldest.
+    #[serde(default)]
+    #[param(default = false)]
+    newest: bool,
 }
 
-/// List dead letters, the oldest first.
+/// List dead letters, the oldest first unless the request asks for the newest.
 #[utoipa::path(get, path = "/api/v1/dead-letters", operation_id = "listDeadLetters", tag = "dead letters", params(PageAsked, Filter),
     responses((status = 200, description = "A page of dead letters.", body = Page<Letter>)))]
 pub(crate) async fn list(
@@ -170,22 +174,30 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<Letter>>, Box<Problem>> {
     let kind = filter.kind.as_deref().map(|name| {
         let found = LetterKind::ALL.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| Problem::parameter(format!("there is no kind `{name}`")))
+        found.ok_or_else(|| {
+            let names = LetterKind::ALL.map(LetterKind::name);
+            Problem::parameter(format!("there is no kind `{name}`")).help(one_of(name, &names))
+        })
     });
     let kind = kind.transpose()?;
     app.read(move |app| {
         let run = filter.run.map(|id| find(app, RunId(id))).transpose()?;
-        let after = page.after_number("letters")?.map(LetterNo);
+        let list = match filter.newest {
+            true => "newest letters",
+            false => "letters",
+        };
+        let after = page.after_number(list)?.map(LetterNo);
         let rows = page.rows(|limit| {
             Ok(app.store().dead_letters(&LetterQuery {
                 kind,
                 run: run.as_ref().map(|row| row.no),
+                newest: filter.newest,
                 after,
                 limit,
             })?)
         })?;
         let place = |row: &LetterRow| row.no.to_string();
-        page.part("letters", rows, place, |row| item(app, &row))
+        page.part(list, rows, place, |row| item(app, &row))
     })
     .await
     .map(Json)

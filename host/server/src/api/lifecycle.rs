@@ -118,13 +118,17 @@ pub(crate) struct Again {
     /// Input for that node instead of its own; `null` keeps its own.
     #[schema(value_type = Option<Value>)]
     input: Option<Data>,
+    /// The input of the run, in place of the one that it has; `null` keeps that. Completed nodes keep
+    /// their outputs.
+    #[schema(value_type = Option<Value>)]
+    run_input: Option<Data>,
     /// The version of its workflow with which the run continues: `latest` for the published one, or
     /// a number. Default: the definition and the components that it has.
     definition: Option<String>,
 }
 
 /// The version that a text names.
-fn with_version(text: &str) -> Result<WithVersion, Box<Problem>> {
+pub(crate) fn with_version(text: &str) -> Result<WithVersion, Box<Problem>> {
     match (text, text.parse()) {
         ("latest", _) => Ok(WithVersion::Latest),
         (_, Ok(version)) => Ok(WithVersion::Number(version)),
@@ -154,6 +158,7 @@ pub(crate) async fn retry(
     let retry = Retry {
         from: again.from,
         input: again.input.map(|input| input.0),
+        run_input: again.run_input.map(|input| input.0),
         definition: again.definition.as_deref().map(with_version).transpose()?,
     };
     let ask =

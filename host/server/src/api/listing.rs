@@ -15,7 +15,7 @@ use crate::count::Count;
 use crate::extract::{QueryParams, check_optional};
 use crate::json::Json;
 use crate::page::{PageAsked, cursor};
-use crate::problem::Problem;
+use crate::problem::{Problem, one_of};
 use crate::view::{Names, Run, moment};
 
 /// The name of the list in its cursors.
@@ -284,5 +284,8 @@ fn beginning(app: &AppInner, prefix: &str, page: &PageAsked) -> Result<RunPage, 
 
 fn status(name: &str) -> Result<Status, Box<Problem>> {
     let found = Status::ALL.into_iter().find(|status| status.name() == name);
-    found.ok_or_else(|| Problem::parameter(format!("there is no status `{name}`")))
+    found.ok_or_else(|| {
+        let names = Status::ALL.map(Status::name);
+        Problem::parameter(format!("there is no status `{name}`")).help(one_of(name, &names))
+    })
 }

@@ -151,7 +151,7 @@ pub(crate) async fn retract(
         let holds = |row: Option<&PublicationRow>| expected.holds(row);
         let version = operations::retract_if(app.store(), app.now_ms(), &name, holds)?;
         let version = version.ok_or_else(|| otherwise(app, &name))?;
-        let version = version.ok_or_else(|| missing(&name))?;
+        let version = version.ok_or_else(|| missing(app, &name))?;
         let workflow = name;
         Ok(Json(Retracted { workflow, version }))
     })

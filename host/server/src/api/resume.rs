@@ -138,12 +138,13 @@ fn given(headers: &HeaderMap, bytes: &Bytes) -> Result<Given, Box<Problem>> {
     extract::json(text.as_bytes()).map(Given::Json)
 }
 
-/// The page must not be cached or framed, and must not reveal its link as a referrer.
+/// The page must not be cached or framed, and must not reveal its link as a referrer. The policy is
+/// not `no-referrer`: then a browser would send its form with the origin `null`, like a foreign page.
 fn private(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CACHE_CONTROL, "no-store"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        (header::REFERRER_POLICY, "same-origin"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (
             header::CONTENT_SECURITY_POLICY,

@@ -7,11 +7,11 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{ExecutionNo, Payload, RunId, RunNo, ScopeNo, Version};
+use windlass_model::{Payload, RunId, RunNo, ScopeNo, Version};
 use windlass_runtime::operations::{self, Standing};
 use windlass_runtime::transfer::{IMPORTED, Origin};
 use windlass_store::external::DuePlace;
-use windlass_store::rows::{ExecutionRow, JournalRow, RunRow, TriggerRow};
+use windlass_store::rows::{JournalRow, RunRow, TriggerRow};
 use windlass_store::{fewer, passing};
 
 use super::lifecycle::patience;
@@ -25,7 +25,7 @@ use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::raw::Raw;
 use crate::view::sections::Section;
-use crate::view::{Execution, Failure, Names, Run, Trigger, moment, optional, value};
+use crate::view::{Failure, Names, Run, Trigger, moment, optional, value};
 
 /// A run with its data, its triggers and its journal.
 #[derive(Debug, Serialize, ToSchema)]
@@ -443,40 +443,6 @@ pub(crate) async fn journal(
 pub(crate) fn find(app: &AppInner, id: RunId) -> Result<RunRow, Box<Problem>> {
     let missing = || windlass_runtime::Error::NotFound(id.to_string());
     Ok(app.store().run(id)?.ok_or_else(missing)?)
-}
-
-/// List the executions of a run, the newest first.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/executions", operation_id = "listExecutions", tag = "runs",
-    params(("id" = Uuid, Path, description = "The run."), PageAsked),
-    responses((status = 200, description = "A page of executions.", body = Page<Execution>)))]
-pub(crate) async fn executions(
-    State(app): State<App>,
-    id: Named,
-    QueryParams(page): QueryParams<PageAsked>,
-) -> Result<Json<Page<Execution>>, Box<Problem>> {
-    let id = RunId(id.uuid()?);
-    app.read(move |app| {
-        let row = find(app, id)?;
-        let nodes = app.nodes(row.definition)?;
-        let list = format!("executions {id}");
-        let before = page.after_number(&list)?.map(ExecutionNo);
-        // A cursor from another run's history would lead into that history.
-        if let Some(no) = before
-            && app
-                .store()
-                .execution(no)?
-                .is_none_or(|execution| execution.run != row.no)
-        {
-            return Err(Problem::parameter("`cursor` leads nowhere any more"));
-        }
-        let rows = page.rows(|limit| Ok(app.store().executions(row.no, before, limit)?))?;
-        let place = |row: &ExecutionRow| row.no.to_string();
-        page.part(&list, rows, place, |row| {
-            Execution::whole(app, nodes.as_deref(), &row)
-        })
-    })
-    .await
-    .map(Json)
 }
 
 /// A wait for an outcome.

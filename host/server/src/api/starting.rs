@@ -67,7 +67,9 @@ pub(crate) struct Started {
     post, path = "/api/v1/runs", operation_id = "startRun", tag = "runs", request_body = Start,
     params(("Idempotency-Key" = Option<String>, Header,
         description = "Names the request: the same key with the same request is the same run.",
-        min_length = 1, max_length = 255)),
+        min_length = 1, max_length = 255),
+        ("traceparent" = Option<String>, Header,
+        description = "The W3C trace context that the run continues. A malformed one is ignored.")),
     responses(
         (status = 201, body = Started, description = "The run is stored.",
             headers(("location" = String, description = "The URL of the run."))),
@@ -119,6 +121,7 @@ pub(crate) async fn start(
         input: body.input.0,
         id,
         correlation: body.correlation,
+        trace: crate::header::trace(&headers),
     };
     let started = match due_ms {
         _ if body.create_only => app.client.create(request).await,

@@ -1,6 +1,7 @@
 //! Stimuli: events that start workflows and resume runs.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -16,7 +17,7 @@ use crate::extract::{
 use crate::json::Json;
 use crate::named::{DeliveryKind, StimulusState};
 use crate::page::{Page, PageAsked};
-use crate::problem::Problem;
+use crate::problem::{Problem, one_of};
 use crate::raw::Raw;
 use crate::view::{Failure, Sent, moment, value};
 
@@ -52,9 +53,12 @@ pub(crate) struct Happened {
 
 /// Send a stimulus: start the workflows and resume the runs that match it, in one transaction.
 #[utoipa::path(post, path = "/api/v1/stimuli", operation_id = "sendStimulus", tag = "stimuli", request_body = Happened,
+    params(("traceparent" = Option<String>, Header,
+        description = "The W3C trace context that the runs continue which the stimulus starts. A malformed one is ignored.")),
     responses((status = 200, description = "The effects of the stimulus.", body = Sent)))]
 pub(crate) async fn send(
     State(app): State<App>,
+    headers: HeaderMap,
     Document(happened): Document<Happened>,
 ) -> Result<Json<Sent>, Box<Problem>> {
     check_text("`name`", &happened.name)?;
@@ -62,9 +66,10 @@ pub(crate) async fn send(
     let narrowed = happened.run.is_some() || happened.correlation.is_some();
     let delivery = match happened.delivery.as_deref() {
         None => Delivery::unsaid(narrowed),
-        Some(name) => name
-            .parse()
-            .map_err(|_| Problem::body(format!("there is no delivery `{name}`")))?,
+        Some(name) => name.parse().map_err(|_| {
+            let names = Delivery::ALL.map(Delivery::name);
+            Problem::body(format!("there is no delivery `{name}`")).help(one_of(name, &names))
+        })?,
     };
     let ttl_ms = match happened.ttl.as_deref() {
         None => TTL_MS,
@@ -78,6 +83,7 @@ pub(crate) async fn send(
         input: happened.input.0,
         delivery,
         ttl_ms,
+        trace: crate::header::trace(&headers),
     };
     let sent = app.client.send(new_stimulus_id(), stimulus).await?;
     Ok(Json(sent.into()))

@@ -180,7 +180,8 @@ fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
 fn target(app: &AppInner, named: &str) -> Result<TriggerTarget, Box<Problem>> {
     let unreadable = || {
         Problem::parameter(format!(
-            "`{named}` names no trigger: give its UUID, or RUN:NUMBER"
+            "`{named}` names no trigger: give its UUID, or RUN:NUMBER; schedules have paths of their \
+             own, `/schedules/WORKFLOW:KEY`"
         ))
     };
     let Some((run, number)) = named.split_once(':') else {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_model::http;
-use windlass_model::{Delivery, Digest, Payload, RunId, Stimulus};
+use windlass_model::{Delivery, Digest, Payload, RunId, Stimulus, TraceContext};
 use windlass_runtime::operations::{self, Expected, Expects, new_stimulus_id};
 use windlass_store::published::Edition;
 
@@ -129,6 +129,7 @@ pub(crate) async fn hook(
         hook: (&asked, &path),
         found,
         accepted: Vec::new(),
+        trace: crate::header::trace(&headers),
         waits: wait.is_some(),
         may_wait: caller != Caller::Stranger,
         patience_ms,
@@ -222,6 +223,8 @@ struct Call<'a> {
     found: Arc<Found>,
     /// The indices of direct triggers that accept the request, each with the delivery.
     accepted: Vec<(usize, Option<Digest>)>,
+    /// The trace of the request.
+    trace: Option<TraceContext>,
     /// Whether the sender asks to wait for the run.
     waits: bool,
     /// Whether the sender may learn the outcome of a run.
@@ -306,7 +309,7 @@ impl Call<'_> {
         let ([direct], [(_, delivery)]) = (&*self.found.direct, &*self.accepted) else {
             return Ok(None);
         };
-        let delivery = direct.delivery(*delivery, request);
+        let delivery = direct.delivery(*delivery, request, self.trace);
         let node = hooks::node_of([direct]).map(|(_, node, _)| node);
         let expects = match node {
             Some(node) => Expects::Output(node),
@@ -350,7 +353,7 @@ impl Call<'_> {
             let Some(direct) = self.found.direct.get(*at) else {
                 continue;
             };
-            let delivery = direct.delivery(*delivery, request);
+            let delivery = direct.delivery(*delivery, request, self.trace);
             let delivered = match self.app.client.deliver(delivery).await {
                 Ok(delivered) => delivered,
                 Err(windlass_runtime::Error::Reserved { by }) => {
@@ -410,6 +413,7 @@ impl Call<'_> {
             input: Payload::json(request.json(&Vec::new())),
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,
+            trace: self.trace,
         };
         let more = self.app.client.send(new_stimulus_id(), stimulus).await;
         let more: Sent = more.map_err(unfit)?.into();

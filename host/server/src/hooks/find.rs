@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_model::Digest;
 use windlass_model::http::{self, Parameters, Respond, Verify};
+use windlass_model::{Digest, TraceContext};
 use windlass_runtime::operations::{Delivery, stimulus_hash};
 use windlass_store::published::BindingRow;
 use windlass_store::stimuli::BookmarkQuery;
@@ -42,6 +42,7 @@ impl Direct {
         &self,
         delivery: Option<Digest>,
         request: &Arc<http::Request>,
+        trace: Option<TraceContext>,
     ) -> Delivery {
         Delivery {
             definition: self.definition,
@@ -50,6 +51,7 @@ impl Direct {
             delivery,
             request: Arc::clone(request),
             params: self.params.clone(),
+            trace,
         }
     }
 }

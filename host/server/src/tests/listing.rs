@@ -68,6 +68,7 @@ impl Listed {
             blobs: Vec::new(),
             as_of: None,
             created_ms,
+            trace: None,
         };
         change(&mut new);
         let id = new.id;

@@ -16,23 +16,23 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// An answer whose body was read.
 #[derive(Debug)]
-struct Answered {
-    status: u16,
+pub(super) struct Answered {
+    pub(super) status: u16,
     headers: HeaderMap,
-    body: Bytes,
+    pub(super) body: Bytes,
 }
 
 impl Answered {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         let value = self.headers.get(name)?;
         Some(value.to_str().unwrap())
     }
 
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    fn problem(&self) -> (u16, String) {
+    pub(super) fn problem(&self) -> (u16, String) {
         let code = self.json()["code"].as_str().unwrap().to_owned();
         (self.status, code)
     }
@@ -48,7 +48,7 @@ impl Rig {
     }
 
     /// Sends a request to `localhost`.
-    fn send(
+    pub(super) fn send(
         &self,
         (method, path): (&str, &str),
         headers: &[(&str, &str)],
@@ -71,7 +71,12 @@ impl Rig {
     }
 
     /// Sends a request with the token.
-    fn send_as_token(&self, of: (&str, &str), media: &str, body: impl Into<Body>) -> Answered {
+    pub(super) fn send_as_token(
+        &self,
+        of: (&str, &str),
+        media: &str,
+        body: impl Into<Body>,
+    ) -> Answered {
         let bearer = format!("Bearer {TOKEN}");
         self.send(
             of,
@@ -80,7 +85,7 @@ impl Rig {
         )
     }
 
-    fn publish(&self, workflow: &Value) -> Value {
+    pub(super) fn publish(&self, workflow: &Value) -> Value {
         let name = workflow["workflow"].as_str().unwrap();
         let path = format!("/api/v1/definitions/{name}");
         let answered = self.send_as_token(("PUT", &path), JSON.1, workflow.to_string());

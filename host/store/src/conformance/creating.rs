@@ -3,7 +3,7 @@
 use windlass_model::{Digest, Payload, ScopeNo, Status, TriggerState, Version};
 
 use super::Harness;
-use super::world::{Member, definition, pins};
+use super::world::{Member, definition, pins, trace};
 use crate::rows::{BORN_EPOCH, Created};
 use crate::write::{Fenced, Leave};
 
@@ -38,6 +38,19 @@ pub(super) fn the_same_request_again_finds_the_existing_run(harness: &dyn Harnes
     assert_eq!(member.store.input(no).unwrap(), Some(first.input));
     assert_eq!(member.store.vars(no, ScopeNo::ROOT).unwrap(), first.vars);
     assert_eq!(member.store.output(no).unwrap(), None);
+}
+
+pub(super) fn a_run_keeps_the_trace_that_it_continues(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    for of in [None, Some(trace(3))] {
+        let mut new = member.draft(1);
+        new.trace = of;
+        let no = member.create(new);
+        assert_eq!(member.head(no).trace, of);
+        let claims = member.claim(1_000, 10, 10);
+        let claimed = claims.runs.iter().map(|run| (run.row.no, run.row.trace));
+        assert_eq!(claimed.collect::<Vec<_>>(), [(no, of)]);
+    }
 }
 
 pub(super) fn a_taken_id_leaves_no_trace(harness: &dyn Harness) {

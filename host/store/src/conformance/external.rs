@@ -43,7 +43,15 @@ impl Member {
     }
 
     fn fire(&self, target: TriggerTarget) -> Touched {
-        self.write(Fire { target, at_ms: 20 })
+        self.fire_only(target, None)
+    }
+
+    fn fire_only(&self, target: TriggerTarget, only_due_ms: Option<i64>) -> Touched {
+        self.write(Fire {
+            target,
+            at_ms: 20,
+            only_due_ms,
+        })
     }
 
     fn cancel(&self, target: TriggerTarget) -> Touched {
@@ -124,7 +132,13 @@ pub(super) fn touching_moves_unclaimed_triggers(harness: &dyn Harness) {
     let second = TriggerTarget::Row(no, Seq(2));
     assert_eq!(move_to(second, 500), Touched::Done);
     assert_eq!(member.claim_all(10).len(), 1);
-    assert_eq!(member.fire(second), Touched::Done);
+    // Only at the time at which it is due.
+    assert_eq!(
+        member.fire_only(second, Some(499)),
+        Touched::AlreadyFinished
+    );
+    assert_eq!(member.claim_all(20).len(), 0);
+    assert_eq!(member.fire_only(second, Some(500)), Touched::Done);
     assert_eq!(member.claim_all(19).len(), 0);
     let held = member.claim_all(20);
     assert_eq!(held.len(), 1);
@@ -451,13 +465,25 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
         let query = LetterQuery {
             kind,
             run: Some(no),
-            after: None,
             limit,
+            ..LetterQuery::default()
         };
         member.store.dead_letters(&query).unwrap()
     };
     let all = list(None, 10);
     assert_eq!(all.len(), 3);
+    let newest = |after, limit| {
+        let query = LetterQuery {
+            run: Some(no),
+            newest: true,
+            after,
+            limit,
+            ..LetterQuery::default()
+        };
+        member.store.dead_letters(&query).unwrap()
+    };
+    assert_eq!(newest(None, 2), [all[2].clone(), all[1].clone()]);
+    assert_eq!(newest(Some(all[1].no), 2), all[..1]);
     assert_eq!(list(Some(LetterKind::Resume), 10), all[2..]);
     assert_eq!(list(None, 2), all[..2]);
     assert_eq!(all[0].letter, letter(row.seq, TriggerType::Manual));

@@ -18,7 +18,7 @@ use super::history_kept::{self, PublishingStep};
 use super::history_set::{self, Set};
 use super::world::{DUE, Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
-use crate::published::Planned;
+use crate::published::{Planned, StartedNow};
 use crate::rows::Created;
 use crate::stimuli::SendOutcome;
 use crate::write::{
@@ -426,6 +426,10 @@ impl History<'_> {
                 let new = plan.create.iter().map(|new| (**new).clone());
                 self.runs.extend(new);
             }
+            (
+                Write::StartSchedule(start),
+                Ok(Wrote::StartSchedule(Ok(StartedNow::Created(Created::New)))),
+            ) => self.runs.push((*start.create).clone()),
             (Write::Claim(claim), Ok(Wrote::Claim(claims))) => {
                 self.hold(Some(claim.incarnation), &claims.runs);
             }

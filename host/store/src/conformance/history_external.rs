@@ -265,16 +265,25 @@ fn touch(
     model: &dyn Store,
     runs: &[NewRun],
 ) -> Option<Write> {
-    let target = if bits & 4 == 0 {
-        TriggerTarget::External(TriggerId(Uuid::from_u128(bits as u128 >> 3 & 15)))
+    let (target, due_ms) = if bits & 4 == 0 {
+        let id = TriggerId(Uuid::from_u128(bits as u128 >> 3 & 15));
+        (TriggerTarget::External(id), None)
     } else {
         let run = some(runs, bits >> 7)?.no;
         let rows = model.triggers(run).unwrap();
         let row = rows.get((bits >> 3 & 15) % rows.len().max(1));
-        TriggerTarget::Row(run, row.map_or(Seq(77), |row| row.seq))
+        let target = TriggerTarget::Row(run, row.map_or(Seq(77), |row| row.seq));
+        (
+            target,
+            row.map(|row| row.due_ms.saturating_sub(i64::from(bits & 8 == 0))),
+        )
     };
     Some(match bits & 3 {
-        0 => Write::Fire(Fire { target, at_ms }),
+        0 => Write::Fire(Fire {
+            target,
+            at_ms,
+            only_due_ms: due_ms.filter(|_| bits & 16 == 0),
+        }),
         1 => Write::Reschedule(Reschedule {
             target,
             due_ms: at_ms,

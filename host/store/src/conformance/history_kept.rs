@@ -6,7 +6,9 @@ use windlass_model::{BlobRef, Body, Digest, Payload, ScopeNo, Seq};
 
 use super::publishing::{binding, draft, schedule, schedules};
 use super::world::Member;
-use crate::published::{Overlap, Plan, PublicationQuery, PutOff, Retract};
+use crate::published::{
+    Overlap, PauseSchedule, Plan, PublicationQuery, PutOff, Retract, StartSchedule, UnpauseSchedule,
+};
 use crate::retention::{Forget, Sweep, Sweepable};
 use crate::rows::{NewBlob, NewRun};
 use crate::write::{Commit, Duty, NewItem};
@@ -30,6 +32,18 @@ pub(super) enum PublishingStep {
     PutOff {
         which: usize,
         stale: bool,
+    },
+    Pause {
+        which: usize,
+    },
+    Unpause {
+        which: usize,
+        stale: bool,
+        planned: bool,
+    },
+    StartNow {
+        which: usize,
+        overlap: u8,
     },
     Duty {
         name: u8,
@@ -61,6 +75,13 @@ pub(super) fn op() -> impl Strategy<Value = PublishingStep> {
         }),
         1 => (which.clone(), proptest::bool::weighted(0.1)).prop_map(|(which, stale)| PublishingStep::PutOff {
             which, stale,
+        }),
+        1 => which.clone().prop_map(|which| PublishingStep::Pause { which }),
+        2 => (which.clone(), proptest::bool::weighted(0.1), any::<bool>()).prop_map(
+            |(which, stale, planned)| PublishingStep::Unpause { which, stale, planned },
+        ),
+        1 => (which.clone(), few.clone()).prop_map(|(which, overlap)| PublishingStep::StartNow {
+            which, overlap,
         }),
         1 => (few, 0..60_i64).prop_map(|(name, at_ms)| PublishingStep::Duty { name, at_ms }),
         3 => (which, 39..43_i64).prop_map(|(which, before_ms)| PublishingStep::Forget { which, before_ms }),
@@ -109,13 +130,7 @@ impl PublishingStep {
                 let rows = schedules(model);
                 let row = rows.get(which % rows.len().max(1))?;
                 let planned_ms = row.last_planned_ms.unwrap_or(100) + 1;
-                let trigger = member.numbers.trigger().unwrap();
-                let overlap = match overlap {
-                    0 => Overlap::Allow,
-                    1 => Overlap::Skip,
-                    2 => Overlap::Queue,
-                    _ => Overlap::CancelPrevious(trigger),
-                };
+                let overlap = overlap_of(*overlap, member);
                 let stale = i64::from(*stale);
                 Write::Plan(Box::new(Plan {
                     schedule: row.no,
@@ -137,6 +152,39 @@ impl PublishingStep {
                     expected_last_planned_ms: row.last_planned_ms.map(|at_ms| at_ms - stale),
                     again_ms: row.next_ms.saturating_add(7),
                 })
+            }
+            Self::Pause { which } => {
+                let rows = schedules(model);
+                let row = rows.get(which % rows.len().max(1))?;
+                Write::PauseSchedule(PauseSchedule {
+                    schedule: row.no,
+                    at_ms: 30,
+                })
+            }
+            Self::Unpause {
+                which,
+                stale,
+                planned,
+            } => {
+                let rows = schedules(model);
+                let row = rows.get(which % rows.len().max(1))?;
+                let planned_ms = row.last_planned_ms.unwrap_or(100) + 3;
+                Write::UnpauseSchedule(UnpauseSchedule {
+                    schedule: row.no,
+                    expected_since_ms: row.since_ms - i64::from(*stale),
+                    planned_ms: planned.then_some(planned_ms),
+                    next_ms: planned_ms + 10,
+                })
+            }
+            Self::StartNow { which, overlap } => {
+                let rows = schedules(model);
+                let row = rows.get(which % rows.len().max(1))?;
+                Write::StartSchedule(Box::new(StartSchedule {
+                    schedule: row.no,
+                    overlap: overlap_of(*overlap, member),
+                    create: Box::new(member.draft(2)),
+                    at_ms: 20,
+                }))
             }
             Self::Duty { name, at_ms } => Write::Duty(Duty {
                 name: format!("duty {name}"),
@@ -162,6 +210,15 @@ impl PublishingStep {
                 at_ms: before_ms - 1,
             }),
         })
+    }
+}
+
+fn overlap_of(number: u8, member: &Member) -> Overlap {
+    match number {
+        0 => Overlap::Allow,
+        1 => Overlap::Skip,
+        2 => Overlap::Queue,
+        _ => Overlap::CancelPrevious(member.numbers.trigger().unwrap()),
     }
 }
 

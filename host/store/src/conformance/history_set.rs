@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use windlass_model::Digest;
+use windlass_model::{BatchNo, Digest};
 
 use super::publishing::draft;
+use crate::batches::{AddBatch, BatchQuery, MoveBatch};
 use crate::components::{NewComponent, SweepComponents};
 use crate::drafts::{DiscardDraft, DropSource, NewDraft, RequestUpkeep, Upkeep, UpkeepDone};
 use crate::settings::Setting;
@@ -19,15 +20,44 @@ const PLACES: [&str; 3] = ["a", "b", "c"];
 /// One write. The numbers choose among the existing rows.
 #[derive(Clone, Debug)]
 pub(super) enum Set {
-    Save { name: usize, edit: u8, stale: bool },
-    Discard { name: usize, stale: bool },
-    Publish { text: u8, place: usize, draft: bool },
-    Drop { place: usize, retract: bool },
+    Save {
+        name: usize,
+        edit: u8,
+        stale: bool,
+    },
+    Discard {
+        name: usize,
+        stale: bool,
+    },
+    Publish {
+        text: u8,
+        place: usize,
+        draft: bool,
+    },
+    Drop {
+        place: usize,
+        retract: bool,
+    },
     Request(u8),
     Done(usize),
-    Setting { name: usize, value: u8 },
-    Component { which: u8, signature: u8 },
-    Sweep { used: u8, at_ms: i64 },
+    Batch(u8),
+    Move {
+        which: usize,
+        stale: bool,
+        ends: bool,
+    },
+    Setting {
+        name: usize,
+        value: u8,
+    },
+    Component {
+        which: u8,
+        signature: u8,
+    },
+    Sweep {
+        used: u8,
+        at_ms: i64,
+    },
 }
 
 pub(super) fn op() -> impl Strategy<Value = Set> {
@@ -43,6 +73,9 @@ pub(super) fn op() -> impl Strategy<Value = Set> {
             .prop_map(|(place, retract)| Set::Drop { place, retract }),
         2 => (0..8_u8).prop_map(Set::Request),
         1 => (0..8_usize).prop_map(Set::Done),
+        2 => (0..8_u8).prop_map(Set::Batch),
+        2 => (0..4_usize, stale(), any::<bool>())
+            .prop_map(|(which, stale, ends)| Set::Move { which, stale, ends }),
         2 => (name, few.clone()).prop_map(|(name, value)| Set::Setting { name, value }),
         2 => (few, 0..8_u8)
             .prop_map(|(which, signature)| Set::Component { which, signature }),
@@ -112,6 +145,25 @@ impl Set {
                 let done = waiting.get(*which).map(|row| row.no);
                 Write::UpkeepDone(UpkeepDone(done.into_iter().collect()))
             }
+            Self::Batch(what) => Write::AddBatch(AddBatch {
+                what: Bytes::from(format!("operation {what}")),
+                progress: Bytes::from_static(b"none"),
+                at_ms: 30,
+            }),
+            Self::Move { which, stale, ends } => {
+                let query = BatchQuery {
+                    limit: 4,
+                    ..BatchQuery::default()
+                };
+                let row = model.batches(&query).unwrap().into_iter().nth(*which);
+                Write::MoveBatch(MoveBatch {
+                    no: row.as_ref().map_or(BatchNo(0), |row| row.no),
+                    revision: row.map_or(0, |row| row.revision) + u64::from(*stale),
+                    progress: Bytes::from(format!("progress {which}")),
+                    ends: *ends,
+                    at_ms: 40,
+                })
+            }
             Self::Setting { name, value } => Write::Setting(Setting {
                 name: PLACES[*name].to_owned(),
                 value: (*value > 0).then(|| vec![*value].into()),
@@ -151,6 +203,17 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
         model.sources(None, all).unwrap()
     );
     assert_eq!(tested.upkeep(all).unwrap(), model.upkeep(all).unwrap());
+    for working in [false, true] {
+        let query = BatchQuery {
+            working,
+            limit: all,
+            ..BatchQuery::default()
+        };
+        assert_eq!(
+            tested.batches(&query).unwrap(),
+            model.batches(&query).unwrap()
+        );
+    }
     for name in PLACES {
         assert_eq!(tested.setting(name).unwrap(), model.setting(name).unwrap());
     }

@@ -10,6 +10,7 @@
     reason = "these are tests, only in a place where other crates can reach them"
 )]
 
+mod batching;
 mod claiming;
 mod creating;
 mod delivering;
@@ -123,6 +124,7 @@ macro_rules! conformance {
     (@with $what:ident $args:tt) => {
         $crate::conformance! { @$what $args
             creating: the_same_request_again_finds_the_existing_run, a_taken_id_leaves_no_trace,
+                a_run_keeps_the_trace_that_it_continues,
                 a_run_can_be_born_owned, the_dead_give_birth_to_nothing, documents_are_kept_once;
             claiming: due_work_is_claimed_with_its_run, control_triggers_are_claimed_alone, a_claim_ends_with_the_run_that_reaches_its_bytes,
             the_next_due_time_is_named,
@@ -156,6 +158,8 @@ macro_rules! conformance {
                 unchanged_schedules_keep_their_numbers, retracting_leaves_nothing_that_starts,
                 a_key_that_is_there_twice_publishes_nothing, publishers_at_once_leave_one_version,
                 a_run_is_not_created_as_of_an_earlier_edition;
+            batching: the_progress_of_a_batch_is_changed_by_one_writer,
+                few_batches_go_on_and_few_that_ended_are_kept;
             drafting: a_draft_is_one_text_for_each_name, an_edit_over_another_edit_is_refused,
                 publishing_takes_the_draft_that_it_was_made_from,
                 publishing_over_another_version_than_expected_is_refused,
@@ -168,7 +172,11 @@ macro_rules! conformance {
                 overlap_cancel_previous_cancels, a_reservation_excludes_until_its_run_ends,
                 creators_at_once_reserve_once, a_duty_is_one_members_at_a_time,
                 a_schedule_in_trouble_is_put_off_until_it_is_well,
-                schedules_in_trouble_hide_none_that_is_well;
+                schedules_in_trouble_hide_none_that_is_well,
+                a_paused_schedule_plans_nothing_until_it_is_unpaused,
+                each_schedule_is_unpaused_by_itself,
+                schedules_are_found_by_their_keys_and_a_page_at_a_time,
+                a_run_of_a_schedule_begins_beside_its_plan;
             scoping: scopes_come_with_the_claim, a_step_changes_and_closes_scopes,
                 items_are_read_in_order, large_items_become_blobs;
             forgetting: only_the_expired_are_forgotten, the_oldest_expire_first,
@@ -217,6 +225,7 @@ macro_rules! conformance {
                 cancelling_races_the_last_commit, resuming_races_cancelling;
             reopening: a_failed_run_is_reopened_once,
                 a_failed_run_is_reopened_with_other_documents,
+                a_failed_run_is_reopened_with_another_input,
                 a_child_that_has_reported_is_not_taken_up_again,
                 a_dead_letter_takes_its_run_up_again_once;
             moving: an_imported_run_is_as_it_was, an_imported_run_goes_on,

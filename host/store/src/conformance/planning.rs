@@ -6,7 +6,10 @@ use windlass_model::{RunId, TriggerType};
 use super::Harness;
 use super::publishing::{draft, publish, schedule, schedules};
 use super::world::{DONE, Held, Member, batch_of};
-use crate::published::{Overlap, Plan, Planned, PutOff, ScheduleQuery, ScheduleRow};
+use crate::published::{
+    Overlap, PauseSchedule, Plan, Planned, PutOff, Retract, ScheduleQuery, ScheduleRow,
+    StartSchedule, StartedNow, UnpauseSchedule,
+};
 use crate::rows::{Created, NewRun};
 use crate::write::{Duty, Fenced, Leave, Unpark};
 
@@ -317,10 +320,9 @@ fn put_off(row: &ScheduleRow, again_ms: i64) -> PutOff {
 /// The first two schedules that are in trouble, or the first two that are not.
 fn listed(member: &Member, troubled: bool) -> Vec<ScheduleRow> {
     let query = ScheduleQuery {
-        workflow: None,
         troubled: Some(troubled),
-        until_ms: i64::MAX,
         limit: 2,
+        ..ScheduleQuery::default()
     };
     member.store.schedules(&query).unwrap()
 }
@@ -376,10 +378,8 @@ pub(super) fn schedules_in_trouble_hide_none_that_is_well(harness: &dyn Harness)
     new.schedules.push(schedule("well", "0 * * * *"));
     publish(&member, new);
     let all = member.store.schedules(&ScheduleQuery {
-        workflow: None,
-        troubled: None,
-        until_ms: i64::MAX,
         limit: 2_000,
+        ..ScheduleQuery::default()
     });
     let all = all.unwrap();
     let troubled = all.iter().filter(|row| row.key != "well");
@@ -393,4 +393,209 @@ pub(super) fn schedules_in_trouble_hide_none_that_is_well(harness: &dyn Harness)
     };
     assert_eq!(well.key, "well");
     assert_eq!(listed(&member, true).len(), 2);
+}
+
+fn pause(row: &ScheduleRow, at_ms: i64) -> PauseSchedule {
+    PauseSchedule {
+        schedule: row.no,
+        at_ms,
+    }
+}
+
+fn unpause(row: &ScheduleRow, planned_ms: Option<i64>) -> UnpauseSchedule {
+    UnpauseSchedule {
+        schedule: row.no,
+        expected_since_ms: row.since_ms,
+        planned_ms,
+        next_ms: 900,
+    }
+}
+
+pub(super) fn a_paused_schedule_plans_nothing_until_it_is_unpaused(harness: &dyn Harness) {
+    let member = published(harness);
+    let row = first(&member);
+    let (occurrence, putting_off) = (plan(&member, 100, Overlap::Allow), put_off(&row, 500));
+    assert!(!member.write(unpause(&row, None)), "it is not paused");
+    assert_eq!(member.write(putting_off), Planned::Queued);
+    assert!(member.write(pause(&row, 70)));
+    assert!(!member.write(pause(&row, 80)), "it is paused already");
+    let paused = || {
+        let rows = schedules(&*member.store).into_iter();
+        rows.rev().find(|other| other.no == row.no).unwrap()
+    };
+    let expected = ScheduleRow {
+        next_ms: i64::MAX,
+        troubles: 0,
+        paused_ms: Some(70),
+        ..row.clone()
+    };
+    assert_eq!(paused(), expected);
+    // What a planner has computed before is refused.
+    assert_eq!(planned(&member, &occurrence), Planned::Stale);
+    assert_eq!(member.write(putting_off), Planned::Stale);
+    assert_eq!(member.write(Unpark), 0);
+    assert_eq!(paused(), expected);
+    // Publishing keeps the pause, whether or not the schedule is changed.
+    let mut next = draft("two");
+    next.at_ms = 60;
+    publish(&member, next.clone());
+    assert_eq!((paused().next_ms, paused().since_ms), (i64::MAX, 50));
+    next.schedules[0] = schedule(&row.key, "1 1 * * *");
+    publish(&member, next);
+    assert_eq!((paused().next_ms, paused().since_ms), (i64::MAX, 60));
+    assert_eq!(paused().paused_ms, Some(70));
+    assert!(
+        !member.write(unpause(&row, None)),
+        "it was published with another spec"
+    );
+    assert!(member.write(unpause(&paused(), Some(800))));
+    let going = paused();
+    assert_eq!((going.paused_ms, going.next_ms), (None, 900));
+    assert_eq!(going.last_planned_ms, Some(800));
+    // A pause during which nothing was due changes no decision.
+    assert!(member.write(pause(&going, 810)));
+    assert!(member.write(unpause(&paused(), None)));
+    assert_eq!(paused().last_planned_ms, Some(800));
+    // Retracting deletes the schedule, and its pause with it.
+    assert!(member.write(pause(&going, 820)));
+    let (name, only, at_ms) = ("orders".into(), None, 830);
+    assert_eq!(member.write(Retract { name, only, at_ms }), Ok(Some(2)));
+    assert!(!member.write(unpause(&going, None)), "it is gone");
+    assert!(!member.write(pause(&going, 840)), "it is gone");
+    publish(&member, draft("one"));
+    assert_eq!(first(&member).paused_ms, None);
+}
+
+pub(super) fn each_schedule_is_unpaused_by_itself(harness: &dyn Harness) {
+    let member = published(harness);
+    let rows = schedules(&*member.store);
+    let (one, two) = (&rows[0], &rows[1]);
+    assert_eq!(one.since_ms, two.since_ms);
+    assert!(member.write(pause(one, 70)));
+    assert!(member.write(pause(two, 71)));
+    assert!(member.write(unpause(one, None)));
+    let after = schedules(&*member.store);
+    let of = |row: &ScheduleRow| after.iter().find(|it| it.no == row.no).unwrap();
+    assert_eq!((of(one).paused_ms, of(one).next_ms), (None, 900));
+    assert_eq!((of(two).paused_ms, of(two).next_ms), (Some(71), i64::MAX));
+}
+
+pub(super) fn schedules_are_found_by_their_keys_and_a_page_at_a_time(harness: &dyn Harness) {
+    let member = published(harness);
+    let mut other = draft("other");
+    other.definition = super::world::definition("other");
+    other.schedules = vec![
+        schedule("daily", "0 0 * * *"),
+        schedule("late", "9 9 * * *"),
+    ];
+    publish(&member, other);
+    let rows = schedules(&*member.store);
+    assert_eq!(rows.len(), 4);
+    let find = |workflow: Option<&str>, key: Option<&str>, troubled| {
+        let query = ScheduleQuery {
+            workflow: workflow.map(str::to_owned),
+            key: key.map(str::to_owned),
+            troubled,
+            ..ScheduleQuery::default()
+        };
+        let found = member.store.schedules(&query).unwrap().into_iter();
+        let names = found.map(|row| format!("{}:{}", row.workflow, row.key));
+        names.collect::<Vec<_>>()
+    };
+    let both = ["orders:daily", "other:daily"];
+    assert_eq!(find(None, Some("daily"), None), both);
+    assert_eq!(find(None, Some("daily"), Some(false)), both);
+    assert!(find(None, Some("daily"), Some(true)).is_empty());
+    assert_eq!(find(Some("other"), Some("daily"), None), ["other:daily"]);
+    assert!(find(Some("orders"), Some("late"), None).is_empty());
+    assert!(find(None, Some("none"), None).is_empty());
+    let mut paged = Vec::new();
+    let mut after = None;
+    loop {
+        let query = ScheduleQuery {
+            after,
+            limit: 1,
+            ..ScheduleQuery::default()
+        };
+        let Some(row) = member.store.schedules(&query).unwrap().pop() else {
+            break;
+        };
+        after = Some((row.next_ms, row.no));
+        paged.push(row);
+    }
+    assert_eq!(paged, rows);
+}
+
+fn start_now(member: &Member, row: &ScheduleRow, overlap: Overlap) -> StartSchedule {
+    StartSchedule {
+        schedule: row.no,
+        overlap,
+        create: Box::new(member.draft(1)),
+        at_ms: 60,
+    }
+}
+
+pub(super) fn a_run_of_a_schedule_begins_beside_its_plan(harness: &dyn Harness) {
+    let member = published(harness);
+    let row = first(&member);
+    let ask = |start: &StartSchedule| member.write(start.clone()).unwrap();
+    let now = || {
+        let rows = schedules(&*member.store).into_iter();
+        rows.rev().find(|other| other.no == row.no).unwrap()
+    };
+    assert!(member.write(pause(&row, 55)));
+    let begun = start_now(&member, &row, Overlap::Skip);
+    let id = begun.create.id;
+    assert_eq!(ask(&begun), StartedNow::Created(Created::New));
+    let expected = ScheduleRow {
+        last_run: Some(id),
+        paused_ms: Some(55),
+        next_ms: i64::MAX,
+        ..row.clone()
+    };
+    assert_eq!(now(), expected, "no decision has changed");
+    let again = ask(&begun);
+    let exists = matches!(&again, StartedNow::Created(Created::Exists(run)) if run.id == id);
+    assert!(exists, "the same run is not refused: {again:?}");
+    for overlap in [Overlap::Skip, Overlap::Queue] {
+        let refused = ask(&start_now(&member, &row, overlap));
+        assert_eq!(refused, StartedNow::Busy(id), "{overlap:?}");
+    }
+    assert_eq!(member.store.counts().unwrap().runs, 1);
+    assert_eq!(now(), expected);
+    // The next occurrence obeys the rule for overlaps, too.
+    assert!(member.write(unpause(&now(), None)));
+    let next = Plan {
+        expected_last_planned_ms: None,
+        schedule: row.no,
+        ..plan(&member, 100, Overlap::Skip)
+    };
+    assert_eq!(planned(&member, &next), Planned::Skipped);
+    let beside = start_now(&member, &row, Overlap::Allow);
+    assert_eq!(ask(&beside), StartedNow::Created(Created::New));
+    assert_eq!(now().last_run, Some(beside.create.id));
+    let before = member.store.run(beside.create.id).unwrap().unwrap();
+    let trigger = member.numbers.trigger().unwrap();
+    let instead = start_now(&member, &row, Overlap::CancelPrevious(trigger));
+    assert_eq!(ask(&instead), StartedNow::Created(Created::New));
+    let left = member.triggers(before.no);
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.iter().any(|row| row.kind == TriggerType::Cancel));
+    finish(&member);
+    let alone = start_now(&member, &row, Overlap::Skip);
+    assert_eq!(ask(&alone), StartedNow::Created(Created::New));
+    // A refused start leaves the schedule as it is.
+    let last = now().last_run;
+    let mut reserved = start_now(&member, &row, Overlap::Allow);
+    member.create(reserving(&member, &["one"], None));
+    *reserved.create = reserving(&member, &[], Some("one"));
+    let refused = ask(&reserved);
+    let is = matches!(refused, StartedNow::Created(Created::Reserved { .. }));
+    assert!(is, "{refused:?}");
+    assert_eq!(now().last_run, last);
+    let gone = StartSchedule {
+        schedule: windlass_model::ScheduleNo(i64::MAX),
+        ..start_now(&member, &row, Overlap::Allow)
+    };
+    assert_eq!(ask(&gone), StartedNow::Gone);
 }

@@ -63,10 +63,8 @@ pub(crate) fn publish(member: &Member, new: NewPublication) -> (u32, bool) {
 
 pub(super) fn schedules(store: &dyn Store) -> Vec<ScheduleRow> {
     let query = ScheduleQuery {
-        workflow: None,
-        troubled: None,
-        until_ms: i64::MAX,
         limit: 1000,
+        ..ScheduleQuery::default()
     };
     store.schedules(&query).unwrap()
 }
@@ -210,9 +208,9 @@ pub(super) fn unchanged_schedules_keep_their_numbers(harness: &dyn Harness) {
         let workflow = Some(workflow.into());
         let query = ScheduleQuery {
             workflow,
-            troubled: None,
             until_ms,
             limit,
+            ..ScheduleQuery::default()
         };
         store.schedules(&query).unwrap().len()
     };

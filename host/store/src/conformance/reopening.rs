@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_model::{
-    Class, Code, Digest, Failure, LetterNo, RunNo, ScopeNo, Seq, Status, TriggerNo, TriggerType,
-    Version,
+    Class, Code, Digest, Failure, LetterNo, Payload, RunNo, ScopeNo, Seq, Status, TriggerNo,
+    TriggerType, Version,
 };
 
 use super::Harness;
@@ -28,6 +28,7 @@ impl Member {
             scopes: Vec::new(),
             reserves: Vec::new(),
             exclusive: None,
+            input: None,
             blobs: Vec::new(),
             replays: None,
             journal: JournalRow {
@@ -164,6 +165,48 @@ pub(super) fn a_failed_run_is_reopened_with_other_documents(harness: &dyn Harnes
     // Documents that are known already are not written again.
     assert_eq!(reopen(member.head(no).version), Lived::Done);
     assert_eq!(member.head(no).definition, definition.digest);
+}
+
+pub(super) fn a_failed_run_is_reopened_with_another_input(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let failed = || {
+        let mut new = member.draft(1);
+        new.owner = Some(member.incarnation);
+        new.triggers[0].claimed = true;
+        let held = Held::born(&new);
+        let no = member.create(new);
+        let mut last = member.last(&held);
+        last.status = Status::Faulted;
+        assert_eq!(member.commit(last), DONE);
+        no
+    };
+    let (no, beside) = (failed(), failed());
+    let before = member.store.input(beside).unwrap();
+    let reopen = |version, input: &Payload| {
+        let reopen = Reopen {
+            input: Some(input.clone()),
+            ..member.reopening(no, version)
+        };
+        member.write(LifeOp::Reopen(Box::new(reopen)))
+    };
+    let version = member.head(no).version;
+    let (small, large) = (
+        Payload::json(r#"{"n":4.50}"#),
+        Payload::json(format!("\"{}\"", "x".repeat(20_000))),
+    );
+    assert_eq!(reopen(Version(version.0 - 1), &small), Lived::Moved);
+    assert_eq!(member.store.input(no).unwrap(), before);
+    assert_eq!(reopen(version, &small), Lived::Done);
+    assert_eq!(member.store.input(no).unwrap(), Some(small));
+    assert_eq!(member.store.input(beside).unwrap(), before);
+
+    let claims = member.claim(70, 1, 1);
+    let held = member.held(&claims.runs[0].row, &claims.runs[0].claimed[0]);
+    let mut last = member.last(&held);
+    last.status = Status::Faulted;
+    assert_eq!(member.commit(last), DONE);
+    assert_eq!(reopen(member.head(no).version, &large), Lived::Done);
+    assert_eq!(member.store.input(no).unwrap(), Some(large));
 }
 
 pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harness) {

@@ -128,10 +128,8 @@ fn published(store: &dyn Store, lines: &mut Vec<String>) {
     }
     lines.push(format!("{publications:?}"));
     let query = ScheduleQuery {
-        workflow: None,
-        troubled: None,
-        until_ms: i64::MAX,
         limit: LIMIT,
+        ..ScheduleQuery::default()
     };
     lines.push(format!("{:?}", store.schedules(&query).unwrap()));
     lines.push(format!("{:?}", store.drafts(None, LIMIT).unwrap()));

@@ -12,7 +12,7 @@ use windlass_test_seeds::Seeds;
 use windlass_test_seeds::json::{self, Mistake, Random};
 
 use super::Harness;
-use super::world::{DONE, DUE, Held, Member};
+use super::world::{DONE, DUE, Held, Member, trace};
 use crate::external::{Reschedule, Touched};
 use crate::rows::TriggerRow;
 use crate::stimuli::{
@@ -129,6 +129,7 @@ pub(crate) fn stimulus(name: &str, delivery: Delivery) -> NewStimulus {
         ttl_ms: 100,
         at_ms: 50,
         tree: None,
+        trace: Some(trace(9)),
     }
 }
 

@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 use windlass_model::{
     Digest, ExecutionNo, ExecutionStatus, Incarnation, Numbers, Payload, RunId, RunNo, Seq, Status,
-    Token, TriggerNo, TriggerType,
+    Token, TraceContext, TriggerNo, TriggerType,
 };
 
 use super::Harness;
@@ -131,6 +131,7 @@ impl Member {
             blobs: Vec::new(),
             as_of: None,
             created_ms: 7,
+            trace: (no.0 % 2 == 1).then(|| trace(7)),
         }
     }
 
@@ -421,4 +422,9 @@ pub(crate) fn batch_of<V: Verb>(
 ) -> Vec<Result<V::Answer>> {
     let writes = verbs.into_iter().map(Into::into).collect();
     batch(store, writes).into_iter().map(V::answer).collect()
+}
+
+/// A trace context.
+pub(crate) fn trace(byte: u8) -> TraceContext {
+    TraceContext::sampled([byte; 16], [byte; 8])
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use windlass_model::{
-    BindingNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId, RunNo, ScheduleNo,
-    ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo, Version,
+    BatchNo, BindingNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId, RunNo,
+    ScheduleNo, ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo, Version,
 };
 
 use super::claim::Scan;
@@ -14,6 +14,7 @@ use super::components::KeptComponent;
 use super::delivery::Stimuli;
 use super::external::Named;
 use super::scopes::root_vars;
+use crate::batches::BatchRow;
 use crate::codes;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::{Error, Result};
@@ -94,6 +95,8 @@ pub(super) struct Data {
     pub(super) last_revision: u64,
     pub(super) drafts: BTreeMap<String, DraftRow>,
     pub(super) sources: BTreeMap<String, SourceRow>,
+    pub(super) last_batch: i64,
+    pub(super) batches: BTreeMap<BatchNo, BatchRow>,
     pub(super) last_upkeep: i64,
     pub(super) upkeep: BTreeMap<UpkeepNo, UpkeepRow>,
     pub(super) last_binding: i64,
@@ -227,6 +230,7 @@ impl Data {
                     pins: new.pins.digest,
                     correlation: new.correlation.clone(),
                     tags: new.tags.clone(),
+                    trace: new.trace,
                     request: new.request,
                     status: Status::Pending,
                     owner: new.owner,

@@ -78,6 +78,15 @@ impl Data {
     }
 
     pub(super) fn fire(&mut self, fire: &Fire) -> Touched {
+        let waits = |row: &TriggerRow| {
+            matches!(row.state, TriggerState::Pending | TriggerState::Parked) && !row.waits()
+        };
+        if let Ok(row) = self.find_trigger(fire.target)
+            && waits(&row)
+            && fire.only_due_ms.is_some_and(|due_ms| due_ms != row.due_ms)
+        {
+            return Touched::AlreadyFinished;
+        }
         self.touch(fire.target, |row| {
             row.state = TriggerState::Pending;
             row.due_ms = row.due_ms.min(fire.at_ms);

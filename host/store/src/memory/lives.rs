@@ -111,6 +111,9 @@ impl Data {
             row.state = new.state.clone();
             (row.owner, row.finished_ms, row.failure) = (None, None, None);
             run.output = None;
+            if let Some(input) = &new.input {
+                run.input = input.clone();
+            }
             run.journal.push(new.journal.clone());
             for (scope, state) in &new.scopes {
                 match state {

@@ -5,6 +5,7 @@
 //! `submit` returns, unless a test decides when they are carried out and answered (see
 //! [`MemoryStore::defer`]).
 
+mod batches;
 mod claim;
 mod components;
 mod data;

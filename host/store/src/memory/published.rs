@@ -6,8 +6,9 @@ use super::data::Data;
 use crate::drafts::SourceRow;
 use crate::error::Result;
 use crate::published::{
-    BindingRow, NewPublication, NewSchedule, Overlap, Plan, Planned, PublicationQuery,
-    PublicationRow, Published, PutOff, Retract, ScheduleQuery, ScheduleRow, has_moved,
+    BindingRow, NewPublication, NewSchedule, Overlap, PauseSchedule, Plan, Planned,
+    PublicationQuery, PublicationRow, Published, PutOff, Retract, ScheduleQuery, ScheduleRow,
+    StartSchedule, StartedNow, UnpauseSchedule, has_moved,
 };
 use crate::retention::is_given;
 use crate::rows::{Created, NewRun, cancellation};
@@ -121,6 +122,8 @@ impl Data {
             .filter(|row| row.next_ms <= query.until_ms)
             .filter(|row| query.troubled.is_none_or(|of| of == (row.troubles > 0)))
             .filter(|row| query.workflow.as_ref().is_none_or(|of| row.workflow == *of))
+            .filter(|row| query.key.as_ref().is_none_or(|of| row.key == *of))
+            .filter(|row| query.after.is_none_or(|of| (row.next_ms, row.no) > of))
             .cloned()
             .collect();
         rows.sort_by_key(|row| (row.next_ms, row.no));
@@ -172,6 +175,7 @@ impl Data {
         let mut rows = self.schedules.values_mut();
         let known = rows.find(|row| row.workflow == workflow && row.key == new.key);
         if let Some(row) = known {
+            let before_ms = row.next_ms;
             if row.spec != new.spec {
                 row.spec = new.spec.clone();
                 row.since_ms = publication.at_ms;
@@ -179,6 +183,9 @@ impl Data {
             } else if row.troubles > 0 {
                 // The new version may have fixed the schedule.
                 row.next_ms = publication.at_ms;
+            }
+            if row.paused_ms.is_some() {
+                row.next_ms = before_ms;
             }
             row.troubles = 0;
             return;
@@ -195,6 +202,7 @@ impl Data {
             last_planned_ms: None,
             last_run: None,
             troubles: 0,
+            paused_ms: None,
         };
         self.schedules.insert(row.no, row);
     }
@@ -202,6 +210,7 @@ impl Data {
     pub(super) fn plan(&mut self, plan: &Plan) -> Result<OrFenced<Planned>> {
         let row = self.schedules.get(&plan.schedule);
         let row = row.filter(|row| row.last_planned_ms == plan.expected_last_planned_ms);
+        let row = row.filter(|row| row.paused_ms.is_none());
         let Some(last) = row.map(|row| row.last_run) else {
             return Ok(Ok(Planned::Stale));
         };
@@ -253,12 +262,61 @@ impl Data {
     pub(super) fn put_off(&mut self, put_off: &PutOff) -> Planned {
         let row = self.schedules.get_mut(&put_off.schedule);
         let row = row.filter(|row| row.last_planned_ms == put_off.expected_last_planned_ms);
+        let row = row.filter(|row| row.paused_ms.is_none());
         let Some(row) = row else {
             return Planned::Stale;
         };
         row.next_ms = put_off.again_ms;
         row.troubles = row.troubles.saturating_add(1);
         Planned::Queued
+    }
+
+    pub(super) fn pause_schedule(&mut self, pause: &PauseSchedule) -> bool {
+        let row = self.schedules.get_mut(&pause.schedule);
+        let Some(row) = row.filter(|row| row.paused_ms.is_none()) else {
+            return false;
+        };
+        row.paused_ms = Some(pause.at_ms);
+        row.next_ms = i64::MAX;
+        row.troubles = 0;
+        true
+    }
+
+    pub(super) fn unpause_schedule(&mut self, unpause: &UnpauseSchedule) -> bool {
+        let row = self.schedules.get_mut(&unpause.schedule);
+        let row = row.filter(|row| row.since_ms == unpause.expected_since_ms);
+        let Some(row) = row.filter(|row| row.paused_ms.is_some()) else {
+            return false;
+        };
+        row.paused_ms = None;
+        row.next_ms = unpause.next_ms;
+        row.last_planned_ms = unpause.planned_ms.or(row.last_planned_ms);
+        true
+    }
+
+    pub(super) fn start_schedule(&mut self, start: &StartSchedule) -> Result<OrFenced<StartedNow>> {
+        let Some(row) = self.schedules.get(&start.schedule) else {
+            return Ok(Ok(StartedNow::Gone));
+        };
+        let id = start.create.id;
+        let last = row.last_run.filter(|last| *last != id);
+        let before = last.and_then(|last| Some((last, self.unfinished(last)?)));
+        if let (Some((last, _)), Overlap::Skip | Overlap::Queue) = (before, start.overlap) {
+            return Ok(Ok(StartedNow::Busy(last)));
+        }
+        let created = match self.create(&start.create)? {
+            Ok(created) => created,
+            Err(Fenced) => return Ok(Err(Fenced)),
+        };
+        if created == Created::New {
+            if let Some(row) = self.schedules.get_mut(&start.schedule) {
+                row.last_run = Some(id);
+            }
+            if let (Some((_, before)), Overlap::CancelPrevious(trigger)) = (before, start.overlap) {
+                self.insert_trigger(before, &cancellation(trigger, start.at_ms), false);
+            }
+        }
+        Ok(Ok(StartedNow::Created(created)))
     }
 
     /// Makes schedules in trouble due at once.

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use parking_lot::MutexGuard;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId, RunNo,
-    ScopeNo, Seq, Status, TriggerId, TriggerState, Version,
+    BatchNo, BlobRef, BookmarkNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId,
+    RunNo, ScopeNo, Seq, Status, TriggerId, TriggerState, Version,
 };
 
 use super::MemoryStore;
 use super::data::{Answer as _, Data, StoredRun};
 use super::delivery::KeptStimulus;
+use crate::batches::{BatchQuery, BatchRow};
 use crate::codes;
 use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
@@ -400,17 +401,24 @@ impl Data {
     }
 
     fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>> {
-        let rows = self.letters.values().filter(|row| {
+        let is_listed = |row: &&LetterRow| {
             let of = match &row.letter.body {
                 LetterBody::Trigger(dead) => Some(dead.run),
                 LetterBody::Stimulus(_) => None,
             };
             query.kind.is_none_or(|kind| kind == row.letter.body.kind())
                 && (query.run.is_none() || query.run == of)
-                && query.after.is_none_or(|after| row.no > after)
-        });
-        let rows = rows.take(query.limit as usize);
-        Ok(rows.map(|row| named(self, row)).collect())
+                && query.after.is_none_or(|after| match query.newest {
+                    true => row.no < after,
+                    false => row.no > after,
+                })
+        };
+        let (rows, limit) = (self.letters.values(), query.limit as usize);
+        let row = |row| named(self, row);
+        Ok(match query.newest {
+            true => rows.rev().filter(is_listed).take(limit).map(row).collect(),
+            false => rows.filter(is_listed).take(limit).map(row).collect(),
+        })
     }
 
     fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>> {

@@ -96,7 +96,7 @@ impl Lanes {
         let order = batch.sink.order();
         let weight = Weight {
             writes: batch.writes.len(),
-            bytes: batch.writes.iter().map(|(_, write)| write.weight()).sum(),
+            bytes: batch.bytes,
         };
         let mut waiting = self.waiting.lock();
         while waiting.weight.reaches(self.bound) && !waiting.closed {

@@ -89,6 +89,9 @@ async fn scheduled_before<X: Transaction>(
 pub(crate) async fn fire<X: Transaction>(tx: &mut X, fire: &Fire) -> Done<X, Touched> {
     Ok(match touchable(tx, fire.target).await? {
         Err(touched) => touched,
+        Ok(row) if fire.only_due_ms.is_some_and(|due_ms| due_ms != row.due_ms) => {
+            Touched::AlreadyFinished
+        }
         Ok(row) => {
             // A parked trigger is tried again, and parked again if necessary.
             let sql = sql!(

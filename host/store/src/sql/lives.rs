@@ -5,10 +5,11 @@ use windlass_model::{RunId, RunNo, Status, TriggerNo, TriggerType};
 use super::row::int_if_any;
 use super::transaction::{Done, Transaction, extras};
 use super::{Sql, external, hot, params, sql, trees};
+use crate::columns::payload;
 use crate::external::Control;
 use crate::lives::{LifeOp, Lived, Reopen};
 use crate::rows::JournalRow;
-use crate::sums;
+use crate::sums::{self, Of};
 
 pub(crate) async fn life<X: Transaction>(tx: &mut X, op: &LifeOp) -> Done<X, Lived> {
     match op {
@@ -109,6 +110,16 @@ async fn write_reopened<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, ()>
         let pins = tx.pins_of(pins).await?;
         let sql = sql!("UPDATE run SET definition = ?2, pins = ?3 WHERE no = ?1");
         tx.later(sql, params![no, definition, pins]).await?;
+    }
+    if let Some(new) = &new.input {
+        let (input, meta) = payload(Some(new));
+        let sql = sql!("UPDATE origin SET input = ?2, input_meta = ?3{, sum = ?4|} WHERE run = ?1");
+        let mut row = params![no, input, meta.clone()];
+        if X::SUMS {
+            let sum = sums::of_payload(Of::Input, [no, 0, 0], "", (input, meta.as_deref()));
+            row.push(sum.into());
+        }
+        tx.later(sql, row).await?;
     }
     tx.forget_head(no);
     let sql = sql!(

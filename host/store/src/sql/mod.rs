@@ -14,6 +14,7 @@
 //! * a table, a column or an index: a step in [`layout`];
 //! * a statement of the hot path with the same text in both databases: [`hot`].
 
+pub(crate) mod batches;
 pub(crate) mod components;
 pub(crate) mod drafts;
 pub(crate) mod external;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use windlass_model::{Digest, RunId, TriggerId};
+use windlass_model::{Digest, RunId, TraceContext, TriggerId};
 
 /// A parameter, which can be sent to another thread.
 #[derive(Clone, Debug)]
@@ -76,6 +76,12 @@ impl From<&[u8]> for Param {
 impl From<&Bytes> for Param {
     fn from(value: &Bytes) -> Self {
         Self::Bytes(value.clone())
+    }
+}
+
+impl From<TraceContext> for Param {
+    fn from(value: TraceContext) -> Self {
+        Self::Bytes(Bytes::copy_from_slice(&value.to_stored()))
     }
 }
 

@@ -37,11 +37,12 @@ macro_rules! select_schedule {
     ($and:literal) => {
         sql!(concat!(
             "SELECT s.no, s.workflow, d.digest, s.key, s.spec, s.since_ms, s.next_ms, ",
-            "s.last_planned_ms, s.last_run, s.troubles ",
+            "s.last_planned_ms, s.last_run, s.troubles, s.paused_ms ",
             "FROM schedule s CROSS JOIN publication p ",
             "ON p.name = s.workflow AND p.retracted_ms IS NULL ",
             "CROSS JOIN definition d ON d.no = p.definition ",
-            "WHERE s.next_ms <= ?1 AND (CAST(?2 AS text) IS NULL OR s.workflow = ?2)",
+            "WHERE s.next_ms <= ?1 AND (CAST(?2 AS text) IS NULL OR s.workflow = ?2) ",
+            "AND (s.next_ms, s.no) > (?4, ?5)",
             $and,
             " ORDER BY s.next_ms, s.no LIMIT ?3"
         ))
@@ -95,6 +96,7 @@ fn schedule(row: &dyn Row) -> Result<ScheduleRow> {
         last_planned_ms: int_if_any(row, 7)?,
         last_run: run_if_any(row, 8)?,
         troubles: small(row, 9)?,
+        paused_ms: int_if_any(row, 10)?,
     })
 }
 
@@ -128,12 +130,25 @@ pub(crate) fn bindings_of(source: &impl Source, workflow: &str) -> Result<Vec<Bi
 
 pub(crate) fn schedules(source: &impl Source, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
     // Each case has an index of its own.
-    let sql = match query.troubled {
-        None => select_schedule!(""),
-        Some(false) => select_schedule!(" AND s.troubles = 0"),
-        Some(true) => select_schedule!(" AND s.troubles > 0"),
+    let sql = match (&query.key, query.troubled) {
+        (None, None) => select_schedule!(""),
+        (None, Some(false)) => select_schedule!(" AND s.troubles = 0"),
+        (None, Some(true)) => select_schedule!(" AND s.troubles > 0"),
+        (Some(_), None) => select_schedule!(" AND s.key = ?6"),
+        (Some(_), Some(false)) => select_schedule!(" AND s.key = ?6 AND s.troubles = 0"),
+        (Some(_), Some(true)) => select_schedule!(" AND s.key = ?6 AND s.troubles > 0"),
     };
     let workflow = query.workflow.as_deref();
-    let key = params![query.until_ms, workflow, query.limit];
-    source.all(sql, key, schedule)
+    let (after_ms, after_no) = query.after.unwrap_or((i64::MIN, ScheduleNo(i64::MIN)));
+    let (until_ms, limit) = (query.until_ms, query.limit);
+    match query.key.as_deref() {
+        None => {
+            let key = params![until_ms, workflow, limit, after_ms, after_no.0];
+            source.all(sql, key, schedule)
+        }
+        Some(named) => {
+            let key = params![until_ms, workflow, limit, after_ms, after_no.0, named];
+            source.all(sql, key, schedule)
+        }
+    }
 }

@@ -193,7 +193,8 @@ async fn schedule_all<X: Transaction>(
             sql!(
                 "UPDATE schedule SET spec = ?3, troubles = 0, \
                 since_ms = CASE WHEN spec <> ?3 THEN ?4 ELSE since_ms END, \
-                next_ms = CASE WHEN spec <> ?3 THEN ?5 ELSE ?4 END \
+                next_ms = CASE WHEN paused_ms IS NOT NULL THEN next_ms \
+                WHEN spec <> ?3 THEN ?5 ELSE ?4 END \
                 WHERE workflow = ?1 AND key = ?2 AND (spec <> ?3 OR troubles > 0)"
             )
         } else {

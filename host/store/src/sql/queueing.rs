@@ -141,8 +141,8 @@ async fn insert<X: Transaction>(
     let (input, meta) = payload(Some(&new.input));
     let sql = sql!(
         "INSERT INTO stimulus (id, name, matches, hash, correlation, run, \
-        delivery, ttl_ms, at_ms, input, input_meta, expires_ms, ready_ms, source, root, bound, attempts) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 0) RETURNING no"
+        delivery, ttl_ms, at_ms, input, input_meta, expires_ms, ready_ms, source, root, bound, trace, attempts) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0) RETURNING no"
     );
     let row = params![
         &new.id.0.as_bytes()[..],
@@ -161,6 +161,7 @@ async fn insert<X: Transaction>(
         source.map(|no| no.0),
         new.tree.map(|tree| tree.root.0),
         new.tree.map(|tree| tree.workflow),
+        new.trace,
     ];
     let no = tx.row(sql, row, |row| int(row, 0)).await?;
     tx.put_blobs(holder(no), &new.blobs, new.at_ms).await?;

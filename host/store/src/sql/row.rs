@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rusqlite::types::ValueRef;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use windlass_model::{Digest, Payload, RunId};
+use windlass_model::{Digest, Payload, RunId, TraceContext};
 
 use crate::columns::payload_of;
 use crate::error::{Error, Result};
@@ -156,6 +156,19 @@ pub(crate) fn bytes_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<O
 pub(crate) fn bytes(row: &(impl Row + ?Sized), column: usize) -> Result<Bytes> {
     let value = raw_if_any(row, column)?;
     Ok(Bytes::copy_from_slice(value.unwrap_or_default()))
+}
+
+/// A trace context, or null.
+pub(crate) fn trace_if_any(
+    row: &(impl Row + ?Sized),
+    column: usize,
+) -> Result<Option<TraceContext>> {
+    let Some(bytes) = raw_if_any(row, column)? else {
+        return Ok(None);
+    };
+    let context = TraceContext::from_stored(bytes);
+    let context = context.ok_or_else(|| Error::corrupt("a trace context of another length"))?;
+    Ok(Some(context))
 }
 
 /// A digest.

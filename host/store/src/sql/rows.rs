@@ -9,7 +9,7 @@ use windlass_model::{
 use super::Row;
 use super::row::{
     bytes, bytes_if_any, digest, flag, int, int_if_any, json_if_any, short, small, small_if_any,
-    summed, text, text_if_any, unsigned, uuid, variant,
+    summed, text, text_if_any, trace_if_any, unsigned, uuid, variant,
 };
 use crate::error::{Error, Result};
 use crate::rows::{ExecutionRow, Parent, RunRow, Suspicion, TriggerRow};
@@ -21,7 +21,7 @@ macro_rules! run_columns {
         "i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, \
          i.owner, i.epoch, i.version, i.state, i.last_execution, o.created_ms, i.finished_ms, \
          i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, \
-         o.root, o.flow, o.undoes, i.extras, o.tags{, i.state_sum|} "
+         o.root, o.flow, i.extras, o.tags, o.trace{, i.state_sum|} "
     };
 }
 pub(crate) use run_columns;
@@ -55,7 +55,7 @@ pub(crate) use select_run;
     not(feature = "postgres"),
     expect(dead_code, reason = "of the other backend")
 )]
-pub(crate) const EXTRAS: usize = 23;
+pub(crate) const EXTRAS: usize = 22;
 
 /// The column of [`select_run`] with the checksum of the state.
 const STATE_SUM: usize = 25;
@@ -134,7 +134,8 @@ pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
         created_ms: int(row, 12)?,
         finished_ms: int_if_any(row, 13)?,
         failure: json_if_any(row, 14)?,
-        tags: json_if_any(row, 24)?.unwrap_or_default(),
+        tags: json_if_any(row, 23)?.unwrap_or_default(),
+        trace: trace_if_any(row, 24)?,
         tree: root.filter(|_| parent.is_none()),
         parent,
     })
@@ -145,15 +146,17 @@ pub(crate) fn parent(row: &(impl Row + ?Sized), column: usize) -> Result<Option<
     let Some(run) = int_if_any(row, column)? else {
         return Ok(None);
     };
+    // Negative if the child undoes a node: `Parent::stored_depth`.
+    let depth = int(row, column + 4)?;
     Ok(Some(Parent {
         run: RunNo(run),
         id: RunId(uuid(row, column + 1)?),
         trigger: TriggerNo(int(row, column + 2)?),
         seq: Seq(unsigned(row, column + 3)?),
-        depth: small(row, column + 4)?,
+        depth: u32::try_from(depth.unsigned_abs()).map_err(|_| Error::corrupt("a depth"))?,
         root: RunNo(int(row, column + 5)?),
         flow: text(row, column + 6)?.into(),
-        undoes: flag(row, column + 7)?,
+        undoes: depth < 0,
     }))
 }
 

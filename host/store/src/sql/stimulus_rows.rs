@@ -7,7 +7,8 @@ use windlass_model::{
 
 use super::row::{
     bytes, bytes_if_any, digest, flag, int, int_if_any, json_if_any, payload, run_if_any,
-    run_unless_gone, short, small, small_if_any, text, text_if_any, unsigned, uuid, variant,
+    run_unless_gone, short, small, small_if_any, text, text_if_any, trace_if_any, unsigned, uuid,
+    variant,
 };
 use super::{Row, Source, params, sql};
 use crate::columns::StimulusWire;
@@ -25,7 +26,7 @@ macro_rules! select_stimulus {
         $crate::sql::sql!(concat!(
             "SELECT no, id, name, matches, hash, correlation, run, delivery, ttl_ms, ",
             "at_ms, input, input_meta, expires_ms, ready_ms, source, after_no, until_no, ",
-            "attempts, last_error, root, bound FROM stimulus ",
+            "attempts, last_error, root, bound, trace FROM stimulus ",
             $rest
         ))
     };
@@ -82,6 +83,7 @@ pub(crate) fn stimulus(row: &dyn Row, column: usize) -> Result<NewStimulus> {
         at_ms: int(row, column + 8)?,
         input: payload(row, column + 9)?,
         blobs: Vec::new(),
+        trace: trace_if_any(row, column + 20)?,
     })
 }
 
@@ -266,15 +268,24 @@ pub(crate) fn buffered(source: &impl Source, query: &StimulusQuery) -> Result<Ve
 }
 
 pub(crate) fn dead_letters(source: &impl Source, query: &LetterQuery) -> Result<Vec<LetterRow>> {
-    let sql = select_letter!(
+    let oldest = select_letter!(
         "WHERE (CAST(?1 AS smallint) IS NULL OR l.kind = ?1) \
          AND (CAST(?2 AS bigint) IS NULL OR l.run = ?2) AND l.no > ?3 \
          ORDER BY l.no LIMIT ?4"
     );
+    let newest = select_letter!(
+        "WHERE (CAST(?1 AS smallint) IS NULL OR l.kind = ?1) \
+         AND (CAST(?2 AS bigint) IS NULL OR l.run = ?2) AND l.no < ?3 \
+         ORDER BY l.no DESC LIMIT ?4"
+    );
+    let (sql, start) = match query.newest {
+        true => (newest, i64::MAX),
+        false => (oldest, 0),
+    };
     let key = params![
         query.kind.map(|kind| i64::from(kind as u8)),
         query.run.map(|no| no.0),
-        query.after.map_or(0, |no| no.0),
+        query.after.map_or(start, |no| no.0),
         query.limit,
     ];
     source.all(sql, key, letter)

@@ -125,7 +125,7 @@ pub(crate) async fn unend<X: Transaction>(tx: &mut X, run: i64) -> Done<X, ()> {
 async fn is_ending<X: Transaction>(tx: &mut X, parent: &Parent) -> Done<X, bool> {
     let sql = sql!(
         "WITH RECURSIVE up (no) AS (SELECT CAST(?1 AS bigint) UNION ALL \
-        SELECT (SELECT o.parent FROM origin o WHERE o.run = up.no AND NOT o.undoes) \
+        SELECT (SELECT o.parent FROM origin o WHERE o.run = up.no AND o.depth > 0) \
         FROM up WHERE up.no IS NOT NULL) \
         SELECT 1 FROM up WHERE (SELECT 1 FROM ending e WHERE e.run = up.no) IS NOT NULL LIMIT 1"
     );

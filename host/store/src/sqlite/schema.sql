@@ -98,17 +98,19 @@ CREATE TABLE origin (
     parent_id      BLOB,
     parent_trigger INTEGER,
     parent_seq     INTEGER,
+    -- Negative if the child undoes a node: such a child begins although runs above it are being
+    -- cancelled.
     depth          INTEGER,
     keep_ms        INTEGER,
     sum            INTEGER,
     -- The root of the run's tree, unless that is the run; it may have no parent, if a stimulus
-    -- of the tree has started it. The name of the root's workflow, and whether the child undoes a
-    -- node: such a child begins although runs above it are being cancelled.
+    -- of the tree has started it. The name of the root's workflow.
     root           INTEGER,
     flow           TEXT,
-    undoes         INTEGER,
     -- A JSON object of texts, if the run has tags.
-    tags           TEXT
+    tags           TEXT,
+    -- The trace that the run continues, if it continues one.
+    trace          BLOB
 ) STRICT;
 
 -- Lists of runs, the newest first: all of them, the children of a run, and those of a subject. The
@@ -302,10 +304,13 @@ CREATE TABLE schedule (
     -- How often in a row an occurrence could not be planned. While that is not 0, `next_ms` is
     -- when planning is tried again.
     troubles        INTEGER NOT NULL DEFAULT 0,
+    -- Since when it is paused. Then `next_ms` is so late that it is never planned.
+    paused_ms       INTEGER,
     UNIQUE (workflow, key)
 ) STRICT;
 
 CREATE INDEX schedule_next ON schedule (next_ms, no);
+CREATE INDEX schedule_key ON schedule (key);
 -- Schedules in trouble are looked at apart, so that however many there are, those that are well
 -- are found at once.
 CREATE INDEX schedule_well ON schedule (next_ms, no) WHERE troubles = 0;
@@ -337,6 +342,16 @@ CREATE TABLE upkeep (
     kind  INTEGER NOT NULL,
     names TEXT,
     at_ms INTEGER NOT NULL
+) STRICT;
+
+-- Operations on many runs, and how far each of them is.
+CREATE TABLE batch (
+    no         INTEGER PRIMARY KEY AUTOINCREMENT,
+    what       BLOB    NOT NULL,
+    progress   BLOB    NOT NULL,
+    revision   INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL,
+    ended_ms   INTEGER
 ) STRICT;
 
 -- What one member at a time does now and then.
@@ -395,7 +410,9 @@ CREATE TABLE stimulus (
     last_error  TEXT,
     -- The root of its sender's tree, and how many descendants the workflow of the root allows.
     root        INTEGER,
-    bound       INTEGER
+    bound       INTEGER,
+    -- The trace in which it is sent.
+    trace       BLOB
 ) STRICT;
 
 CREATE INDEX stimulus_ready ON stimulus (ready_ms) WHERE ready_ms IS NOT NULL;

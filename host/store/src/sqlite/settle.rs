@@ -79,8 +79,13 @@ pub(super) fn needs_trace(write: &Write) -> bool {
             | Write::DropSource(_)
             | Write::RequestUpkeep(_)
             | Write::UpkeepDone(_)
+            | Write::AddBatch(_)
+            | Write::MoveBatch(_)
             | Write::Plan(_)
             | Write::PutOff(_)
+            | Write::PauseSchedule(_)
+            | Write::UnpauseSchedule(_)
+            | Write::StartSchedule(_)
     )
 }
 

@@ -1,6 +1,10 @@
 //! The writer thread: takes all waiting writes, carries them out as one transaction in the order in
 //! which they were submitted, and answers after the transaction is durable.
 //!
+//! Writes that may go at any time and for which a client waits, like the creation of a run, are prompt:
+//! between two groups they overtake the writes that were taken before, and a long group ends early
+//! for them. So a client does not wait behind all steps of large runs.
+//!
 //! An error in the middle of a group rolls the group back, and its writes are repeated one by one,
 //! so that only the failing write fails. If a COMMIT fails, it is unknown whether the group is in
 //! the file: the writer opens the connection again and looks for the group before it answers.
@@ -21,6 +25,12 @@ use crate::health::{Lasts, concerns_all};
 use crate::queue::Batch;
 use crate::round::{Item, Round};
 use crate::write::Write;
+
+/// Prompt writes do not wait in a group with a write that is larger than this, in bytes.
+const LARGE_BYTES: usize = 16 * 1024;
+
+/// How long the writes of a group are carried out while prompt writes wait for its end.
+const GROUP_TIME: Duration = Duration::from_millis(10);
 
 /// The outcome of one attempt at a group.
 enum Attempt {
@@ -94,6 +104,7 @@ fn with_connection(shared: &SqliteShared, opened: &Opened, work: &mut Work) -> b
     }
     loop {
         while !work.round.left().is_empty() {
+            work.let_overtake(shared);
             if !work.run_group(shared, &mut session) {
                 return true;
             }
@@ -130,6 +141,8 @@ struct Work {
     /// The position of a group that was repeated after a failed COMMIT, because it was not in the
     /// file.
     tried_again: Option<usize>,
+    /// Whether the last group had prompt writes only, before others: it is their turn.
+    owes: bool,
     batches: Vec<Batch>,
 }
 
@@ -137,9 +150,22 @@ impl Work {
     /// Waits for writes. False once the queue is closed and empty.
     fn fill(&mut self, shared: &SqliteShared) -> bool {
         self.tried_again = None;
-        let taken = shared.queue.take(&mut self.batches);
+        let prompt = shared.queue.take(&mut self.batches);
         self.round.fill(self.batches.drain(..));
-        taken
+        self.round.set_prompt(prompt.unwrap_or_default());
+        prompt.is_some()
+    }
+
+    /// Lets prompt writes go before those that were taken earlier, unless the next group is repeated.
+    fn let_overtake(&mut self, shared: &SqliteShared) {
+        let is_repeated = self.tried_again == Some(self.round.answered());
+        if std::mem::take(&mut self.owes) || is_repeated || self.round.prompt() > 0 {
+            return;
+        }
+        if shared.queue.take_prompt(&mut self.batches) > 0 {
+            self.tried_again = None;
+            self.round.overtake(self.batches.drain(..));
+        }
     }
 
     /// Runs the next group and answers it. False if the connection cannot be used any more.
@@ -149,8 +175,13 @@ impl Work {
             .left()
             .len()
             .min(shared.options.group_writes.max(1));
-        match self.attempt(shared, session, size) {
-            Attempt::Done => self.round.answer(size),
+        let mut size = size;
+        match self.attempt(shared, session, &mut size) {
+            Attempt::Done => {
+                let is_prompt = self.round.prompt() == size;
+                self.round.answer(size);
+                self.owes = is_prompt && !self.round.left().is_empty();
+            }
             Attempt::NotBegun(error) => {
                 self.round.fail(size, &error);
                 self.round.answer(size);
@@ -177,7 +208,7 @@ impl Work {
         size: usize,
     ) -> bool {
         for _ in 0..size {
-            match self.attempt(shared, session, 1) {
+            match self.attempt(shared, session, &mut 1) {
                 Attempt::Done => {}
                 Attempt::NotBegun(error) | Attempt::RolledBack(error) => self.round.fail(1, &error),
                 Attempt::Unknown(error) => {
@@ -195,14 +226,16 @@ impl Work {
         true
     }
 
+    /// Attempts a group of so many writes. Ends it earlier if prompt writes wait, and sets `size` to
+    /// the number of writes in it.
     fn attempt(
         &mut self,
         shared: &SqliteShared,
         session: &mut Session<'_>,
-        size: usize,
+        size: &mut usize,
     ) -> Attempt {
-        let group = || self.round.left().iter().take(size);
-        let flush = group().any(|item| matches!(item.write, Write::Flush(_)));
+        let mut group = self.round.left().iter().take(*size);
+        let flush = group.any(|item| matches!(item.write, Write::Flush(_)));
         let clock = shared.options.clock.as_ref();
         let asked = clock.monotonic();
         if let Err(failed) = begin(shared, session, flush) {
@@ -212,10 +245,14 @@ impl Work {
         let begun = clock.monotonic();
         let waited = begun.saturating_sub(asked);
         session.note_wait(waited);
-        let group = self.round.left_mut().iter_mut().take(size);
-        if let Err(failed) = carry_out(session, group) {
-            session.roll_back();
-            return Attempt::RolledBack(told(shared, failed));
+        let turn = Turn::new(shared, begun, self.round.prompt());
+        let group = self.round.left_mut().iter_mut().take(*size);
+        match carry_out(session, group, turn) {
+            Ok(carried_out) => *size = carried_out,
+            Err(failed) => {
+                session.roll_back();
+                return Attempt::RolledBack(told(shared, failed));
+            }
         }
         failpoint::pass("store-before-commit");
         if let Err(error) = session.commit() {
@@ -233,7 +270,7 @@ impl Work {
         metrics.lock_wait.record(micros(waited));
         let took = clock.monotonic().saturating_sub(begun);
         metrics.commit.record(micros(took));
-        metrics.commit_batch.record(size as u64);
+        metrics.commit_batch.record(*size as u64);
         Attempt::Done
     }
 
@@ -287,21 +324,68 @@ impl Work {
     }
 }
 
-/// Carries out a group up to its COMMIT.
+/// Decides whether a group ends before its last write, because prompt writes wait. The writes that
+/// are not prompt get as much time in each group as those that are.
+struct Turn<'a> {
+    shared: &'a SqliteShared,
+    begun: Duration,
+    /// When the prompt writes were carried out.
+    after_prompt: Duration,
+    /// The prompt writes that come first.
+    prompt: usize,
+}
+
+impl<'a> Turn<'a> {
+    fn new(shared: &'a SqliteShared, begun: Duration, prompt: usize) -> Self {
+        Self {
+            shared,
+            begun,
+            after_prompt: begun,
+            prompt,
+        }
+    }
+
+    /// Whether the group ends after so many writes, before this one.
+    fn is_over(&mut self, carried_out: usize, next: &Write) -> bool {
+        let now = || self.shared.options.clock.monotonic();
+        if carried_out == 0 || carried_out < self.prompt {
+            return false;
+        }
+        if carried_out == self.prompt {
+            self.after_prompt = now();
+            return next.weight() > LARGE_BYTES;
+        }
+        if !self.shared.queue.is_urgent() {
+            return false;
+        }
+        let now = now();
+        let of_prompt = self.after_prompt.saturating_sub(self.begun);
+        now.saturating_sub(self.begun) >= GROUP_TIME
+            && now.saturating_sub(self.after_prompt) >= of_prompt
+    }
+}
+
+/// Carries out a group up to its COMMIT. Returns the number of its writes.
 fn carry_out<'a>(
     session: &mut Session<'_>,
     group: impl Iterator<Item = &'a mut Item>,
-) -> Result<(), Failed> {
-    let mut traceless = false;
+    mut turn: Turn<'_>,
+) -> Result<usize, Failed> {
+    let (mut traceless, mut carried_out) = (false, 0);
     for item in group {
+        if turn.is_over(carried_out, &item.write) {
+            break;
+        }
         item.answer = Some(Ok(session.carry_out(&item.write)?));
         traceless |= settle::needs_trace(&item.write);
+        carried_out += 1;
     }
     session.write_heads()?;
     if traceless {
         session.leave_trace()?;
     }
-    session.bound()
+    session.bound()?;
+    Ok(carried_out)
 }
 
 /// Takes the write lock. Waits for other processes within the time of the options.

@@ -13,7 +13,7 @@ mod members;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use windlass_model::{Incarnation, UpkeepNo};
+use windlass_model::{BatchNo, Incarnation, UpkeepNo};
 
 pub use self::claim::{Claim, ClaimScope, ClaimedRun, Claims};
 #[cfg(any(test, feature = "conformance"))]
@@ -24,13 +24,17 @@ pub use self::commit::{
 };
 pub use self::members::{Duty, Leave, NewMember, Reap, Reaped, Renew, Renewed};
 use crate::Store;
+use crate::batches::{AddBatch, MoveBatch};
 use crate::components::{NewComponent, SweepComponents};
 use crate::drafts::{DiscardDraft, DropSource, NewDraft, RequestUpkeep, UpkeepDone};
 use crate::error::{Error, Result};
 use crate::external::{CancelTrigger, Control, Fire, NewExternal, Reschedule, Scheduled, Touched};
 use crate::letters::{DeleteLetter, Lettered, NewDeadLetter, PurgeLetters, ReplayLetter};
 use crate::lives::{Clear, LifeOp, Lived};
-use crate::published::{NewPublication, Plan, Planned, Published, PutOff, Retract};
+use crate::published::{
+    NewPublication, PauseSchedule, Plan, Planned, Published, PutOff, Retract, StartSchedule,
+    StartedNow, UnpauseSchedule,
+};
 use crate::retention::{Forget, Forgotten, Sweep, Swept};
 use crate::rows::{Created, NewRun};
 use crate::settings::Setting;
@@ -52,6 +56,12 @@ pub trait Sink: std::marker::Send + Sync {
     /// The order of the writes that are submitted with this sink.
     fn order(&self) -> Order {
         Order::Barrier
+    }
+
+    /// Whether the writes may overtake writes of other sinks that were submitted before. For writes that
+    /// depend on no write in progress, and for which a client waits.
+    fn is_prompt(&self) -> bool {
+        false
     }
 }
 
@@ -101,6 +111,7 @@ pub trait Writer {
 /// Passes the answer to one write on.
 struct Then<F> {
     order: Order,
+    is_prompt: bool,
     then: Mutex<Option<F>>,
 }
 
@@ -114,6 +125,10 @@ impl<F: FnOnce(Result<Wrote>) + std::marker::Send> Sink for Then<F> {
 
     fn order(&self) -> Order {
         self.order
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.is_prompt
     }
 }
 
@@ -131,6 +146,7 @@ impl<S: Store + ?Sized> Writer for S {
         let then = move |answer| then(V::answer(answer));
         let sink: Arc<dyn Sink> = Arc::new(Then {
             order: write.order(),
+            is_prompt: write.is_prompt(),
             then: Mutex::new(Some(then)),
         });
         self.submit(&sink, vec![(0, write)]);
@@ -283,11 +299,21 @@ macro_rules! with_verbs {
             RequestUpkeep(RequestUpkeep) => UpkeepNo, by drafts::request_upkeep;
             /// Upkeep requests that were carried out are deleted.
             UpkeepDone(UpkeepDone) => (), by drafts::upkeep_done;
+            /// A batch is added. Fenced if too many go on.
+            AddBatch(AddBatch) => OrFenced<BatchNo>, by batches::add_batch;
+            /// The progress of a batch is changed. Fenced if it was changed before, or has ended.
+            MoveBatch(MoveBatch) => OrFenced<()>, by batches::move_batch;
             /// An occurrence of a schedule is decided on. Fenced if the new run's owner is not
             /// a member any more.
             Plan(Box<Plan>) => OrFenced<Planned>, by planning::plan;
             /// A schedule in trouble is deferred. Queued, or stale.
             PutOff(PutOff) => Planned, by planning::put_off;
+            /// A schedule is paused.
+            PauseSchedule(PauseSchedule) => bool, by planning::pause_schedule;
+            /// The pause of a schedule ends.
+            UnpauseSchedule(UnpauseSchedule) => bool, by planning::unpause_schedule;
+            /// A run of a schedule is created beside its plan. Fenced as for a plan.
+            StartSchedule(Box<StartSchedule>) => OrFenced<StartedNow>, by planning::start_schedule;
             /// A slice of a run that ended long ago is deleted.
             Forget(Forget) => Forgotten, by Transaction::forget;
             /// A slice of unused rows is deleted.
@@ -332,7 +358,10 @@ impl Wrote {
             | Self::Retract(Err(Fenced))
             | Self::SaveDraft(Err(Fenced))
             | Self::DiscardDraft(Err(Fenced))
-            | Self::Plan(Err(Fenced)) => true,
+            | Self::AddBatch(Err(Fenced))
+            | Self::MoveBatch(Err(Fenced))
+            | Self::Plan(Err(Fenced))
+            | Self::StartSchedule(Err(Fenced)) => true,
             _ => false,
         }
     }
@@ -346,6 +375,22 @@ impl Wrote {
 }
 
 impl Write {
+    /// Whether a client waits for the write, and no write in progress concerns it.
+    pub(crate) fn is_prompt(&self) -> bool {
+        matches!(
+            self,
+            Self::Create(_)
+                | Self::Send(_)
+                | Self::Resume(_)
+                | Self::Enqueue(_)
+                | Self::Schedule(_)
+                | Self::Fire(_)
+                | Self::Reschedule(_)
+                | Self::CancelTrigger(_)
+                | Self::Control(_)
+        )
+    }
+
     /// The order of a write whose submitter waits for the answer. Writes about members and their
     /// runs come after the earlier writes of the members.
     pub(crate) fn order(&self) -> Order {
@@ -387,8 +432,13 @@ impl Write {
             | Self::DropSource(_)
             | Self::RequestUpkeep(_)
             | Self::UpkeepDone(_)
+            | Self::AddBatch(_)
+            | Self::MoveBatch(_)
             | Self::Plan(_)
             | Self::PutOff(_)
+            | Self::PauseSchedule(_)
+            | Self::UnpauseSchedule(_)
+            | Self::StartSchedule(_)
             | Self::Forget(_)
             | Self::Sweep(_)
             | Self::Setting(_)

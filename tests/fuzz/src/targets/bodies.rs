@@ -128,6 +128,7 @@ impl Rig {
             run_state_bytes: 64 << 20,
             unwritten_bytes: 32 << 20,
             definition_bytes: 64 << 20,
+            spans: None,
             observer: None,
             plugin_folders: None,
         })
@@ -145,6 +146,7 @@ impl Rig {
             callers: Callers::default(),
             bounds: Bounds::default(),
             store: store as _,
+            store_place: None,
             resources: Arc::new(Parts {
                 definitions,
                 runtime: Arc::clone(&runtime),

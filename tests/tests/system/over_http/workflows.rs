@@ -15,6 +15,46 @@ fn daily(hour: u32) -> Value {
     })
 }
 
+/// Lists, pauses, fires and unpauses the schedule of `daily`, by its names.
+fn schedules_are_controlled(served: &Served) {
+    let listed = served.json(&["trigger", "list"]);
+    let [daily] = listed.as_array().map(Vec::as_slice).unwrap_or_default() else {
+        panic!("there is one schedule, and no trigger: {listed}");
+    };
+    assert_eq!(daily["trigger"], "daily:daily");
+    assert_eq!(
+        (&daily["type"], &daily["state"]),
+        (&json!("cron"), &json!("planned"))
+    );
+    assert!(daily["due"].is_string(), "{daily}");
+    let paused = served.json(&["trigger", "pause", "daily"]);
+    assert_eq!(paused["state"], "paused");
+    let listed = served.json(&["trigger", "list", "--workflow", "daily"]);
+    assert_eq!(
+        (&listed[0]["state"], &listed[0]["due"]),
+        (&json!("paused"), &Value::Null)
+    );
+    let next = served.exits(0, &["trigger", "next", "daily:daily"]);
+    assert!(
+        next.stderr.contains("trigger unpause daily:daily"),
+        "{next:?}"
+    );
+    let run = served.json(&["trigger", "fire", "daily:daily"])["run"].clone();
+    let run = run.as_str().expect("it names the run");
+    served.exits(0, &["runs", "result", run, "--wait"]);
+    let shown = served.json(&["trigger", "show", "daily"]);
+    assert_eq!(shown["run"], run);
+    let unpaused = served.json(&["trigger", "resume", "daily"]);
+    assert_eq!(
+        (&unpaused["state"], &unpaused["paused"]),
+        (&json!("planned"), &Value::Null)
+    );
+    assert!(unpaused["next"].is_string(), "{unpaused}");
+    served.exits(2, &["trigger", "cancel", "daily"]);
+    served.exits(41, &["trigger", "pause", "daily:dailyy"]);
+    served.exits(41, &["trigger", "fire", "daily:paid"]);
+}
+
 #[test]
 fn versions_are_published_reverted_and_retracted() {
     let served = Served::new();
@@ -29,6 +69,7 @@ fn versions_are_published_reverted_and_retracted() {
     );
     served.exits(41, &["trigger", "next", "daily", "none"]);
     served.exits(41, &["trigger", "next", "unknown"]);
+    schedules_are_controlled(&served);
     served.exits(
         0,
         &["workflow", "publish", &served.file("daily", &daily(4))],

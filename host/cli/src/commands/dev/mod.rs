@@ -22,6 +22,7 @@ use windlass_store::Store;
 use super::serve::{self, Hosting};
 use crate::app::Context;
 use crate::codes;
+use crate::completion::SchemaFile;
 use crate::config::layers::PROJECT_FILE;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -187,11 +188,20 @@ impl Hosting for Dev {
             stamps.collect::<Vec<_>>()
         };
         let mut seen = look(&reloader);
+        let project = reloader.files().into_iter().find(|file| {
+            let name = file.file_name();
+            name.is_some_and(|name| name == PROJECT_FILE)
+        });
+        let directory = project.and_then(|file| Some(file.parent()?.to_owned()));
+        let mut schema = SchemaFile::of(&directory.unwrap_or_default());
         let watch = Periodic::start("settings", move |_| {
             let now = look(&reloader);
             if now != seen {
                 seen = now;
                 say_reloaded(screen, reloader.reload());
+            }
+            if let Err(error) = schema.refresh(reloader.host()) {
+                tracing::warn!(%error, "the schema for editors cannot be written");
             }
             Rest::exactly(LOOK)
         });
@@ -206,9 +216,9 @@ impl Hosting for Dev {
         let address = web.map(|web| format!("http://{}", web.handle.address()));
         let event = json!({ "event": "ready", "address": address });
         self.screen.say(&event, |paint| {
-            let reached = address
-                .as_ref()
-                .map_or_else(String::new, |address| format!(" The API is at {address}."));
+            let reached = address.as_ref().map_or_else(String::new, |address| {
+                format!(" The console is at {address}/ui/.")
+            });
             paint.strong(format!("Ready.{reached} Ctrl-C ends it."))
         });
     }

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::app::Context;
 use crate::codes;
+use crate::completion;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -53,8 +54,9 @@ const PARTS: [Part; 6] = [
         content: include_str!("plugins.md"),
     },
     Part {
-        path: ".windlass/workflow.schema.json",
+        path: completion::FILE,
         purpose: "by it, editors complete and check workflows",
+        // With the node types of the plugins in its place.
         content: windlass_model::file::JSON_SCHEMA,
     },
     Part {
@@ -71,11 +73,15 @@ const PARTS: [Part; 6] = [
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let schema = completion::of_new_project(context, &self.directory);
         let files: Vec<File<'_>> = PARTS
             .iter()
             .map(|part| File {
                 path: part.path,
-                content: part.content.as_bytes(),
+                content: match part.path {
+                    completion::FILE => schema.as_bytes(),
+                    _ => part.content.as_bytes(),
+                },
             })
             .collect();
         let tree = Tree::open(&self.directory).map_err(|error| self.refused(&error))?;

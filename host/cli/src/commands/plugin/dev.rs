@@ -237,6 +237,7 @@ fn files(project: &Path, language: &dyn Language) -> (BTreeMap<PathBuf, Stamp>, 
             let name = name.to_string_lossy();
             let is_unread = name.starts_with('.')
                 || name.ends_with(".wasm")
+                || name == "__pycache__"
                 || folder == project && language.unread().contains(&&*name);
             let Ok(found) = entry.metadata() else {
                 continue;

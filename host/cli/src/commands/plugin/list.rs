@@ -1,7 +1,7 @@
 //! `windlass plugin list`, and the facts about a plugin that other commands show, too.
 
 use serde_json::{Value, json};
-use windlass_plugins::{LoadEvent, Plugin, Proof, Purity, Standing};
+use windlass_plugins::{LoadEvent, Plugin, Purity, Standing};
 
 use crate::app::Context;
 use crate::exit::Exit;
@@ -35,7 +35,7 @@ pub(super) fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit>
                 plugin.description.version.to_string(),
                 nodes.join(", "),
                 purity(plugin).to_owned(),
-                proof(plugin.standing()).to_owned(),
+                plugin.standing().proof().unwrap_or_default().to_owned(),
                 plugin.file.display().to_string(),
             ]
         });
@@ -80,18 +80,6 @@ fn purity(plugin: &Plugin) -> &'static str {
     }
 }
 
-/// The proof that the settings of a package apply to a component.
-fn proof(standing: &Standing) -> &'static str {
-    match standing {
-        Standing::Unnamed => "",
-        Standing::Unproved => "none",
-        Standing::Proved(Proof::Library) => "library",
-        Standing::Proved(Proof::Digest(_)) => "digest",
-        Standing::Proved(Proof::Signature(_)) => "signature",
-        Standing::Proved(Proof::File(_)) => "file",
-    }
-}
-
 /// How to make the settings apply to a component that has no proof.
 pub(crate) fn unproved(plugin: &Plugin) -> String {
     let (code, digest) = (windlass_plugins::codes::UNPROVED, plugin.digest);
@@ -120,9 +108,6 @@ pub(crate) fn summary(plugin: &Plugin) -> Value {
         "pure": plugin.purity == Purity::Pure,
         "nodes": nodes,
         "consumer": plugin.consumer().is_some(),
-        "proof": match plugin.standing() {
-            Standing::Unnamed => Value::Null,
-            standing => json!(proof(standing)),
-        },
+        "proof": plugin.standing().proof(),
     })
 }

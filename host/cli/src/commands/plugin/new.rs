@@ -58,6 +58,7 @@ impl Kind {
         const OF_CONSUMER: [&str; 3] = ["gate", "admitted", "rejected"];
         let name = path.rsplit('/').next().unwrap_or(path);
         let stem = name.split('.').next().unwrap_or(name);
+        let stem = stem.strip_prefix("test_").unwrap_or(stem);
         !(self == Self::Node && OF_CONSUMER.contains(&stem)
             || self == Self::Consumer && OF_NODE.contains(&stem))
     }

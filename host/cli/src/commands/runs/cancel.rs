@@ -1,8 +1,9 @@
 //! `windlass runs cancel`.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::many::Many;
 use super::taken::{Taken, is_taken};
 use crate::app::Context;
 use crate::exit::Exit;
@@ -16,13 +17,21 @@ use crate::exit::Exit;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    id: Option<String>,
+    #[command(flatten)]
+    many: Many,
+    /// With `--where`: cancel the runs, which are only shown otherwise
+    #[arg(long, requires = "conditions")]
+    yes: bool,
 }
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if self.many.is_meant(self.id.as_deref())? {
+            return self.many.run(context, "cancel", self.yes, Map::new());
+        }
         let api = context.api()?;
-        let id = api.id(&self.id)?;
+        let id = api.id(&self.id.unwrap_or_default())?;
         api.post(&["runs", &id, "cancel"], &Value::Null)?;
         let taken = is_taken(&api, &id, "cancel")?;
         let result = match taken {

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Map, json};
 use windlass_runtime::codes::NOT_FOUND;
 
+use super::many::Many;
 use super::result::Wait;
 use crate::app::Context;
 use crate::client::Api;
@@ -20,7 +21,9 @@ use crate::exit::Exit;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    id: Option<String>,
+    #[command(flatten)]
+    many: Many,
     /// Confirm the deletion, which cannot be undone
     #[arg(long)]
     yes: bool,
@@ -30,8 +33,11 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if self.many.is_meant(self.id.as_deref())? {
+            return self.many.run(context, "delete", self.yes, Map::new());
+        }
         let api = context.api()?;
-        let id = api.id(&self.id)?;
+        let id = api.id(self.id.as_deref().unwrap_or_default())?;
         self.confirm(&id)?;
         let result = match self.delete(&api, &id)? {
             true => "deleted",

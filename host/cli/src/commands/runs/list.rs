@@ -91,7 +91,7 @@ const ORDER: [&str; 9] = [
 ];
 
 /// The columns of the table.
-const COLUMNS: [&str; 7] = [
+pub(super) const COLUMNS: [&str; 7] = [
     "id",
     "workflow",
     "status",
@@ -193,7 +193,7 @@ impl Arguments {
 }
 
 /// A run as a row of the table: of a failure only its code.
-fn in_columns(run: &Value) -> Value {
+pub(super) fn in_columns(run: &Value) -> Value {
     let mut row = run.clone();
     let code = run.get("failure").and_then(|failure| failure.get("code"));
     if let Some(code) = code

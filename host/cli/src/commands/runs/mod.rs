@@ -5,6 +5,7 @@ mod control;
 mod delete;
 mod exists;
 mod list;
+mod many;
 mod result;
 mod resume;
 mod retry;
@@ -31,7 +32,7 @@ pub(crate) enum Command {
     Start(start::Arguments),
     /// Begin a run that was created with `--create-only` or for later
     Begin(control::Begin),
-    /// Cancel a run: executions are interrupted, and waits are dropped
+    /// Cancel a run, or all that match: executions are interrupted, and waits are dropped
     Cancel(cancel::Arguments),
     /// Pause a run: current executions finish, and no new ones begin
     Pause(control::Pause),
@@ -39,9 +40,9 @@ pub(crate) enum Command {
     Unpause(control::Unpause),
     /// Resume a run that waits at a bookmark
     Resume(resume::Arguments),
-    /// Continue a run that failed or was cancelled
+    /// Continue a run that failed or was cancelled, or all that match
     Retry(retry::Arguments),
-    /// Delete a run for good; one that has not ended is cancelled first
+    /// Delete a run for good, or all ended ones that match; one that has not ended is cancelled first
     Delete(delete::Arguments),
     /// Write a run to a file, with everything another store needs to continue it
     Export(transfer::Export),

@@ -4,6 +4,7 @@ use clap::Args;
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::many::Many;
 use super::result::Wait;
 use crate::app::Context;
 use crate::client::{Api, text};
@@ -21,13 +22,28 @@ use crate::input;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    id: Option<String>,
+    #[command(flatten)]
+    many: Many,
+    /// With `--where`: retry the runs, which are only shown otherwise
+    #[arg(long, requires = "conditions")]
+    yes: bool,
     /// The node to continue from
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
     /// Input for that node: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
-    #[arg(short, long, value_name = "INPUT", requires = "from")]
+    #[arg(
+        short,
+        long,
+        value_name = "INPUT",
+        requires = "from",
+        conflicts_with = "conditions"
+    )]
     input: Vec<String>,
+    /// Another input for the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged. Completed
+    /// nodes keep their outputs
+    #[arg(long, value_name = "INPUT", conflicts_with = "conditions")]
+    run_input: Vec<String>,
     /// Continue with another version of the workflow, on the current plugins: `latest` for the
     /// published one, or a number
     #[arg(long, value_name = "VERSION", value_parser = version)]
@@ -52,11 +68,17 @@ impl Arguments {
         if !self.input.is_empty() {
             members.insert("input".to_owned(), input::parse(&self.input)?);
         }
+        if !self.run_input.is_empty() {
+            members.insert("run_input".to_owned(), input::parse(&self.run_input)?);
+        }
         if let Some(definition) = &self.definition {
             members.insert("definition".to_owned(), Value::from(definition.as_str()));
         }
+        if self.many.is_meant(self.id.as_deref())? {
+            return self.many.run(context, "retry", self.yes, members);
+        }
         let (api, output) = (context.api()?, &context.output);
-        let id = api.id(&self.id)?;
+        let id = api.id(&self.id.unwrap_or_default())?;
         let path = ["runs", &id, "retry"];
         let patience = self.wait.patience();
         let body = Value::Object(members);

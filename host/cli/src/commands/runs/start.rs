@@ -35,7 +35,9 @@ impl Arguments {
         if self.create_only {
             members.insert("create_only".to_owned(), Value::from(true));
         }
-        let begun = self.request.begin(members, || context.api_and_store())?;
+        let begun = self
+            .request
+            .begin(members, &context.output, || context.api_and_store())?;
         let (id, existed, output) = (begun.id, begun.existed, &context.output);
         match self.watch {
             true if output.is_text() => output.note(&format!("Run {id}")),

@@ -3,7 +3,8 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::target::{missing, whole_name};
+use super::schedules;
+use super::target::{Named, missing};
 use crate::app::Context;
 use crate::client::{picked, taken, text};
 use crate::error::or_missing;
@@ -31,13 +32,31 @@ const ORDER: [&str; 12] = {
     ["id", a, b, c, d, e, f, g, h, i, j, k]
 };
 
+/// The members of a schedule in a list of triggers, and their names in the API.
+const SCHEDULE_KEYS: [(&str, &str); 8] = [
+    ("trigger", "schedule"),
+    ("workflow", "workflow"),
+    ("type", "type"),
+    ("rule", "rule"),
+    ("state", "state"),
+    ("due", "next"),
+    ("last", "last"),
+    ("last_run", "run"),
+];
+
 /// The arguments of `trigger list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// All triggers of this run, given by its id or the beginning of it
     #[arg(long, value_name = "ID")]
     run: Option<String>,
-    /// How many triggers to list at most
+    /// Only schedules
+    #[arg(long, conflicts_with = "run")]
+    schedules: bool,
+    /// Only the schedules of this workflow
+    #[arg(long, value_name = "NAME", conflicts_with = "run")]
+    workflow: Option<String>,
+    /// How many schedules and triggers to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     limit: u32,
 }
@@ -45,7 +64,7 @@ pub(crate) struct List {
 /// The arguments of `trigger show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
+    /// The trigger: its UUID, RUN:NUMBER, or a schedule: WORKFLOW:KEY or KEY
     trigger: String,
 }
 
@@ -53,8 +72,25 @@ impl List {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
         let run = self.run.as_deref().map(|id| api.id(id)).transpose()?;
-        let filter: Vec<_> = run.into_iter().map(|id| ("run", id)).collect();
-        let items = api.list(&["triggers"], &filter, self.limit, &KEYS)?;
+        let (with_schedules, only_schedules) =
+            (run.is_none(), self.schedules || self.workflow.is_some());
+        let mut items = Vec::new();
+        if with_schedules {
+            let filter: Vec<_> = self
+                .workflow
+                .map(|name| ("workflow", name))
+                .into_iter()
+                .collect();
+            let schedules = api.list_whole(&["schedules"], &filter, self.limit)?;
+            items.extend(schedules.into_iter().map(in_list));
+        }
+        if !only_schedules {
+            let filter: Vec<_> = run.into_iter().map(|id| ("run", id)).collect();
+            items.extend(api.list(&["triggers"], &filter, self.limit, &KEYS)?);
+        }
+        // Both lists are sorted, and the sort is stable.
+        items.sort_by_cached_key(due_ms);
+        items.truncate(self.limit as usize);
         let columns = ["trigger", "node", "type", "state", "due"];
         let output = &context.output;
         output.list(&items, || {
@@ -64,10 +100,29 @@ impl List {
     }
 }
 
+/// A schedule, as it is listed among triggers.
+fn in_list(mut schedule: Value) -> Value {
+    let mut item = serde_json::Map::new();
+    for (key, of) in SCHEDULE_KEYS {
+        item.insert(key.to_owned(), taken(&mut schedule, of));
+    }
+    Value::Object(item)
+}
+
+/// When an item is due, in epoch milliseconds; an item that is never due comes last.
+fn due_ms(item: &Value) -> i64 {
+    let due = item.get("due").and_then(Value::as_str);
+    let due_ms = due.and_then(|due| windlass_model::file::instant_ms(due).ok());
+    due_ms.unwrap_or(i64::MAX)
+}
+
 impl Show {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
-        let name = whole_name(&api, &self.trigger)?;
+        let name = match Named::read(&api, &self.trigger)? {
+            Named::Trigger(name) => name,
+            Named::Schedule(name) => return schedules::show(context, &api, &name),
+        };
         let shown = api.get(&["triggers", &name]);
         let mut shown = shown.map_err(|error| or_missing(error, || missing(&self.trigger)))?;
         text(&shown, "trigger")?;

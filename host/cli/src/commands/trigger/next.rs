@@ -23,7 +23,7 @@ use crate::source::Source;
 /// The arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Next {
-    /// A workflow file, or the name of a published workflow
+    /// A workflow file, the name of a published workflow, or a schedule of one: WORKFLOW:KEY
     workflow: String,
     /// Only the trigger with this key
     key: Option<String>,
@@ -35,13 +35,13 @@ pub(crate) struct Next {
 impl Next {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let path = Path::new(&self.workflow);
-        let items = if path.is_file() {
+        let (items, paused) = if path.is_file() {
             context.configure("warn")?;
-            self.of_file(path)?
+            (self.of_file(path)?, false)
         } else {
             self.of_published(context)?
         };
-        if items.is_empty() {
+        if items.is_empty() && !paused {
             let named = self.key.as_ref().map(|key| format!(" of the name `{key}`"));
             let text = format!("The workflow has no schedule{}", named.unwrap_or_default());
             return Err(Expected::new(codes::NO_TRIGGER, text)
@@ -68,6 +68,7 @@ impl Next {
                 schedule: Schedule::of(trigger)?.ok()?,
                 since_ms: now_ms,
                 after_ms: now_ms,
+                paused: false,
             })
         });
         let asked: Vec<Planned> = asked.collect();
@@ -76,18 +77,29 @@ impl Next {
         Ok(times.map(item).collect())
     }
 
-    fn of_published(&self, context: &Context) -> anyhow::Result<Vec<Value>> {
+    /// The due times of a published workflow, and whether a schedule of it is paused.
+    fn of_published(&self, context: &Context) -> anyhow::Result<(Vec<Value>, bool)> {
+        let (workflow, key) = match (self.workflow.split_once(':'), &self.key) {
+            (Some((workflow, key)), None) => (workflow, Some(key.to_owned())),
+            (_, key) => (self.workflow.as_str(), key.clone()),
+        };
         let mut query = vec![("count", self.count.to_string())];
-        query.extend(self.key.clone().map(|key| ("trigger", key)));
-        let path = ["definitions", &self.workflow, "next"];
+        query.extend(key.map(|key| ("trigger", key)));
+        let path = ["definitions", workflow, "next"];
         let api = context.api()?;
         let asked = api.ask(Method::GET, &path, &query, None);
-        let (_, mut times) =
-            asked.map_err(|error| or_missing(error, || missing(&self.workflow)))?;
+        let (_, mut times) = asked.map_err(|error| or_missing(error, || missing(workflow)))?;
+        let paused = items(&mut times, "paused")?;
+        for key in paused.iter().filter_map(Value::as_str) {
+            let note = format!(
+                "schedule `{key}` is paused; `windlass trigger unpause {workflow}:{key}` ends that"
+            );
+            context.output.note(&note);
+        }
         let mistakes = items(&mut times, "mistakes")?;
         if let Some(first) = mistakes.first() {
             let why = text(first, "detail")?;
-            let name = output::name(&self.workflow);
+            let name = output::name(workflow);
             context.output.note(&format!(
                 "workflow `{name}` cannot run at these times: {why} (`windlass explain {}`)",
                 windlass_runtime::codes::CANNOT_RUN
@@ -99,6 +111,7 @@ impl Next {
             text(item, "trigger")?;
         }
         let times = times.into_iter();
-        Ok(times.map(|item| picked(item, &["at", "trigger"])).collect())
+        let times = times.map(|item| picked(item, &["at", "trigger"])).collect();
+        Ok((times, !paused.is_empty()))
     }
 }

@@ -21,6 +21,7 @@ use crate::graph;
 use crate::output;
 use crate::source::{self, Checked, Source};
 use crate::wire::Machine;
+use crate::wire::plugins::leave_unreadable_secrets_out;
 
 /// The subcommands of `workflow`.
 #[derive(Debug, Subcommand)]
@@ -46,7 +47,7 @@ pub(crate) enum Command {
     Refresh(upkeep::Refresh),
     /// Read the directories of workflow files again
     Reload(upkeep::Reload),
-    /// Print the JSON Schema of workflow files, for editors
+    /// Print the JSON Schema of workflow files, with the node types of the plugins, for editors
     Schema,
 }
 
@@ -94,7 +95,11 @@ impl Command {
             Self::Refresh(refresh) => refresh.run(context),
             Self::Reload(reload) => reload.run(context),
             Self::Schema => {
-                let schema = windlass_model::file::JSON_SCHEMA;
+                let mut config = context.configure("warn")?;
+                leave_unreadable_secrets_out(&mut config, &context.output)?;
+                let machine = Machine::new(config)?;
+                let host = machine.loaded_host(&context.output)?;
+                let schema = crate::completion::schema(&host);
                 context.output.document(schema.trim_end())?;
                 Ok(Exit::Done)
             }
@@ -122,7 +127,9 @@ impl Graph {
 impl Validate {
     fn run(&self, context: &Context) -> anyhow::Result<Exit> {
         let output = &context.output;
-        let machine = Machine::new(context.configure("warn")?)?;
+        let mut config = context.configure("warn")?;
+        leave_unreadable_secrets_out(&mut config, output)?;
+        let machine = Machine::new(config)?;
         let host = machine.loaded_host(output)?;
         let mut items = Vec::new();
         let mut last = None;

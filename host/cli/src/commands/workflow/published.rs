@@ -239,7 +239,7 @@ impl Show {
         let mut item = picked(taken(&mut shown, "version"), &LISTED_KEYS);
         let triggers = items(&mut shown, "triggers")?.into_iter().map(|trigger| {
             let keys: &[&str] = match trigger.get("event") {
-                None | Some(Value::Null) => &["key", "next", "last", "run"],
+                None | Some(Value::Null) => &["key", "next", "last", "run", "paused"],
                 Some(_) => &["key", "event", "match"],
             };
             picked(trigger, keys)

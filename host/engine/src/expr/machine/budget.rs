@@ -102,7 +102,8 @@ impl Interrupt {
         Self { memory, ..self }
     }
 
-    fn is_raised(&self) -> bool {
+    /// Whether it interrupts now, for work besides the evaluation itself.
+    pub fn is_raised(&self) -> bool {
         self.raised
             .as_ref()
             .is_some_and(|raised| raised(self.until))

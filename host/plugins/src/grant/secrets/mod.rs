@@ -189,6 +189,14 @@ impl Secrets {
             .is_none_or(|inner| inner.secrets.is_empty())
     }
 
+    /// Whether there is a secret of this name, with or without a value.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let inner = self.0.load();
+        inner
+            .as_ref()
+            .is_some_and(|it| it.secrets.contains_key(name))
+    }
+
     /// The value of a secret, if this workflow may send it to this address.
     pub(crate) fn usable(&self, name: &str, workflow: &str, url: &Url) -> Option<Arc<str>> {
         let inner = self.0.load_full()?;

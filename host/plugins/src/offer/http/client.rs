@@ -23,7 +23,7 @@ use url::{Host, Url};
 use windlass_body::{
     Inflate, MediaType, Memory, NotText, decode_text, header_text, inflate, is_coded,
 };
-use windlass_model::Clock;
+use windlass_model::{Clock, TraceContext};
 
 use super::policy::HttpPolicy;
 use super::proxy::Proxy;
@@ -76,6 +76,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) usable: Usable<'a>,
     /// The time until the deadline of the call.
     pub(crate) left: Duration,
+    /// The trace of the call, unless the request names another.
+    pub(crate) trace: Option<TraceContext>,
     /// Requests that the call has made.
     pub(crate) requests: &'a mut u32,
     pub(crate) max_requests: u32,
@@ -155,6 +157,7 @@ impl Client {
 
     async fn fetch_now(&self, request: Request, ask: &mut Ask<'_>) -> Result<Response, HttpError> {
         let mut ready = Ready::new(request, &self.policy, ask.grants, &ask.usable, ask.max_body)?;
+        ready.belong_to(ask.trace);
         ask.bodies
             .count(ready.body.as_ref().map_or(0, Bytes::len))?;
         let closed = |_| HttpError::Other("the host is closing".to_owned());

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use url::Url;
+use windlass_model::TraceContext;
 use windlass_model::secrets::{Reference, name_in};
+use windlass_model::trace::TRACE_PARENT;
 
 use super::policy::HttpPolicy;
 use crate::bindings::host::windlass::http::http::{
@@ -140,6 +142,16 @@ impl Ready {
                 .min(policy.max_response_bytes)
                 .min(max_body as u64),
         })
+    }
+
+    /// Names the trace of the call, unless the guest has named one.
+    pub(super) fn belong_to(&mut self, trace: Option<TraceContext>) {
+        if let Some(trace) = trace
+            && let Ok(value) = HeaderValue::from_str(&trace.to_string())
+        {
+            let named = self.headers.entry(HeaderName::from_static(TRACE_PARENT));
+            named.or_insert(value);
+        }
     }
 
     /// Changes the request for a redirect. Credentials for one origin are not sent to another.

@@ -52,7 +52,7 @@ impl Host for Guest {
     }
 
     fn trace_parent(&mut self) -> Option<String> {
-        self.ask(|call| call.cx.trace_parent.as_deref().map(str::to_owned))
+        self.ask(|call| call.cx.trace.map(|trace| trace.to_string()))
     }
 
     fn resumption(&mut self) -> Option<ResumedCall> {

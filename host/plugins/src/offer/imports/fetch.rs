@@ -28,6 +28,7 @@ impl Host for Guest {
                 named: &call.cx.secrets,
             },
             left,
+            trace: call.cx.trace,
             requests: &mut call.http_requests,
             bodies: Bodies {
                 account,

@@ -71,6 +71,7 @@ impl World {
             input: Payload::json("true"),
             delivery,
             ttl_ms: KEPT_MS,
+            trace: None,
         };
         let id = StimulusId(self.id());
         self.report.stimuli += 1;

@@ -93,6 +93,7 @@ impl Machine {
             run_state_bytes: u64::from(burst.steps / 4 % 2) << 26,
             unwritten_bytes: u64::from(burst.steps / 2 % 2) << 25,
             definition_bytes: 64 << 20,
+            spans: None,
             observer: None,
             plugin_folders: None,
         })
@@ -130,6 +131,7 @@ impl Process<'_> {
             input: Payload::of(&case.input),
             id: Some(id_of(seed)),
             correlation: None,
+            trace: None,
         };
         let tokio = &self.machine.tokio;
         tokio.block_on(self.client.create_and_run(request)).unwrap();
@@ -177,6 +179,7 @@ impl Process<'_> {
                 input: Payload::of(input),
                 delivery: Delivery::Buffer,
                 ttl_ms: 600_000,
+                trace: None,
             };
             let sent = self.client.send(operations::new_stimulus_id(), stimulus);
             self.machine.tokio.block_on(sent).unwrap();

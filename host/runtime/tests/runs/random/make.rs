@@ -187,7 +187,7 @@ impl Maker {
             ],
             body,
             faults: undoes || self.dice.percent(60),
-            burst: self.dice.percent(30),
+            burst: self.dice.percent(60),
         }
     }
 

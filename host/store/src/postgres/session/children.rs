@@ -30,7 +30,7 @@ impl Session<'_> {
     pub(super) async fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
         let no = commit.fence.run.0;
         let sql = "SELECT i.id, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, \
-            o.root, o.flow, o.undoes \
+            o.root, o.flow \
             FROM origin o JOIN run i ON i.no = ANY (ARRAY[o.run]) WHERE o.run = $1";
         let Some(row) = self.one(sql, &[&no]).await? else {
             return Ok(false);

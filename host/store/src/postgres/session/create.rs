@@ -5,7 +5,7 @@ use windlass_model::{Digest, RunId, ScopeNo, Status};
 
 use super::{Done, Failed, Session, extras, get};
 use crate::columns::{json_tags, payload};
-use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, PinsRow};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, Parent, PinsRow};
 use crate::sql::hot;
 use crate::sql::row::uuid;
 use crate::sql::rows::{self, select_run};
@@ -72,7 +72,7 @@ impl Session<'_> {
         let parent = new.parent.as_ref();
         let sql = "INSERT INTO origin (run, request, correlation, created_ms, input, \
             input_meta, parent, parent_id, parent_trigger, parent_seq, depth, root, flow, \
-            undoes, keep_ms, tags) \
+            keep_ms, tags, trace) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
         self.later(
             sql,
@@ -87,12 +87,12 @@ impl Session<'_> {
                 &parent.map(|parent| &parent.id.0.as_bytes()[..]),
                 &parent.map(|parent| parent.trigger.0),
                 &parent.map(|parent| parent.seq.0.cast_signed()),
-                &parent.map(|parent| i64::from(parent.depth)),
+                &parent.map(Parent::stored_depth),
                 &new.root().map(|root| root.0),
                 &parent.map(|parent| &*parent.flow),
-                &parent.map(|parent| parent.undoes),
                 &new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
                 &json_tags(&new.tags),
+                &new.trace.map(|trace| trace.to_stored().to_vec()),
             ],
         )
         .await?;

@@ -263,13 +263,14 @@ impl<'p> Flight<'p, '_, '_> {
             new => output(new.1).0, new => output(new.1).1);
         self.add(sql, number(news.len()), columns).await?;
         let sql = "INSERT INTO origin (run, request, correlation, created_ms, input, \
-                input_meta, tags) \
+                input_meta, tags, trace) \
             SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::bigint[], \
-                $5::bytea[], $6::text[], $7::text[])";
+                $5::bytea[], $6::text[], $7::text[], $8::bytea[])";
         let columns = columns!(news,
             new => new.0, new => &new.2.request.0[..], new => new.2.correlation.as_deref(),
             new => new.2.created_ms, new => payload(Some(&new.2.input)).0,
-            new => payload(Some(&new.2.input)).1, new => json_tags(&new.2.tags));
+            new => payload(Some(&new.2.input)).1, new => json_tags(&new.2.tags),
+            new => new.2.trace.map(|trace| trace.to_stored().to_vec()));
         self.add(sql, number(news.len()), columns).await?;
         let tags = news.iter().flat_map(|(no, _, new, ..)| {
             let tags = new.tags.iter();

@@ -48,6 +48,7 @@ const FILL: &str = "DO $fill$ DECLARE t record; columns text; vals text; BEGIN \
 
 /// Tables that steps do not write: they grow with publications and settings.
 const QUIET: &[&str] = &[
+    "batch",
     "binding",
     "component",
     "component_use",

@@ -28,8 +28,8 @@ impl Session<'_> {
     /// Resumes the parent of a run that has ended. True if a parent's row was changed.
     pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
         let no = commit.fence.run.0;
-        let sql = "SELECT parent, parent_id, parent_trigger, parent_seq, depth, root, flow, \
-            undoes FROM origin WHERE run = ?1";
+        let sql = "SELECT parent, parent_id, parent_trigger, parent_seq, depth, root, flow \
+            FROM origin WHERE run = ?1";
         let parent = self
             .connection
             .prepare_cached(sql)?

@@ -6,7 +6,7 @@ use windlass_model::{Digest, ScopeNo, Status};
 use super::cache::{Head, Unwritten};
 use super::{Done, Session};
 use crate::columns::{json_tags, payload};
-use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, PinsRow};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewRun, Parent, PinsRow};
 use crate::sql::hot;
 use crate::sql::rows;
 use crate::sql::transaction::extras;
@@ -93,13 +93,13 @@ impl Session<'_> {
             parent.map(|parent| *parent.id.0.as_bytes()),
             parent.map(|parent| parent.trigger.0),
             parent.map(|parent| parent.seq.0.cast_signed()),
-            parent.map(|parent| parent.depth),
+            parent.map(Parent::stored_depth),
             new.root().map(|root| root.0),
             parent.map(|parent| &*parent.flow),
-            parent.map(|parent| parent.undoes),
             new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
             sum,
             json_tags(&new.tags),
+            new.trace.map(|trace| trace.to_stored()),
         ])?;
         for (name, value) in &new.tags {
             let sql = "INSERT INTO run_tag (name, value, created_ms, run) VALUES (?1, ?2, ?3, ?4)";

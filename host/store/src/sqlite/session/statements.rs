@@ -108,7 +108,7 @@ statements! {
         ON CONFLICT (id) DO NOTHING",
     insert_origin: "INSERT INTO origin (run, request, correlation, created_ms, input, \
         input_meta, parent, parent_id, parent_trigger, parent_seq, depth, \
-        root, flow, undoes, keep_ms, sum, tags) \
+        root, flow, keep_ms, sum, tags, trace) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
 
     run_by_no: select_run!("WHERE i.no = ?1").sqlite,

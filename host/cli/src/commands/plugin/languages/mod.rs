@@ -2,6 +2,7 @@
 //! the author's own tests; everything else is the same for all of them.
 
 mod node;
+mod python;
 mod rust;
 
 use std::ffi::OsStr;
@@ -39,10 +40,11 @@ pub(super) trait Language: Sync {
 }
 
 /// All languages. Where two have the same manifest, the first builds.
-pub(super) static LANGUAGES: [&dyn Language; 3] = [
+pub(super) static LANGUAGES: [&dyn Language; 4] = [
     &rust::Rust,
     &node::Node { name: "js" },
     &node::Node { name: "ts" },
+    &python::Python,
 ];
 
 /// The language of this name.

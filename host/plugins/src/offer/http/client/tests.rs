@@ -62,6 +62,10 @@ fn answer(headers: &[&str], body: &[u8]) -> Vec<u8> {
     answer
 }
 
+fn trace() -> TraceContext {
+    TraceContext::sampled([7; 16], [8; 8])
+}
+
 fn granted(grants: &[&str]) -> Grants {
     Grants {
         http: grants.iter().map(|grant| grant.parse().unwrap()).collect(),
@@ -101,6 +105,7 @@ fn fetch_as(
             named: &[],
         },
         left: Duration::from_secs(60),
+        trace: Some(trace()),
         requests: &mut 0,
         max_requests: 32,
         max_body: 1 << 20,
@@ -140,11 +145,32 @@ async fn fetch_beside(
             named: &[],
         },
         left: Duration::from_secs(600),
+        trace: None,
         requests: &mut 0,
         max_requests: 1,
         max_body: 1024,
     };
     client.fetch(request(url), &mut ask).await
+}
+
+#[test]
+fn a_request_names_the_trace_of_its_call_unless_the_guest_names_one() {
+    use crate::bindings::host::windlass::http::http::{Header, HeaderValue};
+    let own = Header {
+        name: "TraceParent".to_owned(),
+        value: HeaderValue::Plain("own".to_owned()),
+    };
+    for (given, sent) in [(None, trace().to_string()), (Some(own), "own".to_owned())] {
+        let (address, requests) = serve(vec![answer(&[], b"")]);
+        let change = |request: &mut Request, _: &mut HttpPolicy| {
+            request.headers.extend(given.clone());
+        };
+        fetch_as(format!("http://{address}/"), change, 64 << 20).unwrap();
+        let head = requests.recv().unwrap().to_lowercase();
+        let mut headers = head.lines().filter(|line| line.starts_with("traceparent:"));
+        assert_eq!(headers.next(), Some(&*format!("traceparent: {sent}")));
+        assert_eq!(headers.next(), None);
+    }
 }
 
 #[test]

@@ -145,6 +145,7 @@ fn a_redirect_chooses_its_way_anew() {
             named: &[],
         },
         left: Duration::from_secs(60),
+        trace: None,
         requests: &mut 0,
         max_requests: 8,
         max_body: 1024,

@@ -1,0 +1,16 @@
+from windlass._fake import case, record
+
+NodeRequest = record("NodeRequest", "node_type", "config", "input")
+Done = record("Done", "output", "ports")
+Bookmark = record("Bookmark", "name", "match", "correlation", "private", "auto_burn", "metadata", "expires")
+Suspension = record("Suspension", "bookmarks", "state")
+Again = record("Again", "after", "state")
+Outcome_Done = case("Outcome_Done")
+Outcome_Suspend = case("Outcome_Suspend")
+Outcome_Again = case("Outcome_Again")
+Retryable = record("Retryable", "failure", "after")
+NodeError_Invalid = case("NodeError_Invalid")
+NodeError_Retryable = case("NodeError_Retryable")
+NodeError_Permanent = case("NodeError_Permanent")
+NodeError_Cancelled = record("NodeError_Cancelled")
+NodeError_Other = case("NodeError_Other")

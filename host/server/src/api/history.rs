@@ -1,0 +1,123 @@
+//! The history of a run: its executions, and the definition whose nodes they executed.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use windlass_model::{ExecutionNo, RunId};
+use windlass_store::rows::ExecutionRow;
+
+use super::runs::find;
+use crate::app::App;
+use crate::extract::{Named, NamedIn, QueryParams};
+use crate::json::Json;
+use crate::page::{Page, PageAsked};
+use crate::problem::Problem;
+use crate::raw::Raw;
+use crate::view::Execution;
+use crate::workflow_file::WorkflowFile;
+
+/// The members of executions to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Brief {
+    /// Leave out the outputs and the log lines.
+    #[serde(default)]
+    #[param(default = false)]
+    brief: bool,
+}
+
+/// List the executions of a run, the newest first.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/executions", operation_id = "listExecutions", tag = "runs",
+    params(("id" = uuid::Uuid, Path, description = "The run."), PageAsked, Brief),
+    responses((status = 200, description = "A page of executions.", body = Page<Execution>)))]
+pub(crate) async fn executions(
+    State(app): State<App>,
+    id: Named,
+    QueryParams(page): QueryParams<PageAsked>,
+    QueryParams(Brief { brief }): QueryParams<Brief>,
+) -> Result<Json<Page<Execution>>, Box<Problem>> {
+    let id = RunId(id.uuid()?);
+    app.read(move |app| {
+        let row = find(app, id)?;
+        let nodes = app.nodes(row.definition)?;
+        let list = format!("executions {id}");
+        let before = page.after_number(&list)?.map(ExecutionNo);
+        // A cursor from another run's history would lead into that history.
+        if let Some(no) = before
+            && app
+                .store()
+                .execution(no)?
+                .is_none_or(|execution| execution.run != row.no)
+        {
+            return Err(Problem::parameter("`cursor` leads nowhere any more"));
+        }
+        let rows = page.rows(|limit| Ok(app.store().executions(row.no, before, limit)?))?;
+        let place = |row: &ExecutionRow| row.no.to_string();
+        page.part(&list, rows, place, |row| match brief {
+            true => Ok(Execution::brief(nodes.as_deref(), &row)),
+            false => Execution::whole(app, nodes.as_deref(), &row),
+        })
+    })
+    .await
+    .map(Json)
+}
+
+/// Show one execution of a run.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/executions/{no}", operation_id = "getExecution", tag = "runs",
+    params(("id" = uuid::Uuid, Path, description = "The run."),
+        ("no" = String, Path, description = "The number of the execution, from a list or an event.")),
+    responses((status = 200, description = "The execution.", body = Execution)))]
+pub(crate) async fn execution(
+    State(app): State<App>,
+    NamedIn(id, no): NamedIn,
+) -> Result<Json<Execution>, Box<Problem>> {
+    let id = RunId(id.uuid()?);
+    let number = ExecutionNo(no.number()?);
+    app.read(move |app| {
+        let row = find(app, id)?;
+        let execution = app.store().execution(number)?;
+        let execution = execution.filter(|execution| execution.run == row.no);
+        let missing = || Problem::not_found(format!("the run {id} has no execution {number}"));
+        let execution = execution.ok_or_else(missing)?;
+        let nodes = app.nodes(row.definition)?;
+        Execution::whole(app, nodes.as_deref(), &execution)
+    })
+    .await
+    .map(Json)
+}
+
+/// The definition that a run executes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunDefinition {
+    /// The name of the workflow.
+    workflow: String,
+    /// The digest of the definition.
+    digest: String,
+    /// The definition.
+    #[schema(value_type = WorkflowFile)]
+    file: Raw,
+}
+
+/// Return the definition that a run executes, published or not.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/definition", operation_id = "getRunDefinition", tag = "runs",
+    params(("id" = uuid::Uuid, Path, description = "The run.")),
+    responses((status = 200, description = "The definition.", body = RunDefinition)))]
+pub(crate) async fn definition(
+    State(app): State<App>,
+    id: Named,
+) -> Result<Json<RunDefinition>, Box<Problem>> {
+    let id = RunId(id.uuid()?);
+    app.read(move |app| {
+        let digest = find(app, id)?.definition;
+        let stored = app.store().definition(digest)?;
+        let missing = || Problem::not_found(format!("the definition of the run {id} is gone"));
+        let stored = stored.ok_or_else(missing)?;
+        Ok(RunDefinition {
+            file: Raw::read(&stored.json),
+            workflow: stored.name,
+            digest: digest.to_string(),
+        })
+    })
+    .await
+    .map(Json)
+}
