@@ -1,11 +1,13 @@
 //! The memory of answers, from before an answer is made until its last byte is written.
 //!
 //! A client that does not read keeps its answer in memory. So an answer is charged until the
-//! connection has written its bytes or closes, unless it is tiny. There is room of four kinds:
+//! connection has written its bytes or closes, unless it is tiny. There is room of five kinds:
 //!
 //! * for making answers: a request that reads data takes it before it reads, and returns it when its
-//!   answer is made. It is held for milliseconds, so that readers of small data pass soon. Requests that
-//!   wait for it hold no slots, so that requests which need no room pass at once.
+//!   answer is made. Requests that wait for it hold no slots, so that requests which need no room
+//!   pass at once.
+//! * for making answers of data that are larger than [`READ`] allows. Lists and small data do not wait
+//!   behind them.
 //! * for large answers that are not written yet. An answer that finds no room waits; where several
 //!   wait already, and after a time, its request is answered with 503. While answers wait,
 //!   `listen.rs` gives up those that stall.
@@ -55,6 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The budget of the answers of a server.
 pub(crate) struct Answers {
     making: Room,
+    making_large: Room,
     large: Room,
     small: Room,
     health: Room,
@@ -77,9 +80,10 @@ impl Drop for Waits<'_> {
 }
 
 impl Answers {
-    /// Half of the bytes are for making answers, and half for large answers that are made.
+    /// A fourth of the bytes is for making answers, a fourth for making those of large data, and half
+    /// for large answers that are made.
     pub(crate) fn new(bytes: usize, metrics: Arc<Metrics>) -> Arc<Self> {
-        let may_wait = bytes / 2 / READ / 2;
+        let may_wait = (bytes / 4 / READ / 2).max(1);
         Self::patient(bytes, PATIENCE, may_wait, metrics)
     }
 
@@ -89,16 +93,17 @@ impl Answers {
         may_wait: usize,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        let half = bytes / 2;
-        let rooms = [half, half, SMALL_ROOM.min(bytes / 4), HEALTH_ROOM]
+        let (half, fourth) = (bytes / 2, bytes / 4);
+        let rooms = [fourth, fourth, half, SMALL_ROOM.min(fourth), HEALTH_ROOM]
             .map(|bytes| Room::new(bytes, |metrics| &metrics.http.answers.memory, &metrics));
         let limit = rooms
             .iter()
             .fold(0, |sum: usize, room| sum.saturating_add(room.bytes()));
         metrics.http.answers.memory.set_limit(limit as u64);
-        let [making, large, small, health] = rooms;
+        let [making, making_large, large, small, health] = rooms;
         Arc::new(Self {
             making,
+            making_large,
             large,
             small,
             health,
@@ -125,12 +130,21 @@ impl Answers {
     ///
     /// There was no room in time.
     pub(crate) async fn make(&self, bytes: usize) -> Result<Charge, Box<Problem>> {
-        self.in_time(&self.making, bytes).await
+        self.in_time(self.making(bytes), bytes).await
     }
 
     /// Takes room for making an answer, in bytes, if there is room.
     pub(crate) fn try_make(&self, bytes: usize) -> Option<Charge> {
-        self.making.try_take(bytes)
+        self.making(bytes).try_take(bytes)
+    }
+
+    /// The room for making an answer.
+    fn making(&self, bytes: usize) -> &Room {
+        if bytes <= READ {
+            &self.making
+        } else {
+            &self.making_large
+        }
     }
 
     /// Takes room for data that wait for a client, if there is room.
@@ -318,14 +332,16 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_made_within_their_room() {
-        let (answers, metrics) = answers(2 * READ);
+        let (answers, metrics) = answers(4 * READ);
+        let large = answers.make(8 * READ).await.unwrap();
+        assert!(answers.make(8 * READ).await.is_err());
         let first = answers.make(READ).await.unwrap();
         let second = answers.make(READ).await.unwrap();
         assert!(answers.make(READ).await.is_err());
         assert!(!answers.are_awaited(), "nothing is given up for it");
         drop(first);
         assert!(answers.make(READ).await.is_ok());
-        drop(second);
+        drop((second, large));
         assert_eq!(used(&metrics), 0);
     }
 
