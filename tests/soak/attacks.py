@@ -196,7 +196,7 @@ def enumerate(a):
     """Expressions that list all variables and all outputs, many times."""
     def of_variables():
         workflow = sets({"n": "{{ ([vars] * 90000) | map('first') | list | length }}"})
-        return {**workflow, "vars": many(60_000, 1)}
+        return {**workflow, "vars": many(9_999, 1)}
 
     def of_nodes():
         nodes = {f"n{number}": {"set": {"a": number}} for number in range(2_000)}
@@ -368,7 +368,7 @@ def logs(a):
 @attack(rest=1)
 def variables(a):
     """Many variables in one commit: small ones, and 60 MB of them."""
-    forms = [many(40_000, 1), many(17_000, text(3_000)), many(20_000, "{{ run.id }}")]
+    forms = [many(10_000, 1), many(10_000, text(6_000)), many(10_000, "{{ run.id }}")]
     a.run(a.once(a.round % len(forms), lambda: sets(forms[a.round % len(forms)])))
 
 

@@ -27,6 +27,9 @@ pub const NODES: usize = 10_000;
 /// Edges in one workflow.
 pub const EDGES: usize = 50_000;
 
+/// Variables that one workflow names, in `vars` and in `set`, and that one trigger assigns.
+pub const VARIABLES: usize = 10_000;
+
 /// Bytes of one workflow file.
 pub const WORKFLOW_BYTES: usize = 4 * 1024 * 1024;
 

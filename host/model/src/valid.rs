@@ -9,6 +9,7 @@
 use crate::Tags;
 use crate::limits::{
     CORRELATION_BYTES, STIMULUS_NAME_BYTES, TAG_BYTES, TAG_NAME_BYTES, TAGS, VARIABLE_NAME_BYTES,
+    VARIABLES,
 };
 
 /// The reason why a text is not valid.
@@ -31,6 +32,12 @@ pub enum Invalid {
     Tags {
         /// Their number.
         tags: usize,
+    },
+    /// There are too many variables.
+    #[error("at most {VARIABLES} variables are assigned at once, and not {variables}")]
+    Variables {
+        /// Their number.
+        variables: usize,
     },
     /// It contains the character U+0000.
     #[error("{what} has no zero character (U+0000), and this one has one at byte {at}")]
@@ -82,6 +89,21 @@ pub fn check_tags(tags: &Tags) -> Result<(), Invalid> {
     }
     TAG_NAME.check_all(tags.keys())?;
     TAG.check_all(tags.values())
+}
+
+/// Checks the number and the names of variables that are assigned together.
+///
+/// # Errors
+///
+/// The reason for the first one that is not valid.
+pub fn check_variables<'t>(
+    names: impl ExactSizeIterator<Item = &'t String>,
+) -> Result<(), Invalid> {
+    let variables = names.len();
+    if variables > VARIABLES {
+        return Err(Invalid::Variables { variables });
+    }
+    VARIABLE.check_all(names)
 }
 
 impl<'w> Kind<'w> {

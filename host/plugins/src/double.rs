@@ -18,7 +18,7 @@ use crate::error::{Error, chain};
 use crate::grant;
 use crate::grant::proof::{Proof, Standing};
 use crate::grant::settings::{Isolation, Settings};
-use crate::hold::budget::Peak;
+use crate::hold::budget::flow::Flows;
 use crate::hold::lane::Track;
 use crate::hold::quarantine::Quarantine;
 use crate::offer::imports::Imports;
@@ -51,6 +51,7 @@ impl Host {
         };
         let name = terms.name.clone();
         let calls = shared.metrics.plugin_call(&description.package);
+        let flows = Flows::new(terms.track.id, 0);
         let plugin = Arc::new(Plugin {
             digest: Digest::of(name.as_bytes()),
             file: PathBuf::from(&name),
@@ -63,7 +64,7 @@ impl Host {
             pre: shared.plain.instantiate_pre(&component).map_err(fault)?,
             entries: Entries::default(),
             slots: Slots::new(Isolation::Warm),
-            peak: Peak::new(0),
+            flows,
             found_no_room: AtomicBool::new(false),
             quarantine: Quarantine::new(None),
             calls,

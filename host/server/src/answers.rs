@@ -6,11 +6,11 @@
 //! * for making answers: a request that reads data takes it before it reads, and returns it when its
 //!   answer is made. Requests that wait for it hold no slots, so that requests which need no room
 //!   pass at once.
-//! * for making answers of data that are larger than [`READ`] allows. Lists and small data do not wait
-//!   behind them.
-//! * for large answers that are not written yet. An answer that finds no room waits; where several
-//!   wait already, and after a time, its request is answered with 503. While answers wait,
-//!   `listen.rs` gives up those that stall.
+//! * for making answers of data that are larger than [`READ`] allows, and for made answers that wait.
+//!   Lists and small data do not wait behind them.
+//! * for large answers that are not written yet. An answer that finds no room waits; without room for
+//!   waiting, and after a time, its request is answered with 503. While answers wait, `listen.rs`
+//!   gives up those that stall.
 //! * for small answers, and for those about metrics, so that large ones do not delay them.
 //!
 //! A connection holds at most one answer: the server does not read the next request of a connection
@@ -63,8 +63,6 @@ pub(crate) struct Answers {
     health: Room,
     /// How long a request waits for room.
     patience: Duration,
-    /// Made answers that may wait for room: they hold half of the room for making others.
-    may_wait: usize,
     /// Made answers that wait for room.
     waiting: AtomicUsize,
     metrics: Arc<Metrics>,
@@ -83,16 +81,10 @@ impl Answers {
     /// A fourth of the bytes is for making answers, a fourth for making those of large data, and half
     /// for large answers that are made.
     pub(crate) fn new(bytes: usize, metrics: Arc<Metrics>) -> Arc<Self> {
-        let may_wait = (bytes / 4 / READ / 2).max(1);
-        Self::patient(bytes, PATIENCE, may_wait, metrics)
+        Self::patient(bytes, PATIENCE, metrics)
     }
 
-    fn patient(
-        bytes: usize,
-        patience: Duration,
-        may_wait: usize,
-        metrics: Arc<Metrics>,
-    ) -> Arc<Self> {
+    fn patient(bytes: usize, patience: Duration, metrics: Arc<Metrics>) -> Arc<Self> {
         let (half, fourth) = (bytes / 2, bytes / 4);
         let rooms = [fourth, fourth, half, SMALL_ROOM.min(fourth), HEALTH_ROOM]
             .map(|bytes| Room::new(bytes, |metrics| &metrics.http.answers.memory, &metrics));
@@ -108,7 +100,6 @@ impl Answers {
             small,
             health,
             patience,
-            may_wait,
             waiting: AtomicUsize::new(0),
             metrics,
         })
@@ -177,8 +168,13 @@ impl Answers {
         Problem::busy("answers that their clients have not read take all the room for answers")
     }
 
-    /// Charges an answer until it is written. The caller keeps the room for making it meanwhile.
-    pub(crate) async fn charge(self: &Arc<Self>, pool: Pool, response: Response) -> Response {
+    /// Charges an answer until it is written, in place of the room for making it.
+    pub(crate) async fn charge(
+        self: &Arc<Self>,
+        pool: Pool,
+        response: Response,
+        making: Option<Charge>,
+    ) -> Response {
         let (parts, body) = response.into_parts();
         let Some(size) = body.size_hint().exact() else {
             return Response::from_parts(parts, self.stream(body));
@@ -198,12 +194,12 @@ impl Answers {
         let charge = match room.try_take(bytes.len()) {
             Some(charge) => Ok(charge),
             None => {
-                let before = self.waiting.fetch_add(1, Ordering::AcqRel);
+                self.waiting.fetch_add(1, Ordering::AcqRel);
                 let _waits = Waits(&self.waiting);
-                match before < self.may_wait {
-                    true => self.in_time(room, bytes.len()).await,
-                    // Those that wait hold their answers.
-                    false => Err(self.refused()),
+                let making = making.filter(|making| self.making_large.has(making));
+                match making.or_else(|| self.making_large.try_take(bytes.len())) {
+                    Some(_held) => self.in_time(room, bytes.len()).await,
+                    None => Err(self.refused()),
                 }
             }
         };
@@ -252,12 +248,13 @@ mod tests {
     /// A budget with room for one answer of this size in bytes, which is large.
     const LARGE: usize = 100 * UNIT;
 
-    const MAY_WAIT: usize = 2;
+    /// The large answers that may wait: there is room for making half of one.
+    const MAY_WAIT: usize = 1;
 
     fn answers(large: usize) -> (Arc<Answers>, Arc<Metrics>) {
         let metrics = Arc::new(Metrics::default());
         let patience = Duration::from_millis(10);
-        let answers = Answers::patient(2 * large, patience, MAY_WAIT, Arc::clone(&metrics));
+        let answers = Answers::patient(2 * large, patience, Arc::clone(&metrics));
         (answers, metrics)
     }
 
@@ -266,7 +263,7 @@ mod tests {
     }
 
     fn sent(answers: &Arc<Answers>, bytes: usize) -> Response {
-        let sent = answers.charge(Pool::Requests, response(bytes));
+        let sent = answers.charge(Pool::Requests, response(bytes), None);
         sent.now_or_never().expect("there is room")
     }
 
@@ -308,14 +305,14 @@ mod tests {
         let (answers, metrics) = answers(LARGE);
         let full = sent(&answers, LARGE);
         assert!(!answers.are_awaited());
-        let refused = answers.charge(Pool::Requests, response(LARGE)).await;
+        let refused = answers.charge(Pool::Requests, response(LARGE), None).await;
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(refused.headers().contains_key("retry-after"));
         assert_eq!(metrics.http.answers.refused.get(), 1);
-        let scraped = answers.charge(Pool::Health, response(LARGE)).await;
+        let scraped = answers.charge(Pool::Health, response(LARGE), None).await;
         assert_eq!(scraped.status(), StatusCode::OK, "it has its own room");
         let mut waits: Vec<_> = (0..=MAY_WAIT)
-            .map(|_| Box::pin(answers.charge(Pool::Requests, response(LARGE))))
+            .map(|_| Box::pin(answers.charge(Pool::Requests, response(LARGE), None)))
             .collect();
         let mut last = waits.pop().unwrap();
         for wait in &mut waits {
@@ -328,6 +325,19 @@ mod tests {
         assert_eq!(waits.remove(0).await.status(), StatusCode::OK);
         drop(waits);
         assert!(!answers.are_awaited());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_waits_leaves_the_room_for_making_others() {
+        let (answers, _) = answers(4 * READ);
+        let _full = sent(&answers, 4 * READ);
+        let making = answers.make(READ).await.unwrap();
+        let _other = answers.make(READ).await.unwrap();
+        assert!(answers.try_make(READ).is_none());
+        let response = response(READ);
+        let mut waits = Box::pin(answers.charge(Pool::Requests, response, Some(making)));
+        assert!(waits.as_mut().now_or_never().is_none());
+        assert!(answers.try_make(READ).is_some());
     }
 
     #[tokio::test]
@@ -350,7 +360,7 @@ mod tests {
         let (answers, metrics) = answers(2 * LARGE);
         let part = || Ok::<_, axum::Error>(Bytes::from(vec![b'x'; LARGE]));
         let body = Body::from_stream(futures::stream::iter([part(), part(), part()]));
-        let stream = answers.charge(Pool::Requests, Response::new(body));
+        let stream = answers.charge(Pool::Requests, Response::new(body), None);
         let stream = stream.now_or_never().unwrap();
         let mut parts = stream.into_body().into_data_stream();
         let first = parts.next().now_or_never().unwrap();

@@ -207,7 +207,10 @@ async fn pass(app: App, rules: &Rules, rule: Rule, mut request: Request, next: N
     let handled = CURRENT.scope(room.clone(), next.run(request));
     let answered = tokio::time::timeout(most, handled).await;
     let answered = match answered {
-        Ok(response) => Ok(app.answers.charge(rule.pool, response).await),
+        Ok(response) => {
+            let making = room.0.answer.lock().take();
+            Ok(app.answers.charge(rule.pool, response, making).await)
+        }
         Err(late) => Err(late),
     };
     // Ends the slot, and the room for making the answer.

@@ -71,6 +71,11 @@ impl Room {
         Some(self.charged(permit))
     }
 
+    /// Whether these bytes are charged here.
+    pub(crate) fn has(&self, charge: &Charge) -> bool {
+        Arc::ptr_eq(charge.permit.semaphore(), &self.free)
+    }
+
     fn charged(&self, permit: OwnedSemaphorePermit) -> Charge {
         let (of, metrics) = (self.of, Arc::clone(&self.metrics));
         of(&metrics).add((permit.num_permits() * UNIT) as u64);

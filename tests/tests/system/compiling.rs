@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use windlass_model::Status;
+use windlass_model::{Digest, Status};
 use windlass_tests::harness::{Place, Web, component, until, until_some};
 
 const KIB: usize = 1024;
@@ -357,4 +357,50 @@ fn the_command_warm_leaves_nothing_to_compile() {
     let said = place.say(&["plugin", "warm"]);
     assert!(said.stderr.contains("WL-P001"), "{}", said.stderr);
     assert_eq!(said.exit, Some(21), "{}", said.stderr);
+}
+
+/// The folder of the compiler in the cache of a place.
+fn compiled(place: &Place) -> std::path::PathBuf {
+    let entries = std::fs::read_dir(place.path("cache")).expect("there is one");
+    let mut folders = entries.flatten().map(|entry| entry.path());
+    let is_of_compiler = |path: &std::path::PathBuf| path.join("functions").is_dir();
+    folders.find(is_of_compiler).expect("there is one")
+}
+
+#[test]
+fn code_is_the_same_with_and_without_cached_functions() {
+    let bytes = std::fs::read(component("data")).expect("it is built");
+    let mark = section(0, &[&[4][..], b"mark", &[1]].concat());
+    // Another component with the same functions.
+    let other = [&bytes[..], &mark].concat();
+    let code = |place: &Place, component: &[u8]| {
+        let file = place.file("it.wasm", component).display().to_string();
+        place.ask(&["plugin", "inspect", &file]);
+        let name = Digest::of(component).hex();
+        let code = compiled(place).join(name).with_extension("cwasm");
+        std::fs::read(code).expect("it is compiled")
+    };
+    let functions = |place: &Place| {
+        let files = std::fs::read_dir(compiled(place).join("functions")).expect("there are some");
+        files.count()
+    };
+    let alone = place();
+    let without = code(&alone, &other);
+    let both = place();
+    code(&both, &bytes);
+    assert_eq!(functions(&both), 1);
+    let with = code(&both, &other);
+    assert_eq!(functions(&both), 1, "no function is compiled again");
+    assert!(without == with, "the code differs");
+    // A damaged file is of no use, and does no harm.
+    let folder = compiled(&both).join("functions");
+    let file = std::fs::read_dir(folder).expect("there are some").flatten().next();
+    let file = file.expect("there is one").path();
+    let mut damaged = std::fs::read(&file).expect("it can be read");
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    std::fs::write(&file, damaged).expect("it can be written");
+    let third = [&other[..], &mark].concat();
+    code(&both, &third);
+    assert_eq!(functions(&both), 2, "they are compiled again");
 }

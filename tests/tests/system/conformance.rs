@@ -92,3 +92,34 @@ fn an_example_fails_unless_the_result_is_the_expected_one() {
     );
     assert!(told.contains("did you mean `shout`?"), "{told}");
 }
+
+#[test]
+fn a_bench_measures_each_node_alone_at_once_and_in_fresh_instances() {
+    let place = Place::new(&[]);
+    let file = component("shout").display().to_string();
+    let short = ["--seconds", "1", "--at-once", "3"];
+    let bench = |file: &str, more: &[&str]| {
+        let said = place.say(&[&["-o", "json", "plugin", "bench", file][..], &short, more].concat());
+        let rows = serde_json::from_str::<Vec<Value>>(&said.stdout).unwrap_or_default();
+        (said, rows)
+    };
+    let (said, rows) = bench(&file, &[]);
+    let own: Vec<_> = rows
+        .iter()
+        .filter(|row| row["node"].as_str().is_some_and(|node| node.starts_with("shout/")))
+        .map(|row| (row["manner"].as_str(), row["callers"].as_u64()))
+        .collect();
+    let manners = [("warm", 1), ("at-once", 3), ("fresh", 1)];
+    let manners = manners.map(|(manner, callers)| (Some(manner), Some(callers)));
+    assert_eq!(own, manners, "{said:#?}");
+    for row in &rows {
+        assert!(row["calls"].as_u64() > Some(10), "{row}");
+        assert!(row["p50_us"].as_u64() <= row["p99_us"].as_u64(), "{row}");
+        assert!(row["memory_bytes"].as_u64() > Some(0), "{row}");
+    }
+    let refused = place.say(&["plugin", "bench", &file, "--seconds", "0"]);
+    assert_eq!(refused.exit, Some(2), "{refused:#?}");
+    let none = place.say(&["plugin", "bench", "nowhere.wasm"]);
+    assert!(none.stderr.contains("nowhere.wasm"), "{none:#?}");
+    assert_ne!(none.exit, Some(0));
+}

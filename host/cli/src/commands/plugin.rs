@@ -1,6 +1,7 @@
 //! `windlass plugin`.
 
 mod archive;
+mod bench;
 mod build;
 mod call;
 mod dev;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Dev(dev::Arguments),
     /// Run the tests of a plugin: its author's, its examples, and those that every plugin passes
     Test(test::Arguments),
+    /// Measure how many calls a second the nodes of a plugin answer
+    Bench(bench::Arguments),
     /// Write the contract between host and plugins into a folder, as WIT
     #[command(
         after_help = "Tools for components read the folder: wit-bindgen, componentize-py, \
@@ -66,6 +69,7 @@ impl Command {
             Self::Build(arguments) => arguments.run(context),
             Self::Dev(arguments) => arguments.run(context),
             Self::Test(arguments) => arguments.run(context),
+            Self::Bench(arguments) => arguments.run(context),
             Self::Wit(wit) => wit.run(context),
             Self::List if remote => host::list(context),
             // This process inspects a file itself.

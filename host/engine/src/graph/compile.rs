@@ -26,7 +26,7 @@ pub(super) fn compile(
 ) -> Result<Graph, Vec<Diagnostic>> {
     let flat = Flat::of(definition);
     // The sizes are checked before any work that grows with them.
-    sizes(&flat)?;
+    sizes(definition, &flat)?;
     let mut expressions = Expressions {
         flat: &flat,
         found: nesting::doubled(&flat),
@@ -83,11 +83,17 @@ pub(super) fn compile(
     })
 }
 
-fn sizes(flat: &Flat<'_>) -> Result<(), Vec<Diagnostic>> {
+fn sizes(definition: &Definition, flat: &Flat<'_>) -> Result<(), Vec<Diagnostic>> {
     let mut found = Vec::new();
+    let set = flat.nodes.iter().filter_map(|node| match &node.node.kind {
+        NodeKind::Set(vars) => Some(vars.keys()),
+        _ => None,
+    });
+    let variables: BTreeSet<&String> = definition.vars.keys().chain(set.flatten()).collect();
     for (what, pointer, len, most) in [
         ("nodes", "/nodes", flat.count(), limits::NODES),
         ("edges", "/edges", flat.edges.len(), limits::EDGES),
+        ("variables", "", variables.len(), limits::VARIABLES),
     ] {
         if len > most {
             let message = format!("there are {len} {what}, which is more than {most}");

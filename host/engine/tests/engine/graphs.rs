@@ -1,9 +1,11 @@
 //! Compiled graphs, and the messages about wrong ones.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use serde_json::json;
 use windlass_engine::{EdgeIx, LOOP_DEPTH};
-use windlass_model::definition::When;
+use windlass_model::definition::{NodeKind, When};
 use windlass_model::{Definition, limits};
 
 use crate::kit;
@@ -281,6 +283,17 @@ fn size_is_bounded() {
     check_definition_refused(
         &chain(2, (0..limits::EDGES).map(|_| (0, 1))),
         "WL-D078 /edges: there are 50001 edges, which is more than 50000",
+    );
+    let mut variables = chain(1, std::iter::empty());
+    let initial = (0..limits::VARIABLES).map(|at| (format!("v{at}"), json!(at)));
+    variables.vars = initial.collect();
+    assert!(kit::compile(&variables).is_ok());
+    let another = BTreeMap::from([("v0".to_owned(), json!(0)), ("another".to_owned(), json!(0))]);
+    let node = variables.nodes.values_mut().next().expect("it has one");
+    node.kind = NodeKind::Set(another);
+    check_definition_refused(
+        &variables,
+        "WL-D078 : there are 10001 variables, which is more than 10000",
     );
 }
 

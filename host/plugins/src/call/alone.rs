@@ -15,6 +15,7 @@ use crate::codes;
 use crate::grant::proof::Standing;
 use crate::grant::settings::{Grants, Limits};
 use crate::hold::Stop;
+use crate::hold::budget::flow::Flow;
 use crate::hold::budget::{Evict, Hold, INSTANCE_BYTES};
 use crate::hold::lane::{CallMode, Track};
 use crate::offer::context::CallContext;
@@ -51,7 +52,8 @@ pub(crate) fn alone<T: Send + 'static>(
     };
     let needs = terms.limits.memory_bytes as u64 + INSTANCE_BYTES;
     let evict: &dyn Evict = &**shared;
-    let hold = shared.bounds.budget.reserve(terms.track.id, needs, evict);
+    let flow = Flow::new(terms.track.id, needs);
+    let hold = shared.bounds.budget.reserve(&flow, needs, evict);
     let waiting = async { tokio::time::timeout(patience, hold).await };
     let hold = shared.io.block_on(waiting);
     let hold = hold.map_err(|_| classify::stopped(Stop::NoMemory))?;

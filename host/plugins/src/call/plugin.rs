@@ -18,7 +18,7 @@ use crate::description::{Consumer, Description, NodeType};
 use crate::grant::destination::{Refusal, refusal, wanted};
 use crate::grant::proof::{Signed, Standing};
 use crate::grant::settings::{Grants, Isolation, Limits};
-use crate::hold::budget::Peak;
+use crate::hold::budget::flow::Flows;
 use crate::hold::lane::CallMode;
 use crate::hold::quarantine::Quarantine;
 use crate::offer::guest::Guest;
@@ -46,8 +46,8 @@ pub struct Plugin {
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) entries: Entries,
     pub(crate) slots: Slots,
-    /// The memory that its calls use.
-    pub(crate) peak: Peak,
+    /// The workflows that call it, and the memory that their calls use.
+    pub(crate) flows: Flows,
     /// A plain call has found no room: the next calls wait for it on fibers.
     pub(crate) found_no_room: AtomicBool,
     pub(crate) quarantine: Quarantine,

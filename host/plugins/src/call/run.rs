@@ -17,6 +17,7 @@ use crate::call::plugin::{Exports, Plugin};
 use crate::call::question::{Back, Decide, Execute, Question};
 use crate::call::slot::Slot;
 use crate::codes;
+use crate::hold::budget::flow::Flow;
 use crate::hold::budget::{Evict, Hold, SMALL};
 use crate::hold::lane::{CallMode, Pace};
 use crate::hold::places::{Fiber, Turn};
@@ -179,10 +180,11 @@ impl Plugin {
 
     fn inline_in<Q: Question>(&self, order: Order<Q>) -> Returned<Q::Output> {
         let (key, node) = (order.slot_key, order.node);
-        let needs = self.needs(&order);
+        let flow = self.flows.of(&order.cx.flow);
+        let needs = needs(&flow, &order);
         let mut slot = match self.slots.take(key) {
             Some(mut slot) => {
-                if !slot.account().prepare(needs) {
+                if !slot.account().prepare(&flow, needs) {
                     self.slots.put_back(slot, key);
                     return Returned::refused(no_memory());
                 }
@@ -192,8 +194,8 @@ impl Plugin {
                 let Some(permit) = self.permit_now() else {
                     return Returned::refused(crowded());
                 };
-                let (budget, no) = (&self.shared.bounds.budget, self.terms.track.id);
-                let Some(hold) = budget.reserve_now(no, needs, self.evict()) else {
+                let budget = &self.shared.bounds.budget;
+                let Some(hold) = budget.reserve_now(&flow, needs, self.evict()) else {
                     return Returned::refused(no_memory());
                 };
                 match self.make_inline(permit, hold, &order) {
@@ -211,12 +213,6 @@ impl Plugin {
             None => return Returned::refused(wrong("it does not do that")),
         };
         self.end::<Q>(slot, key, node, result)
-    }
-
-    /// The memory to reserve for a call: as much as recent calls have used.
-    fn needs<Q: Question>(&self, order: &Order<Q>) -> u64 {
-        let input = order.question.bytes() as u64;
-        self.peak.expected().max(input)
     }
 
     fn evict(&self) -> &dyn Evict {
@@ -258,14 +254,17 @@ impl Plugin {
     /// suffice, the call fails.
     async fn on_fibers<Q: Question>(self: Arc<Self>, order: Order<Q>) -> Returned<Q::Output> {
         let most = self.terms.limits.most_memory();
-        let mut needs = self.needs(&order);
-        let mut returned = Arc::clone(&self).on_fiber::<Q>(order.clone(), needs).await;
+        let flow = self.flows.of(&order.cx.flow);
+        let mut needs = needs(&flow, &order);
+        let mut returned = Arc::clone(&self)
+            .on_fiber::<Q>(order.clone(), &flow, needs)
+            .await;
         for all in [false, true] {
             if !matches!(&returned.result, Err(failure) if failure.code == codes::BUDGET) {
                 break;
             }
             // By now the calls that grew at the same time have shown their needs.
-            let more = self.peak.expected().max(needs.saturating_mul(2));
+            let more = flow.expected().max(needs.saturating_mul(2));
             needs = if all {
                 most
             } else {
@@ -276,7 +275,9 @@ impl Plugin {
             if let Some(queued) = &order.queued {
                 queued.waits();
             }
-            returned = Arc::clone(&self).on_fiber::<Q>(order.clone(), needs).await;
+            returned = Arc::clone(&self)
+                .on_fiber::<Q>(order.clone(), &flow, needs)
+                .await;
         }
         returned
     }
@@ -284,11 +285,12 @@ impl Plugin {
     async fn on_fiber<Q: Question>(
         self: Arc<Self>,
         order: Order<Q>,
+        flow: &Arc<Flow>,
         needs: u64,
     ) -> Returned<Q::Output> {
         let cancel = order.cx.cancel.clone();
         let entry = tokio::select! {
-            entry = self.enter(&order.cx, order.slot_key, needs) => entry,
+            entry = self.enter(&order.cx, order.slot_key, (flow, needs)) => entry,
             () = cancel.cancelled() => {
                 return Returned::refused(classify::stopped(Stop::Cancelled));
             }
@@ -324,7 +326,12 @@ impl Plugin {
     }
 
     /// Waits until there is room for one more call.
-    async fn enter(&self, cx: &CallContext, slot_key: i64, needs: u64) -> Option<Entry> {
+    async fn enter(
+        &self,
+        cx: &CallContext,
+        slot_key: i64,
+        needs: (&Arc<Flow>, u64),
+    ) -> Option<Entry> {
         let plugin = self.terms.track.id;
         let fiber = self.shared.bounds.fibers.get(cx.for_fiber(plugin)).await;
         let room = self.room(slot_key, needs).await?;
@@ -342,16 +349,16 @@ impl Plugin {
 
     /// An instance, or room for one, with the memory that the call needs. Holds nothing of the
     /// budget while it waits.
-    async fn room(&self, slot_key: i64, needs: u64) -> Option<Room> {
+    async fn room(&self, slot_key: i64, (flow, needs): (&Arc<Flow>, u64)) -> Option<Room> {
         if let Some(mut slot) = self.slots.take(slot_key) {
-            if slot.account().prepare(needs) {
+            if slot.account().prepare(flow, needs) {
                 return Some(Room::Slot(slot));
             }
             self.slots.put_back(slot, slot_key);
         }
         let permit = self.permit().await?;
-        let (budget, no) = (&self.shared.bounds.budget, self.terms.track.id);
-        let hold = budget.reserve(no, needs, self.evict()).await;
+        let budget = &self.shared.bounds.budget;
+        let hold = budget.reserve(flow, needs, self.evict()).await;
         Some(match self.slots.take(slot_key) {
             Some(mut slot) => {
                 slot.account().join(hold, needs);
@@ -449,8 +456,9 @@ impl Plugin {
                     )
                 }
             };
-            let (used, _) = guest.limiter.account.look();
-            self.peak.note(used);
+            let now = self.shared.clock.monotonic();
+            let began = guest.call.as_ref().map_or(now, |call| call.started);
+            guest.limiter.account.look(now.saturating_sub(began));
             if let Some(call) = &guest.call {
                 self.note_failure(&failure, classify::crash(&error), &call.cx.workflow);
             }
@@ -543,8 +551,8 @@ impl Plugin {
             Q::answer_bytes(output) + finished.sum::<usize>()
         });
         let hold = account.split(output);
-        let (used, denied) = account.look();
-        self.peak.note(used);
+        let took = now.saturating_sub(call.started);
+        let denied = account.look(took);
         // The result does not count if memory was refused: a moment later the call may get it.
         let result = if denied { Err(no_memory()) } else { result };
         if crash.is_none() {
@@ -582,7 +590,6 @@ impl Plugin {
             Ok(_) => (call.blobs.finished, call.events.effects),
             Err(_) => (Vec::new(), Effects::default()),
         };
-        let took = now.saturating_sub(call.started);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.calls.record(took_us);
         Returned {
@@ -623,6 +630,12 @@ impl Plugin {
             );
         }
     }
+}
+
+/// The memory to reserve for a call: as much as recent calls of its flow have used.
+fn needs<Q: Question>(flow: &Flow, order: &Order<Q>) -> u64 {
+    let input = order.question.bytes() as u64;
+    flow.expected().max(input)
 }
 
 /// An instance that was not made, and the lines that its guest logged meanwhile.

@@ -81,7 +81,7 @@ impl CallShared {
         let looks = self.looks.fetch_add(1, Ordering::Relaxed);
         if looks.is_multiple_of(LOOKS_OF_PEAK) {
             for plugin in self.living_plugins() {
-                plugin.peak.pass();
+                plugin.flows.pass();
             }
         }
     }

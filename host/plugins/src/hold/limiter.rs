@@ -105,6 +105,8 @@ pub(crate) const MAX_MEMORIES: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::hold::budget::tests::account;
 
@@ -118,7 +120,7 @@ mod tests {
         let mut limiter = limiter(crate::hold::budget::INSTANCE_BYTES);
         assert!(limiter.memory_growing(0, 60, None).is_err());
         assert_eq!(limiter.memory(), 0);
-        assert!(limiter.account.look().1);
+        assert!(limiter.account.look(Duration::ZERO));
     }
 
     #[test]

@@ -22,12 +22,13 @@ use windlass_model::Digest;
 use windlass_model::mac::Message;
 
 use super::LoadShared;
+use super::functions::FunctionCache;
 use super::report::Compiling;
 use super::store;
 use crate::codes;
 use crate::description;
 use crate::error::{Error, chain};
-use crate::load::compiler::{self, Compiler, Fault, Patience};
+use crate::load::compiler::{self, Compiler, Fault, Output, Patience, Request};
 use crate::load::engine;
 
 /// The compiled component: from the cache, from the bundle, or compiled now.
@@ -148,17 +149,31 @@ fn compile(
         return compile_here(shared, subject, bytes).map(Code::Memory);
     };
     let mut code = Code::spool(&folder(shared));
-    let compiled = compiler::compile(
-        &shared.calls.io,
-        worker,
-        compiler_of(shared),
-        bytes,
-        patience,
-        &mut code,
-    );
+    let mut functions = FunctionCache::open(shared, worker, bytes);
+    let offer = functions.as_ref().map(FunctionCache::offer).cloned();
+    let request = Request {
+        compiler: compiler_of(shared),
+        component: bytes,
+        offer: offer.as_ref(),
+    };
+    let mut sink = std::io::sink();
+    let mut output = Output {
+        code: &mut code,
+        functions: match functions.as_mut() {
+            Some(functions) => functions,
+            None => &mut sink,
+        },
+    };
+    let io = &shared.calls.io;
+    let compiled = compiler::compile(io, worker, &request, patience, &mut output);
     let fault = |code, message: String| Err(Error::new(code, subject, message));
     match compiled {
-        Ok(()) => Ok(code),
+        Ok(used) => {
+            if let Some(functions) = functions {
+                functions.keep(used);
+            }
+            Ok(code)
+        }
         Err(Fault::Refused(reason)) => fault(codes::COMPILE, not_compiled(&reason)),
         Err(Fault::Crashed(how)) => fault(codes::COMPILE, format!("{CRASHED}: {how}")),
         Err(Fault::CutOff(message)) => {
@@ -604,11 +619,11 @@ fn is_unused(path: &Path, now: SystemTime) -> bool {
 }
 
 /// Identifies the compiler.
-fn compiler_of(shared: &LoadShared) -> u64 {
+pub(super) fn compiler_of(shared: &LoadShared) -> u64 {
     engine::compiler_id(&shared.calls.engine)
 }
 
-fn folder(shared: &LoadShared) -> PathBuf {
+pub(super) fn folder(shared: &LoadShared) -> PathBuf {
     let compiler = compiler_of(shared);
     shared.cache_dir.join(format!("{compiler:016x}"))
 }

@@ -1,9 +1,10 @@
 //! The engine: its configuration.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, MemoryType, OptLevel, PoolingAllocationConfig,
+    CacheStore, Config, Engine, InstanceAllocationStrategy, MemoryType, OptLevel, PoolingAllocationConfig,
 };
 
 use crate::codes;
@@ -40,9 +41,14 @@ pub(crate) fn baseline(pool: &PoolSize, table_elements: usize) -> Result<Engine,
 }
 
 /// Makes an engine that compiles for [`make`], and that reserves no address space: none of its
-/// components is ever instantiated.
-pub(crate) fn compiler() -> Result<Engine, Error> {
-    start(&with_features(Config::new()))
+/// components is ever instantiated. Functions are taken from the cache, and new ones go there.
+pub(crate) fn compiler(functions: Option<Arc<impl CacheStore + 'static>>) -> Result<Engine, Error> {
+    let mut config = with_features(Config::new());
+    if let Some(functions) = functions {
+        let enabled = config.enable_incremental_compilation(functions);
+        enabled.map_err(|error| Error::new(codes::ENGINE, "engine", chain(&error)))?;
+    }
+    start(&config)
 }
 
 /// The settings that compiled code depends on.

@@ -11,6 +11,7 @@ pub mod compiler;
 mod describe;
 pub(crate) mod engine;
 mod exports;
+mod functions;
 pub(crate) mod report;
 mod shape;
 pub(crate) mod store;
@@ -46,7 +47,8 @@ use crate::grant::proof::{self, Evidence, Standing};
 use crate::grant::settings::{Isolation, Settings};
 use crate::grant::{self, Rules};
 use crate::hold::PoolSize;
-use crate::hold::budget::{INSTANCE_BYTES, Peak};
+use crate::hold::budget::INSTANCE_BYTES;
+use crate::hold::budget::flow::Flows;
 use crate::hold::lane::Track;
 use crate::hold::quarantine::Quarantine;
 use crate::offer::guest::Guest;
@@ -435,6 +437,7 @@ fn make<'a>(
         rules: Some(Arc::clone(&table)),
     };
     let calls = shared.metrics.plugin_call(&description.package);
+    let flows = Flows::new(terms.track.id, initial_memory(&component));
     let plugin = Arc::new(Plugin {
         digest,
         file: PathBuf::from(file),
@@ -453,7 +456,7 @@ fn make<'a>(
         pre,
         entries,
         slots: Slots::new(isolation),
-        peak: Peak::new(initial_memory(&component)),
+        flows,
         found_no_room: AtomicBool::new(false),
         quarantine: Quarantine::new(shared.quarantine_after),
         calls,

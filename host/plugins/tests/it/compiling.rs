@@ -58,7 +58,7 @@ fn a_process_without_a_valid_answer_is_an_error_of_the_component() {
 /// The beginning of an answer of this kind, with a body of so many bytes, as arguments of `printf`.
 fn head(kind: u8, bytes: u64) -> String {
     let length = bytes.to_le_bytes().map(|byte| format!("\\{byte:03o}"));
-    format!("windlass code 1\\n\\{kind:03o}{}", length.concat())
+    format!("windlass code 2\\n\\{kind:03o}{}", length.concat())
 }
 
 #[test]

@@ -53,14 +53,13 @@ impl OperationsInner {
         };
         let definition = definition(store, row.definition)?;
         let node = position(&definition, &new.node)?;
-        let names = new.payload.iter().flat_map(Map::keys);
-        valid::VARIABLE
-            .check_all(names)
-            .map_err(|wrong| Error::Refused {
-                code: codes::BAD_KEY,
-                message: format!("the payload cannot be assigned: {wrong}"),
-                help: None,
-            })?;
+        let nothing = Map::new();
+        let assigned = new.payload.as_ref().unwrap_or(&nothing).keys();
+        valid::check_variables(assigned).map_err(|wrong| Error::Refused {
+            code: codes::BAD_KEY,
+            message: format!("the payload cannot be assigned: {wrong}"),
+            help: None,
+        })?;
         let request = json!({
             "run": new.run,
             "node": node,

@@ -274,7 +274,7 @@ pub(super) fn patch_of(json: &[u8], whose: &str) -> Result<Patch, Failure> {
     };
     let object: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(json).map_err(|error| invalid(error.to_string()))?;
-    valid::VARIABLE.check_all(object.keys()).map_err(|wrong| {
+    valid::check_variables(object.keys()).map_err(|wrong| {
         let message = format!("{whose} cannot be assigned: {wrong}");
         Failure::new(Class::Invalid, codes::BAD_KEY, message)
     })?;

@@ -4,20 +4,23 @@
 //! the rest of an instance; bodies of HTTP requests in progress; blobs being written; and inputs
 //! and outputs of more than [`SMALL`] bytes. [`core`] decides about reservations; this module adds
 //! the threads, and [`Account`], in which an instance counts for itself: a call that stays within
-//! the memory of its instance needs no decision.
+//! the memory of its instance needs no decision. [`flow`] has what the workflows share.
 
 pub(crate) mod core;
+pub(crate) mod flow;
 mod machine;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 use windlass_model::metrics::Metrics;
 
-use self::core::{Core, Lack, PluginNo, Reservation, Ticket};
+use self::core::{Core, PluginNo, Reservation, Ticket};
+use self::flow::Flow;
 
 pub use machine::machine_memory;
 
@@ -27,6 +30,8 @@ pub(crate) const INSTANCE_BYTES: u64 = 64 * 1024;
 pub(crate) const SMALL: usize = 16 * 1024;
 /// The least growth that an instance requests at once.
 const GRAIN: u64 = 256 * 1024;
+/// Calls that are shorter than this do not count as use of memory.
+const BRIEF: Duration = Duration::from_millis(10);
 
 /// The budget of one host.
 pub(crate) struct Budget {
@@ -74,34 +79,33 @@ impl Budget {
         self.is_short() && self.state.lock().core.is_wanted(no)
     }
 
-    /// Waits until so many bytes are reserved; at most [`Budget::most`].
+    /// Waits until so many bytes are reserved for a call; at most [`Budget::most`].
     pub(crate) async fn reserve(
         self: &Arc<Self>,
-        no: PluginNo,
+        flow: &Arc<Flow>,
         bytes: u64,
         evict: &dyn Evict,
     ) -> Hold {
         let bytes = bytes.min(self.most);
         let (ticket, granted) = {
             let mut state = self.state.lock();
-            let asked = state.core.ask(no, bytes);
-            let waits = match asked {
-                Reservation::Granted => None,
+            match state.core.ask(flow, bytes) {
+                Reservation::Granted => {
+                    let granted = state.core.pump();
+                    self.tell(&mut state, granted);
+                    return self.hold(flow, bytes);
+                }
                 Reservation::Waits(ticket) => {
                     let (sender, granted) = oneshot::channel();
                     state.waiting.insert(ticket, sender);
-                    Some((ticket, granted))
+                    self.note(&state);
+                    (ticket, granted)
                 }
-            };
-            self.note(&state);
-            match waits {
-                None => return self.hold(no, bytes),
-                Some(waits) => waits,
             }
         };
         let mut place = QueueEntry {
             budget: Arc::clone(self),
-            no,
+            flow: Arc::clone(flow),
             ticket,
             bytes,
             waits: true,
@@ -110,24 +114,30 @@ impl Budget {
         // The sender lives until it has sent, so an error cannot occur.
         let _ = granted.await;
         place.waits = false;
-        self.hold(no, bytes)
+        self.hold(flow, bytes)
     }
 
-    /// Reserves so many bytes without waiting, unless a waiting call has precedence.
+    /// Reserves so many bytes for a call without waiting, unless a waiting call has precedence.
     pub(crate) fn reserve_now(
         self: &Arc<Self>,
-        no: PluginNo,
+        flow: &Arc<Flow>,
         bytes: u64,
         evict: &dyn Evict,
     ) -> Option<Hold> {
         let bytes = bytes.min(self.most);
-        self.take(no, 0, bytes, evict, Core::ask_now)
-            .then(|| self.hold(no, bytes))
+        self.take(flow, 0, bytes, evict, Core::ask_now)
+            .then(|| self.hold(flow, bytes))
     }
 
-    /// Drops idle instances as long as this lets the next call in.
+    /// Lets calls in that have room now, and drops idle instances as long as this lets the next call
+    /// in.
     pub(crate) fn make_room(&self, evict: &dyn Evict) {
-        let own = self.state.lock().core.own_lacks();
+        let own = {
+            let mut state = self.state.lock();
+            let granted = state.core.pump();
+            self.tell(&mut state, granted);
+            state.core.own_lacks()
+        };
         for (no, bytes) in own {
             evict.evict(Some(no), bytes);
         }
@@ -142,26 +152,25 @@ impl Budget {
     /// Takes so many bytes more by a rule, and drops idle instances if necessary.
     fn take(
         &self,
-        no: PluginNo,
+        flow: &Arc<Flow>,
         own: u64,
         bytes: u64,
         evict: &dyn Evict,
-        rule: fn(&mut Core, PluginNo, u64, u64) -> bool,
+        rule: fn(&mut Core, &Arc<Flow>, u64, u64) -> bool,
     ) -> bool {
         loop {
             let lack = {
                 let mut state = self.state.lock();
-                if rule(&mut state.core, no, own, bytes) {
+                if rule(&mut state.core, flow, own, bytes) {
                     let granted = state.core.pump();
                     self.tell(&mut state, granted);
                     return true;
                 }
-                state.core.lack(no, own, bytes)
+                state.core.lack(flow, own, bytes)
             };
-            let dropped = match lack {
-                Lack { own: 0, any: 0 } => false,
-                Lack { own: 0, any } => evict.evict(None, any),
-                Lack { own, .. } => evict.evict(Some(no), own),
+            let dropped = match lack.plugin.max(lack.flow) {
+                0 => lack.any > 0 && evict.evict(None, lack.any),
+                own => evict.evict(Some(flow.no), own),
             };
             if !dropped {
                 return false;
@@ -193,11 +202,12 @@ impl Budget {
     fn cancel(&self, place: &QueueEntry) {
         let mut state = self.state.lock();
         state.waiting.remove(&place.ticket);
-        let (waited, granted) = state.core.cancel(place.no, place.ticket);
+        let (waited, granted) = state.core.cancel(&place.flow, place.ticket);
         self.tell(&mut state, granted);
         if !waited {
             // It was granted, but the caller is gone.
-            let granted = state.core.give_back(place.no, place.bytes);
+            place.flow.less(place.bytes);
+            let granted = state.core.give_back(place.flow.no, place.bytes);
             self.tell(&mut state, granted);
         }
     }
@@ -219,11 +229,22 @@ impl Budget {
         self.metrics.plugin_memory_waiting.set(waiting as u64);
     }
 
-    fn hold(self: &Arc<Self>, no: PluginNo, bytes: u64) -> Hold {
+    /// Memory that was granted to a call.
+    fn hold(self: &Arc<Self>, flow: &Arc<Flow>, bytes: u64) -> Hold {
         Hold {
             budget: Arc::clone(self),
-            no,
+            no: flow.no,
+            flow: Some(Arc::clone(flow)),
             bytes,
+        }
+    }
+
+    /// Counts what a call of a flow has used.
+    fn charge(&self, flow: &Flow, bytes: u64, took: Duration) {
+        if took >= BRIEF {
+            let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            let used = (bytes / 1024).saturating_mul(ms);
+            self.state.lock().core.charge(flow, used);
         }
     }
 }
@@ -231,7 +252,7 @@ impl Budget {
 /// A place in the queue, until it is granted or its caller is gone.
 struct QueueEntry {
     budget: Arc<Budget>,
-    no: PluginNo,
+    flow: Arc<Flow>,
     ticket: Ticket,
     bytes: u64,
     waits: bool,
@@ -249,17 +270,23 @@ impl Drop for QueueEntry {
 pub struct Hold {
     budget: Arc<Budget>,
     no: PluginNo,
+    /// The flow of the call in progress that holds it.
+    flow: Option<Arc<Flow>>,
     bytes: u64,
 }
 
 impl Hold {
-    fn into_bytes(mut self) -> u64 {
-        std::mem::take(&mut self.bytes)
+    /// The memory, and the flow that still counts it.
+    fn into_parts(mut self) -> (u64, Option<Arc<Flow>>) {
+        (std::mem::take(&mut self.bytes), self.flow.take())
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        if let Some(flow) = &self.flow {
+            flow.less(self.bytes);
+        }
         self.budget.give_back(self.no, self.bytes);
     }
 }
@@ -275,11 +302,15 @@ pub(crate) struct Account {
     budget: Arc<Budget>,
     evict: Arc<dyn Evict>,
     no: PluginNo,
+    /// The flow of the call in progress, which counts what is held. None: the instance is idle.
+    flow: Option<Arc<Flow>>,
     /// Identifies a holder that draws on the reserve.
     id: u64,
     held: u64,
     borrowed: u64,
     used: u64,
+    /// What was used when the last call began.
+    used_before: u64,
     /// The most that was used, or requested, since the last [`Account::look`].
     high: u64,
     /// A request was refused since the last [`Account::look`].
@@ -290,14 +321,17 @@ impl Account {
     pub(crate) fn new(hold: Hold, evict: Arc<dyn Evict>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (budget, no) = (Arc::clone(&hold.budget), hold.no);
+        let (held, flow) = hold.into_parts();
         let mut account = Self {
             budget,
             evict,
             no,
+            flow,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            held: hold.into_bytes(),
+            held,
             borrowed: 0,
             used: 0,
+            used_before: 0,
             high: 0,
             denied: false,
         };
@@ -338,24 +372,50 @@ impl Account {
         borrowed
     }
 
-    /// Makes the account hold so many bytes before a call begins, unless a waiting call has
-    /// precedence.
-    pub(crate) fn prepare(&mut self, bytes: u64) -> bool {
+    /// Makes the account hold so many bytes before a call of a flow begins, unless a waiting call
+    /// has precedence.
+    pub(crate) fn prepare(&mut self, flow: &Arc<Flow>, bytes: u64) -> bool {
+        self.begin(flow);
         let lack = bytes.min(self.budget.most).saturating_sub(self.held);
-        lack == 0 || self.take(lack, Core::ask_now)
+        let prepared = lack == 0 || self.take(lack, Core::ask_now);
+        if !prepared {
+            self.idle();
+        }
+        prepared
     }
 
-    fn take(&mut self, bytes: u64, rule: fn(&mut Core, PluginNo, u64, u64) -> bool) -> bool {
-        let evict = &*self.evict;
-        let taken = self.budget.take(self.no, self.held, bytes, evict, rule);
+    fn take(&mut self, bytes: u64, rule: fn(&mut Core, &Arc<Flow>, u64, u64) -> bool) -> bool {
+        let Some(flow) = &self.flow else {
+            return false;
+        };
+        let taken = self.budget.take(flow, self.held, bytes, &*self.evict, rule);
         self.held += if taken { bytes } else { 0 };
         taken
     }
 
     /// Takes over the reservation of the call that begins, as far as it is needed.
     pub(crate) fn join(&mut self, hold: Hold, bytes: u64) {
-        self.held += hold.into_bytes();
+        let (held, flow) = hold.into_parts();
+        if let Some(flow) = flow {
+            self.begin(&flow);
+        }
+        self.held += held;
         self.keep(bytes);
+    }
+
+    /// From now on, the flow counts what is held.
+    fn begin(&mut self, flow: &Arc<Flow>) {
+        self.idle();
+        flow.more(self.held);
+        self.flow = Some(Arc::clone(flow));
+        self.used_before = self.used;
+    }
+
+    /// No flow counts what is held any more.
+    fn idle(&mut self) {
+        if let Some(flow) = self.flow.take() {
+            flow.less(self.held);
+        }
     }
 
     /// Splits off the memory of an output that outlives the call. None: it counts with the
@@ -368,13 +428,25 @@ impl Account {
         // Borrowed memory stays with the account.
         let bytes = (bytes as u64).min(self.held);
         self.held -= bytes;
-        Some(self.budget.hold(self.no, bytes))
+        if let Some(flow) = &self.flow {
+            flow.less(bytes);
+        }
+        Some(Hold {
+            budget: Arc::clone(&self.budget),
+            no: self.no,
+            flow: None,
+            bytes,
+        })
     }
 
-    /// The most that the call used, and whether it was refused memory.
-    pub(crate) fn look(&mut self) -> (u64, bool) {
+    /// Counts the memory and the time of a call that has ended. Returns whether it was refused memory.
+    pub(crate) fn look(&mut self, took: Duration) -> bool {
         let high = std::mem::replace(&mut self.high, self.used);
-        (high, std::mem::take(&mut self.denied))
+        if let Some(flow) = &self.flow {
+            flow.note(high, high > self.used_before);
+            self.budget.charge(flow, self.held, took);
+        }
+        std::mem::take(&mut self.denied)
     }
 
     /// Prepares the account of an instance that stays after a call. False: the instance cannot
@@ -387,6 +459,7 @@ impl Account {
             }
             self.repay();
         }
+        self.idle();
         !self.budget.is_wanted(self.no)
     }
 
@@ -394,6 +467,9 @@ impl Account {
     fn keep(&mut self, bytes: u64) {
         let surplus = self.held.saturating_sub(bytes.max(self.used));
         self.held -= surplus;
+        if let Some(flow) = &self.flow {
+            flow.less(surplus);
+        }
         self.budget.give_back(self.no, surplus);
     }
 
@@ -407,42 +483,8 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.repay();
+        self.idle();
         self.budget.give_back(self.no, self.held);
-    }
-}
-
-/// The most memory that recent calls of one plugin have used.
-#[derive(Debug)]
-pub(crate) struct Peak {
-    now: AtomicU64,
-    before: AtomicU64,
-}
-
-impl Peak {
-    pub(crate) fn new(initial: u64) -> Self {
-        Self {
-            now: AtomicU64::new(initial),
-            before: AtomicU64::new(initial),
-        }
-    }
-
-    /// The memory that a call is expected to use.
-    pub(crate) fn expected(&self) -> u64 {
-        let before = self.before.load(Ordering::Relaxed);
-        before.max(self.now.load(Ordering::Relaxed))
-    }
-
-    /// Records the memory that a call has used.
-    pub(crate) fn note(&self, used: u64) {
-        if used > self.now.load(Ordering::Relaxed) {
-            self.now.fetch_max(used, Ordering::Relaxed);
-        }
-    }
-
-    /// Starts a new period, and forgets the period before the last.
-    pub(crate) fn pass(&self) {
-        let now = self.now.swap(0, Ordering::Relaxed);
-        self.before.store(now, Ordering::Relaxed);
     }
 }
 

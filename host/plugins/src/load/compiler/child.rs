@@ -4,13 +4,15 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use windlass_model::Digest;
 use windlass_model::mac::KEY_BYTES;
 
 use super::super::engine;
-use super::{CODE, CRASHED, MAGIC, REASON_BYTES, REFUSED, WORD, answer};
+use super::functions::{Functions, Offer};
+use super::{CODE, CRASHED, MAGIC, MAX_OFFER_BYTES, REASON_BYTES, REFUSED, WORD, answer, given_back};
 use crate::error::chain;
 
 /// How much nicer than its host the process is: runs go before compilations.
@@ -47,11 +49,17 @@ fn work(memory_bytes: u64, cpu_seconds: u64, compiler: u64) -> io::Result<()> {
     close_others();
     limit(memory_bytes, cpu_seconds)?;
     let mut key = [0; KEY_BYTES];
-    let mut component = Vec::new();
+    let (mut offer, mut component) = (Vec::new(), Vec::new());
     let mut input = io::stdin().lock();
     input.read_exact(&mut key)?;
+    let mut length = [0; 4];
+    input.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length).min(MAX_OFFER_BYTES);
+    (&mut input).take(length.into()).read_to_end(&mut offer)?;
     input.read_to_end(&mut component)?;
-    let engine = engine::compiler().map_err(io::Error::other)?;
+    let offer = Offer::decode(&offer)?;
+    let functions = offer.as_ref().map(|offer| Arc::new(Functions::open(offer)));
+    let engine = engine::compiler(functions.clone()).map_err(io::Error::other)?;
     if engine::compiler_id(&engine) != compiler {
         return Err(io::Error::other("this is another compiler"));
     }
@@ -78,6 +86,16 @@ fn work(memory_bytes: u64, cpu_seconds: u64, compiler: u64) -> io::Result<()> {
     output.write_all(&(body.len() as u64).to_le_bytes())?;
     output.write_all(body)?;
     output.write_all(&tag.tag())?;
+    if kind == CODE {
+        let given = functions.map(|functions| functions.give_back());
+        let (used, file) = given.map_or((0, Vec::new()), |given| (given.used, given.file));
+        let mut tag = given_back(&key, used);
+        tag.add(&file);
+        output.write_all(&used.to_le_bytes())?;
+        output.write_all(&(file.len() as u64).to_le_bytes())?;
+        output.write_all(&file)?;
+        output.write_all(&tag.tag())?;
+    }
     output.flush()
 }
 

@@ -4,14 +4,19 @@
 //! it may crash. So a host starts a process for each component (`parent.rs`), which is the same
 //! program in another role (`child.rs`). The process limits its own memory and processor time
 //! before it reads the component, and the host ends it when it takes too long by the clock. It has
-//! no environment and no files but its input, its output and its errors.
+//! no environment and no files but its input, its output, its errors, and the function cache
+//! (`functions.rs`), which it reads.
 //!
-//! The request is a random key and the component, until the end of the input. The answer is
-//! `MAGIC`, one of `CODE`, `REFUSED` and `CRASHED`, the length of the body in eight bytes, the
-//! body, and its tag. The tag needs the key and is also over the component, so an answer that is cut
-//! off, that is text of another program, or that is for another component is none.
+//! The request is a random key, the length of the offer of functions in four bytes, the offer, and
+//! the component, until the end of the input. The answer is `MAGIC`, one of `CODE`, `REFUSED` and
+//! `CRASHED`, the length of the body in eight bytes, the body, and its tag. The tag needs the key and
+//! is also over the component, so an answer that is cut off, that is text of another program, or that
+//! is for another component is none. Behind code stands what the process gives back to the function
+//! cache: four bytes with a bit for each file that was used, the length of a new file in eight bytes,
+//! the file, and a tag.
 
 mod child;
+mod functions;
 mod parent;
 
 use std::ffi::OsString;
@@ -23,7 +28,8 @@ use windlass_model::Digest;
 use windlass_model::mac::{KEY_BYTES, Message};
 
 pub use child::compile_worker;
-pub(crate) use parent::{Fault, compile};
+pub(crate) use functions::{FunctionFile, MAX_FILES, Offer};
+pub(crate) use parent::{Fault, Output, Request, compile};
 
 /// Where components are compiled.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +93,7 @@ impl Patience<'_> {
 pub const WORD: &str = "compile-worker";
 
 /// The beginning of an answer.
-const MAGIC: &[u8; 16] = b"windlass code 1\n";
+const MAGIC: &[u8; 16] = b"windlass code 2\n";
 
 /// The body is compiled code.
 const CODE: u8 = 0;
@@ -105,6 +111,14 @@ const REASON_BYTES: usize = 16 * 1024;
 /// The most compiled code of a component, in bytes. That of the largest known language runtimes is
 /// a sixth of it.
 pub(crate) const MAX_CODE_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The longest offer of functions, in bytes: a path, and the numbers and keys of files.
+const MAX_OFFER_BYTES: u32 = 16 * 1024;
+
+/// The tag of what is given back to the function cache, before the new file.
+fn given_back(key: &[u8; KEY_BYTES], used: u32) -> Message {
+    Message::begin(key, &[b"windlass functions 1", &used.to_le_bytes()])
+}
 
 /// The tag of an answer, before its body.
 fn answer(key: &[u8; KEY_BYTES], component: &Digest, kind: u8) -> Message {

@@ -8,11 +8,11 @@ use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStdin, Command};
 use windlass_model::Digest;
-use windlass_model::mac::KEY_BYTES;
+use windlass_model::mac::{KEY_BYTES, Message};
 
 use super::{
-    CODE, CRASHED, HEAD_BYTES, MAGIC, MAX_CODE_BYTES, Patience, REASON_BYTES, REFUSED, Worker,
-    answer,
+    CODE, CRASHED, HEAD_BYTES, MAGIC, MAX_CODE_BYTES, Offer, Patience, REASON_BYTES, REFUSED,
+    Worker, answer, given_back,
 };
 
 /// The processor time of any component, in seconds, and that of each further MiB. The slowest
@@ -46,21 +46,36 @@ pub(crate) enum Fault {
     Unwritten(io::Error),
 }
 
-/// Compiles a component, and writes the code to `code`. Takes as long as the worker's timeout by the
-/// clock. Blocks.
+/// What is compiled.
+pub(crate) struct Request<'a> {
+    /// The compiler that the code is for.
+    pub(crate) compiler: u64,
+    pub(crate) component: &'a [u8],
+    /// Compiled functions of earlier compilations.
+    pub(crate) offer: Option<&'a Offer>,
+}
+
+/// Where the answer is written.
+pub(crate) struct Output<'a> {
+    pub(crate) code: &'a mut (dyn Write + Send),
+    /// A file of new functions; an error is ignored.
+    pub(crate) functions: &'a mut (dyn Write + Send),
+}
+
+/// Compiles a component, and writes the code to the output. Takes as long as the worker's timeout by
+/// the clock. Blocks. Returns a bit for each file of the offer whose functions were used.
 ///
 /// # Errors
 ///
-/// There is no code; what `code` has is worthless.
+/// There is no code; what the output has is worthless.
 pub(crate) fn compile(
     io: &tokio::runtime::Handle,
     worker: &Worker,
-    compiler: u64,
-    component: &[u8],
+    request: &Request<'_>,
     patience: Patience<'_>,
-    code: &mut (dyn Write + Send),
-) -> Result<(), Fault> {
-    let exchange = exchange(worker, compiler, component, patience, code);
+    output: &mut Output<'_>,
+) -> Result<u32, Fault> {
+    let exchange = exchange(worker, request, patience, output);
     match io.block_on(exchange)? {
         // The compiler may notice by itself that the system gives it no more memory.
         Ended::Answered(Err(Fault::Refused(reason) | Fault::Crashed(reason)))
@@ -82,7 +97,7 @@ pub(crate) fn compile(
 }
 
 enum Ended {
-    Answered(Result<(), Fault>),
+    Answered(Result<u32, Fault>),
     /// It was ended by the host.
     Late,
     /// It was ended, since the caller waits no longer.
@@ -101,18 +116,18 @@ fn cpu_seconds(component: &[u8]) -> u64 {
 
 async fn exchange(
     worker: &Worker,
-    compiler: u64,
-    component: &[u8],
+    request: &Request<'_>,
     patience: Patience<'_>,
-    code: &mut (dyn Write + Send),
+    taken: &mut Output<'_>,
 ) -> Result<Ended, Fault> {
+    let component = request.component;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let child = Command::new(&worker.program)
         .arg0("windlass")
         .args(&worker.arguments)
         .arg(worker.memory_bytes.to_string())
         .arg(cpu_seconds(component).to_string())
-        .arg(compiler.to_string())
+        .arg(request.compiler.to_string())
         .env_clear()
         .env("RAYON_NUM_THREADS", threads.min(MAX_THREADS).to_string())
         .current_dir("/")
@@ -131,9 +146,11 @@ async fn exchange(
     };
     let key: [u8; KEY_BYTES] = rand::random();
     let component_digest = Digest::of(component);
+    let offer = Offer::encode(request.offer);
+    let most = request.offer.map_or(0, |offer| offer.most);
     let talking = async {
         let answering = async {
-            let received = receive(&mut output, &key, &component_digest, code).await;
+            let received = receive(&mut output, &key, &component_digest, most, taken).await;
             // A process that goes on after its answer, or whose answer is none, is of no use.
             if !matches!(received, Ok(Received::Answer(_))) {
                 let _ = child.start_kill();
@@ -142,7 +159,7 @@ async fn exchange(
             received
         };
         let (_, received, errors) =
-            tokio::join!(send(input, &key, component), answering, hear(errors));
+            tokio::join!(send(input, &key, &offer, component), answering, hear(errors));
         (received, errors, child.wait().await)
     };
     let ended = tokio::select! {
@@ -167,8 +184,15 @@ async fn exchange(
 }
 
 /// Sends the request. An error shows in the answer, which is missing then.
-async fn send(mut input: ChildStdin, key: &[u8], component: &[u8]) -> io::Result<()> {
+async fn send(
+    mut input: ChildStdin,
+    key: &[u8],
+    offer: &[u8],
+    component: &[u8],
+) -> io::Result<()> {
     input.write_all(key).await?;
+    input.write_all(&(offer.len() as u32).to_le_bytes()).await?;
+    input.write_all(offer).await?;
     input.write_all(component).await?;
     input.shutdown().await
 }
@@ -183,7 +207,7 @@ async fn hear(errors: impl AsyncRead + Unpin) -> String {
 }
 
 enum Received {
-    Answer(Result<(), Fault>),
+    Answer(Result<u32, Fault>),
     TooMuch,
 }
 
@@ -203,7 +227,8 @@ async fn receive(
     output: &mut (impl AsyncRead + Unpin),
     key: &[u8; KEY_BYTES],
     component: &Digest,
-    code: &mut (dyn Write + Send),
+    most_functions: u64,
+    taken: &mut Output<'_>,
 ) -> Result<Received, Unread> {
     let mut head = [0; HEAD_BYTES];
     output.read_exact(&mut head).await?;
@@ -219,36 +244,73 @@ async fn receive(
     if length > MAX_CODE_BYTES {
         return Ok(Received::TooMuch);
     }
-    let mut tag = answer(key, component, kind);
+    let tag = answer(key, component, kind);
     let mut reason = Vec::new();
-    let mut body = output.take(length);
+    let mut unwritten = None;
+    tagged(output, length, tag, |part| match kind {
+        CODE if unwritten.is_none() => unwritten = taken.code.write_all(part).err(),
+        CODE => {}
+        _ => reason.extend_from_slice(part),
+    })
+    .await?;
+    if let Some(error) = unwritten {
+        return Err(Unread::Unwritten(error));
+    }
+    let mut used = 0;
+    if kind == CODE {
+        let mut head = [0; 12];
+        output.read_exact(&mut head).await?;
+        let (bits, length) = head.split_at(4);
+        let (Ok(bits), Ok(length)) = (bits.try_into(), length.try_into()) else {
+            return Err(Unread::NoAnswer);
+        };
+        used = u32::from_le_bytes(bits);
+        let length = u64::from_le_bytes(length);
+        if length > most_functions {
+            return Err(Unread::NoAnswer);
+        }
+        tagged(output, length, given_back(key, used), |part| {
+            let _ = taken.functions.write_all(part);
+        })
+        .await?;
+    }
+    if output.read(&mut [0]).await? > 0 {
+        return Err(Unread::NoAnswer);
+    }
+    let reason = String::from_utf8_lossy(&reason).into_owned();
+    Ok(Received::Answer(match kind {
+        CODE => Ok(used),
+        REFUSED => Err(Fault::Refused(reason)),
+        _ => Err(Fault::Crashed(reason)),
+    }))
+}
+
+/// Reads a body of this length, part by part, and checks the tag behind it.
+async fn tagged(
+    output: &mut (impl AsyncRead + Unpin),
+    length: u64,
+    mut tag: Message,
+    mut take: impl FnMut(&[u8]),
+) -> Result<(), Unread> {
     let mut part = vec![0; PART_BYTES];
     let mut left = length;
     while left > 0 {
-        let count = body.read(&mut part).await?;
+        let most = usize::try_from(left).map_or(PART_BYTES, |left| left.min(PART_BYTES));
+        let count = output.read(part.get_mut(..most).unwrap_or_default()).await?;
         let read = part.get(..count).unwrap_or_default();
         if read.is_empty() {
             return Err(Unread::NoAnswer);
         }
         tag.add(read);
-        match kind {
-            CODE => code.write_all(read).map_err(Unread::Unwritten)?,
-            _ => reason.extend_from_slice(read),
-        }
+        take(read);
         left -= count as u64;
     }
-    let output = body.into_inner();
     let mut sent = [0; 32];
     output.read_exact(&mut sent).await?;
-    if !tag.verify(&sent) || output.read(&mut part).await? > 0 {
-        return Err(Unread::NoAnswer);
+    match tag.verify(&sent) {
+        true => Ok(()),
+        false => Err(Unread::NoAnswer),
     }
-    let reason = String::from_utf8_lossy(&reason).into_owned();
-    Ok(Received::Answer(match kind {
-        CODE => Ok(()),
-        REFUSED => Err(Fault::Refused(reason)),
-        _ => Err(Fault::Crashed(reason)),
-    }))
 }
 
 /// A part of the system's error for ENOMEM.

@@ -177,7 +177,7 @@ fn the_weight_of_a_definition_is_about_the_memory_that_it_takes() {
         ),
         (
             "variables",
-            with("vars", properties(20_000, &|at| json!(at))),
+            with("vars", properties(10_000, &|at| json!(at))),
         ),
     ];
     let mut wrong = Vec::new();

@@ -4,6 +4,8 @@ mod report;
 mod sample;
 mod suite;
 
+pub(super) use suite::asks;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -49,18 +51,11 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("error")?)?;
         let mut report = Report::default();
-        let mut examples = self.examples.clone();
-        let host = machine.host(compile::noted(context.output))?;
-        let file = if self.subject.is_dir() {
+        if self.subject.is_dir() {
             own_tests(&machine, &self.subject, &mut report)?;
-            let folder = build::folder(context, &machine.config, &self.subject);
-            let built = build::build(&host, &self.subject, &folder)?;
-            built.warnings.iter().for_each(|it| context.output.warn(it));
-            examples.get_or_insert_with(|| self.subject.join(example::FOLDER));
-            built.file
-        } else {
-            self.subject.clone()
-        };
+        }
+        let (file, examples) = subject(context, &machine, &self.subject, self.examples.clone())?;
+        let host = machine.host(compile::noted(context.output))?;
         let plugin = host.load_file(&file)?;
         let examples = match &examples {
             Some(folder) => example::read(folder, &plugin)?,
@@ -87,6 +82,47 @@ impl Arguments {
             }
         }
     }
+}
+
+/// The component that a command is about, and the folder of its examples. Of a directory, it is built.
+pub(super) fn subject(
+    context: &Context,
+    machine: &Machine,
+    subject: &Path,
+    examples: Option<PathBuf>,
+) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
+    if !subject.is_dir() {
+        return Ok((subject.to_owned(), examples));
+    }
+    let host = machine.host(compile::noted(context.output))?;
+    let folder = build::folder(context, &machine.config, subject);
+    let built = build::build(&host, subject, &folder)?;
+    built.warnings.iter().for_each(|it| context.output.warn(it));
+    let examples = examples.unwrap_or_else(|| subject.join(example::FOLDER));
+    Ok((built.file, Some(examples)))
+}
+
+/// A host that gives no plugin a grant, with this isolation for the plugins of these packages.
+pub(super) fn host_without_grants(
+    context: &Context,
+    machine: &Machine,
+    packages: &[&str],
+    isolation: Isolation,
+) -> anyhow::Result<Arc<Host>> {
+    let settings = Settings {
+        isolation,
+        ..Settings::default()
+    };
+    let host = machine.host_with(compile::noted(context.output), |options| {
+        let own = packages.iter().map(|package| (*package).to_owned());
+        options.settings.extend(own.map(|package| (package, settings.clone())));
+        // A plugin of the library has its grants without settings.
+        options.library.clear();
+        options.quarantine_after = None;
+        // A quarter less is the fewest calls of an instance.
+        options.pool.slot_calls = REUSES * 2;
+    })?;
+    Ok(host)
 }
 
 /// Runs the tests of the author, whose output goes to stderr.
@@ -148,18 +184,7 @@ impl<'m> Bench<'m> {
     ) -> anyhow::Result<Self> {
         let package = &plugin.description.package;
         let load = |isolation| -> anyhow::Result<(Arc<Host>, Arc<Plugin>)> {
-            let host = machine.host_with(compile::noted(context.output), |options| {
-                let settings = Settings {
-                    isolation,
-                    ..Settings::default()
-                };
-                options.settings.insert(package.clone(), settings);
-                // A plugin of the library has its grants without settings.
-                options.library.clear();
-                options.quarantine_after = None;
-                // A quarter less is the fewest calls of an instance.
-                options.pool.slot_calls = REUSES * 2;
-            })?;
+            let host = host_without_grants(context, machine, &[package.as_str()], isolation)?;
             let plugin = host.load_file(file)?;
             Ok((host, plugin))
         };

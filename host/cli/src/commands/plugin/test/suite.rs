@@ -86,7 +86,7 @@ pub(super) fn run(bench: &Bench<'_>, examples: &[Example], report: &mut Report) 
 }
 
 /// The calls: the first example of each node and of the consumer, or a made-up one.
-fn asks(plugin: &Plugin, examples: &[Example]) -> Vec<Example> {
+pub(in super::super) fn asks(plugin: &Plugin, examples: &[Example]) -> Vec<Example> {
     let mut asks = Vec::new();
     for node in &plugin.description.nodes {
         let is_of = |example: &&Example| matches!(&example.ask, Ask::Node { node: it, .. } if it.id == node.id);
