@@ -4,11 +4,11 @@
 # make test       the author's tests, as an ordinary program
 # make toolchain  the compiler for WebAssembly; nothing if there is none
 #
-# WASM_CC names another compiler for WebAssembly, WASM_CXX that for C++, WASM_CFLAGS more flags, and
-# CC the compiler of the tests.
+# WASM_CC names another compiler for WebAssembly, WASM_CFLAGS more flags for it, and CC and CFLAGS those
+# of the tests. The same compilers take sources in C++, without exceptions and types at run time.
 
 SDK := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
-BUILD ?= build
+BUILD := build
 SOURCES ?= $(sort $(wildcard src/*.c src/*.cc src/*.cpp))
 TESTS ?= $(sort $(wildcard test/*.c test/*.cc test/*.cpp))
 HEADERS := $(wildcard src/*.h test/*.h $(SDK)/*.h $(SDK)/src/*.h)
@@ -37,16 +37,19 @@ ifeq ($(origin WASM_CC),undefined)
 WASM_CC := $(shell $(FIND))
 endif
 
-WASM_CXX ?= $(subst zig cc,zig c++,$(subst ziglang cc,ziglang c++,$(WASM_CC)))
-HAS_CXX := $(filter %.cc %.cpp,$(SOURCES))
-INCLUDES := -I$(SDK)
-FLAGS := $(INCLUDES) -Wall -Wextra -fno-exceptions -fno-rtti
+# Without a compiler of the system, the one for WebAssembly runs the tests.
+ifeq ($(origin CC)$(shell command -v cc),default)
+CC := $(filter-out $(WASI) $(FREE) $(FIRST),$(WASM_CC))
+endif
+
+HAS_CXX := $(filter %.cc %.cpp,$(SOURCES) $(TESTS))
+FLAGS := -I$(SDK) -Wall -Wextra $(if $(HAS_CXX),-fno-exceptions -fno-rtti)
 WASM_FLAGS := -Os -g0 -fvisibility=hidden -Wl,--strip-all -Wl,-z,stack-size=262144
 
 $(BUILD)/plugin.wasm: $(SOURCES) $(SDK_SOURCES) $(HEADERS) $(MAKEFILE_LIST)
 	$(if $(WASM_CC),,$(error There is no compiler for WebAssembly: pip install ziglang, or apt-get install clang lld))
 	@mkdir -p $(BUILD)
-	$(if $(HAS_CXX),$(WASM_CXX),$(WASM_CC)) $(WASM_FLAGS) $(FLAGS) $(WASM_CFLAGS) -o $@ $(SOURCES) $(SDK_SOURCES)
+	$(WASM_CC) $(WASM_FLAGS) $(FLAGS) $(WASM_CFLAGS) -o $@ $(SOURCES) $(SDK_SOURCES)
 
 .PHONY: test toolchain clean
 test: $(BUILD)/test

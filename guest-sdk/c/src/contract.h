@@ -267,7 +267,7 @@ WL_IMPORT("random/random", "number") uint64_t wl_import_random(void);
 #ifdef __wasm__
 // The sizes that the canonical ABI gives these types.
 _Static_assert(sizeof(wl_abi_failure) == 72, "failure");
-_Static_assert(sizeof(wl_abi_bookmark) == 104, "bookmark");
+_Static_assert(sizeof(wl_abi_bookmark) == 96, "bookmark");
 _Static_assert(sizeof(wl_abi_executed) == 104, "result of execute");
 _Static_assert(sizeof(wl_abi_accepted) == 88, "result of accept");
 _Static_assert(sizeof(wl_abi_finding) == 48, "finding-level");

@@ -1,0 +1,151 @@
+//! Plugins in C: a project that `windlass plugin new` makes and its author changes, and the plugin of the
+//! examples, which `cargo xtask prepare` builds.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use windlass_tests::harness::{Place, c, until, zig};
+
+/// A place in which the program finds a compiler for C. None: it is not installed, and need not be.
+fn place() -> Option<Place> {
+    let (programs, cache) = zig()?;
+    let path = std::env::var("PATH").expect("there is a path");
+    let path = format!("{}:{path}", programs.display());
+    let place = Place::new(&[])
+        .with("plugins.compile-timeout", "10m")
+        .with_variable("PATH", &path)
+        .with_variable("ZIG_GLOBAL_CACHE_DIR", &cache.display().to_string());
+    Some(place)
+}
+
+/// Says a command that has to succeed.
+#[track_caller]
+fn ask(place: &Place, arguments: &[&str]) -> Value {
+    let said = place.say(&[&["-o", "json"], arguments].concat());
+    assert_eq!(said.exit, Some(0), "{said:#?}");
+    said.json()
+}
+
+/// Replaces a text of a file, which has to have it.
+#[track_caller]
+fn edit(file: &Path, old: &str, new: &str) {
+    let text = std::fs::read_to_string(file).expect("a file can be read");
+    assert!(text.contains(old), "{} has no `{old}`", file.display());
+    std::fs::write(file, text.replace(old, new)).expect("a file can be written");
+}
+
+/// The workflow of one node.
+fn one(node: &str, with: Value) -> Value {
+    let node = json!({ "use": node, "with": with, "input": "{{ input }}" });
+    json!({ "workflow": "it", "nodes": { "it": node }, "output": "{{ nodes.it.output }}" })
+}
+
+#[test]
+fn a_new_project_is_tested_built_and_used_by_a_running_host() {
+    let Some(place) = place() else { return };
+    ask(&place, &["plugin", "new", "greeter", "--lang", "c", "--kind", "both"]);
+    let project = place.path("greeter");
+    for file in ["src/greet.c", "test/greet.c", "examples/greet.json"] {
+        edit(&project.join(file), "Hello, ", "Good morning, ");
+    }
+    let report = ask(&place, &["plugin", "test", "greeter"]);
+    let cases = report["cases"].as_array().expect("a report has cases");
+    assert!(cases.len() >= 15, "{report:#}");
+    assert_eq!(report["failed"], 0, "{report:#}");
+
+    // The folder of another project: the same sources make the same bytes there.
+    let serve = place.serve();
+    let built = |out: &Path| {
+        let out = out.display().to_string();
+        ask(&place, &["plugin", "build", "greeter", "--out", &out])
+    };
+    let elsewhere = place.path("elsewhere");
+    built(&elsewhere);
+    std::fs::remove_dir_all(project.join("build")).expect("a folder can be deleted");
+    let loaded = built(&place.plugins());
+    assert_eq!(loaded["pure"], true, "{loaded:#}");
+    let bytes = |folder: &Path| std::fs::read(folder.join("greeter.wasm")).expect("it is built");
+    assert_eq!(bytes(&elsewhere), bytes(&place.plugins()));
+    assert!(bytes(&elsewhere).len() < 100 << 10);
+
+    until("the host has loaded the plugin", || {
+        let mut log = serve.stderr().lines().map(str::to_owned).collect::<Vec<_>>();
+        log.retain(|line| line.contains("loaded") && line.contains("greeter.wasm"));
+        !log.is_empty()
+    });
+    let file = place.workflow("it", &one("greeter/greet", json!({})));
+    let file = file.display().to_string();
+    let id = place.ask(&["runs", "start", &file, "--input", "name=Zoë"]);
+    let said = place.ask(&["-o", "json", "runs", "result", id.trim(), "--wait"]);
+    let said: Value = serde_json::from_str(&said).expect("it is JSON");
+    assert_eq!(said["output"], json!({ "greeting": "Good morning, Zoë!" }));
+}
+
+#[test]
+fn a_mistake_in_a_source_is_printed_with_its_place_and_keeps_the_old_component() {
+    let Some(place) = place() else { return };
+    ask(&place, &["plugin", "new", "broken", "--lang", "c"]);
+    ask(&place, &["plugin", "build", "broken"]);
+    edit(&place.path("broken/src/greet.c"), "return wl_invalid", "retrun wl_invalid");
+    let said = place.say(&["plugin", "build", "broken"]);
+    assert_ne!(said.exit, Some(0), "{said:#?}");
+    assert!(said.stderr.contains("src/greet.c:8:"), "{}", said.stderr);
+    let input = json!({ "name": "Ada" }).to_string();
+    let called = ask(&place, &["plugin", "call", "broken/greet", "--input", &input]);
+    assert_eq!(called["output"]["greeting"], "Hello, Ada!");
+}
+
+#[test]
+fn a_compiler_that_is_missing_is_named_with_its_installation() {
+    let bare = Place::new(&[]);
+    ask(&bare, &["plugin", "new", "greeter", "--lang", "c"]);
+    let tools = bare.path("tools");
+    std::fs::create_dir(&tools).expect("a folder can be made");
+    for tool in ["make", "sh"] {
+        let path = std::env::var_os("PATH").expect("there is a path");
+        let mut found = std::env::split_paths(&path).map(|folder| folder.join(tool));
+        let Some(found) = found.find(|file| file.is_file()) else {
+            eprintln!("NOT RUN: there is no {tool}");
+            return;
+        };
+        std::os::unix::fs::symlink(found, tools.join(tool)).expect("a link can be made");
+    }
+    let bare = bare.with_variable("PATH", &tools.display().to_string());
+    let said = bare.say(&["plugin", "build", "greeter"]);
+    assert_eq!(said.exit, Some(21), "{said:#?}");
+    assert!(said.stderr.contains("pip install ziglang"), "{said:#?}");
+}
+
+/// A place with the plugin of the examples.
+fn with_iban() -> Option<Place> {
+    let place = Place::new(&[]);
+    let to = place.plugins().join("iban.wasm");
+    std::os::unix::fs::symlink(c("iban")?, to).expect("a link can be made");
+    Some(place)
+}
+
+#[test]
+fn the_plugin_of_the_examples_takes_its_ports() {
+    let Some(place) = with_iban() else { return };
+    let workflow = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/iban/iban.yaml");
+    let output = |iban: &str| {
+        let input = json!({ "iban": iban }).to_string();
+        ask(&place, &["run", workflow, "--input", &input])["output"].take()
+    };
+    assert_eq!(
+        output("DE89 3704 0044 0532 0130 00"),
+        "booked DE89370400440532013000"
+    );
+    assert_eq!(output("GB82WEST12345698765432"), "asked again");
+    assert_eq!(ask(&place, &["plugin", "inspect", "iban"])["pure"], true);
+}
+
+#[test]
+fn a_check_in_c_finds_a_mistake_before_a_run() {
+    let Some(place) = with_iban() else { return };
+    let file = place.workflow("it", &one("iban/check", json!({ "country": "US" })));
+    let said = place.say(&["workflow", "validate", &file.display().to_string()]);
+    assert_ne!(said.exit, Some(0), "{said:#?}");
+    let text = said.stderr + &said.stdout;
+    assert!(text.contains("US has no IBAN"), "{text}");
+}
