@@ -23,37 +23,37 @@ static void the_description_has_what_the_tables_have(void) {
   const wl_json *document = wl_parse((wl_text){it->body.at, it->body.length}, NULL);
   WL_CHECK(wl_as_int(wl_get(document, "windlass"), 0) == 1);
   const wl_json *nodes = wl_get(document, "nodes");
-  WL_CHECK(wl_count(nodes) == 6);
+  WL_CHECK(wl_count(nodes) == 7);
   WL_CHECK_JSON(wl_at(nodes, 0),
                 "{\"name\":\"echo\",\"title\":\"Echo\",\"config\":{\"type\":\"object\",\"properties\":"
                 "{\"port\":{\"type\":\"string\",\"pattern\":\"\\\\w\"}}},\"ports\":[\"done\",\"other\"]}");
   WL_CHECK_JSON(wl_get(wl_at(nodes, 4), "capabilities"), "[\"http\",\"events\"]");
   WL_CHECK(wl_as_bool(wl_get(wl_at(nodes, 1), "suspends"), false));
-  WL_CHECK_JSON(wl_get(document, "consumer"), "{\"routes\":[\"gate\"]}");
+  WL_CHECK_JSON(wl_get(document, "consumer"), "{\"routes\":[\"script\"]}");
 }
 
 static void an_output_and_its_ports_are_sent(void) {
-  const wl_abi_executed *it = execute("test/echo", "{\"port\":\"other\"}", "{\"a\":[1.50]}");
+  const wl_abi_executed *it = execute("script/echo", "{\"port\":\"other\"}", "{\"a\":[1.50]}");
   WL_CHECK(!it->is_error && it->value.outcome.tag == WL_DONE);
   WL_CHECK(is(it->value.outcome.value.done.output.body, "{\"a\":[1.50]}"));
   const wl_abi_list *ports = &it->value.outcome.value.done.ports;
   WL_CHECK(ports->length == 1 && is(*(wl_abi_string *)ports->at, "other"));
-  it = execute("test/fail", "{}", "\"bytes\"");
+  it = execute("script/fail", "{}", "\"bytes\"");
   WL_CHECK(it->value.outcome.value.done.output.tag == WL_BODY_INLINE);
   WL_CHECK(is(it->value.outcome.value.done.output.content_type.value, "text/csv"));
 }
 
 static void failures_have_class_details_and_position(void) {
-  const wl_abi_executed *it = execute("test/fail", "{}", "\"invalid\"");
+  const wl_abi_executed *it = execute("script/fail", "{}", "\"invalid\"");
   const wl_abi_failure *failure = &it->value.error.value.failure;
   WL_CHECK(it->is_error && it->value.error.tag == WL_INVALID);
   WL_CHECK(is(failure->message, "wrong \xef\xbf\xbd"));
   WL_CHECK(failure->position.some && failure->position.value.column == 4);
-  it = execute("test/fail", "{}", "\"retry\"");
+  it = execute("script/fail", "{}", "\"retry\"");
   WL_CHECK(it->value.error.tag == WL_RETRYABLE && it->value.error.value.after.value == 1500);
   WL_CHECK(is(it->value.error.value.failure.details.value.body, "{\"code\":\"busy\"}"));
-  WL_CHECK(execute("test/fail", "{}", "\"cancelled\"")->value.error.tag == WL_CANCELLED);
-  it = execute("test/fail", "{}", "\"details\"");
+  WL_CHECK(execute("script/fail", "{}", "\"cancelled\"")->value.error.tag == WL_CANCELLED);
+  it = execute("script/fail", "{}", "\"details\"");
   WL_CHECK(it->value.error.tag == WL_PERMANENT);
   WL_CHECK(it->value.error.value.failure.details.value.tag == WL_BODY_INLINE);
 }
@@ -61,11 +61,11 @@ static void failures_have_class_details_and_position(void) {
 static void mistakes_of_a_node_are_failures(void) {
   static const char *const INPUTS[] = {"\"utf\"", "\"x\"", "null", "{", "\"\xff\"", ""};
   for (int i = 0; i < 6; i++) {
-    const wl_abi_executed *it = execute("test/fail", "{}", INPUTS[i]);
+    const wl_abi_executed *it = execute("script/fail", "{}", INPUTS[i]);
     WL_CHECK(it->is_error && it->value.error.tag == (i < 3 ? WL_OTHER : WL_INVALID));
     WL_CHECK(it->value.error.value.failure.message.length > 0);
   }
-  WL_CHECK(execute("test/none", "{}", "1")->value.error.tag == WL_INVALID);
+  WL_CHECK(execute("script/none", "{}", "1")->value.error.tag == WL_INVALID);
   WL_CHECK(execute("o", "{}", "1")->value.error.tag == WL_INVALID);
 }
 
@@ -74,7 +74,7 @@ static void a_node_polls_and_waits(void) {
   wl_fake_host.resumption = wl_read("{\"reason\":\"again\",\"state\":{\"polls\":2},\"phase\":2}");
   WL_CHECK_JSON(wl_run(&poll_node, NULL, NULL)->value, "{\"polls\":3}");
   wl_fake_host.resumption = NULL;
-  const wl_abi_executed *it = execute("test/ask", "{\"a\":1}", "7");
+  const wl_abi_executed *it = execute("script/ask", "{\"a\":1}", "7");
   const wl_abi_bookmark *bookmark = it->value.outcome.value.suspend.bookmarks.at;
   WL_CHECK(it->value.outcome.tag == WL_SUSPEND && is(bookmark->name, "approved"));
   WL_CHECK(is(bookmark->match.value.body, "7") && bookmark->is_private.value);
@@ -99,26 +99,29 @@ static const wl_response *answer(const wl_request *request) {
 }
 
 static void the_functions_of_the_host_work_and_refuse(void) {
-  wl_outcome *it = wl_run(&reach_node, NULL, "{\"a\":1}");
+  wl_outcome *it = wl_run(&reach_node, "{\"secret\":\"KEY\"}", "{\"a\":1}");
   WL_CHECK(it->error == WL_PERMANENT);
   WL_CHECK(!strcmp(it->message.at, "POST https://api.example/a is not granted: the test has no answer"));
   WL_CHECK_JSON(it->details, "{\"code\":\"http.denied\"}");
   wl_fake_host.fetch = answer;
   status = 503;
-  it = wl_run(&reach_node, NULL, "{\"a\":1}");
+  it = wl_run(&reach_node, "{\"secret\":\"KEY\"}", "{\"a\":1}");
   WL_CHECK(it->error == WL_RETRYABLE && it->after_ms == 3000);
   WL_CHECK_JSON(it->details, "{\"status\":503}");
   status = 404;
-  WL_CHECK(wl_run(&reach_node, NULL, "{\"a\":1}")->error == WL_PERMANENT);
+  WL_CHECK(wl_run(&reach_node, "{\"secret\":\"KEY\"}", "{\"a\":1}")->error == WL_PERMANENT);
   status = 200;
-  it = wl_run(&reach_node, NULL, "{\"a\":1}");
+  it = wl_run(&reach_node, "{\"secret\":\"KEY\"}", "{\"a\":1}");
   WL_CHECK_JSON(it->details, "{\"code\":\"events.unavailable\"}");
   wl_fake_host.grants_events = true;
   wl_fake_host.memory = wl_read("{\"vars.user\":\"ada\"}");
-  it = wl_run(&reach_node, NULL, "{\"a\":1}");
+  it = wl_run(&reach_node, "{\"secret\":\"KEY\"}", "{\"a\":1}");
   WL_CHECK_JSON(it->value, "\"ada\"");
   WL_CHECK_JSON(wl_fake_host.sent[0], "{\"name\":\"paid\",\"input\":\"od\"}");
   WL_CHECK(!strcmp(wl_fake_host.log[0], "warn 7 size=4"));
+  it = wl_run(&look_node, NULL, NULL);
+  WL_CHECK(wl_as_int(wl_get(it->value, "size"), 0) == 4);
+  WL_CHECK(wl_as_bool(wl_get(it->value, "chance"), false));
   wl_outcome *failure = NULL;
   WL_CHECK(!wl_blob_size("none", &failure) && failure->error == WL_PERMANENT);
   WL_CHECK(wl_schedule("a", 5, NULL, NULL) && !strcmp(wl_idempotency_key(), "key-1"));
@@ -126,19 +129,20 @@ static void the_functions_of_the_host_work_and_refuse(void) {
 }
 
 static void a_consumer_decides(void) {
-  WL_CHECK(wl_offer(&gate, NULL)->result == WL_HANDLED);
-  WL_CHECK(wl_offer(&gate, "{\"user\":1}")->result == WL_EXECUTE);
+  WL_CHECK_JSON(wl_offer(&gate, NULL)->value, "{\"accepted\":\"manual\"}");
+  WL_CHECK(wl_offer(&gate, "{\"handled\":1}")->result == WL_HANDLED);
   WL_CHECK(wl_offer(&gate, "{\"later\":1}")->after_ms == 5);
-  const wl_abi_accepted *it = wl_abi_accept(NULL, 0, 0, NULL, 0, 1, 0, NULL, 0, WL_BODY_TEXT,
-                                            (char *)wl_format("{}").at, 2);
-  WL_CHECK(!it->is_error && is(it->value.disposition.value.reason.message, "no user"));
+  char refused[] = "{\"refused\":1}";
+  const wl_abi_accepted *it = wl_abi_accept(NULL, 0, 0, NULL, 0, 1, 0, NULL, 0, WL_BODY_TEXT, refused,
+                                            sizeof refused - 1);
+  WL_CHECK(!it->is_error && is(it->value.disposition.value.reason.message, "refused"));
   it = wl_abi_accepted_of(wl_offer(&gate, "{\"broken\":1}"));
   WL_CHECK(it->is_error && it->value.error.tag == 0);
   WL_CHECK(((const wl_abi_accepted *)wl_abi_accepted_of(wl_done(NULL)))->value.error.tag == 1);
 }
 
 static void a_check_finds_mistakes(void) {
-  char type[] = "test/checked", config[] = "{\"prot\":1}";
+  char type[] = "script/checked", config[] = "{\"prot\":1}";
   wl_abi_string unknown = {"/port", 5};
   const wl_abi_list *it = wl_abi_check(type, sizeof type - 1, 0, NULL, 0, WL_BODY_TEXT, config,
                                        sizeof config - 1, &unknown, 1);

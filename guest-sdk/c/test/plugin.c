@@ -49,11 +49,14 @@ const wl_node fail_node = {.name = "fail", .run = fail};
 
 static wl_outcome *reach(const wl_call *call) {
   wl_outcome *failure = NULL;
+  const char *url = wl_as_string(wl_get(call->config, "url"), "https://me:secret@api.example/a?key=1");
+  const char *secret = wl_as_string(wl_get(call->config, "secret"), NULL);
   wl_request request = {
       .method = "POST",
-      .url = "https://me:secret@api.example/a?key=1",
-      .headers = {{.name = "authorization", .secret = "KEY"}},
+      .url = url,
+      .headers = {{.name = "authorization", .value = "none", .secret = secret}},
       .json = call->input,
+      .timeout_ms = 5000,
   };
   const wl_response *answer = wl_fetch(&request, &failure);
   if (!answer) return failure;
@@ -69,14 +72,49 @@ static wl_outcome *reach(const wl_call *call) {
 
 const wl_node reach_node = {.name = "reach", .run = reach, .capabilities = {"http", "events"}};
 
-static wl_outcome *admit(const wl_trigger *trigger) {
-  if (!trigger->payload) return wl_handled();
-  if (wl_get(trigger->payload, "later")) return wl_later(5);
-  if (wl_get(trigger->payload, "broken")) return wl_retryable("broken");
-  return wl_get(trigger->payload, "user") ? wl_execute(trigger->payload) : wl_reject("no user");
+// All functions of the host that need no grant, and one that does.
+static wl_outcome *look(const wl_call *call) {
+  (void)call;
+  wl_outcome *failure = NULL;
+  wl_json *it = wl_object();
+  const char *blob = wl_blob_write((wl_text){"a\0bc", 4}, &failure);
+  if (!blob) return failure;
+  wl_text part = wl_blob_read(blob, 1, 2, &failure);
+  wl_set(it, "size", wl_int((int64_t)wl_blob_size(blob, &failure)));
+  wl_set(it, "part", wl_string_of(part));
+  wl_set(it, "user", wl_memory("input.user", &failure));
+  wl_set(it, "none", wl_bool(!wl_memory("vars.none", &failure)));
+  if (failure) return failure;
+  wl_schedule("it", wl_now_ms(), NULL, &failure);
+  wl_set(it, "refused", failure ? wl_get(failure->details, "code") : NULL);
+  failure = NULL;
+  wl_memory("nothing", &failure);
+  wl_set(it, "path", failure ? wl_get(failure->details, "code") : NULL);
+  wl_set(it, "run", wl_int((int64_t)wl_text_of(wl_run_id()).length));
+  wl_set(it, "node", wl_string(wl_node_id()));
+  wl_set(it, "workflow", wl_string(wl_workflow()));
+  wl_set(it, "attempt", wl_int(wl_attempt()));
+  wl_set(it, "keyed", wl_bool(*wl_idempotency_key() && *wl_trigger_id()));
+  wl_set(it, "correlation", wl_bool(wl_correlation_id() != NULL));
+  wl_set(it, "in-time", wl_bool(wl_deadline_ms() > wl_now_ms() && wl_now_ms() > 1700000000000));
+  wl_set(it, "chance", wl_bool(wl_random() != wl_random() && wl_random_bytes(17).length == 17));
+  wl_set(it, "clock", wl_bool(wl_monotonic_ns() <= wl_monotonic_ns()));
+  wl_set(it, "cancelled", wl_bool(wl_is_cancelled()));
+  wl_progress(0.5, "half");
+  return wl_done(it);
 }
 
-const wl_consumer gate = {.accept = admit, .routes = {"gate"}};
+const wl_node look_node = {.name = "look", .run = look, .capabilities = {"events"}};
+
+static wl_outcome *admit(const wl_trigger *trigger) {
+  if (wl_get(trigger->payload, "handled")) return wl_handled();
+  if (wl_get(trigger->payload, "later")) return wl_later(5);
+  if (wl_get(trigger->payload, "broken")) return wl_retryable("broken");
+  if (wl_get(trigger->payload, "refused")) return wl_reject("refused");
+  return wl_execute(wl_set(wl_object(), "accepted", wl_string(trigger->kind)));
+}
+
+const wl_consumer gate = {.accept = admit, .routes = {"script"}};
 
 static void check_echo(const wl_json *config, const wl_json *unknown) {
   if (wl_count(unknown)) wl_warning("/port", "%s is not known", wl_as_string(wl_at(unknown, 0), ""));
@@ -85,7 +123,7 @@ static void check_echo(const wl_json *config, const wl_json *unknown) {
 
 static const wl_node checked = {.name = "checked", .run = echo, .check = check_echo};
 
-WL_PLUGIN(.package = "test", .version = "1.0.0", .title = "Test")
-WL_NODES(&echo_node, &poll_node, &ask_node, &fail_node, &reach_node, &checked)
+WL_PLUGIN(.package = "script", .version = "1.0.0", .title = "Test")
+WL_NODES(&echo_node, &poll_node, &ask_node, &fail_node, &reach_node, &look_node, &checked)
 WL_CONSUMER(&gate)
 WL_CHECKS

@@ -5,7 +5,7 @@
 
 #include "testing.h"
 
-extern const wl_node echo_node, poll_node, ask_node, fail_node, reach_node;
+extern const wl_node echo_node, poll_node, ask_node, fail_node, reach_node, look_node;
 extern const wl_consumer gate;
 
 #endif

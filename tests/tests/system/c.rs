@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_tests::harness::{Place, c, until, zig};
+use windlass_tests::harness::{Listener, Place, c, response, until, zig};
 
 /// A place in which the program finds a compiler for C. None: it is not installed, and need not be.
 fn place() -> Option<Place> {
@@ -77,14 +77,17 @@ fn a_new_project_is_tested_built_and_used_by_a_running_host() {
 }
 
 #[test]
-fn a_mistake_in_a_source_is_printed_with_its_place_and_keeps_the_old_component() {
+fn a_source_in_cpp_is_built_and_its_mistake_keeps_the_old_component() {
     let Some(place) = place() else { return };
     ask(&place, &["plugin", "new", "broken", "--lang", "c"]);
+    let source = place.path("broken/src/greet.cc");
+    std::fs::rename(source.with_extension("c"), &source).expect("a file can be renamed");
+    edit(&source, "wl_text name =", "auto name =");
     ask(&place, &["plugin", "build", "broken"]);
-    edit(&place.path("broken/src/greet.c"), "return wl_invalid", "retrun wl_invalid");
+    edit(&source, "return wl_invalid", "retrun wl_invalid");
     let said = place.say(&["plugin", "build", "broken"]);
-    assert_ne!(said.exit, Some(0), "{said:#?}");
-    assert!(said.stderr.contains("src/greet.c:8:"), "{}", said.stderr);
+    assert_eq!(said.exit, Some(21), "{said:#?}");
+    assert!(said.stderr.contains("src/greet.cc:7:"), "{}", said.stderr);
     let input = json!({ "name": "Ada" }).to_string();
     let called = ask(&place, &["plugin", "call", "broken/greet", "--input", &input]);
     assert_eq!(called["output"]["greeting"], "Hello, Ada!");
@@ -111,17 +114,70 @@ fn a_compiler_that_is_missing_is_named_with_its_installation() {
     assert!(said.stderr.contains("pip install ziglang"), "{said:#?}");
 }
 
-/// A place with the plugin of the examples.
-fn with_iban() -> Option<Place> {
+/// A place with the module of this plugin. None: it is not built, and need not be.
+fn with(name: &str) -> Option<Place> {
     let place = Place::new(&[]);
-    let to = place.plugins().join("iban.wasm");
-    std::os::unix::fs::symlink(c("iban")?, to).expect("a link can be made");
+    let to = place.plugins().join(name).with_extension("wasm");
+    std::os::unix::fs::symlink(c(name)?, to).expect("a link can be made");
     Some(place)
+}
+
+fn run(place: &Place, workflow: &Value, input: &Value) -> Value {
+    let file = place.workflow("it", workflow).display().to_string();
+    ask(place, &["run", &file, "--input", &input.to_string()])["output"].take()
+}
+
+#[test]
+fn the_functions_of_the_host_answer_a_node_in_c() {
+    let Some(place) = with("script") else { return };
+    let input = json!({ "user": "ada" });
+    let expected = json!({
+        "size": 4, "part": "\u{0}b", "user": "ada", "none": true, "refused": "events.unavailable",
+        "path": "memory.invalid-path", "run": 36, "node": "it", "workflow": "it", "attempt": 1,
+        "keyed": true, "correlation": false, "in-time": true, "chance": true, "clock": true,
+        "cancelled": false,
+    });
+    assert_eq!(run(&place, &one("script/look", json!({})), &input), expected);
+    let wide = json!({ "above": 9_007_199_254_740_993_i64, "text": "héllo 🎉\u{0}", "half": 0.5 });
+    assert_eq!(run(&place, &one("script/echo", json!({})), &wide), wide);
+    let polled = run(&place, &one("script/poll", json!({})), &json!(null));
+    assert_eq!(polled, json!({ "polls": 3 }));
+}
+
+#[test]
+fn a_request_of_a_node_in_c_is_sent_and_its_answer_is_read() {
+    let listener = Listener::start(|_| {
+        let headers = ["content-type: text/plain", "X-Id: 7"];
+        Some(response("200 OK", &headers, b"body"))
+    });
+    let Some(place) = with("script") else { return };
+    let place = place.with_http("script", &format!("[{:?}]", listener.origin()));
+    let with = json!({ "url": format!("{}/a?b=c", listener.origin()) });
+    let file = place.workflow("it", &one("script/reach", with));
+    let input = json!({ "order": 7 }).to_string();
+    let said = place.say(&["-o", "json", "run", &file.display().to_string(), "--input", &input]);
+    // The request and the blob of its answer went well; events are not granted.
+    let text = said.stdout + &said.stderr;
+    assert!(text.contains("events.unavailable"), "{text}");
+    let received = listener.received();
+    assert_eq!(received[0].body, b"{\"order\":7}");
+    assert_eq!(received[0].header("content-type"), Some("application/json"));
+    assert_eq!(received[0].header("authorization"), Some("none"));
+}
+
+#[test]
+fn a_consumer_in_c_decides_about_the_triggers_of_its_route() {
+    let Some(place) = with("script") else { return };
+    let place = place.with_consumer("script");
+    let mut workflow = one("script/echo", json!({}));
+    workflow["nodes"]["it"]["route"] = json!("script");
+    workflow["output"] = json!("{{ vars.accepted }}");
+    assert_eq!(run(&place, &workflow, &json!(1)), json!("start"));
 }
 
 #[test]
 fn the_plugin_of_the_examples_takes_its_ports() {
-    let Some(place) = with_iban() else { return };
+    let Some(place) = with("iban") else { return };
     let workflow = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/iban/iban.yaml");
     let output = |iban: &str| {
         let input = json!({ "iban": iban }).to_string();
@@ -137,7 +193,7 @@ fn the_plugin_of_the_examples_takes_its_ports() {
 
 #[test]
 fn a_check_in_c_finds_a_mistake_before_a_run() {
-    let Some(place) = with_iban() else { return };
+    let Some(place) = with("iban") else { return };
     let file = place.workflow("it", &one("iban/check", json!({ "country": "US" })));
     let said = place.say(&["workflow", "validate", &file.display().to_string()]);
     assert_ne!(said.exit, Some(0), "{said:#?}");
