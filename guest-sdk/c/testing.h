@@ -27,7 +27,7 @@ typedef struct wl_fake {
   // Answers a request, or returns NULL, as a host does that has not granted the address.
   const wl_response *(*fetch)(const wl_request *request);
   bool grants_events;
-  // What the node did: log lines as "info TEXT", blobs, and events as JSON.
+  // The deeds of the node: log lines as "info TEXT", blobs, and events as JSON.
   const char *log[WL_FAKES_MAX];
   wl_text blobs[WL_FAKES_MAX];
   const wl_json *sent[WL_FAKES_MAX];

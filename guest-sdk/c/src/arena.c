@@ -99,7 +99,7 @@ void wl_free_all(void) {
   current = first;
 }
 
-// By which the host allocates what it passes.
+// By which the host allocates its arguments.
 WL_EXPORT("cabi_realloc")
 void *wl_abi_realloc(void *old, size_t old_size, size_t align, size_t size);
 void *wl_abi_realloc(void *old, size_t old_size, size_t align, size_t size) {

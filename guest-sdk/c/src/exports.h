@@ -1,5 +1,5 @@
 // The exports of a component, which the last lines of a plugin make. A component has only those that
-// its author asks for, because a host offers it what it exports.
+// its author asks for, because a host gives triggers and checks to every component that exports them.
 
 #ifndef WINDLASS_EXPORTS_H
 #define WINDLASS_EXPORTS_H

@@ -1,4 +1,4 @@
-// What the sources of the SDK share, and no plugin uses.
+// Types and functions that the sources of the SDK share, and no plugin uses.
 
 #ifndef WINDLASS_INTERNAL_H
 #define WINDLASS_INTERNAL_H
@@ -50,7 +50,7 @@ wl_text wl_taken(wl_buffer *from);
 // The length in bytes of the character of UTF-8 at the beginning; 0 if there is none.
 size_t wl_utf8_length(const unsigned char *at, size_t room);
 
-// A text for the host, in which U+FFFD replaces what is no UTF-8: the host would end the call.
+// A text for the host, in which U+FFFD replaces bytes that are no UTF-8: with them the host ends the call.
 wl_abi_string wl_lower(wl_text text);
 wl_abi_maybe_string wl_lower_maybe(const char *text);
 // A payload for the host. Returns why it cannot be one, or NULL.

@@ -1,5 +1,5 @@
 // Random bytes, and damaged JSON, as inputs of a node: each answer is a failure or an echo, whose
-// text is read again. A sanitizer sees what else goes wrong.
+// text is read again. A sanitizer sees wrong accesses of memory.
 
 #include <string.h>
 
