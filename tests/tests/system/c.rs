@@ -43,7 +43,10 @@ fn one(node: &str, with: Value) -> Value {
 #[test]
 fn a_new_project_is_tested_built_and_used_by_a_running_host() {
     let Some(place) = place() else { return };
-    ask(&place, &["plugin", "new", "greeter", "--lang", "c", "--kind", "both"]);
+    ask(
+        &place,
+        &["plugin", "new", "greeter", "--lang", "c", "--kind", "both"],
+    );
     let project = place.path("greeter");
     for file in ["src/greet.c", "test/greet.c", "examples/greet.json"] {
         edit(&project.join(file), "Hello, ", "Good morning, ");
@@ -60,7 +63,10 @@ fn a_new_project_is_tested_built_and_used_by_a_running_host() {
     std::fs::rename(&project, &moved).expect("a folder can be renamed");
     std::fs::remove_dir_all(moved.join("build")).expect("a folder can be deleted");
     let built = ask(&place, &["plugin", "build", "moved"]);
-    assert_eq!((&built["changed"], &built["pure"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&built["changed"], &built["pure"]),
+        (&json!(false), &json!(true))
+    );
     assert!(built["bytes"].as_u64() < Some(100 << 10), "{built:#}");
 
     until("the host has loaded the plugin", || {
@@ -89,7 +95,10 @@ fn a_source_in_cpp_is_built_and_its_mistake_keeps_the_old_component() {
     assert_eq!(said.exit, Some(21), "{said:#?}");
     assert!(said.stderr.contains("src/greet.cc:7:"), "{}", said.stderr);
     let input = json!({ "name": "Ada" }).to_string();
-    let called = ask(&place, &["plugin", "call", "broken/greet", "--input", &input]);
+    let called = ask(
+        &place,
+        &["plugin", "call", "broken/greet", "--input", &input],
+    );
     assert_eq!(called["output"]["greeting"], "Hello, Ada!");
 }
 
@@ -137,7 +146,10 @@ fn the_functions_of_the_host_answer_a_node_in_c() {
         "keyed": true, "correlation": false, "in-time": true, "chance": true, "clock": true,
         "cancelled": false,
     });
-    assert_eq!(run(&place, &one("script/look", json!({})), &input), expected);
+    assert_eq!(
+        run(&place, &one("script/look", json!({})), &input),
+        expected
+    );
     let wide = json!({ "above": 9_007_199_254_740_993_i64, "text": "héllo 🎉\u{0}", "half": 0.5 });
     assert_eq!(run(&place, &one("script/echo", json!({})), &wide), wide);
     let polled = run(&place, &one("script/poll", json!({})), &json!(null));
@@ -155,7 +167,14 @@ fn a_request_of_a_node_in_c_is_sent_and_its_answer_is_read() {
     let with = json!({ "url": format!("{}/a?b=c", listener.origin()) });
     let file = place.workflow("it", &one("script/reach", with));
     let input = json!({ "order": 7 }).to_string();
-    let said = place.say(&["-o", "json", "run", &file.display().to_string(), "--input", &input]);
+    let said = place.say(&[
+        "-o",
+        "json",
+        "run",
+        &file.display().to_string(),
+        "--input",
+        &input,
+    ]);
     // The request and the blob of its answer went well; events are not granted.
     let text = said.stdout + &said.stderr;
     assert!(text.contains("events.unavailable"), "{text}");

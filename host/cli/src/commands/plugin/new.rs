@@ -253,7 +253,12 @@ mod tests {
                 "export { gate } from \"./gate.js\";",
             ),
             ("python", "src/plugin.py", "    \"greet\",", "    \"gate\","),
-            ("c", "src/plugin.c", "WL_NODES(&greet)", "WL_CONSUMER(&gate)"),
+            (
+                "c",
+                "src/plugin.c",
+                "WL_NODES(&greet)",
+                "WL_CONSUMER(&gate)",
+            ),
             (
                 "c",
                 "src/plugin.h",

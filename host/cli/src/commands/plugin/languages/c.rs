@@ -13,7 +13,8 @@ use crate::exit::Exit;
 pub(super) struct C;
 
 /// How `make` is installed.
-const MAKE: &str = "apt-get install make gcc on Debian and Ubuntu, `xcode-select --install` on macOS";
+const MAKE: &str =
+    "apt-get install make gcc on Debian and Ubuntu, `xcode-select --install` on macOS";
 
 /// How a compiler for WebAssembly is installed.
 const COMPILER: &str = "pip install ziglang, or on Debian and Ubuntu: apt-get install clang lld";
@@ -41,7 +42,12 @@ impl Language for C {
     }
 
     fn files(&self, archive: &Archive, name: &str, kind: Kind) -> Vec<NewFile> {
-        const NAMING: [&str; 4] = ["src/plugin.c", "src/plugin.h", "test/main.c", "test/tests.h"];
+        const NAMING: [&str; 4] = [
+            "src/plugin.c",
+            "src/plugin.h",
+            "test/main.c",
+            "test/tests.h",
+        ];
         let (sdk, template) = ("guest-sdk/c", "guest-sdk/c/template");
         let mut files = archive.below(template, "", "");
         files.retain(|(path, _)| kind.keeps(path));
@@ -60,7 +66,8 @@ impl Language for C {
         let compiler = run(make(project)?.arg("toolchain"), MAKE)?;
         let compiler = String::from_utf8_lossy(&compiler);
         if compiler.trim().is_empty() {
-            let text = "There is no compiler of C for WebAssembly: neither zig nor clang with wasm-ld";
+            let text =
+                "There is no compiler of C for WebAssembly: neither zig nor clang with wasm-ld";
             return Err(missing(text, COMPILER));
         }
         let mut build = make(project)?;
@@ -70,7 +77,10 @@ impl Language for C {
         run(&mut build, MAKE)?;
         let module = project.join(MODULE);
         std::fs::read(&module).map_err(|error| {
-            let text = format!("{} cannot be read after the build: {error}", module.display());
+            let text = format!(
+                "{} cannot be read after the build: {error}",
+                module.display()
+            );
             Expected::new(codes::BUILD, text)
                 .help("Leave the rule of this file as the SDK has it.")
                 .exit(Exit::Plugin)
@@ -91,7 +101,10 @@ impl Language for C {
 /// `make` in the folder of a project, which has to use the rules of the SDK.
 fn make(project: &Path) -> Result<Command, Expected> {
     if !project.join(RULES).is_file() {
-        let text = format!("{} is no plugin in C: there is no {RULES}", project.display());
+        let text = format!(
+            "{} is no plugin in C: there is no {RULES}",
+            project.display()
+        );
         return Err(Expected::new(codes::BUILD, text)
             .help("Make a project by `windlass plugin new NAME --lang c`, and copy its `vendor`.")
             .exit(Exit::Plugin));
