@@ -21,7 +21,7 @@ fn place() -> Option<Place> {
 /// Says a command that has to succeed.
 #[track_caller]
 fn ask(place: &Place, arguments: &[&str]) -> Value {
-    let said = place.say(&[&["-o", "json"], arguments].concat());
+    let said = place.say(&[&["-o", "json"][..], arguments].concat());
     assert_eq!(said.exit, Some(0), "{said:#?}");
     said.json()
 }
