@@ -43,13 +43,14 @@ CC := $(filter-out $(WASI) $(FREE) $(FIRST),$(WASM_CC))
 endif
 
 HAS_CXX := $(filter %.cc %.cpp,$(SOURCES) $(TESTS))
-FLAGS := -I$(SDK) -Wall -Wextra $(if $(HAS_CXX),-fno-exceptions -fno-rtti)
+# Tables leave members out, of which C++ warns.
+FLAGS := -I$(SDK) -Wall -Wextra -fno-exceptions $(if $(HAS_CXX),-Wno-missing-field-initializers)
 WASM_FLAGS := -Os -g0 -fvisibility=hidden -Wl,--strip-all -Wl,-z,stack-size=262144
 
 $(BUILD)/plugin.wasm: $(SOURCES) $(SDK_SOURCES) $(HEADERS) $(MAKEFILE_LIST)
 	$(if $(WASM_CC),,$(error There is no compiler for WebAssembly: pip install ziglang, or apt-get install clang lld))
 	@mkdir -p $(BUILD)
-	$(WASM_CC) $(WASM_FLAGS) $(FLAGS) $(WASM_CFLAGS) -o $@ $(SOURCES) $(SDK_SOURCES)
+	$(WASM_CC) $(WASM_FLAGS) $(if $(HAS_CXX),-fno-rtti) $(FLAGS) $(WASM_CFLAGS) -o $@ $(SOURCES) $(SDK_SOURCES)
 
 .PHONY: test toolchain clean
 test: $(BUILD)/test
@@ -60,7 +61,7 @@ $(BUILD)/test: $(SOURCES) $(TESTS) $(SDK_SOURCES) $(SDK)/testing.c $(HEADERS) $(
 	$(CC) -g -O1 $(FLAGS) $(CFLAGS) -o $@ $(SOURCES) $(TESTS) $(SDK_SOURCES) $(SDK)/testing.c
 
 toolchain:
-	@echo $(WASM_CC)
+	$(info $(WASM_CC))
 
 clean:
 	rm -rf $(BUILD)
