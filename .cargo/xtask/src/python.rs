@@ -1,7 +1,7 @@
 //! The SDK for Python: its own tests, and plugins that the system tests run. Its packages come from
 //! PyPI.
 
-use crate::{host, javascript, place, pypi, servers};
+use crate::{host, place, pypi, servers};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,17 +24,7 @@ pub(crate) fn prepare() -> Result<()> {
     let components = place::target()?.join("fixtures/python");
     match install() {
         Ok(programs) => build(&programs, &components),
-        Err(error) if !servers::required() => {
-            // Components of an older SDK prove nothing.
-            javascript::remove(&components)?;
-            host::say(&format!(
-                "NOT RUN: the packages of the SDK for Python cannot be had, and neither CI nor {} is \
-                 set: {error:#}",
-                servers::REQUIRE
-            ));
-            Ok(())
-        }
-        Err(error) => Err(error),
+        Err(error) => servers::without("the packages of the SDK for Python", &components, error),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The servers that tests start: PostgreSQL and Redis; and the browser. Installed from Debian's
 //! packages if possible, without the services that come with them.
 
-use crate::{debian, host, place};
+use crate::{debian, host, javascript, place};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +24,19 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 pub(crate) fn required() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     set("CI") || set(REQUIRE)
+}
+
+/// Goes on without plugins whose toolchain cannot be had, unless the tests of them are required.
+/// Deletes the components in this folder: those of older sources prove nothing.
+pub(crate) fn without(toolchain: &str, components: &Path, error: anyhow::Error) -> Result<()> {
+    if required() {
+        return Err(error);
+    }
+    javascript::remove(components)?;
+    host::say(&format!(
+        "NOT RUN: {toolchain} cannot be had, and neither CI nor {REQUIRE} is set: {error:#}"
+    ));
+    Ok(())
 }
 
 /// The variable that names the checker of Prometheus to the tests.

@@ -107,6 +107,30 @@ pub fn python(name: &str) -> Option<PathBuf> {
     prepared("python", name)
 }
 
+/// The module of a plugin in C that uses the SDK; otherwise as [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn c(name: &str) -> Option<PathBuf> {
+    prepared("c", name)
+}
+
+/// The directory of a compiler for C, Zig, and the one in which it keeps what it has compiled;
+/// otherwise as [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn zig() -> Option<(PathBuf, PathBuf)> {
+    let programs = target().join("pypi/python-zig/bin");
+    if programs.join("python-zig").is_file() {
+        return Some((programs, target().join("zig")));
+    }
+    missing("`cargo xtask prepare` has not installed Zig");
+    None
+}
+
 /// The programs that send a browser through the console.
 #[derive(Clone, Debug)]
 pub struct Browser {

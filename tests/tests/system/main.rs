@@ -11,6 +11,7 @@
 
 mod alone;
 mod author;
+mod c;
 mod clocks;
 mod cluster;
 mod compiling;

@@ -62,6 +62,18 @@ impl Kind {
         !(self == Self::Node && OF_CONSUMER.contains(&stem)
             || self == Self::Consumer && OF_NODE.contains(&stem))
     }
+
+    /// A file of a template, without the lines that name a file of which a project of this kind has
+    /// none.
+    pub(super) fn lines(self, file: &[u8]) -> Vec<u8> {
+        let is_part = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        let text = String::from_utf8_lossy(file);
+        let kept = text
+            .lines()
+            .filter(|line| line.split(is_part).all(|word| self.keeps(word)));
+        let kept: Vec<&str> = kept.collect();
+        (kept.join("\n") + "\n").into_bytes()
+    }
 }
 
 /// The longest name, as in descriptions.
@@ -221,6 +233,44 @@ mod tests {
                 languages::named(language).unwrap().refuses(name).is_some(),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn a_root_names_the_files_of_its_kind() {
+        let archive = Archive::open().unwrap();
+        let text = |language: &str, root: &str, kind| {
+            let language = languages::named(language).unwrap();
+            let files = language.files(&archive, "my-own", kind);
+            let root = files.into_iter().find(|(path, _)| path == root);
+            String::from_utf8(root.unwrap().1).unwrap()
+        };
+        for (language, root, greet, gate) in [
+            (
+                "js",
+                "src/plugin.js",
+                "export { greet } from \"./greet.js\";",
+                "export { gate } from \"./gate.js\";",
+            ),
+            ("python", "src/plugin.py", "    \"greet\",", "    \"gate\","),
+            (
+                "c",
+                "src/plugin.c",
+                "WL_NODES(&greet)",
+                "WL_CONSUMER(&gate)",
+            ),
+            (
+                "c",
+                "src/plugin.h",
+                "extern const wl_node greet;",
+                "extern const wl_consumer gate;",
+            ),
+            ("c", "test/main.c", "  test_greet();", "  test_gate();"),
+        ] {
+            let has = |kind, line| text(language, root, kind).lines().any(|it| it == line);
+            assert!(has(Kind::Node, greet) && !has(Kind::Node, gate), "{root}");
+            assert!(!has(Kind::Consumer, greet) && has(Kind::Consumer, gate));
+            assert!(has(Kind::Both, greet) && has(Kind::Both, gate), "{root}");
         }
     }
 

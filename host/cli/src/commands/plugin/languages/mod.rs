@@ -1,6 +1,7 @@
 //! The languages that authors write plugins in. Each has a template, a way to build, and a runner for
 //! the author's own tests; everything else is the same for all of them.
 
+mod c;
 mod node;
 mod python;
 mod rust;
@@ -40,11 +41,12 @@ pub(super) trait Language: Sync {
 }
 
 /// All languages. Where two have the same manifest, the first builds.
-pub(super) static LANGUAGES: [&dyn Language; 4] = [
+pub(super) static LANGUAGES: [&dyn Language; 5] = [
     &rust::Rust,
     &node::Node { name: "js" },
     &node::Node { name: "ts" },
     &python::Python,
+    &c::C,
 ];
 
 /// The language of this name.

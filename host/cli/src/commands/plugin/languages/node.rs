@@ -45,7 +45,7 @@ impl Language for Node {
         files.retain(|(path, _)| kind.keeps(path));
         for (path, bytes) in &mut files {
             if path.starts_with("src/plugin.") {
-                *bytes = exported(bytes, kind);
+                *bytes = kind.lines(bytes);
             }
         }
         let mut files = named(files, name);
@@ -81,17 +81,6 @@ impl Language for Node {
     }
 }
 
-/// The root of a plugin without the exports of files that a project of this kind lacks.
-fn exported(root: &[u8], kind: Kind) -> Vec<u8> {
-    let text = String::from_utf8_lossy(root);
-    let lines = text.lines().filter(|line| match line.split_once("\"./") {
-        Some((_, file)) => kind.keeps(file),
-        None => true,
-    });
-    let lines: Vec<&str> = lines.collect();
-    (lines.join("\n") + "\n").into_bytes()
-}
-
 /// Installs the packages of a project, unless they are installed.
 fn install(project: &Path) -> Result<(), Expected> {
     if project.join(BUILDER).is_file() {
@@ -116,24 +105,4 @@ fn install(project: &Path) -> Result<(), Expected> {
     Err(Expected::new(codes::BUILD, text)
         .help("Add `\"windlass\": \"file:vendor/windlass\"` to its `dependencies`.")
         .exit(Exit::Plugin))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_root_exports_the_files_of_its_kind() {
-        let root = b"// It.\n\nexport { gate } from \"./gate.js\";\nexport { greet } from \"./greet.js\";\n";
-        let text = |kind| String::from_utf8(exported(root, kind)).unwrap();
-        assert_eq!(
-            text(Kind::Node),
-            "// It.\n\nexport { greet } from \"./greet.js\";\n"
-        );
-        assert_eq!(
-            text(Kind::Consumer),
-            "// It.\n\nexport { gate } from \"./gate.js\";\n"
-        );
-        assert_eq!(text(Kind::Both).as_bytes(), root);
-    }
 }

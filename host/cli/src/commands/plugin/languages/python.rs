@@ -50,7 +50,7 @@ impl Language for Python {
         files.retain(|(path, _)| kind.keeps(path));
         for (path, bytes) in &mut files {
             if path == "src/plugin.py" {
-                *bytes = exported(bytes, kind);
+                *bytes = kind.lines(bytes);
             }
         }
         let mut files = named(files, name);
@@ -82,19 +82,6 @@ impl Language for Python {
     fn unread(&self) -> &'static [&'static str] {
         &["build"]
     }
-}
-
-/// The root of a plugin without the names of files that a project of this kind lacks.
-fn exported(root: &[u8], kind: Kind) -> Vec<u8> {
-    let text = String::from_utf8_lossy(root);
-    let lines = text.lines().filter(|line| {
-        let words = line
-            .trim_start_matches("from ")
-            .trim_matches([' ', '"', ',']);
-        kind.keeps(words.split(' ').next().unwrap_or_default())
-    });
-    let lines: Vec<&str> = lines.collect();
-    (lines.join("\n") + "\n").into_bytes()
 }
 
 /// The program that builds components, in the folder of a project.
@@ -150,28 +137,4 @@ fn install(project: &Path, own: &Path) -> Result<(), Expected> {
             "Add the line `--requirement {SDK}/requirements.txt` to it."
         ))
         .exit(Exit::Plugin))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_root_has_the_names_of_its_kind() {
-        let archive = Archive::open().unwrap();
-        let text = |kind| {
-            let files = Python.files(&archive, "my-own", kind);
-            let root = files.into_iter().find(|(path, _)| path == "src/plugin.py");
-            String::from_utf8(root.unwrap().1).unwrap()
-        };
-        assert_eq!(
-            text(Kind::Node),
-            "\"\"\"The plugin `my-own`.\"\"\"\n\nfrom greet import greet\n\n__all__ = [\n    \"greet\",\n]\n"
-        );
-        assert_eq!(
-            text(Kind::Consumer),
-            "\"\"\"The plugin `my-own`.\"\"\"\n\nfrom gate import gate\n\n__all__ = [\n    \"gate\",\n]\n"
-        );
-        assert_eq!(text(Kind::Both).matches("gate").count(), 3);
-    }
 }

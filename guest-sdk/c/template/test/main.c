@@ -1,0 +1,7 @@
+#include "tests.h"
+
+int main(void) {
+  test_gate();
+  test_greet();
+  return wl_test_end();
+}
