@@ -1,6 +1,7 @@
 //! The languages that authors write plugins in. Each has a template, a way to build, and a runner for
 //! the author's own tests; everything else is the same for all of them.
 
+mod go;
 mod node;
 mod python;
 mod rust;
@@ -9,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::archive::{Archive, NewFile};
+use super::archive::{Archive, NewFile, named};
 use super::new::Kind;
 use crate::codes;
 use crate::error::Expected;
@@ -37,14 +38,20 @@ pub(super) trait Language: Sync {
 
     /// The folders in a project that no build reads, or that builds write.
     fn unread(&self) -> &'static [&'static str];
+
+    /// The folder in a project that has the SDK and the contract.
+    fn sdk(&self) -> &'static str {
+        "vendor/windlass"
+    }
 }
 
 /// All languages. Where two have the same manifest, the first builds.
-pub(super) static LANGUAGES: [&dyn Language; 4] = [
+pub(super) static LANGUAGES: [&dyn Language; 5] = [
     &rust::Rust,
     &node::Node { name: "js" },
     &node::Node { name: "ts" },
     &python::Python,
+    &go::Go,
 ];
 
 /// The language of this name.
@@ -66,6 +73,38 @@ pub(super) fn of(project: &Path) -> Result<&'static dyn Language, Expected> {
         Expected::new(codes::FILE_UNREADABLE, text)
             .help("Name the directory of a plugin; `windlass plugin new NAME` makes one.")
     })
+}
+
+/// The files of a new project: those of a template that its kind has, with its name, and the SDK with
+/// the contract in a folder. The template is a folder below `SDK/template`, or all of it.
+fn project(
+    archive: &Archive,
+    (sdk, template, to): (&str, &str, &str),
+    name: &str,
+    kind: Kind,
+) -> Vec<NewFile> {
+    let templates = format!("{sdk}/template");
+    let mut files = archive.below(&format!("{templates}{template}"), "", "");
+    files.retain(|(path, _)| kind.keeps(path));
+    let mut files = named(files, name);
+    files.extend(archive.below(sdk, &templates, to));
+    files.extend(archive.below("wit", "", &format!("{to}/wit")));
+    files
+}
+
+/// Runs a command that writes a module or a component into a file of this path, and returns it.
+fn written(
+    install: &str,
+    command: impl FnOnce(&Path) -> Result<Command, Expected>,
+) -> Result<Vec<u8>, Expected> {
+    let unwritable = |error: std::io::Error| {
+        let text = format!("a temporary folder cannot be used: {error}");
+        Expected::new(codes::OUTPUT, text)
+    };
+    let place = tempfile::tempdir().map_err(unwritable)?;
+    let file = place.path().join("plugin.wasm");
+    run(&mut command(&file)?, install)?;
+    std::fs::read(&file).map_err(unwritable)
 }
 
 /// A program of a toolchain that is missing, and the command that installs it.
