@@ -72,3 +72,15 @@ type Position struct {
 	Source       string
 	Line, Column uint32
 }
+
+// JSON reads the JSON of a Raw as a value of a type. The failure is Invalid.
+func JSON[T any](raw Raw) (made T, err error) {
+	payload, err := value.Encode(raw)
+	if err == nil {
+		err = value.Decode(payload, &made)
+	}
+	if err != nil {
+		return made, Invalid("the value does not fit its type: %w", err)
+	}
+	return made, nil
+}

@@ -15,6 +15,7 @@ mod dist;
 mod foreign;
 mod frozen;
 mod fuzz;
+mod go;
 mod guests;
 mod host;
 mod javascript;

@@ -5,7 +5,7 @@ use crate::guests::DEFAULT_TARGET;
 use crate::selection::Selection;
 use crate::toolchain::Toolchain;
 use crate::{
-    api, clients, console, foreign, host, javascript, nextest, place, python, servers, times,
+    api, clients, console, foreign, go, host, javascript, nextest, place, python, servers, times,
 };
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
@@ -130,6 +130,7 @@ pub(crate) fn prepare() -> Result<()> {
     api::prepare()?;
     clients::prepare()?;
     foreign::prepare()?;
+    go::prepare()?;
     javascript::prepare()?;
     python::prepare()?;
     console::prepare()

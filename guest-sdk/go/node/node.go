@@ -9,8 +9,8 @@ import (
 	"windlass/internal/plug"
 )
 
-// Serve makes nodes a part of the component. It is called once, in an init function: a component
-// has no main.
+// Serve makes nodes a part of the component. It is called in init functions: a component has
+// no main.
 func Serve(about windlass.Plugin, nodes windlass.Nodes) {
 	var made []*plug.Node
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {

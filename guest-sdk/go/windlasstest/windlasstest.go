@@ -1,3 +1,5 @@
+//go:build !wasip1
+
 // Package windlasstest runs a node, a consumer or a check in an ordinary test, against a host in
 // memory:
 //

@@ -72,8 +72,8 @@ func Serve(about About, nodes []*Node, consumer *Consumer) {
 	if served.Name != "" && served.About != about {
 		mistakes = append(mistakes, fmt.Sprintf("the plugin is served as %q and as %q: give both the same windlass.Plugin", served.Name, about.Name))
 	}
-	if len(nodes) > 0 && served.Nodes != nil || consumer != nil && served.Consumer != nil {
-		mistakes = append(mistakes, "node.Serve and consumer.Serve are called once each, with all nodes and with the consumer")
+	if consumer != nil && served.Consumer != nil {
+		mistakes = append(mistakes, "consumer.Serve is called twice, and a plugin has one consumer")
 	}
 	served.About = about
 	served.Nodes = append(served.Nodes, nodes...)
