@@ -33,7 +33,7 @@ var convert = windlass.NodeWith[Service, Amount, Amount]{
 		if service.Key != nil {
 			request = fetch.WithSecret(request, "Authorization", *service.Key)
 		}
-		response, err := fetch.Client.Do(request)
+		response, err := fetch.Do(request)
 		if err != nil {
 			return amount, err
 		}

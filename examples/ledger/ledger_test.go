@@ -31,8 +31,8 @@ func TestAStatementIsSummedInEachForm(t *testing.T) {
 
 func TestAWrongStatementIsInvalidWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                        "the statement has no head: EOF",
-		"a,b\n":                   "the columns are a, b, and not account and amount",
+		"":                         "the statement has no head: EOF",
+		"a,b\n":                    "the columns are a, b, and not account and amount",
 		"account,amount\na,1\nb,x": "line 3, column 3 of the statement has no amount",
 	} {
 		raw := windlass.Raw{ContentType: "text/csv", Bytes: []byte(text)}

@@ -51,10 +51,13 @@ type NodeWith[Config, Input, Output any] struct {
 
 // Made implements Runner.
 func (n Node[Input, Output]) Made(name string) *plug.Node {
-	return NodeWith[struct{}, Input, Output]{
-		n.Title, n.Description, n.Icon, n.Ports, n.Capabilities, n.Suspends, n.ByReference, n.Resources, nil,
-		func(ctx *Context, _ struct{}, input Input) (Output, error) { return n.Run(ctx, input) },
-	}.Made(name)
+	with := NodeWith[struct{}, Input, Output]{
+		n.Title, n.Description, n.Icon, n.Ports, n.Capabilities, n.Suspends, n.ByReference, n.Resources, nil, nil,
+	}
+	if n.Run != nil {
+		with.Run = func(ctx *Context, _ struct{}, input Input) (Output, error) { return n.Run(ctx, input) }
+	}
+	return with.Made(name)
 }
 
 // Made implements Runner.
@@ -78,6 +81,9 @@ func (n NodeWith[Config, Input, Output]) Made(name string) *plug.Node {
 	made.Config = derive(schema.Config, reflect.TypeFor[Config]())
 	made.Input = derive(schema.Input, reflect.TypeFor[Input]())
 	made.Output = derive(schema.Output, reflect.TypeFor[Output]())
+	if n.Run == nil {
+		made.Mistakes = append(made.Mistakes, "it has no Run")
+	}
 	if n.ByReference && reflect.TypeFor[Input]() != value.RawType {
 		made.Mistakes = append(made.Mistakes, "input: ByReference needs the type windlass.Raw")
 	}

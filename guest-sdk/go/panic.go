@@ -35,7 +35,7 @@ func panicked(reason any) *host.Failed {
 			// The frames before are those of the recovery.
 			isInside = true
 			stack.Reset()
-		case isInside && of != "runtime":
+		case isInside && of != "runtime" && !strings.HasPrefix(of, "internal/runtime/"):
 			fmt.Fprintf(&stack, "%s\n\t%s:%d\n", frame.Function, file, frame.Line)
 			isAuthor := of == "main" || of == main || strings.HasPrefix(of, main+"/")
 			if position == nil && isAuthor {

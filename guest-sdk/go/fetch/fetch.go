@@ -5,6 +5,7 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,17 @@ import (
 // Client sends requests through the host. It follows redirects as http.Client does, and the host
 // checks each address.
 var Client = &http.Client{Transport: Transport{}}
+
+// Do sends a request by Client. An error has no confidential part of the address, as that of
+// Client.Do has.
+func Do(request *http.Request) (*http.Response, error) {
+	response, err := Client.Do(request)
+	var named *url.Error
+	if errors.As(err, &named) {
+		err = named.Err
+	}
+	return response, err
+}
 
 // Transport is an http.RoundTripper by the host. An error of the host is a *windlass.Error with a
 // code, like `http.denied`.

@@ -21,7 +21,7 @@ func ask(t *testing.T, handler http.HandlerFunc, request func(ctx context.Contex
 		world.HTTP = handler
 	}
 	return call(t, func(ctx *windlass.Context) (string, error) {
-		response, err := fetch.Client.Do(request(ctx))
+		response, err := fetch.Do(request(ctx))
 		if err != nil {
 			return "", err
 		}
@@ -86,6 +86,7 @@ func TestFailuresOfRequestsHaveAClass(t *testing.T) {
 	status(503, windlass.ClassRetryable, 7*time.Second)
 	status(404, windlass.ClassPermanent, 0)
 	denied := ask(t, nil, get("https://a.example/x?token=hidden")).Failure
+	equal(t, denied.Message, "GET https://a.example/x: denied: the World of the test has no HTTP")
 	equal(t, []any{denied.Class, denied.Details}, []any{windlass.ClassPermanent, map[string]any{"code": "http.denied"}})
 	broken := ask(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, get("https://a.example/")).Failure
 	equal(t, []any{broken.Class, broken.Details}, []any{windlass.ClassRetryable, map[string]any{"code": "http.unreachable"}})

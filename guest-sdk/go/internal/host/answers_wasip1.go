@@ -6,7 +6,6 @@ import "unsafe"
 var answer *area
 
 func answered(result *area) unsafe.Pointer {
-	clear(given)
 	answer = result
 	return result.pointer()
 }

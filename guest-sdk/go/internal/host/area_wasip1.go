@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/binary"
 	"runtime"
 	"strconv"
@@ -8,26 +9,51 @@ import (
 	"unsafe"
 )
 
-// given has the memory that the host has asked for and filled, by its address. The code that reads
-// an argument takes it out.
-var given = map[uint32][]byte{}
+// arenaSize is the number of bytes that the host can pass at a time: the configuration and the input
+// of a call, of 4 MiB each unless the host is configured otherwise, and their names.
+const arenaSize = 9 << 20
 
-// nothing is the address of empty arguments.
-var nothing uint64
+// arena has what the host passes. The host allocates while a component may call no import, and
+// Go's own heap asks for the time when it collects garbage: so this memory is none of that heap. The
+// pages that are never written cost no memory of the machine.
+var arena [arenaSize / 8]uint64
 
+var (
+	// used is the number of bytes of the arena that are taken.
+	used uint32
+	// lifting is the number of calls that read from the arena. Without one it is empty.
+	lifting int
+)
+
+// realloc gives the host memory of the arena. If there is not enough, the address is at the end
+// of all memory, which the host refuses.
+//
 //go:wasmexport cabi_realloc
-func realloc(old, oldSize, align, size uint32) unsafe.Pointer {
-	if size == 0 {
-		return unsafe.Pointer(&nothing)
+//go:nosplit
+func realloc(old, oldSize, _, size uint32) unsafe.Pointer {
+	base := unsafe.Pointer(&arena)
+	if size > arenaSize-used {
+		return unsafe.Add(base, -8-int(start()))
 	}
-	bytes := aligned(size)
-	if oldSize > 0 {
-		copy(bytes, given[old][:oldSize])
-		delete(given, old)
+	at := unsafe.Add(base, used)
+	used += (size + 7) &^ 7
+	for i := range min(oldSize, size) {
+		*(*byte)(unsafe.Add(at, i)) = *(*byte)(unsafe.Add(base, old-start()+i))
 	}
-	at := unsafe.Pointer(unsafe.SliceData(bytes))
-	given[uint32(uintptr(at))] = bytes
 	return at
+}
+
+//go:nosplit
+func start() uint32 { return uint32(uintptr(unsafe.Pointer(&arena))) }
+
+// Lift begins to read what the host has passed, and Lifted ends it.
+func Lift() { lifting++ }
+
+// Lifted empties the arena, unless another goroutine reads from it.
+func Lifted() {
+	if lifting--; lifting == 0 {
+		used = 0
+	}
 }
 
 // aligned makes zeroed bytes at an address that is a multiple of 8.
@@ -36,23 +62,26 @@ func aligned(size uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
 }
 
-// Take returns the bytes of an argument, which the caller owns from then on.
+// passed are the bytes of an argument, as long as it is lifted.
+func passed(at, length uint32) []byte {
+	all := unsafe.Slice((*byte)(unsafe.Pointer(&arena)), arenaSize)
+	return all[at-start():][:length]
+}
+
+// Take returns a copy of the bytes of an argument.
 func Take(at, length uint32) []byte {
 	if length == 0 {
 		return nil
 	}
-	bytes, found := given[at]
-	if !found || uint32(len(bytes)) < length {
-		panic("windlass: the host passes memory that it did not allocate")
-	}
-	delete(given, at)
-	return bytes[:length]
+	return bytes.Clone(passed(at, length))
 }
 
 // TakeText is Take for a text.
 func TakeText(at, length uint32) string {
-	bytes := Take(at, length)
-	return unsafe.String(unsafe.SliceData(bytes), len(bytes))
+	if length == 0 {
+		return ""
+	}
+	return string(passed(at, length))
 }
 
 // TakePayload returns an argument that is a payload: its parts in the order of the canonical ABI.

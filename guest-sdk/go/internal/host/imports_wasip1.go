@@ -62,6 +62,8 @@ func progress(fraction float64, note string)
 
 // textOf calls a function that returns a text.
 func textOf(call func(unsafe.Pointer)) string {
+	Lift()
+	defer Lifted()
 	result := newArea(8)
 	call(result.pointer())
 	return result.takeText(0)
@@ -69,6 +71,8 @@ func textOf(call func(unsafe.Pointer)) string {
 
 // optionalTextOf calls a function that returns a text or none, which is an empty text.
 func optionalTextOf(call func(unsafe.Pointer)) string {
+	Lift()
+	defer Lifted()
 	result := newArea(12)
 	call(result.pointer())
 	if !result.has(0) {
@@ -98,6 +102,8 @@ func ResumeToken(bookmark string) string {
 
 // Resumed returns the reason of a later call; nil in the first call.
 func Resumed() *Resumption {
+	Lift()
+	defer Lifted()
 	result := newArea(100)
 	resumption(result.pointer())
 	if !result.has(0) {
@@ -121,6 +127,8 @@ func memoryGet(path string, result unsafe.Pointer)
 
 // Memory returns the value at a path; nil if there is none.
 func Memory(path string) (*Payload, *Refusal) {
+	Lift()
+	defer Lifted()
 	result := newArea(40)
 	memoryGet(valid(path), result.pointer())
 	if refusal := result.refusal(8, 16, memoryCases, "too-large"); refusal != nil {
@@ -146,6 +154,8 @@ func blobFinish(writer uint32, result unsafe.Pointer)
 
 // BlobSize returns the length of a blob in bytes.
 func BlobSize(blob string) (uint64, *Refusal) {
+	Lift()
+	defer Lifted()
 	result := newArea(24)
 	blobSize(valid(blob), result.pointer())
 	if refusal := result.refusal(8, 12, blobCases, ""); refusal != nil {
@@ -156,6 +166,8 @@ func BlobSize(blob string) (uint64, *Refusal) {
 
 // BlobRead returns at most length bytes from an offset; fewer at the end.
 func BlobRead(blob string, offset uint64, length uint32) ([]byte, *Refusal) {
+	Lift()
+	defer Lifted()
 	result := newArea(16)
 	blobRead(valid(blob), offset, length, result.pointer())
 	if refusal := result.refusal(4, 8, blobCases, ""); refusal != nil {
@@ -166,6 +178,8 @@ func BlobRead(blob string, offset uint64, length uint32) ([]byte, *Refusal) {
 
 // BlobBegin begins a blob, and returns its writer.
 func BlobBegin() (uint32, *Refusal) {
+	Lift()
+	defer Lifted()
 	result := newArea(16)
 	blobBegin(result.pointer())
 	if refusal := result.refusal(4, 8, blobCases, ""); refusal != nil {
@@ -176,6 +190,8 @@ func BlobBegin() (uint32, *Refusal) {
 
 // BlobAppend adds bytes to a blob.
 func BlobAppend(writer uint32, bytes []byte) *Refusal {
+	Lift()
+	defer Lifted()
 	result := newArea(16)
 	blobAppend(writer, unsafe.SliceData(bytes), uint32(len(bytes)), result.pointer())
 	return result.refusal(4, 8, blobCases, "")
@@ -183,6 +199,8 @@ func BlobAppend(writer uint32, bytes []byte) *Refusal {
 
 // BlobFinish ends a blob, and returns its reference.
 func BlobFinish(writer uint32) (string, *Refusal) {
+	Lift()
+	defer Lifted()
 	result := newArea(16)
 	blobFinish(writer, result.pointer())
 	if refusal := result.refusal(4, 8, blobCases, ""); refusal != nil {
@@ -199,6 +217,8 @@ func eventsSchedule(node string, at uint64, has, typed uint32, contentType strin
 
 // Send sends a stimulus.
 func Send(stimulus Stimulus) *Refusal {
+	Lift()
+	defer Lifted()
 	argument, result := newArea(88), newArea(16)
 	argument.text(0, stimulus.Name)
 	argument.optionalPayload(8, stimulus.Match)
@@ -213,6 +233,8 @@ func Send(stimulus Stimulus) *Refusal {
 // Schedule schedules a trigger of the own run, for an instant in milliseconds since 1970. Its
 // payload is JSON or nil.
 func Schedule(node string, atMs uint64, payload *Payload) *Refusal {
+	Lift()
+	defer Lifted()
 	result := newArea(16)
 	if payload == nil {
 		eventsSchedule(valid(node), atMs, 0, 0, "", 0, nil, 0, result.pointer())
@@ -228,6 +250,8 @@ func httpFetch(method, url string, headers unsafe.Pointer, headerCount, hasBody,
 
 // Fetch sends a request, and waits for its response.
 func Fetch(request Request) (Response, *Refusal) {
+	Lift()
+	defer Lifted()
 	headers, result := newArea(8), newArea(32)
 	list := headers.list(0, len(request.Headers), 20)
 	for i, header := range request.Headers {

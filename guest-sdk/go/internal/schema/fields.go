@@ -20,7 +20,8 @@ func (m *maker) structure(of reflect.Type, place string) Schema {
 		}
 		property := m.tagged(m.of(field.Type, at), field, at)
 		properties[name] = property
-		if it, is := property.(object); is && m.role != Output {
+		if m.role != Output {
+			it, _ := property.(object)
 			_, hasDefault := it["default"]
 			isOptional = isOptional || hasDefault || field.Type.Kind() == reflect.Pointer
 		}

@@ -7,6 +7,9 @@ import (
 	"sync"
 )
 
+// maxDepth is how deep a value is filled.
+const maxDepth = 1_000
+
 var (
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
@@ -15,9 +18,10 @@ var (
 )
 
 // filled returns a value with empty slices and maps in place of nil ones, which JSON would write as
-// null against the schema. The given value stays as it is.
-func filled(value reflect.Value) reflect.Value {
-	if !mayLack(value.Type()) {
+// null against the schema. The given value stays as it is. Below maxDepth nothing is filled: such a
+// value refers to itself, and encoding/json says so.
+func filled(value reflect.Value, depth int) reflect.Value {
+	if depth == 0 || !mayLack(value.Type()) {
 		return value
 	}
 	switch value.Kind() {
@@ -30,13 +34,13 @@ func filled(value reflect.Value) reflect.Value {
 		}
 		copied := reflect.MakeSlice(value.Type(), value.Len(), value.Len())
 		for i := range value.Len() {
-			copied.Index(i).Set(filled(value.Index(i)))
+			copied.Index(i).Set(filled(value.Index(i), depth-1))
 		}
 		return copied
 	case reflect.Array:
 		copied := reflect.New(value.Type()).Elem()
 		for i := range value.Len() {
-			copied.Index(i).Set(filled(value.Index(i)))
+			copied.Index(i).Set(filled(value.Index(i), depth-1))
 		}
 		return copied
 	case reflect.Map:
@@ -45,7 +49,7 @@ func filled(value reflect.Value) reflect.Value {
 		}
 		copied := reflect.MakeMapWithSize(value.Type(), value.Len())
 		for pairs := value.MapRange(); pairs.Next(); {
-			copied.SetMapIndex(pairs.Key(), filled(pairs.Value()))
+			copied.SetMapIndex(pairs.Key(), filled(pairs.Value(), depth-1))
 		}
 		return copied
 	case reflect.Struct:
@@ -53,7 +57,7 @@ func filled(value reflect.Value) reflect.Value {
 		copied.Set(value)
 		for i := range value.NumField() {
 			if field := copied.Field(i); field.CanSet() {
-				field.Set(filled(field))
+				field.Set(filled(field, depth-1))
 			}
 		}
 		return copied
@@ -62,7 +66,7 @@ func filled(value reflect.Value) reflect.Value {
 			return value
 		}
 		copied := reflect.New(value.Type().Elem())
-		copied.Elem().Set(filled(value.Elem()))
+		copied.Elem().Set(filled(value.Elem(), depth-1))
 		return copied
 	}
 	return value

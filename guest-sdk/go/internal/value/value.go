@@ -114,13 +114,16 @@ func EncodeOptional(value any) (*host.Payload, error) {
 		return nil, nil
 	}
 	payload, err := Encode(value)
-	return &payload, err
+	if err != nil {
+		return nil, err
+	}
+	return &payload, nil
 }
 
 // Marshal writes a value as JSON.
 func Marshal(value any) ([]byte, error) {
 	if value != nil {
-		value = filled(reflect.ValueOf(value)).Interface()
+		value = filled(reflect.ValueOf(value), maxDepth).Interface()
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
