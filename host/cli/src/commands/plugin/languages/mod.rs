@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::archive::{Archive, NewFile, named};
+use super::archive::{self, Archive, NewFile};
 use super::new::Kind;
 use crate::codes;
 use crate::error::Expected;
@@ -86,7 +86,7 @@ fn project(
     let templates = format!("{sdk}/template");
     let mut files = archive.below(&format!("{templates}{template}"), "", "");
     files.retain(|(path, _)| kind.keeps(path));
-    let mut files = named(files, name);
+    let mut files = archive::named(files, name);
     files.extend(archive.below(sdk, &templates, to));
     files.extend(archive.below("wit", "", &format!("{to}/wit")));
     files
