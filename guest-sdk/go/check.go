@@ -18,7 +18,7 @@ func (c Configuration) Text(member string) string {
 	return text
 }
 
-// Finding is a mistake in a configuration: what is wrong and how it is corrected, in one sentence.
+// Finding is a mistake in a configuration: the mistake and its correction, in one sentence.
 // Pointer is the JSON pointer of the member; empty means all of it. A warning refuses no workflow.
 type Finding struct {
 	Message, Pointer string

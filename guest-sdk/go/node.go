@@ -16,7 +16,7 @@ type Node[Input, Output any] struct {
 	Title, Description, Icon string
 	// Ports are all that Context.Take may name; none means `done`.
 	Ports []string
-	// Capabilities are what the operator has to grant.
+	// Capabilities are the rights that the operator has to grant.
 	Capabilities []Capability
 	// Suspends says that Run returns Suspend or Again.
 	Suspends bool

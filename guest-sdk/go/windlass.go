@@ -14,8 +14,8 @@
 //		node.Serve(about, windlass.Nodes{"greet": greet})
 //	}
 //
-// The functions of the host are in packages of their own, so that a component imports what its
-// plugin uses: memory, blobs, events and fetch (HTTP). The time, random numbers and slog are those
+// The functions of the host are in packages of their own, so that a component imports only
+// those that its plugin uses: memory, blobs, events and fetch (HTTP). The time, random numbers and slog are those
 // of the standard library, and ask the host.
 package windlass
 

@@ -51,7 +51,7 @@ fn in_go(to: &Path) -> Result<()> {
 }
 
 /// Runs a compiler, and puts its module into its place if it has changed.
-fn build(to: &Path, command: impl FnOnce(&Path) -> Result<Command>) -> Result<()> {
+pub(crate) fn build(to: &Path, command: impl FnOnce(&Path) -> Result<Command>) -> Result<()> {
     let module = to.with_extension("module");
     std::fs::create_dir_all(to.parent().context("the path has no directory")?)?;
     place::output(&mut command(&module)?)?;

@@ -1,6 +1,6 @@
 //! The SDK for Go: its own tests, and the example that the system tests run. Go comes from PyPI.
 
-use crate::{component, host, javascript, place, pypi, servers};
+use crate::{foreign, host, javascript, place, pypi, servers};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,8 +15,7 @@ const SDK: &str = "guest-sdk/go";
 const EXAMPLE: &str = "examples/ledger";
 
 /// Tests the SDK and the example, and builds the example: its module is in `fixtures/go` of the target
-/// directory. There are the folders of Go for the system tests, too. Without Go it prints a message, and
-/// fails if the test is required.
+/// directory. Without Go it prints a message, and fails if the test is required.
 pub(crate) fn prepare() -> Result<()> {
     let modules = place::target()?.join("fixtures/go");
     match program() {
@@ -58,11 +57,7 @@ fn test(modules: &Path) -> Result<()> {
     let example = root.join(EXAMPLE);
     let file = example.file_name().context("an example has a name")?;
     let to = modules.join(file).with_extension("wasm");
-    std::fs::create_dir_all(modules)?;
-    let module = to.with_extension("module");
-    place::output(&mut build(&example, &module)?)?;
-    component::write(&to, &std::fs::read(&module)?)?;
-    Ok(())
+    foreign::build(&to, |module| build(&example, module))
 }
 
 /// The command that builds the main package of a folder as a core module.

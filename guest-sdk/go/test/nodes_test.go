@@ -25,7 +25,7 @@ func equal(t *testing.T, got, want any) {
 	}
 }
 
-// node is a node of any input and output that does what a function does.
+// node is a node of any input that calls a function.
 func node[O any](run func(ctx *windlass.Context) (O, error)) windlass.Node[any, O] {
 	return windlass.Node[any, O]{
 		Suspends: true, Ports: []string{"done", "large"},

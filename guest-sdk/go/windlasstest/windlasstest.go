@@ -40,7 +40,7 @@ type Failure struct {
 	Position *windlass.Position
 }
 
-// Effects are what a call did beside its result.
+// Effects are the effects of a call beside its result.
 type Effects struct {
 	Log       []Line
 	Progress  []float64
@@ -57,7 +57,7 @@ type Report[Output any] struct {
 	Outcome string
 	Output  Output
 	Ports   []string
-	// State is what the host keeps for the next call, as JSON.
+	// State is the state that the host keeps for the next call, as JSON.
 	State     any
 	After     time.Duration
 	Bookmarks []windlass.Bookmark

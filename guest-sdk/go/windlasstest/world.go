@@ -20,7 +20,7 @@ import (
 	"windlass/internal/value"
 )
 
-// World is what the host answers. Members that are zero have defaults.
+// World has the answers of the host. Members that are zero have defaults.
 type World struct {
 	RunID, Workflow, NodeID, TriggerID         string
 	IdempotencyKey, CorrelationID, TraceParent string

@@ -13,7 +13,7 @@ import (
 // of a call, of 4 MiB each unless the host is configured otherwise, and their names.
 const arenaSize = 9 << 20
 
-// arena has what the host passes. The host allocates while a component may call no import, and
+// arena has the arguments and results that the host passes. The host allocates while a component may call no import, and
 // Go's own heap asks for the time when it collects garbage: so this memory is none of that heap. The
 // pages that are never written cost no memory of the machine.
 var arena [arenaSize / 8]uint64
@@ -46,7 +46,7 @@ func realloc(old, oldSize, _, size uint32) unsafe.Pointer {
 //go:nosplit
 func start() uint32 { return uint32(uintptr(unsafe.Pointer(&arena))) }
 
-// Lift begins to read what the host has passed, and Lifted ends it.
+// Lift begins to read the arena, and Lifted ends it.
 func Lift() { lifting++ }
 
 // Lifted empties the arena, unless another goroutine reads from it.

@@ -15,7 +15,7 @@ var class = map[string]windlass.Class{
 }
 
 // By returns the error of a refused call; nil if there is no refusal. The code is `area.case`, and
-// what was called stands before the message.
+// the name of the call stands before the message.
 func By(area, called string, refusal *host.Refusal) error {
 	if refusal == nil {
 		return nil
