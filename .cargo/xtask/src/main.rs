@@ -16,6 +16,7 @@ mod dist;
 mod foreign;
 mod frozen;
 mod fuzz;
+mod go;
 mod guests;
 mod host;
 mod javascript;
@@ -57,7 +58,7 @@ enum Command {
     /// Check what differs from `main`: format, lints, documents, and the rules of tidy.
     Check,
     /// Install the clients of the HTTP API and the programs that generate such clients, and build
-    /// the plugins in JavaScript, C and Go.
+    /// the plugins in JavaScript, Python, C and Go.
     Prepare,
     /// Run the guests' own tests, as ordinary programs.
     Native,

@@ -5,7 +5,7 @@ use crate::guests::DEFAULT_TARGET;
 use crate::selection::Selection;
 use crate::toolchain::Toolchain;
 use crate::{
-    api, c, clients, console, foreign, host, javascript, nextest, place, python, servers, times,
+    api, c, clients, console, foreign, go, host, javascript, nextest, place, python, servers, times,
 };
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
@@ -131,6 +131,7 @@ pub(crate) fn prepare() -> Result<()> {
     clients::prepare()?;
     foreign::prepare()?;
     c::prepare()?;
+    go::prepare()?;
     javascript::prepare()?;
     python::prepare()?;
     console::prepare()

@@ -131,6 +131,40 @@ pub fn zig() -> Option<(PathBuf, PathBuf)> {
     None
 }
 
+/// The module of the example in Go; otherwise as [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn go(name: &str) -> Option<PathBuf> {
+    prepared("go", name)
+}
+
+/// The variables of a command that builds plugins in Go: the program, and the caches in which
+/// `cargo xtask prepare` has compiled the SDK and the standard library; otherwise as [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn go_variables() -> Option<Vec<(&'static str, String)>> {
+    let target = target();
+    let programs = target.join("pypi/go/bin");
+    if !programs.join("go").is_file() {
+        missing("`cargo xtask prepare` has not installed Go");
+        return None;
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let own = |name: &str| target.join("go").join(name).display().to_string();
+    Some(vec![
+        ("PATH", format!("{}:{path}", programs.display())),
+        ("GOPATH", own("path")),
+        ("GOCACHE", own("cache")),
+        ("GOTOOLCHAIN", "local".to_owned()),
+        ("GOPROXY", "off".to_owned()),
+        ("GOFLAGS", String::new()),
+    ])
+}
+
 /// The programs that send a browser through the console.
 #[derive(Clone, Debug)]
 pub struct Browser {

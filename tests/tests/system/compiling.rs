@@ -394,7 +394,10 @@ fn code_is_the_same_with_and_without_cached_functions() {
     assert!(without == with, "the code differs");
     // A damaged file is of no use, and does no harm.
     let folder = compiled(&both).join("functions");
-    let file = std::fs::read_dir(folder).expect("there are some").flatten().next();
+    let file = std::fs::read_dir(folder)
+        .expect("there are some")
+        .flatten()
+        .next();
     let file = file.expect("there is one").path();
     let mut damaged = std::fs::read(&file).expect("it can be read");
     let middle = damaged.len() / 2;

@@ -99,14 +99,19 @@ fn a_bench_measures_each_node_alone_at_once_and_in_fresh_instances() {
     let file = component("shout").display().to_string();
     let short = ["--seconds", "1", "--at-once", "3"];
     let bench = |file: &str, more: &[&str]| {
-        let said = place.say(&[&["-o", "json", "plugin", "bench", file][..], &short, more].concat());
+        let said =
+            place.say(&[&["-o", "json", "plugin", "bench", file][..], &short, more].concat());
         let rows = serde_json::from_str::<Vec<Value>>(&said.stdout).unwrap_or_default();
         (said, rows)
     };
     let (said, rows) = bench(&file, &[]);
     let own: Vec<_> = rows
         .iter()
-        .filter(|row| row["node"].as_str().is_some_and(|node| node.starts_with("shout/")))
+        .filter(|row| {
+            row["node"]
+                .as_str()
+                .is_some_and(|node| node.starts_with("shout/"))
+        })
         .map(|row| (row["manner"].as_str(), row["callers"].as_u64()))
         .collect();
     let manners = [("warm", 1), ("at-once", 3), ("fresh", 1)];

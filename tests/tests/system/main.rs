@@ -30,6 +30,7 @@ mod features;
 mod files;
 mod firing;
 mod foreign;
+mod go;
 mod grants;
 mod hostile;
 mod http;

@@ -288,7 +288,10 @@ fn size_is_bounded() {
     let initial = (0..limits::VARIABLES).map(|at| (format!("v{at}"), json!(at)));
     variables.vars = initial.collect();
     assert!(kit::compile(&variables).is_ok());
-    let another = BTreeMap::from([("v0".to_owned(), json!(0)), ("another".to_owned(), json!(0))]);
+    let another = BTreeMap::from([
+        ("v0".to_owned(), json!(0)),
+        ("another".to_owned(), json!(0)),
+    ]);
     let node = variables.nodes.values_mut().next().expect("it has one");
     node.kind = NodeKind::Set(another);
     check_definition_refused(

@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use wasmtime::{
-    CacheStore, Config, Engine, InstanceAllocationStrategy, MemoryType, OptLevel, PoolingAllocationConfig,
+    CacheStore, Config, Engine, InstanceAllocationStrategy, MemoryType, OptLevel,
+    PoolingAllocationConfig,
 };
 
 use crate::codes;

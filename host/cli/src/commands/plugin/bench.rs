@@ -90,7 +90,11 @@ impl Arguments {
         let package = {
             let host = machine.host(compile::noted(context.output))?;
             let plugin = host.load_file(&file)?;
-            say_loaded(context, &plugin, machine.clock.monotonic().saturating_sub(begun));
+            say_loaded(
+                context,
+                &plugin,
+                machine.clock.monotonic().saturating_sub(begun),
+            );
             plugin.description.package.clone()
         };
         let mut measured = Vec::new();
@@ -137,7 +141,9 @@ impl Arguments {
             }
         }
         measured.sort_by_key(|row| nodes.iter().position(|node| *node == row.node));
-        context.output.list(&measured, || rows(&measured, &package))?;
+        context
+            .output
+            .list(&measured, || rows(&measured, &package))?;
         Ok(Exit::Done)
     }
 
@@ -244,9 +250,7 @@ fn reference(host: &Host) -> Option<(Arc<Plugin>, Arc<NodeType>)> {
 }
 
 fn rows(measured: &[Measured], package: &str) -> String {
-    let head = [
-        "node", "calls", "a second", "p50", "p99", "first", "memory",
-    ];
+    let head = ["node", "calls", "a second", "p50", "p99", "first", "memory"];
     let row = |row: &Measured| {
         let is_own = row.node.starts_with(&format!("{package}/"));
         let mark = if is_own { "" } else { " (library)" };

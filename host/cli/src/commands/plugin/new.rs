@@ -59,6 +59,7 @@ impl Kind {
         let name = path.rsplit('/').next().unwrap_or(path);
         let stem = name.split('.').next().unwrap_or(name);
         let stem = stem.strip_prefix("test_").unwrap_or(stem);
+        let stem = stem.strip_suffix("_test").unwrap_or(stem);
         !(self == Self::Node && OF_CONSUMER.contains(&stem)
             || self == Self::Consumer && OF_NODE.contains(&stem))
     }
@@ -104,7 +105,7 @@ impl Arguments {
         let own: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
         let own: Vec<&str> = own
             .into_iter()
-            .filter(|it| !it.starts_with("vendor/"))
+            .filter(|it| !it.starts_with(language.sdk()))
             .collect();
         let program = program();
         let next: Vec<String> = ["dev", "build", "test"]
@@ -119,7 +120,7 @@ impl Arguments {
                 .for_each(|path| text.push_str(&format!("  {path}\n")));
             text.push_str(&format!(
                 "  {}\n",
-                paint.dim("vendor/windlass: the SDK and the contract")
+                paint.dim(format!("{}: the SDK and the contract", language.sdk()))
             ));
             text.push_str("\nNext:\n");
             let says = [
@@ -283,7 +284,7 @@ mod tests {
                 for (path, content) in &files {
                     let text = String::from_utf8_lossy(content);
                     assert!(
-                        !text.contains("__NAME__") || path.starts_with("vendor/"),
+                        !text.contains("__NAME__") || path.starts_with(language.sdk()),
                         "{path}"
                     );
                 }

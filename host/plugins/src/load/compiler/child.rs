@@ -12,7 +12,9 @@ use windlass_model::mac::KEY_BYTES;
 
 use super::super::engine;
 use super::functions::{Functions, Offer};
-use super::{CODE, CRASHED, MAGIC, MAX_OFFER_BYTES, REASON_BYTES, REFUSED, WORD, answer, given_back};
+use super::{
+    CODE, CRASHED, MAGIC, MAX_OFFER_BYTES, REASON_BYTES, REFUSED, WORD, answer, given_back,
+};
 use crate::error::chain;
 
 /// How much nicer than its host the process is: runs go before compilations.

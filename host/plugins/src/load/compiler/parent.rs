@@ -158,8 +158,11 @@ async fn exchange(
             drop(output);
             received
         };
-        let (_, received, errors) =
-            tokio::join!(send(input, &key, &offer, component), answering, hear(errors));
+        let (_, received, errors) = tokio::join!(
+            send(input, &key, &offer, component),
+            answering,
+            hear(errors)
+        );
         (received, errors, child.wait().await)
     };
     let ended = tokio::select! {
@@ -184,12 +187,7 @@ async fn exchange(
 }
 
 /// Sends the request. An error shows in the answer, which is missing then.
-async fn send(
-    mut input: ChildStdin,
-    key: &[u8],
-    offer: &[u8],
-    component: &[u8],
-) -> io::Result<()> {
+async fn send(mut input: ChildStdin, key: &[u8], offer: &[u8], component: &[u8]) -> io::Result<()> {
     input.write_all(key).await?;
     input.write_all(&(offer.len() as u32).to_le_bytes()).await?;
     input.write_all(offer).await?;
@@ -296,7 +294,9 @@ async fn tagged(
     let mut left = length;
     while left > 0 {
         let most = usize::try_from(left).map_or(PART_BYTES, |left| left.min(PART_BYTES));
-        let count = output.read(part.get_mut(..most).unwrap_or_default()).await?;
+        let count = output
+            .read(part.get_mut(..most).unwrap_or_default())
+            .await?;
         let read = part.get(..count).unwrap_or_default();
         if read.is_empty() {
             return Err(Unread::NoAnswer);

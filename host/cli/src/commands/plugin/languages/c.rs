@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Language, missing, run};
+use super::{Language, missing, project, run};
 use crate::codes;
-use crate::commands::plugin::archive::{Archive, NewFile, named};
+use crate::commands::plugin::archive::{Archive, NewFile};
 use crate::commands::plugin::new::Kind;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -48,17 +48,12 @@ impl Language for C {
             "test/main.c",
             "test/tests.h",
         ];
-        let (sdk, template) = ("guest-sdk/c", "guest-sdk/c/template");
-        let mut files = archive.below(template, "", "");
-        files.retain(|(path, _)| kind.keeps(path));
+        let mut files = project(archive, ("guest-sdk/c", "", self.sdk()), name, kind);
         for (path, bytes) in &mut files {
             if NAMING.contains(&path.as_str()) {
                 *bytes = kind.lines(bytes);
             }
         }
-        let mut files = named(files, name);
-        files.extend(archive.below(sdk, template, "vendor/windlass"));
-        files.extend(archive.below("wit", "", "vendor/windlass/wit"));
         files
     }
 

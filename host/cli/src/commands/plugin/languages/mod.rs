@@ -2,6 +2,7 @@
 //! the author's own tests; everything else is the same for all of them.
 
 mod c;
+mod go;
 mod node;
 mod python;
 mod rust;
@@ -10,7 +11,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::archive::{Archive, NewFile};
+use super::archive::{self, Archive, NewFile};
 use super::new::Kind;
 use crate::codes;
 use crate::error::Expected;
@@ -38,14 +39,20 @@ pub(super) trait Language: Sync {
 
     /// The folders in a project that no build reads, or that builds write.
     fn unread(&self) -> &'static [&'static str];
+
+    /// The folder in a project that has the SDK and the contract.
+    fn sdk(&self) -> &'static str {
+        "vendor/windlass"
+    }
 }
 
-/// All languages. Where two have the same manifest, the first builds.
-pub(super) static LANGUAGES: [&dyn Language; 5] = [
+/// All languages. Where a project has the manifests of two, the first builds: a `Makefile` is common.
+pub(super) static LANGUAGES: [&dyn Language; 6] = [
     &rust::Rust,
     &node::Node { name: "js" },
     &node::Node { name: "ts" },
     &python::Python,
+    &go::Go,
     &c::C,
 ];
 
@@ -68,6 +75,38 @@ pub(super) fn of(project: &Path) -> Result<&'static dyn Language, Expected> {
         Expected::new(codes::FILE_UNREADABLE, text)
             .help("Name the directory of a plugin; `windlass plugin new NAME` makes one.")
     })
+}
+
+/// The files of a new project: those of a template that its kind has, with its name, and the SDK with
+/// the contract in a folder. The template is a folder below `SDK/template`, or all of it.
+fn project(
+    archive: &Archive,
+    (sdk, template, to): (&str, &str, &str),
+    name: &str,
+    kind: Kind,
+) -> Vec<NewFile> {
+    let templates = format!("{sdk}/template");
+    let mut files = archive.below(&format!("{templates}{template}"), "", "");
+    files.retain(|(path, _)| kind.keeps(path));
+    let mut files = archive::named(files, name);
+    files.extend(archive.below(sdk, &templates, to));
+    files.extend(archive.below("wit", "", &format!("{to}/wit")));
+    files
+}
+
+/// Runs a command that writes a module or a component into a file of this path, and returns it.
+fn written(
+    install: &str,
+    command: impl FnOnce(&Path) -> Result<Command, Expected>,
+) -> Result<Vec<u8>, Expected> {
+    let unwritable = |error: std::io::Error| {
+        let text = format!("a temporary folder cannot be used: {error}");
+        Expected::new(codes::OUTPUT, text)
+    };
+    let place = tempfile::tempdir().map_err(unwritable)?;
+    let file = place.path().join("plugin.wasm");
+    run(&mut command(&file)?, install)?;
+    std::fs::read(&file).map_err(unwritable)
 }
 
 /// A program of a toolchain that is missing, and the command that installs it.

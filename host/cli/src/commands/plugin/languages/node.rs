@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Language, run};
+use super::{Language, project, run, written};
 use crate::codes;
-use crate::commands::plugin::archive::{Archive, NewFile, named};
+use crate::commands::plugin::archive::{Archive, NewFile};
 use crate::commands::plugin::new::Kind;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -40,33 +40,25 @@ impl Language for Node {
     }
 
     fn files(&self, archive: &Archive, name: &str, kind: Kind) -> Vec<NewFile> {
-        let (sdk, templates) = ("guest-sdk/js", "guest-sdk/js/template");
-        let mut files = archive.below(&format!("{templates}/{}", self.name), "", "");
-        files.retain(|(path, _)| kind.keeps(path));
+        let template = format!("/{}", self.name);
+        let parts = ("guest-sdk/js", template.as_str(), self.sdk());
+        let mut files = project(archive, parts, name, kind);
         for (path, bytes) in &mut files {
             if path.starts_with("src/plugin.") {
                 *bytes = kind.lines(bytes);
             }
         }
-        let mut files = named(files, name);
-        files.extend(archive.below(sdk, templates, "vendor/windlass"));
-        files.extend(archive.below("wit", "", "vendor/windlass/wit"));
         files
     }
 
     fn build(&self, project: &Path) -> Result<Vec<u8>, Expected> {
         install(project)?;
-        let unwritable = |error: std::io::Error| {
-            let text = format!("a temporary folder cannot be used: {error}");
-            Expected::new(codes::OUTPUT, text)
-        };
-        let place = tempfile::tempdir().map_err(unwritable)?;
-        let component = place.path().join("plugin.wasm");
-        let mut node = Command::new("node");
-        node.current_dir(project);
-        node.arg(BUILDER).arg("--json").arg("--out").arg(&component);
-        run(&mut node, INSTALL)?;
-        std::fs::read(&component).map_err(unwritable)
+        written(INSTALL, |component| {
+            let mut node = Command::new("node");
+            node.current_dir(project);
+            node.arg(BUILDER).arg("--json").arg("--out").arg(component);
+            Ok(node)
+        })
     }
 
     fn tests(&self, project: &Path) -> Result<Command, Expected> {

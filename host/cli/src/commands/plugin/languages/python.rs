@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Language, run};
+use super::{Language, project, run, written};
 use crate::codes;
-use crate::commands::plugin::archive::{Archive, NewFile, named};
+use crate::commands::plugin::archive::{Archive, NewFile};
 use crate::commands::plugin::new::Kind;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -45,31 +45,21 @@ impl Language for Python {
     }
 
     fn files(&self, archive: &Archive, name: &str, kind: Kind) -> Vec<NewFile> {
-        let (sdk, template) = ("guest-sdk/python", "guest-sdk/python/template");
-        let mut files = archive.below(template, "", "");
-        files.retain(|(path, _)| kind.keeps(path));
+        let mut files = project(archive, ("guest-sdk/python", "", SDK), name, kind);
         for (path, bytes) in &mut files {
             if path == "src/plugin.py" {
                 *bytes = kind.lines(bytes);
             }
         }
-        let mut files = named(files, name);
-        files.extend(archive.below(sdk, template, SDK));
-        files.extend(archive.below("wit", "", &format!("{SDK}/wit")));
         files
     }
 
     fn build(&self, project: &Path) -> Result<Vec<u8>, Expected> {
-        let mut python = builder(project)?;
-        let unwritable = |error: std::io::Error| {
-            let text = format!("a temporary folder cannot be used: {error}");
-            Expected::new(codes::OUTPUT, text)
-        };
-        let place = tempfile::tempdir().map_err(unwritable)?;
-        let component = place.path().join("plugin.wasm");
-        python.args(["--json", "--out"]).arg(&component);
-        run(&mut python, INSTALL)?;
-        std::fs::read(&component).map_err(unwritable)
+        written(INSTALL, |component| {
+            let mut python = builder(project)?;
+            python.args(["--json", "--out"]).arg(component);
+            Ok(python)
+        })
     }
 
     fn tests(&self, project: &Path) -> Result<Command, Expected> {

@@ -115,7 +115,9 @@ pub(super) fn host_without_grants(
     };
     let host = machine.host_with(compile::noted(context.output), |options| {
         let own = packages.iter().map(|package| (*package).to_owned());
-        options.settings.extend(own.map(|package| (package, settings.clone())));
+        options
+            .settings
+            .extend(own.map(|package| (package, settings.clone())));
         // A plugin of the library has its grants without settings.
         options.library.clear();
         options.quarantine_after = None;

@@ -1,0 +1,3 @@
+module windlass
+
+go 1.24

@@ -1,0 +1,5 @@
+package logs
+
+import "log/slog"
+
+func init() { slog.SetDefault(slog.New(Handler{})) }
