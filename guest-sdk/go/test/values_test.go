@@ -130,10 +130,12 @@ func TestTypesWithoutASchemaAreRefusedWithTheField(t *testing.T) {
 	refused(struct {
 		A int `json:"a,string"`
 	}{}, schema.Input, `input: struct { A int "json:\"a,string\"" }.A: the option `)
-	refused(struct {
-		A int `json:"x"`
-		B int `json:"x"`
-	}{}, schema.Input, "input: struct {")
+	number := reflect.TypeFor[int]()
+	twice := reflect.StructOf([]reflect.StructField{
+		{Name: "A", Type: number, Tag: `json:"x"`},
+		{Name: "B", Type: number, Tag: `json:"x"`},
+	})
+	refused(reflect.Zero(twice).Interface(), schema.Input, "input: struct {")
 }
 
 func text(content string) host.Payload { return host.Payload{Form: host.Text, Bytes: []byte(content)} }

@@ -69,10 +69,13 @@ fn a_reservation_waits_until_there_is_room() {
     let mut second = Box::pin(budget.reserve(&flow_2, 4 * MIB, &Nothing));
     assert!((&mut second).now_or_never().is_none());
     assert!(budget.is_short() && budget.is_wanted(1));
-    assert!(
-        budget.reserve_now(&flow(3), 1, &Nothing).is_none(),
-        "it overtakes"
-    );
+    let busy = flow(3);
+    budget.charge(&busy, MIB, Duration::from_secs(1));
+    let overtaking = budget.reserve_now(&busy, 1, &Nothing);
+    assert!(overtaking.is_none(), "its flow has used more");
+    let small = budget.reserve_now(&flow(4), 1, &Nothing);
+    assert!(small.is_some(), "its flow would hold less");
+    drop(small);
     drop(first);
     let second = second.now_or_never().unwrap();
     assert_eq!(held(&budget), 4 * MIB);
