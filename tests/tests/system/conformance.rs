@@ -110,7 +110,7 @@ fn a_bench_measures_each_node_alone_at_once_and_in_fresh_instances() {
         .filter(|row| {
             row["node"]
                 .as_str()
-                .is_some_and(|node| node.starts_with("shout/"))
+                .is_some_and(|node| node.starts_with("text-tools/"))
         })
         .map(|row| (row["manner"].as_str(), row["callers"].as_u64()))
         .collect();

@@ -103,7 +103,7 @@ fn the_weight_of_a_definition_is_about_the_memory_that_it_takes() {
             "one node of many expressions",
             workflow(
                 nodes(1, |_| {
-                    let set: Map<String, Value> = (0..20_000)
+                    let set: Map<String, Value> = (0..10_000)
                         .map(|at| (format!("x{at}"), json!(format!("{{{{ {at} + input }}}}"))))
                         .collect();
                     json!({ "set": set })
