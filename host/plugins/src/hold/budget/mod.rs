@@ -302,14 +302,14 @@ pub(crate) struct Account {
     budget: Arc<Budget>,
     evict: Arc<dyn Evict>,
     no: PluginNo,
-    /// The flow of the call in progress, which counts what is held. None: the instance is idle.
+    /// The flow of the call in progress, which counts the held memory. None: the instance is idle.
     flow: Option<Arc<Flow>>,
     /// Identifies a holder that draws on the reserve.
     id: u64,
     held: u64,
     borrowed: u64,
     used: u64,
-    /// What was used when the last call began.
+    /// The used memory when the last call began.
     used_before: u64,
     /// The most that was used, or requested, since the last [`Account::look`].
     high: u64,
@@ -403,7 +403,7 @@ impl Account {
         self.keep(bytes);
     }
 
-    /// From now on, the flow counts what is held.
+    /// From now on, the flow counts the held memory.
     fn begin(&mut self, flow: &Arc<Flow>) {
         self.idle();
         flow.more(self.held);
@@ -411,7 +411,7 @@ impl Account {
         self.used_before = self.used;
     }
 
-    /// No flow counts what is held any more.
+    /// No flow counts the held memory any more.
     fn idle(&mut self) {
         if let Some(flow) = self.flow.take() {
             flow.less(self.held);

@@ -166,7 +166,7 @@ fn a_large_output_outlives_its_call() {
 }
 
 #[test]
-fn what_calls_hold_counts_for_their_flow_until_they_end() {
+fn the_memory_of_a_call_counts_for_its_flow_until_the_call_ends() {
     let budget = budget(16 * MIB);
     let (a, b) = (flow(1), flow(1));
     let mut account = Account::new(

@@ -32,6 +32,9 @@ pub(crate) const TAG_BYTES: usize = 32;
 /// The key of an entry.
 type Key = [u8; 32];
 
+/// The first byte and the length of each value of a file.
+type Places = FxHashMap<Key, (u64, u32)>;
+
 /// The longest value of an entry, in bytes.
 const VALUE_BYTES: u32 = 16 * 1024 * 1024;
 
@@ -137,8 +140,7 @@ struct Entries {
     /// Its number in the offer.
     index: usize,
     file: File,
-    /// The first byte and the length of each value.
-    places: FxHashMap<Key, (u64, u32)>,
+    places: Places,
 }
 
 impl Functions {
@@ -208,14 +210,14 @@ impl CacheStore for Functions {
 }
 
 /// Reads a file of functions, and checks its tag.
-fn read(path: &Path, key: &[u8; KEY_BYTES]) -> io::Result<(File, FxHashMap<Key, (u64, u32)>)> {
+fn read(path: &Path, key: &[u8; KEY_BYTES]) -> io::Result<(File, Places)> {
     let damaged = || io::Error::from(io::ErrorKind::InvalidData);
     let file = File::open(path)?;
     let end = file.metadata()?.len().checked_sub(TAG_BYTES as u64);
     let end = end.ok_or_else(damaged)?;
     let mut source = BufReader::with_capacity(PART_BYTES, &file);
     let mut message = Message::begin(key, &[]);
-    let mut places = FxHashMap::default();
+    let mut places = Places::default();
     let (mut at, mut part) = (0, vec![0; PART_BYTES]);
     while at < end {
         let (entry, length): (Key, [u8; 4]) = (array(&mut source)?, array(&mut source)?);

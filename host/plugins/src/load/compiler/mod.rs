@@ -11,8 +11,8 @@
 //! the component, until the end of the input. The answer is `MAGIC`, one of `CODE`, `REFUSED` and
 //! `CRASHED`, the length of the body in eight bytes, the body, and its tag. The tag needs the key and
 //! is also over the component, so an answer that is cut off, that is text of another program, or that
-//! is for another component is none. Behind code stands what the process gives back to the function
-//! cache: four bytes with a bit for each file that was used, the length of a new file in eight bytes,
+//! is for another component is none. Behind code stands the answer for the function cache:
+//! four bytes with a bit for each file that was used, the length of a new file in eight bytes,
 //! the file, and a tag.
 
 mod child;
@@ -115,7 +115,7 @@ pub(crate) const MAX_CODE_BYTES: u64 = 256 * 1024 * 1024;
 /// The longest offer of functions, in bytes: a path, and the numbers and keys of files.
 const MAX_OFFER_BYTES: u32 = 16 * 1024;
 
-/// The tag of what is given back to the function cache, before the new file.
+/// The tag of a new file of the function cache, before the file.
 fn given_back(key: &[u8; KEY_BYTES], used: u32) -> Message {
     Message::begin(key, &[b"windlass functions 1", &used.to_le_bytes()])
 }

@@ -46,7 +46,7 @@ pub(crate) enum Fault {
     Unwritten(io::Error),
 }
 
-/// What is compiled.
+/// A component to be compiled.
 pub(crate) struct Request<'a> {
     /// The compiler that the code is for.
     pub(crate) compiler: u64,
