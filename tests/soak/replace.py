@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replaces a plugin again and again while its runs go on. docs/testing.md describes it.
 
-    replace.py BINARY COMPONENT NODE    100 versions of the component during 10,000 runs
+    replace.py BINARY COMPONENT NODE    100 versions of the component, while runs go on
 
 The component has the text VERSION-00000000 in its data, and the node answers {"version": that text}.
 """
@@ -31,7 +31,7 @@ def options():
     parser.add_argument("component", type=Path, help="the first version")
     parser.add_argument("node", help="its node, like greeter/greet")
     parser.add_argument("--versions", type=int, default=100)
-    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--every", type=float, default=2.5, help="seconds between two versions (default: 2.5)")
     parser.add_argument("--clients", type=int, default=32, help="runs in progress (default: 32)")
     chosen = parser.parse_args()
     chosen.bytes = chosen.component.read_bytes()
@@ -43,7 +43,7 @@ def options():
 def workflow(node):
     """Three calls of the node, with a wait between them, so that versions change within a run."""
     nodes = {name: {"use": node, "input": {}} for name in "abc"}
-    nodes["rest"] = {"wait": {"for": "50ms"}}
+    nodes["rest"] = {"wait": "50ms"}
     output = {name: "{{ nodes.%s.output.version }}" % name for name in "abc"}
     return {"workflow": "versions", "nodes": nodes, "edges": ["a -> rest", "rest -> b", "b -> c"], "output": output}
 
@@ -52,7 +52,7 @@ class Replacing:
     def __init__(self, chosen):
         self.chosen, self.place = chosen, tempfile.mkdtemp(prefix="windlass-replace-")
         self.host = Host(chosen.binary, self.place, {}, 0, free_port())
-        self.lock, self.left, self.wrong, self.seen = threading.Lock(), chosen.runs, [], {}
+        self.lock, self.over, self.wrong, self.seen = threading.Lock(), False, [], {}
         self.times = Histogram()
 
     def drop(self, version):
@@ -62,11 +62,7 @@ class Replacing:
 
     def runs(self):
         client = Client(self.host.port)
-        while True:
-            with self.lock:
-                if self.left == 0:
-                    return
-                self.left -= 1
+        while not self.over:
             began = time.monotonic()
             status, started, _ = client.call("POST", "/api/v1/runs", {"workflow": "versions"})
             outcome = started
@@ -106,10 +102,10 @@ class Replacing:
         for thread in clients:
             thread.start()
         for version in range(1, chosen.versions):
-            part = chosen.runs * version // chosen.versions
-            while chosen.runs - self.left < part and any(thread.is_alive() for thread in clients):
-                time.sleep(0.005)
+            time.sleep(chosen.every)
             self.drop(version)
+        time.sleep(chosen.every)
+        self.over = True
         for thread in clients:
             thread.join()
         took = time.monotonic() - began
@@ -123,7 +119,7 @@ class Replacing:
             print(f"  {wrong}")
         log = self.host.log.read_text(errors="replace")
         print(f"log: {len(log.splitlines())} lines, {log.count(' ERROR ')} errors, {log.count(' WARN ')} warnings")
-        return done == chosen.runs and len(self.seen) > chosen.versions // 2
+        return not self.wrong and done > 0 and len(self.seen) > chosen.versions // 2
 
 
 if __name__ == "__main__":
