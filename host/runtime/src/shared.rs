@@ -300,8 +300,19 @@ pub(crate) struct Flow {
     /// The number of triggers that this process has carried out.
     finished: AtomicU64,
     limit: u32,
+    /// The runs that were created here and whose first step is not written yet.
+    new_runs: Arc<AtomicU32>,
     /// Whether the scheduler waits for room.
     watched: AtomicBool,
+}
+
+/// The place of a new run, until it is dropped.
+pub(crate) struct NewRunPlace(Arc<AtomicU32>);
+
+impl Drop for NewRunPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Flow {
@@ -311,6 +322,7 @@ impl Flow {
             aside: AtomicU32::new(0),
             finished: AtomicU64::new(0),
             limit,
+            new_runs: Arc::default(),
             watched: AtomicBool::new(false),
         }
     }
@@ -338,6 +350,18 @@ impl Flow {
     /// behind all that is due.
     pub(crate) fn reserve(&self) -> u32 {
         self.limit / RESERVE_PART
+    }
+
+    /// Whether a run that begins here has a place. A claim may take more triggers than there is room
+    /// for: many of each run. So the reserve counts new runs alone.
+    pub(crate) fn has_place_for_new(&self) -> bool {
+        self.room() > 0 || self.new_runs.load(Ordering::Acquire) < self.reserve()
+    }
+
+    /// Takes the place of a new run, even without room.
+    pub(crate) fn new_run(&self) -> NewRunPlace {
+        self.new_runs.fetch_add(1, Ordering::AcqRel);
+        NewRunPlace(Arc::clone(&self.new_runs))
     }
 
     /// Takes a place for the first successor of a step without room: the step returns its own when it is

@@ -181,6 +181,7 @@ impl OwnedRun {
             now_ms,
         };
         shared.intake.finished();
+        self.new_place = None;
         self.burst
             .count(shared.bursts.bounds, shared.base.clock.monotonic());
         let mut rows = Rows::default();

@@ -25,7 +25,7 @@ use super::spans::RunTrace;
 use super::triggers::Triggers;
 use crate::catalog::Prepared;
 use crate::outputs::Awaited;
-use crate::shared::RuntimeShared;
+use crate::shared::{NewRunPlace, RuntimeShared};
 
 /// An owned run.
 pub(crate) struct OwnedRun {
@@ -72,6 +72,8 @@ pub(crate) struct OwnedRun {
     pub(crate) is_careful: bool,
     /// The output that the client which started the run waits for.
     pub(crate) awaited: Option<Awaited>,
+    /// The place of a run that was created here, until its first step is written.
+    pub(super) new_place: Option<NewRunPlace>,
 }
 
 /// The requests of a consumer besides its answer.
@@ -283,6 +285,7 @@ impl OwnedRun {
             is_heavy: false,
             is_careful,
             awaited: None,
+            new_place: None,
         })
     }
 
@@ -328,6 +331,7 @@ impl OwnedRun {
             is_heavy: false,
             is_careful: false,
             awaited,
+            new_place: None,
         }
     }
 

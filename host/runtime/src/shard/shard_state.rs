@@ -432,6 +432,7 @@ impl ShardState {
         let now = shared.base.clock.monotonic();
         let mut owned = OwnedRun::from_birth(&new, state, prepared, numbers, awaited, now);
         owned.weigh(&shared.base.metrics);
+        owned.new_place = Some(shared.intake.flow.new_run());
         shared.intake.flow.took(owned.claimed());
         let write = Write::from(new);
         let bytes = write.weight();

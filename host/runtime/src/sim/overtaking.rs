@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 use windlass_model::{Clock, Payload, RunId, RunNo, Status, TriggerState, TriggerType};
 use windlass_plugins::Disposition;
 use windlass_store::external::{Control, Touched};
@@ -22,7 +23,7 @@ use crate::scheduler::driver::Mail;
 use crate::shard::work::{Answer, Ask, Returned, Work};
 use crate::shard::{Arrival, BurstBounds, Message, Transit};
 use crate::shared::Aside;
-use crate::starting::{Cause, Start};
+use crate::starting::{Accepted, Cause, Start};
 use crate::topology::Topology;
 
 /// A process whose only shard is driven by hand.
@@ -120,16 +121,8 @@ impl Process {
     /// A run of this workflow without an owner.
     pub(super) fn run_of(&self, prepared: &Arc<Prepared>) -> RunId {
         let numbers = self.parts.membership.numbers();
-        let start = Start {
-            prepared: Arc::clone(prepared),
-            input: Payload::null(),
-            cause: Cause::Event {
-                correlation: None,
-                trace: None,
-            },
-        };
         let now_ms = self.clock.wall_ms();
-        let new = start.accepted().unwrap().left(&numbers, now_ms).unwrap();
+        let new = accepted(prepared).left(&numbers, now_ms).unwrap();
         let id = new.id;
         self.store.write(new).unwrap().unwrap();
         id
@@ -257,6 +250,45 @@ impl Process {
     pub(super) fn owner(&self, no: RunNo) -> Option<windlass_model::Incarnation> {
         self.store.run_by_no(no).unwrap().unwrap().owner
     }
+}
+
+/// The start of a run of this workflow.
+fn accepted(prepared: &Arc<Prepared>) -> Accepted {
+    let start = Start {
+        prepared: Arc::clone(prepared),
+        input: Payload::null(),
+        cause: Cause::Event {
+            correlation: None,
+            trace: None,
+        },
+    };
+    start.accepted().unwrap()
+}
+
+#[test]
+fn new_runs_have_places_of_their_own_beside_more_claimed_triggers_than_may_be_in_flight() {
+    let process = Process::new();
+    let shared = &process.parts.shared;
+    let flow = &shared.intake.flow;
+    let start = accepted(&ALL.workflows[1]);
+    flow.took(2 * Settings::default().in_flight);
+    assert!(shared.owns(&start));
+    let (numbers, now_ms) = (process.parts.membership.numbers(), process.clock.wall_ms());
+    let (reply, _answer) = oneshot::channel();
+    let birth = start.birth(numbers, now_ms, None, reply).unwrap();
+    process.take(Message::Born(Box::new(birth)));
+    let _others: Vec<_> = (1..flow.reserve()).map(|_| flow.new_run()).collect();
+    assert!(!shared.owns(&start), "each place is taken");
+    let (births, _) = shared.shards[0].state.lock().take_out();
+    let created = births
+        .into_iter()
+        .map(|(ticket, write)| (ticket, process.store.carry_out(write)));
+    process.take(Message::Created(created.collect()));
+    assert!(!shared.owns(&start), "the run has not begun");
+    let first = process.next().unwrap();
+    process.handled(&first);
+    assert!(process.next().is_none());
+    assert!(shared.owns(&start), "its first step is written");
 }
 
 #[test]

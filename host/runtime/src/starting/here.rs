@@ -20,7 +20,7 @@ impl RuntimeShared {
         let has_room =
             !start.prepared.is_large() || states.admits_definition(self.base.catalog.trim());
         let begins = start.cause.is_now() && !self.intake.begins_nothing();
-        begins && has_room && self.intake.flow.room() > 0
+        begins && has_room && self.intake.flow.has_place_for_new()
     }
 
     /// Creates a run that this process owns, and that tells an awaited output. Returns once the run is
