@@ -19,6 +19,7 @@ mod foreign;
 mod grammar;
 mod known;
 mod machine;
+mod missing;
 mod names;
 mod needs;
 mod parse;

@@ -12,6 +12,7 @@ use windlass_model::nearest::{did_you_mean, nearest};
 use windlass_model::{Code, Diagnostic, weight};
 
 use super::codes::{SHADOWED_NAME, UNKNOWN_FILTER, UNKNOWN_NAME};
+use super::missing::Chain;
 use super::{foreign, names};
 
 /// The parts of [`super::Values`] that an expression needs.
@@ -155,6 +156,7 @@ impl Cause {
 pub(super) struct Findings {
     pub(super) needs: Needs,
     pub(super) paths: Vec<Path>,
+    pub(super) chains: Vec<Chain>,
     pub(super) mistakes: Vec<Mistake>,
     /// Names assigned by `set`, `for` and `with`, anywhere in the text.
     pub(super) locals: BTreeSet<String>,
@@ -250,6 +252,13 @@ impl Findings {
     fn expr(&mut self, expr: &Expr<'_>) {
         if let Some((root, rest)) = path(expr) {
             self.path(expr, root, &rest);
+            return;
+        }
+        if let Some(chain) = Chain::of(expr) {
+            if !self.locals.contains(chain.root()) {
+                self.chains.push(chain);
+            }
+            self.expr(in_front(expr));
             return;
         }
         match expr {
@@ -608,6 +617,19 @@ pub(super) fn path<'a>(expr: &'a Expr<'_>) -> Option<(&'a str, Vec<&'a str>)> {
             _ => return None,
         }
     }
+}
+
+/// The path in front of the first position of a chain.
+fn in_front<'e, 's>(expr: &'e Expr<'s>) -> &'e Expr<'s> {
+    let mut expr = expr;
+    while path(expr).is_none() {
+        expr = match expr {
+            Expr::GetAttr(e) => &e.expr,
+            Expr::GetItem(e) => &e.expr,
+            _ => return expr,
+        };
+    }
+    expr
 }
 
 /// The statements inside a statement.

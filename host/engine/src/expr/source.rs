@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use minijinja::machinery::{Token, ast::Stmt, tokenize};
-use minijinja::value::ValueKind;
 use minijinja::{ErrorKind, Value};
-use windlass_model::nearest::did_you_mean;
 use windlass_model::visible::sentence;
 use windlass_model::weight::{block, list};
 use windlass_model::{Diagnostic, Place};
@@ -15,6 +13,7 @@ use super::environment::{TOKENS, syntax};
 use super::error::{ExprError, ExprErrorKind};
 use super::grammar;
 use super::machine::{self, FUEL, Fault, Limit, Tree, WORK, is_detail};
+use super::missing::{Chain, missing};
 use super::needs::{About, Findings, Mistake, Needs, Path, path};
 use super::read::{self, say};
 use super::values::Values;
@@ -23,9 +22,6 @@ use super::write::WriteError;
 /// The most that a byte of an expression takes in the compiled tree: `[0,0,0]` has a value for each
 /// second one.
 const TREE_BYTES: usize = 24;
-
-/// How many names beside an undefined one are compared with it for the error.
-const SIBLINGS: usize = 1_000;
 
 /// How much of the pointer to an expression is kept for errors, in bytes.
 const POINTER_BYTES: usize = 512;
@@ -38,6 +34,8 @@ pub(super) struct Source {
     code: Code,
     /// Every path that is looked up; an error names the undefined one.
     paths: Box<[Path]>,
+    /// Those with positions in lists, for the same purpose.
+    chains: Box<[Chain]>,
 }
 
 #[derive(Debug)]
@@ -137,7 +135,9 @@ impl Source {
             Code::Path => 0,
             Code::Tree(_) => self.written.len().saturating_mul(TREE_BYTES),
         };
-        texts + list::<Path>(self.paths.len()) + paths.sum::<usize>() + tree
+        let chains = list::<Chain>(self.chains.len());
+        let chains = chains + self.chains.iter().map(Chain::weight).sum::<usize>();
+        texts + list::<Path>(self.paths.len()) + paths.sum::<usize>() + chains + tree
     }
 
     /// The path, if the source is a single path.
@@ -190,7 +190,7 @@ impl Source {
 
     /// The error of a result that is undefined.
     pub(super) fn undefined(&self, values: &Values) -> ExprError {
-        let message = self.paths.iter().find_map(|path| missing(path, values));
+        let message = missing(&self.paths, &self.chains, values);
         let message = message.unwrap_or_else(|| "the result is undefined".to_owned());
         self.error(ExprErrorKind::Undefined, message)
     }
@@ -298,6 +298,7 @@ fn finish(
             pointer: shown(written.pointer).into(),
             code: code(&findings),
             paths: findings.paths.into(),
+            chains: findings.chains.into(),
         };
         return Ok((source, findings.needs));
     }
@@ -328,31 +329,6 @@ pub(super) fn check_length(text: &str, bare: bool, pointer: &str) -> Result<(), 
     let diagnostic = Diagnostic::new(codes::TOO_LONG, message, Place::at(pointer))
         .help("compute a part of it in a `set` node, or let a node do it");
     Err(vec![diagnostic])
-}
-
-/// The first undefined step of a path, if there is one.
-fn missing(path: &Path, values: &Values) -> Option<String> {
-    let mut known = path.root.to_string();
-    if values.lookup(&path.root, &[]).is_none() {
-        return Some(format!("`{known}` is undefined"));
-    }
-    for (index, name) in path.rest.iter().enumerate() {
-        let (before, through) = (path.rest.get(..index)?, path.rest.get(..=index)?);
-        if values.lookup(&path.root, through).is_none() {
-            let parent = values.lookup(&path.root, before)?;
-            let names = match parent.kind() {
-                ValueKind::Map => parent.try_iter().ok(),
-                _ => None,
-            };
-            let siblings: Vec<_> = names.into_iter().flatten().take(SIBLINGS).collect();
-            let hint = did_you_mean(name, siblings.iter().filter_map(Value::as_str));
-            let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
-            return Some(format!("`{known}.{name}` is undefined{hint}"));
-        }
-        known.push('.');
-        known.push_str(name);
-    }
-    None
 }
 
 /// Shortens long text for messages.

@@ -292,6 +292,18 @@ fn undefined_is_an_error_that_names_the_missing_value() {
     );
     check(
         json!("{{ input.order.lines[7].sku }}"),
+        "Undefined: `input.order.lines[7]` is undefined (the list has 2 items)",
+    );
+    check(
+        json!("{{ input.order.lines[1].sk.x + 1 }}"),
+        "Undefined: `input.order.lines[1].sk` is undefined (did you mean `sku`?)",
+    );
+    check(
+        json!("{{ input.order.lines[0]['price'] }}"),
+        "Undefined: `input.order.lines[0].price` is undefined (there are `sku`, `n`)",
+    );
+    check(
+        json!("{% for line in input.order.lines %}{{ line[0].x }}{% endfor %}"),
         "Undefined: the result is undefined",
     );
 }
