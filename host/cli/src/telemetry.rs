@@ -17,10 +17,15 @@ use crate::limiter::{Limiter, Limits, TARGET, WINDOW};
 /// The limits of this process. The last suppressed lines are reported at its end.
 static LIMITS: OnceLock<Arc<Limits>> = OnceLock::new();
 
+/// Lines of libraries that say less than the host's own about the same trouble: the store tells that a
+/// connection is lost.
+const LIBRARIES: &str = "deadpool=error";
+
 /// Starts to log as configured; `default` is the filter if the configuration has none.
 pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Result<(), Expected> {
-    let filter = telemetry.log.as_deref().unwrap_or(default);
-    let parsed = EnvFilter::try_new(filter).map_err(|error| {
+    let default = || format!("{default},{LIBRARIES}");
+    let filter = telemetry.log.clone().unwrap_or_else(default);
+    let parsed = EnvFilter::try_new(&filter).map_err(|error| {
         Expected::new(
             codes::LOG_FILTER,
             format!("The log filter `{filter}` is not one: {error}"),
