@@ -107,17 +107,18 @@ class Memory(threading.Thread):
 class Host:
     """`windlass serve` in a folder of its own, with default settings but for `settings`."""
 
-    def __init__(self, binary, place, settings, limit, echo_port):
+    def __init__(self, binary, place, settings, limit, echo_port, store=None):
+        self.store = store or str(Path(place) / "windlass.db")
         self.binary, self.place, self.port = str(binary), Path(place), free_port()
         self.plugins = self.place / "plugins"
         self.log = self.place / "log"
         for folder in ("home/.config/windlass", "plugins", "workflows"):
-            (self.place / folder).mkdir(parents=True)
+            (self.place / folder).mkdir(parents=True, exist_ok=True)
         echo = f"http://127.0.0.1:{echo_port}"
         # The user's own file: a project's file would have to be trusted first.
         (self.place / "home/.config/windlass/config.toml").write_text(
             f'[plugins.grants.http]\nhttp = ["{echo}"]\nsecrets = ["k"]\n'
-            f'[secrets]\nk = {{ env = "SOAK_SECRET", to = ["{echo}"] }}\n'
+            f'[secrets]\nk = {{ env = "SOAK_SECRET", to = ["{echo}"] }}\nhook = {{ env = "SOAK_SECRET", workflows = ["signed"] }}\n'
         )
         self.settings = {
             "server.listen": f"127.0.0.1:{self.port}",
@@ -154,7 +155,7 @@ class Host:
 
     def command(self, *words):
         flags = [f"--set={key}={value}" for key, value in self.settings.items()]
-        return [self.binary, *words, *flags, "--store", str(self.place / "windlass.db")]
+        return [self.binary, *words, *flags, "--store", self.store]
 
     def wait_until_ready(self):
         for _ in range(600):
