@@ -11,6 +11,7 @@ mod inspect;
 mod languages;
 mod list;
 mod new;
+mod subject;
 mod test;
 mod warm;
 mod wit;
