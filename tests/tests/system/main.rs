@@ -49,6 +49,7 @@ mod metrics;
 mod mistakes;
 mod moving;
 mod naming;
+mod nodes;
 mod operating;
 mod over_http;
 mod pausing;

@@ -9,8 +9,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-use windlass_tests::harness::{Place, Shell, program, typed, until};
+use windlass_tests::harness::{Shell, program, typed, until};
 
 /// The commands that build and test everything. `.ci/run` calls the first two, and the third
 /// measures for minutes.
@@ -32,47 +31,6 @@ const ANSWERS: [(&str, &str); 10] = [
     ("windlass runs result \"$id\" --wait", "approve"),
     ("windlass runs list", "shop"),
 ];
-
-/// The pages of the nodes have each field that a node of the library takes, with its description.
-#[test]
-fn the_page_of_the_nodes_has_every_field() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = std::fs::read_to_string(root.join("docs/nodes.md")).expect("it can be read");
-    let packages = ["data", "events", "http", "human", "text"];
-    let place = Place::new(&packages);
-    let mut seen = 0;
-    for package in packages {
-        let shown = place.ask(&["-o", "json", "plugin", "inspect", package, "--schemas"]);
-        let shown: Value = serde_json::from_str(&shown).expect("it is JSON");
-        for node in shown["nodes"].as_array().expect("a plugin has nodes") {
-            let head = format!(
-                "### `{}`: fields\n",
-                node["id"].as_str().unwrap_or_default()
-            );
-            let (_, section) = page
-                .split_once(&head)
-                .unwrap_or_else(|| panic!("no {head}"));
-            let section = section.split("\n#").next().unwrap_or_default();
-            let fields = node["config"]["properties"].as_object();
-            let rows = section
-                .lines()
-                .filter(|line| line.starts_with("| `"))
-                .count();
-            assert_eq!(rows, fields.map_or(0, serde_json::Map::len), "{head}");
-            for (name, field) in fields.into_iter().flatten() {
-                let about = field["description"].as_str().unwrap_or_default();
-                let about: Vec<&str> = about.split_whitespace().collect();
-                let row = section
-                    .lines()
-                    .find(|line| line.starts_with(&format!("| `{name}` |")));
-                let row = row.unwrap_or_else(|| panic!("no row of {name} in {head}"));
-                assert!(row.ends_with(&format!("| {} |", about.join(" "))), "{row}");
-                seen += 1;
-            }
-        }
-    }
-    assert!(seen > 15, "the nodes have {seen} fields");
-}
 
 /// Takes minutes: the shell compiles two guests with the standard library, and waits where a person
 /// would.

@@ -9,10 +9,14 @@ use serde_json::{Map, Value};
 use windlass_tests::harness::{Shell, program, typed, until};
 
 /// What commands have to print.
-const ANSWERS: [(&str, &str); 5] = [
+const ANSWERS: [(&str, &str); 6] = [
     ("windlass plugin new greeter", "src/greet."),
     ("windlass plugin build greeter", "greeter.wasm is made"),
     ("windlass plugin test greeter", "0 failed, 0 skipped"),
+    (
+        "windlass plugin doc greeter",
+        "{ \"greeting\": \"Good morning, Ada!\" }",
+    ),
     ("windlass runs result", "Good morning, Ada!"),
     ("windlass runs result", "Good evening, Ada!"),
 ];

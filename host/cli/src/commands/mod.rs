@@ -78,7 +78,7 @@ pub(crate) enum Command {
     /// List the locks and their owners
     #[command(subcommand)]
     Lock(lock::Command),
-    /// Make, build, test, list, inspect and call plugins
+    /// Make, build, test, document, list, inspect and call plugins
     #[command(subcommand)]
     Plugin(plugin::Command),
     /// Check, back up, restore and migrate the store

@@ -5,12 +5,14 @@ mod bench;
 mod build;
 mod call;
 mod dev;
+mod doc;
 mod example;
 mod host;
 mod inspect;
 mod languages;
 mod list;
 mod new;
+mod subject;
 mod test;
 mod warm;
 mod wit;
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Test(test::Arguments),
     /// Measure how many calls a second the nodes of a plugin answer
     Bench(bench::Arguments),
+    /// Write a page about a plugin, in Markdown
+    Doc(doc::Arguments),
     /// Write the contract between host and plugins into a folder, as WIT
     #[command(
         after_help = "Tools for components read the folder: wit-bindgen, componentize-py, \
@@ -71,6 +75,9 @@ impl Command {
             Self::Test(arguments) => arguments.run(context),
             Self::Bench(arguments) => arguments.run(context),
             Self::Wit(wit) => wit.run(context),
+            // The files of a host's plugins are on its machine.
+            Self::Doc(doc) if remote && !doc.is_here() => Err(not_by_host().into()),
+            Self::Doc(doc) => doc.run(context),
             Self::List if remote => host::list(context),
             // This process inspects a file itself.
             Self::Inspect(inspect) if remote && !Path::new(&inspect.plugin).is_file() => {

@@ -1,6 +1,5 @@
 //! `windlass plugin bench`: how fast the nodes of a plugin are, beside a node of the library.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +10,9 @@ use windlass_model::definition::UseRef;
 use windlass_plugins::{Call, Host, Isolation, NodeType, Plugin};
 
 use super::call::call_of;
-use super::example::{self, Ask, Example};
-use super::test::{asks, host_without_grants, subject};
+use super::example::{Ask, Example};
+use super::subject::Subject;
+use super::test::{asks, host_without_grants};
 use crate::app::Context;
 use crate::codes;
 use crate::commands::took;
@@ -30,16 +30,8 @@ use crate::wire::{Machine, compile};
                   have no grants. Nothing else should run on the machine meanwhile."
 )]
 pub(crate) struct Arguments {
-    /// The directory of a plugin, or a component
-    #[arg(
-        value_name = "FILE|DIR",
-        default_value = ".",
-        hide_default_value = true
-    )]
-    subject: PathBuf,
-    /// The folder of the examples [default: `examples` of DIR]
-    #[arg(long, value_name = "DIR")]
-    examples: Option<PathBuf>,
+    #[command(flatten)]
+    subject: Subject,
     /// The time of each measurement, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -85,11 +77,11 @@ struct Measured {
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("error")?)?;
-        let (file, folder) = subject(context, &machine, &self.subject, self.examples.clone())?;
+        let component = self.subject.component(context, &machine)?;
         let begun = machine.clock.monotonic();
         let package = {
             let host = machine.host(compile::noted(context.output))?;
-            let plugin = host.load_file(&file)?;
+            let plugin = host.load_file(&component.file)?;
             say_loaded(
                 context,
                 &plugin,
@@ -111,12 +103,8 @@ impl Arguments {
         for manner in manners {
             let packages = [package.as_str(), REFERENCE.0];
             let host = host_without_grants(context, &machine, &packages, manner.isolation)?;
-            let plugin = host.load_file(&file)?;
-            let examples = match &folder {
-                Some(folder) => example::read(folder, &plugin)?,
-                None => Vec::new(),
-            };
-            for ask in asks(&plugin, &examples) {
+            let plugin = host.load_file(&component.file)?;
+            for ask in asks(&plugin, &component.examples(&plugin)?) {
                 measured.extend(self.measure(context, &machine, &plugin, &ask, manner)?);
             }
             if let Some((plugin, node)) = reference(&host) {

@@ -188,14 +188,16 @@ pub(super) fn cx(secrets: Arc<[Reference]>) -> CallContext {
 }
 
 fn logs(output: &Output, lines: &[LogLine]) {
-    for line in lines {
-        let fields: String = line
-            .fields
-            .iter()
-            .map(|(name, value)| format!(" {name}={value}"))
-            .collect();
-        output.note(&format!("{:<5} {}{fields}", line.level, line.message));
-    }
+    lines.iter().for_each(|line| output.note(&log_line(line)));
+}
+
+/// A line of a log, with its level and its fields.
+pub(super) fn log_line(line: &LogLine) -> String {
+    let fields = line.fields.iter();
+    let fields: String = fields
+        .map(|(name, value)| format!(" {name}={value}"))
+        .collect();
+    format!("{:<5} {}{fields}", line.level, line.message)
 }
 
 fn cost(output: &Output, time: Duration, memory_bytes: u64) {

@@ -16,6 +16,7 @@ use windlass_plugins::Host;
 use windlass_runtime::Watch;
 
 use super::build::{Built, build, folder, size};
+use super::call::log_line;
 use super::example::{self, Example, Ran};
 use super::languages::{self, Language};
 use super::new::project;
@@ -171,17 +172,7 @@ impl Bench {
 
     fn say_ran(&self, example: &Example, ran: &Ran) {
         let differences = example.differences(&ran.got);
-        let logs: Vec<String> = ran
-            .logs
-            .iter()
-            .map(|line| {
-                let fields = line.fields.iter();
-                let fields: String = fields
-                    .map(|(name, value)| format!(" {name}={value}"))
-                    .collect();
-                format!("{:<5} {}{fields}", line.level, line.message)
-            })
-            .collect();
+        let logs: Vec<String> = ran.logs.iter().map(log_line).collect();
         let us = u64::try_from(ran.took.as_micros()).unwrap_or(u64::MAX);
         let got = &ran.got;
         let event = json!({

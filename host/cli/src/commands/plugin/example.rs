@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Class, LogLine, Outcome, Payload, TriggerType};
-use windlass_plugins::{Accept, Disposition, NodeType, Plugin, Returned};
+use windlass_plugins::{Accept, Disposition, Effects, NodeType, Plugin, Returned};
 
 use super::call::{call_of, content, cx};
 use crate::codes;
@@ -119,6 +119,8 @@ pub(super) struct Got {
 pub(super) struct Ran {
     pub(super) got: Got,
     pub(super) logs: Vec<LogLine>,
+    /// The events and triggers that it asked for. They are dropped.
+    pub(super) effects: Vec<Value>,
     pub(super) took: Duration,
     pub(super) memory_bytes: u64,
 }
@@ -294,6 +296,7 @@ impl Example {
                         message: refused.to_string(),
                     },
                     logs: Vec::new(),
+                    effects: Vec::new(),
                     took: Duration::ZERO,
                     memory_bytes: 0,
                 },
@@ -373,6 +376,7 @@ fn ran<T>(
     returned: Returned<T>,
     read: impl FnOnce(T, &[(windlass_model::Digest, bytes::Bytes)]) -> Got,
 ) -> Ran {
+    let effects = asked(&returned.effects, &returned.blobs);
     let got = match returned.result {
         Ok(value) => read(value, &returned.blobs),
         Err(failed) => Got {
@@ -386,9 +390,33 @@ fn ran<T>(
     Ran {
         got,
         logs: returned.logs,
+        effects,
         took: returned.took,
         memory_bytes: returned.memory_bytes,
     }
+}
+
+/// The effects of a call, in its order.
+fn asked(effects: &Effects, blobs: &[(windlass_model::Digest, bytes::Bytes)]) -> Vec<Value> {
+    let sent = effects.sent.iter().map(|it| {
+        let mut event = json!({ "event": it.name, "input": value(&it.input, blobs) });
+        let parts = [
+            ("match", (!it.matches.is_null()).then(|| it.matches.clone())),
+            ("correlation", it.correlation.as_deref().map(Value::from)),
+            ("run", it.run.map(|run| Value::from(run.to_string()))),
+        ];
+        for (name, part) in parts {
+            if let Some(part) = part {
+                event[name] = part;
+            }
+        }
+        event
+    });
+    let scheduled = effects.scheduled.iter().map(|it| {
+        let vars = it.vars.as_ref().map(|vars| value(vars, blobs));
+        json!({ "trigger": it.node, "vars": vars })
+    });
+    sent.chain(scheduled).collect()
 }
 
 /// JSON, or else a text.

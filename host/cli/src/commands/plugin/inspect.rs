@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
-use windlass_plugins::{Consumer, NodeType, Plugin, Purity, Standing};
+use windlass_plugins::{Consumer, Host, NodeType, Plugin, Purity, Standing};
 
 use super::list::{summary, unproved};
 use crate::app::Context;
@@ -26,17 +26,41 @@ pub(crate) struct Inspect {
     schemas: bool,
 }
 
-/// The triggers that a consumer takes.
-fn consumed(consumer: &Consumer) -> String {
+/// The triggers that a consumer takes; `list` shows the names of types and routes.
+pub(super) fn consumed(consumer: &Consumer, list: &dyn Fn(&[String]) -> String) -> String {
     let types = match consumer.types.iter().any(|it| it == "*") {
         true => "every trigger".to_owned(),
-        false => format!("triggers of the types {}", consumer.types.join(", ")),
+        false => format!("triggers of the types {}", list(&consumer.types)),
     };
     match consumer.routes.as_slice() {
         [] => format!("{types} without a route"),
-        [route] => format!("{types} of the route {route}"),
-        routes => format!("{types} of the routes {}", routes.join(", ")),
+        routes @ [_] => format!("{types} of the route {}", list(routes)),
+        routes => format!("{types} of the routes {}", list(routes)),
     }
+}
+
+/// The newest plugin of a package, in its host.
+pub(super) fn named(
+    output: &Output,
+    machine: &Machine,
+    package: &str,
+) -> anyhow::Result<(Arc<Host>, Arc<Plugin>)> {
+    let host = machine.loaded_host(output)?;
+    let plugins = host.registry().iter();
+    let mut newest = plugins.iter().rev();
+    let plugin = newest.find(|plugin| plugin.description.package == package);
+    let plugin = plugin.cloned().ok_or_else(|| {
+        let names = plugins
+            .iter()
+            .map(|plugin| plugin.description.package.as_str());
+        let hint = windlass_model::nearest::did_you_mean(package, names);
+        let help = hint.map_or_else(String::new, |hint| format!("{hint} "));
+        let text = format!("There is no plugin, and no file, `{package}`");
+        Expected::new(codes::NO_PLUGIN, text)
+            .help(format!("{help}`windlass plugin list` lists the plugins."))
+            .exit(Exit::NotFound)
+    })?;
+    Ok((host, plugin))
 }
 
 impl Inspect {
@@ -54,23 +78,7 @@ impl Inspect {
         if path.is_file() {
             return Ok(machine.host(compile::noted(*output))?.load_file(path)?);
         }
-        let host = machine.loaded_host(output)?;
-        let plugins = host.registry().iter();
-        let newest = plugins
-            .iter()
-            .rfind(|plugin| plugin.description.package == self.plugin);
-        newest.cloned().ok_or_else(|| {
-            let names = plugins
-                .iter()
-                .map(|plugin| plugin.description.package.as_str());
-            let hint = windlass_model::nearest::did_you_mean(&self.plugin, names);
-            let help = hint.map_or_else(String::new, |hint| format!("{hint} "));
-            let text = format!("There is no plugin, and no file, `{}`", self.plugin);
-            Expected::new(codes::NO_PLUGIN, text)
-                .help(format!("{help}`windlass plugin list` lists the plugins."))
-                .exit(Exit::NotFound)
-                .into()
-        })
+        Ok(named(output, machine, &self.plugin)?.1)
     }
 
     fn item(&self, plugin: &Plugin) -> Value {
@@ -154,7 +162,7 @@ impl Inspect {
             );
         }
         if let Some(consumer) = &about.consumer {
-            let takes = consumed(consumer);
+            let takes = consumed(consumer, &|names| names.join(", "));
             line(
                 "consumes",
                 match plugin.consumer() {

@@ -14,8 +14,9 @@ use std::time::Duration;
 use clap::Args;
 use windlass_plugins::{Host, Isolation, Plugin, Settings};
 
-use super::example::{self, Example};
-use super::{build, languages};
+use super::example::Example;
+use super::languages;
+use super::subject::Subject;
 use crate::app::Context;
 use crate::codes;
 use crate::error::Expected;
@@ -32,16 +33,8 @@ use report::{Case, Report};
                   that it makes up as well; these calls have no grants."
 )]
 pub(crate) struct Arguments {
-    /// The directory of a plugin, or a component
-    #[arg(
-        value_name = "FILE|DIR",
-        default_value = ".",
-        hide_default_value = true
-    )]
-    subject: PathBuf,
-    /// The folder of the examples [default: `examples` of DIR]
-    #[arg(long, value_name = "DIR")]
-    examples: Option<PathBuf>,
+    #[command(flatten)]
+    subject: Subject,
     /// Also write the report to this file, as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -51,18 +44,16 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("error")?)?;
         let mut report = Report::default();
-        if self.subject.is_dir() {
-            own_tests(&machine, &self.subject, &mut report)?;
+        let project = &self.subject.subject;
+        if project.is_dir() {
+            own_tests(&machine, project, &mut report)?;
         }
-        let (file, examples) = subject(context, &machine, &self.subject, self.examples.clone())?;
+        let component = self.subject.component(context, &machine)?;
         let host = machine.host(compile::noted(context.output))?;
-        let plugin = host.load_file(&file)?;
-        let examples = match &examples {
-            Some(folder) => example::read(folder, &plugin)?,
-            None => Vec::new(),
-        };
+        let plugin = host.load_file(&component.file)?;
+        let examples = component.examples(&plugin)?;
         run_examples(&machine, &plugin, &examples, &mut report);
-        let bench = Bench::new(context, &machine, &file, &plugin)?;
+        let bench = Bench::new(context, &machine, &component.file, &plugin)?;
         suite::run(&bench, &examples, &mut report);
 
         if let Some(path) = &self.junit {
@@ -82,24 +73,6 @@ impl Arguments {
             }
         }
     }
-}
-
-/// The component that a command is about, and the folder of its examples. Of a directory, it is built.
-pub(super) fn subject(
-    context: &Context,
-    machine: &Machine,
-    subject: &Path,
-    examples: Option<PathBuf>,
-) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
-    if !subject.is_dir() {
-        return Ok((subject.to_owned(), examples));
-    }
-    let host = machine.host(compile::noted(context.output))?;
-    let folder = build::folder(context, &machine.config, subject);
-    let built = build::build(&host, subject, &folder)?;
-    built.warnings.iter().for_each(|it| context.output.warn(it));
-    let examples = examples.unwrap_or_else(|| subject.join(example::FOLDER));
-    Ok((built.file, Some(examples)))
 }
 
 /// A host that gives no plugin a grant, with this isolation for the plugins of these packages.
