@@ -12,8 +12,10 @@ use super::values::Values;
 /// How many names beside an undefined one are compared with it.
 const SIBLINGS: usize = 1_000;
 
-/// How many names an error lists, and how many characters of each.
+/// How many names an error lists.
 const LISTED: usize = 8;
+
+/// How many characters of such a name it shows.
 const NAME_CHARS: usize = 40;
 
 /// A value that is reached by names and constant positions, like `input.orders[3].total`.

@@ -272,15 +272,15 @@ fn undefined_is_an_error_that_names_the_missing_value() {
     );
     check(
         json!("{{ [input.nope] }}"),
-        "Undefined: `input.nope` is undefined",
+        "Undefined: `input.nope` is undefined (there are `order`, `big`, `small`, `price`, `z`, `a`, `empty`, `nothing` and 1 more)",
     );
     check(
         json!("{{ {'a': input.nope} }}"),
-        "Undefined: `input.nope` is undefined",
+        "Undefined: `input.nope` is undefined (there are `order`, `big`, `small`, `price`, `z`, `a`, `empty`, `nothing` and 1 more)",
     );
     check(
         json!("{{ nodes.other.output }}"),
-        "Undefined: `nodes.other` is undefined",
+        "Undefined: `nodes.other` is undefined (there are `skipped`, `sum`)",
     );
     check(
         json!("{{ 1 if false }}"),
@@ -288,7 +288,7 @@ fn undefined_is_an_error_that_names_the_missing_value() {
     );
     check(
         json!("{{ input.nope | upper }}"),
-        "Undefined: `input.nope` is undefined",
+        "Undefined: `input.nope` is undefined (there are `order`, `big`, `small`, `price`, `z`, `a`, `empty`, `nothing` and 1 more)",
     );
     check(
         json!("{{ input.order.lines[7].sku }}"),
@@ -362,8 +362,18 @@ fn conditions_are_true_or_false() {
     check_condition("nodes.skipped.output", Ok(false));
     check_condition("input.empty", Ok(false));
     check_condition("'b' in input.order.lines | map(attribute='sku')", Ok(true));
-    check_condition("input.nope", Err("`input.nope` is undefined"));
-    check_condition("input.nope > 1", Err("`input.nope` is undefined"));
+    check_condition(
+        "input.nope",
+        Err(
+            "`input.nope` is undefined (there are `order`, `big`, `small`, `price`, `z`, `a`, `empty`, `nothing` and 1 more)",
+        ),
+    );
+    check_condition(
+        "input.nope > 1",
+        Err(
+            "`input.nope` is undefined (there are `order`, `big`, `small`, `price`, `z`, `a`, `empty`, `nothing` and 1 more)",
+        ),
+    );
     check_condition(
         "{{ vars.count }}",
         Err("a condition is an expression already"),
@@ -537,8 +547,16 @@ fn conditions_about_a_failure_see_it() {
                        and number";
         check_failure(sum, without, Err(message));
     }
-    check_failure("vars.missing == 5", "", Err("`vars.missing` is undefined"));
-    check_failure("vars.missing", "", Err("`vars.missing` is undefined"));
+    check_failure(
+        "vars.missing == 5",
+        "",
+        Err("`vars.missing` is undefined (there are `count`, `currency`)"),
+    );
+    check_failure(
+        "vars.missing",
+        "",
+        Err("`vars.missing` is undefined (there are `count`, `currency`)"),
+    );
     check_failure(
         "error.details.http.n == 1 and error.details.status >= 404",
         status,

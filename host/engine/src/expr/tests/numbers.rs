@@ -423,7 +423,11 @@ fn a_value_that_is_no_number_is_not_made_one() {
         input,
         "invalid operation: the base of `int` is from 2 to 36, and not 1",
     );
-    check("{{ input.none | int }}", input, "`input.none` is undefined");
+    check(
+        "{{ input.none | int }}",
+        input,
+        "`input.none` is undefined (there are `null`, `large`, `small`)",
+    );
 }
 
 #[test]
