@@ -81,7 +81,7 @@ impl Chain {
     }
 }
 
-/// What is missing of these paths and chains, of the first one that leads to no value.
+/// Names the first missing step of these paths and chains, of the first one that leads to no value.
 pub(super) fn missing(paths: &[Path], chains: &[Chain], values: &Values) -> Option<String> {
     let of_path = |path: &Path| {
         let steps: Vec<_> = path.rest.iter().cloned().map(Step::Name).collect();
@@ -124,7 +124,7 @@ fn first(root: &str, steps: &[Step], values: &Values) -> Option<String> {
     None
 }
 
-/// What there is in place of a missing part of a value, in brackets.
+/// The names or the length that a value has in place of a missing part, in brackets.
 fn hint(step: &Step, parent: &Value) -> String {
     let hint = match (step, parent.kind()) {
         (Step::Name(name), ValueKind::Map) => {

@@ -407,7 +407,9 @@ fn asked(effects: &Effects, blobs: &[(windlass_model::Digest, bytes::Bytes)]) ->
         ];
         for (name, part) in parts {
             if let Some(part) = part {
-                event[name] = part;
+                if let Some(members) = event.as_object_mut() {
+                    members.insert(name.to_string(), part);
+                }
             }
         }
         event
