@@ -406,10 +406,8 @@ fn asked(effects: &Effects, blobs: &[(windlass_model::Digest, bytes::Bytes)]) ->
             ("run", it.run.map(|run| Value::from(run.to_string()))),
         ];
         for (name, part) in parts {
-            if let Some(part) = part {
-                if let Some(members) = event.as_object_mut() {
-                    members.insert(name.to_string(), part);
-                }
+            if let (Some(part), Some(members)) = (part, event.as_object_mut()) {
+                members.insert(name.to_owned(), part);
             }
         }
         event
