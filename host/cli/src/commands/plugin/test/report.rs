@@ -126,19 +126,23 @@ impl Report {
         json!(cases.collect::<Vec<_>>())
     }
 
-    /// JUnit XML, as test reporters of CI systems read it.
+    /// JUnit XML, as test reporters of CI systems read it. It fits the schema of Jenkins' plugin xUnit
+    /// (`junit-10.xsd`), by which `errors` is needed.
     pub(super) fn junit(&self, plugin: &str) -> String {
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
         let plugin = escaped(plugin);
         for (suite, _) in SUITES {
             let cases: Vec<_> = self.cases.iter().filter(|it| it.suite == suite).collect();
+            if cases.is_empty() {
+                continue;
+            }
             let count = |is: fn(&End) -> bool| cases.iter().filter(|case| is(&case.end)).count();
             let failed = count(|end| matches!(end, End::Failed(_)));
             let skipped = count(|end| matches!(end, End::Skipped(_)));
             let took: Duration = cases.iter().map(|case| case.took).sum();
             let _ = writeln!(
                 text,
-                "  <testsuite name=\"{plugin} {suite}\" tests=\"{}\" failures=\"{failed}\" \
+                "  <testsuite name=\"{plugin} {suite}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" \
                  skipped=\"{skipped}\" time=\"{:.6}\">",
                 cases.len(),
                 took.as_secs_f64()
@@ -218,8 +222,22 @@ mod tests {
             "<failure message=\"has to be &quot;&lt;a&gt;&quot; &amp; not\">has to be \
              &quot;&lt;a&gt;&quot; &amp; not&#10;\u{fffd}[2J]]&gt;</failure>"
         ));
-        assert!(xml.contains("tests=\"1\" failures=\"1\" skipped=\"0\""));
+        assert!(xml.contains("tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\""));
         assert!(xml.contains("<skipped message=\"no text\"/>"));
         assert!(xml.contains("time=\"1.500000\"/>"));
+    }
+
+    #[test]
+    fn a_suite_without_tests_is_not_in_the_xml() {
+        let mut report = Report::default();
+        report.add(Case::new("conformance", "unicode"));
+        let xml = report.junit("a@1.0.0");
+        let suites: Vec<&str> = xml
+            .lines()
+            .filter(|it| it.contains("<testsuite "))
+            .collect();
+        let expected = "  <testsuite name=\"a@1.0.0 conformance\" tests=\"1\" failures=\"0\" errors=\"0\" \
+            skipped=\"0\" time=\"0.000000\">";
+        assert_eq!(suites, [expected]);
     }
 }
