@@ -1,16 +1,23 @@
-//! The servers that tests start: PostgreSQL and Redis; and the browser. Installed from Debian's
-//! packages if possible, without the services that come with them.
+//! The servers that tests start: PostgreSQL and Redis; the browser; and Debian's compiler of C for
+//! WebAssembly. Installed from Debian's packages if possible, without the services that come with them.
 
 use crate::{debian, host, javascript, place};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The programs that tests start, and their packages.
-const SERVERS: [(&str, &str); 3] = [
+/// The programs that tests start, or files by their paths, and the packages that have them.
+const SERVERS: [(&str, &str); 7] = [
     ("postgres", "postgresql"),
     ("redis-server", "redis-server"),
     ("chromium", "chromium"),
+    ("clang", "clang"),
+    ("wasm-ld", "lld"),
+    ("/usr/lib/wasm32-wasi/libc.a", "wasi-libc"),
+    (
+        "/usr/share/doc/libclang-rt-dev-wasm32/copyright",
+        "libclang-rt-dev-wasm32",
+    ),
 ];
 
 /// Set if tests must not skip the servers; `CI` has the same effect.
@@ -90,7 +97,7 @@ pub(crate) fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// The tests look in the same places.
+/// The tests look in the same places. A file with a whole path is looked for there alone.
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();

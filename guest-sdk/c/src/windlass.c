@@ -2,10 +2,6 @@
 
 #include "internal.h"
 
-// A plugin without nodes or without a consumer does not define these.
-__attribute__((weak)) const wl_node *const wl_nodes[] = {NULL};
-__attribute__((weak)) const wl_consumer *const wl_consumers[] = {NULL};
-
 #ifdef __wasm__
 void wl_panic(const char *message) {
   // The host adds the last line of the log to the message of the crash.

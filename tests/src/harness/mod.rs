@@ -34,8 +34,8 @@ pub use model::{Ended, GO, Plan};
 pub use place::{Place, Said};
 pub use process::{Process, Signal};
 pub use programs::{
-    Browser, browser, c, component, core_module, failpoint_program, foreign, go, go_variables,
-    javascript, program, python, zig,
+    Browser, browser, c, clang, component, core_module, failpoint_program, foreign, go,
+    go_variables, javascript, javascript_sdk, program, python, zig,
 };
 pub use shell::{Shell, typed};
 pub use starter::Starter;

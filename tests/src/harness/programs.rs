@@ -89,6 +89,22 @@ pub fn javascript(name: &str) -> Option<PathBuf> {
     prepared("javascript", name)
 }
 
+/// The SDK for JavaScript with its packages, as a project finds it in `node_modules`; otherwise as
+/// [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn javascript_sdk() -> Option<PathBuf> {
+    let place = target().join("javascript");
+    // The last step of the installation.
+    if place.join("installed").is_file() {
+        return Some(place.join("guest-sdk/js"));
+    }
+    missing("`cargo xtask prepare` has not installed the packages of the SDK for JavaScript");
+    None
+}
+
 /// The core module of a plugin in C or Go; otherwise as [`javascript`].
 ///
 /// # Panics
@@ -128,6 +144,24 @@ pub fn zig() -> Option<(PathBuf, PathBuf)> {
         return Some((programs, target().join("zig")));
     }
     missing("`cargo xtask prepare` has not installed Zig");
+    None
+}
+
+/// The search path with Debian's clang, its linker and a libc for WASI, and without Zig; otherwise as
+/// [`javascript`].
+///
+/// # Panics
+///
+/// As [`javascript`].
+pub fn clang() -> Option<&'static str> {
+    let parts = ["bin/clang", "bin/wasm-ld", "lib/wasm32-wasi/libc.a"];
+    if parts
+        .iter()
+        .all(|part| Path::new("/usr").join(part).is_file())
+    {
+        return Some("/usr/bin:/bin");
+    }
+    missing("Debian's packages clang, lld, wasi-libc and libclang-rt-dev-wasm32 are not installed");
     None
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_tests::harness::{Listener, Place, c, response, until, zig};
+use windlass_tests::harness::{Listener, Place, c, clang, response, until, zig};
 
 /// A place in which the program finds a compiler for C. None: it is not installed, and need not be.
 fn place() -> Option<Place> {
@@ -100,6 +100,40 @@ fn a_source_in_cpp_is_built_and_its_mistake_keeps_the_old_component() {
         &["plugin", "call", "broken/greet", "--input", &input],
     );
     assert_eq!(called["output"]["greeting"], "Hello, Ada!");
+}
+
+#[test]
+fn clang_of_debian_builds_and_tests_a_project_with_its_own_libc() {
+    let Some(path) = clang() else { return };
+    let place = Place::new(&[])
+        .with("plugins.compile-timeout", "10m")
+        .with_variable("PATH", path);
+    ask(
+        &place,
+        &["plugin", "new", "greeter", "--lang", "c", "--kind", "both"],
+    );
+    let source = place.path("greeter/src/greet.c");
+    edit(
+        &source,
+        "#include \"plugin.h\"",
+        "#include <stdio.h>\n#include \"plugin.h\"",
+    );
+    edit(
+        &source,
+        "  wl_text name =",
+        "  printf(\"%.2f\\n\", 2.5);\n  wl_text name =",
+    );
+    let cases = ask(&place, &["plugin", "test", "greeter"]);
+    let cases = cases.as_array().expect("a report is a list");
+    let passed = cases.iter().filter(|case| case["end"] == "passed").count();
+    assert!(passed >= 15, "{cases:#?}");
+    let built = ask(&place, &["plugin", "build", "greeter"]);
+    assert_eq!(built["pure"], json!(true));
+    assert!(built["bytes"].as_u64() < Some(100 << 10), "{built:#}");
+    let call = ["plugin", "call", "greeter/greet", "--input", "name=Ada"];
+    let said = place.say(&[&["-o", "json"][..], &call].concat());
+    assert_eq!(said.json()["output"]["greeting"], "Hello, Ada!");
+    assert!(said.stderr.contains("2.50"), "{said:#?}");
 }
 
 #[test]
