@@ -378,7 +378,7 @@ impl Definitions {
             }
             other => other,
         })?;
-        Ok((name, published))
+        Ok((name, published.filter(|_| only.is_none())))
     }
 }
 
