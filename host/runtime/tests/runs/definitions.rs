@@ -361,7 +361,7 @@ fn a_version_has_the_comments_that_its_file_has() {
     let mut watched = Watched::new();
     let first = workflow("a", "first");
     let text = |watched: &Watched, version| {
-        let text = watched.running.store().published_text("a", version).unwrap();
+        let text = watched.running.store.published_text("a", version).unwrap();
         text.map(|text| String::from_utf8_lossy(&text).into_owned())
     };
     watched.write("a.yaml", &format!("# one\n{first}"));
