@@ -324,6 +324,17 @@ const journeys = {
     await page.getByRole("button", { name: "until version 3" }).last().click();
     await visit.sees("From version 1 to version 3");
     check(page.url().includes("from=1"), "the address has both versions");
+    // Comments are a part of the text, and of no definition.
+    for (const note of ["one", "two"]) {
+      const text = `# note ${note} ${SCRIPT}\nworkflow: noted\nnodes:\n  ${note}: { set: { x: 1 } }\n`;
+      await host.ask("PUT", "/api/v1/definitions/noted", text, "application/yaml");
+    }
+    await visit.open("workflows/noted?view=versions");
+    await visit.sees("# note two");
+    await visit.open("workflows/noted");
+    await page.getByText("Text as published").click();
+    await visit.sees("# note two");
+    await visit.open("workflows/order?view=versions&from=1&to=3");
     await page.getByRole("link", { name: "1", exact: true }).click();
     await visit.sees("This version is not published");
     await visit.accessible("an old version");

@@ -126,6 +126,11 @@ pub(crate) fn check(
 }
 
 impl Source {
+    /// The text of the file.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Reads a file; `-` is standard input.
     pub(crate) fn read(path: &Path) -> Result<Self, Expected> {
         let (name, text) = text(path)?;

@@ -64,21 +64,25 @@ export function VersionsPage({ name, query }) {
 function Difference({ name, from, to }) {
   const { data, error, again } = useData(async (signal) => {
     const path = `api/v1/definitions/${encodeURIComponent(name)}`;
-    const read = async (/** @type {number} */ version) => write((await get(path, { version }, signal)).file).split("\n");
-    return Promise.all([read(from), read(to)]);
+    const read = async (/** @type {string} */ of) => Promise.all([from, to].map((version) => get(`${path}${of}`, { version }, signal)));
+    const texts = (await read("/text")).map((it) => it.text);
+    // JSON that a program has sent may be one line.
+    const typed = texts.every((text) => text !== null && !text.trimStart().startsWith("{"));
+    const shown = typed ? texts : (await read("")).map((it) => write(it.file));
+    return { typed, lines: shown.map((it) => it.split("\n")) };
   }, `${name} ${from} ${to}`);
-  const lines = useMemo(() => (data ? hunks(diff(data[0], data[1])) : []), [data]);
+  const lines = useMemo(() => (data ? hunks(diff(data.lines[0], data.lines[1])) : []), [data]);
   const changed = lines.some((line) => line.kind === "added" || line.kind === "removed");
   return html`<section class="part" aria-label="Difference"><h2>From version ${from} to version ${to}</h2>
     ${error && html`<${Trouble} error=${error} again=${again} />`}
     ${!data && !error && html`<${Loading} lines=${6} />`}
-    ${data && !changed && html`<p class="note">Their definitions are equal.</p>`}
+    ${data && !changed && html`<p class="note">The two are equal.</p>`}
     ${changed && html`<div class="wide diff" tabindex="0" role="region" aria-label="Changed lines"><table><tbody>
       ${lines.slice(0, LINES).map((line, at) => html`<tr key=${at} class=${line.kind}>
         <td class="number">${line.before ?? ""}</td><td class="number">${line.after ?? ""}</td>
         <td class="sign" aria-hidden="true">${SIGNS[line.kind]}</td>
         <td><span class="unseen">${WORDS[line.kind]}</span>${line.text}</td></tr>`)}</tbody></table></div>
-      <p class="note">The host keeps definitions as JSON, so comments and the order of members are not compared.</p>`}
+      ${!data?.typed && html`<p class="note">One of the two was published without a text in YAML, so their definitions are compared, as JSON.</p>`}`}
     ${lines.length > LINES && html`<p class="note">${lines.length - LINES} more lines differ or are near.</p>`}
   </section>`;
 }

@@ -100,11 +100,28 @@ function Loaded({ name, path, shown, stale, query }) {
               : html`<p class="note">This version is not published: nothing starts it.</p>`}
             ${file.input && html`<${Value} label="Schema of the input" value=${file.input} file=${`${name}-input`} />`}
             ${file.output !== undefined && html`<${Value} label="Output" value=${file.output} file=${`${name}-output`} />`}
-            <${Value} label="Definition" value=${file} file=${name} /></div>`}
+            <${Value} label="Definition" value=${file} file=${name} />
+            <${Source} path=${path} version=${version.version} /></div>`}
       </aside>
     </div>
     ${starts && html`<${Start} name=${name} schema=${file.input} onClose=${() => setStarts(false)} />`}
   </main>`;
+}
+
+/**
+ * The text that a version was published as, comments and all, when it is opened.
+ *
+ * @param {{ path: string, version: number }} props
+ */
+function Source({ path, version }) {
+  const [open, setOpen] = useState(false);
+  const { data, error, again } = useData((signal) => (open ? get(`${path}/text`, { version }, signal) : Promise.resolve(null)),
+    `text ${path} ${version} ${open}`);
+  return html`<details onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}><summary>Text as published</summary>
+    ${error && html`<${Trouble} error=${error} again=${again} />`}
+    ${open && !data && !error && html`<${Loading} lines=${4} />`}
+    ${data && (data.text === null ? html`<p class="note">This version was published without a text.</p>` : html`<pre tabindex="0">${data.text}</pre>`)}
+  </details>`;
 }
 
 /**

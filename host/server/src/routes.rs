@@ -87,6 +87,7 @@ pub(crate) fn documented() -> Routes {
         .add(P::DeadLettersControl, routes!(letters::purge))
         .add(P::DefinitionsRead, routes!(definitions::list))
         .add(P::DefinitionsRead, routes!(definitions::show))
+        .add(P::DefinitionsRead, routes!(definitions::text))
         .add(P::DefinitionsRead, routes!(definitions::next))
         .add(P::DefinitionsPublish, routes!(publishing::publish))
         .add(P::DefinitionsPublish, routes!(publishing::retract))

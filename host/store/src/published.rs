@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
+use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{BindingNo, Digest, RunId, ScheduleNo, TriggerNo};
 
 use crate::codes;
@@ -32,6 +33,10 @@ pub struct NewPublication {
     pub draft: Option<u64>,
     /// The source of the definition, like a path: recorded with the version.
     pub source: Option<String>,
+    /// The text of the definition, as its author sent it, comments and all: at most
+    /// [`WORKFLOW_BYTES`]. It replaces the text of a version that is published already. None: the
+    /// version keeps the text that it has.
+    pub text: Option<Bytes>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
@@ -62,8 +67,16 @@ pub(crate) fn has_moved(only: Option<u32>, version: Option<u32>) -> bool {
 }
 
 impl NewPublication {
-    /// Checks that the keys are unique, since they identify the rows.
+    /// Checks that the keys are unique, since they identify the rows, and the size of the text.
     pub(crate) fn check(&self) -> Result<()> {
+        if self
+            .text
+            .as_ref()
+            .is_some_and(|text| text.len() > WORKFLOW_BYTES)
+        {
+            let text = format!("the text of a definition has at most {WORKFLOW_BYTES} bytes");
+            return Err(Error::new(codes::CONTRADICTION, text));
+        }
         let mut bindings = FxHashSet::default();
         let mut schedules = FxHashSet::default();
         let unique = self.bindings.iter().all(|new| bindings.insert(&new.key))

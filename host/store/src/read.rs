@@ -91,6 +91,9 @@ macro_rules! with_readers {
             published(name: &str) -> Option<PublicationRow>, by published;
             /// Versions of workflows.
             publications(query: &PublicationQuery) -> Vec<PublicationRow>, by published;
+            /// The text that a version of a workflow was published as; none if it was published
+            /// without one.
+            published_text(name: &str, version: u32) -> Option<Bytes>, by published;
             /// Whether a stimulus of this hash would start a workflow or resume a run now. A hint:
             /// the transaction that delivers the stimulus decides.
             is_heard(hash: Digest, now_ms: i64) -> bool, by stimulus_rows;

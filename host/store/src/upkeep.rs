@@ -126,6 +126,9 @@ pub(crate) const RULES: &[Rule] = rules! {
     "a published version has its definition":
         "SELECT p.name || ' version ' || p.version FROM publication p \
          WHERE NOT EXISTS (SELECT 1 FROM definition d WHERE d.no = p.definition)",
+    "a text belongs to a published version":
+        "SELECT 'text ' || t.no FROM publication_text t \
+         WHERE NOT EXISTS (SELECT 1 FROM publication p WHERE p.no = t.no)",
     "a start of a workflow belongs to its published version":
         "SELECT s.kind || ' ' || s.key || ' of ' || s.workflow FROM ( \
          SELECT 'trigger' AS kind, key, workflow FROM binding \
@@ -151,6 +154,7 @@ pub(crate) const DIGESTED: &[(&str, &str)] = &[
     ("definition", "json"),
     ("pins", "json"),
     ("blob", "content"),
+    ("publication_text", "content"),
 ];
 
 /// The error for a store whose layout must be migrated before it can be checked.

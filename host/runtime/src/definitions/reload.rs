@@ -9,6 +9,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use windlass_locks::Key;
 use windlass_model::codes::NO_WEB_SERVER;
 use windlass_model::definition::StartTrigger;
@@ -342,9 +343,17 @@ impl Definitions {
         }
         let place = path.display().to_string();
         let digest = Digest::of(&json);
+        let mut only = None;
         match self.store.source(&place)? {
             Some(row) if row.workflow != name => drop(self.drop_source(path)?),
-            Some(row) if row.definition == digest && !force => return Ok((name, None)),
+            Some(row) if row.definition == digest && !force => {
+                let kept = self.store.published_text(&name, row.version)?;
+                if kept.as_deref() == Some(text.as_bytes()) {
+                    return Ok((name, None));
+                }
+                // Only comments differ: another version that is published now stays.
+                only = Some(row.version);
+            }
             _ => {}
         }
         let definition = DefinitionRow {
@@ -353,7 +362,9 @@ impl Definitions {
             json: json.into(),
         };
         let from = From {
+            only,
             source: Some(place),
+            text: Some(Bytes::copy_from_slice(text.as_bytes())),
             ..From::default()
         };
         let (store, now_ms) = (self.store.as_ref(), self.clock.wall_ms());
@@ -367,7 +378,7 @@ impl Definitions {
             }
             other => other,
         })?;
-        Ok((name, published))
+        Ok((name, published.filter(|_| only.is_none())))
     }
 }
 

@@ -65,6 +65,8 @@ pub(crate) struct From {
     pub(crate) draft: Option<u64>,
     /// The place from which it was read.
     pub(crate) source: Option<String>,
+    /// Its text, as in [`NewPublication::text`].
+    pub(crate) text: Option<Bytes>,
 }
 
 /// As [`publish`]; none if an expectation does not hold any more.
@@ -105,6 +107,7 @@ pub(crate) fn publish_from(
         only: from.only,
         draft: from.draft,
         source: from.source.clone(),
+        text: from.text.clone(),
         at_ms: now_ms,
     };
     let made = tell(store, publication)?.ok();
@@ -118,7 +121,8 @@ pub(crate) fn publish_from(
     }))
 }
 
-/// As [`publish`], only if the published version is as `expected`; otherwise none. The store checks
+/// As [`publish`], with the text that the definition was read from, and only if the published version
+/// is as `expected`; otherwise none. The store checks
 /// this in the transaction that publishes, so concurrent publishing cannot break it.
 ///
 /// # Errors
@@ -129,11 +133,13 @@ pub fn publish_if(
     plugins: &Host,
     now_ms: i64,
     definition: &DefinitionRow,
+    text: Option<&Bytes>,
     expected: impl Fn(Option<&PublicationRow>) -> bool,
 ) -> Result<Option<Published>, Error> {
     over(store, &definition.name, expected, |only| {
         let from = From {
             only: Some(only),
+            text: text.cloned(),
             ..From::default()
         };
         publish_from(store, plugins, now_ms, definition.clone(), &from)

@@ -15,7 +15,7 @@ use windlass_store::published::PublicationQuery;
 use windlass_store::rows::DefinitionRow;
 use windlass_store::write::Fenced;
 
-use super::definitions::{From, Published, publish, publish_from};
+use super::definitions::{From, Published, publish_from};
 use super::tell;
 use crate::catalog::PublishedOthers;
 use crate::codes;
@@ -83,7 +83,7 @@ pub fn save_draft(
         store,
         now_ms,
         &name,
-        draft.text.clone(),
+        draft.text.clone().into(),
         based_on,
         draft.expected,
     )?;
@@ -141,6 +141,7 @@ pub fn publish_draft(
     let definition = definition_of(&draft)?;
     let from = From {
         draft: Some(draft.revision),
+        text: Some(draft.content),
         ..From::default()
     };
     let published = publish_from(store, plugins, now_ms, definition, &from)?;
@@ -176,7 +177,13 @@ pub fn revert(
     name: &str,
     version: u32,
 ) -> Result<Published, Error> {
-    publish(store, plugins, now_ms, of_version(store, name, version)?)
+    let row = of_version(store, name, version)?;
+    let from = From {
+        text: store.published_text(name, version)?,
+        ..From::default()
+    };
+    let published = publish_from(store, plugins, now_ms, row, &from)?;
+    Ok(published.ok_or(Fenced)?)
 }
 
 /// Makes a draft of an old version, and replaces the current draft, if there is one. Returns the
@@ -193,9 +200,16 @@ pub fn revert_to_draft(
     expected: Option<u64>,
 ) -> Result<u64, Error> {
     let row = of_version(store, name, version)?;
-    let value: serde_json::Value = serde_json::from_slice(&row.json)
-        .map_err(|error| Error::Unreadable(format!("version {version} of {name}: {error}")))?;
-    let text = serde_json::to_string_pretty(&value).map_err(std::io::Error::from)?;
+    let text = match store.published_text(name, version)? {
+        Some(text) => text,
+        None => {
+            let value: serde_json::Value = serde_json::from_slice(&row.json).map_err(|error| {
+                Error::Unreadable(format!("version {version} of {name}: {error}"))
+            })?;
+            let text = serde_json::to_string_pretty(&value).map_err(std::io::Error::from)?;
+            text.into()
+        }
+    };
     save(store, now_ms, name, text, Some(version), expected)
 }
 
@@ -226,13 +240,13 @@ fn save(
     store: &dyn Store,
     now_ms: i64,
     name: &str,
-    text: String,
+    text: Bytes,
     based_on: Option<u32>,
     expected: Option<u64>,
 ) -> Result<u64, Error> {
     let draft = NewDraft {
         name: name.to_owned(),
-        content: Bytes::from(text),
+        content: text,
         based_on,
         expected,
         at_ms: now_ms,

@@ -185,6 +185,7 @@ fn publication(schedules: Vec<NewSchedule>) -> NewPublication {
         only: None,
         draft: None,
         source: None,
+        text: None,
         at_ms: 0,
     }
 }

@@ -357,6 +357,31 @@ fn another_file_takes_the_workflow_of_a_removed_file_over() {
 }
 
 #[test]
+fn a_version_has_the_comments_that_its_file_has() {
+    let mut watched = Watched::new();
+    let first = workflow("a", "first");
+    let text = |watched: &Watched, version| {
+        let text = watched.running.store.published_text("a", version).unwrap();
+        text.map(|text| String::from_utf8_lossy(&text).into_owned())
+    };
+    watched.write("a.yaml", &format!("# one\n{first}"));
+    watched.check((1, 0, 0), &[("a", Some(1))]);
+    assert_eq!(text(&watched, 1), Some(format!("# one\n{first}")));
+    // Other comments make no other version.
+    watched.write("a.yaml", &format!("# two\n{first}"));
+    watched.check((0, 0, 0), &[("a", Some(1))]);
+    assert_eq!(text(&watched, 1), Some(format!("# two\n{first}")));
+    // Nor do they bring a version back that was replaced by hand.
+    watched.running.publish(&workflow("a", "other"));
+    watched.write("a.yaml", &format!("# three\n{first}"));
+    watched.check((0, 0, 0), &[("a", Some(2))]);
+    watched.restart();
+    watched.check((0, 0, 0), &[("a", Some(2))]);
+    assert_eq!(text(&watched, 1), Some(format!("# two\n{first}")));
+    assert_eq!(text(&watched, 2), None);
+}
+
+#[test]
 fn another_file_takes_over_when_the_first_one_has_another_workflow() {
     let watched = Watched::new();
     watched.write("a.yaml", &workflow("a", "first"));

@@ -233,31 +233,74 @@ pub(crate) async fn show(
     Ok(tagged(digest, Json(shown).into_response()))
 }
 
-fn shown(
+/// The text of a version.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DefinitionText {
+    /// The workflow.
+    workflow: String,
+    /// The number of the version.
+    version: u32,
+    /// The text as its author published it last, in YAML or JSON, comments and all. Null if the
+    /// version was published without a text.
+    #[schema(required = true)]
+    text: Option<String>,
+}
+
+/// Show the text that a version was published as.
+#[utoipa::path(get, path = "/api/v1/definitions/{name}/text", operation_id = "getDefinitionText", tag = "definitions",
+    params(("name" = String, Path, description = "The workflow."), Which),
+    responses((status = 200, description = "The text of the version.", body = DefinitionText)))]
+pub(crate) async fn text(
+    State(app): State<App>,
+    Named(name): Named,
+    QueryParams(which): QueryParams<Which>,
+) -> Result<Json<DefinitionText>, Box<Problem>> {
+    app.read(move |app| {
+        let row = wanted(app, &name, which.version)?;
+        let text = app.store().published_text(&name, row.version)?;
+        Ok(Json(DefinitionText {
+            workflow: row.name,
+            version: row.version,
+            text: text.map(|text| String::from_utf8_lossy(&text).into_owned()),
+        }))
+    })
+    .await
+}
+
+/// A version of a workflow; none: the published one.
+fn wanted(
     app: &AppInner,
     name: &str,
-    wanted: Option<u32>,
-) -> Result<(DefinitionShown, Digest), Box<Problem>> {
-    let row = match wanted {
+    version: Option<u32>,
+) -> Result<PublicationRow, Box<Problem>> {
+    let row = match version {
         None => app.store().published(name)?,
-        Some(wanted) => {
+        Some(version) => {
             let rows = app.store().publications(&PublicationQuery {
                 name: Some(name.to_owned()),
                 retracted: true,
                 after: None,
                 limit: VERSIONS,
             })?;
-            rows.into_iter().find(|row| row.version == wanted)
+            rows.into_iter().find(|row| row.version == version)
         }
     };
-    let row = row.ok_or_else(|| missing(app, name))?;
+    row.ok_or_else(|| missing(app, name))
+}
+
+fn shown(
+    app: &AppInner,
+    name: &str,
+    version: Option<u32>,
+) -> Result<(DefinitionShown, Digest), Box<Problem>> {
+    let row = wanted(app, name, version)?;
     let stored = app.store().definition(row.definition)?;
     let triggers = match row.retracted_ms {
         None => starts(app, name)?,
         Some(_) => Vec::new(),
     };
     let shown = DefinitionShown {
-        version: version(&row),
+        version: self::version(&row),
         triggers,
         file: stored
             .map(|stored| Raw::read(&stored.json))

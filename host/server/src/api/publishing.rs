@@ -3,6 +3,7 @@
 //! The store compares `If-Match` with the published definition in the transaction that changes it,
 //! so concurrent changes cannot overwrite each other.
 
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -83,7 +84,9 @@ pub(crate) async fn publish(
                 let plugins = app.resources().plugins()?;
                 let holds = |row: Option<&PublicationRow>| expected.holds(row);
                 let (store, now_ms) = (app.store(), app.now_ms());
-                let published = operations::publish_if(store, &plugins, now_ms, &row, holds)?;
+                let text = Some(Bytes::from(text));
+                let published =
+                    operations::publish_if(store, &plugins, now_ms, &row, text.as_ref(), holds)?;
                 let published = published.ok_or_else(|| otherwise(app, &name))?;
                 Ok((published, row.digest))
             })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{BindingNo, Digest, ScheduleNo};
 
 use super::Harness;
@@ -52,6 +53,7 @@ pub(crate) fn draft(text: &str) -> NewPublication {
         only: None,
         draft: None,
         source: None,
+        text: None,
         at_ms: 50,
     }
 }
@@ -105,6 +107,36 @@ pub(super) fn publishing_counts_versions(harness: &dyn Harness) {
     assert_eq!(all(store, false), [current]);
     let versions: Vec<u32> = all(store, true).iter().map(|row| row.version).collect();
     assert_eq!(versions, [3, 2, 1], "newest first");
+}
+
+pub(super) fn a_version_keeps_the_text_that_it_was_published_as(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let text = |version| member.store.published_text("orders", version).unwrap();
+    let with = |definition: &str, text: Option<&'static str>| NewPublication {
+        text: text.map(|text| Bytes::from_static(text.as_bytes())),
+        ..draft(definition)
+    };
+    publish(&member, with("one", Some("# one\n")));
+    assert_eq!(text(1).as_deref(), Some(&b"# one\n"[..]));
+    publish(&member, with("two", None));
+    assert_eq!(text(2), None);
+    // The same definition with other comments is the same version, with the newest text.
+    assert_eq!(publish(&member, with("two", Some("# two\n"))), (2, true));
+    assert_eq!(publish(&member, with("two", Some("# 2\n"))), (2, true));
+    assert_eq!(publish(&member, with("two", None)), (2, true));
+    assert_eq!(text(2).as_deref(), Some(&b"# 2\n"[..]));
+    assert_eq!(text(1).as_deref(), Some(&b"# one\n"[..]));
+    assert_eq!((text(0), text(3)), (None, None));
+    assert_eq!(member.store.published_text("other", 1).unwrap(), None);
+    let large = NewPublication {
+        text: Some(vec![b'#'; WORKFLOW_BYTES + 1].into()),
+        ..draft("three")
+    };
+    assert_eq!(
+        member.store.write(large).unwrap_err().code,
+        codes::CONTRADICTION
+    );
+    assert_eq!(text(3), None);
 }
 
 pub(super) fn publications_are_listed_by_name(harness: &dyn Harness) {

@@ -92,6 +92,8 @@ pub(super) struct Data {
     /// See [`Edition`](crate::published::Edition).
     pub(super) edition: u64,
     pub(super) publications: BTreeMap<(String, u32), PublicationRow>,
+    /// The texts of versions.
+    pub(super) texts: BTreeMap<(String, u32), Bytes>,
     pub(super) last_revision: u64,
     pub(super) drafts: BTreeMap<String, DraftRow>,
     pub(super) sources: BTreeMap<String, SourceRow>,

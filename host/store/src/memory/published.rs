@@ -44,6 +44,9 @@ impl Data {
                 (version, false)
             }
         };
+        if let Some(text) = &new.text {
+            self.texts.insert((name.clone(), version), text.clone());
+        }
         self.index(new);
         self.schedule_all(new);
         if let Some(source) = &new.source {

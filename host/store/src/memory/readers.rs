@@ -287,6 +287,10 @@ impl Data {
         Ok(self.pins.get(&digest).cloned())
     }
 
+    fn published_text(&self, name: &str, version: u32) -> Result<Option<Bytes>> {
+        Ok(self.texts.get(&(name.to_owned(), version)).cloned())
+    }
+
     fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
         Ok(self.bindings_where(|row| row.binding.hash == hash))
     }

@@ -1,10 +1,12 @@
 //! Published definitions in tables.
 
+use bytes::Bytes;
 use windlass_model::{BindingNo, Digest, ScheduleNo};
 
 use super::row::{bytes, digest, int, int_if_any, run_if_any, small, small_if_any, text};
 use super::{Row, Source, Sql, params, sql};
-use crate::error::Result;
+use crate::codes;
+use crate::error::{Error, Result};
 use crate::published::{
     BindingRow, NewBinding, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow,
 };
@@ -116,6 +118,25 @@ pub(crate) fn publications(
     let (name, after) = (query.name.as_deref(), query.after.as_deref());
     let key = params![name, query.retracted, after, query.limit];
     source.all(sql, key, publication)
+}
+
+pub(crate) fn published_text(
+    source: &impl Source,
+    name: &str,
+    version: u32,
+) -> Result<Option<Bytes>> {
+    let sql = sql!(
+        "SELECT t.digest, t.content FROM publication p CROSS JOIN publication_text t ON t.no = p.no \
+        WHERE p.name = ?1 AND p.version = ?2"
+    );
+    source.one(sql, params![name, version], |row| {
+        let content = bytes(row, 1)?;
+        if Digest::of(&content) == digest(row, 0)? {
+            return Ok(content);
+        }
+        let text = format!("the text of version {version} of {name} is damaged");
+        Err(Error::new(codes::CORRUPT, text))
+    })
 }
 
 pub(crate) fn bindings(source: &impl Source, hash: Digest) -> Result<Vec<BindingRow>> {

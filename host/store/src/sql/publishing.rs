@@ -4,7 +4,7 @@
 //! of several processes that publish the same definition, the first one writes it and the others
 //! find it unchanged.
 
-use windlass_model::failpoint;
+use windlass_model::{Digest, failpoint};
 
 use super::row::{int, small, text};
 use super::transaction::{Done, Transaction};
@@ -42,13 +42,20 @@ pub(crate) async fn publish<X: Transaction>(
     let same = current
         .as_ref()
         .filter(|current| current.definition == definition);
-    let (version, unchanged) = match same {
-        Some(current) => (current.version, true),
+    let (no, version, unchanged) = match same {
+        Some(current) => (current.no, current.version, true),
         None => {
-            let version = succeed(tx, name, current.as_ref(), definition, new.at_ms).await?;
-            (version, false)
+            let (no, version) = succeed(tx, name, current.as_ref(), definition, new.at_ms).await?;
+            (no, version, false)
         }
     };
+    if let Some(text) = &new.text {
+        let sql = sql!(
+            "INSERT INTO publication_text (no, digest, content) VALUES (?1, ?2, ?3) \
+            ON CONFLICT (no) DO UPDATE SET digest = excluded.digest, content = excluded.content"
+        );
+        tx.later(sql, params![no, Digest::of(text), text]).await?;
+    }
     index(tx, name, &new.bindings).await?;
     schedule_all(tx, name, &new.schedules, new.at_ms).await?;
     if let Some(source) = &new.source {
@@ -112,14 +119,14 @@ async fn retire<X: Transaction>(tx: &mut X, current: &Current, at_ms: i64) -> Do
     tx.later(sql, params![current.no, at_ms]).await
 }
 
-/// Replaces the current version by another one, and returns the new version number.
+/// Replaces the current version by another one. Returns the number of its row and its version.
 async fn succeed<X: Transaction>(
     tx: &mut X,
     name: &str,
     current: Option<&Current>,
     definition: i64,
     at_ms: i64,
-) -> Done<X, u32> {
+) -> Done<X, (i64, u32)> {
     if let Some(current) = current {
         retire(tx, current, at_ms).await?;
     }
@@ -128,10 +135,12 @@ async fn succeed<X: Transaction>(
     let sql = sql!(
         "INSERT INTO publication (name, version, definition, published_ms) \
         VALUES (?1, 1 + (SELECT coalesce(max(version), 0) FROM publication \
-        WHERE name = ?1), ?2, ?3) RETURNING version"
+        WHERE name = ?1), ?2, ?3) RETURNING no, version"
     );
-    tx.row(sql, params![name, definition, at_ms], |row| small(row, 0))
-        .await
+    tx.row(sql, params![name, definition, at_ms], |row| {
+        Ok((int(row, 0)?, small(row, 1)?))
+    })
+    .await
 }
 
 /// Updates the trigger index of a workflow, and keeps the unchanged rows.

@@ -278,6 +278,13 @@ CREATE INDEX publication_definition ON publication (definition);
 -- One published version of each workflow.
 CREATE UNIQUE INDEX publication_current ON publication (name) WHERE retracted_ms IS NULL;
 
+-- The text that a version was published as, comments and all. The number is that of the publication.
+CREATE TABLE publication_text (
+    no      INTEGER PRIMARY KEY,
+    digest  BLOB    NOT NULL,
+    content BLOB    NOT NULL
+) STRICT;
+
 -- The trigger index, of published versions only. A number is never used again.
 CREATE TABLE binding (
     no       INTEGER PRIMARY KEY AUTOINCREMENT,

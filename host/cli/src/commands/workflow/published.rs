@@ -45,6 +45,9 @@ pub(crate) struct Show {
     /// Show this version instead of the published one
     #[arg(long, value_name = "NUMBER")]
     version: Option<u32>,
+    /// Show the text as it was published, comments and all
+    #[arg(long)]
+    source: bool,
 }
 
 /// The arguments of `workflow retract`.
@@ -157,11 +160,9 @@ impl Given {
     fn publish(&self, api: &Api) -> anyhow::Result<Value> {
         match self {
             Self::File(source) => {
-                let row = source.row();
-                let definition: Value = serde_json::from_slice(&row.json)?;
-                let path = ["definitions", &row.name];
-                let put = api.ask(Method::PUT, &path, &[], Some(&definition));
-                Ok(put.map_err(|error| source.place(error))?.1)
+                let path = ["definitions", source.definition.name.as_str()];
+                let put = api.change(Method::PUT, &path, None, Some(source.text().to_owned()));
+                put.map_err(|error| source.place(error))
             }
             Self::Draft(name) => {
                 let published = api.post(&["drafts", name, "publish"], &Value::Null);
@@ -233,9 +234,13 @@ impl Show {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
         let query = self.version.map(|version| ("version", version.to_string()));
         let query: Vec<_> = query.into_iter().collect();
-        let path = ["definitions", &self.name];
-        let asked = context.api()?.ask(Method::GET, &path, &query, None);
+        let path = ["definitions", self.name.as_str(), "text"];
+        let path = path.get(..if self.source { 3 } else { 2 }).unwrap_or(&path);
+        let asked = context.api()?.ask(Method::GET, path, &query, None);
         let (_, mut shown) = asked.map_err(|error| or_missing(error, || self.missing()))?;
+        if self.source {
+            return self.show_source(context, &shown);
+        }
         let mut item = picked(taken(&mut shown, "version"), &LISTED_KEYS);
         let triggers = items(&mut shown, "triggers")?.into_iter().map(|trigger| {
             let keys: &[&str] = match trigger.get("event") {
@@ -254,6 +259,22 @@ impl Show {
             .chain(["triggers", "file"])
             .collect();
         context.output.show(&item, || members(&item, &order))?;
+        Ok(Exit::Done)
+    }
+
+    fn show_source(&self, context: &Context, shown: &Value) -> anyhow::Result<Exit> {
+        let output = &context.output;
+        match shown.get("text").and_then(Value::as_str) {
+            Some(text) if output.is_text() => output.print(text.trim_end_matches('\n'))?,
+            None if output.is_text() => {
+                let text = format!("{} was published without a text", version_of(shown));
+                return Err(Expected::new(codes::NO_WORKFLOW, text)
+                    .help("`windlass workflow show NAME` shows its definition.")
+                    .exit(Exit::NotFound)
+                    .into());
+            }
+            _ => output.show(shown, String::new)?,
+        }
         Ok(Exit::Done)
     }
 

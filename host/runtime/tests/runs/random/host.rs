@@ -148,6 +148,7 @@ impl Process<'_> {
             only: None,
             draft: None,
             source: None,
+            text: None,
             at_ms: 0,
         };
         let retract = Retract {

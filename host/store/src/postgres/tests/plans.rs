@@ -60,6 +60,7 @@ const QUIET: &[&str] = &[
     "member",
     "pins",
     "publication",
+    "publication_text",
     "requirement",
     "schedule",
     "setting",
