@@ -152,7 +152,7 @@ export function NodePane({ run, row, now, state, no, select }) {
 }
 
 /**
- * One execution, with its output and its log.
+ * One execution, with what its node got, its output and its log.
  * @param {{ id: string, execution: import("./history.js").Execution, now: number }} props
  */
 function ExecutionPane({ id, execution, now }) {
@@ -173,6 +173,9 @@ function ExecutionPane({ id, execution, now }) {
     ${failure && html`<${FailurePane} failure=${failure} />`}
     ${error && html`<${Trouble} error=${error} again=${() => setRound(round + 1)} />`}
     ${!whole && !error && html`<${Loading} lines=${3} />`}
+    ${whole?.item && html`<p class="dim">Item ${whole.item.join(", ")}</p>`}
+    <${Given} label="Configuration that it got" given=${whole?.with} file=${`${execution.node}-with`} />
+    <${Given} label="Input" given=${whole?.input} file=${`${execution.node}-input`} />
     ${whole?.output !== undefined && html`<${Value} label="Output" value=${whole.output} file=${execution.node} />`}
     ${whole?.logs?.length > 0 && html`<section class="log"><h3>Log</h3><ol class="plain" tabindex="0" role="region" aria-label="Log, lines">
       ${whole.logs.map((/** @type {any} */ line, /** @type {number} */ at) => html`<li key=${at} class=${`level-${line.level}`}>
@@ -180,6 +183,16 @@ function ExecutionPane({ id, execution, now }) {
           (/** @type {string[]} */ field, /** @type {number} */ index) => html`<span class="field" key=${index}>${field[0]}=${field[1]}</span>${" "}`)}</li>`)}
     </ol></section>`}
   </section>`;
+}
+
+/**
+ * A value that a node got, or why it is not known.
+ * @param {{ label: string, given: any, file: string }} props
+ */
+function Given({ label, given, file }) {
+  if (!given) return null;
+  if (given.missing !== undefined) return html`<p class="note">${label}: not known, because ${given.missing}.</p>`;
+  return html`<${Value} label=${label} value=${given.value} file=${file} />`;
 }
 
 /** @param {{ failure: any }} props */

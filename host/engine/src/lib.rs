@@ -20,6 +20,6 @@ pub use graph::{
     Plan, PlanKind, Start, analyse, ports, warnings,
 };
 pub use state::{
-    Collect, Corrupt, Misfit, Missing, Open, OpenRow, Refused, Round, RunState, Scope, Section,
-    Sections, Visit, sections,
+    Collect, Corrupt, Inputs, Mark, Misfit, Missing, Open, OpenRow, Read, Refused, Round, RunState,
+    Scope, Section, Sections, Visit, check, mark, sections,
 };

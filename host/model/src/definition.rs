@@ -419,6 +419,8 @@ pub struct Options {
     pub commit: CommitStrategy,
     /// The effect of a failed node on the run.
     pub incidents: Incidents,
+    /// The data stored with each execution.
+    pub record: Record,
     /// How long a run may take.
     pub timeout_ms: Option<u64>,
     /// How long a finished run is kept; none: as the configuration says.
@@ -436,6 +438,16 @@ pub enum Incidents {
     Fault,
     /// The branch ends there, the others continue, and the run completes with incidents.
     Continue,
+}
+
+/// The data stored with each execution of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Record {
+    /// Its output, and what its input was made of.
+    #[default]
+    Outputs,
+    /// The input and the configuration that the node got, too.
+    Inputs,
 }
 
 /// Whether runs of one workflow exclude each other.

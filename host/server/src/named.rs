@@ -40,6 +40,9 @@ named! {
     RunStatus: Status::ALL.map(Status::name);
     /// The status of an execution.
     NodeStatus: ExecutionStatus::ALL.map(ExecutionStatus::name);
+    /// Where a value comes from that a node got: it was stored with the execution, or it is rendered
+    /// again from what the execution read.
+    Source: ["recorded", "recomputed"];
     /// The state of a trigger.
     State: states();
     /// The last known state of a trigger; `finished` and `closed` mean that the trigger is gone.

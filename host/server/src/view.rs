@@ -11,12 +11,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 use windlass_model::{Body, Digest, Payload, RunNo, Seq, Tags};
+use windlass_runtime::operations::{Given, Inputs};
 use windlass_store::rows::{ExecutionRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
 use crate::app::AppInner;
 use crate::count::Count;
-use crate::named::{NodeStatus, RunStatus, State, TriggerKind};
+use crate::named::{NodeStatus, RunStatus, Source, State, TriggerKind};
 use crate::nodes::{Nodes, node_name};
 use crate::problem::Problem;
 use crate::raw::Raw;
@@ -241,6 +242,55 @@ pub(crate) struct Execution {
     logs: Vec<Value>,
     /// Nodes that were skipped because of its output.
     skipped: Vec<String>,
+    /// The positions of the items of for-eaches around it, the outermost first. Lists leave it out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    item: Vec<u32>,
+    /// The input that its node got; absent if that takes none. Lists leave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    input: Option<Got>,
+    /// The configuration that its node got, with secrets by name; absent if that has none. Lists
+    /// leave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    with: Option<Got>,
+}
+
+/// A value that a node got, or why it is not known.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Got {
+    /// The value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>, nullable = false)]
+    value: Option<Raw>,
+    /// Where the value comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Source>, nullable = false)]
+    source: Option<&'static str>,
+    /// Why there is no value, as a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    missing: Option<String>,
+}
+
+impl Got {
+    fn of(app: &AppInner, given: &Given) -> Result<Self, Box<Problem>> {
+        let (payload, source) = match given {
+            Given::Recorded(payload) => (payload, "recorded"),
+            Given::Recomputed(payload) => (payload, "recomputed"),
+            Given::Missing(why) => {
+                return Ok(Self {
+                    missing: Some(why.clone()),
+                    ..Self::default()
+                });
+            }
+        };
+        Ok(Self {
+            value: Some(value(app, payload)?),
+            source: Some(source),
+            missing: None,
+        })
+    }
 }
 
 impl Execution {
@@ -261,6 +311,9 @@ impl Execution {
             failure: row.failure.as_ref().map(Failure::from),
             logs: Vec::new(),
             skipped: skipped.map(|node| node_name(nodes, *node)).collect(),
+            item: Vec::new(),
+            input: None,
+            with: None,
         }
     }
 
@@ -276,6 +329,17 @@ impl Execution {
             output: optional(app, row.output.as_ref())?,
             logs: logs.collect(),
             ..Self::brief(nodes, row)
+        })
+    }
+
+    /// Adds what its node got.
+    pub(crate) fn got(self, app: &AppInner, inputs: &Inputs) -> Result<Self, Box<Problem>> {
+        let got = |given: &Option<_>| given.as_ref().map(|it| Got::of(app, it)).transpose();
+        Ok(Self {
+            item: inputs.item.clone(),
+            input: got(&inputs.input)?,
+            with: got(&inputs.with)?,
+            ..self
         })
     }
 }

@@ -253,6 +253,7 @@ impl Chain {
             failure: None,
             logs: Vec::new(),
             skipped: Vec::new(),
+            inputs: Bytes::from_static(&[1]),
         };
         let successor = NewTrigger {
             no: self.trigger.no,

@@ -6,6 +6,7 @@ use windlass_model::{
     BlobRef, Body, Delivery, Digest, Payload, RunId, StimulusId, Tags, TraceContext,
 };
 
+use crate::rows::ExecutionRow;
 use crate::stimuli::NewStimulus;
 
 /// The columns of a payload beside its bytes. Absent for inline JSON, which is the common case, so
@@ -37,6 +38,11 @@ pub(crate) fn payload(payload: Option<&Payload>) -> (Option<&[u8]>, Option<Strin
             blob,
         }),
     )
+}
+
+/// The column of what the input of an execution was made of.
+pub(crate) fn inputs(row: &ExecutionRow) -> Option<&[u8]> {
+    (!row.inputs.is_empty()).then_some(&*row.inputs)
 }
 
 /// The payload that the two columns hold.

@@ -336,6 +336,8 @@ pub struct ExecutionRow {
     pub logs: Vec<LogLine>,
     /// Nodes that were skipped because of the outcome.
     pub skipped: Vec<u32>,
+    /// What its input was made of. Opaque, written and versioned by the runtime; empty: unknown.
+    pub inputs: Bytes,
 }
 
 /// An event of a run as a whole: a change of status, an incident.

@@ -242,7 +242,8 @@ impl Snapshot {
     pub(crate) fn record_bytes(&self) -> u64 {
         let outputs = self.executions.iter().filter_map(|row| row.output.as_ref());
         let outputs = outputs.filter_map(|output| output.inline());
-        outputs.map(|bytes| bytes.len() as u64).sum()
+        let inputs = self.executions.iter().map(|row| &row.inputs);
+        outputs.chain(inputs).map(|bytes| bytes.len() as u64).sum()
     }
 
     /// Refuses a snapshot that has more rows of a kind than allowed.

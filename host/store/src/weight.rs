@@ -85,6 +85,7 @@ fn of_execution(row: &ExecutionRow) -> usize {
         line.message.len() + fields.sum::<usize>()
     });
     row.output.as_ref().map_or(0, of_payload)
+        + row.inputs.len()
         + row.failure.as_ref().map_or(0, of_failure)
         + lines.sum::<usize>()
 }

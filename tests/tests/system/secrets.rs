@@ -123,6 +123,46 @@ fn a_secret_that_a_definition_names_is_sent_and_does_not_come_back() {
 }
 
 #[test]
+fn a_trace_shows_a_secret_by_its_name() {
+    let (good, other) = (Echo::start(), Echo::start());
+    let place = place(&good, &other);
+    let headers = json!({ "authorization": { "secret": "price" } });
+    for (record, source) in [("outputs", "recomputed"), ("inputs", "recorded")] {
+        let ask = json!({ "use": "http/request@1", "input": { "a": "{{ input.n }}" },
+            "with": { "url": "{{ input.url }}", "headers": headers } });
+        let workflow = json!({ "workflow": "prices", "nodes": { "ask": ask },
+            "options": { "record": record } });
+        let file = place.workflow(record, &workflow).display().to_string();
+        let input = json!({ "n": 1.50, "url": good.url() }).to_string();
+        let said = place.say(&["--config", "granted.toml", "run", &file, "--input", &input]);
+        assert_eq!(said.exit, Some(0), "{said:#?}");
+        let list = place.ask(&["runs", "list", "--limit", "1", "-o", "json"]);
+        let list: Value = serde_json::from_str(&list).expect("it is JSON");
+        let id = list[0]["id"].as_str().expect("there is a run");
+        let trace = place.ask(&["runs", "trace", id, "--inputs", "-o", "json"]);
+        assert!(!trace.contains(SECRET), "{trace}");
+        let trace: Value = serde_json::from_str(&trace).expect("it is JSON");
+        let (with, input) = (&trace[0]["with"], &trace[0]["input"]);
+        assert_eq!(
+            (&with["source"], &input["source"]),
+            (&json!(source), &json!(source))
+        );
+        assert_eq!(with["value"]["headers"], headers);
+        assert_eq!(input["value"], json!({ "a": 1.5 }));
+        let text = place.ask(&["runs", "trace", id, "--inputs"]);
+        assert!(
+            text.contains(r#"{"secret":"price"}"#) && text.contains(r#"input {"a":1.5"#),
+            "{text}"
+        );
+    }
+    for file in ["store/windlass.db", "store/windlass.db-wal"] {
+        let bytes = std::fs::read(place.path(file)).unwrap_or_default();
+        let secret = SECRET.as_bytes();
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret));
+    }
+}
+
+#[test]
 fn a_prefix_stands_before_a_secret_and_a_reference_in_a_text_is_told() {
     let (good, other) = (Echo::start(), Echo::start());
     let place = place(&good, &other);

@@ -46,7 +46,7 @@ pub struct OpenRow {
 }
 
 #[derive(Serialize, Deserialize)]
-struct WirePayload {
+pub(super) struct WirePayload {
     content_type: Option<String>,
     body: WireBody,
 }
@@ -198,13 +198,13 @@ fn corrupt(reason: &'static str) -> Corrupt {
     }
 }
 
-fn put(bytes: Vec<u8>, value: &impl Serialize) -> Vec<u8> {
+pub(super) fn put(bytes: Vec<u8>, value: &impl Serialize) -> Vec<u8> {
     // Writing to memory cannot fail, and postcard supports all of the types above. If encoding
     // failed all the same, the bytes would be empty, and the row would visibly lead to no node.
     postcard::to_extend(value, bytes).unwrap_or_default()
 }
 
-fn take<T: DeserializeOwned>(flag: u8, rest: &mut &[u8]) -> Result<Option<T>, Corrupt> {
+pub(super) fn take<T: DeserializeOwned>(flag: u8, rest: &mut &[u8]) -> Result<Option<T>, Corrupt> {
     if flag == 0 {
         return Ok(None);
     }
@@ -236,7 +236,7 @@ impl WireCollect {
 }
 
 impl WirePayload {
-    fn of(payload: &Payload) -> Self {
+    pub(super) fn of(payload: &Payload) -> Self {
         Self {
             content_type: payload.content_type.clone(),
             body: match &payload.body {
@@ -246,7 +246,7 @@ impl WirePayload {
         }
     }
 
-    fn into_payload(self) -> Payload {
+    pub(super) fn into_payload(self) -> Payload {
         Payload {
             content_type: self.content_type,
             body: match self.body {

@@ -7,6 +7,7 @@
 mod detail;
 mod failure;
 mod head;
+mod inputs;
 mod joining;
 mod ledger;
 mod moving;
@@ -24,6 +25,7 @@ use windlass_model::{ExecutionNo, Failure, Payload, ScopeNo, Seq, Status, Trigge
 use crate::graph::{EdgeIx, MutexIx, NodeIx};
 
 pub use detail::OpenRow;
+pub use inputs::{Inputs, Mark, READ_BYTES, Read, check, mark};
 pub(crate) use joining::{Joining, Slot};
 pub(crate) use ledger::Ledger;
 pub use refit::{Misfit, Missing};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::reader::{Reader, cut, is_name, repair, stands_for};
 use super::tree::{Entry, Kind, Node};
 use super::{edge, format, node, trigger};
-use crate::definition::{Activation, CommitStrategy, Incidents, Options};
+use crate::definition::{Activation, CommitStrategy, Incidents, Options, Record};
 use crate::schema::Schema;
 use crate::template::is_template;
 use crate::{Definition, codes, limits, valid};
@@ -272,6 +272,10 @@ fn options(reader: &mut Reader, node: &Node) -> Options {
                     ("burst", CommitStrategy::Burst),
                 ];
                 options.commit = reader.choice(value, &choices).unwrap_or_default();
+            }
+            "record" => {
+                let choices = [("outputs", Record::Outputs), ("inputs", Record::Inputs)];
+                options.record = reader.choice(value, &choices).unwrap_or_default();
             }
             _ => {}
         });

@@ -228,6 +228,7 @@ impl Altered {
             "version": self.version,
             "before": self.before.definition.digest.to_string(),
             "now": self.now.definition.digest.to_string(),
+            "pins": self.before.pins.digest.to_string(),
             "new_nodes": some(added.copied()),
             "removed_nodes": some(removed.copied()),
             "changed_nodes": some(changed.map(|(name, _)| *name)),

@@ -15,6 +15,7 @@ mod definitions;
 mod delivering;
 mod drafts;
 mod edition;
+mod inputs;
 mod letters;
 mod locks;
 mod moving;
@@ -32,6 +33,7 @@ mod triggers;
 mod turns;
 mod waiting;
 
+pub use crate::shard::{Given, Inputs};
 pub use altering::WithVersion;
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
 pub use definitions::{Published, publish, publish_if, retract_if};

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use windlass_keys::export::ExportKeys;
 use windlass_model::{Clock, Digest, Numbers, RunNo};
 use windlass_store::{Listener, Store, Verb, Writer as _};
@@ -39,6 +40,8 @@ pub(crate) struct OperationsInner {
     lookout: OnceLock<OwnLookout>,
     /// The published definitions of workflows, by name.
     pub(super) published: OfEdition<String, Digest>,
+    /// The turn to render the input of an execution again.
+    pub(super) rendering: Mutex<()>,
 }
 
 /// How the operations reach the store.
@@ -91,6 +94,7 @@ impl Operations {
             place,
             lookout: OnceLock::new(),
             published: OfEdition::default(),
+            rendering: Mutex::new(()),
         };
         Self {
             inner: Arc::new(inner),

@@ -11,12 +11,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use windlass_engine::expr::Values;
 use windlass_engine::{Closed, Command, Cx, Graph, NodeIx, PlanKind, Reopening, reopen};
-use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::nearest::did_you_mean;
 use windlass_model::resumption::About;
 use windlass_model::{
-    BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, LetterNo, Numbers, Payload, RunId, RunNo,
-    Seq, Status, TriggerNo, TriggerType,
+    ExecutionNo, ExecutionStatus, LetterNo, Numbers, Payload, RunId, RunNo, Seq, Status, TriggerNo,
+    TriggerType,
 };
 use windlass_store::letters::{DeadTrigger, LetterBody};
 use windlass_store::lives::{LifeOp, Lived, Reopen};
@@ -30,6 +29,7 @@ use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
 use crate::reserving;
+use crate::shard::moved_out;
 use crate::starting::fitting;
 
 /// The limit of execution records that are searched for the inputs of a node.
@@ -196,11 +196,13 @@ impl OperationsInner {
             failing: Ok(&values),
             max_steps: self.max_steps(),
         };
+        let seq = state.next_seq;
         let commands = reopen(graph, &mut state, how, &cx).map_err(|closed| why(row.id, closed))?;
         let mut detail = serde_json::json!({
             "from": retry.from,
             "edited": retry.input.is_some(),
             "run_input": input.is_some(),
+            "seq": seq.0,
         });
         if let (Some(altered), Some(detail)) = (altered, detail.as_object_mut()) {
             detail.insert("definition".to_owned(), altered.report());
@@ -264,7 +266,7 @@ impl OperationsInner {
         }
         Ok(Reopening {
             node: Some(node),
-            input: retry.input.clone().map(|input| kept(input, blobs)),
+            input: retry.input.clone().map(|input| moved_out(input, blobs)),
             from: self.before(run, graph, node)?,
         })
     }
@@ -389,20 +391,6 @@ fn triggers(
         triggers.push(trigger);
     }
     Ok(triggers)
-}
-
-/// A value as a trigger carries it: a large value becomes a blob.
-fn kept(input: Payload, blobs: &mut Vec<NewBlob>) -> Payload {
-    let Some(bytes) = input.inline().filter(|it| it.len() > INLINE_PAYLOAD_BYTES) else {
-        return input;
-    };
-    let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
-    let bytes = bytes.clone();
-    blobs.push(NewBlob { digest, bytes });
-    Payload {
-        content_type: input.content_type,
-        body: Body::Blob(BlobRef { digest, size }),
-    }
 }
 
 pub(super) fn no_retry(message: String, help: Option<String>) -> Error {

@@ -219,6 +219,7 @@ nodes:
             failure: None,
             logs: Vec::new(),
             skipped: Vec::new(),
+            inputs: Bytes::new(),
         }
     }
 

@@ -124,6 +124,7 @@ impl OwnedRun {
                 executor.configured(rendered).map_err(Unread::Value)?
             }
         };
+        self.gets_with(with, &config);
         let (config, secrets) =
             secret_handles(config, &executor.secrets).map_err(|failure| Unread::Value(*failure))?;
         let input = self.input(open, patch, base)?;
@@ -154,18 +155,19 @@ impl OwnedRun {
         patch: &Patch,
         base: &Base,
     ) -> Result<Payload, Unread> {
-        if let Some(edited) = &open.input {
-            return Ok(edited.clone());
-        }
         let prepared = Arc::clone(&self.prepared);
         let plan = prepared.graph.node(open.node);
-        match plan.and_then(|plan| plan.input.as_ref()) {
-            Some(template) => self.render_whole(open.scope, template, patch, base),
-            None => {
+        let template = plan.and_then(|plan| plan.input.as_ref());
+        let input = match (&open.input, template) {
+            (Some(edited), _) => edited.clone(),
+            (None, Some(template)) => self.render_whole(open.scope, template, patch, base)?,
+            (None, None) => {
                 let gathers = plan.is_some_and(|plan| plan.gathers);
-                self.default_input(open, gathers, base)
+                self.default_input(open, gathers, base)?
             }
-        }
+        };
+        self.gets_input(open, template, &input);
+        Ok(input)
     }
 
     pub(super) fn work(
@@ -198,14 +200,23 @@ impl OwnedRun {
             Alias::Output(name) => {
                 let graph = &self.prepared.graph;
                 let node = graph.find(name);
-                match node.and_then(|node| self.state.latest(graph, scope, node)) {
-                    Some(run) => self.memory.output(store, run).map(Some),
+                match node.and_then(|node| Some((node, self.state.latest(graph, scope, node)?))) {
+                    Some((node, run)) => {
+                        self.evaluations.reads_output(node, run);
+                        self.memory.output(store, run).map(Some)
+                    }
                     None => Ok(None),
                 }
             }
             // The patch may replace a variable for this attempt: the template is rendered then.
             Alias::Var(_) if !patch.is_empty() => Ok(None),
-            Alias::Var(name) => self.var(store, scope, name),
+            Alias::Var(name) => {
+                let value = self.var(store, scope, name)?;
+                if let Some(value) = &value {
+                    self.evaluations.reads_var(name, value);
+                }
+                Ok(value)
+            }
         }
     }
 

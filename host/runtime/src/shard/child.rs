@@ -72,6 +72,7 @@ impl OwnedRun {
             Ok(room) => room,
             Err(bytes) => return Ok(Begun::Full(bytes)),
         };
+        self.evaluations.keeps(room.as_ref());
         let (patch, name) = (patch.clone(), name.to_owned());
         let all = Arc::clone(shared);
         // Looking up a workflow reads the store, and preparing it may compile.

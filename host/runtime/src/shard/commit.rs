@@ -15,6 +15,7 @@ use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{ExecutionRow, JournalRow, NewBlob, NewRun, NewTrigger, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
+use super::got::Got;
 use super::owned::{External, Extras, HeldTrigger, OwnedRun, Stage, len_of};
 use super::ready::HEAVY_BYTES;
 use super::settle::Before;
@@ -95,7 +96,8 @@ pub(super) struct Ending {
 pub(super) struct Rows {
     pub(super) triggers: Vec<NewTrigger>,
     removed: Vec<Removed>,
-    cancelled: Vec<Open>,
+    /// With what each has got.
+    cancelled: Vec<(Open, Option<Box<Got>>)>,
     journal: Vec<JournalRow>,
     dispatch: Vec<Seq>,
     /// Successors that begin before the commit is durable.
@@ -195,6 +197,7 @@ impl OwnedRun {
             step.record.take(),
             std::mem::take(&mut rows.cancelled),
             now_ms,
+            &mut step.blobs,
         )?;
         let (bookmarks, children) = self.waits(&mut step, &rows, shared);
         let fence = self.fence();
@@ -366,8 +369,10 @@ impl OwnedRun {
 
     /// Cancels an open execution, and its wait.
     fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &RuntimeShared) {
-        if let Some(held) = self.held.remove(&open.seq) {
+        let mut got = None;
+        if let Some(mut held) = self.held.remove(&open.seq) {
             held.leaves(self.no, open.seq, shared);
+            got = held.got.take();
             rows.removed.push(Removed::unused(held.no));
             rows.removed.extend(held.replaces);
         }
@@ -379,7 +384,7 @@ impl OwnedRun {
             }
             _ => {}
         }
-        rows.cancelled.push(open);
+        rows.cancelled.push((open, got));
     }
 
     /// Writes the trigger row of an open execution. If there is room here, the row is written as
@@ -611,17 +616,19 @@ impl OwnedRun {
     fn records(
         &mut self,
         record: Option<ExecutionRow>,
-        cancelled: Vec<Open>,
+        cancelled: Vec<(Open, Option<Box<Got>>)>,
         now_ms: i64,
+        blobs: &mut Vec<NewBlob>,
     ) -> Option<Vec<ExecutionRow>> {
         let mut runs = Vec::with_capacity(usize::from(record.is_some()) + cancelled.len());
         if let Some(record) = record {
             self.last_execution = Some(record.no);
             runs.push(record);
         }
-        for open in cancelled {
+        for (open, got) in cancelled {
             let no = self.numbers.execution()?;
             runs.push(ExecutionRow {
+                inputs: self.inputs_of(&open, got, no, blobs),
                 no,
                 run: self.no,
                 previous: self.last_execution.replace(no),

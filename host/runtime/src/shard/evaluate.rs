@@ -24,6 +24,7 @@ use windlass_plugins::Cancel;
 
 use super::Message;
 use super::gather::Gathered;
+use super::got::Got;
 use super::halfway::Behind;
 use super::memory::Unread;
 use super::owned::{OwnedRun, Stage};
@@ -86,6 +87,8 @@ pub(crate) struct Evaluations {
     place: Option<Place>,
     /// The room for the data of the call that the step makes.
     room: Option<Arc<Room>>,
+    /// What the node gets, and what its expressions read. None: the node gets nothing, or has ended.
+    pub(super) got: Option<Got>,
     /// Whether an expression went aside: all others of the step follow it.
     went_aside: bool,
     /// When the evaluations on the thread of the shard end.
@@ -178,7 +181,7 @@ impl Evaluations {
             self.done = Vec::new();
         }
         self.done.clear();
-        (self.answer, self.seen, self.long) = (None, None, None);
+        (self.answer, self.seen, self.long, self.got) = (None, None, None, None);
         (self.asked, self.parsed, self.went_aside, self.until) = (0, 0, false, None);
         (self.read, self.place, self.room) = (0, None, None);
         self.budget.take_if(|budget| !budget.renew());
@@ -199,6 +202,7 @@ impl Evaluations {
     fn start_over(&mut self) {
         *self = Self {
             room: self.room.take(),
+            got: self.got.take().map(|_| Got::default()),
             went_aside: true,
             ..Self::default()
         };

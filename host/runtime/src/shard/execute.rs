@@ -14,6 +14,7 @@ use super::about::{TriggerContext, log_about};
 use super::call::gone;
 use super::evaluate::{Evaluations, Resume, bytes_of, bytes_of_patch};
 use super::gather::ALONE;
+use super::got::Got;
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::owned::OwnedRun;
@@ -75,11 +76,15 @@ impl ShardState {
         let prepared = Arc::clone(&owned.prepared);
         let plan = prepared.graph.node(open.node)?;
         (owned.evaluations, owned.node) = (evaluations, Some(open.node));
+        owned.evaluations.got.get_or_insert_default();
         let begun = owned.begin_node(to, &open, &plan.kind, &patch, shared);
-        let evaluations = std::mem::take(&mut owned.evaluations);
+        let mut evaluations = std::mem::take(&mut owned.evaluations);
         if evaluations.is_long() {
             self.evaluate_aside(to, Resume::Begin(patch), evaluations, shared);
             return None;
+        }
+        if let Some(held) = owned.held.get_mut(&to.seq) {
+            held.got = evaluations.got.take().and_then(Got::kept);
         }
         let place = self.spare_evaluations(evaluations);
         match begun {
@@ -213,7 +218,10 @@ impl OwnedRun {
                 let config = with.constant().map_or(bytes_of(&call.config), |_| 0);
                 let made = config + bytes_of(&call.input) + bytes_of_patch(patch);
                 match self.room(made, shared) {
-                    Ok(room) => call.queued = room.map(|room| room as _),
+                    Ok(room) => {
+                        self.evaluations.keeps(room.as_ref());
+                        call.queued = room.map(|room| room as _);
+                    }
                     Err(bytes) => return Ok(Begun::Full(bytes)),
                 }
                 return Ok(Begun::Work(self.work(to, executor, call, patch.clone())));

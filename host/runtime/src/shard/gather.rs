@@ -10,6 +10,7 @@ use windlass_model::stimulus::{BookmarkTag, WaitId};
 use windlass_model::{Class, Failure, Payload, ScopeNo, TriggerType};
 use windlass_store::Store;
 
+use super::got::Got;
 use super::memory::{Unread, json_of};
 use super::owned::OwnedRun;
 use super::work::Patch;
@@ -35,16 +36,16 @@ pub(crate) struct Gathered {
     /// Whether the step has to wait for its place before it gathers as much as `ALONE`.
     is_little: bool,
     /// The nodes without an output.
-    silent: Vec<String>,
-    index: Option<u32>,
+    pub(super) silent: Vec<String>,
+    pub(super) index: Option<u32>,
     links: Vec<(String, String)>,
-    run: Option<(String, Option<Arc<str>>)>,
-    workflow: Option<Arc<str>>,
-    trigger: Option<(TriggerType, u32)>,
+    pub(super) run: Option<(String, Option<Arc<str>>)>,
+    pub(super) workflow: Option<Arc<str>>,
+    pub(super) trigger: Option<(TriggerType, u32)>,
 }
 
 /// The place of a value.
-enum Slot {
+pub(super) enum Slot {
     Input,
     Item,
     Var(String),
@@ -52,6 +53,14 @@ enum Slot {
 }
 
 impl Gathered {
+    /// No values yet; those that are added have at most so many bytes.
+    pub(super) fn within(most: usize) -> Self {
+        Self {
+            most,
+            ..Self::default()
+        }
+    }
+
     /// The bytes of JSON that are to be parsed, and of the names.
     pub(super) fn json_bytes(&self) -> usize {
         self.json_bytes
@@ -98,7 +107,7 @@ impl Gathered {
     }
 
     /// Adds JSON. Its parsed form takes at least as many bytes.
-    fn add(&mut self, slot: Slot, json: Bytes) -> Result<(), Unread> {
+    pub(super) fn add(&mut self, slot: Slot, json: Bytes) -> Result<(), Unread> {
         let name = match &slot {
             Slot::Input | Slot::Item => 0,
             Slot::Var(name) | Slot::Output(name) => ENTRY_BYTES + name.len(),
@@ -144,9 +153,16 @@ impl OwnedRun {
         if needs.is_empty() {
             return Ok(gathered);
         }
+        let had = self.evaluations.got.as_ref().map(Got::len);
         match self.gather_all(base, scope, needs, patch, &mut gathered) {
             Ok(()) => Ok(gathered),
-            Err(unread) => Err(self.evaluations.with_place(unread, &gathered)),
+            Err(unread) => {
+                // The values are gathered again, and may be others then.
+                if let Some((got, had)) = self.evaluations.got.as_mut().zip(had) {
+                    got.truncate(had);
+                }
+                Err(self.evaluations.with_place(unread, &gathered))
+            }
         }
     }
 
@@ -239,18 +255,22 @@ impl OwnedRun {
         for scope in around.into_iter().rev() {
             if needs.all_vars {
                 for (name, made) in self.memory.vars(store, self.no, scope)? {
+                    self.evaluations.reads_var(name, &made.data);
                     gathered.add(Slot::Var(name.clone()), json_of(store, &made.data)?)?;
                 }
                 continue;
             }
             for name in &needs.vars {
                 if let Some(value) = self.memory.var(store, self.no, scope, name)? {
+                    self.evaluations.reads_var(name, &value);
                     gathered.add(Slot::Var(name.clone()), json_of(store, &value)?)?;
                 }
             }
         }
         for (name, json) in patch {
             if needs.all_vars || needs.vars.contains(name) {
+                self.evaluations
+                    .reads_var(name, &Payload::json(json.clone()));
                 gathered.add(Slot::Var(name.clone()), json.clone())?;
             }
         }
@@ -265,13 +285,13 @@ impl OwnedRun {
         name: &str,
         gathered: &mut Gathered,
     ) -> Result<(), Unread> {
-        let latest = graph
-            .find(name)
-            .and_then(|node| self.state.latest(graph, scope, node));
-        let Some(run) = latest else {
+        let node = graph.find(name);
+        let latest = node.and_then(|node| Some((node, self.state.latest(graph, scope, node)?)));
+        let Some((node, run)) = latest else {
             gathered.silent.push(name.to_owned());
             return Ok(());
         };
+        self.evaluations.reads_output(node, run);
         let output = self.memory.output(store, run)?;
         gathered.output(name, json_of(store, &output)?)
     }

@@ -5,6 +5,7 @@
 //! order. The mutex is never held during a guest call or a flush.
 
 mod about;
+mod again;
 mod births;
 mod builtin;
 mod burst;
@@ -19,6 +20,7 @@ mod external;
 mod failing;
 mod finish;
 mod gather;
+mod got;
 mod guard;
 mod halfway;
 mod leaving;
@@ -60,9 +62,12 @@ use evaluate::Evaluated;
 use mark::GuestMark;
 use work::Returned;
 
+pub(crate) use again::{Again, NOT_RENDERED, inputs_again, positions};
+pub use again::{Given, Inputs};
 pub use burst::BurstBounds;
 #[cfg(test)]
 pub(crate) use evaluate::evaluate_aside;
+pub(crate) use got::moved_out;
 pub(crate) use guard::{Order, Taken};
 pub(crate) use memory::json_of;
 pub(crate) use owned::OwnedRun;

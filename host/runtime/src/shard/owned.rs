@@ -18,6 +18,7 @@ use windlass_store::write::{ClaimedRun, Fence, Removed, TriggerFence};
 
 use super::burst::Burst;
 use super::evaluate::Evaluations;
+use super::got::Got;
 use super::guard::Guard;
 use super::halfway::Halfway;
 use super::memory::Memory;
@@ -98,6 +99,8 @@ pub(crate) struct HeldTrigger {
     /// The payload from outside: a [`windlass_model::Resumption`] for a suspended node run,
     /// otherwise an object of variables.
     pub(crate) given: Option<Bytes>,
+    /// What the node has got, from its beginning until its execution is recorded.
+    pub(super) got: Option<Box<Got>>,
     /// The bytes of the row's detail.
     pub(crate) detail: u32,
     /// The bytes of data that count for it.
@@ -145,6 +148,7 @@ impl HeldTrigger {
             asked: None,
             stage,
             given: None,
+            got: None,
             detail: 0,
             weight: 0,
             replaces: None,

@@ -39,6 +39,8 @@ pub(crate) struct Settling {
     is_control: bool,
     asked: Option<Box<Extras>>,
     record: Option<ExecutionRow>,
+    /// The large values of its input.
+    large: Vec<NewBlob>,
     /// Why the values for its conditions cannot be read.
     unread: Option<Failure>,
     /// The variables that it assigns.
@@ -166,6 +168,7 @@ impl OwnedRun {
             None => (Vec::new(), None),
         };
         noted.append(&mut ran.logs);
+        let mut large = Vec::new();
         Settling {
             to,
             cut: None,
@@ -184,7 +187,8 @@ impl OwnedRun {
                     | Settled::Broken(_)
             ),
             asked,
-            record: self.record(to, ran.took_us, noted),
+            record: self.record(to, ran.took_us, noted, &mut large),
+            large,
             ran,
             unread: None,
             vars: Vec::new(),
@@ -342,6 +346,9 @@ impl OwnedRun {
             step.bookmarks = std::mem::take(&mut settling.waits.bookmarks);
             step.child = settling.waits.child.take();
         }
+        if record.is_some() {
+            step.blobs.append(&mut settling.large);
+        }
         let asked = settling.asked.take();
         if let Some(asked) = asked.filter(|asked| !failed || asked.rejects) {
             step.ask_first(*asked);
@@ -414,10 +421,19 @@ impl OwnedRun {
     }
 
     /// The record of the execution, as far as it is known before the outcome.
-    fn record(&self, to: Address, took_us: u64, logs: Vec<LogLine>) -> Option<ExecutionRow> {
+    fn record(
+        &mut self,
+        to: Address,
+        took_us: u64,
+        logs: Vec<LogLine>,
+        large: &mut Vec<NewBlob>,
+    ) -> Option<ExecutionRow> {
+        let got = self.held.get_mut(&to.seq).and_then(|held| held.got.take());
         let open = self.state.run_of(to.seq)?;
+        let no = self.numbers.execution()?;
         Some(ExecutionRow {
-            no: self.numbers.execution()?,
+            inputs: self.inputs_of(open, got, no, large),
+            no,
             run: self.no,
             previous: self.last_execution,
             seq: to.seq,

@@ -176,6 +176,9 @@ pub(super) struct Record {
     pub(super) logs: Vec<LogLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) skipped: Vec<u32>,
+    /// What its input was made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) inputs: Option<Base64>,
 }
 
 #[derive(Serialize, Deserialize)]

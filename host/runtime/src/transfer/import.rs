@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::de::IgnoredAny;
+use windlass_engine::Inputs;
 use windlass_keys::export::ExportKeys;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{
@@ -350,7 +351,9 @@ impl Desk<'_> {
                 return Err(Error::bad_export("two records have the same number"));
             }
             let output = record.output.map(|value| self.value(value)).transpose()?;
+            let inputs = record.inputs.map(|inputs| inputs.0).unwrap_or_default();
             new.push(ExecutionRow {
+                inputs: self.inputs(&inputs, record.no, (no, previous)),
                 no,
                 run: self.run,
                 previous,
@@ -370,6 +373,30 @@ impl Desk<'_> {
             previous = Some(no);
         }
         Ok(new)
+    }
+
+    /// What the input of an execution was made of, with the numbers of this store. Unknown, if the
+    /// document lacks a part of it.
+    fn inputs(
+        &self,
+        bytes: &[u8],
+        was: ExecutionNo,
+        (no, previous): (ExecutionNo, Option<ExecutionNo>),
+    ) -> Bytes {
+        let renumbered = || {
+            let mut inputs = Inputs::decode(bytes, was, None).ok()??;
+            let mut to = |run| self.executions.get(&run).copied();
+            inputs.renumber(&mut to).ok()?;
+            let whole = inputs.input.as_ref().map(|it| self.check_payload(it));
+            let with = inputs.with.as_ref().map(|it| check_json("a `with`", it));
+            whole
+                .into_iter()
+                .chain(with)
+                .collect::<Result<(), _>>()
+                .ok()?;
+            Some(inputs.encode(no, previous))
+        };
+        renumbered().unwrap_or_default()
     }
 }
 

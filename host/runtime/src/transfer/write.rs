@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use windlass_engine::Graph;
+use windlass_engine::{Graph, Inputs};
 use windlass_keys::export::ExportKeys;
 use windlass_model::{ExecutionNo, TriggerType};
 use windlass_store::rows::{ExecutionRow, NewBlob, TriggerRow};
@@ -188,7 +188,15 @@ fn record(of: &ExecutionRow) -> Record {
         failure: of.failure.clone(),
         logs: of.logs.clone(),
         skipped: of.skipped.clone(),
+        inputs: inputs(of).map(Base64),
     }
+}
+
+/// What the input of an execution was made of. The record before may not be in the document, so
+/// nothing refers to it by its place.
+fn inputs(of: &ExecutionRow) -> Option<Bytes> {
+    let inputs = Inputs::decode(&of.inputs, of.no, of.previous).ok()??;
+    Some(inputs.encode(of.no, None))
 }
 
 /// Whether a row waits for a child that has not ended.

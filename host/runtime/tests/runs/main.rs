@@ -17,6 +17,7 @@ mod expressions;
 mod failing;
 mod flow;
 mod guests;
+mod inputs;
 mod kept;
 mod keys;
 mod late;

@@ -4,10 +4,11 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use windlass_model::{ExecutionNo, RunId};
+use windlass_runtime::operations::{Given, Inputs};
 use windlass_store::rows::ExecutionRow;
 
 use super::runs::find;
-use crate::app::App;
+use crate::app::{App, AppInner};
 use crate::extract::{Named, NamedIn, QueryParams};
 use crate::json::Json;
 use crate::page::{Page, PageAsked};
@@ -71,19 +72,40 @@ pub(crate) async fn execution(
     State(app): State<App>,
     NamedIn(id, no): NamedIn,
 ) -> Result<Json<Execution>, Box<Problem>> {
-    let id = RunId(id.uuid()?);
-    let number = ExecutionNo(no.number()?);
-    app.read(move |app| {
-        let row = find(app, id)?;
-        let execution = app.store().execution(number)?;
-        let execution = execution.filter(|execution| execution.run == row.no);
-        let missing = || Problem::not_found(format!("the run {id} has no execution {number}"));
-        let execution = execution.ok_or_else(missing)?;
-        let nodes = app.nodes(row.definition)?;
-        Execution::whole(app, nodes.as_deref(), &execution)
-    })
-    .await
-    .map(Json)
+    let (id, no) = (RunId(id.uuid()?), ExecutionNo(no.number()?));
+    let shown = app.read(move |app| shown(app, id, no, true)).await;
+    match shown {
+        // The execution is shown although its input is made of much.
+        Err(problem) if problem.exceeds_allowance() => {
+            let without = move |app: &AppInner| self::shown(app, id, no, false);
+            app.read(without).await.map(Json)
+        }
+        shown => shown.map(Json),
+    }
+}
+
+fn shown(
+    app: &AppInner,
+    id: RunId,
+    no: ExecutionNo,
+    with_inputs: bool,
+) -> Result<Execution, Box<Problem>> {
+    let row = find(app, id)?;
+    let execution = app.store().execution(no)?;
+    let execution = execution.filter(|execution| execution.run == row.no);
+    let missing = || Problem::not_found(format!("the run {id} has no execution {no}"));
+    let execution = execution.ok_or_else(missing)?;
+    let nodes = app.nodes(row.definition)?;
+    let inputs = match with_inputs {
+        true => app.client.inputs(&row, &execution)?,
+        false => Inputs {
+            input: Some(Given::Missing(
+                "it is made of more data than one answer may read".to_owned(),
+            )),
+            ..Inputs::default()
+        },
+    };
+    Execution::whole(app, nodes.as_deref(), &execution)?.got(app, &inputs)
 }
 
 /// The definition that a run executes.

@@ -227,6 +227,7 @@ impl Member {
             failure: None,
             logs: Vec::new(),
             skipped: Vec::new(),
+            inputs: Bytes::from_static(&[1, 0, 255]),
         }
     }
 

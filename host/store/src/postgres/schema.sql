@@ -231,7 +231,8 @@ CREATE TABLE execution (
     output_meta TEXT,
     failure     TEXT,
     logs        TEXT,
-    skipped     TEXT
+    skipped     TEXT,
+    inputs      BYTEA
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.5);
 
 CREATE TABLE journal (

@@ -37,6 +37,7 @@ pub(crate) fn extent(tables: &impl Tables, id: RunId, bounds: Bounds) -> Result<
                 SELECT last_execution, CAST(1 AS bigint), CAST(0 AS bigint) FROM run WHERE no = ?1 \
                 UNION ALL \
                 SELECT r.previous, place + 1, bytes + coalesce(octet_length(r.output), 0) \
+                    + coalesce(octet_length(r.inputs), 0) \
                 FROM walk CROSS JOIN execution r ON r.no = walk.no WHERE place <= ?2) \
             SELECT CAST(coalesce(max(bytes), 0) AS bigint) FROM walk WHERE bytes <= ?3"
         );
@@ -201,9 +202,11 @@ fn executions(
             SELECT last_execution, CAST(1 AS bigint), CAST(0 AS bigint) FROM run WHERE no = ?1 \
             UNION ALL \
             SELECT r.previous, place + 1, bytes + coalesce(octet_length(r.output), 0) \
+                + coalesce(octet_length(r.inputs), 0) \
             FROM walk CROSS JOIN execution r ON r.no = walk.no WHERE place < ?2) ",
         "FROM walk CROSS JOIN execution r ON r.no = walk.no \
-        WHERE walk.bytes + coalesce(octet_length(r.output), 0) <= ?3 \
+        WHERE walk.bytes + coalesce(octet_length(r.output), 0) \
+            + coalesce(octet_length(r.inputs), 0) <= ?3 \
         ORDER BY walk.place LIMIT ?2"
     );
     let rest = bounds.rest(others);

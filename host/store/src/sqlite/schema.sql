@@ -217,6 +217,7 @@ CREATE TABLE execution (
     failure     TEXT,
     logs        TEXT,
     skipped     TEXT,
+    inputs      BLOB,
     sum         INTEGER
 ) STRICT;
 

@@ -23,6 +23,9 @@ pub(crate) struct Arguments {
     id: String,
     #[command(flatten)]
     details: Details,
+    /// Show what each node got: its input, and its `with`
+    #[arg(long)]
+    inputs: bool,
     /// How many executions to show at most, the newest
     #[arg(long, default_value_t = 1000, value_name = "COUNT")]
     limit: u32,
@@ -45,12 +48,28 @@ pub(super) const ORDER: [&str; 11] = [
     "logs", "skipped",
 ];
 
+/// The members about what the node of an execution got.
+const INPUTS: [&str; 3] = ["item", "with", "input"];
+
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
         let run = api.find(&self.id)?;
         let path = ["runs", answer::text(&run, "id")?, "executions"];
-        let mut items = api.list(&path, &[], self.limit, &ORDER)?;
+        let mut items = match self.inputs {
+            false => api.list(&path, &[], self.limit, &ORDER)?,
+            true => {
+                let brief = [("brief", "true".to_owned())];
+                let all = api.list_whole(&path, &brief, self.limit)?;
+                let whole = |item: Value| {
+                    let [runs, id, executions] = path;
+                    let no = answer::text(&item, "no")?;
+                    let item = api.get(&[runs, id, executions, no])?;
+                    Ok(answer::picked(item, &[&ORDER[..], &INPUTS].concat()))
+                };
+                all.into_iter().map(whole).collect::<anyhow::Result<_>>()?
+            }
+        };
         items.reverse();
         items.iter_mut().for_each(complete);
         let paint = context.output.data;
@@ -107,6 +126,15 @@ impl Details {
         for name in read::<Vec<String>>(item, "skipped").unwrap_or_default() {
             let mark = mark(ExecutionStatus::Skipped, paint);
             let _ = writeln!(said, "{:14}{mark} {}", "", paint.dim(name));
+        }
+        for name in ["with", "input"] {
+            let given = item.get(name).filter(|given| given.is_object());
+            let Some(given) = given else { continue };
+            let shown = match given.get("missing").and_then(Value::as_str) {
+                Some(why) => format!("is not known: {}", visible::line(why, false)),
+                None => given.get("value").map(Value::to_string).unwrap_or_default(),
+            };
+            let _ = writeln!(said, "{:16}{name:<5} {}", "", paint.dim(shown));
         }
         if self.logs {
             for line in read::<Vec<LogLine>>(item, "logs").unwrap_or_default() {

@@ -1,14 +1,17 @@
 //! A process on a store that may be closed and opened again.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use windlass_model::definition::NodeKind;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{Payload, RunId};
+use windlass_model::{ExecutionStatus, Payload, RunId};
 use windlass_plugins::Host;
+use windlass_runtime::operations::Given;
 use windlass_runtime::{
     BurstBounds, Operations, Options, Runtime, Scope, Settings, StartRequest, SystemClock,
     Topology, operations,
@@ -19,7 +22,7 @@ use windlass_store::{Store, Writer as _};
 
 use super::flow::Workflow;
 use super::make::Case;
-use crate::rig::{definition, digest, load};
+use crate::rig::{definition, digest, json, load};
 
 /// The time limit of a run.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -39,6 +42,8 @@ pub(crate) struct Process<'a> {
     pub(crate) store: Arc<dyn Store>,
     runtime: Arc<Runtime>,
     client: Operations,
+    /// How many inputs were rendered again, and how many could not be.
+    pub(crate) inputs: Cell<(usize, usize)>,
 }
 
 impl Machine {
@@ -103,6 +108,7 @@ impl Machine {
             store,
             client: Operations::local(&runtime),
             runtime,
+            inputs: Cell::default(),
         }
     }
 }
@@ -201,6 +207,45 @@ impl Process<'_> {
                 Err(format!("it does not end: {:#?}", self.store.triggers(no)))
             }
         }
+    }
+
+    /// Compares what a trace says that the nodes of a run and its children got with the outputs of
+    /// those that give it back.
+    pub(crate) fn compare_inputs(&self, id: RunId) -> Result<(), String> {
+        let row = self.store.run(id).unwrap().unwrap();
+        let stored = self.store.definition(row.definition).unwrap().unwrap();
+        let file = windlass_model::file::read_canonical(&stored.json).unwrap();
+        let (names, nodes) = (file.node_names(), file.all_nodes());
+        let echoes = |no: u32| {
+            let name = names.get(no as usize);
+            let mut nodes = nodes.iter().filter(|(_, node, _)| Some(node) == name);
+            nodes.any(|(_, _, node)| {
+                matches!(&node.kind, NodeKind::Use { node_type, .. } if node_type.name == "echo")
+            })
+        };
+        let (mut shown, mut missing) = self.inputs.get();
+        for record in self.store.executions(row.no, None, u32::MAX).unwrap() {
+            if !echoes(record.node) || record.status != ExecutionStatus::Completed {
+                continue;
+            }
+            let inputs = self.client.inputs(&row, &record).unwrap();
+            match inputs.input.unwrap() {
+                Given::Missing(_) => missing += 1,
+                Given::Recorded(value) | Given::Recomputed(value) => {
+                    let got = record.output.as_ref().map(json);
+                    if Some(json(&value)) != got {
+                        let no = record.no;
+                        return Err(format!("{no} got {got:?}, and {value:?} is shown"));
+                    }
+                    shown += 1;
+                }
+            }
+        }
+        self.inputs.set((shown, missing));
+        let children = self.store.children(row.no, None, u32::MAX).unwrap();
+        children
+            .iter()
+            .try_for_each(|child| self.compare_inputs(child.id))
     }
 
     /// Leaves the store, even with work in progress.

@@ -45,6 +45,7 @@ fn result(process: &Process<'_>, case: &Case, seed: u64) -> Result<Told, String>
     // A cancelled run does not wait for its children.
     loop {
         if let Some(told) = Told::of(process.store.as_ref(), id_of(seed), &workflows) {
+            process.compare_inputs(id_of(seed))?;
             return Ok(told);
         }
         std::thread::yield_now();
@@ -120,9 +121,18 @@ fn random_workflows_come_to_the_result_of_the_interpreter() {
             wrong.extend(verify(seed, &case, told, &mut report).err());
         }
     }
+    let (shown, missing) = process.inputs.get();
     process.leave();
-    println!("{} seeds from {}: {report:?}", all.len(), seeds.start);
+    println!(
+        "{} seeds from {}: {report:?}, {shown} inputs shown, {missing} not",
+        all.len(),
+        seeds.start
+    );
     none(&wrong, &seeds);
+    assert!(
+        missing <= shown / 10,
+        "{missing} inputs of {shown} are missing"
+    );
     let many = report.runs / 20;
     assert!(report.left <= many.max(1), "most are followed: {report:?}");
 }

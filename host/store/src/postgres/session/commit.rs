@@ -10,7 +10,7 @@ use windlass_model::{Payload, ScopeNo, Status};
 
 use super::bookmarks::BURN_ALL;
 use super::{Done, Head, Session, extras};
-use crate::columns::{json, json_list, payload};
+use crate::columns::{inputs, json, json_list, payload};
 use crate::rows::{ExecutionRow, NewTrigger, bounded};
 use crate::sql::{external, holding, hot, letters, lives, queueing};
 use crate::write::{Commit, Committed, Fenced, Finish, NewItem, OrFenced};
@@ -167,8 +167,8 @@ impl Session<'_> {
     pub(super) async fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<()> {
         let (output, meta) = payload(execution.output.as_ref());
         let sql = "INSERT INTO execution (no, run, previous, seq, first, node, kind, attempt, \
-            status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+            status, started_ms, took_us, failure, logs, skipped, output, output_meta, inputs) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
         self.later(
             sql,
             &[
@@ -188,6 +188,7 @@ impl Session<'_> {
                 &json_list(&execution.skipped),
                 &output,
                 &meta,
+                &inputs(execution),
             ],
         )
         .await?;
