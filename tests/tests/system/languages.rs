@@ -160,7 +160,9 @@ fn check(point: &str) {
     let mut deaths = 0;
     loop {
         let id = shop.start();
-        let mut armed = shop.place.serve_armed(&format!("{point}=abort@{}", deaths + 1));
+        let mut armed = shop
+            .place
+            .serve_armed(&format!("{point}=abort@{}", deaths + 1));
         until("the host has died, or has nothing left to do", || {
             armed.ended().is_some() || shop.place.look().unfinished() == 0
         });
