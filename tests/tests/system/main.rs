@@ -42,6 +42,7 @@ mod http_strangers;
 mod javascript;
 mod kills;
 mod known;
+mod languages;
 mod leaving;
 mod links;
 mod locks;

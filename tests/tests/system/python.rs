@@ -138,6 +138,22 @@ fn a_node_polls_and_waits_with_its_state() {
 }
 
 #[test]
+fn calls_that_sleep_do_not_stand_behind_each_other() {
+    let Some(place) = place("script") else { return };
+    // One after the other on a few processors, they would last longer than a call may.
+    let all = json!({
+        "for-each": "{{ range(32) }}",
+        "concurrency": 32,
+        "nodes": { "it": { "use": "script/sleeps", "input": 2 } },
+        "output": "{{ nodes.it.output }}",
+    });
+    let workflow =
+        json!({ "workflow": "it", "nodes": { "all": all }, "output": "{{ nodes.all.output }}" });
+    let output = run(&place, &workflow, &json!(null));
+    assert_eq!(output, json!(vec![true; 32]));
+}
+
+#[test]
 fn memory_and_blobs_are_read_and_errors_of_the_host_have_codes() {
     let Some(place) = place("script") else { return };
     let input = json!({ "user": "ada" });

@@ -16,6 +16,7 @@ use windlass_model::{BlobRef, Digest, LogLine};
 use super::Offer;
 use super::context::CallContext;
 use super::terms::Terms;
+use crate::grant::settings::Limits;
 use crate::hold::budget::{Account, Evict, Hold};
 use crate::hold::lane::{CallMode, Pace};
 use crate::hold::limiter::Limiter;
@@ -69,6 +70,24 @@ struct Wasi {
     cx: WasiCtx,
     table: ResourceTable,
     printed: Arc<Mutex<Printed>>,
+}
+
+impl Wasi {
+    fn new(limits: &Limits) -> Box<Self> {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles);
+        let printed = Arc::new(Mutex::new(Printed::new(limits)));
+        let printer = |stream| Printer {
+            stream,
+            printed: Arc::clone(&printed),
+        };
+        let cx = WasiCtx::builder()
+            .max_random_size(64 * 1024)
+            .stdout(printer(Stream::Stdout))
+            .stderr(printer(Stream::Stderr))
+            .build();
+        Box::new(Self { cx, table, printed })
+    }
 }
 
 impl Ongoing {
@@ -140,21 +159,16 @@ impl Guest {
     }
 
     fn wasi(&mut self) -> &mut Wasi {
-        self.wasi.get_or_insert_with(|| {
-            let mut table = ResourceTable::new();
-            table.set_max_capacity(self.terms.limits.handles);
-            let printed = Arc::new(Mutex::new(Printed::new(&self.terms.limits)));
-            let printer = |stream| Printer {
-                stream,
-                printed: Arc::clone(&printed),
-            };
-            let cx = WasiCtx::builder()
-                .max_random_size(64 * 1024)
-                .stdout(printer(Stream::Stdout))
-                .stderr(printer(Stream::Stderr))
-                .build();
-            Box::new(Wasi { cx, table, printed })
-        })
+        self.wasi
+            .get_or_insert_with(|| Wasi::new(&self.terms.limits))
+    }
+
+    /// The resources of WASI, and the call that may wait for them.
+    pub(crate) fn resources(&mut self) -> (&mut ResourceTable, Option<&Ongoing>) {
+        let wasi = self
+            .wasi
+            .get_or_insert_with(|| Wasi::new(&self.terms.limits));
+        (&mut wasi.table, self.call.as_deref())
     }
 
     /// The lines of the log of the call that ends, and the end of its stderr.

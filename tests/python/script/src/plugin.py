@@ -103,6 +103,12 @@ def looks(input: Any) -> Any:
     }
 
 
+@node
+def sleeps(seconds: float) -> bool:
+    time.sleep(seconds)
+    return True
+
+
 @node(suspends=True)
 def waits(_: Any, ctx: Context[Any]) -> Any:
     it = ctx.resumption

@@ -11,6 +11,7 @@ mod events;
 mod fetch;
 mod logging;
 mod memory;
+mod polled;
 mod preview1;
 mod random;
 
@@ -190,7 +191,8 @@ pub(crate) fn link_waiting(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     windlass::blobs::blobs::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::http::http::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::preview1::sleep::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
-    wasmtime_wasi::p2::add_to_linker_async(linker)
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    polled::link(linker)
 }
 
 impl windlass::types::types::Host for Guest {}
