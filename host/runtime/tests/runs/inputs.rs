@@ -23,7 +23,7 @@ nodes:
   first: { set: { n: 2, rate: "{{ input.rate }}" } }
   e_read:
     use: echo/echo
-    input: { n: "{{ vars.n }}", rate: "{{ vars.rate }}", late: "{{ nodes.e_alias.output }}",
+    input: { n: "{{ vars.n }}", rate: "{{ vars.rate }}",
       run: "{{ run.id }} {{ run.correlation }} {{ workflow.name }} {{ trigger.type }}" }
   second: { set: { n: "{{ vars.n + 1 }}", big: "{{ 'x' * 100000 }}" } }
   e_alias: { use: echo/echo, input: "{{ vars.big }}" }
