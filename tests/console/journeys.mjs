@@ -54,6 +54,7 @@ const journeys = {
     await page.locator(".title .status", { hasText: "Completed" }).waitFor();
     const result = await host.result(id);
     check(result.output === 12, `the output is ${JSON.stringify(result.output)}`);
+    await visit.open(`runs/${id}?node=price`);
     await page.getByRole("region", { name: "Input, content" }).getByText("12").waitFor();
     await visit.end();
   },

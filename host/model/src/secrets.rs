@@ -110,6 +110,14 @@ pub fn handles(config: &str, marked: &[Marked], number: u128) -> Option<(String,
     Some((config, references))
 }
 
+/// Replaces the marks in a rendered configuration by the names of the secrets, for people.
+pub fn names(config: &str, marked: &[Marked]) -> String {
+    marked.iter().fold(config.to_owned(), |config, of| {
+        let name = Value::from(&*of.name).to_string();
+        config.replace(&format!("\"{}\"", of.mark), &name)
+    })
+}
+
 /// Removes the prefixes of the references in a value: plugins do not see them.
 pub fn without_prefixes(value: &mut Value) {
     each(value, &mut |members, _, _| drop(members.remove(PREFIX)));

@@ -145,7 +145,8 @@ fn a_trace_shows_a_secret_by_its_name() {
         let (with, input) = (&trace[0]["with"], &trace[0]["input"]);
         assert_eq!(
             (&with["source"], &input["source"]),
-            (&json!(source), &json!(source))
+            (&json!(source), &json!(source)),
+            "{trace}"
         );
         assert_eq!(with["value"]["headers"], headers);
         assert_eq!(input["value"], json!({ "a": 1.5 }));

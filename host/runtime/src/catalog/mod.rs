@@ -146,6 +146,15 @@ impl Executor {
         Some(times.get_or_init(|| metrics.execution(kind, &self.name)))
     }
 
+    /// A configuration with the names of secrets in the places of their marks.
+    pub(crate) fn named(&self, config: &Bytes) -> Bytes {
+        let marked = !self.secrets.is_empty();
+        match std::str::from_utf8(config).ok().filter(|_| marked) {
+            Some(config) => windlass_model::secrets::names(config, &self.secrets).into(),
+            None => config.clone(),
+        }
+    }
+
     /// The rendered configuration of an execution, completed by its defaults and checked.
     pub(crate) fn configured(&self, json: Bytes) -> Result<Bytes, Failure> {
         let Some(schema) = &self.config else {

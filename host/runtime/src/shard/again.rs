@@ -136,11 +136,11 @@ impl Again<'_> {
         let executor = executor.ok_or_else(|| missing("its node is gone"))?;
         if let Some(constant) = with.constant() {
             let completed = executor.completed.as_ref().unwrap_or(constant);
-            return Ok(Payload::json(completed.clone()));
+            return Ok(Payload::json(executor.named(completed)));
         }
         let rendered = self.rendered(with)?;
         let json = executor.configured(rendered).map_err(Unread::Value)?;
-        checked(json, self.made_of.read.with)
+        checked(executor.named(&json), self.made_of.read.with)
     }
 
     fn input(&self, plan: &Plan) -> Result<Payload, Unread> {

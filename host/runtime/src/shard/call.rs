@@ -124,7 +124,7 @@ impl OwnedRun {
                 executor.configured(rendered).map_err(Unread::Value)?
             }
         };
-        self.gets_with(with, &config);
+        self.gets_with(with, &executor.named(&config));
         let (config, secrets) =
             secret_handles(config, &executor.secrets).map_err(|failure| Unread::Value(*failure))?;
         let input = self.input(open, patch, base)?;
