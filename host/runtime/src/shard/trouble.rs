@@ -52,7 +52,7 @@ impl Trouble {
         let attempt = node.map(|_| self.attempt);
         let failure = self.failure.as_ref();
         let code = failure.map(|failure| tracing::field::display(&failure.code));
-        let error = failure.map(|failure| visible::sentence(failure.message.as_str()));
+        let error = failure.map(told);
         let error = error.as_deref();
         match &self.what {
             What::Faulted => {
@@ -75,6 +75,16 @@ impl Trouble {
         let positions: Vec<String> = self.item.iter().map(u32::to_string).collect();
         (!positions.is_empty()).then(|| positions.join("."))
     }
+}
+
+/// The message of a failure, with the position in the source of its node if it has one.
+fn told(failure: &Failure) -> String {
+    let message = &failure.message;
+    let origin = failure.origin.as_deref();
+    visible::sentence(match origin.and_then(|origin| origin.position.as_ref()) {
+        Some(position) => format!("{message} at {position}"),
+        None => message.clone(),
+    })
 }
 
 impl OwnedRun {
@@ -162,5 +172,27 @@ impl OwnedRun {
             attempt,
             failure: failure.cloned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_model::{Class, Code, Origin, Position};
+
+    #[test]
+    fn the_position_follows_the_message() {
+        let mut failure = Failure::new(Class::Permanent, Code::new("WL-X001"), "no\nway");
+        assert_eq!(told(&failure), "no␊way");
+        let position = Position {
+            source: Some("src/a.js".to_owned()),
+            line: 3,
+            column: 14,
+        };
+        failure.origin = Some(Box::new(Origin {
+            stack: None,
+            position: Some(position),
+        }));
+        assert_eq!(told(&failure), "no␊way at src/a.js:3:14");
     }
 }
