@@ -8,7 +8,7 @@ import { component as bundle, script } from "./bundle.js";
 import { componentize, replace } from "./componentize.js";
 import { evaluate, faults, warnings } from "./document.js";
 import { BuildError, USAGE } from "./errors.js";
-import { project } from "./project.js";
+import { ENGINES, project } from "./project.js";
 import { schemas } from "./schemas.js";
 
 const HELP = `Usage: windlass-build [DIR] [--out FILE] [--engine quickjs|starlingmonkey] [--json]
@@ -16,7 +16,7 @@ const HELP = `Usage: windlass-build [DIR] [--out FILE] [--engine quickjs|starlin
 Builds the plugin in DIR (here by default) and writes its component.
 
   --out FILE     the component; default: dist/PACKAGE.wasm in DIR
-  --engine NAME  quickjs (default: small, fast) or starlingmonkey
+  --engine NAME  quickjs (default: small, fast) or starlingmonkey, in place of that of package.json
   --json         print the result as one line of JSON
 `;
 
@@ -52,7 +52,7 @@ function arguments_(args) {
       allowPositionals: true,
       options: {
         out: option,
-        engine: { ...option, default: "quickjs" },
+        engine: option,
         json: { type: "boolean" },
         help: { type: "boolean", short: "h" },
       },
@@ -65,7 +65,7 @@ function arguments_(args) {
     process.stdout.write(HELP);
     return undefined;
   }
-  if (positionals.length > 1 || !["quickjs", "starlingmonkey"].includes(values.engine)) {
+  if (positionals.length > 1 || (values.engine && !ENGINES.includes(values.engine))) {
     throw new BuildError(HELP, USAGE);
   }
   return { ...values, directory: path.resolve(positionals[0] ?? ".") };
@@ -75,9 +75,10 @@ function arguments_(args) {
  * Builds a plugin and writes its component by renaming.
  * @returns the file, its size and digest, the imports, the warnings
  */
-export async function build({ directory, out, engine = "quickjs" }) {
+export async function build({ directory, out, engine: asked }) {
   const begun = performance.now();
   const plugin = await project(directory);
+  const engine = asked ?? plugin.engine;
   const about = { ...plugin.about, schemas: await schemas(plugin) };
   const loaded = await script(plugin, about);
   const { description, checks } = evaluate(loaded);

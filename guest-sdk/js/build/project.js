@@ -8,6 +8,9 @@ import { BuildError } from "./errors.js";
 
 const SOURCES = ["src/plugin.ts", "src/plugin.js", "src/plugin.mjs"];
 
+/** The engines; the first is that of a project without a wish. */
+export const ENGINES = ["quickjs", "starlingmonkey"];
+
 /** The version of the interfaces that this SDK speaks. */
 export const VERSION = "0.1.0";
 
@@ -27,9 +30,14 @@ export async function project(directory) {
   const wanted = settings.source ? [settings.source] : SOURCES;
   const source = wanted.map((name) => path.join(directory, name)).find(existsSync);
   if (!source) throw new BuildError(`${directory}: there is no ${wanted.join(" and no ")}`);
+  const engine = settings.engine ?? ENGINES[0];
+  if (!ENGINES.includes(engine)) {
+    throw new BuildError(`package.json: there is no engine ${engine}; there are ${ENGINES.join(" and ")}`);
+  }
   return {
     directory,
     source,
+    engine,
     about: {
       package: settings.package ?? String(json.name ?? "").replace(/^@[^/]*\//, ""),
       version: json.version,

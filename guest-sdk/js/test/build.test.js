@@ -182,9 +182,20 @@ export const a = node({
 
 test("exit codes tell wrong calls and missing tools", async (context) => {
   assert.equal((await built(context, { "src/plugin.js": SUM }, "--wrong")).code, 2);
-  const missing = await built(context, { "src/plugin.js": SUM }, "--engine", "starlingmonkey");
-  assert.equal(missing.code, 3);
-  assert.match(missing.stderr, /npm install --save-dev @bytecodealliance\/componentize-js@/);
+  const wanting = (engine) => ({
+    "src/plugin.js": SUM,
+    "package.json": JSON.stringify({ name: "tools", version: "1.0.0", windlass: { engine } }),
+  });
+  for (const missing of [
+    await built(context, { "src/plugin.js": SUM }, "--engine", "starlingmonkey"),
+    await built(context, wanting("starlingmonkey")),
+  ]) {
+    assert.equal(missing.code, 3);
+    assert.match(missing.stderr, /npm install --save-dev @bytecodealliance\/componentize-js@/);
+  }
+  const unknown = await built(context, wanting("v8"));
+  assert.match(unknown.stderr, /^error: package\.json: there is no engine v8; there are quickjs and starlingmonkey/);
+  assert.equal((await built(context, wanting("starlingmonkey"), "--engine", "quickjs")).code, 0);
   const empty = await built(context, {});
   assert.match(empty.stderr, /there is no src\/plugin\.ts and no src\/plugin\.js/);
 });
