@@ -148,11 +148,12 @@ impl Executor {
 
     /// A configuration with the names of secrets in the places of their marks.
     pub(crate) fn named(&self, config: &Bytes) -> Bytes {
-        let marked = !self.secrets.is_empty();
-        match std::str::from_utf8(config).ok().filter(|_| marked) {
-            Some(config) => windlass_model::secrets::names(config, &self.secrets).into(),
-            None => config.clone(),
+        if self.secrets.is_empty() {
+            return config.clone();
         }
+        let named = std::str::from_utf8(config);
+        let named = named.map(|config| windlass_model::secrets::names(config, &self.secrets));
+        named.map_or_else(|_| config.clone(), Bytes::from)
     }
 
     /// The rendered configuration of an execution, completed by its defaults and checked.
