@@ -29,8 +29,14 @@ impl Target {
             server: Arc::new(server),
             // A list ends at its limit only if an index gives its order: a bitmap is sorted, and so
             // made of all rows of the range.
+            //
+            // Statements name tables in the order in which each finds the next one by a key. The
+            // statistics of tables that have just grown say that they are empty, and for empty tables
+            // the planner prefers other orders, and reading whole tables.
             common: format!(
-                "SET enable_bitmapscan TO off; SET search_path TO {schema}; \
+                "SET enable_bitmapscan TO off; SET enable_seqscan TO off; \
+                 SET enable_hashjoin TO off; SET enable_mergejoin TO off; \
+                 SET join_collapse_limit TO 1; SET search_path TO {schema}; \
                  SET client_min_messages TO warning; \
                  SET statement_timeout TO {}; SET lock_timeout TO {}; \
                  SET idle_in_transaction_session_timeout TO {}; SET jit TO off;",
@@ -39,12 +45,10 @@ impl Target {
             // A statement outside of an explicit read-write transaction must not write: it would be
             // committed alone.
             //
-            // Statements that write find their rows by an index, or by a list of numbers whose
-            // length the planner does not know. The planner prefers reading whole tables while
-            // those are small, and keeps that plan when they have grown.
+            // Statements that write find their rows by a list of numbers whose length the planner does
+            // not know, and keep their plans.
             writer: "SET default_transaction_read_only TO on; SET synchronous_commit TO on; \
-                SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; \
-                SET enable_hashjoin TO off; SET enable_mergejoin TO off;"
+                SET plan_cache_mode TO force_generic_plan;"
                 .to_owned(),
         })
     }

@@ -189,6 +189,32 @@ impl Bloated {
     }
 }
 
+/// Collects the statements of lists that do not walk one index in its order.
+fn look_at_lists(filled: &Bloated, reader: &Connection, state: &str, wrong: &mut Vec<String>) {
+    for (index, column, sql) in crate::sql::listing::statements() {
+        let mut found = Vec::new();
+        steps(&filled.plan_for(reader, sql.postgres), &mut found);
+        let bounded = |(kind, by, cond): &(String, String, String)| {
+            let of = kind.strip_prefix("Index Scan ");
+            let of = of.or_else(|| kind.strip_prefix("Index Only Scan "));
+            match of {
+                Some("o" | "t" | "i") if by == index => {
+                    cond.contains("ROW(") && cond.contains(column)
+                }
+                Some("o" | "i" | "b") => by.ends_with("_pkey") && cond.contains(" = "),
+                // Few rows, each of which is looked for by its number, and the tags of a query.
+                _ => ["Scan d", "Scan p", "Scan a"]
+                    .iter()
+                    .any(|of| kind.ends_with(of)),
+            }
+        };
+        let others: Vec<_> = found.iter().filter(|step| !bounded(step)).collect();
+        if !others.is_empty() {
+            wrong.push(format!("{state}: {others:?}\n    {}", sql.postgres));
+        }
+    }
+}
+
 /// Collects the parts of a plan that read more of a table than the rows of a key.
 fn wide(plan: &Value, found: &mut Vec<String>) {
     match plan {
@@ -213,19 +239,22 @@ fn wide(plan: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Fills a store with runs of 50 workflows, of which every tenth has a parent.
-const RUNS: &str = "\
+/// The documents of 50 workflows.
+const DOCUMENTS: &str = "\
     INSERT INTO windlass.definition (no, digest, name, json) \
         SELECT n, sha256(n::text::bytea), n::text, '' FROM generate_series(1, 50) n; \
-    INSERT INTO windlass.pins (no, digest, json) VALUES (1, '', ''); \
+    INSERT INTO windlass.pins (no, digest, json) VALUES (1, '', '')";
+
+/// Fills a store with the runs `FIRST` to `LAST` of these workflows, of which every tenth has a parent.
+const RUNS: &str = "\
     INSERT INTO windlass.run (no, id, definition, pins, status, epoch, version, state) \
         SELECT n, sha256(n::text::bytea), n % 50 + 1, 1, 5, 1, 1, '' \
-        FROM generate_series(1, 20000) n; \
+        FROM generate_series(FIRST, LAST) n; \
     INSERT INTO windlass.origin (run, request, correlation, created_ms, parent) \
         SELECT n, '', (n % 1000)::text, n / 3, CASE WHEN n % 10 = 0 THEN n / 1000 END \
-        FROM generate_series(1, 20000) n; \
+        FROM generate_series(FIRST, LAST) n; \
     INSERT INTO windlass.run_tag (name, value, created_ms, run) \
-        SELECT 'customer', (n % 100)::text, n / 3, n FROM generate_series(1, 20000) n";
+        SELECT 'customer', (n % 100)::text, n / 3, n FROM generate_series(FIRST, LAST) n";
 
 /// Collects the nodes of a plan that read a table or sort, each with its table, index and condition.
 fn steps(plan: &Value, found: &mut Vec<(String, String, String)>) {
@@ -249,7 +278,6 @@ fn each_list_of_runs_walks_one_index_in_its_order() {
     let Some(filled) = Bloated::start() else {
         return;
     };
-    filled.server.execute_in(&filled.url, RUNS).unwrap();
     let database = InDatabase {
         clock: Arc::default(),
         url: Some(filled.url.clone()),
@@ -262,30 +290,21 @@ fn each_list_of_runs_walks_one_index_in_its_order() {
         .runtime
         .block_on(reader.client.batch_execute(generic));
     set.unwrap();
-    let analyze = "VACUUM ANALYZE";
-    filled.server.execute_in(&filled.url, analyze).unwrap();
     let mut wrong = Vec::new();
-    for (index, column, sql) in crate::sql::listing::statements() {
-        let mut found = Vec::new();
-        steps(&filled.plan_for(&reader, sql.postgres), &mut found);
-        let bounded = |(kind, by, cond): &(String, String, String)| {
-            let of = kind.strip_prefix("Index Scan ");
-            let of = of.or_else(|| kind.strip_prefix("Index Only Scan "));
-            match of {
-                Some("o" | "t" | "i") if by == index => {
-                    cond.contains("ROW(") && cond.contains(column)
-                }
-                Some("o" | "i" | "b") => by.ends_with("_pkey") && cond.contains(" = "),
-                // Few rows, each of which is looked for by its number, and the tags of a query.
-                _ => ["Scan d", "Scan p", "Scan a"]
-                    .iter()
-                    .any(|of| kind.ends_with(of)),
-            }
-        };
-        let others: Vec<_> = found.iter().filter(|step| !bounded(step)).collect();
-        if !others.is_empty() {
-            wrong.push(format!("{others:?}\n    {}", sql.postgres));
-        }
+    let runs = |first: u32, last: u32| {
+        let sql = RUNS.replace("FIRST", &first.to_string());
+        sql.replace("LAST", &last.to_string())
+    };
+    // Runs that were just made have no statistics, or those from when they were few.
+    for (state, sql) in [
+        ("empty", DOCUMENTS.to_owned()),
+        ("few runs", runs(1, 100)),
+        ("few runs that were analyzed", "ANALYZE".to_owned()),
+        ("many new runs", runs(101, 20_000)),
+        ("analyzed", "VACUUM ANALYZE".to_owned()),
+    ] {
+        filled.server.execute_in(&filled.url, &sql).unwrap();
+        look_at_lists(&filled, &reader, state, &mut wrong);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
